@@ -1,4 +1,4 @@
-//! What a struct cannot do because a field cannot, whatever the field's type is called.
+//! Operations that a struct lacks because a field lacks them, whatever the type is called.
 
 use kernel_dsl::prelude::*;
 

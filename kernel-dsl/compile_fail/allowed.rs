@@ -1,5 +1,5 @@
-//! What the oracle forbids, allowed without a reason, by a name that there is not, and where there is no statement; and outputs
-//! of which nothing is known.
+//! Checks of the oracle that are allowed without a reason, by an unknown name, or where there is no
+//! statement; and outputs without known values.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 32, grid = 1)]
@@ -33,7 +33,7 @@ pub fn no_word(y: &mut [f32]) {
     y[thread::x()] = 1.0;
 }
 
-/// Both lints are rustc's, and it sees them.
+/// Allows lints of rustc, which rustc reads.
 #[kernel(block = 32, grid = 1)]
 pub fn of_rustc(y: &mut [f32]) {
     #[allow(unused_variables)]

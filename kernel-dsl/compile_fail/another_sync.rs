@@ -1,4 +1,4 @@
-//! A `block` of the user's own: it cannot be taken for the prelude's.
+//! A user-defined `block`, which must not be confused with the prelude's.
 use kernel_dsl::prelude::*;
 
 mod mine {

@@ -1,4 +1,4 @@
-//! Attributes that say nothing known, say it twice, or do not belong on a kernel.
+//! Attributes that are unknown, repeated, or do not belong on a kernel.
 use kernel_dsl::prelude::*;
 
 #[kernel(blok = 256, grid = 1)]

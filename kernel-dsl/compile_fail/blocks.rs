@@ -1,4 +1,4 @@
-//! Blocks whose size the launch decides: what cannot be left to it, and what then is not known.
+//! Blocks whose size the launch decides: required constants, and properties that are then unknown.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 32.., grid = 1)]

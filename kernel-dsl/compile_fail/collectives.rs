@@ -1,4 +1,4 @@
-//! What lanes cannot hand over, closures that do not fit, and what rustc does not know of: a shift of all 32 bits of a `usize`.
+//! Invalid exchanges between lanes, closures of the wrong type, and a shift of a `usize` by 32.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 64, grid = 1)]

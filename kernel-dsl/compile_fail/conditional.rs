@@ -1,4 +1,4 @@
-//! What is there on one condition only, in the middle of what the device reads.
+//! Conditional compilation inside of device items.
 
 use kernel_dsl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Operations that threads do together, where not all of them come: the operation, and why, line by line.
+//! Collective operations that not all threads reach: the operation, and the reason, line by line.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 256, grid = y.len().div_ceil(256))]

@@ -1,4 +1,4 @@
-//! A mistake in a device function is told there, and not again in those that call it.
+//! A mistake in a device function is reported there, and not again in its callers.
 use kernel_dsl::prelude::*;
 
 #[device]

@@ -1,4 +1,4 @@
-//! Custom 16-bit floats whose parameters are none, and what they cannot do.
+//! Custom 16-bit floats with invalid parameters, and their unsupported operations.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 64, grid = 1)]

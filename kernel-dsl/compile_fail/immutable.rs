@@ -1,4 +1,4 @@
-//! An assignment to what is not `mut`: a variable, a parameter, an element of a read-only slice.
+//! Assignments without `mut`: to a variable, a parameter, an element of a read-only slice.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 256, grid = x.len().div_ceil(256))]

@@ -1,4 +1,4 @@
-//! Inline PTX that cannot be.
+//! Invalid inline PTX.
 
 use kernel_dsl::prelude::*;
 

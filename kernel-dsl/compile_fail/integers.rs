@@ -1,4 +1,4 @@
-//! Instructions on integers with what they do not take.
+//! Integer instructions with invalid operands.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 32, grid = 1)]

@@ -1,4 +1,4 @@
-//! Device items that cannot be.
+//! Invalid device items.
 
 use kernel_dsl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Arguments that a kernel's signature does not allow: a host vector, an integer for an `f32`, one too few.
+//! Arguments that a signature does not allow: a host vector, an integer for an `f32`, one too few.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 256, grid = x.len().div_ceil(256))]

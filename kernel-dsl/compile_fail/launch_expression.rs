@@ -1,4 +1,4 @@
-//! Launch expressions are checked like the body: a name that is not there, a type that is not `usize`, a condition that is none.
+//! Mistakes in launch expressions: an unknown name, and other types than `usize` and `bool`.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 256, grid = z.len().div_ceil(256))]

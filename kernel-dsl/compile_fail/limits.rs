@@ -1,4 +1,4 @@
-//! What no launch could be: blocks of no threads and of too many.
+//! Blocks that no launch supports: without threads, and with too many.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = (33, 32), grid = 1)]

@@ -1,4 +1,4 @@
-//! What only an instance shows: told at its token, with the instance if not all have it.
+//! Mistakes of instances, reported at their token, with the instance unless all instances have it.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 256, grid = 1, instances(N = 64 | 128))]

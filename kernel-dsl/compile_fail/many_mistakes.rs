@@ -1,4 +1,4 @@
-//! Mistakes of several kinds in several items: each is told, in its place, once.
+//! Mistakes of several kinds in several items: each is reported at its location, once.
 use kernel_dsl::prelude::*;
 
 #[device]

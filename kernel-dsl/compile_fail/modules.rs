@@ -1,4 +1,4 @@
-//! Mistakes in a `#[device] mod`: rustc's are told by rustc, once; ours where rustc has nothing to say.
+//! Mistakes in a `#[device] mod`: rustc's own, once, and others that rustc accepts.
 
 use kernel_dsl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Device functions that call one another.
+//! Device functions that call each other.
 use kernel_dsl::prelude::*;
 
 #[device]

@@ -1,4 +1,4 @@
-//! Rust that has no meaning on the device: all of it told at once, each at its token, and nothing else.
+//! Rust that has no meaning on the device: all mistakes are reported at once, each at its token.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 256, grid = y.len().div_ceil(256))]

@@ -1,4 +1,4 @@
-//! What rustc accepts and the device does not: our own error, since rustc has nothing to say.
+//! A mistake that rustc accepts and the macro reports.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 256, grid = 1)]

@@ -1,4 +1,4 @@
-//! Parameters that a launch cannot pass: each is told once.
+//! Parameters that a launch cannot pass: each is reported once.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 64, grid = 1)]

@@ -1,4 +1,4 @@
-//! Copies past the registers: where there are none, and of what there are none.
+//! Asynchronous copies on targets without them, and of unsupported types.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 64, grid = 1)]

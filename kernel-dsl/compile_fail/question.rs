@@ -1,4 +1,4 @@
-//! `?`, which is refused once, whatever the function gives.
+//! `?`, which is rejected once, for any return type.
 use kernel_dsl::prelude::*;
 
 #[device]

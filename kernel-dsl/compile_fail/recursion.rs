@@ -1,4 +1,4 @@
-//! Device functions that call themselves, each itself and one another.
+//! Device functions that call themselves, directly or through others.
 use kernel_dsl::prelude::*;
 
 #[device]

@@ -1,4 +1,4 @@
-//! An array in registers, indexed by the variable of a loop that stays a loop; in a device function too.
+//! A register array indexed by the variable of a rolled loop; also in a device function.
 use kernel_dsl::prelude::*;
 
 #[device]

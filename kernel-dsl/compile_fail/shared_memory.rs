@@ -1,4 +1,4 @@
-//! More shared memory than a block has: by one array, by all together, and in one instance only.
+//! More shared memory than a block has: in one array, in all together, and in one instance only.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 32, grid = 1)]

@@ -1,4 +1,4 @@
-//! Views of any strides are no views of rows.
+//! Views with arbitrary strides are not views of rows.
 
 use kernel_dsl::prelude::*;
 

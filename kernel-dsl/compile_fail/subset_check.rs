@@ -1,5 +1,5 @@
-//! Rust that is no part of the language: what the checker refuses, where rustc has nothing against it. The first line over each item
-//! says what it is.
+//! Rust outside of the language that only the checker rejects; rustc accepts it. The first line
+//! over each item describes it.
 #![allow(unused)]
 
 use kernel_dsl::prelude::*;
@@ -30,7 +30,7 @@ pub fn large_size(n: usize, y: &mut [f32]) {
     }
 }
 
-/// `u64 as usize` of any value
+/// `u64 as usize` of arbitrary values
 #[kernel(block = 32, grid = 1)]
 pub fn narrowed_size(n: u64, y: &mut [f32]) {
     y[n as usize] = 1.0;
@@ -173,7 +173,7 @@ pub fn unordered(x: &[Unordered], y: &mut [f32]) {
     y[0] = x[0].key as f32;
 }
 
-/// Parts of slices: `&y[1..3]`
+/// `&y[1..3]`: a part of a slice
 #[kernel(block = 32, grid = 1)]
 pub fn sliced(y: &mut [f32]) {
     let r = &y[1..3];

@@ -1,17 +1,17 @@
-//! What is Rust and cannot be on the device, or on the target: refused for an instance. The first line over each item says
-//! what it is.
+//! Valid Rust that the device or the target does not support, rejected for an instance. The first
+//! line over each item describes it.
 #![allow(unused)]
 
 use kernel_dsl::prelude::*;
 
-/// A register array at an index that the launch decides
+/// A register array with an index that depends on the launch
 #[kernel(block = 32, grid = 1)]
 pub fn indexed(n: usize, y: &mut [f32]) {
     let v = [1.0, 2.0, 3.0];
     y[0] = v[n];
 }
 
-/// A register array at the index of a loop that is not unrolled
+/// A register array with the index of a loop that is not unrolled
 #[kernel(block = 32, grid = 1)]
 pub fn indexed_in_loop(y: &mut [f32]) {
     let v = [1.0, 2.0, 3.0];
@@ -27,14 +27,14 @@ pub fn beyond<const N: usize>(y: &mut [f32]) {
     y[0] = v[N];
 }
 
-/// An array of more numbers than a thread has room for
+/// A register array that is too large for a thread
 #[kernel(block = 32, grid = 1)]
 pub fn oversized(y: &mut [f32]) {
     let v = [0.0; 100_000];
     y[0] = v[1];
 }
 
-/// `unroll` of a range that the launch decides
+/// `unroll` of a range that depends on the launch
 #[kernel(block = 32, grid = 1)]
 pub fn unrolled(n: usize, y: &mut [f32]) {
     for i in unroll(0..n) {
@@ -57,13 +57,13 @@ pub fn asserted<const N: usize>(y: &mut [f32]) {
     y[0] = N as f32;
 }
 
-/// More than 1024 threads in a block
+/// A block of more than 1024 threads
 #[kernel(block = 2048, grid = 1)]
 pub fn large_block(y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// More than 48 KB of shared memory
+/// A block with more than 48 KB of shared memory
 #[kernel(block = 32, grid = 1)]
 pub fn large_shared(y: &mut [f32]) {
     let s = Shared::<f32, 1>::new([20_000]);
@@ -72,7 +72,7 @@ pub fn large_shared(y: &mut [f32]) {
     y[0] = s[0];
 }
 
-/// Shared memory whose shape is no constant
+/// A shared array whose shape is not constant
 #[kernel(block = 32, grid = 1)]
 pub fn shaped_by_launch(n: usize, y: &mut [f32]) {
     let s = Shared::<f32, 1>::new([n]);
@@ -90,7 +90,7 @@ pub fn short_pitch(y: &mut [f32]) {
     y[0] = s[(0, 0)];
 }
 
-/// An array over a smaller one
+/// A shared array over a smaller one
 #[kernel(block = 32, grid = 1)]
 pub fn over_smaller(y: &mut [f32]) {
     let s = Shared::<f32, 1>::new([8]);
@@ -109,7 +109,7 @@ pub fn parted_barrier(y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// A barrier behind a `return` of some
+/// A barrier after a `return` of some threads
 #[kernel(block = 64, grid = 1)]
 pub fn left_barrier(y: &mut [f32]) {
     if thread::x() >= y.len() {
@@ -135,7 +135,7 @@ pub fn parted_loop(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// Warps that are not whole
+/// A block with a partial warp
 #[kernel(block = 48, grid = 1)]
 pub fn half_warp(x: &[f32], y: &mut [f32]) {
     y[0] = warp::sum(x[0]);
@@ -147,31 +147,31 @@ pub fn odd_group(x: &[f32], y: &mut [f32]) {
     y[0] = warp::group::<5>().sum(x[0]);
 }
 
-/// A group of more lanes than a warp
+/// A group of more lanes than a warp has
 #[kernel(block = 64, grid = 1)]
 pub fn large_group(x: &[f32], y: &mut [f32]) {
     y[0] = warp::group::<64>().sum(x[0]);
 }
 
-/// What the target lacks
+/// A feature that the target lacks
 #[kernel(block = 64, grid = 1)]
 pub fn later_target(x: &[u32], y: &mut [u32]) {
     y[0] = warp::match_any(x[0]);
 }
 
-/// A target that there is not
+/// A target that does not exist
 #[kernel(block = 64, grid = 1, target = sm_62)]
 pub fn unknown_target(y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// Atomic operations on small integers
+/// A small integer in an atomic operation
 #[kernel(block = 64, grid = 1)]
 pub fn small_atomic(y: &mut [u8]) {
     y.fetch_add(0, 1);
 }
 
-/// Atomic minima of floats
+/// A float in an atomic minimum
 #[kernel(block = 64, grid = 1)]
 pub fn float_minimum(y: &mut [f32]) {
     y.fetch_min(0, 1.0);
@@ -215,7 +215,7 @@ pub fn wide_load(x: &[f32], y: &mut [f32]) {
     y[0] = v[0];
 }
 
-/// `pow` with an exponent that is no constant
+/// `pow` with an exponent that is not constant
 #[kernel(block = 64, grid = 1)]
 pub fn power(n: u32, x: &[u32], y: &mut [u32]) {
     y[0] = x[0].pow(n);

@@ -1,9 +1,9 @@
-//! Rust that is no part of the language: what is refused where it is read. The first line over each item says what it is.
+//! Rust that the parser rejects. The first line over each item describes it.
 #![allow(unused)]
 
 use kernel_dsl::prelude::*;
 
-/// Text
+/// `"text"`
 #[kernel(block = 32, grid = 1)]
 pub fn text(y: &mut [f32]) {
     let name = "y";
@@ -15,7 +15,7 @@ pub fn letter(y: &mut [f32]) {
     let letter = 'y';
 }
 
-/// Byte strings
+/// `b"text"`
 #[kernel(block = 32, grid = 1)]
 pub fn bytes(y: &mut [f32]) {
     let bytes = b"y";
@@ -56,7 +56,7 @@ pub fn moving(y: &mut [f32]) {
     y[0] = f(1.0);
 }
 
-/// A closure that is called where it stands
+/// A closure that is called immediately
 #[kernel(block = 32, grid = 1)]
 pub fn called_at_once(y: &mut [f32]) {
     y[0] = (|x: f32| x)(1.0);
@@ -74,7 +74,7 @@ pub fn vectors(y: &mut [f32]) {
     let v = vec![1.0];
 }
 
-/// `assert!` of what a launch decides
+/// `assert!` of a value that depends on the launch
 #[kernel(block = 32, grid = 1)]
 pub fn assertion(y: &mut [f32]) {
     assert!(y.len() > 1);
@@ -154,25 +154,25 @@ pub fn constant_pattern(n: usize, y: &mut [f32]) {
 }
 const LIMIT: usize = 3;
 
-/// Raw pointers
+/// `*const T`, `*mut T`
 #[kernel(block = 32, grid = 1)]
 pub fn pointers(x: *const f32, y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// Function pointers
+/// `fn(A) -> B`: function pointers
 #[device]
 pub fn function_pointers(f: fn(f32) -> f32) -> f32 {
     1.0
 }
 
-/// Trait objects
+/// `dyn Trait`
 #[device]
 pub fn objects(f: &dyn Fn(f32) -> f32) -> f32 {
     1.0
 }
 
-/// `impl Trait` but of closures
+/// `impl Trait` for other traits than closures'
 #[device]
 pub fn opaque(x: impl Copy) -> f32 {
     1.0
@@ -208,19 +208,19 @@ pub extern "C" fn foreign(x: f32) -> f32 {
     x
 }
 
-/// Names of lifetimes
+/// `'a`: named lifetimes
 #[device]
 pub fn lifetimes<'a>(x: &'a [f32]) -> f32 {
     x[0]
 }
 
-/// `const N: u32`, but `usize` and `bool`
+/// `const N: u32`, or other types than `usize` and `bool`
 #[device]
 pub fn other_constants<const N: u32>(x: f32) -> f32 {
     x
 }
 
-/// Arithmetic in a type: `[T; N + 1]`
+/// `[T; N + 1]`: arithmetic in a type
 #[kernel(block = 32, grid = 1)]
 pub fn computed_size(y: &mut [f32]) {
     let f: [f32; 2 + 2] = [0.0; 4];
@@ -232,7 +232,7 @@ pub fn shapeless(y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// A clause that there is not
+/// A clause that does not exist
 #[kernel(block = 32, grid = 1, cluster = 2)]
 pub fn unknown_clause(y: &mut [f32]) {
     y[0] = 1.0;
@@ -308,7 +308,7 @@ pub fn strings(y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// A closure that a condition chooses
+/// A closure selected by a condition
 #[kernel(block = 32, grid = 1)]
 pub fn chosen(n: usize, y: &mut [f32]) {
     let f: fn(f32) -> f32 = if n > 1 { |x| x } else { |x| -x };

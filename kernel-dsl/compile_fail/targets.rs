@@ -1,4 +1,4 @@
-//! What a kernel's target lacks, and what is no target.
+//! Features that a kernel's target lacks, and invalid targets.
 
 use kernel_dsl::prelude::*;
 

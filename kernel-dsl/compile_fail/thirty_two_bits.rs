@@ -1,4 +1,4 @@
-//! `usize` has 32 bits on the device: not in buffers, not from 64 bits without a word, no larger constants.
+//! The 32 bits of `usize`: not in buffers, no implicit conversion, no larger constants.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 32, grid = 1)]

@@ -1,4 +1,4 @@
-//! Tolerances for what no approximation reaches, for what is only read, and badly written ones.
+//! Tolerances for exact outputs and for inputs, and invalid ones.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 32, grid = 1, tolerance(y(relative = 1e-6)))]

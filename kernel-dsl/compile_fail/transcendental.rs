@@ -1,4 +1,4 @@
-//! Methods whose bits Rust leaves to the host's library.
+//! Methods whose results depend on the host's library.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 32, grid = 1)]

@@ -1,4 +1,4 @@
-//! The PTX of an instance that the kernel does not declare: rustc lists those that it does.
+//! The PTX of an instance that the kernel does not declare: rustc lists the declared ones.
 use kernel_dsl::prelude::*;
 
 #[kernel(block = T, grid = 1, instances(T = 16 | 32))]

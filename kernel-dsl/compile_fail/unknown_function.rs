@@ -1,4 +1,4 @@
-//! A function that does not exist: one error, which names the one that was meant.
+//! A function that does not exist: one error, which suggests an existing one.
 use kernel_dsl::prelude::*;
 
 #[device]

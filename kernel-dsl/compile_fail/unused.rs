@@ -1,4 +1,4 @@
-//! What a kernel computes and drops, and what it is given and does not look at: rustc says so, at the kernel's tokens, once.
+//! Unused results and parameters, which rustc reports once, at the tokens of the kernel.
 #![deny(unused)]
 use kernel_dsl::prelude::*;
 

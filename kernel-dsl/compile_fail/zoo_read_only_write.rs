@@ -1,7 +1,7 @@
-//! The zoo's kernels that store to what they may only read, beside their mended twins.
+//! The zoo's kernels that store to read-only memory, with their corrected versions.
 use kernel_dsl::prelude::*;
 
-/// doubles in place what is declared as an input
+/// doubles an input in place
 #[kernel(block = 64, grid = x.len().div_ceil(64))]
 pub fn doubled_in_place(x: &[f32]) {
     let i = grid::index();
@@ -18,7 +18,7 @@ pub fn doubled_in_place_mended(x: &mut [f32]) {
     }
 }
 
-/// an output is a view to read
+/// an output is a read-only view
 #[kernel(block = 64, grid = y.rows())]
 #[requires(x.len() == y.rows())]
 pub fn row_of_a_view(x: &[f32], y: View<f32, 2>) {

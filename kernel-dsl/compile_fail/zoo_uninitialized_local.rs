@@ -1,4 +1,4 @@
-//! The zoo's kernels that read variables before they are set, beside their mended twins.
+//! The zoo's kernels that read uninitialized variables, with their corrected versions.
 use kernel_dsl::prelude::*;
 
 /// a variable is set in one of two branches
@@ -26,7 +26,7 @@ pub fn value_of_one_branch_mended(x: &[f32], y: &mut [f32]) {
     y[i] = value;
 }
 
-/// a sum begins with what nobody has set
+/// a sum starts from an uninitialized variable
 #[kernel(block = 64, grid = 1)]
 #[requires(y.len() == 64)]
 pub fn sum_from_nothing(x: &[f32], y: &mut [f32]) {

@@ -1,4 +1,4 @@
-//! Hands `Build::THIS` what only cargo knows: how the compiler itself is being compiled.
+//! Passes to `Build::THIS` what only cargo knows: how the compiler itself is compiled.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=RUSTC");
     let variable = |name| std::env::var(name).unwrap_or_default();
-    // Of the profile that the library is compiled with, not of this script's.
+    // The profile of the library, not of this script.
     println!("cargo::rustc-env=KERNEL_DSL_OPT_LEVEL={}", variable("OPT_LEVEL"));
     let version = Command::new(variable("RUSTC")).arg("--version").output();
     let version = version.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
@@ -16,7 +16,7 @@ fn main() {
     println!("cargo::rustc-env=KERNEL_DSL_SOURCE={:016x}", hash_of_sources());
 }
 
-/// A hash of the compiler's own text: what another compiler has made is not taken for this one's.
+/// Returns a hash of the compiler's own source, so that results of another compiler are not reused.
 fn hash_of_sources() -> u64 {
     let mut files = Vec::new();
     list(Path::new("src"), &mut files);

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "more elements than a usize")]
-    fn uncountable() {
+    fn overflowing_counts_are_rejected() {
         Layout::packed([usize::MAX, 2]);
     }
 }

@@ -161,10 +161,10 @@
 //!
 //! ```text
 //! error: `block::sum` needs all threads of the block, and which of them come here depends on the thread
-//!        note: line 5, `return;`: some threads leave, and others go on
+//!        note: line 5, `return;`: some threads leave, and others continue
 //!        note: line 4, `if i >= y.len() {`: threads part
 //!        note: line 3, `let i = grid::index();`: differs between threads
-//!        help: let all threads of the block go on, and put what only some have to do under an `if` without the `block::sum`
+//!        help: let all threads of the block continue, and put what only some have to do under an `if` without the `block::sum`
 //! ```
 //!
 //! Threads beyond the end take part with a neutral value:

@@ -1,18 +1,26 @@
-//! Every construct of the language, what it becomes, and what that costs on sm_61.
+//! All constructs of the language, the PTX that each compiles to, and its cost on sm_61.
 //!
-//! The page is made by the compiler: for each construct it compiles a program that is about that construct alone, and shows the
-//! instructions that come of it, in their order, each once with how often it comes. Constants are folded and places are in registers,
-//! as everywhere: what shows no instructions is known when the kernel is compiled, or part of what it is used in. A
-//! construct on another type has that type's instructions. Every program runs on each executor in the tests
-//! (`tests/tests/constructs`), against what rustc makes of it.
+//! The compiler generates this page. For each construct it compiles a program that uses this
+//! construct alone, and lists the resulting instructions in order, each once with its count.
+//! Constants are folded, and variables are in registers, as in every kernel. A construct without
+//! instructions is evaluated at compile time, or its instructions belong to its uses. On other
+//! types a construct has the instructions of those types. The tests run every program on each
+//! executor (`tests/tests/constructs`), and compare with code compiled by rustc.
 //!
-//! *Rate* is what part of the 128 results that a multiprocessor of sm_61 gives in a clock an instruction reaches, for each rate among the
-//! instructions: 1 for `f32` arithmetic and integer addition and logic, 1/2 for shifts, comparisons, minima and bit
-//! fields, 1/4 for conversions, shuffles and the special function unit, 1/32 for `f64`, 1/64 for arithmetic of 16-bit
-//! floats, which is never emitted for them. A *sequence* is no instruction of the machine: ptxas writes several, for a product of
-//! integers three or four, for a division of integers some thirty, for a correctly rounded quotient or root ten to thirty. *Shared* accesses
-//! cost by their bank conflicts, *global* ones by the sectors they touch, *atomic* ones by how many meet; what they
-//! are in a kernel tells `kernels report`.
+//! *Rate* is the throughput of each instruction, as a fraction of 128 results per clock of a
+//! multiprocessor of sm_61:
+//!
+//! - 1 for `f32` arithmetic, and for addition and logic of integers;
+//! - 1/2 for shifts, comparisons, minima and bit fields;
+//! - 1/4 for conversions, shuffles and the special function unit;
+//! - 1/32 for `f64`;
+//! - 1/64 for arithmetic of 16-bit floats, which the compiler never emits.
+//!
+//! A *sequence* is several machine instructions made by ptxas. A product of integers has three or
+//! four, a division of integers about thirty, a correctly rounded quotient or root ten to thirty.
+//! The cost of *shared* accesses depends on their bank conflicts, and that of *global* ones on the
+//! number of sectors. The cost of *atomic* ones depends on the number of threads with the same
+//! address. `kernels report` measures them for a kernel.
 //!
 //! # Types
 //!

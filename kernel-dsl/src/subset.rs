@@ -1,58 +1,59 @@
-//! What of Rust a kernel may say, and what not.
+//! The subset of Rust that kernels can use.
 //!
-//! A kernel is Rust, and rustc checks it like any other function. What a GPU cannot do, or what would hide what it costs, is left out, and
-//! refused at its token with a sentence that says what to write instead.
+//! A kernel is Rust, and rustc checks it like any other function. Constructs that a GPU cannot
+//! execute, or that would hide their cost, are not in the subset. The compiler rejects them at
+//! their tokens, with a message that says what to write instead.
 //!
-//! # In
+//! # Supported
 //!
-//! Each row is shown by the constructs that it names, which [`reference`](crate::reference) lists with their PTX, and the tests
-//! run.
+//! The last column of each row names constructs that show it. [`reference`](crate::reference) lists
+//! them with their PTX, and the tests run them.
 //!
 //! | Rust | in a kernel | shown by |
 //! |---|---|---|
 //! | integers of 8 to 64 bits, `usize`, `bool`, `f32`, `f64` | `usize` has 32 bits | `u64`, `i64`, `usize`, `f64` |
-//! | `f16`, `bf16` | of crate `half`; arithmetic is that of `f32`, rounded | `f16`, `bf16` |
+//! | `f16`, `bf16` | from the crate `half`; arithmetic is in `f32`, with rounded results | `f16`, `bf16` |
 //! | tuples, arrays | in registers | `(A, B)`, `[[T; N]; M]` |
 //! | `Option` | with the methods that cannot panic | `Some(x)`, `None`, `o.map_or(x, \|x\| …)` |
 //! | slices | as parameters of kernels, in global memory | `x[i]`, `x.get(i).copied()` |
-//! | references | to variables and places, as parameters; a `&mut` is the caller's variable itself | `&mut x`, `&mut` parameters |
-//! | operators, and those that assign | integers wrap, which the oracle reports | `a + b`, `a += b`, and each operator that assigns |
-//! | `as` | as in Rust, of NaNs too | `f32 as i32`, `u32 as u64` |
+//! | references | to variables and elements, as parameters; a `&mut` refers to the caller's variable | `&mut x`, `&mut` parameters |
+//! | operators, and assignment operators | integers wrap, which the oracle reports | `a + b`, `a += b`, and each operator that assigns |
+//! | `as` | as in Rust, including NaNs | `f32 as i32`, `u32 as u64` |
 //! | methods of numbers | those of `methods` | `a.rotate_left(b)`, `a.mul_add(b, c)` |
 //! | `let`, shadowing, destructuring, `let … else` | as in Rust | shadowing, `(x, y) = (y, x)`, `let … else` |
 //! | blocks, `if`, `match` as values | as in Rust | `{ … }`, a block as a value, `match`, of numbers |
 //! | patterns | of numbers, ranges, tuples, arrays, structs, options; `\|`, `@`, guards | `1..=4`, `5..`, `x @ 1..=4`, `x if …`, `[p, .., q]` |
-//! | `if let`, `while let`, chains of them by `&&` | as in Rust | `if let … && …`, `while let` |
-//! | `loop`, `while`, `for`, labels, `break` with a value | a `for` runs over ranges, arrays and the language's own | `loop`, `break` with a value, `for x in array`, `(a..b).rev()` |
-//! | functions | `#[device]`, of any module and crate; always inlined | a call of a `#[device] fn`, `return` |
+//! | `if let`, `while let`, chains of these with `&&` | as in Rust | `if let … && …`, `while let` |
+//! | `loop`, `while`, `for`, labels, `break` with a value | a `for` iterates over ranges, arrays and the language's own iterators | `loop`, `break` with a value, `for x in array`, `(a..b).rev()` |
+//! | functions | `#[device]`, from any module or crate; always inlined | a call of a `#[device] fn`, `return` |
 //! | closures, `impl Fn` | names for code that is inlined | `\|x\| …`, `impl Fn(A) -> B` |
 //! | `const`, in bodies and modules | as in Rust | `const NAME: T = …;`, `#[device] const` |
-//! | structs | generic too; in buffers `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
+//! | structs | also generic; in buffers with `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
 //! | enums | without data | `#[device] enum` |
 //! | methods, associated functions, constants and types | in a `#[device] mod` | a method with `&mut self`, an associated type |
-//! | traits, impls over generic types, provided methods | all is known when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
+//! | traits, impls over generic types, provided methods | resolved when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
 //! | generic parameters | `usize` and `bool` constants, and types | generic over a constant, `T: Float` of a kernel |
 //! | `size_of`, `std::array::from_fn`, `matches!` | as in Rust | `size_of::<T>()`, `matches!(x, …)` |
-//! | `const { assert!(…) }` | for each instance | `const { assert!(…) }` |
+//! | `const { assert!(…) }` | checked for each instance | `const { assert!(…) }` |
 //!
-//! # Out
+//! # Unsupported
 //!
-//! What is refused where it is read.
+//! Rejected by the parser:
 //!
-//! | Rust | what the compiler says |
+//! | Rust | message of the compiler |
 //! |---|---|
-//! | Text | text literals are not supported in kernels: only numbers, `true` and `false` |
+//! | `"text"` | text literals are not supported in kernels: only numbers, `true` and `false` |
 //! | `char` | text literals are not supported in kernels: only numbers, `true` and `false` |
-//! | Byte strings | text literals are not supported in kernels: only numbers, `true` and `false` |
+//! | `b"text"` | text literals are not supported in kernels: only numbers, `true` and `false` |
 //! | `u128`, `i128` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
 //! | `isize` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
 //! | `a..=b` as an iterator | an inclusive range is not supported here: write `start..end` with an exclusive end |
 //! | `a..` as an iterator | a range in a kernel needs both bounds: `start..end` |
 //! | `move` closures | `move` is not supported: a closure in a kernel is inlined at each call and captures by reference. Remove `move` |
-//! | A closure that is called where it stands | cannot call the value of an expression: bind the closure to a name with `let`, then call that name |
+//! | A closure that is called immediately | cannot call the value of an expression: bind the closure to a name with `let`, then call that name |
 //! | `println!` | the macro `println!` is not supported in kernels: kernels cannot print; write to a buffer, or trace the kernel in the interpreter |
 //! | `vec!` | the macro `vec!` is not supported in kernels: kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])` |
-//! | `assert!` of what a launch decides | the macro `assert!` is not supported in kernels: write `const { assert!(…) }` for a condition on constants, or `#[requires(…)]` for a condition on arguments |
+//! | `assert!` of a value that depends on the launch | the macro `assert!` is not supported in kernels: write `const { assert!(…) }` for a condition on constants, or `#[requires(…)]` for a condition on arguments |
 //! | `panic!`, `unreachable!`, `todo!` | the macro `unreachable!` is not supported in kernels: kernels cannot panic; `return` early, and report the error to the host through a buffer |
 //! | `unsafe` | `unsafe` is not supported in kernels: remove it; the oracle checks every memory access |
 //! | `?` | `?` is not supported in kernels: use `match`, `if let`, `let … else` or `unwrap_or`, and write `return None` |
@@ -64,20 +65,20 @@
 //! | `static` | items inside a function body are not supported: move this item out and mark it `#[device]` |
 //! | `ref` in a pattern | this pattern is not supported in kernels; supported are names, `_`, numbers, ranges, tuples, arrays, structs, `Some(…)`, `None`, `&…`, and alternatives with `\|` |
 //! | A constant as a pattern | `LIMIT` in a pattern would be a host constant: write the number, or bind a name and compare in a guard, `n if n == …` |
-//! | Raw pointers | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
-//! | Function pointers | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
-//! | Trait objects | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
-//! | `impl Trait` but of closures | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
+//! | `*const T`, `*mut T` | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
+//! | `fn(A) -> B`: function pointers | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
+//! | `dyn Trait` | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
+//! | `impl Trait` for other traits than closures' | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
 //! | `impl Trait` as a result | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
 //! | A pattern as a parameter | a parameter must be a plain name: destructure it with `let` in the body |
 //! | `async fn` | a device function cannot be `async` |
 //! | `unsafe fn` | a device function cannot be `unsafe`: remove it; the oracle checks every memory access |
 //! | `extern "C" fn` | a device function cannot declare an ABI: remove `extern` |
-//! | Names of lifetimes | lifetime parameters are not supported: write `&[T]`, and views without a lifetime |
-//! | `const N: u32`, but `usize` and `bool` | a generic constant must be a `usize` or a `bool` |
-//! | Arithmetic in a type: `[T; N + 1]` | expected a size: a number or the name of a generic constant |
+//! | `'a`: named lifetimes | lifetime parameters are not supported: write `&[T]`, and views without a lifetime |
+//! | `const N: u32`, or other types than `usize` and `bool` | a generic constant must be a `usize` or a `bool` |
+//! | `[T; N + 1]`: arithmetic in a type | expected a size: a number or the name of a generic constant |
 //! | A kernel without a shape | missing clause `block`: write `#[kernel(block = …, grid = …)]` |
-//! | A clause that there is not | unknown clause `cluster` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate |
+//! | A clause that does not exist | unknown clause `cluster` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate |
 //! | An enum that holds data | a variant of a device enum cannot hold data (except in `Option`): use a struct, or store the data beside the enum |
 //! | A trait with generic parameters | a device trait cannot have generic parameters: use associated types or constants |
 //! | `union` | `#[device]` applies to a function, constant, struct or enum, or to a `mod` with traits and impls |
@@ -88,18 +89,18 @@
 //! | `std::mem::swap`, and other functions of the host | a kernel cannot call `std::mem::swap`: from the standard library it can use methods of numbers, arrays and `Option`, `std::array::from_fn` and `size_of` |
 //! | `Vec`, `Box`: the heap | a kernel cannot call functions of the type `Box`: kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])` |
 //! | `String` | a kernel cannot call functions of the type `String`: kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])` |
-//! | A closure that a condition chooses | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
+//! | A closure selected by a condition | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
 //! | A function that calls itself | `factorial` calls itself; device calls are always inlined, so write a loop |
 //!
-//! What the checker refuses, where rustc has nothing against it.
+//! Rejected by the checker, though rustc accepts it:
 //!
-//! | Rust | what the compiler says |
+//! | Rust | message of the compiler |
 //! |---|---|
 //! | `%` of floats | `%` of floats is not supported in kernels: `a - b * (a / b).trunc()` is close to it where a / b is small |
 //! | `usize::MAX` | `usize::MAX` differs between host and device: `usize` has 32 bits on the device. Write `u32::MAX` |
 //! | `usize::BITS` | `usize::BITS` differs between host and device: `usize` has 32 bits on the device. Write `u32::BITS` |
 //! | A `usize` beyond 32 bits | `4294967296` does not fit in `usize`, which has 32 bits on the device |
-//! | `u64 as usize` of any value | `usize` has 32 bits on the device: select the bits explicitly, as in `(x & 0xffff_ffff) as usize` |
+//! | `u64 as usize` of arbitrary values | `usize` has 32 bits on the device: select the bits explicitly, as in `(x & 0xffff_ffff) as usize` |
 //! | `option.unwrap()` | `Option::unwrap` is not supported because kernels cannot panic: write `unwrap_or(…)` or `if let Some(x) = …` |
 //! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
@@ -120,39 +121,39 @@
 //! | `usize` in a buffer | a buffer cannot hold `usize`, which has 32 bits on the device and 64 on the host: use `u32` or `u64` |
 //! | A tuple in a buffer | a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct` |
 //! | A struct without `repr(C)` in a buffer | a buffer cannot hold `Unordered`, whose layout is unspecified: add `#[repr(C)]` to the struct |
-//! | Parts of slices: `&y[1..3]` | in a kernel, a range can appear only in a `for` |
+//! | `&y[1..3]`: a part of a slice | in a kernel, a range can appear only in a `for` |
 //! | A kernel that returns something | a kernel cannot return a value: write the results to buffers |
 //!
-//! What is Rust and cannot be on the device, or on the target: refused for an instance.
+//! Valid Rust that the device or the target does not support, rejected for an instance:
 //!
-//! | Rust | what the compiler says |
+//! | Rust | message of the compiler |
 //! |---|---|
-//! | A register array at an index that the launch decides | registers cannot be indexed by `n`: unroll the loop over `n` |
-//! | A register array at the index of a loop that is not unrolled | registers cannot be indexed by `i`: unroll the loop over `i` |
+//! | A register array with an index that depends on the launch | registers cannot be indexed by `n`: unroll the loop over `n` |
+//! | A register array with the index of a loop that is not unrolled | registers cannot be indexed by `i`: unroll the loop over `i` |
 //! | A constant index beyond an array | index 4 is out of bounds of `v`, which has 3 elements |
-//! | An array of more numbers than a thread has room for | `v` would take 100000 elements in the registers of each thread |
-//! | `unroll` of a range that the launch decides | the end of this range is not a constant: the loop cannot be unrolled |
+//! | A register array that is too large for a thread | `v` would take 100000 elements in the registers of each thread |
+//! | `unroll` of a range that depends on the launch | the end of this range is not a constant: the loop cannot be unrolled |
 //! | `unroll` of too many copies | unrolled, the kernel has more than 262144 instructions |
 //! | A constant assertion that does not hold | the assertion fails for this instance |
-//! | More than 1024 threads in a block | block: expected 1 to 1024 threads, at most 1024 × 1024 × 64, given 2048 × 1 × 1 |
-//! | More than 48 KB of shared memory | `s` needs 80000 bytes of shared memory; the limit is 49152 bytes per block |
-//! | Shared memory whose shape is no constant | the shape of a shared array must be a compile-time constant |
+//! | A block of more than 1024 threads | block: expected 1 to 1024 threads, at most 1024 × 1024 × 64, given 2048 × 1 × 1 |
+//! | A block with more than 48 KB of shared memory | `s` needs 80000 bytes of shared memory; the limit is 49152 bytes per block |
+//! | A shared array whose shape is not constant | the shape of a shared array must be a compile-time constant |
 //! | A pitch below the row's length | the pitch 6 is smaller than a row of 8 elements |
-//! | An array over a smaller one | `p` needs 64 bytes; `s` provides 32 |
+//! | A shared array over a smaller one | `p` needs 64 bytes; `s` provides 32 |
 //! | A barrier that some threads do not reach | `block::sync` needs all threads of the block, and which of them come here depends on the thread |
-//! | A barrier behind a `return` of some | `block::sync` needs all threads of the block, and which of them come here depends on the thread |
+//! | A barrier after a `return` of some threads | `block::sync` needs all threads of the block, and which of them come here depends on the thread |
 //! | A shuffle that some lanes do not reach | `warp::sum` needs all lanes of the warp, and which of them come here depends on the thread |
 //! | A reduction in a loop that lanes leave one by one | `warp::max` needs all lanes of the warp, and which of them come here depends on the thread |
-//! | Warps that are not whole | this operation needs whole warps of 32 threads; the block has 48 threads |
+//! | A block with a partial warp | this operation needs whole warps of 32 threads; the block has 48 threads |
 //! | A group of lanes that is no power of two | invalid group size 5 |
-//! | A group of more lanes than a warp | invalid group size 64 |
-//! | What the target lacks | `warp::match_any` requires sm_70; the kernel is compiled for sm_61 |
-//! | A target that there is not | unknown target `sm_62`; the targets are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90 |
-//! | Atomic operations on small integers | a GPU of sm_61 has no atomic operations on `u8` |
-//! | Atomic minima of floats | a GPU of sm_61 has no such atomic operation on `f32` |
+//! | A group of more lanes than a warp has | invalid group size 64 |
+//! | A feature that the target lacks | `warp::match_any` requires sm_70; the kernel is compiled for sm_61 |
+//! | A target that does not exist | unknown target `sm_62`; the targets are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90 |
+//! | A small integer in an atomic operation | a GPU of sm_61 has no atomic operations on `u8` |
+//! | A float in an atomic minimum | a GPU of sm_61 has no such atomic operation on `f32` |
 //! | A copy ahead to an array of dynamic size | `copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown |
 //! | A copy ahead of more than registers hold | the copy needs 313 registers in each thread; a thread has at most 255 |
 //! | A token that is given what it holds and more | `coming` joins its own value with another copy, so the number of copies in flight is unknown |
 //! | `load` of more than 16 elements | an access must have 1, 2, 4, 8 or 16 elements, not 32 |
-//! | `pow` with an exponent that is no constant | the exponent of `pow` must be a constant, at most 65535 |
+//! | `pow` with an exponent that is not constant | the exponent of `pow` must be a constant, at most 65535 |
 //! | A step that is a constant 0 | the step of a loop cannot be 0 |

@@ -93,7 +93,7 @@ fn each_code_has_its_value() {
 }
 
 #[test]
-fn between_two_codes_the_nearer_is_taken_and_the_even_in_the_middle() {
+fn rounding_is_to_nearest_ties_to_even() {
     for format in &FORMATS {
         for code in 0..format.infinity() {
             // The midpoint of two neighbors, including infinity, is an f32.

@@ -209,7 +209,7 @@ fn out_of_bounds_says_what_and_where() {
 }
 
 #[test]
-fn a_panic_frees_those_who_wait() {
+fn a_panic_releases_waiting_threads() {
     let message = failure(|| {
         warps(3, 2, || {
             assert!(block::x() != 1 || thread::index() != 40, "forty");
@@ -221,7 +221,7 @@ fn a_panic_frees_those_who_wait() {
 }
 
 #[test]
-fn threads_that_part_are_told_where() {
+fn divergence_is_reported_with_its_location() {
     let message = failure(|| {
         warps(1, 2, || {
             if thread::y() == 0 {

@@ -24,7 +24,7 @@ fn sample() -> impl Iterator<Item = u32> {
 }
 
 #[test]
-fn each_is_within_what_it_states() {
+fn each_function_is_within_its_stated_bound() {
     for function in FUNCTIONS {
         let worst = measure(function, sample());
         assert!(worst.ulp < function.bound, "{}: {} ulp at {:e}", function.name, worst.ulp, worst.at);
@@ -35,7 +35,8 @@ fn each_is_within_what_it_states() {
     }
 }
 
-/// Checks that the first paragraph of a function's documentation ends with the bound in [`FUNCTIONS`].
+/// Checks that the first paragraph of a function's documentation ends with its bound in
+/// [`FUNCTIONS`].
 #[test]
 fn the_documentation_states_the_bounds() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/math");

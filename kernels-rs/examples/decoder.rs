@@ -1,11 +1,13 @@
-//! A layer of a language model: a prompt, and then token after token by one graph, on a GPU if there is one, else on the CPU.
+//! A layer of a language model: a prompt, followed by one token at a time through one graph. It
+//! runs on a GPU if there is one, otherwise on the CPU.
 //!
 //! ```text
 //! cargo run --release -p kernels-rs --example decoder -- [--device cpu|cuda] [PROMPT [STEPS]]
 //! ```
 //!
-//! The layer has the extents of the text model of Qwen3-VL-2B and random weights, stored as `f16`. The CPU runs the kernels under the oracle, some
-//! seconds a token. The last line is the same on both, up to the rounding of `f16` and of the attention's exponentials.
+//! The layer has the extents of the text model of Qwen3-VL-2B and random weights, stored as `f16`.
+//! The CPU runs the kernels under the oracle, in some seconds per token. The last line is the same
+//! on both, up to the rounding of `f16` and of the attention's exponentials.
 
 use kernel_dsl::half::f16;
 use kernels_rs::attention::Scratch;
@@ -39,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let axes = device.zeros::<u32>(head / 2)?;
     let stream = device.stream()?;
 
-    // The prompt, whose keys and values the cache keeps.
+    // The prompt, whose keys and values are stored in the cache.
     let mut cache = [(); 2].map(|()| device.zeros::<f16>(groups * room * head));
     let [Ok(keys), Ok(values)] = &mut cache else { return Err("the cache does not fit".into()) };
     let of_cache = [1, groups, room, head];
@@ -59,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     stream.wait()?;
     println!("prompt: {:.3?} a token", start.elapsed() / prompt.max(1) as u32);
 
-    // A step, recorded once. Its input is the output of the one before.
+    // A step, recorded once. Its input is the output of the previous step.
     let recording = device.record();
     let last = x.download()?.split_off((prompt.max(1) - 1) * width);
     let x = recording.own(device.upload(&last)?)?;
@@ -95,7 +97,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Random weights, of a size that keeps tokens from growing.
+/// Returns random weights, of a magnitude that keeps tokens from growing.
 fn weights(device: &Device, random: &mut Random) -> Result<DecoderWeights<f16>, Error> {
     let DecoderShape { width, heads, head, inner, .. } = SHAPE;
     let mut draw = |n: usize, size: f32| -> Result<Arc<DeviceBuffer<f16>>, Error> {

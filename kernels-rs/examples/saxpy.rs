@@ -1,4 +1,4 @@
-//! y ← 2·x + y on whatever this machine has: the GPU if there is one, the CPU interpreter if not.
+//! y ← 2·x + y on a GPU if there is one, otherwise on the CPU interpreter.
 
 use kernels_rs::saxpy;
 use runtime::Device;

@@ -1,10 +1,11 @@
-//! Activation functions, for kernels of this crate and of others to call.
+//! Activation functions for kernels of this crate and of others.
 //!
-//! Those named `fast_…` use the hardware's approximations, to a relative error of 10⁻⁵ where the others have some 3·10⁻⁷, and take a third of the
-//! instructions: 10 an element rather than 30. Of arrays of 16 bits, where memory brings an element every 28 instructions of an H200, they are what
-//! keeps up with it.
+//! The functions named `fast_…` use the hardware's approximations. Their relative error is 10⁻⁵,
+//! compared with 3·10⁻⁷ for the others, and they take a third of the instructions: 10 per element
+//! instead of 30. On an H200, memory delivers a 16-bit element every 28 instructions; only the fast
+//! functions keep up with it.
 //!
-//! # Extremes
+//! # Extreme inputs
 //!
 //! | x | sigmoid | silu, gelu, gelu_tanh and their fast forms |
 //! |---|---|---|
@@ -14,13 +15,14 @@
 //! | subnormal | 1/2 | x/2 |
 //! | −3.4·10³⁸, −∞ | 0 | −0, the limit |
 //!
-//! A gate f(a) · b is NaN where f(a) is 0 and b infinite. The error of gelu is relative to |x|: below −5.5 it gives 0.
+//! A gate f(a) · b is NaN if f(a) is 0 and b infinite. The error of gelu is relative to |x|: below
+//! −5.5 it gives 0.
 
 use crate::rowwise::softmax::decay;
 use kernel_dsl::prelude::*;
 
-/// The sigmoid, 1 / (1 + e⁻ˣ), to a relative error of 5·u until it is subnormal: below 0 it is e^x / (1 + e^x), since e⁻ˣ
-/// overflows from −88.8 on.
+/// Returns the sigmoid, 1 / (1 + e⁻ˣ), with a relative error of 5·u until it is subnormal. For
+/// negative x it computes e^x / (1 + e^x), because e⁻ˣ overflows below −88.8.
 #[device]
 pub fn sigmoid(x: f32) -> f32 {
     let e = decay(-x.abs());
@@ -28,70 +30,74 @@ pub fn sigmoid(x: f32) -> f32 {
     if x < 0.0 { e * share } else { share }
 }
 
-/// SiLU, x · sigmoid(x) (Elfwing, Uchibe and Doya, 2017).
+/// Returns SiLU, x · sigmoid(x) (Elfwing, Uchibe and Doya, 2017).
 #[device(value)]
 pub fn silu(x: f32) -> f32 {
     // −∞ times 0 would be NaN; the lowest number times 0 is −0, the limit.
     x.max(f32::MIN) * sigmoid(x)
 }
 
-/// The Gaussian error linear unit, x · Φ(x) = x/2 · (1 + erf(x/√2)) (Hendrycks and Gimpel, 2016).
+/// Returns the Gaussian error linear unit, x · Φ(x) = x/2 · (1 + erf(x/√2)) (Hendrycks and Gimpel,
+/// 2016).
 #[device(value)]
 pub fn gelu(x: f32) -> f32 {
     0.5 * x.max(f32::MIN) * (1.0 + math::erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// The same by its approximation, x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))) (Hendrycks and Gimpel, 2016).
+/// Returns the tanh approximation of [`gelu`](gelu()), x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³)))
+/// (Hendrycks and Gimpel, 2016).
 #[device(value)]
 pub fn gelu_tanh(x: f32) -> f32 {
     let inner = 0.797_884_6 * (0.044_715 * x * x).mul_add(x, x);
     0.5 * x.max(f32::MIN) * (1.0 + math::tanh(inner))
 }
 
-/// silu(a) · b: the gate of SwiGLU (Shazeer, *GLU Variants Improve Transformer*, 2020).
+/// Returns silu(a) · b: the gate of SwiGLU (Shazeer, *GLU Variants Improve Transformer*, 2020).
 #[device(value)]
 pub fn swiglu(a: f32, b: f32) -> f32 {
     silu(a) * b
 }
 
-/// gelu(a) · b: the gate of GeGLU (Shazeer, 2020).
+/// Returns gelu(a) · b: the gate of GeGLU (Shazeer, 2020).
 #[device(value)]
 pub fn geglu(a: f32, b: f32) -> f32 {
     gelu(a) * b
 }
 
-/// gelu_tanh(a) · b: the gate of GeGLU by the approximation.
+/// Returns gelu_tanh(a) · b: the gate of GeGLU in the tanh approximation.
 #[device(value)]
 pub fn geglu_tanh(a: f32, b: f32) -> f32 {
     gelu_tanh(a) * b
 }
 
-/// The sigmoid, 1 / (1 + e⁻ˣ), by approximations: to a relative error of 10⁻⁵, that of e⁻ˣ where x is −88; 0 below.
+/// Returns an approximation of the sigmoid, 1 / (1 + e⁻ˣ), with a relative error of 10⁻⁵, the error
+/// of e⁻ˣ at x = −88. Below −88 it is 0.
 #[device]
 pub fn fast_sigmoid(x: f32) -> f32 {
     fast::rcp(1.0 + fast::exp(-x))
 }
 
-/// [`silu`](silu()) to a relative error of 10⁻⁵; 0 below −88.
+/// Returns an approximation of [`silu`](silu()) with a relative error of 10⁻⁵; 0 below −88.
 #[device(value)]
 pub fn fast_silu(x: f32) -> f32 {
     x.max(f32::MIN) * fast_sigmoid(x)
 }
 
-/// [`gelu_tanh`](gelu_tanh()), as x · sigmoid(2·√(2/π)·(x + 0.044715·x³)), to a relative error of 10⁻⁵; 0 below −10.
+/// Returns an approximation of [`gelu_tanh`](gelu_tanh()), x · sigmoid(2·√(2/π)·(x + 0.044715·x³)),
+/// with a relative error of 10⁻⁵; 0 below −10.
 #[device(value)]
 pub fn fast_gelu_tanh(x: f32) -> f32 {
     let twice = 1.595_769_1 * (0.044_715 * x * x).mul_add(x, x);
     x.max(f32::MIN) * fast_sigmoid(twice)
 }
 
-/// `fast_silu(a)` · b.
+/// Returns `fast_silu(a)` · b.
 #[device(value)]
 pub fn fast_swiglu(a: f32, b: f32) -> f32 {
     fast_silu(a) * b
 }
 
-/// `fast_gelu_tanh(a)` · b.
+/// Returns `fast_gelu_tanh(a)` · b.
 #[device(value)]
 pub fn fast_geglu_tanh(a: f32, b: f32) -> f32 {
     fast_gelu_tanh(a) * b

@@ -1,10 +1,11 @@
-//! Arrays of any strides, brought to the one form that kernels walk over: which axes are one, which order is best, how much can move at once.
+//! Arrays with any strides in the normal form of the kernels: merged axes, the best order, and the
+//! access width.
 
 use kernel_dsl::Element;
 use kernel_dsl::launcher::{Argument, StridedArgument, StridedMutArgument};
 use runtime::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Error};
 
-/// Axes that a kernel walks over: outermost first, in the order in which what is written lies in memory.
+/// The axes that a kernel iterates over, outermost first, in the memory order of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Axes {
     order: [usize; 4],
@@ -12,8 +13,8 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// Those of arrays of these extents, of which each has its strides; the first is the one that is written. Axes that follow one another in
-    /// every array are one.
+    /// Returns the axes of arrays with these extents and each array's strides; the first array is
+    /// the output. Axes that are contiguous in every array are merged.
     pub fn of(extents: [usize; 4], strides: &[[usize; 4]]) -> Axes {
         let written = strides.first().copied().unwrap_or_default();
         let mut order = [0, 1, 2, 3];
@@ -36,18 +37,18 @@ impl Axes {
         Axes { order, extents: to }
     }
 
-    /// An array by these axes.
+    /// Returns an input with these axes.
     pub fn read<'a, T: Element>(&self, x: BufferStrided<'a, T, 4>) -> Result<BufferStrided<'a, T, 4>, Error> {
         x.permuted(self.order)?.reshaped(self.extents)
     }
 
-    /// The array that is written, by these axes.
+    /// Returns the output with these axes.
     pub fn written<'a, T: Element>(&self, y: BufferStridedMut<'a, T, 4>) -> Result<BufferStridedMut<'a, T, 4>, Error> {
         y.permuted(self.order)?.reshaped(self.extents)
     }
 }
 
-/// `extents` behind as many axes of one element as there are too few.
+/// Returns `extents` with leading axes of one element, up to four axes.
 pub(crate) fn padded<const R: usize>(extents: [usize; R]) -> [usize; 4] {
     const { assert!(R <= 4, "arrays of rank 1 to 4") };
     let mut to = [1; 4];
@@ -57,13 +58,13 @@ pub(crate) fn padded<const R: usize>(extents: [usize; R]) -> [usize; 4] {
     to
 }
 
-/// In pieces of `n` elements along the last axis, which lie side by side.
+/// Splits the last axis into pieces of `n` adjacent elements.
 pub(crate) fn in_pieces<'a, T: Element>(x: BufferStrided<'a, T, 4>, n: usize) -> Result<BufferView<'a, T, 5>, Error> {
     let [a, b, c, d] = x.extents();
     x.reshaped([a, b, c, d / n, n])?.side_by_side()
 }
 
-/// The same of what is written.
+/// Splits the last axis of an output into pieces of `n` adjacent elements.
 pub(crate) fn in_pieces_mut<'a, T: Element>(
     y: BufferStridedMut<'a, T, 4>,
     n: usize,
@@ -72,18 +73,20 @@ pub(crate) fn in_pieces_mut<'a, T: Element>(
     y.reshaped([a, b, c, d / n, n])?.side_by_side()
 }
 
-/// Whether `n` elements along the last axis always lie side by side, and the first of them at a multiple of their bytes.
+/// Returns whether each piece of `n` elements along the last axis is contiguous and aligned to its
+/// size.
 pub(crate) fn together<T: Element>(x: &BufferStrided<'_, T, 4>, n: usize) -> bool {
     aligned::<T>(&x.argument(), x.extents(), x.strides(), n)
 }
 
-/// The same of what is written.
+/// Returns whether each piece of `n` elements along the last axis of an output is contiguous and
+/// aligned to its size.
 pub(crate) fn together_mut<T: Element>(y: &mut BufferStridedMut<'_, T, 4>, n: usize) -> bool {
     let (extents, strides) = (y.extents(), y.strides());
     aligned::<T>(&y.argument(), extents, strides, n)
 }
 
-/// As the kernels require it.
+/// Returns whether pieces of `n` elements are aligned as the kernels require.
 fn aligned<T>(argument: &Argument<'_>, extents: [usize; 4], strides: [usize; 4], n: usize) -> bool {
     let Argument::Memory(memory) = argument else { return false };
     let [outer @ .., last] = strides;
@@ -93,7 +96,7 @@ fn aligned<T>(argument: &Argument<'_>, extents: [usize; 4], strides: [usize; 4],
         && outer.iter().all(|stride| stride.is_multiple_of(n))
 }
 
-/// Elements that one access moves: as many as 16 bytes hold of the widest type.
+/// Returns the number of elements of an access: 16 bytes of the widest type.
 pub(crate) const fn widest(bytes: usize) -> usize {
     match bytes {
         1 => 16,
@@ -109,19 +112,19 @@ mod tests {
     use super::Axes;
 
     #[test]
-    fn axes_that_follow_one_another_are_one() {
+    fn contiguous_axes_are_merged() {
         let packed = [60, 20, 5, 1];
         assert_eq!(Axes::of([2, 3, 4, 5], &[packed, packed]).extents, [1, 1, 1, 120]);
-        // A row for all: its axes are one, and those that repeat it.
+        // A broadcast row: its axes are merged, and so are the axes that repeat it.
         assert_eq!(Axes::of([2, 3, 4, 5], &[packed, [0, 0, 0, 1]]).extents, [1, 1, 24, 5]);
         assert_eq!(Axes::of([2, 3, 4, 5], &[packed, [0, 0, 5, 1]]).extents, [1, 1, 6, 20]);
-        // A gap behind the rows of what is written.
+        // A gap after the rows of the output.
         assert_eq!(Axes::of([2, 3, 4, 5], &[[72, 24, 6, 1], packed]).extents, [1, 1, 24, 5]);
         assert_eq!(Axes::of([1, 1, 1, 1], &[[1; 4], [1; 4]]).extents, [1; 4]);
     }
 
     #[test]
-    fn the_order_is_that_of_what_is_written() {
+    fn axes_have_the_order_of_the_output() {
         let axes = Axes::of([2, 3, 4, 5], &[[1, 2, 6, 24], [60, 20, 5, 1]]);
         assert_eq!((axes.order, axes.extents), ([3, 2, 1, 0], [5, 4, 3, 2]));
         assert_eq!(Axes::of([1, 7, 1, 5], &[[9, 1, 9, 7], [9, 1, 9, 7]]).extents, [1, 1, 1, 35]);

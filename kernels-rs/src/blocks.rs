@@ -1,21 +1,24 @@
-//! Layers of transformers, put together of the library's kernels in plain Rust.
+//! Layers of transformers, composed of the library's kernels in plain Rust.
 //!
-//! | | what it is | launches |
+//! | | description | launches |
 //! |---|---|---|
-//! | [`DecoderLayer`] | a layer of a language model, of the form of Qwen3 | of a step 6 of up to 8 tokens, of more 9, or more where a product is split |
-//! | [`VisionLayer`] | a layer of a vision tower, of the form of Qwen3-VL's | of all images 9 |
-//! | [`heads::heads`] | between projection and attention: norm of heads, rotary position, the cache | 1 |
+//! | [`DecoderLayer`] | a layer of a language model in the style of Qwen3 | 6 for a step of up to 8 tokens; 9 for more tokens, or more if a product is split |
+//! | [`VisionLayer`] | a layer of a vision tower in the style of Qwen3-VL | 9 for all images |
+//! | [`heads::heads`] | the step between projection and attention: norm of heads, rotary embedding, cache | 1 |
 //!
-//! Each function takes a [`Queue`](crate::Queue): a stream runs the layer, a recording makes a graph of it, whose replay is one call of the driver. What changes from
-//! step to step, where tokens stand and how many keys there are, lies on the device ([`cache::Tokens`]), so that the same graph does every step.
+//! Each function takes a [`Queue`](crate::Queue): a stream runs the layer, and a recording makes a
+//! graph of it, whose replay is one driver call. Data that changes from step to step, such as the
+//! tokens' positions and the number of keys, is on the device ([`cache::Tokens`]). Therefore one
+//! graph serves every step.
 //!
 //! ```text
 //!   stream    prefill(prompt)                                      ─▶ cache
 //!   recording decode ─▶ Graph ─ replay, replay, …  positions, slots and lengths are written between replays
 //! ```
 //!
-//! The stream of a token, x, is `f32` and stays in one place: each half of a layer ends with a product that adds to it (β = 1), so that no launch is spent on a sum, and
-//! storage in 16 bits rounds no more than what goes into a product.
+//! The residual stream of a token, x, is `f32` and is updated in place: each half of a layer ends
+//! with a product that adds to it (β = 1). This saves a launch for the sum. With 16-bit storage
+//! only the operands of products are rounded.
 
 pub mod cache;
 mod decoder;

@@ -1,9 +1,11 @@
-//! Convolution of volumes by im2col: what each window sees becomes a row of a matrix, and the convolution a product (Chellapilla, Puri, Simard, *High performance convolutional
-//! neural networks for document processing*, 2006). [`Convolution`] is what to call: the patch embedding of a vision tower, and layers with strides, padding and dilation.
+//! Convolution of volumes by im2col: each window becomes a row of a matrix, and the convolution a
+//! product (Chellapilla, Puri, Simard, *High performance convolutional neural networks for document
+//! processing*, 2006). The entry point is [`Convolution`]: the patch embedding of a vision tower,
+//! and layers with strides, padding and dilation.
 //!
 //! | kernel | for | a thread's work |
 //! |---|---|---|
-//! | [`columns::im2col`] | the matrix of windows | a column of it, or a piece of one, for 8 windows |
+//! | [`columns::im2col`] | the matrix of windows | a column of it, or several adjacent ones, for 8 windows |
 //! | [`gemm`](crate::gemm) | the product | |
 //!
 //! ```text
@@ -15,11 +17,14 @@
 //!   └─────────────┘
 //! ```
 //!
-//! # What limits it
+//! # Its limits
 //!
-//! A window of kd·kh·kw elements is stored as often as windows overlap: kd·kh·kw / stride³ times x. Where the stride is the kernel and nothing is padded, as in a patch embedding,
-//! windows part x among them: each element is read once and written once, without a comparison, in pieces of 16 bytes where rows of windows allow it. Where a window is an element,
-//! the product reads x itself. The matrix is made and used piece by piece where it would be larger than 256 MB ([`Convolution::at_once`]).
+//! An element of x is stored once for each window that contains it, so that the matrix has kd·kh·kw
+//! / stride³ times the elements of x. If the stride equals the kernel and there is no padding, as
+//! in a patch embedding, windows do not overlap. Each element is then read once and written once,
+//! without comparisons, by 16 bytes if rows of windows allow it. If a window is a single element,
+//! the product reads x itself. A matrix larger than 256 MB is made and used in pieces
+//! ([`Convolution::at_once`]).
 
 pub mod columns;
 mod run;

@@ -1,4 +1,5 @@
-//! Elementwise functions of arrays: [`map`], [`map2`] and [`map3`] of any function marked `#[device(value)]`, and [`gate`] of the halves of rows.
+//! Elementwise functions of arrays: [`map`], [`map2`] and [`map3`] of any function marked
+//! `#[device(value)]`, and [`gate`] of the halves of rows.
 //!
 //! ```text
 //!   y: planes of rows of pieces              a thread and step
@@ -7,16 +8,22 @@
 //!   …                                        column for all ─▶┘ element by element, from the caches
 //! ```
 //!
-//! Inputs are broadcast by strides of 0, and axes that follow one another in all arrays are taken for one; so arrays without gaps are one row, whose
-//! pieces need no division to be found. A piece is 16 bytes of the widest format, where y has them side by side. What limits it is memory, as long as f takes fewer
-//! instructions than some forty an element on sm_61: a thread has one piece of each input under way, and a multiprocessor 2048 threads.
+//! Inputs are broadcast by strides of 0, and axes that are contiguous in all arrays are merged.
+//! Therefore arrays without gaps are one row, whose pieces are found without a division. A piece is
+//! 16 bytes of the widest format, if elements of y are adjacent. The limit is memory, as long as f
+//! takes fewer than about forty instructions an element on sm_61. A thread has one piece of each
+//! input in flight, and a multiprocessor has 2048 threads.
 //!
-//! [`saxpy`] is the smallest kernel there is.
+//! [`saxpy`] is the smallest kernel of the library.
 //!
 //! # Measured
 //!
-//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096: `silu` of `f32` 4.03 TB/s, 0.96 × a copy, and by `fast::exp2` 4.26, 1.01 ×; `swiglu` by it with a row for all 4.21, 1.00 ×, of
-//! halves 4.32, 1.02 ×; of `f16` 4.17 and 4.21, 1.00 and 1.02 ×.
+//! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
+//! `kernels bench memory`, with 32768 × 4096 elements:
+//!
+//! - `silu` of `f32`: 4.03 TB/s, 0.96 × a copy; with `fast::exp2` 4.26, 1.01 ×;
+//! - `swiglu` with `fast::exp2` and a row for all: 4.21, 1.00 ×; of halves 4.32, 1.02 ×;
+//! - both of `f16`: 4.17 and 4.21, 1.00 and 1.02 ×.
 
 mod map;
 pub mod maps;
@@ -25,7 +32,7 @@ pub use map::{gate, map, map2, map3};
 
 use kernel_dsl::prelude::*;
 
-/// y ← a·x + y, one element a thread, each with one rounding.
+/// Computes y ← a·x + y, one element per thread, each with one rounding.
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
 #[requires(x.len() == y.len())]
 pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {

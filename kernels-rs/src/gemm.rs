@@ -1,29 +1,35 @@
-//! Matrix products. [`Gemm`] is what to call: any shape, stride and transpose, batches, `f32` or 16-bit storage, epilogues.
+//! Matrix products. The entry point is [`Gemm`]: any shape, stride and transpose, batches, `f32` or
+//! 16-bit storage, and epilogues.
 //!
 //! | kernels | for | a block's work |
 //! |---|---|---|
-//! | [`tiled::gemm`] | more than 8 rows | a tile of C of 128 × 128, 64 × 128 or 16 × 128, double-buffered in shared memory and in registers; [`tiled::sum_splits`] where the depth is split |
-//! | [`gemv::gemv_across`], [`gemv::gemv_along`] | up to 8 rows | some columns; what is read once goes straight to registers |
-//! | [`normed::gemv_normed`] | up to 8 rows, behind a norm, and before a gate | some columns; the rows are normalized on their way |
-//! | [`matmul`] | reading | a tile of T × T, an element a thread |
+//! | [`tiled::gemm`] | more than 8 rows | a tile of C of 128 × 128, 64 × 128 or 16 × 128, double-buffered in shared memory and in registers; [`tiled::sum_splits`] if the depth is split |
+//! | [`gemv::gemv_n`], [`gemv::gemv_t`] | up to 8 rows | some columns; data that is read once goes directly to registers |
+//! | [`normed::gemv_normed`] | up to 8 rows, after a norm, and before a gate | some columns; the rows are normalized as they are loaded |
+//! | [`matmul`] | studying | a tile of T × T, one element per thread |
 //!
-//! # What limits them on sm_61
+//! # The limits on sm_61
 //!
-//! A multiprocessor multiplies 128 pairs a clock and reads 128 bytes of shared memory. A thread that computes 8 × 8 elements reads 16 numbers for
-//! 64 multiplications, so that shared memory is busy for half of the time, and what is left is to issue nothing but multiplications: of the
-//! loop of 128 × 128 × 8, 97.2 % of the issue slots are FFMA, and 7 % of those wait for a register bank (`tests/tests/budgets.rs`
-//! holds them to 97 % and 20 %); of that of `f16`, 128 × 128 × 16, 98.7 % and 5 %. The same PTX on an H200 reaches what cuBLAS does there in `f32`: `kernels bench gemm` says how much on
-//! the machine at hand.
+//! A multiprocessor multiplies 128 pairs a clock and reads 128 bytes of shared memory. A thread
+//! that computes 8 × 8 elements reads 16 numbers for 64 multiplications, so that shared memory is
+//! busy for half of the time. The rest of the optimization is to issue little besides
+//! multiplications. In the loop of the tile 128 × 128 × 8, 97.2 % of the issue slots are FFMA, and
+//! 7 % of those wait for a register bank. In that of `f16`, 128 × 128 × 16, it is 98.7 % and 5 %.
+//! For the first loop `tests/tests/budgets.rs` requires 97 % and 20 %. The same PTX on an H200 is
+//! as fast as cuBLAS in `f32`. `kernels bench gemm` measures the local device.
 //!
-//! # The simplest one
+//! # The simplest kernel
 //!
-//! [`matmul`]: a block of T × T threads owns a T × T tile of C, a thread an element of it. The block walks along the inner dimension
-//! tile by tile: all threads copy a tile of A and one of B to shared memory, zero beyond the edge, and each then
-//! adds T products. Each element is read once a tile from global memory and T times from shared memory.
+//! [`matmul`]: a block of T × T threads owns a T × T tile of C, with one element per thread.
+//! The block iterates over the inner dimension tile by tile. All threads copy a tile of A and
+//! one of B to shared memory, with zeros beyond the edge. Each thread then adds T products.
+//! Each element is read once per tile from global memory and T times from shared memory.
 //!
 //! # Measured
 //!
-//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench gemm`, beside cuBLAS in plain `f32` and a copy of as many bytes:
+//! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
+//! `kernels bench gemm`. The comparison is with cuBLAS in plain `f32`, and with a copy of the same
+//! number of bytes:
 //!
 //! | M × N × K | | |
 //! |---|---|---|
@@ -38,7 +44,7 @@
 pub mod epilogue;
 pub mod gemv;
 pub mod normed;
-pub(crate) mod plan;
+pub mod plan;
 mod product;
 pub mod tile;
 pub mod tiled;
@@ -48,7 +54,8 @@ pub use product::Gemm;
 
 use kernel_dsl::prelude::*;
 
-/// C = A·B; A is M × K, B is K × N, C is M × N, any M, N, K. Products are added in the order of k, each with one rounding.
+/// Computes C = A·B, where A is M × K, B is K × N and C is M × N, for any M, N, K. Products are
+/// added in the order of k, each with one rounding.
 #[kernel(block = (T, T), grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)), instances(T = 16 | 32), writes(c = once))]
 #[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols())]
 pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) {

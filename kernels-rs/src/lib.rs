@@ -3,7 +3,8 @@
 //! Each module is a kernel family and documents how it works, its requirements, and its limits.
 //! Every kernel is an item with its PTX for sm_61 as a constant (`saxpy::PTX`, `matmul::<16>::PTX`)
 //! and a typed launch (`saxpy::launch(&device, …)`). Crate `runtime` provides devices and buffers.
-//! The command `kernels` lists, shows and checks the kernels.
+//! Crate `kernels-rs-specs` tests the kernels, and the command `kernels` of crate
+//! `kernels-rs-command` lists, shows, checks and measures them.
 //!
 //! # The order of numbers
 //!
@@ -21,8 +22,8 @@ pub mod activation;
 pub mod attention;
 mod axes;
 pub mod blocks;
-pub mod command;
 pub mod convolution;
+mod dispatch;
 pub mod elementwise;
 pub mod fold;
 pub mod gemm;
@@ -36,9 +37,7 @@ pub mod reduce;
 pub mod rotary;
 pub mod rowwise;
 pub mod sampling;
-pub mod sass;
 pub mod scan;
-mod subjects;
 
 pub use elementwise::saxpy;
 pub use gemm::matmul;

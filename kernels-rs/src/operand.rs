@@ -1,51 +1,53 @@
-//! Operands that a call refuses before anything is queued, and how it says so.
+//! Validation of a call's operands before anything is queued, and the errors for rejected ones.
 
 use crate::fold::{MAX_BLOCKS, fits};
 use kernel_dsl::Element;
 use runtime::{BufferStrided, BufferView, BufferViewMut, Error};
 use std::fmt::Arguments;
 
-/// Elements beyond the last along K to which the kernels of products count before they compare.
+/// The number of elements beyond the end of K up to which the kernels of products count before they
+/// compare.
 pub(crate) const BEYOND_K: usize = 4096;
 
-/// An array that is given to a call.
+/// An array that is passed to a call.
 pub(crate) trait Operand<const R: usize> {
-    /// Extents and strides.
+    /// Returns the extents and strides.
     fn layout(&self) -> [[usize; R]; 2];
 
-    /// The error that it is refused with.
+    /// Returns the error that rejects the array.
     fn refused(&self, why: String) -> Error;
 
-    /// That it has the extents that are wanted, whose reason is `why`.
+    /// Rejects an array without the extents `wanted`; `why` is the reason for them.
     fn expected(&self, name: &str, wanted: [usize; R], why: &str) -> Result<(), Error> {
         let [extents, _] = self.layout();
         if extents == wanted {
             return Ok(());
         }
-        Err(self.refused(format!("{name} is {extents:?}, and is to be {wanted:?}: {why}")))
+        Err(self.refused(format!("{name}: extents {extents:?}, expected {wanted:?} ({why})")))
     }
 
-    /// That a kernel can count `n` elements along an axis of it, where it goes as far as `beyond` them before it compares.
+    /// Rejects a number of elements `n` along an axis that overflows a kernel's counter. The kernel
+    /// counts up to `beyond` elements past the end before it compares.
     fn countable(&self, n: usize, beyond: usize) -> Result<(), Error> {
         let most = most(beyond);
         if n as u64 <= most {
             return Ok(());
         }
         Err(self.refused(format!(
-            "there are {n} elements to count, and one call takes {most} at most, since its kernel counts in 32 bits, as far as {beyond} beyond the last: call it for \
-             parts of them"
+            "{n} elements are too many for one call, which takes at most {most}: its kernel counts in 32 bits, up to {beyond} past the last; \
+             split the call"
         )))
     }
 
-    /// Rejects more blocks of threads, x × y × z of them, than a grid that may be
-    /// [folded](crate::fold) has. `work` says in the caller's words what takes them.
+    /// Rejects x × y × z blocks of threads, if a grid that may be [folded](crate::fold) cannot have
+    /// them. `work` describes them in the caller's terms.
     fn startable(&self, blocks: [usize; 3], work: Arguments<'_>) -> Result<(), Error> {
         if fits(blocks) {
             return Ok(());
         }
         let blocks = blocks.into_iter().fold(1u128, |all, n| all.saturating_mul(n as u128));
         Err(self.refused(format!(
-            "{work} take {blocks} blocks of threads, and one call takes {MAX_BLOCKS} at most: call it for parts of them"
+            "{work} take {blocks} blocks of threads, and one call has at most {MAX_BLOCKS}: split the call"
         )))
     }
 }
@@ -65,11 +67,11 @@ macro_rules! operands {
 }
 operands!(BufferView BufferViewMut BufferStrided);
 
-/// An operand of these extents and strides that the call is not for.
+/// Returns the error for an operand with these extents and strides that the call does not support.
 pub(crate) fn refused<T: Element, const R: usize>([extents, strides]: [[usize; R]; 2], why: String) -> Error {
     Error::View {
         element: T::TYPE,
-        // With strides of 0 there may be more than can be counted.
+        // With strides of 0 the number of elements may overflow.
         len: extents.iter().fold(1usize, |n, extent| n.saturating_mul(*extent)),
         extents: extents.to_vec(),
         strides: strides.to_vec(),
@@ -77,7 +79,8 @@ pub(crate) fn refused<T: Element, const R: usize>([extents, strides]: [[usize; R
     }
 }
 
-/// That an operand has the extents that are wanted, where it is given. To kernels what is empty is not there: one that is given and empty they would pass over.
+/// Rejects an optional operand that is present, but does not have the extents `wanted`. Kernels
+/// treat an empty operand as absent, so an operand that is present and empty would be ignored.
 pub(crate) fn given<const R: usize>(
     operand: Option<&impl Operand<R>>,
     name: &str,
@@ -87,7 +90,8 @@ pub(crate) fn given<const R: usize>(
     operand.map_or(Ok(()), |operand| operand.expected(name, wanted, why))
 }
 
-/// Elements along an axis that a kernel can count in 32 bits as far as `beyond` them.
+/// Returns the maximum number of elements along an axis that a kernel can count in 32 bits up to
+/// `beyond` elements past the end.
 const fn most(beyond: usize) -> u64 {
     (1u64 << 32).saturating_sub(beyond as u64)
 }
@@ -98,7 +102,7 @@ mod tests {
     use runtime::{BufferView, Device};
 
     #[test]
-    fn what_is_counted_ends_before_32_bits_do() {
+    fn a_count_beyond_32_bits_is_rejected() {
         assert_eq!((most(0), most(8192), most(usize::MAX)), (1 << 32, (1 << 32) - 8192, 0));
         let device = Device::cpu();
         let x = device.zeros::<f32>(1).unwrap();
@@ -106,12 +110,12 @@ mod tests {
         x.countable((1 << 32) - 8192, 8192).unwrap();
         for n in [(1 << 32) - 8191, usize::MAX] {
             let said = x.countable(n, 8192).unwrap_err().to_string();
-            assert!(said.contains("one call takes 4294959104 at most"), "{said}");
+            assert!(said.contains("which takes at most 4294959104"), "{said}");
         }
     }
 
     #[test]
-    fn blocks_end_where_grids_do() {
+    fn more_blocks_than_a_grid_has_are_rejected() {
         let device = Device::cpu();
         let x = device.zeros::<f32>(1).unwrap();
         let x = x.view([1]).unwrap();
@@ -123,21 +127,21 @@ mod tests {
         }
         for blocks in [[1 << 31, 1, 1], [1, 1 << 31, 1], [2, 1, 1 << 30], [31_000, 70_000, 1], [usize::MAX; 3]] {
             let said = x.startable(blocks, format_args!("{}", work(7))).unwrap_err().to_string();
-            assert!(said.contains("7 sequences take") && said.contains("2147483647 at most"), "{said}");
+            assert!(said.contains("7 sequences take") && said.contains("at most 2147483647"), "{said}");
         }
     }
 
     #[test]
-    fn extents_are_those_that_are_wanted() {
+    fn other_extents_are_rejected() {
         let device = Device::cpu();
         let x = device.zeros::<f32>(6).unwrap();
         let x = x.view([2, 3]).unwrap();
         x.expected("x", [2, 3], "here").unwrap();
         let said = x.expected("x", [3, 2], "here").unwrap_err().to_string();
-        assert!(said.contains("x is [2, 3], and is to be [3, 2]: here"), "{said}");
+        assert!(said.contains("x: extents [2, 3], expected [3, 2] (here)"), "{said}");
         given(None::<&BufferView<'_, f32, 2>>, "x", [3, 2], "here").unwrap();
         assert!(given(Some(&x), "x", [3, 2], "here").is_err());
-        // More elements than can be counted, of a row for all.
+        // A broadcast row with more elements than can be counted.
         let far = x.strided().broadcast([usize::MAX, 2, 3]).unwrap().side_by_side().unwrap();
         assert!(far.expected("x", [2, 2, 3], "here").is_err());
     }

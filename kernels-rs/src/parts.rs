@@ -1,17 +1,19 @@
-//! Long rows in parts, a block a part, where rows alone are too few to fill a device.
+//! The division of long rows into parts, one block per part, if there are too few rows to fill a
+//! device.
 
 use crate::Queue;
 use crate::operand::Operand;
 use kernel_dsl::Element;
 use runtime::{BufferView, Error};
 
-/// Blocks for each multiprocessor that are enough to move memory at full speed.
-const RESIDENT: usize = 8;
+/// The number of blocks per multiprocessor that saturates the memory bandwidth.
+const BLOCKS_PER_MULTIPROCESSOR: usize = 8;
 
-/// Elements of each of `strips` rows of x that a block takes, of `n`: as many as fill the device, a multiple of `least`. The kernel goes `step` elements at once.
+/// Returns the number of elements per block, of `n`, for each of `strips` rows of x: a multiple of
+/// `least` that fills the device. `step` is the number of elements of a kernel's iteration.
 ///
 /// # Errors
-/// Where the kernel cannot count so far.
+/// Returns an error if the kernel's counter would overflow.
 pub(crate) fn chunk<T: Element, const R: usize>(
     on: &impl Queue,
     x: &BufferView<'_, T, R>,
@@ -20,13 +22,13 @@ pub(crate) fn chunk<T: Element, const R: usize>(
     least: usize,
     step: usize,
 ) -> Result<usize, Error> {
-    // One part alone ends less than `least` behind the row.
+    // A single part ends less than `least` past the row.
     x.countable(n, step + least)?;
-    let blocks = RESIDENT * on.device().facts().multiprocessors as usize;
+    let blocks = BLOCKS_PER_MULTIPROCESSOR * on.device().facts().multiprocessors as usize;
     let parts = blocks.div_ceil(strips.max(1));
     let chunk = n.div_ceil(parts).max(1).next_multiple_of(least);
     if chunk < n {
-        // Of several the last ends less than a part behind it.
+        // The last of several parts ends less than a part past the row.
         x.countable(n, step + chunk)?;
     }
     Ok(chunk)

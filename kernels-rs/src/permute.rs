@@ -1,24 +1,29 @@
-//! What moves elements and computes nothing: [`copy`] of arrays of any strides, [`transpose_batch`], [`fill`], and [`gather`](gather()) of rows by number.
+//! Data movement without computation: [`copy`] of arrays with any strides, [`transpose_batch`],
+//! [`fill`], and [`gather`](gather()) of rows by index.
 //!
 //! | kernels | for | a thread's work |
 //! |---|---|---|
-//! | [`rows::copy_rows`], [`rows::fill_rows`] | arrays whose last axis is the same, or short | a piece of 16 bytes, or an element |
-//! | [`tiles::transpose_tiles`] | arrays whose last axis is another | 8 words of a tile of 4096, turned in shared memory |
-//! | [`gather::gather_rows`] | rows by number | a piece of 16 bytes |
+//! | [`rows::copy_rows`], [`rows::fill_rows`] | arrays with the same last axis, or a short one | 16 bytes, or an element |
+//! | [`tiles::transpose_tiles`] | arrays with different last axes | 8 words of a tile of 4096, transposed in shared memory |
+//! | [`gather::gather_rows`] | rows by index | 16 bytes |
 //!
-//! What limits all of them is memory; they take at most 32 registers, so that a multiprocessor of sm_61 holds as many warps as it can (`tests/tests/budgets.rs`). `kernels bench
-//! memory` measures them beside a device-to-device copy.
+//! The limit of all of them is memory. They use at most 32 registers, so that a multiprocessor of
+//! sm_61 has the maximum number of warps (`tests/tests/budgets.rs`). `kernels bench memory`
+//! compares them with a device-to-device copy.
 //!
-//! Elements move as they are, whatever their format: −0, subnormal numbers, infinities and NaNs.
+//! Elements are copied bit for bit in every format, including −0, subnormal numbers, infinities and
+//! NaNs.
 //!
-//! # The simplest one
+//! # The simplest kernel
 //!
-//! [`transpose`]: by 32 × 32 tiles. Rows of x are read and rows of y are written, both by whole warps, so that every request is 128 consecutive bytes; the
-//! turn happens in shared memory, where a pad of one element keeps the 32 lanes that read a column on 32 banks.
+//! [`transpose`] works by 32 × 32 tiles. Rows of x are read and rows of y are written, both by
+//! whole warps, so that every request is 128 consecutive bytes. The transposition happens in shared
+//! memory. A padding of one element puts the 32 elements of a column in 32 banks.
 //!
 //! # Measured
 //!
-//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096, beside a copy by the driver:
+//! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
+//! `kernels bench memory`, 32768 × 4096, compared with a copy by the driver:
 //!
 //! | | TB/s | × copy |
 //! |---|---|---|
@@ -27,7 +32,9 @@
 //! | transpose of `f32`, `f16`, `i8` | 4.08, 3.97, 3.81 | 0.97, 0.95, 0.93 |
 //! | gather of `f32`, `f16` | 4.00, 3.89 | 0.95, 0.94 |
 //!
-//! Narrow elements have as many instructions a word as wide ones and half or a quarter of the words; of `i8` 4096 × 32768 and 8192 × 8192 reach 0.97 and 0.96.
+//! Narrow elements need the same number of instructions a word as wide ones, and have half or a
+//! quarter of the words. Arrays of `i8` with 4096 × 32768 and 8192 × 8192 elements reach 0.97 and
+//! 0.96.
 
 mod copy;
 pub mod gather;
@@ -39,7 +46,7 @@ pub use gather::gather;
 
 use kernel_dsl::prelude::*;
 
-/// y = xᵀ; x is M × N, y is N × M, any M and N.
+/// Computes y = xᵀ, where x is M × N and y is N × M, for any M and N.
 #[kernel(block = (32, 8), grid = (x.cols().div_ceil(32), x.rows().div_ceil(32)), writes(y = once))]
 #[requires(y.rows() == x.cols(), y.cols() == x.rows())]
 pub fn transpose(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {

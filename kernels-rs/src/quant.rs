@@ -5,6 +5,7 @@
 //! | [`Igemm`] | op(A)·op(B) of signed bytes, exact in 32 bits, as `i32`, or by scales as `f32`, `f16` or bytes again | [`igemm`](mod@igemm), [`sums`] |
 //! | [`Weights`] | Q8_0 and Q4_0 as llama.cpp has them, and rows of bytes; products with activations in `f32` or 16 bits | [`gemv`], [`blockwise`], [`blocks`] |
 //! | [`Affine`] | scales and zero points by the extremes of a matrix or of its rows; bytes by them, and back | [`affine`] |
+//! | [`formats`] | the blocks of GGML's files on the host: numbers of blocks, blocks of numbers, planes of blocks and back | |
 //! | [`calibration`] | scales from samples, on the host: largest magnitude, percentile, least mean-square error | |
 //!
 //! # Extreme inputs
@@ -48,6 +49,7 @@ pub mod affine;
 pub mod blocks;
 pub mod blockwise;
 pub mod calibration;
+pub mod formats;
 pub mod gemv;
 pub mod igemm;
 pub mod peak;

@@ -1,52 +1,55 @@
-//! Where work goes, and the memory that it needs on the way.
+//! The target of queued work, and its scratch memory.
 
 use kernel_dsl::launcher::{Launcher, ValueArgument};
 use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error, Recording, Slot, SlotMut, Stream};
 use std::sync::Arc;
 
-/// Where work is queued, and memory comes from: a device, a stream of it, or a recording, whose graph does the work when it is replayed.
+/// The target of queued work, which also allocates memory: a device, a stream, or a recording,
+/// whose graph executes the work when it is replayed.
 pub trait Queue: Launcher<Error = Error> {
-    /// The device that the work runs on.
+    /// Returns the device that executes the work.
     fn device(&self) -> &Device;
 
-    /// Queues what `launch` does, which reads a view's memory where launches do not show it: in a struct that has the view
-    /// [detached](BufferView::detached).
+    /// Queues `launch`, which reads a view's memory in a way that the launch does not show: a
+    /// struct contains the view [detached](BufferView::detached).
     ///
     /// # Errors
-    /// Those of the launch, and where the driver refuses to wait for those who write the memory.
+    /// Returns the errors of the launch, and an error if the driver refuses to wait for writers of
+    /// the memory.
     fn reading<T: Element, const R: usize>(
         &self,
         view: &BufferView<'_, T, R>,
         launch: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error>;
 
-    /// A buffer as the launches that are queued here take it.
+    /// Converts a buffer to memory for launches that are queued here.
     ///
     /// # Errors
-    /// Where it is another device's.
+    /// Returns an error if the buffer belongs to another device.
     fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<Memory<T>, Error> {
         Ok(Memory::Buffer(buffer))
     }
 
-    /// A buffer that several own, the weights of a model, say, as launches that are queued here read it.
+    /// Shares a buffer with several owners, such as the weights of a model, as memory that launches
+    /// queued here read.
     ///
     /// # Errors
-    /// Where it is another device's.
+    /// Returns an error if the buffer belongs to another device.
     fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
         Ok(Shared::Buffer(buffer.clone()))
     }
 
-    /// Memory for what one launch leaves to the next. What it holds at first is anything.
+    /// Allocates memory for the results that one launch passes to the next. It is uninitialized.
     ///
     /// # Errors
-    /// Where memory is short.
+    /// Returns an error if memory is short.
     fn scratch<T: Element>(&self, len: usize) -> Result<Memory<T>, Error> {
         self.keep(self.device().alloc(len)?)
     }
 }
 
-/// A launch has ended when its function returns, so that only those have to be waited for who write before it.
+/// A launch ends before its function returns, so that only earlier writers are waited for.
 impl Queue for Device {
     fn device(&self) -> &Device {
         self
@@ -82,13 +85,14 @@ impl Queue for Stream {
     }
 }
 
-/// What is kept is the graph's. Scratch memory, too: each call that is recorded has its own.
+/// Kept buffers belong to the graph. So does scratch memory: each recorded call has separate
+/// memory.
 impl Queue for Recording<'_> {
     fn device(&self) -> &Device {
         Recording::device(self)
     }
 
-    /// Slots are the graph's in any case.
+    /// Runs `launch` without further synchronization: slots belong to the graph.
     fn reading<T: Element, const R: usize>(
         &self,
         _view: &BufferView<'_, T, R>,
@@ -106,22 +110,24 @@ impl Queue for Recording<'_> {
     }
 }
 
-/// A device struct that a launch can pass, and a kernel be compiled for: an epilogue, a score.
+/// A device struct that a launch can pass and that a kernel can be compiled for, such as an
+/// epilogue or a score.
 pub trait Passed: GenericArgument + ValueArgument {}
 
 impl<E: GenericArgument + ValueArgument> Passed for E {}
 
-/// Memory of a device, or of a graph in the making. It goes back when the last launch that uses it has run, or with the graph.
+/// Memory of a device, or of a graph that is being recorded. It is freed when the last launch that
+/// uses it has ended, or with the graph.
 #[derive(Debug)]
 pub enum Memory<T: Element> {
-    /// Of a device.
+    /// Memory of a device.
     Buffer(DeviceBuffer<T>),
-    /// Of a graph.
+    /// Memory of a graph.
     Slot(SlotMut<T>),
 }
 
 impl<T: Element> Memory<T> {
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match self {
             Memory::Buffer(buffer) => buffer.len(),
@@ -129,15 +135,15 @@ impl<T: Element> Memory<T> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// As [`DeviceBuffer::view`].
+    /// Returns a view, as [`DeviceBuffer::view`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`DeviceBuffer::view`].
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>, Error> {
         match self {
             Memory::Buffer(buffer) => buffer.view(extents),
@@ -145,10 +151,10 @@ impl<T: Element> Memory<T> {
         }
     }
 
-    /// As [`DeviceBuffer::view_strided`].
+    /// Returns a view with strides, as [`DeviceBuffer::view_strided`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`DeviceBuffer::view_strided`].
     pub fn view_strided<const R: usize>(
         &self,
         extents: [usize; R],
@@ -160,10 +166,10 @@ impl<T: Element> Memory<T> {
         }
     }
 
-    /// As [`DeviceBuffer::view_strided_mut`].
+    /// Returns a mutable view with strides, as [`DeviceBuffer::view_strided_mut`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`DeviceBuffer::view_strided_mut`].
     pub fn view_strided_mut<const R: usize>(
         &mut self,
         extents: [usize; R],
@@ -175,10 +181,10 @@ impl<T: Element> Memory<T> {
         }
     }
 
-    /// As [`DeviceBuffer::view_mut`].
+    /// Returns a mutable view, as [`DeviceBuffer::view_mut`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`DeviceBuffer::view_mut`].
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>, Error> {
         match self {
             Memory::Buffer(buffer) => buffer.view_mut(extents),
@@ -187,20 +193,20 @@ impl<T: Element> Memory<T> {
     }
 }
 
-/// A buffer that several own, to read: of a device, or lent to a graph in the making.
+/// A read-only buffer with several owners: of a device, or lent to a graph that is being recorded.
 #[derive(Debug)]
 pub enum Shared<T: Element> {
-    /// Of a device.
+    /// A buffer of a device.
     Buffer(Arc<DeviceBuffer<T>>),
-    /// Of a graph.
+    /// A slot of a graph.
     Slot(Slot<T>),
 }
 
 impl<T: Element> Shared<T> {
-    /// As [`DeviceBuffer::view`].
+    /// Returns a view, as [`DeviceBuffer::view`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`DeviceBuffer::view`].
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>, Error> {
         match self {
             Shared::Buffer(buffer) => buffer.view(extents),
@@ -208,10 +214,10 @@ impl<T: Element> Shared<T> {
         }
     }
 
-    /// As [`DeviceBuffer::view_strided`].
+    /// Returns a view with strides, as [`DeviceBuffer::view_strided`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`DeviceBuffer::view_strided`].
     pub fn view_strided<const R: usize>(
         &self,
         extents: [usize; R],

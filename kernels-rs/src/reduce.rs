@@ -1,8 +1,8 @@
-//! Reductions over rows, columns, or all of a matrix: what is combined is a [`Monoid`], of this
-//! crate or another.
+//! Reductions over rows, columns, or all of a matrix. The operation is a [`Monoid`] of this crate
+//! or another.
 //!
-//! [`rows`], [`columns`] and [`all`] are what to call; [`Sum`], [`Mean`], [`Max`], [`Min`],
-//! [`ArgMax`], [`ArgMin`], [`Norm1`] and [`Norm2`] are here.
+//! The entry points are [`rows`], [`columns`] and [`all`]. The operations of this crate are
+//! [`Sum`], [`Mean`], [`Max`], [`Min`], [`ArgMax`], [`ArgMin`], [`Norm1`] and [`Norm2`].
 //!
 //! ```text
 //!   reduce_rows: T threads a row            reduce_parts: a block a part of a row     reduce_columns: 8 warps a strip of columns
@@ -13,43 +13,38 @@
 //!   └─────────────────────────┘             join_parts: a warp a result             └────────┴────────┘ → join_parts
 //! ```
 //!
-//! What limits them is memory: each element is read once, in accesses of 16 bytes, four of them
-//! under way in each thread, and combined in as many chains as an access has elements, so that no
-//! addition waits for the one before it. Where rows are too few to fill the device, or columns are
-//! summed, parts come first and are brought together by a second kernel: no atomic operation is
-//! used, and the same shape on the same device combines in the same order.
+//! The limit is memory: each element is read once, by accesses of 16 bytes, four of them in flight
+//! in each thread. There is one chain of operations for each element of an access, so that no
+//! addition waits for the previous one. If rows are too few to fill the device, or columns are
+//! reduced, parts are reduced first, and a second kernel combines them. No atomic operation is
+//! used: results are deterministic for a shape on a device.
 //!
 //! # Extreme inputs
 //!
-//! Elements of `f32`, `f16` and `bf16` are exact in `f32`, in which all is computed; subnormal
-//! numbers count as they are, and what is subnormal is rounded to multiples of 2⁻¹⁴⁹.
+//! Elements of `f32`, `f16` and `bf16` are exact in `f32`, in which everything is computed.
+//! Subnormal numbers are not flushed; subnormal results are multiples of 2⁻¹⁴⁹. 16-bit elements are
+//! widened, so that a sum of `f16` does not overflow.
 //!
-//! | | huge | tiny | ±∞ | NaN |
+//! | | huge elements | tiny elements | ±∞ | NaN |
 //! |---|---|---|---|---|
-//! | [`Sum`] | may overflow where Σ\|x\| does | exact to 2⁻¹⁴⁹ an addition | ±∞, of both NaN | NaN |
-//! | [`Norm1`] | ∞ where the norm is beyond `f32::MAX` | as a sum | ∞ | NaN |
-//! | [`Mean`], [`Norm2`] | finite where the result is | as of other numbers | as a sum | NaN |
-//! | [`Max`], [`Min`], [`ArgMax`], [`ArgMin`] | exact | exact | in order | the [last](crate#the-order-of-numbers) |
-//!
-//! # Extremes
-//!
-//! | | finite elements | infinities | NaN |
-//! |---|---|---|---|
-//! | [`Sum`], [`Norm1`] | ±∞ or NaN where Σ\|x\| is beyond 3.4·10³⁸, since the order is not told | ±∞; NaN of both signs | NaN |
-//! | [`Mean`] | finite | as `Sum` | NaN |
-//! | [`Norm2`] | finite where it is a number of `f32`, of tiny and of huge elements | ∞ | NaN |
-//! | [`Max`], [`Min`] | exact | counted | not counted |
-//! | [`ArgMax`], [`ArgMin`] | the first of equals; −0 equals 0 | counted | not counted |
-//!
-//! 16-bit elements are widened exactly, so that a sum of `f16` does not overflow. Subnormal sums are exact.
+//! | [`Sum`] | may be ±∞ or NaN if Σ\|x\| exceeds 3.4·10³⁸, because the order is unspecified | exact to 2⁻¹⁴⁹ per addition; subnormal sums are exact | ±∞; NaN if both signs occur | NaN |
+//! | [`Norm1`] | ∞ if the norm exceeds `f32::MAX` | as `Sum` | ∞ | NaN |
+//! | [`Mean`] | finite | as accurate as for other elements | as `Sum` | NaN |
+//! | [`Norm2`] | finite if the norm is in the range of `f32` | as accurate as for other elements | ∞ | NaN |
+//! | [`Max`], [`Min`] | exact | exact | in order | [ignored](crate#the-order-of-numbers) |
+//! | [`ArgMax`], [`ArgMin`] | the first of equal elements; −0 equals 0 | exact | in order | [ignored](crate#the-order-of-numbers) |
 //!
 //! # Measured
 //!
-//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096,
-//! beside a copy of as many bytes read and written: sums of rows 4.44 TB/s, 1.06 ×, of columns
-//! 4.09, 0.97 ×, of all 4.23, 1.01 ×; arg-max of rows 4.43, 1.06 ×; sums of rows of `f16` 4.08,
-//! 1.00 ×. Of 8192 × 1024, which takes 6 to 11 µs, columns reach 0.64 × and all 0.71 ×: two
-//! launches show.
+//! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
+//! `kernels bench memory`, 32768 × 4096. The comparison is with a copy of the same number of bytes
+//! read and written:
+//!
+//! - sums of rows 4.44 TB/s, 1.06 ×; of columns 4.09, 0.97 ×; of all 4.23, 1.01 ×;
+//! - arg-max of rows 4.43, 1.06 ×; sums of rows of `f16` 4.08, 1.00 ×.
+//!
+//! 8192 × 1024 takes 6 to 11 µs. There columns reach 0.64 × and all 0.71 ×, because of the second
+//! launch.
 
 // `max` and `min` take half the instructions of `clamp`, and the operand is finite.
 #![allow(clippy::manual_clamp)]
@@ -64,28 +59,28 @@ pub use run::{Reduced, all, columns, rows};
 mod items {
     use kernel_dsl::prelude::*;
 
-    /// How elements are combined: a value for each, an associative operation, and what is made of
-    /// the last.
+    /// A reduction: a state for each element, an associative operation on states, and a final
+    /// result.
     ///
-    /// Elements meet in an order that is fixed and not that of their places, so the operation
-    /// should not depend on it, but by rounding.
+    /// The order of the operations is fixed, but is not that of the elements. Therefore the
+    /// operation must be commutative up to rounding.
     pub trait Monoid {
-        /// What is combined.
+        /// The type of the combined states.
         type State: Element;
-        /// What comes out.
+        /// The type of the result.
         type Out: Element;
-        /// What changes nothing.
+        /// The neutral element.
         const ZERO: Self::State;
-        /// Of the element `x` at place `at`.
+        /// Returns the state of the element `x` at index `at`.
         fn take(x: f32, at: usize) -> Self::State;
-        /// Of two parts.
+        /// Combines two states.
         fn join(a: Self::State, b: Self::State) -> Self::State;
-        /// The result over `n` elements.
+        /// Returns the result over `n` elements.
         fn finish(state: Self::State, n: usize) -> Self::Out;
     }
 
-    /// Σ x; 0 of nothing. Where Σ|x| is beyond `f32::MAX`, partial sums may overflow, and the sum
-    /// is finite, infinite or NaN.
+    /// The sum Σ x; 0 for no elements. If Σ|x| exceeds `f32::MAX`, partial sums may overflow, and
+    /// the sum is finite, infinite or NaN.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Sum;
 
@@ -114,8 +109,8 @@ mod items {
         pub small: f32,
     }
 
-    /// Σ x / n; a NaN of nothing. The mean of finite numbers is finite, though their sum may not
-    /// be.
+    /// The mean Σ x / n; NaN for no elements. The mean of finite numbers is finite, although their
+    /// sum may not be.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Mean;
 
@@ -134,15 +129,15 @@ mod items {
             if state.sum.abs() <= f32::MAX {
                 state.sum / n as f32
             } else {
-                // The mean of the largest numbers may round to more than these; a NaN and an
-                // infinity stay.
+                // The mean of the largest numbers may round to more than these; NaN and infinities
+                // are kept.
                 let mean = state.small / (n as f32 * 1.164_153_2e-10);
                 if state.small.abs() <= f32::MAX { mean.max(f32::MIN).min(f32::MAX) } else { mean }
             }
         }
     }
 
-    /// Σ |x|: the norm of absolute values.
+    /// The sum of absolute values Σ |x|.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Norm1;
 
@@ -161,23 +156,23 @@ mod items {
         }
     }
 
-    /// The sums of squares of numbers: as they are, times 2⁻¹⁰⁰, and times 2¹⁰⁰.
+    /// The sums of squares at three scales: unscaled, times 2⁻¹⁰⁰, and times 2¹⁰⁰.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     #[repr(C)]
     pub struct Squares {
         /// The sum of x².
         pub plain: f32,
-        /// The sum of (x · 2⁻¹⁰⁰)², which is finite of finite numbers.
+        /// The sum of (x · 2⁻¹⁰⁰)², which is finite for finite numbers.
         pub of_huge: f32,
         /// The sum of (x · 2¹⁰⁰)², in which squares of subnormal numbers are normal.
         pub of_tiny: f32,
     }
 
-    /// √Σ x²: the Euclidean norm, which overflows where the norm itself does.
+    /// The Euclidean norm √Σ x². It overflows only if the norm itself does.
     ///
-    /// Squares are added thrice, in three scales, and the root is of the sum that has kept its bits
-    /// (Blue, *A portable Fortran program to find the Euclidean norm of a vector*, 1978, where each
-    /// number has one of the scales).
+    /// Squares are summed three times, at three scales, and the root is taken of a sum without
+    /// overflow or underflow. The method is that of Blue, *A portable Fortran program to find the
+    /// Euclidean norm of a vector*, 1978. There each number has only one of the scales.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Norm2;
 
@@ -194,7 +189,7 @@ mod items {
             Squares { plain: a.plain + b.plain, of_huge: a.of_huge + b.of_huge, of_tiny: a.of_tiny + b.of_tiny }
         }
         fn finish(state: Squares, _n: usize) -> f32 {
-            // Below 2⁻⁸⁰ squares may have lost bits.
+            // Below 2⁻⁸⁰ squares may have lost bits to underflow.
             if state.plain < 8.271_806e-25 {
                 state.of_tiny.sqrt() * 7.888_609e-31
             } else if state.plain < f32::INFINITY {
@@ -206,7 +201,7 @@ mod items {
     }
 
     /// The largest element in the [order of all kernels](crate#the-order-of-numbers): a NaN counts
-    /// as −∞, which is also the largest of nothing.
+    /// as −∞, which is also the result for no elements.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Max;
 
@@ -226,7 +221,7 @@ mod items {
     }
 
     /// The smallest element in the [order of all kernels](crate#the-order-of-numbers): a NaN counts
-    /// as ∞, which is also the smallest of nothing.
+    /// as ∞, which is also the result for no elements.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Min;
 
@@ -245,19 +240,19 @@ mod items {
         }
     }
 
-    /// A value and where it is.
+    /// A value and its index.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     #[repr(C)]
     pub struct Found {
         /// The value.
         pub value: f32,
-        /// Its place; `u32::MAX` of nothing.
+        /// The index; `u32::MAX` for no elements.
         pub at: u32,
     }
 
-    /// The place of the largest element, of several the first, in the
-    /// [order of all kernels](crate#the-order-of-numbers): a NaN counts as −∞. Of nothing it is
-    /// `u32::MAX`.
+    /// The index of the first largest element in the
+    /// [order of all kernels](crate#the-order-of-numbers): a NaN counts as −∞. For no elements it
+    /// is `u32::MAX`.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct ArgMax;
 
@@ -276,8 +271,8 @@ mod items {
         }
     }
 
-    /// The place of the smallest element, of several the first, in the
-    /// [order of all kernels](crate#the-order-of-numbers): a NaN counts as ∞. Of nothing it is
+    /// The index of the first smallest element in the
+    /// [order of all kernels](crate#the-order-of-numbers): a NaN counts as ∞. For no elements it is
     /// `u32::MAX`.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct ArgMin;

@@ -1,38 +1,40 @@
-//! The next token from its logits, without leaving the device: the most likely one, or one drawn.
-//! [`Sample`] is what to call.
+//! The next token from its logits, without leaving the device: the most likely one, or a random
+//! one. The entry point is [`Sample`].
 //!
 //! | kernels | for |
 //! |---|---|
 //! | [`best::best_parts`], [`best::best_of_parts`] | arg-max; a draw from all tokens, as the arg-max of logits with Gumbel noise |
-//! | [`top::sample_top`] | a draw from up to 1024 likeliest tokens, or of these the likeliest whose probabilities reach p |
-//! | [`threshold::sample_likely`] | the same of more tokens, or of all |
+//! | [`top::sample_top`] | a draw from up to 1024 likeliest tokens, or from the likeliest of them whose probabilities add up to p |
+//! | [`threshold::sample_likely`] | the same for more tokens, or for all |
 //!
-//! # What limits them
+//! # The limits
 //!
-//! A vocabulary is long, 150,000 or so, and rows are few. A draw from all of it needs no sum and no
-//! sort: the arg-max of x/T + g is distributed as softmax(x/T) where the g are independent and
-//! −log(−log u), u uniform (Gumbel, 1954; Maddison, Tarlow, Minka, *A\* sampling*, 2014). So a row
-//! is read once, by as many blocks as fill the device. Top-k is a radix select and reads its row
-//! three or four times, by one block, after the first time from the second cache; top-p of a whole
-//! vocabulary is one by sums of probabilities.
+//! A vocabulary is long, about 150,000, and rows are few. A draw from all tokens needs no sum and
+//! no sort. The arg-max of x/T + g is distributed as softmax(x/T) if the g are independent and
+//! −log(−log u), with u uniform (Gumbel, 1954; Maddison, Tarlow, Minka, *A\* sampling*, 2014).
+//! Therefore a row is read once, by enough blocks to fill the device. Top-k is a radix select. One
+//! block reads the row three or four times, from the L2 cache after the first time. Top-p of a
+//! whole vocabulary is a radix select by sums of probabilities.
 //!
 //! # Random numbers
 //!
-//! They are a function of seed, offset, row and column ([`random`]): the same call draws the same
-//! tokens on every device. A loop that draws one token after another counts the offset.
+//! Random numbers are a function of seed, offset, row and column ([`random`]): the same call draws
+//! the same tokens on every device. A loop that draws successive tokens increments the offset.
 //!
 //! # Extreme inputs
 //!
-//! [`Sample`] says what extreme logits and temperatures give. The arg-max is of x + T·g and not of
-//! x/T + g, which need not be finite; sums are exact, so that the noise counts beside logits of any
-//! size.
+//! [`Sample`] documents the results of extreme logits and temperatures. The arg-max is taken of x +
+//! T·g instead of x/T + g, which need not be finite. Sums are exact, so that the noise has an
+//! effect on logits of any size.
 //!
 //! # Measured
 //!
-//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench sampling`, a row of
-//! 151,936 logits and 64 of them: the likeliest 5.4 and 16.2 µs, a token of all 6.5 and 43.8; of
-//! the likeliest 50 184 and 188, of 1024 with p = 0.9 158 and 195, of p = 0.9 alone 335 and 340:
-//! one block has a row, and reads it several times.
+//! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
+//! `kernels bench sampling`, for a row of 151,936 logits and for 64 rows:
+//!
+//! - the likeliest token: 5.4 and 16.2 µs; a draw from all tokens: 6.5 and 43.8 µs;
+//! - from the likeliest 50: 184 and 188 µs; from 1024 with p = 0.9: 158 and 195 µs;
+//! - with p = 0.9 alone: 335 and 340 µs, because one block reads a row several times.
 
 pub mod best;
 mod call;

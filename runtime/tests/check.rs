@@ -25,7 +25,7 @@ fn saxpy(inputs: &[Input]) -> Vec<Expected> {
 }
 
 #[test]
-fn a_right_kernel_passes_at_every_edge() {
+fn correct_kernel_passes_at_every_edge() {
     let (checker, prepared) = (Checker::new(None), prepared(Mistake::None, Mistake::None));
     for n in edges(256) {
         assert_eq!(checker.case(&prepared, &case(n), saxpy), Ok(()), "n = {n}");
@@ -46,7 +46,7 @@ fn special_values_pass_too() {
 }
 
 #[test]
-fn a_pass_that_changes_a_bit_is_found() {
+fn pass_that_changes_a_bit_is_detected() {
     let prepared = prepared(Mistake::None, Mistake::Unfused);
     let failure = Checker::new(None).case(&prepared, &case(1000), saxpy).unwrap_err();
     let Failure::Differ { left: Executor::Lowered, right: Executor::Optimized, mismatch } = &failure else {
@@ -65,7 +65,7 @@ fn a_pass_that_changes_a_bit_is_found() {
 }
 
 #[test]
-fn an_access_out_of_bounds_is_told_by_the_oracle() {
+fn oracle_reports_access_out_of_bounds() {
     let prepared = prepared(Mistake::OutOfBounds, Mistake::None);
     let failure = Checker::new(None).case(&prepared, &case(4), saxpy).unwrap_err();
     let Failure::Stopped { executor: Executor::Lowered, error, .. } = failure else { panic!("{failure}") };
@@ -73,7 +73,7 @@ fn an_access_out_of_bounds_is_told_by_the_oracle() {
 }
 
 #[test]
-fn a_result_off_from_its_reference_is_found() {
+fn deviation_from_the_reference_is_detected() {
     let wrong = |inputs: &[Input]| {
         let mut expected = saxpy(inputs);
         expected[0].values[3] += 1.0;
@@ -87,7 +87,7 @@ fn a_result_off_from_its_reference_is_found() {
 }
 
 #[test]
-fn a_case_that_the_contract_refuses_is_no_pass() {
+fn case_rejected_by_the_contract_does_not_pass() {
     let mut case = case(4);
     case.inputs[1] = Input::slice(&[1.0f32; 5]);
     let failure = Checker::new(None).case(&prepared(Mistake::None, Mistake::None), &case, saxpy).unwrap_err();
@@ -101,7 +101,7 @@ fn a_case_that_the_contract_refuses_is_no_pass() {
 }
 
 #[test]
-fn ptx_that_is_wrong_is_found() {
+fn faulty_ptx_is_detected() {
     let text = artifact().instances[0].ptx;
     let checked = |text: &str| {
         let prepared = prepared(Mistake::None, Mistake::None).with_ptx(text).unwrap();

@@ -66,7 +66,7 @@ fn artifact(grid: u64) -> &'static Artifact {
 }
 
 #[test]
-fn what_goes_up_comes_down() {
+fn uploads_can_be_downloaded() {
     let device = Device::cpu();
     let mut x = device.upload(&[1.5f64, -0.0, f64::INFINITY]).unwrap();
     assert_eq!(x.download().unwrap(), [1.5, -0.0, f64::INFINITY]);
@@ -80,7 +80,7 @@ fn what_goes_up_comes_down() {
 }
 
 #[test]
-fn copies_of_other_lengths_and_impossible_sizes_are_refused() {
+fn copies_of_other_lengths_and_impossible_sizes_are_rejected() {
     let device = Device::cpu();
     let mut x = device.zeros::<f32>(3).unwrap();
     assert_eq!(
@@ -93,7 +93,7 @@ fn copies_of_other_lengths_and_impossible_sizes_are_refused() {
 }
 
 #[test]
-fn devices_and_buffers_go_between_threads() {
+fn devices_and_buffers_can_be_sent_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Device>();
     shared::<runtime::DeviceBuffer<f32>>();
@@ -108,7 +108,7 @@ fn devices_and_buffers_go_between_threads() {
 }
 
 #[test]
-fn a_wrong_launch_is_refused_with_all_mistakes() {
+fn invalid_launch_is_rejected_with_all_mistakes() {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 4]).unwrap();
     let mut y = device.upload(&[1.0f64; 4]).unwrap();
@@ -129,7 +129,7 @@ fn a_wrong_launch_is_refused_with_all_mistakes() {
 }
 
 #[test]
-fn one_buffer_is_not_read_and_written() {
+fn buffer_cannot_be_read_and_written_at_once() {
     let device = Device::cpu();
     let mut y = device.upload(&[1.0f32; 8]).unwrap();
     // The borrow checker rejects `&y` beside `&mut y`, but an erased argument can be cloned.
@@ -142,7 +142,7 @@ fn one_buffer_is_not_read_and_written() {
 /// Checks device-local values: each type has one value, shared by all clones of the device. The
 /// value is dropped with the device, although it holds a buffer.
 #[test]
-fn what_is_kept_with_a_device_goes_with_it() {
+fn device_local_values_are_dropped_with_the_device() {
     struct Table(DeviceBuffer<u32>, #[allow(dead_code, reason = "its count tells whether the table is gone")] Arc<()>);
     let (alive, device) = (Arc::new(()), Device::cpu());
     let made = |home: Device| Table(home.upload(&[3u32, 4]).unwrap(), alive.clone());
@@ -159,7 +159,7 @@ fn what_is_kept_with_a_device_goes_with_it() {
 }
 
 #[test]
-fn memory_of_another_device_is_refused() {
+fn memory_of_another_device_is_rejected() {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 4]).unwrap();
     let mut y = device.upload(&[1.0f32; 4]).unwrap();
@@ -190,14 +190,14 @@ fn views_are_checked_against_their_buffer() {
 }
 
 #[test]
-fn hir_that_cannot_be_read_is_an_error() {
+fn unreadable_hir_is_an_error() {
     let broken = Box::leak(Box::new(Artifact { hir: &[1, 0, 200], ..*artifact(1) }));
     let error = Device::cpu().launch(broken, &[], None, &[]).unwrap_err();
     assert!(error.to_string().starts_with("kernel kernel: 3 bytes are too few for a kernel's HIR"), "{error}");
 }
 
 #[test]
-fn the_contract_is_that_of_the_compiler() {
+fn contract_agrees_with_the_compiler() {
     let program = artifact(1).program().unwrap();
     assert_eq!(
         launch::block(&hir::monomorphic(&program, &Instance::default()).unwrap()),
@@ -207,7 +207,7 @@ fn the_contract_is_that_of_the_compiler() {
 
 /// Checks the errors on a machine without a driver; `gpu.rs` has the tests with one.
 #[test]
-fn without_a_driver_every_way_to_a_gpu_says_so() {
+fn missing_driver_is_reported_by_every_constructor() {
     let Err(error) = Device::cuda(0) else { return };
     let best = Device::best().unwrap();
     assert!(best.is_cpu());

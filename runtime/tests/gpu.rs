@@ -35,7 +35,7 @@ fn gpu_runs_declared_ptx() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_equals_the_interpreter() {
+fn gpu_agrees_with_the_interpreter() {
     let prepared = Prepared::from_ir(artifact(), &Instance::default(), &ir(Mistake::None), &ir(Mistake::None)).unwrap();
     let checker = Checker::new(Some(device()));
     let mut random = Random::new(5);
@@ -64,7 +64,7 @@ fn gpu_memory_round_trips() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_is_what_best_gives() {
+fn gpu_is_the_best_device() {
     let device = Device::best().unwrap();
     assert!(!device.is_cpu());
     let reason = &device.choice().unwrap().reason;
@@ -90,14 +90,14 @@ fn gpu_runs_the_checked_form() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_numbers_end() {
+fn gpu_ordinals_are_limited() {
     let error = Device::cuda(1000).unwrap_err();
     assert!(matches!(error, Error::NoSuchDevice { ordinal: 1000, .. }), "{error}");
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_memory_ends() {
+fn gpu_memory_is_limited() {
     let error = device().zeros::<u8>(1 << 50).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory { free: Some(_), .. }), "{error}");
     println!("{error}");
@@ -107,7 +107,7 @@ fn gpu_memory_ends() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_ptx_that_is_wrong_comes_back_with_the_drivers_log() {
+fn gpu_invalid_ptx_is_rejected_with_the_drivers_log() {
     let ptx: &str = artifact().instances[0].ptx.replace("fma.rn.f32", "fma.rn.f33").leak();
     let instances = Box::leak(Box::new([Declared { name: "saxpy", constants: &[], ptx }]));
     let broken = Box::leak(Box::new(Artifact { instances, ..*artifact() }));
@@ -119,7 +119,7 @@ fn gpu_ptx_that_is_wrong_comes_back_with_the_drivers_log() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_serves_threads_at_once() {
+fn gpu_serves_threads_concurrently() {
     let device = device();
     std::thread::scope(|s| {
         for n in 1..9 {

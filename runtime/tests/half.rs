@@ -260,7 +260,7 @@ fn gpu_gives_the_same_codes() {
 /// Checks rustc's compilation of the same text. The crate `half` keeps a NaN's sign and payload,
 /// and does not order zeros.
 #[test]
-fn rustc_reads_them_the_same() {
+fn rustc_agrees_on_the_codes() {
     macro_rules! compare {
         ($half:ident, $kernels:ident, $expected:ident) => {
             let mut random = Random::new(4);
@@ -306,7 +306,7 @@ fn artifacts() -> [&'static Artifact; 6] {
 /// Checks that no instruction computes in 16 bits: on sm_61 such instructions have 1/64 of the
 /// rate, or do not exist.
 #[test]
-fn nothing_computes_in_16_bits() {
+fn arithmetic_is_not_in_16_bits() {
     for artifact in artifacts() {
         let ptx = artifact.instances[0].ptx;
         // An instruction's name follows its guard and precedes its operands.
@@ -318,7 +318,7 @@ fn nothing_computes_in_16_bits() {
 }
 
 #[test]
-fn ptxas_assembles_them_for_sm_61() {
+fn ptxas_assembles_the_kernels_for_sm_61() {
     if !ptx_support::installed() {
         return;
     }

@@ -43,7 +43,7 @@ fn left(threads: &[fn(&SubrangeTracker)]) -> HazardTracker {
 }
 
 #[test]
-fn readers_of_several_streams_are_all_noted() {
+fn readers_of_several_streams_are_all_recorded() {
     loom::model(|| {
         let uses = left(&[
             |parts| (1..=2).for_each(|count| parts.note_read(at(1, count))),
@@ -57,7 +57,7 @@ fn readers_of_several_streams_are_all_noted() {
 }
 
 #[test]
-fn of_one_stream_the_last_reader_is_noted() {
+fn last_reader_of_a_stream_is_recorded() {
     loom::model(|| {
         let uses = left(&[|parts| parts.note_read(at(1, 7)), |parts| parts.note_read(at(1, 9))]);
         assert_eq!(sorted(uses.before_write()), [at(0, 1), at(1, 9)]);
@@ -65,7 +65,7 @@ fn of_one_stream_the_last_reader_is_noted() {
 }
 
 #[test]
-fn writers_of_parts_and_a_reader_are_all_noted() {
+fn writers_of_parts_and_a_reader_are_all_recorded() {
     loom::model(|| {
         let uses = left(&[
             |parts| parts.note_part(at(1, 3)),
@@ -80,7 +80,7 @@ fn writers_of_parts_and_a_reader_are_all_noted() {
 
 /// Checks that a concurrent query returns only recorded accesses, and always the earlier write.
 #[test]
-fn who_looks_meanwhile_sees_what_was_before() {
+fn concurrent_observer_sees_the_previous_state() {
     loom::model(|| {
         left(&[
             |parts| parts.note_part(at(1, 3)),

@@ -25,7 +25,7 @@ fn pairs(g: &mut Gen) -> [Input; 2] {
 }
 
 #[test]
-fn a_right_kernel_passes() {
+fn correct_kernel_passes() {
     testing::property::<increment<false>>().cases(pairs).reference(incremented).check();
     // Without a reference, the executors are compared with each other.
     testing::property::<increment<false>>().cases(pairs).check();
@@ -36,7 +36,7 @@ fn wrong_from_37<'a>() -> Property<'a> {
 }
 
 #[test]
-fn a_mistake_shrinks_to_the_smallest_shape_and_the_simplest_values() {
+fn failure_shrinks_to_the_smallest_shape_and_simplest_values() {
     let found = wrong_from_37().run().unwrap_err();
     assert_eq!(found.case.name, "n = 37");
     assert!(matches!(&found.failure, Failure::Wrong { index, .. } if index[..] == [36]), "{found}");
@@ -44,7 +44,7 @@ fn a_mistake_shrinks_to_the_smallest_shape_and_the_simplest_values() {
 }
 
 #[test]
-fn the_message_tells_all_that_is_needed() {
+fn message_is_complete() {
     let found = wrong_from_37().run().unwrap_err();
     let Counterexample { first, seed, trials, .. } = &*found;
     let expected = format!(
@@ -77,7 +77,7 @@ fn tripled(x: &mut [i32]) {
 }
 
 #[test]
-fn warnings_are_failures_where_that_is_asked() {
+fn denied_warnings_are_failures() {
     let tried = || {
         testing::property::<tripled>().cases(|g| {
             let n = g.size("n", 64);
@@ -107,7 +107,7 @@ fn of_itself(x: &mut [f32]) {
 }
 
 #[test]
-fn a_wrong_result_is_told_with_what_its_nans_come_of() {
+fn wrong_result_is_reported_with_the_origin_of_its_nans() {
     let tried = testing::property::<of_itself>().cases(|g| {
         let n = g.size("n", 64);
         [g.special_slice::<f32>(n)]
@@ -158,7 +158,7 @@ fn divided(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_no_reference_tells_apart_passes() {
+fn indistinguishable_results_pass() {
     testing::property::<magnitude>()
         .cases(|g| {
             let n = g.size("n", 64);
@@ -225,7 +225,7 @@ fn filled(y: &mut [u32]) {
 }
 
 #[test]
-fn a_size_of_blocks_is_chosen_and_told() {
+fn block_size_is_generated_and_reported() {
     let found = testing::property::<filled>()
         .cases(|g| {
             let n = g.size("n", 32);
@@ -239,7 +239,7 @@ fn a_size_of_blocks_is_chosen_and_told() {
 }
 
 #[test]
-fn arguments_that_the_contract_refuses_are_no_pass() {
+fn arguments_rejected_by_the_contract_do_not_pass() {
     let found = testing::property::<increment<false>>()
         .cases(|g| {
             let n = g.size("n", 64);

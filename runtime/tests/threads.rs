@@ -39,7 +39,7 @@ is_not!(Prepared<'static>: Sync);
 is_not!(Recording<'static>: Sync);
 
 #[test]
-fn what_owns_memory_or_work_goes_anywhere() {
+fn owners_of_memory_or_work_can_be_sent() {
     send::<Device>();
     sync::<Device>();
     send::<Stream>();

@@ -56,7 +56,7 @@ fn words(trace: &Trace) -> Vec<String> {
 }
 
 #[test]
-fn each_line_tells_what_happened_there() {
+fn each_line_lists_its_events() {
     let trace = trace::<walked>(inputs(3), [1, 0, 0], [34, 0, 0], 100).unwrap();
     let expected = [
         "fn walked(x: &[f32], y: &mut [f32], turns: usize) { | turns = 3",
@@ -64,15 +64,15 @@ fn each_line_tells_what_happened_there() {
         "tile[(thread::x() / 32, lane)] = half(x[i]); | load x[98]: 98.0; x = 98.0; store tile[(1, 2)] (element 34): 49.0",
         "block::sync(); | the block's barrier",
         "let mut sum = 0.0; | sum = 0.0",
-        "for k in 0..turns { | turn 1; k = 0",
+        "for k in 0..turns { | iteration 1; k = 0",
         "if k == 1 { | the condition does not hold",
         "sum += tile[(1, k)]; | load tile[(1, 0)] (element 32): 48.0; sum = 48.0",
-        "for k in 0..turns { | turn 2; k = 1",
+        "for k in 0..turns { | iteration 2; k = 1",
         "if k == 1 { | the condition holds",
-        "for k in 0..turns { | turn 3; k = 2",
+        "for k in 0..turns { | iteration 3; k = 2",
         "if k == 1 { | the condition does not hold",
         "sum += tile[(1, k)]; | load tile[(1, 2)] (element 34): 49.0; sum = 97.0",
-        "for k in 0..turns { | the loop ends after 3 turns",
+        "for k in 0..turns { | the loop ends after 3 iterations",
         "let other = warp::shuffle(lane, 7); | from the warp: 7; other = 7",
         "if lane > 2 { | the condition does not hold",
         "y.fetch_add(i, other as f32); | fetch_add y[98]: 7.0, before it 0.25; the thread ends",
@@ -83,14 +83,14 @@ fn each_line_tells_what_happened_there() {
 }
 
 #[test]
-fn another_thread_goes_another_way() {
+fn threads_take_different_paths() {
     let found = words(&trace::<walked>(inputs(1), [0, 0, 0], [40, 0, 0], 100).unwrap());
     let last = ["if lane > 2 { | the condition holds", "y[i] = sum; | store y[40]: 16.0", "return; | the thread ends"];
     assert_eq!(found[found.len() - 3..], last, "{found:#?}");
 }
 
 #[test]
-fn what_is_beyond_the_limit_is_counted() {
+fn events_beyond_the_limit_are_counted() {
     let all = trace::<walked>(inputs(9), [0, 0, 0], [1, 0, 0], 1000).unwrap();
     let some = trace::<walked>(inputs(9), [0, 0, 0], [1, 0, 0], 10).unwrap();
     assert_eq!(some.lines, all.lines[..10]);
@@ -99,7 +99,7 @@ fn what_is_beyond_the_limit_is_counted() {
 }
 
 #[test]
-fn threads_that_there_are_not_are_refused() {
+fn missing_threads_are_rejected() {
     for (block, thread, why) in [
         ([2, 0, 0], [0, 0, 0], "there is no block [2, 0, 0]: the grid is 2 x 1 x 1"),
         ([0, 0, 0], [0, 1, 0], "there is no thread [0, 1, 0]: the block is 64 x 1 x 1"),
@@ -113,7 +113,7 @@ fn threads_that_there_are_not_are_refused() {
 }
 
 #[test]
-fn what_is_outside_is_told_and_skipped() {
+fn accesses_out_of_bounds_are_reported_and_skipped() {
     let instance = Instance(walked::CONSTANTS.to_vec());
     let thread = Thread { block: [0; 3], thread: [0; 3], limit: 1000 };
     let (outcome, trace) =

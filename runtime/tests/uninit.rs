@@ -15,7 +15,7 @@ fn copied(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_the_host_takes_to_write_is_written() -> Result<()> {
+fn host_writes_initialize() -> Result<()> {
     let device = Device::cpu();
     let (mut x, mut y) = (device.alloc::<f32>(4)?, device.zeros::<f32>(4)?);
     x.as_mut_slice().expect("the host's own memory").fill(1.0);
@@ -27,7 +27,7 @@ fn what_the_host_takes_to_write_is_written() -> Result<()> {
 /// Checks that each CPU device sees the writes of the other one, and reports memory that was never
 /// written.
 #[test]
-fn cpu_devices_are_one() -> Result<()> {
+fn cpu_devices_share_memory() -> Result<()> {
     let (one, other) = (Device::cpu(), Device::cpu());
     let x = one.upload(&[1.0f32; 4])?;
     let (mut y, mut z) = (one.alloc::<f32>(4)?, one.alloc::<f32>(4)?);
@@ -37,7 +37,7 @@ fn cpu_devices_are_one() -> Result<()> {
         copied::launch(&one, written, &mut one.zeros::<f32>(4)?)?;
     }
     let nothing = one.alloc::<f32>(4)?;
-    let error = copied::launch(&other, &nothing, &mut y).expect_err("nobody has written it");
+    let error = copied::launch(&other, &nothing, &mut y).expect_err("nothing has written it");
     let Error::Violation(report) = &error else { panic!("{error}") };
     assert_eq!(report.findings[0].check, Check::UninitializedBuffer, "{error}");
     Ok(())
@@ -45,7 +45,7 @@ fn cpu_devices_are_one() -> Result<()> {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_memory_that_is_copied_to_the_cpu_is_written() -> Result<()> {
+fn gpu_memory_copied_to_the_cpu_is_initialized() -> Result<()> {
     let (gpu, cpu) = (Device::cuda(0)?, Device::cpu());
     let x = gpu.upload(&[1.0f32; 4])?;
     let mut y = cpu.alloc::<f32>(4)?;

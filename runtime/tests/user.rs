@@ -33,7 +33,7 @@ fn either(a: View<f32, 2>, b: View<f32, 2>, out: &mut [f32], first: bool) {
 }
 
 #[test]
-fn what_at_gives_leaves_a_branch() -> Result<()> {
+fn row_view_can_leave_a_branch() -> Result<()> {
     let device = Device::cpu();
     let (a, b) = (device.upload(&[0.0f32, 1.0, 2.0, 3.0])?, device.upload(&[4.0f32, 5.0, 6.0, 7.0])?);
     let mut out = device.zeros(2)?;

@@ -1,4 +1,5 @@
-//! What the compiler says of a kernel's accesses and of what is slow in it, against addresses counted in plain Rust.
+//! Tests of the memory analysis and of the lints of slow code, against addresses computed in plain
+//! Rust.
 
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, Site, accesses};
 use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
@@ -10,7 +11,8 @@ use std::collections::HashSet;
 
 const THREADS: usize = 96;
 
-/// A kernel that loads the element of this index from a buffer and from shared memory, and the index as plain Rust has it.
+/// Declares a kernel that loads the element of an index from a buffer and from shared memory, and
+/// the index as a Rust function.
 macro_rules! patterns {
     ($($name:ident: |$t:ident| $index:expr;)*) => {
         mod kernels {
@@ -72,7 +74,8 @@ fn loaded<'s>(sites: &'s [Site], array: &str) -> &'s Site {
     site
 }
 
-/// Sectors and how many would do, of the warp that wastes most; words that the busiest bank must give.
+/// Returns the sectors of the warp with the most waste, the minimum for its bytes, and the words
+/// that the busiest bank serves.
 fn counted(index: fn(usize) -> usize) -> ((usize, usize), usize) {
     let indices: Vec<usize> = (0..THREADS).map(index).collect();
     let (mut worst, mut ways) = ((0, 1), 0);
@@ -90,7 +93,7 @@ fn counted(index: fn(usize) -> usize) -> ((usize, usize), usize) {
 }
 
 #[test]
-fn sectors_and_conflicts_are_those_of_the_addresses() {
+fn sectors_and_conflicts_match_the_addresses() {
     for (artifact, index) in PATTERNS {
         let all = sites(artifact);
         let ((sectors, least), ways) = counted(*index);
@@ -103,7 +106,8 @@ fn sectors_and_conflicts_are_those_of_the_addresses() {
     }
 }
 
-/// Columns of a swizzled array, by pieces and by elements, and every other element of an array of the launch's size.
+/// Reads columns of a swizzled array, by packs and by elements, and every other element of an array
+/// of the launch's size.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.rows() == 32, x.cols() == 32, y.rows() == 32, y.cols() == 32, y.aligned(4), n > 64)]
 pub fn laid_out(x: View<f32, 2>, mut y: ViewMut<f32, 2>, n: usize) {
@@ -130,7 +134,8 @@ fn swizzled_and_dynamic_shared_memory() {
         assert_eq!(found.next(), None, "several accesses of `{array}`");
         site.cost
     };
-    // Eight lanes, in consecutive rows, are served at once; each finds its piece elsewhere in the row.
+    // The hardware serves eight lanes at once, in consecutive rows. Each lane finds its pack at a
+    // different location of the row.
     let at = |row: usize, col: usize| row * 32 + (col ^ ((row & 7) << 2));
     let busiest = |lanes: std::ops::Range<usize>, width: usize, col: usize| {
         let words: Vec<usize> = lanes.flat_map(|row| (0..width).map(move |w| at(row, col) + w)).collect();
@@ -143,7 +148,7 @@ fn swizzled_and_dynamic_shared_memory() {
     assert_eq!(cost("row", AccessKind::Store, 4), Some(Cost::Shared { ways: 2 }));
 }
 
-/// Tiles that go at 16 bytes a lane, by registers and past them.
+/// Copies tiles with 16 bytes per lane, through registers and with `cp.async`.
 #[kernel(block = (32, 4), grid = 4)]
 #[requires(x.aligned(4), x.cols() % 4 == 0)]
 pub fn wide_tiles(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
@@ -157,7 +162,7 @@ pub fn wide_tiles(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
 }
 
 #[test]
-fn copies_of_many_bytes_are_counted_as_such() {
+fn wide_copies_are_counted() {
     for target in [Target::SM_61, Target::SM_80] {
         let (_, all) = ir_of(wide_tiles::ARTIFACT, 0, target);
         let name = |s: &Site| s.array.clone().unwrap_or_default();
@@ -170,17 +175,18 @@ fn copies_of_many_bytes_are_counted_as_such() {
         };
         let ways = |n| Some(Cost::Shared { ways: n });
         assert_eq!(cost("plain", AccessKind::Store), (16, ways(1)), "{target}");
-        // Four lanes have a row of 16 words, and those of a quarter of a warp two rows, 20 words apart: four banks are in both.
+        // Four lanes cover a row of 16 words, and a quarter of a warp covers two rows, 20 words
+        // apart. Four banks occur in both rows.
         assert_eq!(cost("pitched", AccessKind::Store), (16, ways(2)), "{target}");
         let loads: Vec<_> = all.iter().filter(|s| name(s) == "x").map(|s| (s.bytes, s.cost)).collect();
-        // A quarter of a warp has a row of 128 bytes, or two of 64.
+        // A quarter of a warp covers a row of 128 bytes, or two rows of 64.
         let whole = |lines| (16, Some(Cost::Global { sectors: 16, least: 16, lines, used: 512 }));
         assert_eq!(loads, [whole(4), whole(8)], "{target}");
         assert_eq!(cost("pitched", AccessKind::Load), (4, ways(4)), "{target}");
     }
 }
 
-/// Accesses whose addresses are relative to something that all lanes share, and some that are not.
+/// Loads from addresses relative to a value that all lanes share, and at others.
 #[kernel(block = (16, 4), grid = (4, 4))]
 #[requires(lists.len() > 0)]
 pub fn relative(a: View<f32, 2>, lists: &[u32], mut y: ViewMut<f32, 2>, n: usize) {
@@ -209,7 +215,7 @@ pub fn relative(a: View<f32, 2>, lists: &[u32], mut y: ViewMut<f32, 2>, n: usize
 }
 
 #[test]
-fn what_lanes_share_does_not_matter() {
+fn uniform_offsets_do_not_matter() {
     let (kernel, all) = ir_of(relative::ARTIFACT, 0, Target::SM_61);
     let at = |text: &str| -> Vec<Option<Cost>> {
         let here = |s: &&Site| {
@@ -219,22 +225,26 @@ fn what_lanes_share_does_not_matter() {
         all.iter().filter(here).map(|s| s.cost).collect()
     };
     let global = |[sectors, least, lines, used]: [u32; 4]| Some(Cost::Global { sectors, least, lines, used });
-    // A warp has two rows of sixteen.
+    // A warp covers two rows of sixteen elements.
     assert_eq!(at("acc += a[(row, k)];"), [global([2, 1, 2, 8])]);
     assert_eq!(at("acc += a[(k, col)];"), [global([2, 2, 1, 64])]);
-    assert_eq!(at("acc += a[(at, k)];"), [global([16, 2, 16, 64])], "a carried index that steps alike in all lanes");
+    assert_eq!(
+        at("acc += a[(at, k)];"),
+        [global([16, 2, 16, 64])],
+        "a loop-carried index with the same step in all lanes"
+    );
     assert_eq!(at("let list = lists[block::x()] as usize;"), [global([1, 1, 1, 4])]);
-    assert_eq!(at("acc += a[(list, col)];"), [global([2, 2, 1, 64])], "what all lanes load from one place, they share");
-    assert_eq!(at("acc += a[(own, 0)];"), [None], "what each loads is anything");
+    assert_eq!(at("acc += a[(list, col)];"), [global([2, 2, 1, 64])], "a value loaded from one location is uniform");
+    assert_eq!(at("acc += a[(own, 0)];"), [None], "a value loaded per lane is unknown");
     assert_eq!(at("acc += tile[(thread::x(), thread::y())];"), [Some(Cost::Shared { ways: 1 })], "four lanes");
     assert_eq!(at("y[(row + 4 * i, col)] = acc;"), [global([4, 4, 2, 128])]);
     let copies = at("tile.copy_from(a.offset((block::y() * 16, block::x() * 16)));");
     assert_eq!(copies, [global([4, 4, 2, 128]), Some(Cost::Shared { ways: 1 })]);
     let unrolled = all.iter().find(|s| s.array.as_deref() == Some("y")).unwrap();
-    assert_eq!((unrolled.count, unrolled.loops), (4, 0), "unrolled, it is four instructions");
+    assert_eq!((unrolled.count, unrolled.loops), (4, 0), "an unrolled loop has four instructions");
 }
 
-/// All that is legal and slow.
+/// Contains one of each lint of slow code.
 #[kernel(block = (20, 3), grid = 1)]
 pub fn crawling(n: usize, x: &[f64], words: &mut [u64], floats: &mut [f32]) {
     let sums = Shared::<f32, 1>::new([32]);
@@ -269,7 +279,7 @@ fn found(artifact: &'static Artifact, target: Target) -> Vec<(String, Slow, u32,
 }
 
 #[test]
-fn what_is_slow_is_found_with_its_line() {
+fn slow_code_is_found_with_its_line() {
     let mut expected = vec![
         ("", Slow::PartialWarp(60), 1, false),
         ("let row = i / n;", Slow::IntegerDivision(Scalar::Usize), 1, false),
@@ -288,13 +298,13 @@ fn what_is_slow_is_found_with_its_line() {
         assert_eq!(found(crawling::ARTIFACT, target), expected, "{target}");
     };
     same(Target::SM_61, &expected);
-    // An A100 has half as many units for f64 as for f32.
+    // An A100 has half as many units for f64 as for f32, so that f64 is not slow there.
     expected.retain(|(_, slow, ..)| *slow != Slow::Double);
     same(Target::SM_80, &expected);
 }
 
 #[test]
-fn each_says_what_it_is_and_what_to_do() {
+fn lints_have_a_message_and_a_hint() {
     let (kernel, sites) = ir_of(crawling::ARTIFACT, 0, Target::SM_61);
     let all = lints(&kernel, &sites);
     let messages: Vec<_> = all

@@ -1,10 +1,11 @@
-//! New keys and values on their way into a cache, as a program sends them, on the CPU and on a GPU, against plain Rust in `f64`.
+//! Tests of appending keys and values to a cache, on the CPU and on a GPU, against plain Rust in
+//! `f64`.
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Element, Float, GenericArgument};
-use kernels_rs::attention::Append;
 use kernels_rs::attention::cache::Stored;
-use kernels_rs::rotary::Layout;
+use kernels_rs::attention::{Append, KvCacheMut};
+use kernels_rs::rotary::PairLayout;
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
 
@@ -14,14 +15,14 @@ const GROUPS: usize = 2;
 const WIDTH: usize = 24;
 const PAIRS: usize = 8;
 const ROOM: usize = 12;
-/// The last is full.
+/// Tokens of each sequence. The last sequence fills the cache.
 const LENGTHS: [u32; SEQUENCES] = [0, 7, 12];
-/// What stands where nothing was written.
+/// Contents of elements that nothing has written.
 const BEFORE: f32 = 77.0;
 
-/// A step's numbers, on the host and on a device.
+/// The values of a step, on the host and on a device.
 struct Step<T: Element> {
-    layout: Layout,
+    layout: PairLayout,
     q: Vec<f64>,
     k: Vec<f64>,
     v: Vec<f64>,
@@ -32,7 +33,7 @@ struct Step<T: Element> {
 }
 
 impl<T: Float + GenericArgument> Step<T> {
-    fn new(device: &Device, layout: Layout) -> Step<T> {
+    fn new(device: &Device, layout: PairLayout) -> Step<T> {
         let mut random = Random::new(31);
         let mut drawn = |heads: usize| {
             let all: Vec<T> = random.values::<f32>(SEQUENCES * heads * WIDTH).into_iter().map(T::from_f32).collect();
@@ -46,21 +47,21 @@ impl<T: Float + GenericArgument> Step<T> {
         Step { layout, q, k, v, frequencies, on_device: [of_q, of_k, of_v], lengths, of_frequencies }
     }
 
-    /// Vectors turned to where their sequence's new token stands.
-    fn turned(&self, x: &[f64]) -> Vec<f64> {
+    /// Returns the vectors, rotated to the position of the new token of their sequence.
+    fn rotated(&self, x: &[f64]) -> Vec<f64> {
         let heads = x.len() / SEQUENCES / WIDTH;
         let one = |at: usize| {
             let (head, d, position) = (at / WIDTH * WIDTH, at % WIDTH, f64::from(LENGTHS[at / WIDTH / heads]));
             let (i, first) = match self.layout {
-                Layout::Halves => (d % PAIRS, d < PAIRS),
-                Layout::Interleaved => (d / 2, d % 2 == 0),
+                PairLayout::Halves => (d % PAIRS, d < PAIRS),
+                PairLayout::Interleaved => (d / 2, d % 2 == 0),
             };
             if d >= 2 * PAIRS {
                 return x[at];
             }
             let (a, b) = match self.layout {
-                Layout::Halves => (x[head + i], x[head + i + PAIRS]),
-                Layout::Interleaved => (x[head + 2 * i], x[head + 2 * i + 1]),
+                PairLayout::Halves => (x[head + i], x[head + i + PAIRS]),
+                PairLayout::Interleaved => (x[head + 2 * i], x[head + 2 * i + 1]),
             };
             let (sin, cos) = (position * f64::from(self.frequencies[i])).sin_cos();
             if first { a * cos - b * sin } else { a * sin + b * cos }
@@ -68,7 +69,8 @@ impl<T: Float + GenericArgument> Step<T> {
         (0..x.len()).map(one).collect()
     }
 
-    /// Asks that each row of the cache is what it was, or a new vector; `place` says which row a sequence's new key has, of its plane.
+    /// Checks that each row of the cache has its old contents or a new vector. `place` returns the
+    /// plane and the row of a sequence's new key.
     fn compare(
         &self,
         what: &str,
@@ -77,7 +79,7 @@ impl<T: Float + GenericArgument> Step<T> {
         place: impl Fn(usize) -> Option<[usize; 2]>,
         near: f64,
     ) {
-        let new = [self.turned(&self.k), self.v.clone()];
+        let new = [self.rotated(&self.k), self.v.clone()];
         for (cache, new) in cache.iter().zip(&new) {
             let mut expected = vec![f64::from(BEFORE); cache.len()];
             for sequence in 0..SEQUENCES {
@@ -87,14 +89,14 @@ impl<T: Float + GenericArgument> Step<T> {
                         new[(sequence * GROUPS + group) * WIDTH + d];
                 }
             }
-            for (at, (got, want)) in cache.iter().zip(&expected).enumerate() {
-                assert!((got - want).abs() <= near, "{what}, {at}: {got}, not {want}");
+            for (at, (got, reference)) in cache.iter().zip(&expected).enumerate() {
+                assert!((got - reference).abs() <= near, "{what}, {at}: {got}, not {reference}");
             }
         }
     }
 }
 
-/// Where a sequence's new key goes, in one piece and in pages of 4 rows.
+/// Returns the location of a sequence's new key in a contiguous cache.
 fn contiguous(sequence: usize) -> Option<[usize; 2]> {
     let row = LENGTHS[sequence] as usize;
     (row < ROOM).then_some([sequence, row])
@@ -108,7 +110,7 @@ fn paged(sequence: usize) -> Option<[usize; 2]> {
     (row < ROOM).then(|| [TABLE[sequence * ROOM / PAGE + row / PAGE] as usize, row % PAGE])
 }
 
-fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Device, layout: Layout, near: f64) {
+fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Device, layout: PairLayout, near: f64) {
     let step = Step::<T>::new(device, layout);
     let frequencies = step.of_frequencies.view([PAIRS]).unwrap();
     let append = Append::new(layout, &frequencies);
@@ -120,28 +122,29 @@ fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Devi
     let wide =
         |x: &DeviceBuffer<K>| x.download().unwrap().into_iter().map(|x| f64::from(x.widen())).collect::<Vec<_>>();
 
-    let mut turned = device.zeros::<T>(SEQUENCES * HEADS * WIDTH).unwrap();
+    let mut rotated = device.zeros::<T>(SEQUENCES * HEADS * WIDTH).unwrap();
     let (mut keys, mut values) = (empty(), empty());
     let rows = [SEQUENCES, GROUPS, ROOM, WIDTH];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
-    append.run(device, &q, &mut turned.view_mut(of_q).unwrap(), new, cache, &lengths).unwrap();
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
+    append.run(device, &q, &mut rotated.view_mut(of_q).unwrap(), new, cache, &lengths).unwrap();
     step.compare("one piece", [wide(&keys), wide(&values)], ROOM, contiguous, near);
-    for (at, (got, want)) in turned.download().unwrap().into_iter().zip(step.turned(&step.q)).enumerate() {
+    for (at, (got, reference)) in rotated.download().unwrap().into_iter().zip(step.rotated(&step.q)).enumerate() {
         let got = f64::from(got.to_f32());
-        assert!((got - want).abs() <= near, "query {at}: {got}, not {want}");
+        assert!((got - reference).abs() <= near, "query {at}: {got}, not {reference}");
     }
 
     let (mut keys, mut values) = (empty(), empty());
     let rows = [TABLE.len(), GROUPS, PAGE, WIDTH];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     let table = device.upload(&TABLE).unwrap();
     let of_table = table.view([SEQUENCES, ROOM / PAGE]).unwrap();
-    append.run_paged(device, &q, &mut turned.view_mut(of_q).unwrap(), new, cache, &of_table, &lengths).unwrap();
+    append.run(device, &q, &mut rotated.view_mut(of_q).unwrap(), new, cache.paged(of_table), &lengths).unwrap();
     step.compare("pages", [wide(&keys), wide(&values)], PAGE, paged, near);
 }
 
-/// A byte is off by half of a scale, 1 / 254 of the largest of its row, and a turned element is below 2.
-fn bytes(device: &Device, layout: Layout) {
+/// Appends to a cache of bytes. The error of a byte is half of a scale, 1/254 of the largest
+/// element of its row, and rotated elements are below 2.
+fn bytes(device: &Device, layout: PairLayout) {
     let step = Step::<f32>::new(device, layout);
     let frequencies = step.of_frequencies.view([PAIRS]).unwrap();
     let append = Append::new(layout, &frequencies);
@@ -153,21 +156,18 @@ fn bytes(device: &Device, layout: Layout) {
     for pages in [false, true] {
         let (planes, rows) = if pages { (TABLE.len(), PAGE) } else { (SEQUENCES, ROOM) };
         let all = planes * GROUPS * rows;
-        let mut turned = device.zeros::<f32>(SEQUENCES * HEADS * WIDTH).unwrap();
+        let mut rotated = device.zeros::<f32>(SEQUENCES * HEADS * WIDTH).unwrap();
         let mut cache = [(); 2].map(|()| device.upload(&vec![77i8; all * WIDTH]).unwrap());
         let mut scales = [(); 2].map(|()| device.upload(&vec![1.0f32; all]).unwrap());
         {
             let ([keys, values], [of_keys, of_values]) = (&mut cache, &mut scales);
             let (extents, of_rows) = ([planes, GROUPS, rows, WIDTH], [planes, GROUPS, rows]);
-            let cache = [&mut keys.view_mut(extents).unwrap(), &mut values.view_mut(extents).unwrap()];
-            let scales = [&mut of_keys.view_mut(of_rows).unwrap(), &mut of_values.view_mut(of_rows).unwrap()];
-            let mut turned = turned.view_mut(of_q).unwrap();
+            let cache = KvCacheMut::new(keys.view_mut(extents).unwrap(), values.view_mut(extents).unwrap());
+            let cache = cache.scaled([of_keys.view_mut(of_rows).unwrap(), of_values.view_mut(of_rows).unwrap()]);
+            let mut rotated = rotated.view_mut(of_q).unwrap();
             let of_table = table.view([SEQUENCES, ROOM / PAGE]).unwrap();
-            match pages {
-                true => append.run_scaled_paged(device, &q, &mut turned, new, cache, scales, &of_table, &lengths),
-                false => append.run_scaled(device, &q, &mut turned, new, cache, scales, &lengths),
-            }
-            .unwrap();
+            let cache = if pages { cache.paged(of_table) } else { cache };
+            append.run(device, &q, &mut rotated, new, cache, &lengths).unwrap();
         }
         let wide = |n: usize| {
             let (bytes, scales) = (cache[n].download().unwrap(), scales[n].download().unwrap());
@@ -178,13 +178,13 @@ fn bytes(device: &Device, layout: Layout) {
 }
 
 fn all(device: &Device) {
-    for layout in [Layout::Halves, Layout::Interleaved] {
+    for layout in [PairLayout::Halves, PairLayout::Interleaved] {
         floats::<f32, f32>(device, layout, 1e-5);
         bytes(device, layout);
     }
-    floats::<f32, f16>(device, Layout::Halves, 2e-3);
-    floats::<f16, f16>(device, Layout::Interleaved, 2e-3);
-    floats::<bf16, bf16>(device, Layout::Halves, 1.6e-2);
+    floats::<f32, f16>(device, PairLayout::Halves, 2e-3);
+    floats::<f16, f16>(device, PairLayout::Interleaved, 2e-3);
+    floats::<bf16, bf16>(device, PairLayout::Halves, 1.6e-2);
 }
 
 #[test]
@@ -198,21 +198,21 @@ fn gpu_appended_keys_and_values() {
     all(&Device::cuda(0).unwrap());
 }
 
-/// A step in a graph goes where the lengths say when it is replayed.
+/// Checks that a replayed step appends at the lengths of the replay, not of the recording.
 #[test]
-fn a_replayed_step_goes_where_lengths_say() {
+fn replayed_step_uses_current_lengths() {
     let device = Device::cpu();
     let stream = device.stream().unwrap();
     let recording = device.record();
     let one = |x: &[f32]| recording.own(device.upload(x).unwrap()).unwrap();
     let (new, frequencies) = (one(&[1.0, 2.0]), one(&[0.0]));
-    let (turned, keys, values) = (one(&[0.0; 2]), one(&[0.0; 6]), one(&[0.0; 6]));
+    let (rotated, keys, values) = (one(&[0.0; 2]), one(&[0.0; 6]), one(&[0.0; 6]));
     let lengths = recording.own(device.upload(&[0u32]).unwrap()).unwrap();
-    let (of_new, mut of_turned) = (new.view([1, 1, 2]).unwrap(), turned.view_mut([1, 1, 2]).unwrap());
+    let (of_new, mut of_rotated) = (new.view([1, 1, 2]).unwrap(), rotated.view_mut([1, 1, 2]).unwrap());
     let rows = [1, 1, 3, 2];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
-    let append = Append::new(Layout::Halves, &frequencies.view([1]).unwrap());
-    append.run(&recording, &of_new, &mut of_turned, [&of_new, &of_new], cache, &lengths.view([1]).unwrap()).unwrap();
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
+    let append = Append::new(PairLayout::Halves, &frequencies.view([1]).unwrap());
+    append.run(&recording, &of_new, &mut of_rotated, [&of_new, &of_new], cache, &lengths.view([1]).unwrap()).unwrap();
     let mut graph = recording.finish().unwrap();
     for n in 0..2u32 {
         graph.buffer_mut(lengths).unwrap().copy_from(&[n + 1]).unwrap();
@@ -226,15 +226,25 @@ fn a_replayed_step_goes_where_lengths_say() {
 fn extents_are_compared() {
     let device = Device::cpu();
     let (x, lengths) = (device.zeros::<f32>(8).unwrap(), device.zeros::<u32>(2).unwrap());
-    let (mut turned, mut keys, mut values) =
+    let (mut rotated, mut keys, mut values) =
         (device.zeros::<f32>(8).unwrap(), device.zeros::<f32>(8).unwrap(), device.zeros::<f32>(8).unwrap());
     let q = x.view([2, 1, 4]).unwrap();
     let rows = [1, 1, 2, 4];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     let frequencies = x.view([8]).unwrap();
-    let append = Append::new(Layout::Halves, &frequencies);
-    let mut of_turned = turned.view_mut([2, 1, 4]).unwrap();
-    let refused = append.run(&device, &q, &mut of_turned, [&q, &q], cache, &lengths.view([2]).unwrap());
+    let append = Append::new(PairLayout::Halves, &frequencies);
+    let mut of_rotated = rotated.view_mut([2, 1, 4]).unwrap();
+    let refused = append.run(&device, &q, &mut of_rotated, [&q, &q], cache, &lengths.view([2]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("it has 1 sequences, and there are 2 queries"), "{said}");
+    assert!(said.contains("the cache has 1 planes, and there are 2 queries"), "{said}");
+
+    // Scales of a cache of floats.
+    let mut scales = [(); 2].map(|()| device.zeros::<f32>(4).unwrap());
+    let [of_keys, of_values] = &mut scales;
+    let rows = [2, 1, 1, 4];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
+    let cache = cache.scaled([of_keys, of_values].map(|scales| scales.view_mut([2, 1, 2]).unwrap()));
+    let refused = append.run(&device, &q, &mut of_rotated, [&q, &q], cache, &lengths.view([2]).unwrap());
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("scales belong to a cache of bytes"), "{said}");
 }

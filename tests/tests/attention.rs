@@ -1,13 +1,14 @@
-//! Attention as a program calls it, on the CPU and on a GPU, against plain Rust in `f64`.
+//! Tests of attention, on the CPU and on a GPU, against plain Rust in `f64`.
 
 use kernel_dsl::half::f16;
 use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, strided};
 use kernels_rs::attention::score::{Alibi, Bias, Softcap};
-use kernels_rs::attention::{Attention, Decode, Gradients, Scratch};
+use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
 use runtime::testing::Random;
 use runtime::{BufferView, Device, DeviceBuffer, Error};
 
-/// Sequences, heads of queries and of keys, queries, keys, elements of a key and of a value.
+/// Numbers of sequences, heads of queries and of keys, queries, keys, and elements of a key and of
+/// a value.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     batch: usize,
@@ -30,7 +31,7 @@ struct Operands {
     on_device: [DeviceBuffer<f32>; 3],
 }
 
-/// Query, keys and values of a head that looks at them, the answer and the logarithm.
+/// Query, keys and values of a head, the result and the logarithm of its sum.
 struct Answer {
     o: Vec<f64>,
     lse: Vec<f64>,
@@ -46,7 +47,8 @@ impl Operands {
         Operands { shape, q, k, v, on_device }
     }
 
-    /// By the definition: `logit(sequence, head, query, key, product)` is −∞ for a key that is not seen.
+    /// Computes the result by the definition. `logit(sequence, head, query, key, product)` is −∞
+    /// for a masked key.
     fn answer(&self, logit: impl Fn([usize; 4], f64) -> f64) -> Answer {
         let Shape { batch, heads, groups, queries, keys, width, values } = self.shape;
         let (mut o, mut lse) = (Vec::new(), Vec::new());
@@ -71,7 +73,8 @@ impl Operands {
     }
 }
 
-/// Logits here are below 30, of at most some hundred products and keys: 10⁻⁴ is some hundred roundings of the largest.
+/// Tolerance: logits are below 30, from at most some hundred products and keys. Some hundred
+/// roundings of the largest are below 10⁻⁴.
 const NEAR: f64 = 1e-4;
 
 fn compare(what: &str, got: &[f32], expected: &[f64], near: f64) {
@@ -82,17 +85,19 @@ fn compare(what: &str, got: &[f32], expected: &[f64], near: f64) {
     }
 }
 
-/// Runs what `call` queues, and compares.
+/// Runs the work that `call` queues, and compares the results.
 macro_rules! check {
-    ($device:expr, $operands:expr, $answer:expr, |$q:ident, $k:ident, $v:ident, $o:ident, $lse:ident| $call:expr) => {{
+    ($device:expr, $operands:expr, $answer:expr, |$qkv:ident, $o:ident, $lse:ident| $call:expr) => {{
         let Shape { batch, heads, groups, queries, keys, width, values } = $operands.shape;
         let [q, k, v] = &$operands.on_device;
         let mut o = $device.upload(&vec![f32::NAN; batch * heads * queries * values]).unwrap();
         let mut lse = $device.upload(&vec![f32::NAN; batch * heads * queries]).unwrap();
         {
-            let $q = &q.view([batch, heads, queries, width]).unwrap();
-            let $k = &k.view([batch, groups, keys, width]).unwrap();
-            let $v = &v.view([batch, groups, keys, values]).unwrap();
+            let $qkv = Qkv {
+                q: q.view([batch, heads, queries, width]).unwrap(),
+                k: k.view([batch, groups, keys, width]).unwrap(),
+                v: v.view([batch, groups, keys, values]).unwrap(),
+            };
             let $o = &mut o.view_mut([batch, heads, queries, values]).unwrap();
             let $lse = &mut lse.view_mut([batch, heads, queries]).unwrap();
             $call.unwrap();
@@ -103,7 +108,7 @@ macro_rules! check {
     }};
 }
 
-/// Every width of tile, both widths of access, both heights; what each query sees.
+/// Checks every tile width, both access widths, both tile heights, and masked keys.
 fn seen(device: &Device) {
     let mut random = Random::new(1);
     let shapes = [
@@ -114,7 +119,8 @@ fn seen(device: &Device) {
         Shape { queries: 70, keys: 3, width: 3, values: 5, ..ONE },
         Shape { queries: 2, keys: 20, width: 24, values: 132, ..ONE },
         Shape { keys: 0, ..ONE },
-        // Keys that are divided among blocks: of few queries, and where the last ones have most to do.
+        // Keys are divided among blocks: for few queries, and for causal masks whose last queries
+        // have the most work.
         Shape { heads: 2, queries: 3, keys: 600, width: 8, values: 8, ..ONE },
         Shape { queries: 530, keys: 530, width: 8, values: 8, ..ONE },
     ];
@@ -123,32 +129,33 @@ fn seen(device: &Device) {
         let scale = 1.0 / (shape.width as f64).sqrt();
         let at = |i: usize| (shape.keys + i) as f64 - shape.queries as f64;
         let all = x.answer(|_, x| x * scale);
-        check!(device, x, all, |q, k, v, o, lse| Attention::new().run(device, q, k, v, o, Some(lse)));
+        check!(device, x, all, |qkv, o, lse| Attention::new().run(device, qkv, o, Some(lse)));
         let past = x.answer(|[_, _, i, j], x| if j as f64 <= at(i) { x * 0.25 } else { f64::NEG_INFINITY });
         let causal = Attention::new().causal().scale(0.25);
-        check!(device, x, past, |q, k, v, o, lse| causal.run(device, q, k, v, o, Some(lse)));
+        check!(device, x, past, |qkv, o, lse| causal.run(device, qkv, o, Some(lse)));
         let near =
             x.answer(
                 |[_, _, i, j], x| {
                     if (at(i) - 2.0..=at(i) + 1.0).contains(&(j as f64)) { x * scale } else { f64::NEG_INFINITY }
                 },
             );
-        check!(device, x, near, |q, k, v, o, lse| Attention::new().band(2, 1).run(device, q, k, v, o, Some(lse)));
+        check!(device, x, near, |qkv, o, lse| Attention::new().band(2, 1).run(device, qkv, o, Some(lse)));
     }
 }
 
 #[test]
-fn cpu_what_a_query_sees() {
+fn cpu_masked_keys() {
     seen(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_what_a_query_sees() {
+fn gpu_masked_keys() {
     seen(&Device::cuda(0).unwrap());
 }
 
-/// Each score of the library's, where bias leaves out keys, and all of a row's.
+/// Checks each score function of the library, and a bias that masks keys of some rows, or all keys
+/// of a row.
 fn scores(device: &Device) {
     let mut random = Random::new(2);
     let shape = Shape { heads: 2, queries: 4, keys: 9, ..ONE };
@@ -159,7 +166,8 @@ fn scores(device: &Device) {
     bias[3] = f32::NEG_INFINITY;
     bias[9..18].fill(f32::NEG_INFINITY);
     let (on_slopes, on_bias) = (device.upload(&slopes).unwrap(), device.upload(&bias).unwrap());
-    // SAFETY: the buffers live to the end of the function, and nobody writes them; one bias is for both heads.
+    // SAFETY: the buffers live until the end of the function, and nothing writes to them. Both
+    // heads share one bias.
     let (alibi, biased) = unsafe {
         (
             Alibi { slopes: on_slopes.view([2]).unwrap().detached() },
@@ -169,10 +177,9 @@ fn scores(device: &Device) {
     macro_rules! scored {
         ($score:expr, $logit:expr) => {
             let answer = x.answer($logit);
-            // SAFETY: a slope for each head, a bias for each query and key.
-            check!(device, x, answer, |q, k, v, o, lse| unsafe {
-                Attention::new().run_with(device, q, k, v, o, Some(lse), $score)
-            });
+            // SAFETY: there is a slope for each head, and a bias for each query and key.
+            let attention = unsafe { Attention::new().score($score) };
+            check!(device, x, answer, |qkv, o, lse| attention.run(device, qkv, o, Some(lse)));
         };
     }
     scored!(alibi, |[_, h, i, j], x| x * scale + f64::from(slopes[h]) * (j as f64 - (5 + i) as f64));
@@ -191,7 +198,8 @@ fn gpu_scores() {
     scores(&Device::cuda(0).unwrap());
 }
 
-/// Sequences of unlike lengths, padded and packed: as each of them alone; what is beyond stays as it was.
+/// Checks padded and packed sequences of different lengths against each sequence alone. Rows beyond
+/// the lengths remain unchanged.
 fn lengths(device: &Device) {
     let mut random = Random::new(3);
     let shape = Shape { batch: 3, heads: 2, groups: 1, queries: 6, keys: 9, ..ONE };
@@ -207,9 +215,9 @@ fn lengths(device: &Device) {
     let mut o = device.upload(&vec![untouched; padded.o.len()]).unwrap();
     let [q, k, v] = &x.on_device;
     let (q, k, v) = (q.view([3, 2, 6, 8]).unwrap(), k.view([3, 1, 9, 8]).unwrap(), v.view([3, 1, 9, 4]).unwrap());
-    let counts = [&dq.view([3]).unwrap(), &dk.view([3]).unwrap()];
+    let counts = Layout::Padded { queries: dq.view([3]).unwrap(), keys: dk.view([3]).unwrap() };
     let causal = Attention::new().causal();
-    causal.run_padded(device, &q, &k, &v, &mut o.view_mut([3, 2, 6, 4]).unwrap(), None, counts).unwrap();
+    causal.layout(counts).run(device, Qkv { q, k, v }, &mut o.view_mut([3, 2, 6, 4]).unwrap(), None).unwrap();
     for (i, x) in padded.o.iter_mut().enumerate() {
         if i / 4 % 6 >= queries[i / 48] as usize {
             *x = f64::from(untouched);
@@ -217,7 +225,7 @@ fn lengths(device: &Device) {
     }
     compare("padded", &o.download().unwrap(), &padded.o, NEAR);
 
-    // The same queries and keys, those of a sequence behind those of the one before.
+    // The queries and keys are packed: each sequence directly follows the one before.
     let all = Shape { batch: 1, queries: 8, keys: 17, ..shape };
     let packed = Operands::new(device, &mut random, all);
     let starts = [[0u32, 6, 8, 8], [0, 9, 14, 17]];
@@ -234,7 +242,8 @@ fn lengths(device: &Device) {
     });
     let [dq, dk] = starts.map(|n| device.upload(&n).unwrap());
     let (dq, dk) = (dq.view([4]).unwrap(), dk.view([4]).unwrap());
-    check!(device, packed, answer, |q, k, v, o, lse| causal.run_packed(device, q, k, v, o, Some(lse), [&dq, &dk], 6));
+    let causal = causal.layout(Layout::Packed { queries: dq, keys: dk, longest: [6, 9] });
+    check!(device, packed, answer, |qkv, o, lse| causal.run(device, qkv, o, Some(lse)));
 }
 
 #[test]
@@ -248,7 +257,7 @@ fn gpu_lengths() {
     lengths(&Device::cuda(0).unwrap());
 }
 
-/// Over masks of blocks, of both sizes, and causal within.
+/// Checks block masks of both sizes, with a causal mask inside.
 fn masks(device: &Device) {
     let mut random_numbers = Random::new(4);
     for (size, queries, keys) in [(BlockSize::Small, 70, 200), (BlockSize::Large, 3, 260), (BlockSize::Small, 3, 700)] {
@@ -264,8 +273,8 @@ fn masks(device: &Device) {
             let listed = mask.lists()[h * rows + i / size.get()].contains(&((j / size.get()) as u32));
             if listed && j + queries <= keys + i { x * 0.3 } else { f64::NEG_INFINITY }
         });
-        let causal = Attention::new().causal().scale(0.3);
-        check!(device, x, answer, |q, k, v, o, lse| causal.run_sparse(device, q, k, v, o, Some(lse), &on_device));
+        let causal = Attention::new().causal().scale(0.3).mask(&on_device);
+        check!(device, x, answer, |qkv, o, lse| causal.run(device, qkv, o, Some(lse)));
     }
 }
 
@@ -281,7 +290,7 @@ fn gpu_masks() {
 }
 
 #[test]
-fn patterns_are_what_they_say() {
+fn mask_patterns_match_their_documentation() {
     let far = strided(3);
     assert!(far(0, 4, 1) && far(0, 1, 4) && !far(0, 1, 3));
     let mask = BlockMask::new(BlockSize::Large, 4, [8192, 8192], random(0.25, 9));
@@ -289,20 +298,29 @@ fn patterns_are_what_they_say() {
     assert_eq!(mask, BlockMask::new(BlockSize::Large, 4, [8192, 8192], random(0.25, 9)));
 }
 
-/// A mask of other extents than the call is refused.
+/// Rejects a mask whose extents differ from the call's.
 #[test]
-fn masks_are_of_the_call_s_extents() {
+fn masks_of_other_extents_are_rejected() {
     let device = Device::cpu();
     let x = Operands::new(&device, &mut Random::new(5), ONE);
     let mask = BlockMask::new(BlockSize::Small, 1, [1, 2], local(0)).upload(&device).unwrap();
     let [q, k, v] = &x.on_device;
     let (q, k, v) = (q.view([1, 1, 1, 8]).unwrap(), k.view([1, 1, 1, 8]).unwrap(), v.view([1, 1, 1, 4]).unwrap());
     let mut o = device.zeros::<f32>(4).unwrap();
-    let error = Attention::new().run_sparse(&device, &q, &k, &v, &mut o.view_mut([1, 1, 1, 4]).unwrap(), None, &mask);
-    assert!(error.unwrap_err().to_string().contains("the mask is of 1 heads, 1 queries and 2 keys"));
+    let qkv = Qkv { q, k, v };
+    let error = Attention::new().mask(&mask).run(&device, qkv, &mut o.view_mut([1, 1, 1, 4]).unwrap(), None);
+    assert!(error.unwrap_err().to_string().contains("the mask has 1 heads, 1 queries and 2 keys"));
+    // A mask, and sequences of several lengths.
+    let one = device.upload(&[1u32]).unwrap();
+    let padded = Layout::Padded { queries: one.view([1]).unwrap(), keys: one.view([1]).unwrap() };
+    let mask = BlockMask::new(BlockSize::Small, 1, [1, 1], local(0)).upload(&device).unwrap();
+    let attention = Attention::new().mask(&mask).layout(padded);
+    let error = attention.run(&device, qkv, &mut o.view_mut([1, 1, 1, 4]).unwrap(), None).unwrap_err().to_string();
+    assert!(error.contains("a mask applies to sequences of `Layout::Dense` only"), "{error}");
 }
 
-/// A decoding step is attention of one query; over a cache, pages of it, halves, and bytes.
+/// Checks decoding steps, which are attention of one query, over caches: contiguous, paged, in
+/// `f16` and in bytes.
 fn steps(device: &Device) {
     let mut random = Random::new(6);
     let (batch, room, page) = (2, 48, 16);
@@ -319,10 +337,10 @@ fn steps(device: &Device) {
         let q = x.on_device[0].view(of_q).unwrap();
         let [_, k, v] = &x.on_device;
         let cache = [batch, groups, room, width];
-        // Twice: the counters are as they were.
+        // The second run checks that the first has restored the counters.
         for _ in 0..2 {
             let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
-            let kv = [&k.view(cache).unwrap(), &v.view(cache).unwrap()];
+            let kv = KvCache::new(k.view(cache).unwrap(), v.view(cache).unwrap());
             Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
             compare("a cache", &o.download().unwrap(), &answer, NEAR);
         }
@@ -340,21 +358,21 @@ fn steps(device: &Device) {
         };
         let (pk, pv, table_there) = (turned(&x.k), turned(&x.v), device.upload(&table).unwrap());
         let paged = [batch * pages, groups, page, width];
-        let kv = [&pk.view(paged).unwrap(), &pv.view(paged).unwrap()];
+        let kv = KvCache::new(pk.view(paged).unwrap(), pv.view(paged).unwrap());
         let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
         let there = table_there.view([batch, pages]).unwrap();
-        Decode::new().run_paged(device, &q, kv, &there, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        Decode::new().run(device, &q, kv.paged(there), &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         compare("pages", &o.download().unwrap(), &answer, NEAR);
 
-        // 11 bits of keys and values that are below 4, of logits of a sum of them.
+        // `f16` keeps 11 bits of keys and values below 4, and logits are sums of them.
         let halves = |of: &[f32]| device.upload(&of.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
         let (hk, hv) = (halves(&x.k), halves(&x.v));
-        let kv = [&hk.view(cache).unwrap(), &hv.view(cache).unwrap()];
+        let kv = KvCache::new(hk.view(cache).unwrap(), hv.view(cache).unwrap());
         Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         compare("halves", &o.download().unwrap(), &answer, 2e-2);
 
         if width % 16 == 0 {
-            // A byte is off by 1/254 of the largest of its row.
+            // The error of a byte is 1/254 of the largest element of its row.
             let bytes = |of: &[f32]| {
                 let tops: Vec<f32> =
                     of.chunks(width).map(|r| r.iter().fold(0.0f32, |m, x| m.max(x.abs())) / 127.0).collect();
@@ -362,12 +380,27 @@ fn steps(device: &Device) {
                 (device.upload(&bytes).unwrap(), device.upload(&tops).unwrap())
             };
             let ((bk, sk), (bv, sv)) = (bytes(&x.k), bytes(&x.v));
-            let kv = [&bk.view(cache).unwrap(), &bv.view(cache).unwrap()];
-            let scales = [&sk.view([batch, groups, room]).unwrap(), &sv.view([batch, groups, room]).unwrap()];
-            Decode::new()
-                .run_scaled(device, &q, kv, scales, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch)
-                .unwrap();
-            compare("bytes", &o.download().unwrap(), &answer, 0.1);
+            let kv = KvCache::new(bk.view(cache).unwrap(), bv.view(cache).unwrap());
+            let kv = kv.scaled([&sk, &sv].map(|scales| scales.view([batch, groups, room]).unwrap()));
+            Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            let whole = o.download().unwrap();
+            compare("bytes", &whole, &answer, 0.1);
+            // A page for each sequence, in the other order: the same numbers.
+            let swapped = |bytes: &[i8], scales: &[f32]| {
+                let (bytes, scales) = (
+                    [&bytes[bytes.len() / 2..], &bytes[..bytes.len() / 2]].concat(),
+                    [&scales[scales.len() / 2..], &scales[..scales.len() / 2]].concat(),
+                );
+                (device.upload(&bytes).unwrap(), device.upload(&scales).unwrap())
+            };
+            let (pk, pk_scales) = swapped(&bk.download().unwrap(), &sk.download().unwrap());
+            let (pv, pv_scales) = swapped(&bv.download().unwrap(), &sv.download().unwrap());
+            let table = device.upload(&[1u32, 0]).unwrap();
+            let kv = KvCache::new(pk.view(cache).unwrap(), pv.view(cache).unwrap())
+                .scaled([&pk_scales, &pv_scales].map(|scales| scales.view([batch, groups, room]).unwrap()))
+                .paged(table.view([batch, 1]).unwrap());
+            Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            assert_eq!(o.download().unwrap(), whole, "bytes in pages");
         }
     }
 }
@@ -383,9 +416,10 @@ fn gpu_steps() {
     steps(&Device::cuda(0).unwrap());
 }
 
-/// A cache of other sequences than the queries is refused, as is one without pages; pages may be fewer, and sequences none.
+/// Rejects a cache of a different number of sequences, and one without pages. Fewer pages than
+/// sequences and no sequences are legal.
 #[test]
-fn caches_are_of_the_step_s_sequences() {
+fn caches_of_other_sequences_are_rejected() {
     let device = Device::cpu();
     let (of_q, of_cache) = ([4, 1, 8], [4, 1, 4, 8]);
     let (q, x) = (device.zeros::<f32>(4 * 8).unwrap(), device.zeros::<f32>(4 * 4 * 8).unwrap());
@@ -397,36 +431,39 @@ fn caches_are_of_the_step_s_sequences() {
 
     let mut in_one_piece = |planes: usize| {
         let kv = cache.slice(0..planes).unwrap();
-        Decode::new().run(&device, &q, [&kv, &kv], &lengths, &mut o, &mut scratch)
+        Decode::new().run(&device, &q, KvCache::new(kv, kv), &lengths, &mut o, &mut scratch)
     };
     in_one_piece(4).unwrap();
     for planes in [0, 2, 3] {
         let said = in_one_piece(planes).unwrap_err().to_string();
-        let wanted = format!("it has {planes} sequences, and there are 4 queries: give it a plane for each");
+        let wanted =
+            format!("the cache has {planes} planes, and there are 4 queries: it needs a plane for each sequence");
         assert!(said.contains(&wanted), "{said}");
     }
 
     let mut in_pages = |pages: usize, rows: usize| {
         let (kv, table) = (cache.slice(0..pages).unwrap(), table.slice(0..rows).unwrap());
-        Decode::new().run_paged(&device, &q, [&kv, &kv], &table, &lengths, &mut o, &mut scratch)
+        Decode::new().run(&device, &q, KvCache::new(kv, kv).paged(table), &lengths, &mut o, &mut scratch)
     };
     in_pages(4, 4).unwrap();
     in_pages(2, 4).unwrap();
     for rows in [0, 2, 3] {
         let said = in_pages(4, rows).unwrap_err().to_string();
-        let wanted = format!("the table is of {rows} sequences, and there are 4 queries: give it a row for each");
+        let wanted = format!("the table has {rows} rows, and there are 4 queries: it needs a row for each sequence");
         assert!(said.contains(&wanted), "{said}");
     }
     let said = in_pages(0, 4).unwrap_err().to_string();
-    assert!(said.contains("it has no page, and there are 4 queries: give it one at least"), "{said}");
+    assert!(said.contains("the cache has no page, and there are 4 queries: it needs at least one"), "{said}");
 
     let (q, lengths) = (q.slice(0..0).unwrap(), lengths.slice(0..0).unwrap());
     let mut nothing = o.slice(0..0).unwrap();
-    Decode::new().run(&device, &q, [&cache, &cache], &lengths, &mut nothing, &mut scratch).unwrap();
-    Decode::new().run_paged(&device, &q, [&cache, &cache], &table, &lengths, &mut nothing, &mut scratch).unwrap();
+    let cache = KvCache::new(cache, cache);
+    Decode::new().run(&device, &q, cache, &lengths, &mut nothing, &mut scratch).unwrap();
+    Decode::new().run(&device, &q, cache.paged(table), &lengths, &mut nothing, &mut scratch).unwrap();
 }
 
-/// Gradients are what the definition's change by, computed in `f64` by differences; and the logits are those of the definition.
+/// Compares the logits with the definition, and the gradients with finite differences of the
+/// definition in `f64`.
 fn gradients(device: &Device) {
     const STEP: f64 = 1.0 / 128.0;
     let mut random = Random::new(7);
@@ -449,19 +486,21 @@ fn gradients(device: &Device) {
         let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
         let of_lse = [batch, heads, queries];
         attention
-            .run(device, &q, &k, &v, &mut o.view_mut(of_o).unwrap(), Some(&mut lse.view_mut(of_lse).unwrap()))
+            .run(device, Qkv { q, k, v }, &mut o.view_mut(of_o).unwrap(), Some(&mut lse.view_mut(of_lse).unwrap()))
             .unwrap();
         let mut found = [x.q.len(), x.k.len(), x.v.len()].map(|n| device.upload(&vec![f32::NAN; n]).unwrap());
         let [d_q, d_k, d_v] = &mut found;
         attention
             .backward(
                 device,
-                [&q, &k, &v],
+                Qkv { q, k, v },
                 [&o.view(of_o).unwrap(), &on_d_o.view(of_o).unwrap()],
                 &lse.view(of_lse).unwrap(),
-                &mut d_q.view_mut(of_q).unwrap(),
-                &mut d_k.view_mut(of_k).unwrap(),
-                &mut d_v.view_mut(of_v).unwrap(),
+                Gradients {
+                    d_q: d_q.view_mut(of_q).unwrap(),
+                    d_k: d_k.view_mut(of_k).unwrap(),
+                    d_v: d_v.view_mut(of_v).unwrap(),
+                },
             )
             .unwrap();
         let loss = |which: usize, at: usize, by: f64| {
@@ -478,7 +517,8 @@ fn gradients(device: &Device) {
             for (at, gradient) in found.download().unwrap().into_iter().enumerate() {
                 let ((up, far), (down, near)) = (loss(which, at, STEP), loss(which, at, -STEP));
                 let expected = (up - down) / (far - near);
-                // The difference is off by the square of the step, times a third derivative of some units.
+                // The error of the difference is the square of the step times a third derivative of
+                // a few units.
                 assert!((f64::from(gradient) - expected).abs() < 1e-3, "{which} at {at}: {gradient}, not {expected}");
             }
         }
@@ -497,7 +537,7 @@ fn gradients(device: &Device) {
     }
 }
 
-/// Operands of a call, what came of it, and what became of each row's gradients.
+/// Operands of a call, its results, and the gradients of each row.
 struct Way {
     x: Operands,
     of: [[usize; 4]; 4],
@@ -530,7 +570,8 @@ impl Way {
         }
     }
 
-    /// Against the definition's, P = softmax(S), dP = dO·Vᵀ, dS = P ∘ (dP − Σ dP ∘ P)·scale, in `f64`. A row for which `there` says no is untouched.
+    /// Compares with the definition in `f64`: P = softmax(S), dP = dO·Vᵀ, dS = P ∘ (dP − Σ dP ∘
+    /// P)·scale. A row for which `there` returns false must be unchanged.
     fn compare(
         &self,
         what: &str,
@@ -574,24 +615,25 @@ impl Way {
             let [_, heads, rows, columns] = self.of[which];
             for (at, got) in found.download().unwrap().into_iter().enumerate() {
                 let row = [at / columns / rows / heads, at / columns % rows];
-                let want = expected[which][at];
-                let near = (f64::from(got) - want).abs() < 1e-4 * (1.0 + want.abs());
+                let reference = expected[which][at];
+                let near = (f64::from(got) - reference).abs() < 1e-4 * (1.0 + reference.abs());
                 let right = if there(which, row) { near } else { got.is_nan() };
-                assert!(right, "{what}, gradient {which} at {at}: {got}, not {want}");
+                assert!(right, "{what}, gradient {which} at {at}: {got}, not {reference}");
             }
         }
     }
 }
 
-/// Calls of [`Attention`] with what a [`Way`] has.
+/// Calls [`Attention`] with the operands of a [`Way`].
 macro_rules! way {
-    ($way:ident, $attention:ident, $device:ident, $run:ident, $backward:ident, [$($with:expr),*], [$($and:expr),*]) => {{
+    ($way:ident, $attention:expr, $device:ident) => {{
+        let attention = $attention;
         let [of_q, of_k, of_v, of_o] = $way.of;
         let of_lse = [of_q[0], of_q[1], of_q[2]];
         let [q, k, v] = &$way.x.on_device;
-        let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+        let qkv = Qkv { q: q.view(of_q).unwrap(), k: k.view(of_k).unwrap(), v: v.view(of_v).unwrap() };
         let mut lse = $way.lse.view_mut(of_lse).unwrap();
-        $attention.$run($device, &q, &k, &v, &mut $way.o.view_mut(of_o).unwrap(), Some(&mut lse), $($with),*).unwrap();
+        attention.run($device, qkv, &mut $way.o.view_mut(of_o).unwrap(), Some(&mut lse)).unwrap();
         let [d_q, d_k, d_v] = &mut $way.found;
         let gradients = Gradients {
             d_q: d_q.view_mut(of_q).unwrap(),
@@ -600,20 +642,20 @@ macro_rules! way {
         };
         let (o, d_o) = ($way.o.view(of_o).unwrap(), $way.d_o.view(of_o).unwrap());
         let lse = $way.lse.view(of_lse).unwrap();
-        $attention.$backward($device, [&q, &k, &v], [&o, &d_o], &lse, gradients, $($and),*).unwrap();
+        attention.backward($device, qkv, [&o, &d_o], &lse, gradients).unwrap();
     }};
 }
 
-/// Gradients of sequences of several lengths, and over masks of blocks.
-fn gradients_of_some(device: &Device) {
+/// Checks gradients of sequences of different lengths, and with block masks.
+fn sparse_gradients(device: &Device) {
     let mut random_numbers = Random::new(21);
     let causal = Attention::new().causal().scale(0.4);
     let (queries, keys) = ([70u32, 2, 0], [75u32, 5, 3]);
     let shape = Shape { batch: 3, heads: 2, groups: 1, queries: 71, keys: 80, ..ONE };
     let mut padded = Way::new(device, &mut random_numbers, shape);
     let [dq, dk] = [queries, keys].map(|n| device.upload(&n).unwrap());
-    let counts = [&dq.view([3]).unwrap(), &dk.view([3]).unwrap()];
-    // What stands behind the rows that count is no number.
+    let counts = Layout::Padded { queries: dq.view([3]).unwrap(), keys: dk.view([3]).unwrap() };
+    // The rows beyond a length are filled with NaN.
     let mut o = padded.o.download().unwrap();
     for (i, o) in o.iter_mut().enumerate() {
         if i / shape.values % 71 >= queries[i / shape.values / 71 / 2] as usize {
@@ -621,7 +663,7 @@ fn gradients_of_some(device: &Device) {
         }
     }
     padded.o = device.upload(&o).unwrap();
-    way!(padded, causal, device, run_padded, backward_padded, [counts], [counts]);
+    way!(padded, causal.layout(counts), device);
     let within = |[b, _, i, j]: [usize; 4]| {
         let (lq, lk) = (queries[b] as usize, keys[b] as usize);
         i < lq && j < lk && j + lq <= lk + i
@@ -638,8 +680,8 @@ fn gradients_of_some(device: &Device) {
         let ends = [0, 1].map(|n| starts[n][s + 1] as usize);
         s == of(&starts[1], j) && j + ends[0] <= i + ends[1]
     };
-    let starts = [&dq.view([4]).unwrap(), &dk.view([4]).unwrap()];
-    way!(packed, causal, device, run_packed, backward_packed, [starts, 66], [starts, [66, 71]]);
+    let (queries, keys) = (dq.view([4]).unwrap(), dk.view([4]).unwrap());
+    way!(packed, causal.layout(Layout::Packed { queries, keys, longest: [66, 71] }), device);
     packed.compare("packed", 0.4, same, |_, _| true);
 
     for (size, queries, keys) in [(BlockSize::Small, 130, 70), (BlockSize::Large, 3, 140)] {
@@ -649,8 +691,7 @@ fn gradients_of_some(device: &Device) {
             BlockMask::new(size, 2, [queries, keys], |h, r, c| if h == 0 { near(h, r, c) } else { some(h, r, c) });
         let (on_device, rows) = (mask.upload(device).unwrap(), queries.div_ceil(size.get()));
         let mut masked = Way::new(device, &mut random_numbers, shape);
-        let whole = Attention::new().scale(0.4);
-        way!(masked, whole, device, run_sparse, backward_sparse, [&on_device], [&on_device]);
+        way!(masked, Attention::new().scale(0.4).mask(&on_device), device);
         let listed =
             |[_, h, i, j]: [usize; 4]| mask.lists()[h * rows + i / size.get()].contains(&((j / size.get()) as u32));
         masked.compare("masked", 0.4, listed, |_, _| true);
@@ -658,17 +699,17 @@ fn gradients_of_some(device: &Device) {
 }
 
 #[test]
-fn cpu_gradients_of_some() {
-    gradients_of_some(&Device::cpu());
+fn cpu_sparse_gradients() {
+    sparse_gradients(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_gradients_of_some() {
-    gradients_of_some(&Device::cuda(0).unwrap());
+fn gpu_sparse_gradients() {
+    sparse_gradients(&Device::cuda(0).unwrap());
 }
 
-/// A call with lists of queries and keys, forwards and backwards.
+/// Calls attention with lists of queries and keys, forward and backward.
 fn of_lists(
     device: &Device,
     way: &mut Way,
@@ -677,16 +718,17 @@ fn of_lists(
 ) -> [Result<(), Error>; 2] {
     let [of_q, of_k, of_v, of_o] = way.of;
     let of_lse = [of_q[0], of_q[1], of_q[2]];
-    let attention = Attention::new();
+    let [queries, keys] = lists.map(|list| *list);
+    let layout = match packed {
+        true => Layout::Packed { queries, keys, longest: [2, 3] },
+        false => Layout::Padded { queries, keys },
+    };
+    let attention = Attention::new().layout(layout);
     let [q, k, v] = &way.x.on_device;
-    let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+    let qkv = Qkv { q: q.view(of_q).unwrap(), k: k.view(of_k).unwrap(), v: v.view(of_v).unwrap() };
     let forwards = {
         let (mut o, mut lse) = (way.o.view_mut(of_o).unwrap(), way.lse.view_mut(of_lse).unwrap());
-        if packed {
-            attention.run_packed(device, &q, &k, &v, &mut o, Some(&mut lse), lists, 2)
-        } else {
-            attention.run_padded(device, &q, &k, &v, &mut o, Some(&mut lse), lists)
-        }
+        attention.run(device, qkv, &mut o, Some(&mut lse))
     };
     let [d_q, d_k, d_v] = &mut way.found;
     let gradients = Gradients {
@@ -695,17 +737,13 @@ fn of_lists(
         d_v: d_v.view_mut(of_v).unwrap(),
     };
     let (o, d_o, lse) = (way.o.view(of_o).unwrap(), way.d_o.view(of_o).unwrap(), way.lse.view(of_lse).unwrap());
-    let backwards = if packed {
-        attention.backward_packed(device, [&q, &k, &v], [&o, &d_o], &lse, gradients, lists, [2, 3])
-    } else {
-        attention.backward_padded(device, [&q, &k, &v], [&o, &d_o], &lse, gradients, lists)
-    };
-    [forwards, backwards]
+    [forwards, attention.backward(device, qkv, [&o, &d_o], &lse, gradients)]
 }
 
-/// Lists of other sequences than the call's are refused, forwards and backwards: of those that are in one list alone nothing would be computed.
+/// Rejects lists of a different number of sequences than the call's, forward and backward.
+/// Sequences in only one of the lists would not be computed.
 #[test]
-fn lists_are_of_the_call_s_sequences() {
+fn lists_of_other_sequences_are_rejected() {
     let device = Device::cpu();
     let numbers = device.upload(&[0u32, 1, 2]).unwrap();
     let list = |n: usize| numbers.range(0..n).unwrap();
@@ -718,74 +756,59 @@ fn lists_are_of_the_call_s_sequences() {
         }
     };
     refused(2, [2, 2], false, "");
-    refused(2, [1, 2], false, "the list of queries is [1], and is to be [2]: a number for each sequence of the batch");
-    refused(2, [2, 1], false, "the list of keys is [1], and is to be [2]");
-    refused(2, [3, 3], false, "the list of queries is [3], and is to be [2]");
+    refused(
+        2,
+        [1, 2],
+        false,
+        "the list of queries: extents [1], expected [2] (a number for each sequence of the batch",
+    );
+    refused(2, [2, 1], false, "the list of keys: extents [1], expected [2]");
+    refused(2, [3, 3], false, "the list of queries: extents [3], expected [2]");
     refused(1, [3, 3], true, "");
-    refused(1, [3, 2], true, "the list of keys is [2], and is to be [3]: as many places as the list of queries has");
-    refused(1, [1, 3], true, "the list of keys is [3], and is to be [1]");
-    refused(2, [3, 3], true, "q is a batch of 2, and sequences that lie one behind the other are a batch of one");
+    refused(1, [3, 2], true, "the list of keys: extents [2], expected [3] (the length of the list of queries");
+    refused(1, [1, 3], true, "the list of keys: extents [3], expected [1]");
+    refused(2, [3, 3], true, "q is a batch of 2, and packed sequences are a batch of 1");
 }
 
-/// Of no sequences, and of no queries, nothing is computed; extents are compared all the same.
+/// Checks calls without sequences or without queries: nothing is computed, and extents are still
+/// compared.
 #[test]
-fn nothing_is_computed_of_no_queries() {
+fn calls_without_queries_compute_nothing() {
     let device = Device::cpu();
     for (batch, queries) in [(0, 2), (2, 0)] {
         let shape = Shape { batch, queries, keys: 3, ..ONE };
         let x = Operands::new(&device, &mut Random::new(32), shape);
         let nothing = x.answer(|_, x| x);
-        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run(&device, q, k, v, o, Some(lse)));
+        check!(device, x, nothing, |qkv, o, lse| Attention::new().run(&device, qkv, o, Some(lse)));
         let numbers = device.upload(&vec![0u32; batch]).unwrap();
         let list = numbers.view([batch]).unwrap();
-        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_padded(
-            &device,
-            q,
-            k,
-            v,
-            o,
-            Some(lse),
-            [&list, &list]
-        ));
+        let padded = Attention::new().layout(Layout::Padded { queries: list, keys: list });
+        check!(device, x, nothing, |qkv, o, lse| padded.run(&device, qkv, o, Some(lse)));
         let mask = BlockMask::new(BlockSize::Small, 1, [queries, 3], local(0)).upload(&device).unwrap();
-        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_sparse(
-            &device,
-            q,
-            k,
-            v,
-            o,
-            Some(lse),
-            &mask
-        ));
+        let masked = Attention::new().mask(&mask);
+        check!(device, x, nothing, |qkv, o, lse| masked.run(&device, qkv, o, Some(lse)));
         let [q, k, v] = &x.on_device;
         let (q, k) = (q.view([batch, 1, queries, 8]).unwrap(), k.view([batch, 1, 3, 8]).unwrap());
         let v = v.view([batch, 1, 3, 4]).unwrap();
         let mut o = device.zeros::<f32>(0).unwrap();
         let mut o = o.view_mut([batch, 1, queries, 5]).unwrap();
-        let said = Attention::new().run(&device, &q, &k, &v, &mut o, None).unwrap_err().to_string();
+        let said = Attention::new().run(&device, Qkv { q, k, v }, &mut o, None).unwrap_err().to_string();
         assert!(said.contains("a row of v's elements for each query of each head"), "{said}");
     }
-    // One behind the other: no place at which one begins, the end of none, and one that is empty.
+    // Packed sequences: no offsets, one offset, and offsets of one empty sequence.
     for places in 0..3 {
         let shape = Shape { queries: 0, keys: 0, ..ONE };
         let x = Operands::new(&device, &mut Random::new(33), shape);
         let nothing = x.answer(|_, x| x);
         let numbers = device.upload(&vec![0u32; places]).unwrap();
         let list = numbers.view([places]).unwrap();
-        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_packed(
-            &device,
-            q,
-            k,
-            v,
-            o,
-            Some(lse),
-            [&list, &list],
-            1
-        ));
+        let packed = Attention::new().layout(Layout::Packed { queries: list, keys: list, longest: [1, 1] });
+        check!(device, x, nothing, |qkv, o, lse| packed.run(&device, qkv, o, Some(lse)));
     }
 }
 
-/// Values without elements leave nothing from which the logarithms could come: they are not left as they were.
+/// Rejects values without elements if the caller requests logarithms, which such a call cannot
+/// compute.
 #[test]
 fn values_without_elements_have_no_logarithms() {
     let device = Device::cpu();
@@ -794,9 +817,9 @@ fn values_without_elements_have_no_logarithms() {
     let (q, k, v) = (q.view([1, 1, 1, 8]).unwrap(), k.view([1, 1, 1, 8]).unwrap(), v.view([1, 1, 1, 0]).unwrap());
     let (mut o, mut lse) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(1).unwrap());
     let (mut o, mut lse) = (o.view_mut([1, 1, 1, 0]).unwrap(), lse.view_mut([1, 1, 1]).unwrap());
-    Attention::new().run(&device, &q, &k, &v, &mut o, None).unwrap();
-    let said = Attention::new().run(&device, &q, &k, &v, &mut o, Some(&mut lse)).unwrap_err().to_string();
-    assert!(said.contains("values without elements have no logarithms"), "{said}");
+    Attention::new().run(&device, Qkv { q, k, v }, &mut o, None).unwrap();
+    let said = Attention::new().run(&device, Qkv { q, k, v }, &mut o, Some(&mut lse)).unwrap_err().to_string();
+    assert!(said.contains("rows of v are empty"), "{said}");
 }
 
 #[test]

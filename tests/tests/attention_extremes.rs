@@ -1,20 +1,21 @@
-//! Attention of values at the ends of their range, and of values that nothing may read, against
-//! plain Rust in `f64`.
+//! Tests of attention with extreme values, and with values that must not be read, against plain
+//! Rust in `f64`.
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::Passed;
 use kernels_rs::attention::cache::Stored;
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
-use kernels_rs::attention::score::Bias;
-use kernels_rs::attention::{Attention, Decode, Gradients, Scratch};
+use kernels_rs::attention::score::{Bias, Score};
+use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
+use runtime::Device;
 use runtime::testing::{Draw, Extreme, Random};
-use runtime::{BufferView, BufferViewMut, Device, Error};
 
 /// The unit roundoff of `f32`.
 const U: f64 = 1.0 / (1u32 << 24) as f64;
 
-/// Returns softmax(logits)·V of one column by the definition, its bound, and the logarithm of the
-/// sum. `off(x, max)` bounds the error of max − x.
+/// Returns softmax(logits)·V of one column by the definition, its error bound, and the logarithm of
+/// the sum. `off(x, max)` bounds the error of max − x.
 fn attended(logits: &[f32], values: &[f64], off: impl Fn(f64, f64) -> f64) -> (f64, f64, f64) {
     let x: Vec<f64> = logits.iter().map(|x| f64::from(*x)).collect();
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -26,7 +27,7 @@ fn attended(logits: &[f32], values: &[f64], off: impl Fn(f64, f64) -> f64) -> (f
     }
     let weights: Vec<f64> = x.iter().map(|x| (x - max).exp()).collect();
     let total: f64 = weights.iter().sum();
-    // 0 times an infinity is none: its weight is 2⁻¹²⁶ or less.
+    // A weight of 2⁻¹²⁶ or less is 0 in `f32`, so that its product with an infinity is left out.
     let of = |w: &f64, v: &f64| if *w < 2f64.powi(-110) { 0.0 } else { w * v };
     let sum: f64 = weights.iter().zip(values).map(|(w, v)| of(w, v)).sum();
     let each = |((w, v), x): ((&f64, &f64), &f64)| match of(w, &v.abs()) {
@@ -35,32 +36,34 @@ fn attended(logits: &[f32], values: &[f64], off: impl Fn(f64, f64) -> f64) -> (f
     };
     let bound: f64 = weights.iter().zip(values).zip(&x).map(each).sum();
     let count = logits.len() as f64;
-    // The sum of weights is off as the largest of them; a product below 2⁻¹²⁶ by 2⁻¹⁵⁰, before it
-    // is divided by the sum.
+    // The relative error of the sum of weights is that of its largest weight. A product below 2⁻¹²⁶
+    // has an error of 2⁻¹⁵⁰ before the division by the sum.
     (sum / total, 2.0 * bound / total + count * count * 2f64.powi(-149), max + total.ln())
 }
 
 /// Compares an element of type `T`.
-fn near<T: Float + Draw>(what: &str, got: T, want: f64, bound: f64) {
+fn near<T: Float + Draw>(what: &str, got: T, expected: f64, bound: f64) {
     let got = f64::from(got.to_f32());
-    // The rounding of what is stored.
+    // Rounding of the stored type: relative, and the smallest step.
     let (digits, least) = match T::SCALAR {
         kernel_dsl::compiler::Scalar::F16 => (2f64.powi(-11), 2f64.powi(-25)),
         kernel_dsl::compiler::Scalar::Bf16 => (2f64.powi(-8), 2f64.powi(-134)),
         _ => (0.0, 0.0),
     };
-    let bound = bound + digits * want.abs() + least;
-    // What is the largest within its error may become infinite.
-    let farthest = T::from_f32((want + bound.copysign(want)) as f32).to_f32();
-    let same =
-        got == want || got.is_nan() && want.is_nan() || (got - want).abs() <= bound || got == f64::from(farthest);
-    assert!(same, "{what}: {got:e}, not {want:e} within {bound:e}");
+    let bound = bound + digits * expected.abs() + least;
+    // A value within the error of the largest finite one may become infinite.
+    let farthest = T::from_f32((expected + bound.copysign(expected)) as f32).to_f32();
+    let same = got == expected
+        || got.is_nan() && expected.is_nan()
+        || (got - expected).abs() <= bound
+        || got == f64::from(farthest);
+    assert!(same, "{what}: {got:e}, not {expected:e} within {bound:e}");
 }
 
 const KEYS: usize = 70;
 
-/// Every extreme among keys, by queries of 1 and of the largest value, and among values: by both
-/// widths of access, a tile's, and a decoding step's.
+/// Checks every extreme value among the keys, with queries of 1 and of the largest value, and among
+/// the values. Both access widths, a tile and a decoding step are covered.
 fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
     let mut random = Random::new(31);
     let wide = |x: &[T]| x.iter().map(|x| x.to_f32()).collect::<Vec<f32>>();
@@ -76,7 +79,7 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
                 extreme.name(),
                 if of_keys { "keys" } else { "values" }
             );
-            // A product has one term that is not 0.
+            // Each product has one term that is not 0.
             let first = |x: &[T]| -> Vec<T> {
                 let row = |x: &T| (0..width).map(|d| if d == 0 { *x } else { T::from_f32(0.0) }).collect::<Vec<T>>();
                 x.iter().flat_map(row).collect()
@@ -96,20 +99,22 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
                 .scale(1.0)
                 .run(
                     device,
-                    &on_q.view([1, 1, 1, width]).unwrap(),
-                    &on_k.view(of_k).unwrap(),
-                    &on_v.view([1, 1, KEYS, 8]).unwrap(),
+                    Qkv {
+                        q: on_q.view([1, 1, 1, width]).unwrap(),
+                        k: on_k.view(of_k).unwrap(),
+                        v: on_v.view([1, 1, KEYS, 8]).unwrap(),
+                    },
                     &mut o.view_mut([1, 1, 1, 8]).unwrap(),
                     Some(&mut lse.view_mut([1, 1, 1]).unwrap()),
                 )
                 .unwrap();
-            let (want, bound, log) = attended(&logits, &values, |_, _| 0.0);
+            let (expected, bound, log) = attended(&logits, &values, |_, _| 0.0);
             for got in o.download().unwrap() {
-                near(&what, got, want, bound);
+                near(&what, got, expected, bound);
             }
             near(&format!("the logarithm of {what}"), lse.download().unwrap()[0], log, 1e-5 + 2.0 * U * log.abs());
 
-            // The factor of the query is rounded, and goes into it before the product.
+            // The rounded scale multiplies the query before the product.
             let fits = f64::from(q.to_f32()) * std::f64::consts::LOG2_E <= f64::from(f32::MAX);
             if width != 8 || !fits {
                 continue;
@@ -117,22 +122,22 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
             let mut scratch = Scratch::with_splits(device, [1, 1, 8], 2).unwrap();
             let count = upload_count(device, KEYS as u32);
             let cache = [1, 1, KEYS, 8];
-            let cached = [&on_k.view(cache).unwrap(), &on_v.view(cache).unwrap()];
+            let cached = KvCache::new(on_k.view(cache).unwrap(), on_v.view(cache).unwrap());
             let (of_q, count) = ([1, 1, 8], count.view([1]).unwrap());
             let mut o = upload(&[T::from_f32(3.0); 8]);
             Decode::new()
                 .scale(1.0)
                 .run(device, &on_q.view(of_q).unwrap(), cached, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch)
                 .unwrap();
-            // In units of log₂ e a logit beyond 2¹²⁸ / log₂ e is infinite.
+            // Logits are in units of log₂ e, so that a logit beyond 2¹²⁸ / log₂ e is infinite.
             let logits: Vec<f32> = logits
                 .iter()
                 .map(|x| if (x * std::f32::consts::LOG2_E).is_infinite() { x * 2.0 } else { *x })
                 .collect();
             let off = |x: f64, max: f64| if x == max { 0.0 } else { 8.0 * U * (x.abs() + max.abs()) };
-            let (want, bound, _) = attended(&logits, &values, off);
+            let (expected, bound, _) = attended(&logits, &values, off);
             for got in o.download().unwrap() {
-                near(&format!("a step, {what}"), got, want, bound);
+                near(&format!("a step, {what}"), got, expected, bound);
             }
         }
     }
@@ -158,11 +163,12 @@ fn gpu_extremes() {
     extremes::<bf16>(&device);
 }
 
-/// Large logits whose differences are exact: of one part of the keys, and of parts that are joined.
+/// Checks large logits whose differences are exact, within one part of the keys and across joined
+/// parts.
 fn large_logits(device: &Device) {
     for (queries, keys) in [(1, 1), (3, 70), (3, 600)] {
         for base in [1e4f32, 1e6, 1e10, 1e38] {
-            // Distances of 1/8, or of what `f32` can tell apart.
+            // The distance is 1/8, or the spacing of `f32` if that is larger.
             let step = (base * f32::EPSILON).max(0.125);
             let x: Vec<f32> = (0..keys).map(|j| base + step * (j * 7 % 16) as f32).collect();
             let v: Vec<f32> = (0..keys).map(|j| (j % 11) as f32 - 3.0).collect();
@@ -177,17 +183,15 @@ fn large_logits(device: &Device) {
                 .scale(1.0)
                 .run(
                     device,
-                    &on_q.view(of_q).unwrap(),
-                    &on_k.view(of_k).unwrap(),
-                    &on_v.view(of_k).unwrap(),
+                    Qkv { q: on_q.view(of_q).unwrap(), k: on_k.view(of_k).unwrap(), v: on_v.view(of_k).unwrap() },
                     &mut o.view_mut(of_q).unwrap(),
                     Some(&mut lse.view_mut([1, 1, queries]).unwrap()),
                 )
                 .unwrap();
             let values: Vec<f64> = v.iter().map(|v| f64::from(*v)).collect();
-            let (want, bound, log) = attended(&x, &values, |_, _| 0.0);
+            let (expected, bound, log) = attended(&x, &values, |_, _| 0.0);
             for (o, lse) in o.download().unwrap().into_iter().zip(lse.download().unwrap()) {
-                near(&format!("{keys} keys from {base}"), o, want, bound);
+                near(&format!("{keys} keys from {base}"), o, expected, bound);
                 near(&format!("the logarithm of {keys} keys from {base}"), lse, log, 1e-5 + 2.0 * U * log.abs());
             }
         }
@@ -205,7 +209,7 @@ fn gpu_large_logits() {
     large_logits(&Device::cuda(0).unwrap());
 }
 
-/// One head's operands and the gradient of O, and what comes of them.
+/// Operands and the gradient of O of one head, with the results.
 struct Head {
     q: Vec<f32>,
     k: Vec<f32>,
@@ -217,16 +221,6 @@ struct Head {
 }
 
 const WIDTH: usize = 8;
-
-type Views<'a, 'b> = [&'a BufferView<'b, f32, 4>; 3];
-type Forward<'f> =
-    &'f dyn Fn(Views<'_, '_>, &mut BufferViewMut<'_, f32, 4>, &mut BufferViewMut<'_, f32, 3>) -> Result<(), Error>;
-type Backward<'f> = &'f dyn Fn(
-    Views<'_, '_>,
-    [&BufferView<'_, f32, 4>; 2],
-    &BufferView<'_, f32, 3>,
-    Gradients<'_, f32>,
-) -> Result<(), Error>;
 
 impl Head {
     fn new([queries, keys, values]: [usize; 3]) -> Head {
@@ -243,16 +237,18 @@ impl Head {
         }
     }
 
-    /// O, and the gradients of Q, K and V, each with how wide its rows are.
-    fn run(&self, device: &Device, forward: Forward<'_>, backward: Backward<'_>) -> [(Vec<f32>, usize); 4] {
+    /// Returns O and the gradients of Q, K and V, each with the width of its rows.
+    fn run<M: Score + Passed>(&self, device: &Device, attention: Attention<'_, M>) -> [(Vec<f32>, usize); 4] {
         let Head { queries, keys, values, .. } = *self;
         let [q, k, v, d_o] = [&self.q, &self.k, &self.v, &self.d_o].map(|x| device.upload(x).unwrap());
         let (of_q, of_k) = ([1, 1, queries, WIDTH], [1, 1, keys, WIDTH]);
         let (of_v, of_o) = ([1, 1, keys, values], [1, 1, queries, values]);
-        let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+        let qkv = Qkv { q: q.view(of_q).unwrap(), k: k.view(of_k).unwrap(), v: v.view(of_v).unwrap() };
         let mut o = device.zeros::<f32>(queries * values).unwrap();
         let mut lse = device.upload(&vec![f32::NEG_INFINITY; queries]).unwrap();
-        forward([&q, &k, &v], &mut o.view_mut(of_o).unwrap(), &mut lse.view_mut([1, 1, queries]).unwrap()).unwrap();
+        let of_lse = [1, 1, queries];
+        let (mut to_o, mut to_lse) = (o.view_mut(of_o).unwrap(), lse.view_mut(of_lse).unwrap());
+        attention.run(device, qkv, &mut to_o, Some(&mut to_lse)).unwrap();
         let [mut d_q, mut d_k, mut d_v] =
             [queries * WIDTH, keys * WIDTH, keys * values].map(|n| device.zeros::<f32>(n).unwrap());
         let gradients = Gradients {
@@ -261,20 +257,19 @@ impl Head {
             d_v: d_v.view_mut(of_v).unwrap(),
         };
         let outputs = [&o.view(of_o).unwrap(), &d_o.view(of_o).unwrap()];
-        backward([&q, &k, &v], outputs, &lse.view([1, 1, queries]).unwrap(), gradients).unwrap();
+        attention.backward(device, qkv, outputs, &lse.view(of_lse).unwrap(), gradients).unwrap();
         [(o, values), (d_q, WIDTH), (d_k, WIDTH), (d_v, values)].map(|(x, n)| (x.download().unwrap(), n))
     }
 
-    /// Runs with zeros and with NaNs in some rows of queries and keys: what depends on none of them
-    /// is the same to the bit, and all else NaN.
-    fn compare(
+    /// Runs with zeros and with NaNs in some rows of queries and keys. Results that depend on none
+    /// of these rows must be bit-identical, and all others NaN.
+    fn compare<M: Score + Passed>(
         mut self,
         device: &Device,
         what: &str,
         [queries, keys]: [&[usize]; 2],
         seen: impl Fn(usize, usize) -> bool,
-        forward: Forward<'_>,
-        backward: Backward<'_>,
+        attention: Attention<'_, M>,
     ) {
         let mut fill = |x: f32| {
             let rows = [
@@ -288,7 +283,7 @@ impl Head {
             }
         };
         fill(0.0);
-        let without = self.run(device, forward, backward);
+        let without = self.run(device, attention);
         let mut fill = |x: f32| {
             let rows = [
                 (&mut self.q, queries, WIDTH),
@@ -301,8 +296,8 @@ impl Head {
             }
         };
         fill(f32::NAN);
-        let with = self.run(device, forward, backward);
-        // Queries that see a key, and of those the ones that see a NaN or are one.
+        let with = self.run(device, attention);
+        // Queries that see a key, and among them the queries that are a NaN or see one.
         let sees = |i: usize| (0..self.keys).any(|j| seen(i, j));
         let strange = |i: usize| sees(i) && queries.contains(&i) || keys.iter().any(|j| seen(i, *j));
         let of_key = |j: usize| (0..self.queries).any(|i| seen(i, j) && strange(i));
@@ -320,14 +315,14 @@ impl Head {
     }
 }
 
-/// What a query does not see has no effect on it, whatever it holds, in every form of the call and
-/// of its gradients.
+/// Checks that masked keys and values have no effect, in every variant of the call and of its
+/// gradients.
 fn unseen(device: &Device) {
-    // Both widths of access, both steps of keys, both heights of tiles, keys in parts.
+    // Cases for both access widths, both steps of keys, both tile heights, and split keys.
     for shape @ [queries, keys, _] in [[3, 70, 3], [5, 103, 128], [70, 100, 40], [2, 600, 8]] {
         for (left, right) in [(1 << 30, 0), (2, 1)] {
             let attention = Attention::new().band(left, right);
-            // Of a causal call the last query alone sees the last key.
+            // With a causal mask, only the last query sees the last key.
             let strange = if right == 0 { vec![keys - 1] } else { vec![0, keys - 3] };
             let seen = |i: usize, j: usize| {
                 let at = i + keys - queries;
@@ -338,10 +333,7 @@ fn unseen(device: &Device) {
                 &format!("a band of {left} and {right}, {shape:?}"),
                 [&[queries - 1], &strange],
                 seen,
-                &|[q, k, v], o, lse| attention.run(device, q, k, v, o, Some(lse)),
-                &|of, os, lse, Gradients { mut d_q, mut d_k, mut d_v }| {
-                    attention.backward(device, of, os, lse, &mut d_q, &mut d_k, &mut d_v)
-                },
+                attention,
             );
         }
     }
@@ -349,26 +341,22 @@ fn unseen(device: &Device) {
     let (lq, lk) = (4, 66);
     let counts = [lq, lk].map(|n| upload_count(device, n as u32));
     let [lengths_q, lengths_k] = [counts[0].view([1]).unwrap(), counts[1].view([1]).unwrap()];
-    let lengths = [&lengths_q, &lengths_k];
     Head::new([6, 70, 12]).compare(
         device,
         "padded",
         [&[4, 5], &[66, 67, 69]],
         |i, j| i < lq && j < lk,
-        &|[q, k, v], o, lse| Attention::new().run_padded(device, q, k, v, o, Some(lse), lengths),
-        &|of, os, lse, gradients| Attention::new().backward_padded(device, of, os, lse, gradients, lengths),
+        Attention::new().layout(Layout::Padded { queries: lengths_q, keys: lengths_k }),
     );
 
     let starts = [[1u32, 3, 5], [2u32, 40, 69]].map(|n| device.upload(&n).unwrap());
     let [starts_q, starts_k] = [starts[0].view([3]).unwrap(), starts[1].view([3]).unwrap()];
-    let starts = [&starts_q, &starts_k];
     Head::new([6, 70, 12]).compare(
         device,
         "packed",
         [&[0, 5], &[0, 1, 50, 69]],
         |i, j| (1..3).contains(&i) && (2..40).contains(&j) || (3..5).contains(&i) && (40..69).contains(&j),
-        &|[q, k, v], o, lse| Attention::new().run_packed(device, q, k, v, o, Some(lse), starts, 2),
-        &|of, os, lse, gradients| Attention::new().backward_packed(device, of, os, lse, gradients, starts, [2, 38]),
+        Attention::new().layout(Layout::Packed { queries: starts_q, keys: starts_k, longest: [2, 38] }),
     );
 
     let mask = BlockMask::new(BlockSize::Small, 1, [130, 130], |_, row, col| row >= col && (row, col) != (2, 0));
@@ -378,29 +366,24 @@ fn unseen(device: &Device) {
         "blocks",
         [&[70], &[0, 100]],
         |i, j| i >= j && (i / 64, j / 64) != (2, 0),
-        &|[q, k, v], o, lse| Attention::new().causal().run_sparse(device, q, k, v, o, Some(lse), &on_device),
-        &|of, os, lse, gradients| Attention::new().causal().backward_sparse(device, of, os, lse, gradients, &on_device),
+        Attention::new().causal().mask(&on_device),
     );
 
-    // A score that leaves out keys here and there, and all keys of the second query.
+    // A bias that masks some keys, and all keys of the second query.
     for [queries, keys, values] in [[3, 70, 8], [3, 70, 128]] {
         let seen = move |i: usize, j: usize| i != 1 && !(i + j).is_multiple_of(3);
         let bias: Vec<f32> =
             (0..queries * keys).map(|n| if seen(n / keys, n % keys) { 0.25 } else { f32::NEG_INFINITY }).collect();
         let bias = device.upload(&bias).unwrap();
-        // SAFETY: the buffer lives to the end of the block, and nothing writes it.
+        // SAFETY: the buffer lives until the end of the block, and nothing writes to it.
         let bias = Bias { bias: unsafe { bias.view([1, 1, queries, keys]).unwrap().detached() } };
         Head::new([queries, keys, values]).compare(
             device,
-            "left out by a score",
+            "masked by a bias",
             [&[1], &[3, 66]],
             seen,
             // SAFETY: a bias for each query and key.
-            &|[q, k, v], o, lse| unsafe { Attention::new().run_with(device, q, k, v, o, Some(lse), bias) },
-            // SAFETY: as before.
-            &|of, os, lse, Gradients { mut d_q, mut d_k, mut d_v }| unsafe {
-                Attention::new().backward_with(device, of, os, lse, &mut d_q, &mut d_k, &mut d_v, bias)
-            },
+            unsafe { Attention::new().score(bias) },
         );
     }
 }
@@ -416,7 +399,7 @@ fn gpu_unseen() {
     unseen(&Device::cuda(0).unwrap());
 }
 
-/// What lies in a cache beyond the keys that it has, has no effect: in rows, in pages, and in the
+/// Checks that a cache's contents beyond its length have no effect: in rows, in pages, and in the
 /// scales of bytes.
 fn unread(device: &Device) {
     let (room, page, length) = (48, 16, 19);
@@ -438,25 +421,16 @@ fn unread(device: &Device) {
         let rows = [1, 1, room, WIDTH];
         let mut o = device.zeros::<f32>(WIDTH).unwrap();
         let step = Decode::new();
-        let cache = [&k.view(rows).unwrap(), &v.view(rows).unwrap()];
+        let cache = KvCache::new(k.view(rows).unwrap(), v.view(rows).unwrap());
         step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         let pages = [3, 1, page, WIDTH];
-        let cache = [&k.view(pages).unwrap(), &v.view(pages).unwrap()];
-        let table = table.view([1, 3]).unwrap();
-        step.run_paged(device, &q, cache, &table, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        let cache = KvCache::new(k.view(pages).unwrap(), v.view(pages).unwrap()).paged(table.view([1, 3]).unwrap());
+        step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         let (bytes, scales) = (bytes.view(rows).unwrap(), scales.view([1, 1, room]).unwrap());
-        step.run_scaled(
-            device,
-            &q,
-            [&bytes, &bytes],
-            [&scales, &scales],
-            &count,
-            &mut o.view_mut(of_q).unwrap(),
-            &mut scratch,
-        )
-        .unwrap();
+        let cache = KvCache::new(bytes, bytes).scaled([scales, scales]);
+        step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
     };
@@ -475,22 +449,22 @@ fn gpu_unread() {
     unread(&Device::cuda(0).unwrap());
 }
 
-/// The limit is a block's: a launch of more blocks ends, and a loop that goes on is stopped where
-/// the device says.
+/// Checks that the step limit applies to each block: a launch of more blocks ends, and an endless
+/// loop is stopped at the device's limit.
 #[test]
 fn many_heads_end() {
     let device = Device::cpu();
     let run = |heads: usize| {
         let (x, mut o) = (device.upload(&vec![1.0f32; heads]).unwrap(), device.zeros::<f32>(heads).unwrap());
         let x = x.view([1, heads, 1, 1]).unwrap();
-        Attention::new().run(&device, &x, &x, &x, &mut o.view_mut([1, heads, 1, 1]).unwrap(), None)
+        Attention::new().run(&device, Qkv { q: x, k: x, v: x }, &mut o.view_mut([1, heads, 1, 1]).unwrap(), None)
     };
     device.set_instruction_limit(Some(1 << 18));
     run(1).unwrap();
     run(20).unwrap();
     device.set_instruction_limit(Some(100));
     let error = run(1).unwrap_err().to_string();
-    assert!(error.contains("the block has run 100 warp instructions"), "{error}");
+    assert!(error.contains("the block reached its limit of 100 warp instructions"), "{error}");
     assert!(error.contains("`Device::set_instruction_limit`"), "{error}");
     device.set_instruction_limit(None);
     run(1).unwrap();

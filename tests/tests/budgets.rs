@@ -1,6 +1,8 @@
-//! What the kernels of the library may cost on sm_61, by the machine code that ptxas 12.9 makes of their PTX.
+//! Resource budgets of the library's kernels on sm_61, measured in the machine code that ptxas 12.9
+//! makes of their PTX.
 //!
-//! Where no ptxas with an nvdisasm is found (`tests/get-nvdisasm` fetches both), nothing is held to its budget, and the test says so.
+//! Without a ptxas and an nvdisasm (`tests/get-nvdisasm` fetches both) the tests check nothing, and
+//! print that they were skipped.
 
 use kernel_dsl::compiler::Target;
 use kernel_dsl::half::f16;
@@ -11,11 +13,9 @@ use kernels_rs::attention::decode::flash_decode;
 use kernels_rs::attention::prefill::flash_attention;
 use kernels_rs::attention::score::Plain;
 use kernels_rs::attention::span::{Dense, Whole};
-use kernels_rs::command::nvdisasm::Nvdisasm;
-use kernels_rs::command::ptxas::{Ptxas, Resources};
 use kernels_rs::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use kernels_rs::gemm::epilogue::Identity;
-use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
+use kernels_rs::gemm::gemv::{gemv_n, gemv_t};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
 use kernels_rs::permute::gather::gather_rows;
 use kernels_rs::permute::rows::{copy_rows, fill_rows};
@@ -34,10 +34,13 @@ use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sampling::best::best_parts;
 use kernels_rs::sampling::threshold::sample_likely;
 use kernels_rs::sampling::top::sample_top;
-use kernels_rs::sass::Loop;
 use kernels_rs::scan::kernels::scan_rows;
+use kernels_rs_command::nvdisasm::Nvdisasm;
+use kernels_rs_command::ptxas::{Ptxas, Resources};
+use kernels_rs_command::sass::Loop;
 
-/// An instance's name, what it takes, and the loop with the most multiplications, of floats or bytes, if it has one.
+/// The name of an instance, its resources, its loops, and the loop with the most multiplications of
+/// floats or bytes, if any.
 struct Cost {
     name: &'static str,
     resources: Resources,
@@ -45,7 +48,7 @@ struct Cost {
     loops: Vec<Loop>,
 }
 
-/// Of each declared instance of a kernel.
+/// Returns the costs of each declared instance of a kernel.
 fn costs<K: Kernel>() -> Vec<Cost> {
     let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
     let Some((ptxas, nvdisasm)) = ptxas.and_then(|p| Nvdisasm::find(&p).map(|n| (p, n))) else {
@@ -69,19 +72,20 @@ fn dp4a(l: &Loop) -> u32 {
     l.mix.iter().filter(|(name, _)| name.starts_with("IDP")).map(|(_, n)| n).sum()
 }
 
-/// Registers of a multiprocessor of sm_61.
+/// Number of registers of a multiprocessor of sm_61.
 const REGISTERS: u32 = 65_536;
 
-/// No tile of `f32` spills, and the large ones leave room for two blocks of 256 threads. Of the loop of 128 × 128 × 8 in `f32`: what is not
-/// a multiplication, and how long they wait for one another's registers.
+/// Checks that no tile of `f32` spills in its loop, and that two blocks of 256 threads fit with the
+/// large tiles. Limits the other instructions and the bank conflicts of registers in the 128 × 128
+/// × 8 loop in `f32`.
 #[test]
 fn gemm_multiplies() {
     for Cost { name, resources, hot, .. } in
         costs::<gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>>()
     {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
-        // Of `f16`, one tile keeps two registers in local memory; of `f32` the flat tile with B
-        // transposed keeps three, all told, from before its loop until behind it.
+        // One tile of `f16` keeps two registers in local memory. The flat tile of `f32` with B
+        // transposed keeps three, from before its loop until after it.
         let flat = ["false, true", "true, true"]
             .map(|turned| format!("gemm::<f32, f32, f32, Identity, 16, 128, 32, 1, 1, 4, {turned},"));
         let spilt = if name.starts_with("gemm::<f16, f16, f16, Identity, 64, 128, 8, 2, 2, 4, false, true") {
@@ -110,8 +114,9 @@ fn gemm_multiplies() {
     }
 }
 
-/// Of the loops within that over tiles, over slices of Q and K and over slices of V: what is no multiplication. Two blocks of 256 threads are to have
-/// room, or three of 128 where a step has two tiles of keys, one after the other, and the last may have one.
+/// Limits the other instructions in the inner loops, over slices of Q and K and over slices of V.
+/// Two blocks of 256 threads must fit, or three of 128 where a step has two tiles of keys. The last
+/// step may have one tile.
 #[test]
 fn attention_multiplies() {
     for Cost { name, resources, loops, .. } in
@@ -127,9 +132,9 @@ fn attention_multiplies() {
         for l in inner {
             let (ffma, slots) = (ffma(l), l.slots);
             println!("{name}: {ffma} FFMA in {slots} slots");
-            // Narrower tiles have fewer multiplications for what is loaded, and 16-bit floats are
-            // converted. The loop over both tiles of a step also has the paths that values beside
-            // the finite ones take, which otherwise do not run.
+            // Narrower tiles have fewer multiplications per load, and 16-bit floats are converted.
+            // The loop over both tiles of a step also contains the paths for non-finite values,
+            // which do not run otherwise.
             let least = match (name.contains("<f32, "), two && ffma > 1024) {
                 (true, false) => 80,
                 (true, true) => 75,
@@ -140,24 +145,24 @@ fn attention_multiplies() {
     }
 }
 
-/// What is bound by memory wants warps, and no local memory.
+/// Checks that memory-bound kernels leave registers for many warps and use no local memory.
 #[test]
-fn what_streams_leaves_room_for_warps() {
-    let few = costs::<gemv_across<f32, f32, f32, Identity, 1, 8, 16, 256, 4>>()
+fn memory_bound_kernels_leave_registers_for_warps() {
+    let few = costs::<gemv_n<f32, f32, f32, Identity, 1, 8, 16, 256, 4>>()
         .into_iter()
-        .chain(costs::<gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>>());
+        .chain(costs::<gemv_t<f32, f32, f32, Identity, 1, 1, 4, 4>>());
     for Cost { name, resources, .. } in few.chain(costs::<sum_splits<f32, Identity, 4>>()) {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>");
-        if name.starts_with("gemv_across") && one_row {
-            // Its loads wait in registers: of 16 bytes each, so many a thread.
+        if name.starts_with("gemv_n") && one_row {
+            // Loads in flight occupy registers: 16 bytes each, `ahead` of them per thread.
             let numbers = name.trim_end_matches('>').rsplit(", ").filter_map(|number| number.parse().ok());
             let [_, _, ahead, ..] = numbers.collect::<Vec<u32>>()[..] else { panic!("{name}") };
             let in_flight = REGISTERS / resources.registers * ahead * 16;
-            println!("{name}: {in_flight} bytes under way on a multiprocessor");
-            assert!(in_flight >= 96 << 10, "{name}: {in_flight} bytes under way");
+            println!("{name}: {in_flight} bytes in flight on a multiprocessor");
+            assert!(in_flight >= 96 << 10, "{name}: {in_flight} bytes in flight");
         }
-        let few = name.starts_with("gemv_along") && one_row || name.starts_with("sum_splits");
+        let few = name.starts_with("gemv_t") && one_row || name.starts_with("sum_splits");
         assert!(resources.registers <= if few { 48 } else { 128 }, "{name}: {} registers", resources.registers);
     }
     for Cost { name, resources, .. } in costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>>() {
@@ -167,9 +172,10 @@ fn what_streams_leaves_room_for_warps() {
     }
 }
 
-/// What moves memory from one place to another leaves room for every warp that a multiprocessor can hold.
+/// Checks that copying kernels leave registers and shared memory for the full occupancy of a
+/// multiprocessor.
 #[test]
-fn what_moves_memory_fills_the_multiprocessor() {
+fn copies_reach_full_occupancy() {
     let moves = costs::<copy_rows<f32, 4, 4, 1>>()
         .into_iter()
         .chain(costs::<fill_rows<f32, 4>>())
@@ -178,14 +184,15 @@ fn what_moves_memory_fills_the_multiprocessor() {
     for Cost { name, resources, .. } in moves {
         assert!(resources.registers <= REGISTERS / 2048, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
-        // Of 96 KB for 2048 threads; what has any has blocks of 512.
+        // A multiprocessor has 96 KB for 2048 threads. Kernels with shared memory have blocks of
+        // 512.
         assert!(resources.shared_bytes <= 96 * 1024 / 4, "{name}: {} bytes of shared memory", resources.shared_bytes);
     }
 }
 
-/// What reads, computes a little and writes spills nothing.
+/// Checks that element-wise and reducing kernels do not spill.
 #[test]
-fn what_memory_bounds_spills_nothing() {
+fn element_wise_kernels_do_not_spill() {
     let all = costs::<map_1<f32, f32, silu, 4, 4, 1>>()
         .into_iter()
         .chain(costs::<map_2<f32, f32, f32, swiglu, 4, 4, 4, 1, 1>>())
@@ -198,13 +205,14 @@ fn what_memory_bounds_spills_nothing() {
         .chain(costs::<scan_rows<f32, true, 4>>());
     for Cost { name, resources, .. } in all {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
-        // Four blocks of 256 threads.
+        // The budget is for four blocks of 256 threads.
         assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
     }
 }
 
-/// No tile of bytes spills, and two blocks of 256 threads find room. Of the loop's issue slots 85 % and more are `dp4a`, but where bytes are loaded one
-/// by one; how long they wait for one another's registers.
+/// Checks that no tile of bytes spills, and that two blocks of 256 threads fit. At least 88 % of
+/// the issue slots of the loop are `dp4a`, or 70 % where bytes are loaded one by one. Also limits
+/// the bank conflicts of registers.
 #[test]
 fn igemm_multiplies() {
     for Cost { name, resources, hot, .. } in costs::<igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>>()
@@ -226,16 +234,17 @@ fn igemm_multiplies() {
     }
 }
 
-/// Products with weights in blocks: what multiplies, of bytes and of scales, is 75 % of the slots of the loop over many rows.
+/// Checks products with block-quantized weights: the multiplications, of bytes and of scales, fill
+/// 75 % of the slots of the loop over many rows.
 #[test]
-fn blocks_are_multiplied() {
+fn quantized_products_multiply() {
     for Cost { name, resources, hot, .. } in costs::<gemm_quantized<f32, Identity, 8, true, 4>>() {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(hot) = hot else { panic!("{name} has no loop") };
         println!("{name}: {} dp4a and {} FFMA in {} slots", dp4a(&hot), ffma(&hot), hot.slots);
         assert_eq!((dp4a(&hot), ffma(&hot)), (256, 32), "{name}");
-        // Less a float, and a product of scales, for each of 32 sums.
+        // Each of 32 sums takes two more multiplications: of a float and of a product of scales.
         assert!(100 * (256 + 3 * 32) >= 75 * hot.slots, "{name}: {} slots", hot.slots);
     }
     for Cost { name, resources, .. } in costs::<gemv_quantized<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>>() {
@@ -244,9 +253,9 @@ fn blocks_are_multiplied() {
     }
 }
 
-/// What moves weights from form to form leaves room for all warps.
+/// Checks that kernels that repack weights leave registers for the full occupancy.
 #[test]
-fn what_repacks_leaves_room_for_warps() {
+fn repacking_reaches_full_occupancy() {
     let kernels = [
         costs::<repack_q8>(),
         costs::<repack_q4>(),
@@ -260,9 +269,9 @@ fn what_repacks_leaves_room_for_warps() {
     }
 }
 
-/// Four elements of a draw from all tokens take a random number each, two logarithms and an exact
-/// sum: within 5 % of the 401 slots that numbers of 23 bits and rounded sums took. Of the likeliest
-/// token four are compared.
+/// Limits the cost of sampling. For each of four elements a draw from all tokens takes a random
+/// number, two logarithms and an exact sum: at most 421 slots, 5 % above the 401 of 23-bit numbers
+/// and rounded sums. The most likely token takes a comparison for each of four elements.
 #[test]
 fn draws_are_cheap() {
     let all = costs::<best_parts<f32, false, 4>>()
@@ -283,7 +292,7 @@ fn draws_are_cheap() {
     }
 }
 
-/// A row's elements are in registers, none of them in local memory, and 1024 threads fit.
+/// Checks that the elements of a row stay in registers, without spills, and that 1024 threads fit.
 #[test]
 fn rows_stay_in_registers() {
     let costs = costs::<softmax_rows<f32, false, false, 256, 1, 4, 4, 2>>()
@@ -296,7 +305,7 @@ fn rows_stay_in_registers() {
         .chain(costs::<group_norm_backward<f32, f32, 512, 1, 4, 2, 2>>())
         .chain(costs::<norm_columns<f32, 4>>());
     for Cost { name, resources, .. } in costs {
-        // Where a warp has a row, one register of a group's channels is kept in local memory.
+        // With a warp per row, one register of a group's channels is in local memory.
         let spilt = if name.starts_with("group_norm_backward::<f32, f32, 32, 8, 1") { 8 } else { 0 };
         assert!(resources.spill_stores <= spilt && resources.stack_bytes <= spilt, "{name} spills");
         assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);

@@ -1,5 +1,7 @@
-//! The checked form of kernels that are wrong: what it reports is what the oracle finds first, it changes no byte that
-//! the oracle does not, and it never touches what is outside.
+//! Tests of the checked form of faulty kernels.
+//!
+//! It reports the first finding of the oracle, stores exactly the bytes that the oracle stores, and
+//! never accesses memory outside the buffers.
 
 mod wrong;
 
@@ -11,7 +13,7 @@ use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{self, Binding, Bytes, Check, Finding, Launch, Options, Outcome, Program};
 use runtime::{Device, Error};
 
-/// An argument, with its memory.
+/// An argument with its memory.
 #[derive(Clone)]
 enum Argument {
     Number(u32),
@@ -22,13 +24,13 @@ fn slice(n: usize) -> Argument {
     view(&[n as u32], &[1], n)
 }
 
-/// Memory of `n` elements, seen by extents and strides.
+/// Returns `n` elements of memory as a view of these extents and strides.
 fn view(extents: &[u32], strides: &[u32], n: usize) -> Argument {
     let words = (0..n).map(|i| i as f32 + 0.5).collect();
     Argument::Memory { words, extents: extents.to_vec(), strides: strides.to_vec() }
 }
 
-/// Runs a kernel, with a record if it takes one more argument than are given.
+/// Runs a kernel. A record is appended if the kernel takes one more argument than `arguments` has.
 fn run(kernel: &ir::Kernel, grid: u32, arguments: &[Argument]) -> (Outcome, [u32; WORDS], Vec<Argument>) {
     let (mut arguments, mut record) = (arguments.to_vec(), [0u32; WORDS]);
     let mut bindings: Vec<Binding> = arguments
@@ -52,10 +54,10 @@ fn run(kernel: &ir::Kernel, grid: u32, arguments: &[Argument]) -> (Outcome, [u32
     (outcome, record, arguments)
 }
 
-/// Numbers of 32 bits as bytes.
+/// Returns 32-bit numbers as bytes.
 fn bytes<T: Copy>(words: &mut [T]) -> &mut [u8] {
     const { assert!(size_of::<T>() == 4) };
-    // SAFETY: `T` is f32 or u32: no padding, and any bytes are a value.
+    // SAFETY: `T` is f32 or u32, which have no padding and accept any bytes.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
@@ -71,7 +73,7 @@ fn seen_by_both(finding: &&Finding) -> bool {
     matches!(finding.check, Check::OutOfBounds | Check::UsizeOverflow | Check::LoopStep)
 }
 
-/// Holds the checked form against the oracle; gives what both say.
+/// Compares the checked form with the oracle, and returns the finding of both.
 fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Option<Finding> {
     let program = artifact.program().unwrap();
     let instance = Instance::default();
@@ -83,9 +85,13 @@ fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Opt
     let optimized = passes::optimize(form.kernel.clone()).unwrap();
     for kernel in [&form.kernel, &optimized] {
         let (own, record, left) = run(kernel, grid, arguments);
-        assert_eq!(own.report.findings.iter().find(seen_by_both), None, "the checked form is wrong itself:\n{kernel}");
+        assert_eq!(
+            own.report.findings.iter().find(seen_by_both),
+            None,
+            "the checked form has its own fault:\n{kernel}"
+        );
         let reported = interpreter::reported(&form, &record).map(|report| report.findings[0].clone());
-        // The record tells neither how often it happened nor which element of the memory it would have been.
+        // The record has neither the number of occurrences nor the element of the memory.
         let comparable = first.clone().map(|mut f| {
             f.count = 1;
             f.object.iter_mut().for_each(|o| o.element = None);
@@ -101,7 +107,7 @@ fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Opt
 
 #[track_caller]
 fn says(finding: Option<Finding>, message: &str, line: &str, thread: [u32; 3]) {
-    let finding = finding.expect("something to be wrong");
+    let finding = finding.expect("the kernel is faulty");
     assert_eq!(finding.message, message);
     let text = include_str!("wrong/mod.rs").lines().nth(finding.place.line as usize - 1).unwrap();
     assert!(text.contains(line), "{text}");
@@ -115,14 +121,14 @@ fn off_by_one() {
 }
 
 #[test]
-fn right_kernels_report_nothing() {
+fn correct_kernels_report_nothing() {
     for n in [0, 1, 31, 32, 33, 64] {
         assert_eq!(agreed(wrong::right::ARTIFACT, 2, &[slice(n), slice(n)]), None);
     }
 }
 
 #[test]
-fn a_step_of_zero_begins_no_loop() {
+fn loop_with_a_step_of_zero_is_not_entered() {
     let found = agreed(wrong::stepped::ARTIFACT, 1, &[Argument::Number(0), slice(40)]);
     says(found, "the loop steps by 0: a step must be above zero", "thread::x()..y.len()", [0, 0, 0]);
     let found = agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(0), slice(40)]);
@@ -131,36 +137,36 @@ fn a_step_of_zero_begins_no_loop() {
         assert_eq!(agreed(wrong::stepped::ARTIFACT, 1, &[Argument::Number(step), slice(40)]), None);
         assert_eq!(agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(step), slice(40)]), None);
     }
-    // In 32 bits with a sign it is below zero.
+    // The step is negative as a signed 32-bit number.
     let found = agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(u32::MAX), slice(40)]);
     assert!(found.is_some_and(|finding| finding.message.contains("the loop steps by -1")));
 }
 
 #[test]
-fn a_loop_ends_where_its_next_index_would_wrap() {
+fn loop_ends_before_its_index_wraps() {
     let arguments = [Argument::Number(1 << 30), slice(32)];
     assert_eq!(agreed(wrong::ranges_to_the_end::ARTIFACT, 1, &arguments), None);
     let program = wrong::ranges_to_the_end::ARTIFACT.program().unwrap();
     let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
     let (own, _, left) = run(&form.kernel, 1, &arguments);
-    // By itself: nothing is left for the interpreter to end.
+    // The loop ends by itself, without a limit of the interpreter.
     assert!(own.report.findings.is_empty(), "{}", own.report);
     assert_eq!(contents(&left)[1], [4411.0f32.to_bits(); 32]);
 }
 
 #[test]
-fn an_index_into_more_arrays_than_a_record_tells_of_is_checked() {
+fn indices_into_many_arrays_are_checked() {
     assert_eq!(agreed(wrong::in_six_arrays::ARTIFACT, 1, &[Argument::Number(1), slice(32)]), None);
     let program = wrong::in_six_arrays::ARTIFACT.program().unwrap();
     let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
     let (own, record, _) = run(&form.kernel, 1, &[Argument::Number(2), slice(32)]);
     assert!(own.report.findings.is_empty(), "{}", own.report);
-    let report = interpreter::reported(&form, &record).expect("it is beyond");
+    let report = interpreter::reported(&form, &record).expect("the access is out of bounds");
     assert_eq!(report.findings[0].check, Check::OutOfBounds, "{report}");
 }
 
 #[test]
-fn a_loop_that_moves_a_view_may_end_early() {
+fn loop_that_moves_a_view_may_end_early() {
     for width in [1, 2, 5] {
         let arguments = [view(&[10, 32], &[32, 1], 320), Argument::Number(width), slice(32)];
         assert_eq!(agreed(wrong::running::ARTIFACT, 1, &arguments), None);
@@ -176,8 +182,9 @@ fn negative_indices() {
 }
 
 #[test]
-fn an_index_that_wraps_to_one_inside() {
-    // 4 × 2³⁰ is 0 in 32 bits: the product is reported, and what is stored is where that index lies.
+fn index_that_wraps_into_bounds() {
+    // The product 4 × 2³⁰ is 0 in 32 bits. The overflow is reported, and the store goes to the
+    // wrapped index.
     let found = agreed(wrong::scaled::ARTIFACT, 1, &[Argument::Number(1 << 30), slice(32)]);
     says(found, "`4 * 1073741824` overflows `usize`", "y[i * step]", [4, 0, 0]);
     let found = agreed(wrong::added::ARTIFACT, 1, &[Argument::Number(u32::MAX), slice(32)]);
@@ -205,13 +212,13 @@ fn tables() {
 }
 
 #[test]
-fn a_column_past_the_end_inside_the_buffer() {
+fn column_beyond_its_row_inside_the_buffer() {
     let found = agreed(wrong::column::ARTIFACT, 1, &[view(&[4, 8], &[10, 1], 38)]);
     says(found, "index (0, 8) is out of bounds of `y`, which is 4 × 8", "y[(i / 8, i % 8 + 1)]", [7, 0, 0]);
 }
 
 #[test]
-fn views_that_moved_outside() {
+fn views_moved_out_of_bounds() {
     let found = agreed(wrong::far_row::ARTIFACT, 1, &[Argument::Number(2), view(&[4, 32], &[32, 1], 128), slice(32)]);
     assert_eq!(found, None);
     let found =
@@ -228,24 +235,26 @@ fn loops_whose_index_wraps_end() {
 }
 
 #[test]
-fn in_a_function_that_is_called() {
+fn finding_in_a_device_function() {
     let found = agreed(wrong::caller::ARTIFACT, 1, &[slice(16), slice(32)]);
     assert_eq!(found.as_ref().unwrap().place.callers.len(), 1);
     says(found, "index 16 is out of bounds of `x`, which has 16 elements", "x[i]", [16, 0, 0]);
 }
 
-/// The checked launch of a wrong kernel on a device; what it says, and what it left.
+/// Launches the checked form of a faulty kernel on a device, and returns the report and the memory.
 fn launch(device: &Device) -> (interpreter::Report, Vec<f32>) {
     let mut y = device.upload(&[0.5f32; 40]).unwrap();
-    let Err(Error::Violation(report)) = wrong::off_by_one::launch(device, &mut y) else { panic!("expected a finding") };
+    let Err(Error::Violation(report)) = wrong::off_by_one::launch(device, &mut y) else {
+        panic!("the launch reports a finding")
+    };
     (*report, y.download().unwrap())
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_tells_what_the_oracle_tells() {
+fn gpu_reports_what_the_oracle_reports() {
     let (gpu, cpu) = (Device::cuda(0).unwrap(), Device::cpu());
-    // Twice: the device goes on, and a record is used again.
+    // The second launch checks that the device is usable and that the record is reused.
     for _ in 0..2 {
         let (report, left) = launch(&gpu);
         let (expected, same) = launch(&cpu);

@@ -1,4 +1,4 @@
-//! Convolution as a program calls it, on the CPU and on a GPU, against its definition in `f64`.
+//! Tests of convolution, on the CPU and on a GPU, against its definition in `f64`.
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
@@ -6,21 +6,21 @@ use kernels_rs::convolution::Convolution;
 use runtime::Device;
 use runtime::testing::Random;
 
-/// x, out, kernel; stride, padding, dilation.
+/// Extents of x, channels of the output, extents of the kernel; stride, padding and dilation.
 type Case = ([usize; 5], usize, [usize; 3], [[usize; 3]; 3]);
 
 const NONE: [usize; 3] = [0; 3];
 const ONE: [usize; 3] = [1; 3];
 
 const CASES: [Case; 9] = [
-    // Patches of images and of pairs of frames, as vision towers have them.
+    // Patches of images and of pairs of frames, as vision encoders use them.
     ([2, 3, 2, 6, 8], 5, [2, 2, 4], [[2, 2, 4], NONE, ONE]),
     ([1, 3, 4, 28, 28], 7, [2, 14, 14], [[2, 14, 14], NONE, ONE]),
     ([1, 2, 1, 7, 9], 4, [1, 3, 2], [[1, 3, 2], NONE, ONE]),
-    // Windows that overlap and reach beyond.
+    // Windows that overlap, and that reach beyond the input.
     ([2, 2, 3, 5, 6], 3, [3, 3, 3], [ONE, ONE, ONE]),
     ([1, 1, 5, 9, 4], 2, [2, 3, 2], [[2, 1, 3], [0, 2, 3], [2, 3, 1]]),
-    // Single elements, and none.
+    // Windows of single elements, and an input without windows.
     ([2, 5, 1, 3, 4], 6, ONE, [ONE, NONE, ONE]),
     ([1, 2, 1, 2, 2], 3, [1, 3, 3], [ONE, NONE, ONE]),
     ([2, 0, 1, 3, 3], 2, [1, 2, 2], [ONE, NONE, ONE]),
@@ -33,12 +33,12 @@ fn run<T: Float + GenericArgument>(device: &Device, near: f64, cases: impl Itera
         let what = format!("{extents:?} to {out} by {kernel:?}, {stride:?}, {padding:?}, {dilation:?}");
         let depth = channels * kernel.iter().product::<usize>();
         let mut drawn = |n: usize| -> Vec<T> { random.values::<f32>(n).into_iter().map(T::from_f32).collect() };
-        // Rows apart from one another, where it is no case of elements alone.
+        // Rows with a gap between them, except in the case of single elements.
         let gap = if n % 2 == 0 { 0 } else { 4 };
         let pitch = w + gap;
         let (x, weight) = (drawn(samples * channels * d * h * pitch), drawn(out * depth));
         let bias: Vec<f32> = drawn(out).into_iter().map(T::to_f32).collect();
-        // All at once, or a few windows.
+        // All windows in one call, or a few per call.
         let call = Convolution::new().stride(stride).padding(padding).dilation(dilation);
         let call = if n % 2 == 0 { call } else { call.at_once(4 * depth * size_of::<T>() * (1 + n / 2)) };
         let count @ [od, oh, ow] = call.windows([d, h, w], kernel);
@@ -68,17 +68,21 @@ fn run<T: Float + GenericArgument>(device: &Device, near: f64, cases: impl Itera
         let mut y = device.upload(&vec![f32::NAN; samples * out * windows]).unwrap();
         call.run(device, &of_x, &of_weight, of_bias, &mut y.view_mut([samples, out, od, oh, ow]).unwrap()).unwrap();
         for (at, got) in y.download().unwrap().into_iter().enumerate() {
-            let want = expected(at / windows / out, at / windows % out, at % windows);
-            assert!((f64::from(got) - want).abs() < near, "{what}: {at} is {got}, not {want}");
+            let reference = expected(at / windows / out, at / windows % out, at % windows);
+            assert!((f64::from(got) - reference).abs() < near, "{what}: {at} is {got}, not {reference}");
         }
         let mut tokens = device.upload(&vec![T::from_f32(f32::NAN); samples * out * windows]).unwrap();
         let mut of_tokens = tokens.view_mut([samples, windows, out]).unwrap();
         call.run_tokens(device, &of_x, &of_weight, of_bias, &mut of_tokens).unwrap();
         for (at, got) in tokens.download().unwrap().into_iter().enumerate() {
-            let want = expected(at / out / windows, at % out, at / out % windows);
-            // What is stored is rounded to its format.
-            let rest = T::from_f32(1.0).to_f32() as f64 * near * want.abs().max(1.0);
-            assert!((wide(got) - want).abs() < near + rest, "{what}: {at} of the tokens is {}, not {want}", wide(got));
+            let reference = expected(at / out / windows, at % out, at / out % windows);
+            // Stored values are rounded to their type.
+            let rest = T::from_f32(1.0).to_f32() as f64 * near * reference.abs().max(1.0);
+            assert!(
+                (wide(got) - reference).abs() < near + rest,
+                "{what}: {at} of the tokens is {}, not {reference}",
+                wide(got)
+            );
         }
     }
 }
@@ -98,7 +102,7 @@ fn gpu_convolution() {
     run::<bf16>(&device, 8e-2, CASES.into_iter());
 }
 
-/// The windows of a stretch, and what cannot be.
+/// Checks the windows of a part of the output, and the rejection of invalid calls.
 #[test]
 fn windows_and_refusals() {
     let device = Device::cpu();
@@ -115,7 +119,7 @@ fn windows_and_refusals() {
         call.columns(&device, &x, [1, 1, 2], first, &mut columns.view_mut([3, 2]).unwrap()).unwrap_err().to_string()
     };
     let said = refused(pairs, 3);
-    assert!(said.contains("of 5 windows of 1 × [1, 1, 2] no 3 rows of 2 begin at 3"), "{said}");
+    assert!(said.contains("3 rows of 2 from window 3 on exceed the 5 windows of 1 × [1, 1, 2]"), "{said}");
     let said = refused(pairs.stride([1, 0, 1]), 0);
     assert!(said.contains("a stride is 0"), "{said}");
     let said = refused(pairs.padding([0, 0, 1 << 40]), 0);

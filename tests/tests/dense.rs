@@ -1,18 +1,20 @@
-//! Products as a program calls them, on the CPU and on a GPU: whatever plan is chosen, what comes out is what `f64` says, and the rest of
-//! the memory stays as it was.
+//! Tests of matrix products, on the CPU and on a GPU: with every plan the result agrees with `f64`,
+//! and other memory is unchanged.
 
 use kernel_dsl::half::f16;
 use kernels_rs::gemm::Gemm;
+use kernels_rs::gemm::plan::{GemvWidth, Plan, Tile};
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer, Slot, SlotMut};
 
-/// γ(n), the bound of n roundings in a row.
+/// Returns γ(n), the bound of n successive roundings.
 fn gamma(n: usize) -> f64 {
     let nu = n as f64 / f64::from(1 << 24);
     nu / (1.0 - nu)
 }
 
-/// A batch of matrices in memory: extents, strides, and where the elements between them lie is known by their value.
+/// A batch of matrices in memory: extents and strides. A known value fills the gaps between
+/// elements.
 struct Matrices {
     values: Vec<f32>,
     extents: [usize; 3],
@@ -35,8 +37,8 @@ impl Matrices {
         Matrices { values, extents, strides: [plane, pitch, 1] }
     }
 
-    fn at(&self, of: &[f32], n: usize, [r, c]: [usize; 2], turned: bool) -> f64 {
-        let (r, c) = if turned { (c, r) } else { (r, c) };
+    fn at(&self, of: &[f32], n: usize, [r, c]: [usize; 2], transposed: bool) -> f64 {
+        let (r, c) = if transposed { (c, r) } else { (r, c) };
         f64::from(of[n * self.strides[0] + r * self.strides[1] + c])
     }
 
@@ -47,7 +49,7 @@ impl Matrices {
 
 struct Call {
     shape: [usize; 4],
-    turned: [bool; 2],
+    transposed: [bool; 2],
     gap: usize,
     shared_b: bool,
     alpha: f32,
@@ -55,8 +57,8 @@ struct Call {
 }
 
 fn check(device: &Device, random: &mut Random, call: &Call) {
-    let Call { shape: [n, rows, cols, depth], turned: [ta, tb], gap, shared_b, alpha, beta } = *call;
-    let what = format!("{n} of {rows} × {cols} × {depth}, turned {ta} {tb}, gap {gap}, α {alpha}, β {beta}");
+    let Call { shape: [n, rows, cols, depth], transposed: [ta, tb], gap, shared_b, alpha, beta } = *call;
+    let what = format!("{n} of {rows} × {cols} × {depth}, transposed {ta} {tb}, gap {gap}, α {alpha}, β {beta}");
     let a = Matrices::new(random, if ta { [n, depth, rows] } else { [n, rows, depth] }, gap, false);
     let b = Matrices::new(random, if tb { [n, cols, depth] } else { [n, depth, cols] }, gap, shared_b);
     let c = Matrices::new(random, [n, rows, cols], gap, false);
@@ -90,7 +92,7 @@ fn check(device: &Device, random: &mut Random, call: &Call) {
     assert!(untouched.iter().all(|x| *x == GAP), "{what}: something beside C was written");
 }
 
-/// All plans, both widths of access, all transposes; shapes around the tiles.
+/// Checks all plans, both access widths, all transposes, and shapes around the tile sizes.
 fn all(device: &Device) {
     let mut random = Random::new(7);
     let shapes = [
@@ -108,11 +110,11 @@ fn all(device: &Device) {
         [1, 65, 129, 20],
     ];
     for shape in shapes {
-        for turned in [[false, false], [false, true], [true, false], [true, true]] {
+        for transposed in [[false, false], [false, true], [true, false], [true, true]] {
             let gap = [0, 4, 1][random.below(3)];
             let (alpha, beta) = ([1.0, -0.5, 0.0][random.below(3)], [0.0, 1.0, 2.5][random.below(3)]);
             let shared_b = random.below(3) == 0;
-            check(device, &mut random, &Call { shape, turned, gap, shared_b, alpha, beta });
+            check(device, &mut random, &Call { shape, transposed, gap, shared_b, alpha, beta });
         }
     }
 }
@@ -128,9 +130,9 @@ fn gpu_products_of_every_shape() {
     all(&Device::cuda(0).unwrap());
 }
 
-/// C is not read where β is 0: its NaNs do not matter.
+/// Checks that C is not read where β is 0: NaNs in C have no effect.
 #[test]
-fn what_c_held_does_not_matter_where_beta_is_0() {
+fn old_contents_of_c_do_not_matter_where_beta_is_0() {
     let device = Device::cpu();
     let a = device.upload(&[1.0f32; 64 * 64]).unwrap();
     for rows in [1, 64] {
@@ -143,7 +145,7 @@ fn what_c_held_does_not_matter_where_beta_is_0() {
     }
 }
 
-/// What does not belong together is refused, and says what.
+/// Rejects operands whose extents do not match, with a message.
 #[test]
 fn extents_are_compared() {
     let device = Device::cpu();
@@ -162,17 +164,58 @@ fn extents_are_compared() {
         (Gemm::new(), [3, 1, 4], [1, 4, 5], [1, 3, 5]),
     ] {
         let error = run(gemm, a_is, b_is, c_is).unwrap_err().to_string();
-        assert!(error.contains("is to be") || error.contains("requires"), "{error}");
+        assert!(error.contains("expected") || error.contains("requires"), "{error}");
     }
 }
 
-/// An epilogue of another crate than the kernels'.
+/// Multiplies small integers, whose products are exact in any order.
+#[test]
+fn every_plan_gives_the_product_or_is_rejected() {
+    let device = Device::cpu();
+    let (m, n, k) = (5, 36, 64);
+    let small = |len: usize| (0..len).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
+    let (a, b) = (small(m * k), small(k * n));
+    let b_t: Vec<f32> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
+    let right: Vec<f32> =
+        (0..m * n).map(|i| (0..k).map(|d| a[i / n * k + d] * b[d * n + i % n]).sum::<f32>()).collect();
+    let [a, b, b_t] = [a, b, b_t].map(|x| device.upload(&x).unwrap());
+    let (a, b, b_t) = (a.view([1, m, k]).unwrap(), b.view([1, k, n]).unwrap(), b_t.view([1, n, k]).unwrap());
+    let run = |plan: Plan, transposed: bool| {
+        let mut c = device.zeros::<f32>(m * n).unwrap();
+        let gemm = if transposed { Gemm::new().transpose_b() } else { Gemm::new() };
+        let b = if transposed { &b_t } else { &b };
+        gemm.plan(plan).run(&device, &a, b, &mut c.view_mut([1, m, n]).unwrap()).map(|()| c.download().unwrap())
+    };
+    let tiles = Tile::ALL.into_iter().flat_map(|tile| [1, 2].map(|parts| Plan::Tiles(tile, parts)));
+    for plan in tiles {
+        assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
+        assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
+    }
+    for rows in [1, 2, 4, 8] {
+        for width in [GemvWidth::Columns32, GemvWidth::Columns16] {
+            let plan = Plan::GemvN(rows, width);
+            assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
+            let said = run(plan, true).unwrap_err().to_string();
+            assert!(said.contains("`Plan::GemvN` takes neither A nor B transposed"), "{said}");
+        }
+        let plan = Plan::GemvT(rows);
+        assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
+        let said = run(plan, false).unwrap_err().to_string();
+        assert!(said.contains("`Plan::GemvT` takes B transposed"), "{said}");
+    }
+    for plan in [Plan::Tiles(Tile::T16x128, 0), Plan::GemvN(3, GemvWidth::Columns32), Plan::GemvT(0)] {
+        let said = run(plan, matches!(plan, Plan::GemvT(_))).unwrap_err().to_string();
+        assert!(said.contains("does not apply"), "{said}");
+    }
+}
+
+/// An epilogue defined outside the kernel crate.
 #[kernel_dsl::device]
 mod own {
     use kernel_dsl::prelude::*;
     use kernels_rs::gemm::epilogue::*;
 
-    /// x², where it lies below the diagonal.
+    /// Squares the elements below the diagonal.
     #[derive(Clone, Copy, DeviceCopy)]
     pub struct Lower;
 
@@ -185,7 +228,7 @@ mod own {
         }
     }
 
-    /// Two of the library's, one after the other.
+    /// Combines two epilogues of the library.
     #[derive(Clone, Copy, DeviceCopy)]
     pub struct BiasRelu {
         pub bias: View<f32, 1>,
@@ -199,45 +242,52 @@ mod own {
     }
 }
 
-/// What each epilogue makes of a product, by every kind of plan.
+/// Checks the result of each epilogue with every plan.
 fn epilogues(device: &Device) {
     use kernels_rs::gemm::epilogue::*;
     let mut random = Random::new(3);
-    // Few rows, each way; elements one at a time; a tile; a tile in parts.
+    // Products of few rows, in both orders; elements one at a time; a tile; a tile in parts.
     let products =
         [([1, 64, 40], true), ([1, 64, 40], false), ([5, 33, 9], false), ([40, 36, 16], true), ([16, 128, 512], false)];
-    for ([rows, cols, depth], turned) in products {
-        // Whole numbers, so that products are exact.
+    for ([rows, cols, depth], transposed) in products {
+        // Integers make the products exact.
         let mut whole = |n: usize| (0..n).map(|_| random.below(7) as f32 - 3.0).collect::<Vec<_>>();
         let (a, b) = (whole(rows * depth), whole(depth * cols));
         let (bias, with) = (whole(cols), whole(rows * cols));
         let product = |r: usize, c: usize| -> f32 {
-            (0..depth).map(|k| a[r * depth + k] * if turned { b[c * depth + k] } else { b[k * cols + c] }).sum()
+            (0..depth).map(|k| a[r * depth + k] * if transposed { b[c * depth + k] } else { b[k * cols + c] }).sum()
         };
         let [da, db, dbias, dwith] = [&a, &b, &bias, &with].map(|x| device.upload(x).unwrap());
         let mut gemm = Gemm::new().alpha(2.0);
-        if turned {
+        if transposed {
             gemm = gemm.transpose_b();
         }
         macro_rules! becomes {
             ($epilogue:expr, $of:expr) => {
                 let mut c = device.zeros::<f32>(rows * cols).unwrap();
-                let b_is = if turned { [1, cols, depth] } else { [1, depth, cols] };
+                let b_is = if transposed { [1, cols, depth] } else { [1, depth, cols] };
                 let (av, bv) = (da.view([1, rows, depth]).unwrap(), db.view(b_is).unwrap());
-                // SAFETY: a bias has an element a column, and what is added the extents of C.
-                unsafe { gemm.run_with(device, &av, &bv, &mut c.view_mut([1, rows, cols]).unwrap(), $epilogue) }.unwrap();
+                // SAFETY: the bias has an element per column, and the added matrix has the extents
+                // of C.
+                unsafe { gemm.run_with(device, &av, &bv, &mut c.view_mut([1, rows, cols]).unwrap(), $epilogue) }
+                    .unwrap();
                 let of: &dyn Fn(f32, usize, usize) -> f64 = &$of;
                 for (i, x) in c.download().unwrap().into_iter().enumerate() {
                     let (r, c) = (i / cols, i % cols);
                     let expected = of(2.0 * product(r, c), r, c);
-                    // Only `exp` and `tanh` and what follows them round: some units in the last place of x, with the bias, or the result.
+                    // Only `exp`, `tanh` and later operations round: a few units in the last place
+                    // of x, with the bias, or of the result.
                     let x_is = f64::from(2.0 * product(r, c)).abs() + f64::from(bias[c]).abs();
                     let off = 8.0 * (expected.abs() + x_is) * 2f64.powi(-24);
-                    assert!((f64::from(x) - expected).abs() <= off, "{} at {r}, {c}: {x}, not {expected}", stringify!($epilogue));
+                    assert!(
+                        (f64::from(x) - expected).abs() <= off,
+                        "{} at {r}, {c}: {x}, not {expected}",
+                        stringify!($epilogue)
+                    );
                 }
             };
         }
-        // SAFETY: the buffers live to the end of this block, and nobody writes them.
+        // SAFETY: the buffers live until the end of this block, and nothing writes to them.
         let (bias_view, residual) = unsafe {
             (
                 Bias { bias: dbias.view([cols]).unwrap().detached() },
@@ -273,25 +323,25 @@ fn gpu_epilogues() {
     epilogues(&Device::cuda(0).unwrap());
 }
 
-/// Matrices stored as `f16`, whose products are computed in `f32` and rounded once, or not, where C is stored as `f32`: whole numbers come
-/// out exact.
+/// Checks matrices stored as `f16`. Products are computed in `f32` and rounded once, or not at all
+/// if C is `f32`; products of integers are exact.
 fn halves(device: &Device) {
     let mut random = Random::new(5);
     for [rows, cols, depth] in [[128, 128, 40], [5, 33, 9], [1, 64, 40], [7, 36, 520], [16, 128, 512], [0, 4, 4]] {
-        for turned in [false, true] {
+        for transposed in [false, true] {
             let mut whole = |n: usize| (0..n).map(|_| random.below(5) as f32 - 2.0).collect::<Vec<_>>();
             let (a, b) = (whole(rows * depth), whole(depth * cols));
             let upload = |x: &[f32]| device.upload(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
             let (da, db, mut c) = (upload(&a), upload(&b), device.zeros::<f16>(rows * cols).unwrap());
-            let gemm = if turned { Gemm::new().transpose_b() } else { Gemm::new() };
-            let b_is = if turned { [1, cols, depth] } else { [1, depth, cols] };
+            let gemm = if transposed { Gemm::new().transpose_b() } else { Gemm::new() };
+            let b_is = if transposed { [1, cols, depth] } else { [1, depth, cols] };
             let (av, bv) = (da.view([1, rows, depth]).unwrap(), db.view(b_is).unwrap());
             gemm.run(device, &av, &bv, &mut c.view_mut([1, rows, cols]).unwrap()).unwrap();
             let mut wide = device.zeros::<f32>(rows * cols).unwrap();
             gemm.alpha(1.0 / 1024.0).run(device, &av, &bv, &mut wide.view_mut([1, rows, cols]).unwrap()).unwrap();
             for (i, (x, wide)) in c.download().unwrap().into_iter().zip(wide.download().unwrap()).enumerate() {
                 let (r, c) = (i / cols, i % cols);
-                let b = |k: usize| if turned { b[c * depth + k] } else { b[k * cols + c] };
+                let b = |k: usize| if transposed { b[c * depth + k] } else { b[k * cols + c] };
                 let expected: f32 = (0..depth).map(|k| a[r * depth + k] * b(k)).sum();
                 assert_eq!(x.to_f32(), expected, "{rows} × {cols} × {depth} at {r}, {c}");
                 assert_eq!(wide, expected / 1024.0, "{rows} × {cols} × {depth} as f32 at {r}, {c}");
@@ -311,7 +361,8 @@ fn gpu_halves() {
     halves(&Device::cuda(0).unwrap());
 }
 
-/// Products of a graph: a chain of them, of which one is split and has its parts in the graph's own memory.
+/// Checks a chain of products in a graph, of which one is split and uses the graph's memory for its
+/// parts.
 fn recorded(device: &Device) {
     let mut random = Random::new(7);
     let mut whole = |n: usize| (0..n).map(|_| random.below(5) as f32 - 2.0).collect::<Vec<_>>();

@@ -1,22 +1,24 @@
-//! Every kernel of kernels-rs on an NVIDIA GPU, from its sm_61 PTX by the driver's JIT: the interpreter's bits.
+//! Runs every kernel of kernels-rs on an NVIDIA GPU, from its sm_61 PTX through the driver's JIT,
+//! and compares with the interpreter bit by bit.
 
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs as _;
+use kernels_rs_specs as _;
 use runtime::Device;
-use runtime::testing::{Checker, Executor, subjects};
+use runtime::testing::{Checker, Executor, kernel_specs};
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_kernels_give_the_bits_of_the_interpreter() {
+fn gpu_kernels_agree_with_the_interpreter_bit_by_bit() {
     let device = Device::cuda(0).unwrap();
     let checker = Checker::new(Some(device));
     let mut checked = 0;
-    for subject in subjects() {
-        // Of a family of products one, from one seed: `kernels check` tries all of them.
-        let family = subject.artifact.instances.len() > 2;
-        for declared in subject.artifact.instances.iter().take(if family { 1 } else { 2 }) {
+    for spec in kernel_specs() {
+        // One instance of each family of products, with one seed: `kernels check` tests all of
+        // them.
+        let family = spec.artifact.instances.len() > 2;
+        for declared in spec.artifact.instances.iter().take(if family { 1 } else { 2 }) {
             for seed in 1..=if family { 1 } else { 3 } {
-                let report = checker.check(subject, &Instance(declared.constants.to_vec()), seed);
+                let report = checker.check(spec, &Instance(declared.constants.to_vec()), seed);
                 assert!(report.passed(), "{report}");
                 assert!(
                     report.executors.iter().any(|e| matches!(e, Executor::Cuda(_))),
@@ -32,12 +34,12 @@ fn gpu_kernels_give_the_bits_of_the_interpreter() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_instances_compiled_at_run_time_too() {
+fn gpu_instances_compiled_at_run_time_agree() {
     let checker = Checker::new(Some(Device::cuda(0).unwrap()));
     for (kernel, constant) in [("matmul", 5), ("matmul", 8), ("softmax", 1), ("softmax", 16)] {
-        let subject = *subjects().iter().find(|s| s.artifact.name == kernel).unwrap();
+        let spec = *kernel_specs().iter().find(|s| s.artifact.name == kernel).unwrap();
         let instance = Instance(vec![kernel_dsl::compiler::hir::Constant::Usize(constant)]);
-        let report = checker.check(subject, &instance, 1);
+        let report = checker.check(spec, &instance, 1);
         assert!(report.passed(), "{report}");
     }
 }

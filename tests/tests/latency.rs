@@ -1,29 +1,31 @@
-//! What is done again and again allocates nothing: prepared launches and replays of graphs. Alone in its process, for it counts all that
-//! the process allocates.
+//! Checks that prepared launches and replays of graphs do not allocate.
+//!
+//! The test has its own process, because it replaces the global allocator with one that counts.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counting.
+/// The system allocator with a counter of allocations.
 struct Counting;
 
 thread_local! {
-    /// Allocations of this thread: the driver's own threads are its own business.
+    /// Number of allocations of this thread. The driver's own threads are not counted.
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: all is the system's; a counter without a destructor is all that is added.
+// SAFETY: every call is forwarded to the system allocator. The thread-local counter has no
+// destructor and does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -31,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// y ← y + x
+/// Computes y ← y + x.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len())]
 pub fn add(x: &[u32], y: &mut [u32]) {
@@ -41,7 +43,7 @@ pub fn add(x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// Allocations of this thread while `act` runs.
+/// Returns the number of allocations of this thread while `act` runs.
 fn allocations(act: impl FnOnce()) -> u64 {
     let before = COUNT.get();
     act();
@@ -53,7 +55,7 @@ fn allocations_are_counted() {
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
 }
 
-/// On the CPU the interpreter runs, which allocates; so this is of GPUs.
+/// Runs on a GPU only: on the CPU the interpreter runs, which allocates.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_launches_and_replays_allocate_nothing() {
@@ -63,17 +65,17 @@ fn gpu_launches_and_replays_allocate_nothing() {
     let x = device.upload(&[1u32; 100]).unwrap();
     let (mut checked, mut bare) = (device.zeros(100).unwrap(), device.zeros(100).unwrap());
     let mut prepared = stream.prepare(add::call(&x, &mut checked)).unwrap();
-    // SAFETY: the kernel looks at its own elements only, which there are.
+    // SAFETY: each thread accesses only its own elements, in bounds.
     let mut prepared_bare = unsafe { stream.prepare_unchecked(add::call(&x, &mut bare)) }.unwrap();
 
     let recording = device.record();
     let slot = recording.borrow(&x).unwrap();
-    // More than are kept without an allocation where memory is listed.
+    // More buffers than an access set holds without an allocation.
     let sums: Vec<_> = (0..20).map(|_| recording.own(device.zeros(100).unwrap()).unwrap()).collect();
     for (i, sum) in sums.iter().enumerate() {
         match i % 2 {
             0 => add::launch(&recording, slot, *sum).unwrap(),
-            // SAFETY: as above.
+            // SAFETY: each thread accesses only its own elements, in bounds.
             _ => unsafe { add::launch_unchecked(&recording, slot, *sum) }.unwrap(),
         }
     }
@@ -84,11 +86,12 @@ fn gpu_launches_and_replays_allocate_nothing() {
             prepared.launch().unwrap();
             prepared_bare.launch().unwrap();
             graph.replay(&stream).unwrap();
-            // What another stream does with the same memory is waited for, on the device.
+            // On the device, this replay waits for the accesses of the other stream to the same
+            // memory.
             graph.replay(&other).unwrap();
         }
     };
-    // Room is made once, and again after each wait.
+    // The first rounds allocate the lists, which are reused after each wait.
     all(2);
     let counted = allocations(|| all(ROUNDS));
     assert_eq!(counted, 0);

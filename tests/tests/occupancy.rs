@@ -1,10 +1,11 @@
-//! How many blocks of a launch a multiprocessor holds: by hand for sm_61, and against the driver on a GPU.
+//! Tests of the occupancy calculator: against values computed by hand for sm_61, and against the
+//! driver on a GPU.
 
 use kernel_dsl::compiler::analyses::occupancy::Limit;
 use kernel_dsl::prelude::*;
 use runtime::{Device, Error};
 
-/// out[b] is the largest of the block's part of x.
+/// Computes out[b], the maximum of the block's part of x.
 #[kernel(block = 32..=1024, grid = out.len())]
 #[requires(!out.is_empty())]
 pub fn largest(x: &[f32], out: &mut [f32]) {
@@ -18,7 +19,7 @@ pub fn largest(x: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Reverses blocks of `n` elements through shared memory that the launch sizes.
+/// Reverses blocks of `n` elements through shared memory whose size the launch sets.
 #[kernel(block = 32..=512, grid = x.len().div_ceil(n))]
 #[requires(n > 0, x.len() % n == 0)]
 pub fn reverse(n: usize, x: &mut [f32]) {
@@ -33,7 +34,7 @@ pub fn reverse(n: usize, x: &mut [f32]) {
     }
 }
 
-/// Four blocks at once are asked for: as few registers as that takes.
+/// Computes exponentials, with launch bounds for four resident blocks, which limit its registers.
 #[kernel(block = 256, grid = y.len().div_ceil(256), min_blocks = 4)]
 #[requires(x.len() == y.len())]
 pub fn bounded(x: &[f32], y: &mut [f32]) {
@@ -44,7 +45,7 @@ pub fn bounded(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn cpu_counts_as_the_table_says() {
+fn cpu_occupancy_matches_the_table() {
     let device = Device::cpu();
     let x = device.zeros::<f32>(4096).unwrap();
     let mut out = device.zeros(8).unwrap();
@@ -52,12 +53,13 @@ fn cpu_counts_as_the_table_says() {
         let found = device.residency(&largest::call(threads, &x, &mut out)).unwrap();
         assert_eq!((found.threads, found.occupancy.blocks, found.by_driver), (threads as u32, blocks, None));
     }
-    // 96 KB of shared memory a multiprocessor, in units of 256 bytes.
+    // A multiprocessor has 96 KB of shared memory, allocated in units of 256 bytes.
     let mut y = device.zeros(8192).unwrap();
     let found = device.residency(&reverse::call(32, 8192, &mut y)).unwrap();
     assert_eq!((found.shared, found.occupancy.blocks), (32 << 10, 3));
     assert_eq!(found.occupancy.limited_by, [Limit::SharedMemory]);
-    // The largest of those that hold all warps; with little shared memory for few blocks, whatever holds the most.
+    // The result is the largest block that reaches full occupancy. If shared memory limits the
+    // number of blocks, it is the block with the highest occupancy.
     assert_eq!(device.best_block(&largest::call(32, &x, &mut out)).unwrap(), 1024);
     let best = device.best_block(&reverse::call(32, 8192, &mut y)).unwrap();
     assert_eq!(best, 512);
@@ -65,7 +67,7 @@ fn cpu_counts_as_the_table_says() {
 }
 
 #[test]
-fn what_has_no_choice_says_so() {
+fn fixed_blocks_are_rejected() {
     let device = Device::cpu();
     let x = device.zeros::<f32>(100).unwrap();
     let mut y = device.zeros(100).unwrap();
@@ -76,14 +78,14 @@ fn what_has_no_choice_says_so() {
     let (none, mut nothing) = (device.zeros::<f32>(0).unwrap(), device.zeros(0).unwrap());
     let error = device.residency(&bounded::call(&none, &mut nothing)).unwrap_err();
     assert!(error.to_string().contains("the launch has no blocks"), "{error}");
-    // No block does for a contract that nothing meets.
+    // No block satisfies a contract that cannot be satisfied.
     assert!(matches!(device.best_block(&largest::call(32, &x, &mut nothing)), Err(Error::Refused { .. })));
 }
 
-/// The calculator and the driver count alike, whatever limits.
+/// Compares the calculator with the driver, for each limit.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_counts_as_we_do() {
+fn gpu_occupancy_matches_the_driver() {
     let device = Device::cuda(0).unwrap();
     let x = device.zeros::<f32>(1 << 20).unwrap();
     let mut y = device.zeros(1 << 20).unwrap();
@@ -104,7 +106,7 @@ fn gpu_counts_as_we_do() {
         }
     }
     let found = alike(&bounded::call(&x, &mut y));
-    assert!(found.occupancy.blocks >= 4, "the launch bounds ask for them: {found:?}");
+    assert!(found.occupancy.blocks >= 4, "the launch bounds require them: {found:?}");
     let best = device.best_block(&largest::call(32, &x, &mut out)).unwrap();
     let warps = |threads| alike(&largest::call(threads, &x, &mut out)).occupancy.warps;
     let most = (32..=1024).step_by(32).map(warps).max();

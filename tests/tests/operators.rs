@@ -1,11 +1,13 @@
-//! Every operator and cast of the language on every type it has, at the edges of the types: through the macros, on the
-//! interpreter (IR as lowered) and, where there is one, on a GPU, against what rustc makes of the same operator.
+//! Tests of every operator and cast of the language on every type, at the edges of the types.
+//!
+//! The kernels go through the macros and run on the interpreter (IR as lowered) and on a GPU, if
+//! there is one. The expected values are those of the same operators in Rust.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::{ScalarElement, prelude::*};
 use runtime::{Device, DeviceBuffer};
 
-/// Values at the edges of a type, and some within.
+/// Values at the edges of a type, and some between.
 trait Edges: ScalarElement {
     fn edges() -> Vec<Self>;
 }
@@ -40,13 +42,13 @@ macro_rules! float_edges {
 }
 float_edges!(f32 f64);
 
-/// All pairs of edges.
+/// Returns all pairs of edges.
 fn pairs<A: Edges, B: Edges>() -> (Vec<A>, Vec<B>) {
     let b = B::edges();
     A::edges().into_iter().flat_map(|a| b.iter().map(move |b| (a, *b))).unzip()
 }
 
-/// The same bits, or both NaN.
+/// Returns whether two values have the same bits or are both NaN.
 fn same<T: ScalarElement>(a: T, b: T) -> bool {
     let nan = |x: T| match T::SCALAR {
         Scalar::F32 => f32::from_bits(x.bits() as u32).is_nan(),
@@ -63,7 +65,7 @@ fn compare<T: ScalarElement + std::fmt::Debug>(name: &str, given: &[String], fou
     }
 }
 
-/// `name: |a: A, b: B| -> R, kernel expression, what it must be in Rust;`
+/// Declares operators: `name: |a: A, b: B| -> R, kernel expression, equivalent Rust expression;`
 macro_rules! binary {
     ($($name:ident: |$a:ident: $ta:ident, $b:ident: $tb:ident| -> $r:ident, $e:expr, $rust:expr;)*) => {
         mod kernels_of_two {
@@ -90,7 +92,7 @@ macro_rules! binary {
                 let given: Vec<_> = x.iter().zip(&y).map(|(a, b)| format!("{a:?}, {b:?}")).collect();
                 let (x, y) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
                 let mut z = device.alloc::<$r>(wanted.len()).unwrap();
-                // SAFETY: each thread touches element i of each buffer, below the length that all three have.
+                // SAFETY: each thread accesses element i of each buffer, below the common length.
                 unsafe { kernels_of_two::$name::launch_unchecked(device, &x, &y, &mut z) }.unwrap_or_else(|e| panic!("{}: {e}", stringify!($name)));
                 compare(stringify!($name), &given, &z, &wanted);
             })*
@@ -98,14 +100,15 @@ macro_rules! binary {
     };
 }
 
-/// Operands for which the language, as Rust, has no value: division by zero, MIN / −1.
+/// Returns whether the operator is undefined for these operands, in the language and in Rust:
+/// division by zero, MIN / −1.
 fn undefined(name: &str, a: u64, b: u64, ty: Scalar) -> bool {
     let divides = name.starts_with("div") || name.starts_with("rem");
     let minimum = 1 << (ty.bits() - 1);
     divides && ty.is_integer() && (b == 0 || ty.is_signed() && a == minimum && b == ty.mask())
 }
 
-/// PTX's minimum and maximum, which the language has: a NaN loses, −0 is below +0.
+/// Computes the minimum or maximum of PTX: a NaN operand is ignored, and −0 is less than +0.
 macro_rules! ordered {
     ($pick:ident, $a:expr, $b:expr) => {
         match ($a.is_nan(), $b.is_nan()) {
@@ -227,7 +230,7 @@ macro_rules! unary {
                 let given: Vec<_> = x.iter().map(|a| format!("{a:?}")).collect();
                 let x = device.upload(&x).unwrap();
                 let mut z = device.alloc::<$r>(wanted.len()).unwrap();
-                // SAFETY: each thread touches element i of each buffer, below the length that both have.
+                // SAFETY: each thread accesses element i of each buffer, below the common length.
                 unsafe { kernels_of_one::$name::launch_unchecked(device, &x, &mut z) }.unwrap_or_else(|e| panic!("{}: {e}", stringify!($name)));
                 compare(stringify!($name), &given, &z, &wanted);
             })*
@@ -358,7 +361,7 @@ unary! {
 }
 
 #[test]
-fn operators_are_rusts() {
+fn operators_agree_with_rust() {
     let device = Device::cpu();
     operators_of_two(&device);
     operators_of_one(&device);
@@ -366,7 +369,7 @@ fn operators_are_rusts() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_operators_are_rusts() {
+fn gpu_operators_agree_with_rust() {
     let device = Device::cuda(0).unwrap();
     operators_of_two(&device);
     operators_of_one(&device);

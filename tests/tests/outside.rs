@@ -1,10 +1,13 @@
-//! Crates outside the workspace, with kernels of their own, build without a warning and pass their tests: one of fifteen
-//! lines, and two that belong together, of which one holds device items and the other kernels over them.
+//! Checks that crates outside the workspace, with their own kernels, build without a warning and
+//! pass their tests.
+//!
+//! One crate has fifteen lines. Two others depend on each other: one holds device items, the other
+//! kernels that use them.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What cargo prints of the crates outside.
+/// Runs cargo in the outside workspace and returns its output.
 fn cargo(arguments: &[&str]) -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -14,7 +17,7 @@ fn cargo(arguments: &[&str]) -> String {
         .args(&arguments[1..])
         .current_dir(here.join("outside"))
         .env("CARGO_TARGET_DIR", here.join("../target/outside"))
-        // What the run of this test was given is not meant for another workspace.
+        // The flags of this test's own build must not affect the other workspace.
         .env_remove("RUSTFLAGS")
         .output()
         .expect("cargo runs");
@@ -25,12 +28,12 @@ fn cargo(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn crates_of_somebody_elses() {
+fn outside_crates_build_and_pass_their_tests() {
     let tests = cargo(&["test", "--workspace", "--lib", "--tests"]);
     for (passed, crates) in [("4 passed", 2), ("1 passed", 1)] {
         assert_eq!(tests.matches(passed).count(), crates, "{tests}");
     }
-    // The command of kernels-rs, over the kernels that a program of one line links.
+    // Runs the command of kernels-rs from a program of one line, which links the crate's kernels.
     let listed = cargo(&["run", "--package", "images", "--", "list"]);
     let checked =
         cargo(&["run", "--package", "images", "--", "check", "tone", "box_blur", "extents", "--device", "cpu"]);

@@ -1,10 +1,11 @@
-//! What accesses ask of memory, as the interpreter measures it, against what the compiler's analysis says before anything runs.
+//! Memory costs of accesses: the interpreter's measurements against the compiler's static analysis.
 //!
-//! The two share nothing: the analysis follows how indices depend on the lane, the interpreter counts the addresses that there
-//! were. The analysis tells of a warp of a full block whose buffers and rows begin with a sector, and whose rows lie apart; so of
-//! the requests that were measured, those in which most lanes took part are held against it, on arguments that are so where it
-//! is ours to choose. What is not so in the trials of `tests::paper` is listed, with why; of kernels of the library whose arguments are not chosen here,
-//! any of these reasons will do.
+//! The analysis follows the dependence of indices on the lane; the interpreter counts the addresses
+//! of a run. The analysis assumes a warp of a full block, buffers and rows that begin at a sector,
+//! and rows that share no sector. The tests therefore compare the measured requests with the most
+//! active lanes, on arguments that satisfy these assumptions where they are chosen here.
+//! `OTHERWISE` lists the exceptions in the cases of `tests::paper`, with the reason. For kernels of
+//! the library with other arguments, any of the reasons is accepted.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost};
@@ -14,26 +15,27 @@ use kernel_dsl::half::f16;
 use kernel_dsl::{Artifact, GenericArgument};
 use kernels_rs::reduce::{ArgMax, Found};
 use runtime::interpreter::profile::{self, Counts, Request};
-use runtime::testing::{Case, Input, Profiler, Random, Subject, on_every_core, subjects};
+use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, on_every_core};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use {kernels_rs as _, tests as _};
+use {kernels_rs_specs as _, tests as _};
 
-/// Trials of an instance that are measured, the largest first: they have full blocks where any has.
+/// Number of measured cases of an instance, the largest first: they have full blocks, if any case
+/// has.
 const LARGEST: usize = 2;
 
-/// How the arguments of a trial are other than the analysis takes them to be.
+/// An assumption of the analysis that the arguments of a case violate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Other {
-    /// Rows lie so near that several share a sector.
+    /// Several rows share a sector.
     Near,
-    /// Rows begin within a sector.
+    /// Rows begin inside a sector.
     Odd,
-    /// Fewer lanes take part: blocks are not full, or conditions hold for few.
+    /// Fewer lanes are active: blocks are not full, or a condition holds for few lanes.
     Few,
 }
 
-/// What is otherwise in the trials: file, what is done, the array.
+/// Accesses whose cases violate an assumption: file, kind of access, array, and the assumption.
 const OTHERWISE: [(&str, AccessKind, &str, Other); 17] = [
     ("attention.rs", AccessKind::Store, "lse", Other::Odd),
     ("decode.rs", AccessKind::Load, "part_ml", Other::Near),
@@ -55,46 +57,47 @@ const OTHERWISE: [(&str, AccessKind, &str, Other); 17] = [
 ];
 
 impl Other {
-    /// Whether it is a way to cost `found` where the analysis says `expected`: cost and the least that there could be, and the
-    /// lanes that took part.
+    /// Returns whether the violated assumption explains the cost `found` where the analysis
+    /// computed `expected`, the cost and its lower bound.
     fn explains(self, expected: (u32, u32), found: Request) -> bool {
         let (cost, least) = expected;
         match self {
             Other::Near => found.least == least && found.cost < cost,
-            // Each group of bytes may touch one more.
+            // Each group of bytes may touch one more sector.
             Other::Odd => found.least == least && (cost..=2 * cost).contains(&found.cost),
             Other::Few => found.lanes < 32 && found.cost <= cost,
         }
     }
 }
 
-/// What came of an access that the analysis knows and that was made.
+/// An access that the analysis knows and a run executed.
 struct Compared {
     file: String,
     kind: AccessKind,
     array: String,
-    /// What it costs and the least that it could, by the analysis.
+    /// The cost and its lower bound, by the analysis.
     expected: (u32, u32),
     found: Request,
-    /// Whether the arguments may be other than the analysis takes them to be in any way.
+    /// Whether the arguments may violate any of the assumptions.
     any: bool,
     words: String,
 }
 
-/// α, A, B, perhaps transposed, β and C of a product in `f32`, and what comes behind them.
-fn product(random: &mut Random, [m, n, k]: [usize; 3], turned: bool, more: &[Input]) -> Vec<Input> {
+/// Returns the arguments of a product in `f32`: α, A, B (transposed if requested), β, C, and
+/// `more`.
+fn product(random: &mut Random, [m, n, k]: [usize; 3], transposed: bool, more: &[Input]) -> Vec<Input> {
     let mut matrix = |extents: [usize; 2]| {
         let [rows, cols] = extents;
         Input::view(&random.values::<f32>(rows * cols), [1, rows, cols])
     };
     let [a, c] = [[m, k], [m, n]].map(&mut matrix);
-    let b = matrix(if turned { [n, k] } else { [k, n] });
+    let b = matrix(if transposed { [n, k] } else { [k, n] });
     let mut all = vec![Input::scalar(1f32), a, b, Input::scalar(0f32), c];
     all.extend(more.iter().cloned());
     all
 }
 
-/// Ordinary values in the instance's first format.
+/// Returns ordinary values in the first element type of the instance.
 fn stored<const R: usize>(instance: &Instance, random: &mut Random, extents: [usize; R]) -> Input {
     let n = extents.iter().product();
     let scalar = |c: &Constant| if let Constant::Scalar(s) = c { Some(*s) } else { None };
@@ -107,7 +110,8 @@ fn stored<const R: usize>(instance: &Instance, random: &mut Random, extents: [us
     }
 }
 
-/// Those of what moves and combines; none of what is as well measured in its trials.
+/// Returns the arguments of memory-bound kernels, or no arguments if the cases of the kernel are
+/// suitable.
 fn bound_by_memory(artifact: &Artifact, instance: &Instance, random: &mut Random) -> Vec<Input> {
     let finds = instance.0.contains(&ArgMax::CONSTANT);
     let states = |n: usize| if finds { vec![Found { value: 1.0, at: 1 }; n] } else { Vec::new() };
@@ -144,7 +148,8 @@ fn bound_by_memory(artifact: &Artifact, instance: &Instance, random: &mut Random
     }
 }
 
-/// Arguments on which blocks are full and rows begin with a sector, and whether they are such: else they are those of the trials.
+/// Returns arguments with full blocks and aligned rows and `true`, or the kernel's cases and
+/// `false`.
 fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
     let random = &mut Random::new(1);
     let square = |random: &mut Random| Input::view(&random.values::<f32>(64 * 64), [64, 64]);
@@ -153,8 +158,8 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
         "matmul" => vec![square(random), square(random), square(random)],
         "transpose" | "softmax" => vec![square(random), square(random)],
         "gemm" => product(random, [128, 128, 32], false, &[Input::scalar(1usize)]),
-        "gemv_across" => product(random, [1, 64, 1024], false, &[]),
-        "gemv_along" => product(random, [1, 64, 256], true, &[]),
+        "gemv_n" => product(random, [1, 64, 1024], false, &[]),
+        "gemv_t" => product(random, [1, 64, 256], true, &[]),
         "sum_splits" => {
             let [parts, c] = [2, 1].map(|n| Input::view(&random.values::<f32>(n * 64 * 64), [n, 64, 64]));
             vec![Input::scalar(1f32), parts, Input::scalar(2usize), Input::scalar(0f32), c]
@@ -164,15 +169,15 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
     if !inputs.is_empty() {
         return (vec![inputs.into()], true);
     }
-    let of_it = |s: &&Subject| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
-    let subjects = subjects().into_iter().filter(of_it);
-    let mut all: Vec<_> = subjects.flat_map(|subject| (subject.cases)(instance, random)).collect();
+    let of_it = |s: &&KernelSpec| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
+    let specs = kernel_specs().into_iter().filter(of_it);
+    let mut all: Vec<_> = specs.flat_map(|spec| (spec.cases)(instance, random)).collect();
     all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
     all.truncate(LARGEST);
     (all, false)
 }
 
-/// Measures an instance, and compares.
+/// Measures an instance, and compares each access with the analysis.
 fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
     let program = artifact.program().unwrap();
     let lowered = driver::lowered(&program, instance, artifact.target).unwrap();
@@ -180,7 +185,7 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
     let mut measured: BTreeMap<_, Counts> = BTreeMap::new();
     let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();
     let (cases, chosen) = cases(artifact, instance);
-    // The library's trials go around the edges of tiles and rows on purpose.
+    // The cases of the library test the edges of tiles and rows on purpose.
     let any = !chosen && artifact.module.starts_with("kernels_rs::");
     for case in cases {
         let profile = profiler.run(&case).unwrap();
@@ -222,12 +227,13 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
 }
 
 #[test]
-fn static_costs_are_the_measured_ones() {
+fn static_costs_match_measured_costs() {
     let ours = |kernel: &Artifact| ["kernels_rs", "tests::paper"].iter().any(|of| kernel.module.starts_with(of));
     let kernels = kernel_dsl::kernels().into_iter().filter(|kernel| ours(kernel));
     let instances: Vec<_> = kernels
         .flat_map(|kernel| {
-            // Of families of products one: the others differ in how often something is written out.
+            // One instance of each family of products is enough: the others differ in the unroll
+            // factor only.
             let some = if kernel.module.starts_with("kernels_rs::gemm::") { 1 } else { usize::MAX };
             kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
         })

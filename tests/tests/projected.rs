@@ -1,4 +1,5 @@
-//! A norm with the product behind it, as a program calls it, on the CPU and on a GPU, against plain Rust in `f64`: of few rows one kernel, of more several.
+//! Tests of a norm followed by a product, on the CPU and on a GPU, against plain Rust in `f64`. Few
+//! rows use one kernel, more rows several.
 
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
@@ -7,7 +8,7 @@ use kernels_rs::rowwise::Norm;
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
 
-/// Rows, columns of W or of one of its halves, and depth.
+/// Rows, columns of W or of each of its halves, and depth.
 const SHAPES: [[usize; 3]; 9] = [
     [1, 33, 64],
     [2, 5, 4099],
@@ -35,7 +36,8 @@ fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// `near` of W's storage: what the rounding of norm(x), of the halves and of y leaves of a sum.
+/// Checks all shapes. `near` is the relative error from rounding norm(x), the halves and y to W's
+/// type.
 fn all<T: Float + GenericArgument>(device: &Device, near: f64) {
     let mut random = Random::new(41);
     for (n, [rows, cols, depth]) in SHAPES.into_iter().enumerate() {
@@ -63,9 +65,9 @@ fn all<T: Float + GenericArgument>(device: &Device, near: f64) {
             };
             let compare = |got: Vec<T>, of: &dyn Fn(usize, usize) -> (f64, f64)| {
                 for (at, got) in got.into_iter().enumerate() {
-                    let ((want, size), got) = (of(at / cols, at % cols), f64::from(got.to_f32()));
+                    let ((expected, size), got) = (of(at / cols, at % cols), f64::from(got.to_f32()));
                     let off = near * (1.0 + size);
-                    assert!((got - want).abs() <= off, "{what}: {at} is {got}, not {want}, by more than {off}");
+                    assert!((got - expected).abs() <= off, "{what}: {at} is {got}, not {expected}, by more than {off}");
                 }
             };
             let nothing = || device.upload(&vec![T::from_f32(f32::NAN); rows * cols]).unwrap();
@@ -90,12 +92,16 @@ fn all<T: Float + GenericArgument>(device: &Device, near: f64) {
             if n == 0 {
                 let mut y = nothing();
                 norm.project_gated(device, geglu {}, &of_x, &both, &mut y.view_mut([rows, cols]).unwrap()).unwrap();
-                // x·Φ(x) lies this near to x·s(1.702·x) (Hendrycks and Gimpel, 2016): enough to tell the gates apart.
+                // The difference between x·Φ(x) and x·s(1.702·x) (Hendrycks and Gimpel, 2016) is
+                // small, yet large enough to distinguish the gates.
                 let gelu = |x: f64| x / (1.0 + (-1.702 * x).exp());
                 for (at, got) in y.download().unwrap().into_iter().enumerate() {
                     let (b, got) = (sum(at / cols, cols + at % cols).0, f64::from(got.to_f32()));
-                    let want = gelu(sum(at / cols, at % cols).0) * b;
-                    assert!((got - want).abs() <= 0.03 * b.abs() + near * 40.0, "{what}: {at} is {got}, not {want}");
+                    let expected = gelu(sum(at / cols, at % cols).0) * b;
+                    assert!(
+                        (got - expected).abs() <= 0.03 * b.abs() + near * 40.0,
+                        "{what}: {at} is {got}, not {expected}"
+                    );
                 }
             }
         }
@@ -115,9 +121,9 @@ fn gpu_norms_and_products() {
     all::<f16>(&Device::cuda(0).unwrap(), 2e-3);
 }
 
-/// A mean that is a thousand times what x varies by: nothing of it is left in the product.
+/// Checks a mean that is a thousand times the deviation of x: none of it remains in the product.
 #[test]
-fn a_large_mean_is_gone() {
+fn large_means_cancel() {
     let device = Device::cpu();
     let x: Vec<f32> = (0..64).map(|i| 1000.0 + if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
     let (x, w) = (device.upload(&x).unwrap(), device.upload(&[1.0f32; 64]).unwrap());
@@ -127,33 +133,34 @@ fn a_large_mean_is_gone() {
     assert_eq!(y.download().unwrap(), [0.0]);
 }
 
-/// What does not belong together is refused.
+/// Rejects operands whose extents do not match.
 #[test]
 fn extents_are_compared() {
     let device = Device::cpu();
     let (x, mut y) = (device.zeros::<f32>(12).unwrap(), device.zeros::<f32>(6).unwrap());
     let (of_x, of_w) = (x.view([2, 6]).unwrap(), x.view([3, 4]).unwrap());
     let refused = Norm::rms(0.0).project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap());
-    assert!(refused.unwrap_err().to_string().contains("w is [3, 4]"));
+    assert!(refused.unwrap_err().to_string().contains("w: extents [3, 4]"));
     let (bias, of_w) = (x.view([12]).unwrap(), device.zeros::<f32>(18).unwrap());
     let of_w = of_w.view([3, 6]).unwrap();
     let refused = Norm::rms(0.0).project(&device, &of_x, &of_w, Some(&bias), &mut y.view_mut([2, 3]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("bias is [12], and is to be [3]: a number for each column of y"), "{said}");
+    assert!(said.contains("bias: extents [12], expected [3] (a number for each column of y"), "{said}");
 
     let (no_numbers, weight) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(6).unwrap());
     let none = no_numbers.view([0]).unwrap();
     let refused = Norm::rms(0.0).weight(&none).project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("weight is [0], and is to be [6]: a number for each column of x"), "{said}");
+    assert!(said.contains("weight: extents [0], expected [6] (a number for each column of x"), "{said}");
     let weight = weight.view([6]).unwrap();
     let norm = Norm::rms(1.0).weight(&weight);
     norm.project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap()).unwrap();
 }
 
-/// Of more rows than one kernel has, too, y has a row for each of x: as many elements in other rows are not the halves' products.
+/// Checks y in the case of several kernels: it has a row for each row of x. A y with the same
+/// number of elements in other rows is rejected.
 #[test]
-fn halves_are_of_one_row() {
+fn y_has_the_rows_of_x() {
     let device = Device::cpu();
     let (x, w) = (device.zeros::<f32>(9 * 4).unwrap(), device.zeros::<f32>(6 * 4).unwrap());
     let (x, w) = (x.view([9, 4]).unwrap(), w.view([6, 4]).unwrap());
@@ -163,6 +170,6 @@ fn halves_are_of_one_row() {
     for extents in [[27, 1], [3, 9]] {
         let refused = norm.project_gated(&device, swiglu {}, &x, &w, &mut y.view_mut(extents).unwrap());
         let said = refused.unwrap_err().to_string();
-        assert!(said.contains(&format!("y is {extents:?}, and is to be [9, 3]")), "{said}");
+        assert!(said.contains(&format!("y: extents {extents:?}, expected [9, 3]")), "{said}");
     }
 }

@@ -1,11 +1,11 @@
-//! The PTX of the declared instances of kernels-rs, as their expansions hold it.
+//! Tests of the PTX of the declared instances of kernels-rs, as their expansions contain it.
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::lower::checked::checked;
 use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::{Artifact, Declared};
-use kernels_rs as _;
+use kernels_rs_specs as _;
 
 fn declared() -> Vec<(&'static Artifact, &'static Declared)> {
     let all: Vec<_> = kernel_dsl::kernels()
@@ -21,7 +21,8 @@ fn entry(kernel: &Artifact, declared: &Declared) -> String {
     Instance(declared.constants.to_vec()).entry(kernel.name)
 }
 
-/// Those whose text is kept: of a kernel with many instances, which differ in how often something is written out, the first.
+/// Returns the instances with a snapshot. Of a kernel with many instances, which differ in the
+/// unroll factor only, this is the first.
 fn kept() -> Vec<(&'static Artifact, &'static Declared)> {
     let few = |(kernel, declared): &(&Artifact, &Declared)| {
         kernel.instances.len() <= 2 || declared.name == kernel.instances[0].name
@@ -36,18 +37,18 @@ fn snapshots() {
     }
 }
 
-/// A snapshot of a kernel that is gone would be assembled for ever.
+/// Checks that no snapshot remains of a removed kernel, which would still be assembled.
 #[test]
-fn each_snapshot_has_its_instance() {
+fn each_snapshot_has_an_instance() {
     let names: Vec<_> = kept().into_iter().map(|(kernel, declared)| entry(kernel, declared)).collect();
     for snapshot in tests::ptx_snapshots().expect("the snapshots") {
         assert!(names.contains(&snapshot.name), "no kernel has the instance `{}`", snapshot.name);
     }
 }
 
-/// The macro, which rustc ran, and the compiler that this test links make the same of one kernel.
+/// Checks that the macro, which rustc ran, and the compiler linked here generate the same text.
 #[test]
-fn the_stored_hir_gives_the_same_text() {
+fn stored_hir_compiles_to_the_same_text() {
     for (kernel, declared) in declared() {
         let program = kernel.program().unwrap_or_else(|e| panic!("{}: {e}", declared.name));
         let again = compile(&program, &Instance(declared.constants.to_vec()), Target::SM_61);
@@ -55,7 +56,7 @@ fn the_stored_hir_gives_the_same_text() {
     }
 }
 
-/// What the parser reads of a kernel's text, and of its checked form's, is printed as it was.
+/// Checks that parsing and printing reproduces the text of a kernel and of its checked form.
 #[test]
 fn each_text_parses() {
     for (kernel, declared) in declared() {

@@ -1,30 +1,35 @@
-//! NVIDIA's assembler takes every PTX snapshot, and every kernel, bare and checked, made for each target; and refuses each with a
-//! `.version` before the one that it has, which is therefore the lowest.
+//! Assembles PTX with NVIDIA's assembler: every snapshot, and every kernel, unchecked and checked,
+//! for each target.
 //!
-//! Most kernels are the same text for all targets but for `.version` and `.target`. Such a text is assembled for the first target
-//! and for one of the later ones, each in turn; `EVERY_TARGET=1` asks them all.
+//! The assembler must also reject each module with the preceding `.version`, so that its `.version`
+//! is the lowest possible.
 //!
-//! It is no part of the project, so a machine without it sees the modules skipped, and how to have them assembled.
-//! Where `KERNELS_REQUIRE_PTXAS` is set, as in CI, that is a failure.
+//! Most kernels have the same text for all targets except `.version` and `.target`. The test
+//! assembles such a text for the first target and for one of the later targets, chosen in rotation.
+//! `EVERY_TARGET=1` assembles all of them.
+//!
+//! Without ptxas the modules are skipped, with a message that names the script to install it. If
+//! `KERNELS_REQUIRE_PTXAS` is set, as in CI, a missing ptxas is a failure.
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::lower::checked::checked;
 use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::{Artifact, Declared};
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::Ptxas;
 use runtime::testing::on_every_core;
 use std::process::ExitCode;
 
-/// What brings it.
+/// The script that fetches ptxas.
 const COMMAND: &str = "tests/get-ptxas";
 
-/// The versions of PTX up to the first that knows all our targets, from the manual's table of releases.
+/// Versions of PTX up to the first that supports all our targets, from the manual's table of
+/// releases.
 const VERSIONS: [&str; 17] = [
     "4.3", "5.0", "6.0", "6.1", "6.2", "6.3", "6.4", "6.5", "7.0", "7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7",
     "7.8",
 ];
 
-/// What is assembled.
+/// A module to assemble.
 struct Module {
     name: String,
     target: Target,
@@ -47,8 +52,8 @@ fn main() -> ExitCode {
     let chosen = |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));
     let snapshots = match tests::ptx_snapshots() {
         Ok(all) if !all.is_empty() => all,
-        Ok(_) => return failed("there are no snapshots of PTX"),
-        Err(e) => return failed(&format!("the snapshots of PTX cannot be read: {e}")),
+        Ok(_) => return failed("there are no PTX snapshots"),
+        Err(e) => return failed(&format!("cannot read the PTX snapshots: {e}")),
     };
     let snapshots = snapshots.into_iter().map(|s| Module { name: s.name, target: Target::SM_61, ptx: s.ptx });
     let kernels = kernel_dsl::kernels();
@@ -66,14 +71,14 @@ fn main() -> ExitCode {
     let outcomes = on_every_core(&all, |module| {
         let (outcome, said) = match &ptxas {
             Some(ptxas) if !ptxas.takes(module.target) => {
-                (Outcome::Skipped, format!("skipped: {ptxas} does not know the target"))
+                (Outcome::Skipped, format!("skipped: {ptxas} does not support the target"))
             }
             Some(ptxas) => match assemble(ptxas, module) {
                 Ok(()) => (Outcome::Passed, "ok".to_string()),
                 Err(said) => (Outcome::Failed, format!("FAILED\n{said}")),
             },
-            None if required => (Outcome::Failed, format!("FAILED: no ptxas that knows sm_61; `{COMMAND}` brings it")),
-            None => (Outcome::Skipped, format!("skipped: no ptxas that knows sm_61; `{COMMAND}` brings it")),
+            None if required => (Outcome::Failed, format!("FAILED: no ptxas that supports sm_61; run `{COMMAND}`")),
+            None => (Outcome::Skipped, format!("skipped: no ptxas that supports sm_61; run `{COMMAND}`")),
         };
         println!("ptxas -arch={} {} ... {said}", module.target, module.name);
         outcome
@@ -84,22 +89,21 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether the module is taken as it is, and refused in the version of PTX before.
+/// Checks that ptxas accepts the module, and rejects it with the preceding version of PTX.
 fn assemble(ptxas: &Ptxas, module: &Module) -> Result<(), String> {
     ptxas.assemble(&module.ptx, module.target)?;
-    let line = module.ptx.lines().find(|line| line.starts_with(".version ")).ok_or("it has no `.version`")?;
+    let line = module.ptx.lines().find(|line| line.starts_with(".version ")).ok_or("the module has no `.version`")?;
     let version = VERSIONS.iter().position(|v| line == format!(".version {v}"));
-    let before =
-        version.and_then(|i| i.checked_sub(1)).ok_or_else(|| format!("`{line}` is no version that we know"))?;
+    let before = version.and_then(|i| i.checked_sub(1)).ok_or_else(|| format!("unknown version `{line}`"))?;
     let older = module.ptx.replace(line, &format!(".version {}", VERSIONS[before]));
     match ptxas.assemble(&older, module.target) {
-        Ok(_) => Err(format!("it has `{line}`, and {} would do", VERSIONS[before])),
+        Ok(_) => Err(format!("the module has `{line}`, but {} is sufficient", VERSIONS[before])),
         Err(_) => Ok(()),
     }
 }
 
-/// A declared instance, which has this place among all, for each later target, and its checked form, as a launch on a GPU compiles
-/// it, for each.
+/// Compiles a declared instance for each later target, unchecked and in its checked form, as a
+/// launch on a GPU compiles it. `turn` is its position among all instances.
 fn forms(artifact: &Artifact, declared: &Declared, turn: usize) -> Result<Vec<Module>, String> {
     let program = artifact.program().map_err(|e| e.to_string())?;
     let instance = Instance(declared.constants.to_vec());
@@ -111,15 +115,15 @@ fn forms(artifact: &Artifact, declared: &Declared, turn: usize) -> Result<Vec<Mo
         let ptx = checked(&program, &instance, target).and_then(|form| form.ptx()).map_err(failed)?;
         forms.push(Module { name: format!("{}, checked", declared.name), target, ptx });
     }
-    let mut all = asked(bare, turn);
-    // The library's are among the snapshots.
+    let mut all = selected(bare, turn);
+    // The snapshots contain the kernels of the library for this target.
     all.retain(|module| module.target != artifact.target);
-    all.extend(asked(forms, turn));
+    all.extend(selected(forms, turn));
     Ok(all)
 }
 
-/// Of one kernel's modules for each target in turn, those that are assembled.
-fn asked(modules: Vec<Module>, turn: usize) -> Vec<Module> {
+/// Returns the modules to assemble, of one kernel's modules for each target.
+fn selected(modules: Vec<Module>, turn: usize) -> Vec<Module> {
     let every = std::env::var_os("EVERY_TARGET").is_some();
     let headed = |line: &&str| [".version ", ".target "].iter().any(|of| line.starts_with(of));
     let body = |module: &Module| module.ptx.lines().filter(|line| !headed(line)).collect::<Vec<_>>().join("\n");

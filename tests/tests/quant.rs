@@ -1,4 +1,5 @@
-//! Integers as a program uses them, on the CPU and on a GPU: products, weights in blocks, what numbers become.
+//! Tests of quantized operations, on the CPU and on a GPU: integer products, block-quantized
+//! weights, and quantization of numbers.
 
 use kernel_dsl::Element;
 use kernel_dsl::half::f16;
@@ -12,7 +13,7 @@ fn bytes(random: &mut Random, n: usize) -> Vec<i8> {
     (0..n).map(|_| random.bits() as i8).collect()
 }
 
-/// A batch of matrices of bytes in memory, with gaps behind rows and matrices.
+/// A batch of matrices of bytes in memory, with gaps after rows and matrices.
 struct Matrices {
     values: Vec<i8>,
     extents: [usize; 3],
@@ -26,20 +27,20 @@ impl Matrices {
         Matrices { values: bytes(random, extents[0] * plane), extents, strides: [plane, pitch, 1] }
     }
 
-    fn at(&self, p: usize, [r, c]: [usize; 2], turned: bool) -> i64 {
-        let (r, c) = if turned { (c, r) } else { (r, c) };
+    fn at(&self, p: usize, [r, c]: [usize; 2], transposed: bool) -> i64 {
+        let (r, c) = if transposed { (c, r) } else { (r, c) };
         i64::from(self.values[p * self.strides[0] + r * self.strides[1] + c])
     }
 }
 
-/// Products of every form, whose sums and zero points are integers, with every width of access.
+/// Checks products of all forms with integer sums and zero points, with all access widths.
 fn integers(device: &Device) {
     let mut random = Random::new(3);
     for [n, rows, cols, depth, gap] in
         [[1, 1, 1, 1, 0], [2, 5, 8, 48, 16], [1, 20, 36, 20, 4], [1, 33, 65, 7, 1], [1, 3, 4, 0, 0], [1, 0, 4, 4, 0]]
     {
-        for turned in [[false, false], [false, true], [true, false], [true, true]] {
-            let [ta, tb] = turned;
+        for transposed in [[false, false], [false, true], [true, false], [true, true]] {
+            let [ta, tb] = transposed;
             let a = Matrices::new(&mut random, if ta { [n, depth, rows] } else { [n, rows, depth] }, gap);
             let b = Matrices::new(&mut random, if tb { [n, cols, depth] } else { [n, depth, cols] }, gap);
             let (da, db) = (device.upload(&a.values).unwrap(), device.upload(&b.values).unwrap());
@@ -69,7 +70,7 @@ fn integers(device: &Device) {
                     assert_eq!(
                         i64::from(x),
                         sum,
-                        "{n} of {rows} × {cols} × {depth}, {turned:?}, {zeros} at {p}, {r}, {c}"
+                        "{n} of {rows} × {cols} × {depth}, {transposed:?}, {zeros} at {p}, {r}, {c}"
                     );
                 }
             }
@@ -88,7 +89,7 @@ fn gpu_integers() {
     integers(&Device::cuda(0).unwrap());
 }
 
-/// Scales of rows and columns, and bytes as results: rounded to even, saturated.
+/// Checks scales of rows and columns, and results as bytes, which are rounded to even and saturate.
 fn scales(device: &Device) {
     let a = device.upload(&[100i8, 100, 1, 2]).unwrap();
     let b = device.upload(&[127i8, 127, 1, 1]).unwrap();
@@ -98,14 +99,15 @@ fn scales(device: &Device) {
     let igemm = Igemm::new().transpose_b();
     let mut real = device.zeros::<f32>(4).unwrap();
     igemm.run(device, a, b, &mut real.view_mut([1, 2, 2]).unwrap()).unwrap();
-    // Sums are 25400, 200, 381, 3.
+    // The sums are 25400, 200, 381 and 3.
     assert_eq!(real.download().unwrap(), [25400.0, -50.0, 190.5, -0.375]);
     let mut half = device.zeros::<f16>(4).unwrap();
     igemm.run(device, a, b, &mut half.view_mut([1, 2, 2]).unwrap()).unwrap();
     assert_eq!(half.download().unwrap().map_f32(), [25408.0, -50.0, 190.5, -0.375]);
     let mut byte = device.zeros::<i8>(4).unwrap();
     igemm.output(4.0, -1).run(device, a, b, &mut byte.view_mut([1, 2, 2]).unwrap()).unwrap();
-    // 6350, −12.5, 47.625 and −0.09, rounded, and 1 less.
+    // The scaled values are 6350, −12.5, 47.625 and −0.09. They are rounded, and the zero point −1
+    // is added.
     assert_eq!(byte.download().unwrap(), [127, -13, 47, -1]);
 }
 
@@ -130,7 +132,7 @@ fn gpu_scales() {
     scales(&Device::cuda(0).unwrap());
 }
 
-/// What does not belong together is refused.
+/// Rejects operands whose extents do not match.
 #[test]
 fn extents_are_compared() {
     let device = Device::cpu();
@@ -140,28 +142,28 @@ fn extents_are_compared() {
     let mut c = c.view_mut([1, 3, 3]).unwrap();
     Igemm::new().transpose_b().run(&device, Quantized::new(left), Quantized::new(right), &mut c).unwrap();
     let error = Igemm::new().run(&device, Quantized::new(left), Quantized::new(right), &mut c).unwrap_err();
-    assert!(error.to_string().contains("B is [1, 3, 4], and is to be [1, 4, 3]"), "{error}");
+    assert!(error.to_string().contains("B: extents [1, 3, 4], expected [1, 4, 3]"), "{error}");
     let zeros = device.upload(&[1, 2]).unwrap();
     let error = Igemm::new()
         .transpose_b()
         .run(&device, Quantized::new(left).zero(zeros.view([2]).unwrap()), Quantized::new(right), &mut c)
         .unwrap_err();
-    assert!(error.to_string().contains("the zero points of A are 2: give one for all, 3"), "{error}");
-    // An empty list is no list that was not given.
+    assert!(error.to_string().contains("the zero points of A are 2; expected 1 for all, 3 for one per row"), "{error}");
+    // An empty list differs from a missing list.
     let (none, no_scale) = (device.zeros::<i32>(0).unwrap(), device.zeros::<f32>(0).unwrap());
     let (none, no_scale) = (none.view([0]).unwrap(), no_scale.view([0]).unwrap());
     let product = Igemm::new().transpose_b();
     let error = product.run(&device, Quantized::new(left).zero(none), Quantized::new(right), &mut c).unwrap_err();
-    assert!(error.to_string().contains("the zero points of A are 0: give one for all"), "{error}");
+    assert!(error.to_string().contains("the zero points of A are 0; expected 1 for all"), "{error}");
     let error = product.run(&device, Quantized::new(left), Quantized::new(right).scale(no_scale), &mut c).unwrap_err();
-    assert!(error.to_string().contains("the scales of B are 0: give one for all"), "{error}");
-    // Of no rows it is right.
+    assert!(error.to_string().contains("the scales of B are 0; expected 1 for all"), "{error}");
+    // For a product without rows, an empty list is correct.
     let (rows, mut sums) = (device.zeros::<i8>(0).unwrap(), device.zeros::<i32>(0).unwrap());
     let (rows, mut sums) = (rows.view([1, 0, 4]).unwrap(), sums.view_mut([1, 0, 3]).unwrap());
     product.run(&device, Quantized::new(rows).zero(none), Quantized::new(right), &mut sums).unwrap();
 }
 
-/// What 32 activations are multiplied as, by the formula.
+/// Returns the quantized values of activations, in blocks of 32, by the formula.
 fn quantized(x: &[f32]) -> Vec<f64> {
     x.chunks(32)
         .flat_map(|block| {
@@ -172,7 +174,8 @@ fn quantized(x: &[f32]) -> Vec<f64> {
         .collect()
 }
 
-/// Weights of each format, with rows of activations for every kernel, whole blocks and parts of them.
+/// Checks weights of each format, with the numbers of rows for every kernel, and with full and
+/// partial blocks.
 fn weights(device: &Device) {
     let mut random = Random::new(9);
     for [m, n, k] in [
@@ -207,7 +210,8 @@ fn weights(device: &Device) {
             let row = &numbers[i / k * k..(i / k + 1) * k];
             let block = &row[i % k / 32 * 32..(i % k / 32 * 32 + 32).min(k)];
             let top = block.iter().fold(0.0f32, |top, x| top.max(x.abs()));
-            // Half a unit of 8 bits; a whole one of 4, where the largest of the other sign is clipped. And the rounding of the scale.
+            // The error is half a step of 8 bits, or a whole step of 4 bits, which clip the largest
+            // value of the other sign. The rounding of the scale adds to it.
             assert!((eight[i] - w).abs() <= top * (0.5 / 127.0 + 1e-3), "{m} × {n} × {k}: {i}: {} for {w}", eight[i]);
             assert!((four[i] - w).abs() <= top * (1.0 / 8.0 + 1e-3), "{m} × {n} × {k}: {i}: {} for {w}", four[i]);
         }
@@ -220,7 +224,7 @@ fn weights(device: &Device) {
                 let terms = (0..k).map(|j| seen[i / n * k + j] * f64::from(numbers[i % n * k + j]));
                 let size: f64 = terms.clone().map(f64::abs).sum();
                 let value: f64 = terms.sum();
-                // As many roundings as blocks, five of a warp's sum, and three of scales.
+                // One rounding per block, five of a warp's sum, and three of scales.
                 let off = 1.001 * (k as f64 / 32.0 + 9.0) / f64::from(1 << 24) * size + 1e-37;
                 let format = weights.format();
                 assert!((f64::from(y) - value).abs() <= off, "{format:?}, {m} × {n} × {k} at {i}: {y}, not {value}");
@@ -240,9 +244,10 @@ fn gpu_weights() {
     weights(&Device::cuda(0).unwrap());
 }
 
-/// Activations of another length than the weights' rows are refused, of few rows and of many, and so is what does not take all of the weights.
+/// Rejects activations whose length differs from the weights' rows, for few rows and for many, and
+/// an output that does not hold all weights.
 #[test]
-fn weights_are_of_the_call_s_extents() {
+fn operands_of_other_extents_are_rejected() {
     let device = Device::cpu();
     let (numbers, mut y) = (device.zeros::<f32>(128).unwrap(), device.zeros::<f32>(128).unwrap());
     let w = numbers.view([2, 64]).unwrap();
@@ -258,7 +263,7 @@ fn weights_are_of_the_call_s_extents() {
             product(64).unwrap();
             for cols in [32, 63, 65] {
                 let said = product(cols).unwrap_err().to_string();
-                let wanted = format!("x is [{rows}, {cols}], and is to be [{rows}, 64]: a number for each column");
+                let wanted = format!("x: extents [{rows}, {cols}], expected [{rows}, 64] (a number for each column");
                 assert!(said.contains(&wanted), "{said}");
             }
         }
@@ -268,12 +273,12 @@ fn weights_are_of_the_call_s_extents() {
         for to in [[2, 32], [1, 64]] {
             let mut part = y.view_strided_mut(to, [64, 1]).unwrap();
             let said = weights.dequantize(&device, &mut part).unwrap_err().to_string();
-            assert!(said.contains(&format!("is {to:?}, and is to be [2, 64]")), "{said}");
+            assert!(said.contains(&format!(": extents {to:?}, expected [2, 64]")), "{said}");
         }
     }
 }
 
-/// A file's blocks are what they say.
+/// Checks that blocks in a file's format have the values of their definition.
 fn files(device: &Device) {
     let mut random = Random::new(4);
     let d = |i: usize| f16::from_f32(0.25 + i as f32);
@@ -307,7 +312,7 @@ fn gpu_files() {
     files(&Device::cuda(0).unwrap());
 }
 
-/// What a buffer holds.
+/// Returns the contents of a buffer.
 fn held<T: Element>(memory: &Memory<T>) -> Vec<T> {
     match memory {
         Memory::Buffer(buffer) => buffer.download().unwrap(),
@@ -315,12 +320,13 @@ fn held<T: Element>(memory: &Memory<T>) -> Vec<T> {
     }
 }
 
-/// Bytes by scales and zero points, of a matrix and of its rows, there and back; and their product.
+/// Checks quantization to bytes with scales and zero points, for a matrix and for its rows,
+/// dequantization, and their product.
 fn affine(device: &Device) {
     let mut random = Random::new(6);
     for [rows, cols] in [[1, 1], [3, 8], [5, 1500], [70, 3], [2, 0]] {
         let mut x: Vec<f32> = random.values(rows * cols);
-        // A row of zeros, and one that is all above.
+        // A row of zeros, and one with positive numbers only.
         x.iter_mut().take(if rows > 2 { cols } else { 0 }).for_each(|x| *x = 0.0);
         x.iter_mut().skip(cols).take(cols).for_each(|x| *x = x.abs() + 1.0);
         let (dx, x_all) = (device.upload(&x).unwrap(), &x);
@@ -344,7 +350,8 @@ fn affine(device: &Device) {
                 let (low, high) = of.iter().fold((0.0f32, 0.0f32), |(low, high), x| (low.min(*x), high.max(*x)));
                 let unit = if symmetric { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
                 assert_eq!(scale[which], unit, "{what}");
-                // Half a unit; and where the range's ends are rounded apart, as much again.
+                // The error is half a step, and up to a whole step where the ends of the range are
+                // rounded in opposite directions.
                 assert!((back - x).abs() <= 1.001 * unit * if symmetric { 0.5 } else { 1.0 }, "{what}: {back} for {x}");
             }
         }
@@ -362,8 +369,8 @@ fn gpu_affine() {
     affine(&Device::cuda(0).unwrap());
 }
 
-/// Numbers at the extremes of `f32`, there and back: what is finite comes back finite, within half a scale where
-/// the scale is the width over 255, and infinities as an end.
+/// Checks numbers at the extremes of `f32`. Finite numbers remain finite, within half a step where
+/// the scale is the width over 255, and infinities become an end of the range.
 fn affine_extremes(device: &Device) {
     let (mut random, cols) = (Random::new(7), 24);
     for extreme in Extreme::ALL {
@@ -379,20 +386,20 @@ fn affine_extremes(device: &Device) {
             fitted.dequantize(device, &bytes, to).unwrap();
             let scale = f64::from(held(&fitted.scale)[0]);
             let wanted = if symmetric { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
-            // Rounded, or of subnormal numbers rounded up.
+            // Normal scales are rounded, and subnormal scales are rounded up.
             assert!((scale - wanted).abs() <= wanted * 1e-7 + 2f64.powi(-149), "{extreme}: {scale} for {wanted}");
             for (x, back) in x.iter().zip(back.download().unwrap()) {
-                // An infinity becomes an end of the bytes.
+                // An infinity becomes the smallest or largest byte.
                 let ends = if symmetric { [-128.0 * scale, 127.0 * scale] } else { [low, high] };
                 let near = f64::from(*x).clamp(ends[0], ends[1]).clamp(f64::from(f32::MIN), f64::from(f32::MAX));
                 let off = (f64::from(back) - near).abs();
                 let most = 1.001 * scale * if symmetric { 0.5 } else { 1.0 };
                 assert!(x.is_nan() || back.is_finite() && off <= most, "{extreme}, {symmetric}: {back:e} for {x:e}");
-                assert!(*x != 0.0 || back == 0.0, "{extreme}: 0 comes back as {back:e}");
+                assert!(*x != 0.0 || back == 0.0, "{extreme}: 0 is dequantized to {back:e}");
             }
         }
     }
-    // Below 127 / f32::MAX.
+    // The maximum is below 127 / f32::MAX.
     let dx = device.upload(&[1e-40f32, 5e-41, 0.0, -1e-40]).unwrap();
     let (view, mut q) = (dx.view([1, 4]).unwrap(), device.zeros::<i8>(4).unwrap());
     Affine::fit(device, &view, true).unwrap().quantize(device, &view, &mut q.view_mut([1, 4]).unwrap()).unwrap();
@@ -410,8 +417,8 @@ fn gpu_affine_extremes() {
     affine_extremes(&Device::cuda(0).unwrap());
 }
 
-/// A graph whose first product quantizes its rows by a launch of its own, whose second does not, and which ends in bytes: replayed, it does what
-/// the calls do.
+/// Checks a graph of quantized products. The first quantizes its rows in a separate launch, the
+/// second does not, and the last returns bytes. A replay gives the results of the calls.
 fn recorded(device: &Device) {
     let mut random = Random::new(8);
     let (rows, inner, depth) = (12, 40, 64);
@@ -420,7 +427,7 @@ fn recorded(device: &Device) {
     let (dw, dv) = (device.upload(&w).unwrap(), device.upload(&v).unwrap());
     let first = Weights::quantize_q4(device, &dw.view([inner, depth]).unwrap()).unwrap();
     let second = Weights::quantize_q8(device, &dv.view([depth, inner]).unwrap()).unwrap();
-    // X·Wᵀ, the first row of that times Vᵀ; and X·Xᵀ of bytes.
+    // The graph computes X·Wᵀ, the product of its first row with Vᵀ, and X·Xᵀ of bytes.
     let recording = device.record();
     let input = recording.own(device.upload(&x).unwrap()).unwrap();
     let between = recording.own(device.zeros::<f32>(rows * inner).unwrap()).unwrap();
@@ -459,7 +466,8 @@ fn recorded(device: &Device) {
         let row = y.view_strided([1, inner], [inner, 1]).unwrap();
         second.product(device, &row, &mut z.view_mut([1, depth]).unwrap()).unwrap();
         assert_eq!(graph.buffer(output).unwrap().download().unwrap(), z.download().unwrap());
-        // Each number is off by half a unit at most, and where the range's ends are rounded apart by one; so is a product by two factors of that.
+        // A number has an error of at most half a step. It is one step where the ends of the range
+        // are rounded in opposite directions. The error of a product follows from its factors.
         let got = graph.buffer(square).unwrap().download().unwrap();
         for (i, got) in got.into_iter().enumerate() {
             let row = |r: usize| scaled[r * depth..(r + 1) * depth].iter().map(|x| f64::from(*x));

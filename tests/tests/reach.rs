@@ -1,9 +1,11 @@
-//! What the compiler proves of accesses and branches with no run, against what the interpreter measures: which bytes an access
-//! touches, that they lie within its buffer or array, and where a warp's lanes go the same way or have the same address.
+//! Proofs about accesses and branches, made without a run, against measurements of the interpreter.
 //!
-//! The two share nothing: the compiler reasons about polynomials of extents and indices, the interpreter counts the addresses and
-//! masks that there are. The kernels are those of the library and of `tests::paper` on the largest of their trials, and one of
-//! this file, whose ranges plain Rust has. `tests/tests/zoo` holds the proofs against accesses that do go out of bounds.
+//! The proofs state which bytes an access touches, and that they lie within its buffer or array.
+//! They also state where the lanes of a warp branch alike or use one address. The compiler derives
+//! them from polynomials of extents and indices; the interpreter counts actual addresses and masks.
+//! The kernels are those of the library and of `tests::paper`, on their largest cases. The ranges
+//! of one more kernel in this file are also computed in plain Rust. `tests/tests/zoo` compares the
+//! proofs with accesses out of bounds.
 
 use kernel_dsl::compiler::analyses::bounds::{Proof, Reach, Site};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind};
@@ -14,14 +16,14 @@ use kernel_dsl::compiler::{driver, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel as _};
 use runtime::interpreter::profile::{self, Profile, Touched, Ways};
-use runtime::testing::{Case, Input, Profiler, Random, Subject, on_every_core, subjects};
+use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, on_every_core};
 use std::cmp::Reverse;
-use {kernels_rs as _, tests as _};
+use {kernels_rs_specs as _, tests as _};
 
-/// Trials of an instance that are measured, the largest first.
+/// Number of measured cases of an instance, the largest first.
 const LARGEST: usize = 2;
 
-/// What was held against each other, and how much of it was there.
+/// Differences between proofs and measurements, with counts of the compared items.
 #[derive(Default)]
 struct Found {
     wrong: Vec<String>,
@@ -45,7 +47,7 @@ impl Found {
     }
 }
 
-/// An instance, and what is proved of it.
+/// An instance, with its proofs.
 struct Proved {
     artifact: &'static Artifact,
     name: String,
@@ -77,7 +79,7 @@ impl Proved {
         format!("{}, {}:{line}:{}", self.name, source.file, at.span.column)
     }
 
-    /// What was touched at a site, of one buffer or array.
+    /// Returns the bytes touched at a site, for each buffer or array.
     fn touched(&self, site: &Site, profile: &Profile) -> Vec<Touched> {
         let kind = kind(site.kind);
         let of_it = |a: &&profile::Accessed| {
@@ -113,7 +115,11 @@ impl Proved {
             for access in profile.accesses.iter().filter(here).filter(|a| a.array == site.array) {
                 found.addresses += 1;
                 if access.counts.together != access.counts.requests {
-                    found.wrong.push(format!("{}: one address, and {:?}", self.place(site.location), access.counts));
+                    found.wrong.push(format!(
+                        "{}: proved to have one address, but measured {:?}",
+                        self.place(site.location),
+                        access.counts
+                    ));
                 }
             }
         }
@@ -139,24 +145,25 @@ fn kind(kind: AccessKind) -> profile::Kind {
     }
 }
 
-/// The largest of its trials.
+/// Returns the largest cases of an instance.
 fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
-    let of_it = |s: &&Subject| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
+    let of_it = |s: &&KernelSpec| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
     let random = &mut Random::new(1);
     let mut all: Vec<_> =
-        subjects().into_iter().filter(of_it).flat_map(|subject| (subject.cases)(instance, random)).collect();
+        kernel_specs().into_iter().filter(of_it).flat_map(|spec| (spec.cases)(instance, random)).collect();
     all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
     all.truncate(LARGEST);
     all
 }
 
 #[test]
-fn what_is_proved_is_what_is_measured() {
+fn proofs_agree_with_measurements() {
     let ours = |kernel: &Artifact| ["kernels_rs", "tests::paper"].iter().any(|of| kernel.module.starts_with(of));
     let kernels = kernel_dsl::kernels().into_iter().filter(|kernel| ours(kernel));
     let instances: Vec<_> = kernels
         .flat_map(|kernel| {
-            // Of families of products one: the others differ in how often something is written out.
+            // A few instances of each family of products are enough: the others differ in the
+            // unroll factor only.
             let some = if kernel.module.starts_with("kernels_rs::gemm::") { 1 } else { 4 };
             kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
         })
@@ -172,14 +179,13 @@ fn what_is_proved_is_what_is_measured() {
     found.into_iter().for_each(|found| all.and(found));
     let Found { wrong, accesses, proved, ranges, addresses, branches, together } = all;
     println!(
-        "{accesses} accesses, {proved} proved within, {ranges} ranges computed; {addresses} of one address; \
-         {together} of {branches} branches uniform"
+        "{accesses} accesses, {proved} proved in bounds, {ranges} ranges computed; {addresses} with one address; {together} of {branches} branches uniform"
     );
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(3 * proved > accesses && ranges > 200 && addresses > 100 && together > 100);
 }
 
-/// Accesses that are within for one reason each.
+/// Makes accesses that are in bounds for one reason each.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len(), z.rows() == 7, z.cols() >= 64, few.len() >= 3)]
 pub fn reasons(x: &[f32], z: View<f32, 2>, few: &[f32], more: &[f32], y: &mut [f32]) {
@@ -207,7 +213,7 @@ pub fn reasons(x: &[f32], z: View<f32, 2>, few: &[f32], more: &[f32], y: &mut [f
 }
 
 #[test]
-fn a_proof_says_by_what() {
+fn proofs_state_their_reasons() {
     let proved = Proved::of(reasons::ARTIFACT, &Instance::default());
     let line_of = |location: kernel_dsl::compiler::ir::Location| {
         let at = proved.kernel.locations[location.0 as usize];
@@ -224,19 +230,19 @@ fn a_proof_says_by_what() {
         site.proof.as_ref().map(words)
     };
     let guard = "if i < y.len() {".to_string();
-    assert_eq!(by("tile", "let mut sum = tile[63 - t];"), Some((String::new(), false, false)), "the shapes alone");
-    assert_eq!(by("few", "sum += few[t % 3];"), Some((String::new(), true, false)), "what is required");
+    assert_eq!(by("tile", "let mut sum = tile[63 - t];"), Some((String::new(), false, false)), "shapes alone");
+    assert_eq!(by("few", "sum += few[t % 3];"), Some((String::new(), true, false)), "a requirement");
     let rows = "for row in rolled(0..z.rows()) {".to_string();
-    assert_eq!(by("z", "sum += z[(row, t)];"), Some((rows, true, false)), "a loop, and what is required");
+    assert_eq!(by("z", "sum += z[(row, t)];"), Some((rows, true, false)), "a loop and a requirement");
     assert_eq!(by("z", "sum += z[(block::x() % 7, 5)];"), Some((String::new(), true, false)));
     let stride = "for k in (t..more.len()).step_by(64) {".to_string();
-    assert_eq!(by("more", "sum += more[k];"), Some((stride, false, false)), "the loop alone");
-    assert_eq!(by("x", "y[i] = x[i] + sum;"), Some((guard, true, false)), "a guard by the other's length");
-    assert_eq!(by("more", "sum += more[few[0] as usize];"), None, "what memory holds");
+    assert_eq!(by("more", "sum += more[k];"), Some((stride, false, false)), "a loop alone");
+    assert_eq!(by("x", "y[i] = x[i] + sum;"), Some((guard, true, false)), "a guard on the length of another buffer");
+    assert_eq!(by("more", "sum += more[few[0] as usize];"), None, "values from memory");
 }
 
 #[test]
-fn ranges_are_those_of_plain_rust() {
+fn ranges_agree_with_plain_rust() {
     let proved = Proved::of(reasons::ARTIFACT, &Instance::default());
     for n in [1usize, 63, 64, 65, 200] {
         let inputs = vec![
@@ -255,7 +261,7 @@ fn ranges_are_those_of_plain_rust() {
         assert_eq!(of("x", AccessKind::Load), [floats(n)], "{n}");
         assert_eq!(of("tile", AccessKind::Load), [floats(64)], "{n}");
         assert_eq!(of("few", AccessKind::Load)[0], floats(3), "{n}");
-        // All threads, row by row, and every block's own row.
+        // The ranges of all threads row by row, and of one row per block.
         let last = (n.div_ceil(64) - 1).min(6) as u64;
         assert_eq!(of("z", AccessKind::Load), [floats(6 * 70 + 64), Some(20..280 * last + 24)], "{n}");
         assert_eq!(of("more", AccessKind::Load)[0], floats(n + 9), "{n}");
@@ -268,54 +274,54 @@ fn ranges_are_those_of_plain_rust() {
     }
 }
 
-/// Loops without a count, that threads leave together and not.
+/// Runs loops without a trip count, which threads leave together or at different iterations.
 #[kernel(block = 64, grid = 1)]
 #[requires(x.len() == 64, y.len() == 64)]
-pub fn turns(x: &[u32], y: &mut [u32]) {
+pub fn iterations(x: &[u32], y: &mut [u32]) {
     let t = thread::x();
-    let mut turns = 0;
+    let mut iterations = 0;
     let mut of_all = x.len();
     while of_all > 0 {
         of_all /= 2;
-        turns += 1;
+        iterations += 1;
     }
     let mut own = x[t];
     while own > 0 {
         own /= 2;
-        turns += 1;
+        iterations += 1;
     }
     let mut of_warp = warp::index() + 1;
     loop {
-        turns += 1;
+        iterations += 1;
         if of_warp == 0 {
             break;
         }
         of_warp -= 1;
     }
-    y[t] = turns;
+    y[t] = iterations;
 }
 
 #[test]
 fn loops_without_a_count_have_a_row_each() {
-    let proved = Proved::of(turns::ARTIFACT, &Instance::default());
+    let proved = Proved::of(iterations::ARTIFACT, &Instance::default());
     let x: Vec<u32> = (0..64).collect();
     let profile = proved.profile(&Case::new("64", vec![Input::slice(&x), Input::slice(&[0u32; 64])])).unwrap();
     let loops = uniformity::branches(&proved.kernel).into_iter().filter(|branch| branch.looped);
-    let told: Vec<_> = loops
+    let measured: Vec<_> = loops
         .map(|branch| {
             let here = profile.branches.iter().filter(|b| b.looped && b.location == branch.location);
             (branch.scope, here.map(|b| b.ways).reduce(Ways::and).unwrap())
         })
         .collect();
-    // A warp looks once a turn, and once more to leave. It parts where some of its lanes leave and others go on: a number of
-    // n bits is halved n times.
+    // A warp evaluates the condition once per iteration, and once more to leave. It diverges where
+    // some lanes leave and others continue: a number of n bits is halved n times.
     let halvings = |x: u32| u32::BITS - x.leading_zeros();
     let warp = |w: usize| x[32 * w..][..32].iter().map(|x| halvings(*x)).collect::<std::collections::BTreeSet<_>>();
     let decided = |w: usize| u64::from(warp(w).last().unwrap() + 1);
     let parted = |w: usize| warp(w).len() as u64 - 1;
     let ways = |decided, parted| Ways { decided, parted };
     assert_eq!(
-        told,
+        measured,
         [
             (UniformScope::Grid, ways(2 * u64::from(halvings(64) + 1), 0)),
             (UniformScope::Lane, ways(decided(0) + decided(1), parted(0) + parted(1))),

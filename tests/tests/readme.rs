@@ -1,10 +1,10 @@
-//! The README and the pages of the documentation show what the program prints today.
+//! Checks that the README and the pages of the documentation show the program's current output.
 
 use kernel_dsl::prelude::*;
 use kernels_rs::saxpy;
 use runtime::Device;
 
-/// A kernel with a mistake: nothing keeps it within its buffers.
+/// Scales and adds without a guard, which is a mistake: threads beyond the end exceed the buffers.
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
 #[requires(x.len() == y.len())]
 pub fn unguarded(a: f32, x: &[f32], y: &mut [f32]) {
@@ -30,9 +30,10 @@ fn shows(text: &str) {
     assert!((readme() + &pages()).contains(&block), "the documentation must show this:\n{block}");
 }
 
-/// The README abridges blocks of the pages: a line `…` marks the omission.
+/// Checks that each abridged block of the README is part of a block of the pages. A line `…` marks
+/// an omission.
 #[test]
-fn abridged_blocks_are_parts_of_whole_ones() {
+fn abridged_blocks_are_parts_of_complete_ones() {
     let (readme, pages) = (readme(), pages());
     let blocks = readme.split("```text\n").skip(1).map(|block| block.split("```").next().unwrap());
     let abridged: Vec<&str> = blocks.filter(|block| block.contains("…\n")).collect();
@@ -48,7 +49,7 @@ fn the_ptx_of_saxpy() {
 }
 
 #[test]
-fn a_refused_launch() {
+fn a_rejected_launch() {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 5]).unwrap();
     let mut y = device.upload(&[1.0f32; 4]).unwrap();
@@ -65,7 +66,7 @@ fn a_finding() {
     shows(&error.to_string());
 }
 
-/// The lines about streams, run.
+/// Runs the lines about streams.
 #[test]
 fn a_stream() -> runtime::Result<()> {
     let device = Device::cpu();
@@ -84,7 +85,7 @@ fn a_stream() -> runtime::Result<()> {
     Ok(())
 }
 
-/// The lines about graphs, run.
+/// Runs the lines about graphs.
 #[test]
 fn a_graph() -> runtime::Result<()> {
     let device = Device::cpu();
@@ -104,10 +105,11 @@ fn a_graph() -> runtime::Result<()> {
     Ok(())
 }
 
-/// Without the release of ptxas that it shows, and an nvdisasm, there is nothing to compare with.
+/// Compares the machine code, if the release of ptxas that the page names and an nvdisasm are
+/// installed.
 #[test]
 fn the_machine_code_of_saxpy() {
-    use kernels_rs::command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
+    use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
 
     let ptxas = Ptxas::find().filter(|ptxas| ptxas.release.as_deref() == Some("12.9"));
     if ptxas.and_then(|ptxas| Nvdisasm::find(&ptxas)).is_none() {
@@ -131,7 +133,7 @@ fn a_run_of_ptx() {
     shows(&String::from_utf8(output.stdout).unwrap());
 }
 
-/// y ← x + 1, but for element 63 of each block.
+/// Computes y ← x + 1, except for element 63 of each block.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len())]
 pub fn increment(x: &[u32], y: &mut [u32]) {
@@ -161,7 +163,7 @@ fn a_trace() {
     let arguments = ["trace", "saxpy", "--block", "1", "--thread", "3", "--case", "512 elements"];
     let line = "-- trace saxpy --block 1 --thread 3 --case '512 elements'\n";
     assert!(pages().contains(line), "the documentation must show this:\n{line}");
-    // Two kernels are called so: the path tells them apart.
+    // Two kernels have this name; the path selects one.
     let arguments = arguments.map(|a| if a == "saxpy" { "elementwise::saxpy" } else { a });
     shows(&String::from_utf8(command.args(arguments).output().unwrap().stdout).unwrap());
 }

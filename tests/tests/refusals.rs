@@ -1,23 +1,24 @@
-//! What the calls of the library refuse is said in the words of the caller: by the names of the
-//! call's arguments, and by what the caller gave. No message speaks of a kernel, of its parameters,
-//! or of a grid.
+//! Tests of error messages of the library's calls.
+//!
+//! A message names the arguments of the call and the caller's values. It mentions no kernel, no
+//! parameter of a kernel, and no grid.
 
-use kernels_rs::attention::{Append, Decode, Scratch};
+use kernels_rs::attention::{Append, Decode, KvCache, KvCacheMut, Scratch};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::histogram::histogram;
 use kernels_rs::permute::{gather, transpose_batch};
 use kernels_rs::quant::{Affine, Igemm, Quantized, Weights};
 use kernels_rs::reduce::{self, Sum};
-use kernels_rs::rotary::{Layout, Rotary};
+use kernels_rs::rotary::{PairLayout, Rotary};
 use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
 use kernels_rs::sampling::Sample;
 use kernels_rs::scan;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 
-/// Room for any operand.
+/// Number of elements of each buffer, enough for any operand.
 const ROOM: usize = 4096;
 
-/// A device, and buffers of each type that operands are views of.
+/// A device, with buffers of each type for the operands' views.
 struct Bench {
     device: Device,
     floats: DeviceBuffer<f32>,
@@ -59,7 +60,7 @@ fn first<T: kernel_dsl::Element, const R: usize>(of: &DeviceBuffer<T>, extents: 
     of.view_strided(extents, packed(extents)).unwrap()
 }
 
-/// The first elements, to be written.
+/// Returns a mutable view of the first elements.
 fn out<T: kernel_dsl::Element, const R: usize>(
     of: &mut DeviceBuffer<T>,
     extents: [usize; R],
@@ -71,11 +72,12 @@ fn packed<const R: usize>(extents: [usize; R]) -> [usize; R] {
     std::array::from_fn(|d| extents[d + 1..].iter().product())
 }
 
-/// That a call is refused, and the message has these words and no names of a kernel's.
+/// Checks that a call is rejected, and that the message contains these words and no names of a
+/// kernel.
 #[track_caller]
 fn refused<T>(result: Result<T, Error>, words: &[&str]) {
     let said = match result {
-        Ok(_) => panic!("nothing is refused, and {words:?} is to be"),
+        Ok(_) => panic!("the call was accepted; expected an error with {words:?}"),
         Err(error) => error.to_string(),
     };
     for word in words {
@@ -87,14 +89,14 @@ fn refused<T>(result: Result<T, Error>, words: &[&str]) {
 }
 
 #[test]
-fn sampling_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn sampling_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let (d, mut tokens) = (&b.device, b.device.zeros::<u32>(ROOM)?);
     let mut run = |sample: Sample, rows| sample.run(d, &b.f([2, 40]), &mut out(&mut tokens, [rows]));
     for sample in
         [Sample::new(1), Sample::new(1).top_k(3), Sample::new(1).top_p(0.5), Sample::new(1).top_k(39).top_p(0.5)]
     {
-        refused(run(sample, 3), &["tokens is [3]", "[2]", "a token for each row of the logits"]);
+        refused(run(sample, 3), &["tokens: extents [3]", "[2]", "a token for each row of the logits"]);
         refused(run(sample.temperature(-1.0), 2), &["the temperature is -1"]);
         refused(run(sample.temperature(f32::NAN), 2), &["the temperature is NaN"]);
         refused(run(sample.temperature(f32::NEG_INFINITY), 2), &["the temperature is -inf"]);
@@ -107,7 +109,7 @@ fn sampling_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
 }
 
 #[test]
-fn histograms_and_reductions_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn histogram_and_reduction_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut words, mut floats) = (d.zeros::<u32>(ROOM)?, d.zeros::<f32>(ROOM)?);
@@ -115,66 +117,75 @@ fn histograms_and_reductions_are_refused_in_the_words_of_the_caller() -> Result<
         let range = std::ops::RangeInclusive::new(low, high);
         refused(histogram(d, &b.f([9]), range, &mut out(&mut words, [4])), &["the range is", "finite"]);
     }
-    // Where the range has no meaning it is not looked at.
+    // A range without a meaning is not checked.
     histogram(d, &b.w([9]), 1.0..=0.0, &mut out(&mut words, [4]))?;
-    refused(reduce::rows(d, Sum, &b.f([3, 4]), &mut out(&mut floats, [4])), &["y is [4]", "[3]"]);
-    refused(reduce::columns(d, Sum, &b.f([2, 3, 4]), &mut out(&mut floats, [4])), &["y is [4]", "[8]"]);
-    refused(scan::inclusive(d, &b.f([3, 4]), &mut out(&mut floats, [3, 5])), &["y is [3, 5]", "[3, 4]"]);
-    refused(scan::exclusive(d, &b.f([3, 4]), &mut out(&mut floats, [4, 4])), &["y is [4, 4]", "[3, 4]"]);
+    refused(reduce::rows(d, Sum, &b.f([3, 4]), &mut out(&mut floats, [4])), &["y: extents [4]", "[3]"]);
+    refused(reduce::columns(d, Sum, &b.f([2, 3, 4]), &mut out(&mut floats, [4])), &["y: extents [4]", "[8]"]);
+    refused(scan::inclusive(d, &b.f([3, 4]), &mut out(&mut floats, [3, 5])), &["y: extents [3, 5]", "[3, 4]"]);
+    refused(scan::exclusive(d, &b.f([3, 4]), &mut out(&mut floats, [4, 4])), &["y: extents [4, 4]", "[3, 4]"]);
     Ok(())
 }
 
 #[test]
-fn moves_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn copy_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let (d, mut y) = (&b.device, b.device.zeros::<f32>(ROOM)?);
-    refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [3, 5])), &["y is [3, 5]", "[3, 4]", "index"]);
-    refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [2, 4])), &["y is [2, 4]", "[3, 4]"]);
-    refused(transpose_batch(d, &b.f([2, 5, 4]), &mut out(&mut y, [2, 5, 4])), &["y is [2, 5, 4]", "[2, 4, 5]"]);
-    refused(Rotary::with_axes(d, Layout::Halves, &[1.0; 4], &[0; 3]), &["4 frequencies and 3 axes"]);
-    refused(Rotary::new(d, Layout::Halves, &[1.0; 257]), &["257 frequencies", "256"]);
-    let rotary = Rotary::with_axes(d, Layout::Halves, &[1.0; 4], &[0, 0, 1, 2])?;
+    refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [3, 5])), &["y: extents [3, 5]", "[3, 4]", "index"]);
+    refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [2, 4])), &["y: extents [2, 4]", "[3, 4]"]);
+    refused(transpose_batch(d, &b.f([2, 5, 4]), &mut out(&mut y, [2, 5, 4])), &["y: extents [2, 5, 4]", "[2, 4, 5]"]);
+    refused(Rotary::with_axes(d, PairLayout::Halves, &[1.0; 4], &[0; 3]), &["4 frequencies and 3 axes"]);
+    refused(Rotary::new(d, PairLayout::Halves, &[1.0; 257]), &["257 frequencies", "256"]);
+    let rotary = Rotary::with_axes(d, PairLayout::Halves, &[1.0; 4], &[0, 0, 1, 2])?;
     let mut run = |x: [usize; 3], positions: [usize; 2], to: [usize; 3]| {
         rotary.run(d, &b.f(x), &b.w(positions), &mut out(&mut y, to))
     };
-    refused(run([3, 2, 8], [3, 3], [3, 2, 9]), &["y is [3, 2, 9]", "as x is"]);
-    refused(run([3, 2, 8], [2, 3], [3, 2, 8]), &["positions is [2, 3]", "[3, 3]"]);
-    refused(run([3, 2, 8], [3, 4], [3, 2, 8]), &["positions is [3, 4]", "[3, 3]"]);
-    refused(run([3, 2, 7], [3, 3], [3, 2, 7]), &["heads of x are 7", "4 frequencies are for 8"]);
+    refused(run([3, 2, 8], [3, 3], [3, 2, 9]), &["y: extents [3, 2, 9]", "the extents of x"]);
+    refused(run([3, 2, 8], [2, 3], [3, 2, 8]), &["positions: extents [2, 3]", "[3, 3]"]);
+    refused(run([3, 2, 8], [3, 4], [3, 2, 8]), &["positions: extents [3, 4]", "[3, 3]"]);
+    refused(run([3, 2, 7], [3, 3], [3, 2, 7]), &["heads of x have 7", "4 frequencies need at least 8"]);
     run([3, 2, 8], [3, 3], [3, 2, 8])?;
-    refused(rotary.run_in_place(d, &b.w([3, 4]), &mut out(&mut y, [3, 2, 8])), &["positions is [3, 4]", "[3, 3]"]);
+    refused(
+        rotary.run_in_place(d, &b.w([3, 4]), &mut out(&mut y, [3, 2, 8])),
+        &["positions: extents [3, 4]", "[3, 3]"],
+    );
     Ok(())
 }
 
 #[test]
-fn quantization_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn quantization_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut q, mut y, mut c) = (d.zeros::<i8>(ROOM)?, d.zeros::<f32>(ROOM)?, d.zeros::<i32>(ROOM)?);
     let rows = Affine::fit_rows(d, &b.f([3, 8]), false)?;
-    refused(rows.quantize(d, &b.f([3, 8]), &mut out(&mut q, [3, 9])), &["q is [3, 9]", "[3, 8]"]);
+    refused(rows.quantize(d, &b.f([3, 8]), &mut out(&mut q, [3, 9])), &["q: extents [3, 9]", "[3, 8]"]);
     refused(rows.quantize(d, &b.f([4, 8]), &mut out(&mut q, [4, 8])), &["3 scales", "4 rows"]);
-    refused(rows.dequantize(d, &b.b([3, 8]), &mut out(&mut y, [2, 8])), &["x is [2, 8]", "[3, 8]"]);
+    refused(rows.dequantize(d, &b.b([3, 8]), &mut out(&mut y, [2, 8])), &["x: extents [2, 8]", "[3, 8]"]);
     refused(rows.dequantize(d, &b.b([5, 8]), &mut out(&mut y, [5, 8])), &["3 scales", "5 rows"]);
 
-    refused(Weights::from_rows(d, &b.b([3, 32]), d.zeros(2)?), &["scales is [2]", "[3]"]);
+    refused(Weights::from_rows(d, &b.b([3, 32]), d.zeros(2)?), &["scales: extents [2]", "[3]"]);
     let int8 = Weights::from_rows(d, &b.b([3, 32]), d.zeros(3)?)?;
     refused(int8.dequantize(d, &mut out(&mut y, [3, 32])), &["Affine::dequantize"]);
     for weights in [int8, Weights::quantize_q8(d, &b.f([3, 32]))?, Weights::quantize_q4(d, &b.f([3, 32]))?] {
-        refused(weights.dequantize(d, &mut out(&mut y, [3, 31])), &["to is [3, 31]", "[3, 32]"]);
+        refused(weights.dequantize(d, &mut out(&mut y, [3, 31])), &["to: extents [3, 31]", "[3, 32]"]);
         for m in [1, 20] {
-            refused(weights.product(d, &b.f([m, 31]), &mut out(&mut y, [m, 3])), &["x is", "31]"]);
-            refused(weights.product(d, &b.f([m, 32]), &mut out(&mut y, [m, 4])), &["y is", "4]"]);
-            refused(weights.product(d, &b.f([m, 32]), &mut out(&mut y, [m + 1, 3])), &["y is"]);
+            refused(weights.product(d, &b.f([m, 31]), &mut out(&mut y, [m, 3])), &["x: extents", "31]"]);
+            refused(weights.product(d, &b.f([m, 32]), &mut out(&mut y, [m, 4])), &["y: extents", "4]"]);
+            refused(weights.product(d, &b.f([m, 32]), &mut out(&mut y, [m + 1, 3])), &["y: extents"]);
         }
     }
 
     let of = |extents| Quantized::new(b.b(extents));
     let mut run = |igemm: Igemm, a, of_b, to: [usize; 3]| igemm.run(d, a, of_b, &mut out(&mut c, to));
-    refused(run(Igemm::new(), of([1, 4, 8]), of([1, 8, 5]), [2, 4, 5]), &["A is [1, 4, 8]", "[2, 4, 8]"]);
-    refused(run(Igemm::new(), of([1, 4, 8]), of([1, 7, 5]), [1, 4, 5]), &["B is [1, 7, 5]", "[1, 8, 5]"]);
-    refused(run(Igemm::new().transpose_a(), of([1, 8, 3]), of([1, 8, 5]), [1, 4, 5]), &["A is [1, 8, 3]", "[1, 8, 4]"]);
-    refused(run(Igemm::new().transpose_b(), of([1, 4, 8]), of([1, 8, 5]), [1, 4, 5]), &["B is [1, 8, 5]", "[1, 5, 8]"]);
+    refused(run(Igemm::new(), of([1, 4, 8]), of([1, 8, 5]), [2, 4, 5]), &["A: extents [1, 4, 8]", "[2, 4, 8]"]);
+    refused(run(Igemm::new(), of([1, 4, 8]), of([1, 7, 5]), [1, 4, 5]), &["B: extents [1, 7, 5]", "[1, 8, 5]"]);
+    refused(
+        run(Igemm::new().transpose_a(), of([1, 8, 3]), of([1, 8, 5]), [1, 4, 5]),
+        &["A: extents [1, 8, 3]", "[1, 8, 4]"],
+    );
+    refused(
+        run(Igemm::new().transpose_b(), of([1, 4, 8]), of([1, 8, 5]), [1, 4, 5]),
+        &["B: extents [1, 8, 5]", "[1, 5, 8]"],
+    );
     let a = of([1, 4, 8]);
     for n in [0, 3, 5] {
         refused(
@@ -194,19 +205,19 @@ fn quantization_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
 }
 
 #[test]
-fn rowwise_calls_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn rowwise_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut y, mut z) = (d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?);
     let mut q = d.zeros::<i8>(ROOM)?;
-    refused(Softmax::new().run(d, &b.f([3, 8]), &mut out(&mut y, [3, 9])), &["y is [3, 9]", "[3, 8]"]);
+    refused(Softmax::new().run(d, &b.f([3, 8]), &mut out(&mut y, [3, 9])), &["y: extents [3, 9]", "[3, 8]"]);
     refused(
         Softmax::new().backward(d, &b.f([3, 8]), &b.f([2, 8]), &mut out(&mut y, [3, 8])),
-        &["dy is [2, 8]", "[3, 8]"],
+        &["dy: extents [2, 8]", "[3, 8]"],
     );
     refused(
         Softmax::new().backward(d, &b.f([3, 8]), &b.f([3, 8]), &mut out(&mut y, [3, 7])),
-        &["dx is [3, 7]", "[3, 8]"],
+        &["dx: extents [3, 7]", "[3, 8]"],
     );
 
     let causal = Softmax::new().causal(9);
@@ -216,99 +227,108 @@ fn rowwise_calls_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     let mut run = |labels: usize, l: usize, s: usize| {
         loss.run(d, &b.f([3, 8]), &b.w([labels]), &mut out(&mut y, [l]), &mut out(&mut z, [s]))
     };
-    refused(run(4, 3, 3), &["labels is [4]", "a number for each row of the logits"]);
-    refused(run(3, 2, 3), &["loss is [2]"]);
-    refused(run(3, 3, 2), &["log_sum is [2]"]);
+    refused(run(4, 3, 3), &["labels: extents [4]", "a number for each row of the logits"]);
+    refused(run(3, 2, 3), &["loss: extents [2]"]);
+    refused(run(3, 3, 2), &["log_sum: extents [2]"]);
     let mut back = |labels: usize, s: usize, g: usize, to: [usize; 2]| {
         loss.backward(d, &b.f([3, 8]), &b.w([labels]), &b.f([s]), &b.f([g]), &mut out(&mut y, to))
     };
-    refused(back(4, 3, 3, [3, 8]), &["labels is [4]"]);
-    refused(back(3, 4, 3, [3, 8]), &["log_sum is [4]"]);
-    refused(back(3, 3, 4, [3, 8]), &["gradient is [4]"]);
-    refused(back(3, 3, 3, [3, 9]), &["dx is [3, 9]", "as the logits are"]);
+    refused(back(4, 3, 3, [3, 8]), &["labels: extents [4]"]);
+    refused(back(3, 4, 3, [3, 8]), &["log_sum: extents [4]"]);
+    refused(back(3, 3, 4, [3, 8]), &["gradient: extents [4]"]);
+    refused(back(3, 3, 3, [3, 9]), &["dx: extents [3, 9]", "the extents of the logits"]);
 
     let norm = Norm::layer(1e-5);
-    refused(norm.run(d, &b.f([3, 8]), &mut out(&mut y, [3, 9])), &["y is [3, 9]"]);
-    refused(norm.weight(&b.f([7])).run(d, &b.f([3, 8]), &mut out(&mut y, [3, 8])), &["weight is [7]", "[8]"]);
-    refused(norm.quantize(d, &b.f([3, 8]), None, &mut out(&mut q, [4, 8]), &mut out(&mut y, [3])), &["q is [4, 8]"]);
-    refused(norm.quantize(d, &b.f([3, 8]), None, &mut out(&mut q, [3, 8]), &mut out(&mut y, [4])), &["scales is [4]"]);
+    refused(norm.run(d, &b.f([3, 8]), &mut out(&mut y, [3, 9])), &["y: extents [3, 9]"]);
+    refused(norm.weight(&b.f([7])).run(d, &b.f([3, 8]), &mut out(&mut y, [3, 8])), &["weight: extents [7]", "[8]"]);
+    refused(
+        norm.quantize(d, &b.f([3, 8]), None, &mut out(&mut q, [4, 8]), &mut out(&mut y, [3])),
+        &["q: extents [4, 8]"],
+    );
+    refused(
+        norm.quantize(d, &b.f([3, 8]), None, &mut out(&mut q, [3, 8]), &mut out(&mut y, [4])),
+        &["scales: extents [4]"],
+    );
     let mut back = |saved: [usize; 2], dy: [usize; 2], dz: [usize; 2]| {
         norm.backward(d, &b.f([3, 8]), &b.f(saved), &b.f(dy), &mut out(&mut y, dz))
     };
-    refused(back([3, 3], [3, 8], [3, 8]), &["saved is [3, 3]", "[3, 2]"]);
-    refused(back([3, 2], [3, 7], [3, 8]), &["dy is [3, 7]", "as z is"]);
-    refused(back([3, 2], [3, 8], [2, 8]), &["dz is [2, 8]", "as z is"]);
+    refused(back([3, 3], [3, 8], [3, 8]), &["saved: extents [3, 3]", "[3, 2]"]);
+    refused(back([3, 2], [3, 7], [3, 8]), &["dy: extents [3, 7]", "the extents of z"]);
+    refused(back([3, 2], [3, 8], [2, 8]), &["dz: extents [2, 8]", "the extents of z"]);
     let columns = norm.backward_columns(d, &b.f([3, 8]), &b.f([2, 2]), &b.f([3, 8]), None, None);
-    refused(columns, &["saved is [2, 2]", "[3, 2]"]);
+    refused(columns, &["saved: extents [2, 2]", "[3, 2]"]);
     for rows in [3, 20] {
         refused(
             norm.project(d, &b.f([rows, 8]), &b.f([5, 7]), None, &mut out(&mut y, [rows, 5])),
-            &["w is [5, 7]", "[5, 8]"],
+            &["w: extents [5, 7]", "[5, 8]"],
         );
-        refused(norm.project(d, &b.f([rows, 8]), &b.f([5, 8]), None, &mut out(&mut y, [rows, 4])), &["y is"]);
+        refused(norm.project(d, &b.f([rows, 8]), &b.f([5, 8]), None, &mut out(&mut y, [rows, 4])), &["y: extents"]);
     }
 
     let group = GroupNorm::new(2, 1e-5);
-    refused(group.run(d, &b.f([3, 4, 5]), &mut out(&mut y, [3, 4, 4]), None), &["y is [3, 4, 4]", "[3, 4, 5]"]);
+    refused(group.run(d, &b.f([3, 4, 5]), &mut out(&mut y, [3, 4, 4]), None), &["y: extents [3, 4, 4]", "[3, 4, 5]"]);
     let saved = b.f([3, 1, 2]);
     let back = group.backward(d, &b.f([3, 4, 5]), &saved, &b.f([3, 4, 5]), &mut out(&mut y, [3, 4, 5]));
-    refused(back, &["saved is [3, 1, 2]", "[3, 2, 2]"]);
+    refused(back, &["saved: extents [3, 1, 2]", "[3, 2, 2]"]);
     let channels = group.backward_channels(d, &b.f([3, 4, 5]), &saved, &b.f([3, 4, 5]), None, None);
-    refused(channels, &["saved is [3, 1, 2]", "[3, 2, 2]"]);
+    refused(channels, &["saved: extents [3, 1, 2]", "[3, 2, 2]"]);
     Ok(())
 }
 
 #[test]
-fn products_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn product_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let (d, mut c) = (&b.device, b.device.zeros::<f32>(ROOM)?);
     let mut run = |gemm: Gemm, a: [usize; 3], of_b: [usize; 3], to: [usize; 3]| {
         gemm.run(d, &b.f(a), &b.f(of_b), &mut out(&mut c, to))
     };
-    // By each of the kernels: few rows, few columns, many.
+    // Products for each of the kernels: few rows, few columns, many of both.
     for [m, n] in [[1, 9], [9, 1], [17, 19]] {
-        refused(run(Gemm::new(), [1, m, 8], [1, 8, n], [2, m, n]), &["a is [1,", "and is to be [2,"]);
-        refused(run(Gemm::new(), [1, m, 8], [1, 7, n], [1, m, n]), &["b is [1, 7,", "and is to be [1, 8,"]);
-        refused(run(Gemm::new().transpose_a(), [1, 8, m + 1], [1, 8, n], [1, m, n]), &["a is [1, 8,"]);
-        refused(run(Gemm::new().transpose_b(), [1, m, 8], [1, n + 1, 8], [1, m, n]), &["b is [1,"]);
+        refused(run(Gemm::new(), [1, m, 8], [1, 8, n], [2, m, n]), &["a: extents [1,", "expected [2,"]);
+        refused(run(Gemm::new(), [1, m, 8], [1, 7, n], [1, m, n]), &["b: extents [1, 7,", "expected [1, 8,"]);
+        refused(run(Gemm::new().transpose_a(), [1, 8, m + 1], [1, 8, n], [1, m, n]), &["a: extents [1, 8,"]);
+        refused(run(Gemm::new().transpose_b(), [1, m, 8], [1, n + 1, 8], [1, m, n]), &["b: extents [1,"]);
     }
     Ok(())
 }
 
 #[test]
-fn steps_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn step_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut o, mut k, mut v) = (d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?);
     let mut scratch = Scratch::with_splits(d, [2, 4, 8], 1)?;
     let mut run = |q: [usize; 3], keys: [usize; 4], values: [usize; 4], lengths: usize, to: [usize; 3]| {
-        let cache = [&b.f(keys), &b.f(values)];
+        let cache = KvCache::new(b.f(keys), b.f(values));
         Decode::new().run(d, &b.f(q), cache, &b.w([lengths]), &mut out(&mut o, to), &mut scratch)
     };
     let (q, cache) = ([2, 4, 8], [2, 2, 5, 8]);
     run(q, cache, cache, 2, q)?;
-    refused(run(q, [2, 2, 5, 9], cache, 2, q), &["keys of the cache is [2, 2, 5, 9]", "[2, 2, 5, 8]"]);
-    refused(run(q, cache, [2, 2, 6, 8], 2, q), &["values of the cache is [2, 2, 6, 8]"]);
-    refused(run(q, cache, cache, 3, q), &["lengths is [3]", "[2]"]);
-    refused(run(q, cache, cache, 2, [2, 4, 7]), &["o is [2, 4, 7]", "as q is"]);
+    refused(run(q, [2, 2, 5, 9], cache, 2, q), &["keys of the cache: extents [2, 2, 5, 9]", "[2, 2, 5, 8]"]);
+    refused(run(q, cache, [2, 2, 6, 8], 2, q), &["values of the cache: extents [2, 2, 6, 8]"]);
+    refused(run(q, cache, cache, 3, q), &["lengths: extents [3]", "[2]"]);
+    refused(run(q, cache, cache, 2, [2, 4, 7]), &["o: extents [2, 4, 7]", "the extents of q"]);
     refused(run([2, 4, 6], [2, 2, 5, 6], [2, 2, 5, 6], 2, [2, 4, 6]), &["heads of q have 6 elements"]);
-    refused(run(q, [2, 3, 5, 8], [2, 3, 5, 8], 2, q), &["q has 4 heads", "the 3 heads of keys"]);
-    refused(run([2, 6, 8], cache, cache, 2, [2, 6, 8]), &["q is [2, 6, 8]", "the scratch memory is for [2, 4, 8]"]);
+    refused(run(q, [2, 3, 5, 8], [2, 3, 5, 8], 2, q), &["q has 4 heads", "the 3 key heads"]);
+    refused(
+        run([2, 6, 8], cache, cache, 2, [2, 6, 8]),
+        &["q has extents [2, 6, 8]", "the scratch memory is for at most [2, 4, 8]"],
+    );
 
     let frequencies = b.f([4]);
-    let append = Append::new(Layout::Halves, &frequencies);
+    let append = Append::new(PairLayout::Halves, &frequencies);
     let mut run = |turned: [usize; 3], new: [[usize; 3]; 2], cache: [[usize; 4]; 2], lengths: usize| {
         let new = new.map(|extents| b.f(extents));
-        let cache = [&mut out(&mut k, cache[0]), &mut out(&mut v, cache[1])];
+        let cache = KvCacheMut::new(out(&mut k, cache[0]), out(&mut v, cache[1]));
         append.run(d, &b.f(q), &mut out(&mut o, turned), [&new[0], &new[1]], cache, &b.w([lengths]))
     };
     let new = [2, 2, 8];
     run(q, [new; 2], [cache; 2], 2)?;
-    refused(run([2, 4, 7], [new; 2], [cache; 2], 2), &["turned is [2, 4, 7]"]);
-    refused(run(q, [[2, 3, 8], new], [cache; 2], 2), &["the new keys is [2, 3, 8]"]);
-    refused(run(q, [new, [1, 2, 8]], [cache; 2], 2), &["the new values is [1, 2, 8]"]);
-    refused(run(q, [new; 2], [cache, [2, 2, 4, 8]], 2), &["values of the cache is [2, 2, 4, 8]"]);
-    refused(run(q, [new; 2], [[2, 2, 5, 9], cache], 2), &["keys of the cache is [2, 2, 5, 9]"]);
-    refused(run(q, [new; 2], [cache; 2], 1), &["lengths is [1]"]);
+    refused(run([2, 4, 7], [new; 2], [cache; 2], 2), &["rotated: extents [2, 4, 7]"]);
+    refused(run(q, [[2, 3, 8], new], [cache; 2], 2), &["the new keys: extents [2, 3, 8]"]);
+    refused(run(q, [new, [1, 2, 8]], [cache; 2], 2), &["the new values: extents [1, 2, 8]"]);
+    refused(run(q, [new; 2], [cache, [2, 2, 4, 8]], 2), &["values of the cache: extents [2, 2, 4, 8]"]);
+    refused(run(q, [new; 2], [[2, 2, 5, 9], cache], 2), &["keys of the cache: extents [2, 2, 5, 9]"]);
+    refused(run(q, [new; 2], [cache; 2], 1), &["lengths: extents [1]"]);
     Ok(())
 }

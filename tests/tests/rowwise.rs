@@ -1,5 +1,5 @@
-//! Row kernels as a program calls them, on the CPU and on a GPU: whatever team is chosen, what comes out is what `f64` says, and the rest of the
-//! memory stays as it was.
+//! Tests of row-wise operations, on the CPU and on a GPU: with every team of threads the result
+//! agrees with `f64`, and other memory is unchanged.
 
 use kernel_dsl::Element;
 use kernel_dsl::half::{bf16, f16};
@@ -7,7 +7,7 @@ use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
 use runtime::testing::Random;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 
-/// What stands between rows.
+/// Contents of the gaps between rows.
 const GAP: f32 = 77.0;
 
 /// A matrix on a device whose rows are `pitch` elements apart.
@@ -40,7 +40,7 @@ impl<T: Element + From32> Matrix<T> {
         self.buffer.view_strided_mut(self.shape, [self.pitch, 1]).unwrap()
     }
 
-    /// The elements; what is between the rows must be as it was.
+    /// Returns the elements, and checks that the gaps between rows are unchanged.
     fn values(&self, what: &str) -> Vec<f64> {
         let all = self.buffer.download().unwrap();
         let inside = |i: &usize| i % self.pitch < self.shape[1];
@@ -50,9 +50,9 @@ impl<T: Element + From32> Matrix<T> {
     }
 }
 
-/// A number that is stored.
+/// A type of stored numbers.
 trait From32 {
-    /// What one unit of the last place of 1 is.
+    /// The spacing of numbers at 1.
     const EPSILON: f64;
     fn of(x: f32) -> Self;
     fn wide(self) -> f64;
@@ -69,7 +69,8 @@ macro_rules! stored {
 }
 stored! { f32: 1.2e-7; f16: 9.8e-4; bf16: 7.9e-3; }
 
-/// Within a rounding of what is stored and some hundred of `f32`: the bounds of each kernel are held by its own subject.
+/// Compares within one rounding of the stored type and some hundred of `f32`. The exact bounds of
+/// each kernel are tested with its cases.
 fn near<T: From32>(got: &[f64], expected: &[f64], size: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
@@ -78,12 +79,13 @@ fn near<T: From32>(got: &[f64], expected: &[f64], size: f64, what: &str) {
     }
 }
 
-/// Values as `T` stores them.
+/// Returns random values as `T` stores them.
 fn drawn<T: From32>(random: &mut Random, n: usize) -> Vec<f64> {
     random.values::<f32>(n).into_iter().map(|x| T::of(x).wide()).collect()
 }
 
-/// Around the edges of the teams: a warp's and a block's rows, what is kept and what is passed over again, few rows and many.
+/// Shapes around the limits of the teams: rows of a warp and of a block, rows kept in registers and
+/// rows read again, few rows and many.
 const SHAPES: [[usize; 2]; 16] = [
     [1, 1],
     [0, 5],
@@ -149,7 +151,7 @@ fn softmax<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument
     }
 }
 
-/// Mean, and the factor that a row is divided by.
+/// Returns the mean, and the factor that normalizes a row.
 fn moments(z: &[f64], centered: bool) -> (f64, f64) {
     let count = z.len().max(1) as f64;
     let mean = if centered { z.iter().sum::<f64>() / count } else { 0.0 };
@@ -190,7 +192,7 @@ fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(d
                 z.iter().enumerate().map(one).collect()
             };
             let expected: Vec<f64> = sums.chunks(cols.max(1)).flat_map(row).collect();
-            // A row of one element varies by nothing, and its factor is large.
+            // A row of one element has no deviation, and its factor is large.
             near::<T>(&y.values(&what), &expected, 4.0, &what);
             if added {
                 near::<T>(&z.values(&what), &sums, 1.0, &what);
@@ -210,7 +212,7 @@ fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(d
     }
 }
 
-/// The gradients are those of difference quotients: of Σ g·y by each x, in `f64`.
+/// Compares the gradients with difference quotients of Σ g·y by each x, in `f64`.
 fn backward(device: &Device) {
     let mut random = Random::new(8);
     for shape in [[3, 7], [9, 40], [2, 260], [140, 5], [1, 1030]] {
@@ -271,7 +273,7 @@ fn backward(device: &Device) {
     }
 }
 
-/// The loss of some columns' logits, and its gradient, which are those of the softmax of them.
+/// Checks the loss of logits of some columns, and its gradient, against their softmax.
 fn loss(device: &Device) {
     let mut random = Random::new(9);
     for [rows, cols] in [[1, 3], [4, 1000], [150, 40], [3, 4099], [2, 20_000], [0, 4], [2, 0]] {
@@ -311,7 +313,8 @@ fn loss(device: &Device) {
     }
 }
 
-/// Samples, groups, channels of a group and elements of a channel, and what lies between samples; and the gradients are those of difference quotients.
+/// Checks group norms: samples, groups, channels of a group and elements of a channel, with gaps
+/// between samples. The gradients are compared with difference quotients.
 fn groups<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(device: &Device) {
     let mut random = Random::new(12);
     let shapes = [
@@ -375,7 +378,7 @@ fn groups<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>
             (moved(1e-4) - moved(-1e-4)) / 2e-4
         };
         let got = dx.values(&what);
-        // Of long rows some.
+        // For long rows, some of the elements.
         let some: Vec<usize> = (0..got.len()).step_by(1 + cols / 100).collect();
         let found: Vec<f64> = some.iter().map(|i| got[*i]).collect();
         near::<T>(&found, &some.iter().map(|i| slope(*i)).collect::<Vec<_>>(), 10.0, &what);
@@ -393,7 +396,8 @@ fn groups<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>
     }
 }
 
-/// With some of the shapes: each team and width of access is another instance, compiled when it is first used.
+/// Checks some of the shapes: each team and each access width is another instance, compiled on
+/// first use.
 fn all(device: &Device, some: usize) {
     softmax::<f32>(device, some);
     softmax::<f16>(device, some + 2);
@@ -416,24 +420,24 @@ fn gpu_rows_of_every_length() {
     all(&Device::cuda(0).unwrap(), 1);
 }
 
-/// What does not belong together is refused, and says what.
+/// Rejects operands whose extents do not match, with a message.
 #[test]
 fn extents_are_compared() {
     let device = Device::cpu();
     let (x, mut y) = (device.upload(&[1.0f32; 12]).unwrap(), device.zeros::<f32>(12).unwrap());
     let (three, four) = (x.view([3, 4]).unwrap(), x.view([4, 3]).unwrap());
     let refusal = Softmax::new().run(&device, &three, &mut y.view_mut([4, 3]).unwrap()).unwrap_err().to_string();
-    assert!(refusal.contains("y is [4, 3], and is to be [3, 4]"), "{refusal}");
+    assert!(refusal.contains("y: extents [4, 3], expected [3, 4]"), "{refusal}");
     let refusal =
         Softmax::new().bias(&four).run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
-    assert!(refusal.contains("bias is [4, 3], and is to be [3, 4]"), "{refusal}");
+    assert!(refusal.contains("bias: extents [4, 3], expected [3, 4]"), "{refusal}");
     let refusal =
         Softmax::new().causal(5).run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
     assert!(refusal.contains("causal for 5 queries, and x has 4 columns"), "{refusal}");
     let weight = x.view([12]).unwrap();
     let call = Norm::rms(0.0).weight(&weight);
     let refusal = call.run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
-    assert!(refusal.contains("weight is [12], and is to be [4]: a number for each column of x"), "{refusal}");
+    assert!(refusal.contains("weight: extents [12], expected [4] (a number for each column of x"), "{refusal}");
     let (cube, mut to) = (x.view([1, 4, 3]).unwrap(), device.zeros::<f32>(12).unwrap());
     let refusal = |groups, extents: [usize; 3], to: &mut DeviceBuffer<f32>| {
         let refused = GroupNorm::new(groups, 0.0).run(&device, &cube, &mut to.view_mut(extents).unwrap(), None);
@@ -442,12 +446,12 @@ fn extents_are_compared() {
     let said = refusal(3, [1, 4, 3], &mut to);
     assert!(said.contains("4 channels are not divided by 3 groups"), "{said}");
     let said = refusal(2, [1, 2, 6], &mut to);
-    assert!(said.contains("y is [1, 2, 6], and is to be [1, 4, 3]: as x is"), "{said}");
+    assert!(said.contains("y: extents [1, 2, 6], expected [1, 4, 3] (the extents of x"), "{said}");
 }
 
-/// What is given is compared though it has no elements: it does not count as not given.
+/// Checks that operands without elements are compared too: they do not count as missing.
 #[test]
-fn what_is_given_without_elements_is_refused() {
+fn operands_without_elements_are_rejected() {
     let device = Device::cpu();
     let (x, mut y) = (device.upload(&[1.0f32; 12]).unwrap(), device.zeros::<f32>(12).unwrap());
     let (mut nothing, no_bytes) = (device.zeros::<f32>(0).unwrap(), device.zeros::<u8>(0).unwrap());
@@ -460,50 +464,51 @@ fn what_is_given_without_elements_is_refused() {
     let mut of_y = y.view_mut([3, 4]).unwrap();
 
     let (weight, bias) = (Norm::rms(0.0).weight(&none), Norm::rms(0.0).weight(&column).bias(&none));
-    says(weight.run(&device, &of_x, &mut of_y), "weight is [0], and is to be [4]");
-    says(bias.run(&device, &of_x, &mut of_y), "bias is [0], and is to be [4]");
+    says(weight.run(&device, &of_x, &mut of_y), "weight: extents [0], expected [4]");
+    says(bias.run(&device, &of_x, &mut of_y), "bias: extents [0], expected [4]");
     let mut of_nothing = nothing.view_mut([0, 2]).unwrap();
     let saved = Norm::rms(0.0).run_added(&device, &of_x, None, &mut of_y, Some(&mut of_nothing));
-    says(saved, "saved is [0, 2], and is to be [3, 2]");
+    says(saved, "saved: extents [0, 2], expected [3, 2]");
     let (mut q, mut scales) = (device.zeros::<i8>(12).unwrap(), device.zeros::<f32>(3).unwrap());
     let (mut q, mut scales) = (q.view_mut([3, 4]).unwrap(), scales.view_mut([3]).unwrap());
-    says(weight.quantize(&device, &of_x, None, &mut q, &mut scales), "weight is [0], and is to be [4]");
+    says(weight.quantize(&device, &of_x, None, &mut q, &mut scales), "weight: extents [0], expected [4]");
     let (residual, mut z) = (x.view([3, 4]).unwrap(), nowhere.view_mut([0, 4]).unwrap());
     let added = Norm::rms(0.0).quantize(&device, &of_x, Some((&residual, &mut z)), &mut q, &mut scales);
-    says(added, "z is [0, 4], and is to be [3, 4]: as x is");
+    says(added, "z: extents [0, 4], expected [3, 4] (the extents of x");
     Norm::rms(0.0).weight(&column).quantize(&device, &of_x, None, &mut q, &mut scales).unwrap();
     let of_saved = x.view_strided([3, 2], [2, 1]).unwrap();
     let backward = weight.backward(&device, &of_x, &of_saved, &of_x, &mut of_y);
-    says(backward, "weight is [0], and is to be [4]");
+    says(backward, "weight: extents [0], expected [4]");
     let mut of_none = nothing.view_mut([0]).unwrap();
     let columns = Norm::rms(0.0).backward_columns(&device, &of_x, &of_saved, &of_x, Some(&mut of_none), None);
-    says(columns, "dweight is [0], and is to be [4]");
+    says(columns, "dweight: extents [0], expected [4]");
     let columns = Norm::rms(0.0).backward_columns(&device, &of_x, &of_saved, &of_x, None, Some(&mut of_none));
-    says(columns, "dbias is [0], and is to be [4]");
+    says(columns, "dbias: extents [0], expected [4]");
 
     let (bias, keep) = (empty.view([0, 4]).unwrap(), no_bytes.view([0, 4]).unwrap());
-    says(Softmax::new().bias(&bias).run(&device, &of_x, &mut of_y), "bias is [0, 4], and is to be [3, 4]");
-    says(Softmax::new().keep(&keep).run(&device, &of_x, &mut of_y), "keep is [0, 4], and is to be [3, 4]");
+    says(Softmax::new().bias(&bias).run(&device, &of_x, &mut of_y), "bias: extents [0, 4], expected [3, 4]");
+    says(Softmax::new().keep(&keep).run(&device, &of_x, &mut of_y), "keep: extents [0, 4], expected [3, 4]");
 
     let (cube, mut to) = (x.view([1, 4, 3]).unwrap(), device.zeros::<f32>(12).unwrap());
     let (of_saved, mut to) = (x.view_strided([1, 2, 2], [4, 2, 1]).unwrap(), to.view_mut([1, 4, 3]).unwrap());
     let (weight, bias) = (GroupNorm::new(2, 0.0).weight(&none), GroupNorm::new(2, 0.0).weight(&column).bias(&none));
-    says(weight.run(&device, &cube, &mut to, None), "weight is [0], and is to be [4]");
-    says(bias.run(&device, &cube, &mut to, None), "bias is [0], and is to be [4]");
+    says(weight.run(&device, &cube, &mut to, None), "weight: extents [0], expected [4]");
+    says(bias.run(&device, &cube, &mut to, None), "bias: extents [0], expected [4]");
     let mut of_nothing = nothing.view_mut([1, 0, 2]).unwrap();
     let saved = GroupNorm::new(2, 0.0).run(&device, &cube, &mut to, Some(&mut of_nothing));
-    says(saved, "saved is [1, 0, 2], and is to be [1, 2, 2]");
+    says(saved, "saved: extents [1, 0, 2], expected [1, 2, 2]");
     let backward = weight.backward(&device, &cube, &of_saved, &cube, &mut to);
-    says(backward, "weight is [0], and is to be [4]");
+    says(backward, "weight: extents [0], expected [4]");
     let mut of_none = nothing.view_mut([0]).unwrap();
     let call = GroupNorm::new(2, 0.0);
     let channels = call.backward_channels(&device, &cube, &of_saved, &cube, Some(&mut of_none), None);
-    says(channels, "dweight is [0], and is to be [4]");
+    says(channels, "dweight: extents [0], expected [4]");
     let channels = call.backward_channels(&device, &cube, &of_saved, &cube, None, Some(&mut of_none));
-    says(channels, "dbias is [0], and is to be [4]");
+    says(channels, "dbias: extents [0], expected [4]");
 }
 
-/// Of rows whose sums or squares leave the range of `f32`, expected by hand.
+/// Checks norms of rows whose sums or squares exceed the range of `f32`, against values computed by
+/// hand.
 #[test]
 fn cpu_norms_of_huge_and_tiny_rows() {
     let device = Device::cpu();
@@ -524,7 +529,8 @@ fn cpu_norms_of_huge_and_tiny_rows() {
         let all = got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-5);
         assert!(all && got.len() == expected.len(), "{got:?}, expected {expected:?}");
     };
-    // The square of 2·10¹⁹ overflows; the sum of four times 3·10³⁸ does; and a difference from the mean.
+    // The square of 2·10¹⁹ overflows, and so do the sum of four times 3·10³⁸ and a difference from
+    // the mean.
     for [a, b] in [[2e19f32, -2e19], [f32::MAX, f32::MIN], [1e38, 3e38]] {
         let (layer, root) =
             ([(a - b).signum(), (b - a).signum()], (0.5 * (f64::from(a).powi(2) + f64::from(b).powi(2))).sqrt());
@@ -537,7 +543,7 @@ fn cpu_norms_of_huge_and_tiny_rows() {
         &[3f32.sqrt(), -1.0 / 3f32.sqrt(), -1.0 / 3f32.sqrt(), -1.0 / 3f32.sqrt()],
     );
     near(run(Norm::layer(1e-5), &[3e38; 4]), &[0.0; 4]);
-    // Squares underflow, and a deviation is subnormal, with an ε of 0 and with one that covers them.
+    // Squares underflow, and a deviation is subnormal, with an ε of 0 and with a dominating one.
     for x in [1e-23f32, 1e-38, 1e-44] {
         near(run(Norm::layer(0.0), &[x, -x]), &[1.0, -1.0]);
         near(run(Norm::rms(0.0), &[x, -x]), &[1.0, -1.0]);
@@ -546,7 +552,7 @@ fn cpu_norms_of_huge_and_tiny_rows() {
     }
 }
 
-/// What is ignored has no effect, and sums that overflow do not matter where the result does not.
+/// Checks that ignored rows have no effect, and that sums may overflow where the result does not.
 #[test]
 fn cpu_losses_of_extreme_logits() {
     let device = Device::cpu();
@@ -565,7 +571,8 @@ fn cpu_losses_of_extreme_logits() {
     };
     let smoothed = CrossEntropy::new().smoothing(0.1);
     assert!((0.0..1e32).contains(&run(smoothed, &[3e38, 3e38], 0).0));
-    // log Σ exp is 3·10³⁸; the mean is 0: 0.1 of the first, and 0.9 of the distance to the other, which overflows.
+    // The value of log Σ exp is 3·10³⁸ and the mean is 0. The loss is 0.1 of the first and 0.9 of
+    // the distance to the other, which overflows.
     let near = |got: f32, expected: f32| assert!((got / expected - 1.0).abs() < 1e-6, "{got}, expected {expected}");
     near(run(smoothed, &[3e38, -3e38], 0).0, 3e37);
     assert_eq!(run(smoothed, &[3e38, -3e38], 1).0, f32::INFINITY);

@@ -1,5 +1,5 @@
-//! Tokens drawn as a program draws them, on the CPU and on a GPU: as often as their probabilities
-//! say, and the same every time.
+//! Tests of sampling, on the CPU and on a GPU: tokens have the frequencies of their probabilities,
+//! and a seed gives the same tokens each time.
 
 use kernels_rs::sampling::Sample;
 use runtime::testing::Random;
@@ -8,7 +8,7 @@ use runtime::{Device, DeviceBuffer};
 const ROWS: usize = 400;
 const COLS: usize = 12;
 
-/// Logits of as many rows, all alike.
+/// Returns logits of equal rows.
 fn logits(device: &Device) -> (Vec<f64>, DeviceBuffer<f32>) {
     let row: Vec<f32> = Random::new(4).values(COLS);
     let all = row.repeat(ROWS);
@@ -22,8 +22,8 @@ fn draw(device: &Device, sample: Sample, logits: &DeviceBuffer<f32>, rows: usize
     tokens.download().unwrap()
 }
 
-/// Pearson's statistic of the tokens against probabilities: beyond 40 with 11 degrees of freedom
-/// once in 28,000 such draws, and these are always the same.
+/// Checks Pearson's statistic of the tokens against the probabilities. With 11 degrees of freedom
+/// it exceeds 40 once in 28,000 such samples; the samples here are fixed by the seed.
 fn fit(tokens: &[u32], p: &[f64], what: &str) {
     let total: f64 = p.iter().sum();
     let mut statistic = 0.0;
@@ -36,7 +36,7 @@ fn fit(tokens: &[u32], p: &[f64], what: &str) {
     assert!(statistic < 40.0, "{what}: {statistic}");
 }
 
-/// `few` draws where a block of 1024 threads makes each.
+/// Checks draws of all kinds, `few` of them where a block of 1024 threads makes each.
 fn all(device: &Device, temperature: f32, few: usize) {
     let (row, logits) = logits(device);
     let p: Vec<f64> = row.iter().map(|x| (x / f64::from(temperature)).exp()).collect();
@@ -47,10 +47,10 @@ fn all(device: &Device, temperature: f32, few: usize) {
     let sample = Sample::new(11).temperature(temperature);
     let tokens = draw(device, sample, &logits, ROWS);
     fit(&tokens, &p, "all");
-    assert_eq!(tokens, draw(device, sample, &logits, ROWS), "the same again");
+    assert_eq!(tokens, draw(device, sample, &logits, ROWS), "a repeated draw");
     assert_ne!(tokens, draw(device, sample.offset(1), &logits, ROWS), "another draw");
     fit(&draw(device, sample.top_k(5), &logits, few), &of_likeliest(5), "top 5");
-    // The likeliest before which less than 0.6 lies.
+    // The most likely tokens with a total probability below 0.6, and the next one.
     let total: f64 = p.iter().sum();
     let kept = (0..COLS).take_while(|n| order[..*n].iter().map(|i| p[*i]).sum::<f64>() < 0.6 * total).count();
     fit(&draw(device, sample.top_p(0.6), &logits, few), &of_likeliest(kept), "up to 0.6");
@@ -58,23 +58,23 @@ fn all(device: &Device, temperature: f32, few: usize) {
 }
 
 #[test]
-fn cpu_tokens_are_drawn_as_often_as_they_are_likely() {
+fn cpu_frequencies_match_probabilities() {
     all(&Device::cpu(), 0.5, 12);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_tokens_are_drawn_as_often_as_they_are_likely() {
+fn gpu_frequencies_match_probabilities() {
     for temperature in [1.0, 0.5, 4.0] {
         all(&Device::cuda(0).unwrap(), temperature, ROWS);
     }
 }
 
-/// Top-k and top-p of more tokens than are sorted: no other is drawn, each that is kept is, and
-/// what is kept is what a sort says.
+/// Checks top-k and top-p for more tokens than one sort handles. No other token is drawn, each kept
+/// token is, and a sort gives the same selection.
 fn of_many(device: &Device, few: u64) {
     let cols = 2000;
-    // No two alike.
+    // All logits are different.
     let row: Vec<f32> = (0..cols).map(|i| -((i * 7 % cols) as f32) / 1000.0).collect();
     let logits = device.upload(&row).unwrap();
     let logits = logits.view([1, cols]).unwrap();
@@ -99,17 +99,17 @@ fn of_many(device: &Device, few: u64) {
             ranks.push(places.iter().position(|i| *i == token).unwrap());
         }
         assert!(ranks.iter().all(|rank| *rank < kept), "{sample:?}: {ranks:?} of {kept}");
-        // Whole distributions are the kernel's subject's; here, that it is not always the same.
+        // The kernel's cases test complete distributions. This checks only that the draws vary.
         assert!(kept == 1 || ranks.iter().any(|rank| *rank != ranks[0]), "{sample:?}: {ranks:?}");
     }
     let mut tokens = device.zeros::<u32>(1).unwrap();
     for p in [0.0, -0.5, f32::NAN] {
         let sample = Sample::new(0).top_p(p);
-        // By each way there is to draw.
+        // Each kind of draw.
         for sample in [sample, sample.top_k(5), sample.top_k(1500), sample.temperature(0.0)] {
             let refused = sample.run(device, &logits, &mut tokens.view_mut([1]).unwrap());
             let said = refused.unwrap_err().to_string();
-            assert!(said.contains(&format!("top_p is {p}, and is to be above 0")), "{said}");
+            assert!(said.contains(&format!("top_p is {p}; it must be above 0")), "{said}");
         }
     }
 }
@@ -125,9 +125,10 @@ fn gpu_of_many() {
     of_many(&Device::cuda(0).unwrap(), 2000);
 }
 
-/// The likeliest of a long row, wherever it lies, and however the row is divided.
+/// Checks that the most likely token of a long row is found at any position, with any partition of
+/// the row.
 #[test]
-fn the_likeliest_of_a_vocabulary() {
+fn most_likely_token_of_a_vocabulary() {
     let device = Device::cpu();
     let cols = 20_001;
     for at in [0, 4095, 4096, 17_000, cols - 1] {
@@ -140,25 +141,25 @@ fn the_likeliest_of_a_vocabulary() {
     }
 }
 
-/// The token of one row.
+/// Returns the token of one row.
 fn token(device: &Device, sample: Sample, row: &[f32]) -> u32 {
     let (logits, mut token) = (device.upload(row).unwrap(), device.zeros::<u32>(1).unwrap());
     sample.run(device, &logits.view([1, row.len()]).unwrap(), &mut token.view_mut([1]).unwrap()).unwrap();
     token.download().unwrap()[0]
 }
 
-/// Each way to draw: of all tokens; of up to 64, of up to 1024; of more of them; of a part of the
-/// probability.
+/// Returns each kind of draw: from all tokens; from up to 64, up to 1024 and more tokens; from a
+/// part of the probability.
 fn ways(seed: u64) -> [Sample; 5] {
     let sample = Sample::new(seed);
     [sample, sample.top_k(50), sample.top_k(1000), sample.top_k(1500), sample.top_p(0.999_999)]
 }
 
-/// The likeliest at a temperature of 0, and by every way as the temperature goes to 0; the order of
-/// numbers; and logits of every size.
+/// Checks that a temperature of 0, or near 0, selects the most likely token in every kind of draw.
+/// The order of numbers and logits of every magnitude are covered.
 fn extremes(device: &Device) {
     let (nan, inf, most) = (f32::NAN, f32::INFINITY, f32::MAX);
-    // Behind a row of 1600 so that each way is met.
+    // The logits follow a row of 1600, so that each kind of draw occurs.
     let rows: [(&[f32], u32); 12] = [
         (&[nan, -inf], 0),
         (&[-inf, nan], 0),
@@ -179,12 +180,12 @@ fn extremes(device: &Device) {
             for sample in ways(5) {
                 for temperature in [0.0, 1e-39] {
                     let given = token(device, sample.temperature(temperature), &row);
-                    assert_eq!(given, best, "{head:?} and {tail} more at {temperature:e}, {sample:?}");
+                    assert_eq!(given, best, "{head:?} and {tail} more logits at {temperature:e}, {sample:?}");
                 }
             }
         }
     }
-    // What no draw can change: the others are as good as impossible, or there are no others.
+    // Draws with a certain result: all other tokens are practically impossible, or there are none.
     let decided = |head: &[f32]| !head.ends_with(&[-most, -most]) && (!head.contains(&0.0) || head.contains(&-1.0));
     for (head, best) in rows.into_iter().filter(|(head, _)| decided(head)) {
         for sample in ways(6) {
@@ -205,8 +206,9 @@ fn gpu_extremes() {
     extremes(&Device::cuda(0).unwrap());
 }
 
-/// An infinite temperature makes all tokens alike but those of −∞ and NaN, and what is added to all
-/// logits changes nothing, be it so much that sums with the noise are rounded to few values.
+/// Checks that an infinite temperature gives equal probabilities, except for −∞ and NaN. A constant
+/// added to all logits changes nothing, even where its sums with the noise are rounded to few
+/// values.
 fn spread(device: &Device, few: usize) {
     let (none, rows) = (f32::NEG_INFINITY, 600);
     let row = [1e3f32, -f32::MAX, none, 0.0, f32::MAX, f32::NAN, 3.0, 1e-40];
@@ -219,7 +221,7 @@ fn spread(device: &Device, few: usize) {
     };
     for (sample, rows) in ways(8).into_iter().zip([rows, few, few, few, few]) {
         for temperature in [f32::INFINITY, f32::MAX] {
-            // Beside a temperature of f32::MAX, logits of that are not all alike.
+            // At a temperature of f32::MAX, logits of that magnitude have different probabilities.
             let row = if temperature == f32::MAX {
                 row.map(|x| if x.is_finite() { x.clamp(-1e30, 1e30) } else { x })
             } else {
@@ -247,11 +249,12 @@ fn gpu_spread() {
     spread(&Device::cuda(0).unwrap(), 600);
 }
 
-/// Tokens far less likely than 2⁻²³ are drawn, by the seeds whose random numbers say so.
+/// Checks that tokens far less likely than 2⁻²³ are drawn, with seeds whose random numbers select
+/// them.
 fn tail(device: &Device) {
-    // The fourth number of the first four is 6.8·10⁻¹¹: a probability of 6.9·10⁻¹⁰.
+    // The fourth of the first four random numbers is 6.8·10⁻¹¹, below the probability of 6.9·10⁻¹⁰.
     assert_eq!(token(device, Sample::new(1_343_428), &[0.0, 0.0, 0.0, -20.0]), 3);
-    // Of two the lesser, whose probability is 2.8·10⁻¹⁰: the random number is 1.7·10⁻¹⁰.
+    // The token has the smaller probability, 2.8·10⁻¹⁰, and the random number is 1.7·10⁻¹⁰.
     assert_eq!(token(device, Sample::new(330_588_459).top_k(2), &[0.0, -22.0]), 1);
     assert_eq!(token(device, Sample::new(330_588_459).top_k(70), &[-22.0, 0.0]), 0);
 }

@@ -1,6 +1,8 @@
-//! The lines of Rust in PTX, and the machine code that ptxas makes with them, of every kernel of kernels-rs and `src/paper`.
+//! Tests of source lines in PTX and in the machine code that ptxas makes of it, for every kernel of
+//! kernels-rs and `src/paper`.
 //!
-//! Where no ptxas with an nvdisasm is found (`tests/get-nvdisasm` fetches both), what needs them is skipped, and says so.
+//! Without a ptxas and an nvdisasm (`tests/get-nvdisasm` fetches both), the tests that need them
+//! are skipped, with a message.
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::emit::{Lines, emit, emit_with, file_name};
@@ -9,22 +11,22 @@ use kernel_dsl::compiler::passes::Optimized;
 use kernel_dsl::compiler::ptx::ast::{File, Item, Location, Module, Statement};
 use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, driver, passes};
-use kernels_rs::command::nvdisasm::Nvdisasm;
-use kernels_rs::command::ptxas::Ptxas;
-use kernels_rs::sass::{Class, Instruction, Listing};
+use kernels_rs_command::nvdisasm::Nvdisasm;
+use kernels_rs_command::ptxas::Ptxas;
+use kernels_rs_command::sass::{Class, Instruction, Listing};
 use runtime::testing::on_every_core;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 use tests as _;
 
-/// The kernels, with the name and the constants of each declared instance.
+/// Returns the kernels, with the name and the constants of each declared instance.
 fn declared() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)> {
     let kernels = kernel_dsl::kernels().into_iter();
     kernels.flat_map(|kernel| kernel.instances.iter().map(move |i| (kernel, i.name, Instance(i.constants.to_vec()))))
 }
 
-/// An instance of each kernel.
+/// Returns one instance of each kernel.
 fn kernels() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)> {
     let mut seen = std::collections::HashSet::new();
     declared().filter(move |(kernel, ..)| seen.insert((kernel.module, kernel.name)))
@@ -45,16 +47,17 @@ fn tools() -> Option<(Ptxas, Nvdisasm)> {
     tools
 }
 
-/// A module's text without its lines of source, and without empty ones.
+/// Returns a module's text without its source lines and without empty lines.
 fn without_lines(module: &Module) -> String {
     let of_source = |line: &&str| [".file ", ".loc "].iter().any(|word| line.trim_start().starts_with(word));
     let text = module.to_string();
     text.lines().filter(|line| !of_source(line) && !line.is_empty()).map(|line| format!("{line}\n")).collect()
 }
 
-/// Those of the text, and the comment that each stands under.
+/// Compares each source line with the comment above it, and all other text with the module without
+/// lines.
 #[test]
-fn a_line_in_ptx_is_that_of_its_comment_and_all_else_stays() {
+fn source_lines_match_their_comments() {
     on_every_core(&declared().collect::<Vec<_>>(), |(kernel, name, instance)| {
         let kernel = optimized(kernel, instance, kernel.target);
         let module = emit_with(&kernel, Lines::Kept).unwrap();
@@ -82,7 +85,7 @@ fn a_line_in_ptx_is_that_of_its_comment_and_all_else_stays() {
                     assert!(stands, "{name}: {file}:{} is not `{comment}`", position.line);
                     lines += 1;
                 }
-                Statement::Location(_) => panic!("{name}: where something was inlined to is not told"),
+                Statement::Location(_) => panic!("{name}: an inlined location has no function"),
                 _ => {}
             }
         }
@@ -96,7 +99,7 @@ fn without_line(inst: &Instruction) -> Instruction {
 }
 
 #[test]
-fn machine_code_is_read_in_full_and_the_same_with_lines() {
+fn machine_code_is_the_same_with_source_lines() {
     let Some((ptxas, nvdisasm)) = tools() else { return };
     on_every_core(&kernels().collect::<Vec<_>>(), |(kernel, name, instance)| {
         let target = kernel.target;
@@ -109,7 +112,7 @@ fn machine_code_is_read_in_full_and_the_same_with_lines() {
         assert_eq!(bare(&with), bare(&without), "{name}");
 
         assert_eq!(Some(with.sm), Some(Some(target.sm())), "{name}");
-        // What ptxas says of the kernel is what it wrote into it.
+        // The resources that ptxas reports are those in the machine code.
         assert!(text.contains(&format!("SHI_REGISTERS={}\"", resources.registers)), "{name}: {resources:?}");
         if kernel.dynamic.is_empty() {
             assert_eq!(resources.shared_bytes, kernel.shared_bytes(), "{name}");
@@ -121,16 +124,16 @@ fn machine_code_is_read_in_full_and_the_same_with_lines() {
             assert!(inst.idle() || Class::of(inst) != Class::Other, "{name}: {inst:?}");
             let own = with.functions.keys().any(|start| *start <= at);
             let Some(line) = &inst.line else {
-                assert!(own, "{name}: {inst:?} is of no line");
+                assert!(own, "{name}: {inst:?} has no line");
                 continue;
             };
             let stands = kernel.sources.iter().any(|source| {
                 let offset = line.number.checked_sub(source.line);
                 file_name(source) == line.file && offset.is_some_and(|offset| source.line_text(offset).is_some())
             });
-            assert!(stands, "{name}: {line:?} is of no function");
+            assert!(stands, "{name}: {line:?} belongs to no function");
         }
-        // A jump back is in a loop; a loop's parts are its own.
+        // A backward jump is in a loop, and the nested loops of a loop are listed in it.
         let loops = with.loops();
         for (at, inst) in with.instructions.iter().enumerate().filter(|(_, i)| i.opcode() == "BRA") {
             let back = inst.targets.iter().any(|to| *to < at && !with.functions.keys().any(|f| *f <= at));
@@ -143,14 +146,15 @@ fn machine_code_is_read_in_full_and_the_same_with_lines() {
 #[test]
 fn every_target_is_read() {
     let Some((ptxas, nvdisasm)) = tools() else { return };
-    // Of kernels with many instances, the first.
+    // Kernels with many instances are represented by the first.
     let first =
         |kernel: &Artifact, name: &str| kernel.module.starts_with("kernels_rs") && kernel.instances[0].name == name;
     let kernels: Vec<_> = kernels().filter(|(kernel, name, _)| first(kernel, name)).enumerate().collect();
     let unknown = on_every_core(&kernels, |(turn, (kernel, name, instance))| {
         let mut unknown = BTreeSet::new();
         let targets = Target::ALL.into_iter().filter(|t| *t >= kernel.target && ptxas.takes(*t));
-        // Of targets that follow each other, whose instructions are much the same, each in turn: half of the kernels.
+        // Successive targets have nearly the same instructions, so that each kernel is tested for
+        // every second target.
         for target in targets.enumerate().filter(|(i, _)| i % 2 == turn % 2).map(|(_, target)| target) {
             let ptx = emit_with(&optimized(kernel, instance, target), Lines::Kept).unwrap().to_string();
             let listing = nvdisasm.listing(&ptxas, &ptx, target).unwrap_or_else(|e| panic!("{name} for {target}: {e}"));
@@ -162,10 +166,10 @@ fn every_target_is_read() {
         unknown
     });
     let unknown: BTreeSet<_> = unknown.into_iter().flatten().collect();
-    assert!(unknown.is_empty(), "of no class: {unknown:#?}");
+    assert!(unknown.is_empty(), "unclassified instructions: {unknown:#?}");
 }
 
-/// The command `kernels`, over these kernels.
+/// Runs the command `kernels` with these kernels.
 fn paper(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_paper")).args(arguments).output().unwrap()
 }
@@ -176,12 +180,12 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What is shown depends on the release of ptxas in its details.
-fn of_the_release_that_is_shown() -> bool {
+/// Returns whether ptxas is the release of the snapshots, which depend on it in details.
+fn is_release_of_snapshots() -> bool {
     match tools() {
         Some((ptxas, _)) if ptxas.release.as_deref() == Some("12.9") => true,
         Some((ptxas, _)) => {
-            println!("skipped: what is shown is of ptxas 12.9, and this is {ptxas}");
+            println!("skipped: the snapshots were made with ptxas 12.9, and this is {ptxas}");
             false
         }
         None => false,
@@ -189,16 +193,16 @@ fn of_the_release_that_is_shown() -> bool {
 }
 
 #[test]
-fn machine_code_is_shown_under_its_lines() {
-    if of_the_release_that_is_shown() {
+fn listing_shows_machine_code_below_source_lines() {
+    if is_release_of_snapshots() {
         insta::assert_snapshot!("matmul_16", stdout(&["show", "matmul::<16>", "--sass"]));
-        // Another architecture.
+        // The same kernel on another architecture.
         insta::assert_snapshot!("transpose_sm_80", stdout(&["show", "transpose", "--sass", "--target", "sm_80"]));
     }
 }
 
 #[test]
-fn every_kernel_is_shown_within_a_terminal_and_reported() {
+fn listings_fit_a_terminal() {
     if tools().is_none() {
         return;
     }
@@ -231,7 +235,7 @@ fn every_kernel_is_shown_within_a_terminal_and_reported() {
 }
 
 #[test]
-fn without_the_tools_it_says_what_is_missing() {
+fn missing_tools_are_named() {
     let nowhere = std::env::temp_dir();
     let mut command = Command::new(env!("CARGO_BIN_EXE_paper"));
     let output = command.args(["show", "saxpy", "--sass"]).env("PATH", "").current_dir(nowhere).output().unwrap();

@@ -1,17 +1,18 @@
-//! The kernels of kernels-rs on shapes and values that are made up, on every executor; what fails is shrunk.
+//! Property tests of kernels of kernels-rs with random shapes and values, on every executor.
+//! Failing cases are shrunk.
 
 use kernels_rs::{matmul, saxpy, softmax, transpose};
 use proptest::prelude::*;
 use runtime::testing::strategy::{self, agree};
 use runtime::testing::{Bound, Case, Expected, Gen, Input, property};
 
-/// A matrix of any values, NaNs and infinities among them, and one to write.
+/// Generates a matrix of any values, including NaNs and infinities, and one for the output.
 fn matrices(g: &mut Gen) -> [Input; 2] {
     let [m, n] = [g.size("m", 32), g.size("n", 32)];
     [Input::view(&g.special_values::<f32>(m * n), [m, n]), g.view::<f32, 2>([n, m])]
 }
 
-/// Whole numbers so small that sums of their products are exact in any order.
+/// Generates integers so small that sums of their products are exact in any order.
 fn small(g: &mut Gen, extents: [usize; 2]) -> Input {
     let numbers = g.values::<i8>(extents.iter().product());
     Input::view(&numbers.iter().map(|x| f32::from(x % 9)).collect::<Vec<_>>(), extents)
@@ -70,7 +71,7 @@ fn rows_of_softmax_are_quotients_that_sum_to_one() {
             let sum: f64 = row.iter().map(|x| (x - top).exp()).sum();
             row.iter().map(|x| (x - top).exp() / sum).collect::<Vec<_>>()
         };
-        // Each quotient is off by a few units in the last place for each addend at worst.
+        // Each quotient has an error of at most a few units in the last place per addend.
         vec![Expected::new(1, x.chunks(n).flat_map(row).collect(), Bound::Absolute(1e-6))]
     };
     property::<softmax<4>>().cases(cases).reference(reference).check();
@@ -79,9 +80,9 @@ fn rows_of_softmax_are_quotients_that_sum_to_one() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Rows of any distance, by the strategies that the kit has for proptest.
+    /// Checks rows with any pitch, with the proptest strategies of the kit.
     #[test]
-    fn softmax_of_rows_that_lie_apart(x in strategy::matrix::<f32>([4, 32])) {
+    fn softmax_of_strided_rows(x in strategy::matrix::<f32>([4, 32])) {
         let [m, n] = [x.extents()[0], x.extents()[1]];
         let case = Case::from([x, Input::view(&vec![0.0f32; m * n], [m, n])]);
         let sums = |inputs: &[Input]| {

@@ -1,37 +1,38 @@
-//! The page `kernel_dsl::subset`: what of Rust is in, and what is out and why.
+//! The page `kernel_dsl::subset`: which constructs of Rust kernels support, which not, and why.
 //!
-//! What is in is proven by the programs of `tests/tests/constructs`, whose names the rows give; what is out by those of
-//! `kernel-dsl/compile_fail/subset_*.rs`, whose messages the page shows. `UPDATE=1 cargo test -p tests --test subset` writes it anew.
+//! The programs of `tests/tests/constructs` test the supported constructs, and each row names some
+//! of them. The programs of `kernel-dsl/compile_fail/subset_*.rs` test the unsupported constructs,
+//! and the page shows their messages. `UPDATE=1 cargo test -p tests --test subset` writes the page.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Programs that are refused.
+/// The folder of rejected programs.
 const CASES: &str = "../kernel-dsl/compile_fail";
 
-/// What of Rust is in, in what way, and constructs of the reference that show it.
+/// Supported Rust, with restrictions, and constructs of the reference that show it.
 const IN: &[(&str, &str, &[&str])] = &[
     (
         "integers of 8 to 64 bits, `usize`, `bool`, `f32`, `f64`",
         "`usize` has 32 bits",
         &["`u64`, `i64`", "`usize`", "`f64`"],
     ),
-    ("`f16`, `bf16`", "of crate `half`; arithmetic is that of `f32`, rounded", &["`f16`", "`bf16`"]),
+    ("`f16`, `bf16`", "from the crate `half`; arithmetic is in `f32`, with rounded results", &["`f16`", "`bf16`"]),
     ("tuples, arrays", "in registers", &["`(A, B)`", "`[[T; N]; M]`"]),
     ("`Option`", "with the methods that cannot panic", &["`Some(x)`, `None`", "`o.map_or(x, |x| …)`"]),
     ("slices", "as parameters of kernels, in global memory", &["`x[i]`", "`x.get(i).copied()`"]),
     (
         "references",
-        "to variables and places, as parameters; a `&mut` is the caller's variable itself",
+        "to variables and elements, as parameters; a `&mut` refers to the caller's variable",
         &["`&mut x`", "`&mut` parameters"],
     ),
     (
-        "operators, and those that assign",
+        "operators, and assignment operators",
         "integers wrap, which the oracle reports",
         &["`a + b`", "`a += b`, and each operator that assigns"],
     ),
-    ("`as`", "as in Rust, of NaNs too", &["`f32 as i32`", "`u32 as u64`"]),
+    ("`as`", "as in Rust, including NaNs", &["`f32 as i32`", "`u32 as u64`"]),
     ("methods of numbers", "those of `methods`", &["`a.rotate_left(b)`", "`a.mul_add(b, c)`"]),
     (
         "`let`, shadowing, destructuring, `let … else`",
@@ -44,18 +45,18 @@ const IN: &[(&str, &str, &[&str])] = &[
         "of numbers, ranges, tuples, arrays, structs, options; `|`, `@`, guards",
         &["`1..=4`, `5..`", "`x @ 1..=4`", "`x if …`", "`[p, .., q]`"],
     ),
-    ("`if let`, `while let`, chains of them by `&&`", "as in Rust", &["`if let … && …`", "`while let`"]),
+    ("`if let`, `while let`, chains of these with `&&`", "as in Rust", &["`if let … && …`", "`while let`"]),
     (
         "`loop`, `while`, `for`, labels, `break` with a value",
-        "a `for` runs over ranges, arrays and the language's own",
+        "a `for` iterates over ranges, arrays and the language's own iterators",
         &["`loop`, `break` with a value", "`for x in array`", "`(a..b).rev()`"],
     ),
-    ("functions", "`#[device]`, of any module and crate; always inlined", &["a call of a `#[device] fn`", "`return`"]),
+    ("functions", "`#[device]`, from any module or crate; always inlined", &["a call of a `#[device] fn`", "`return`"]),
     ("closures, `impl Fn`", "names for code that is inlined", &["`|x| …`", "`impl Fn(A) -> B`"]),
     ("`const`, in bodies and modules", "as in Rust", &["`const NAME: T = …;`", "`#[device] const`"]),
     (
         "structs",
-        "generic too; in buffers `repr(C)`",
+        "also generic; in buffers with `repr(C)`",
         &["`#[device] struct`, generic", "`#[repr(C)]` elements of buffers"],
     ),
     ("enums", "without data", &["`#[device] enum`"]),
@@ -66,7 +67,7 @@ const IN: &[(&str, &str, &[&str])] = &[
     ),
     (
         "traits, impls over generic types, provided methods",
-        "all is known when an instance is compiled",
+        "resolved when an instance is compiled",
         &["`trait`, `impl Trait for`", "an `impl` over generic types", "a provided method"],
     ),
     (
@@ -75,38 +76,39 @@ const IN: &[(&str, &str, &[&str])] = &[
         &["generic over a constant", "`T: Float` of a kernel"],
     ),
     ("`size_of`, `std::array::from_fn`, `matches!`", "as in Rust", &["`size_of::<T>()`", "`matches!(x, …)`"]),
-    ("`const { assert!(…) }`", "for each instance", &["`const { assert!(…) }`"]),
+    ("`const { assert!(…) }`", "checked for each instance", &["`const { assert!(…) }`"]),
 ];
 
 const HEAD: &str = "\
-//! What of Rust a kernel may say, and what not.
+//! The subset of Rust that kernels can use.
 //!
-//! A kernel is Rust, and rustc checks it like any other function. What a GPU cannot do, or what would hide what it costs, is left out, and
-//! refused at its token with a sentence that says what to write instead.
+//! A kernel is Rust, and rustc checks it like any other function. Constructs that a GPU cannot
+//! execute, or that would hide their cost, are not in the subset. The compiler rejects them at
+//! their tokens, with a message that says what to write instead.
 //!
-//! # In
+//! # Supported
 //!
-//! Each row is shown by the constructs that it names, which [`reference`](crate::reference) lists with their PTX, and the tests
-//! run.
+//! The last column of each row names constructs that show it. [`reference`](crate::reference) lists
+//! them with their PTX, and the tests run them.
 //!
 //! | Rust | in a kernel | shown by |
 //! |---|---|---|
 ";
 
-/// Files of programs that are refused, and what they have in common.
+/// Files of rejected programs, and their common reason.
 const OUT: [(&str, &str); 3] = [
-    ("subset_syntax", "What is refused where it is read."),
-    ("subset_check", "What the checker refuses, where rustc has nothing against it."),
-    ("subset_device", "What is Rust and cannot be on the device, or on the target: refused for an instance."),
+    ("subset_syntax", "Rejected by the parser:"),
+    ("subset_check", "Rejected by the checker, though rustc accepts it:"),
+    ("subset_device", "Valid Rust that the device or the target does not support, rejected for an instance:"),
 ];
 
-/// A program that is refused: what it is about, and all that is said.
+/// A rejected program: its subject, and all error messages.
 struct Refused {
     name: String,
     messages: Vec<String>,
 }
 
-/// The programs of a file, with what `expected` has of each.
+/// Returns the programs of a file, with their messages from `expected`.
 fn refused(program: &str, expected: &str) -> Vec<Refused> {
     let mut all: Vec<(usize, Refused)> = Vec::new();
     for (i, line) in program.lines().enumerate() {
@@ -132,7 +134,7 @@ fn refused(program: &str, expected: &str) -> Vec<Refused> {
 }
 
 #[test]
-fn the_page_is_what_programs_show() {
+fn page_is_up_to_date() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| fs::read_to_string(here.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
     let reference = read("../kernel-dsl/src/reference.rs");
@@ -141,28 +143,28 @@ fn the_page_is_what_programs_show() {
     for (rust, way, constructs) in IN {
         for construct in *constructs {
             let row = format!("//! | {} |", cell(construct));
-            assert!(reference.contains(&row), "{construct} is shown by no program");
+            assert!(reference.contains(&row), "no program shows {construct}");
         }
         let _ = writeln!(page, "//! | {} | {} | {} |", cell(rust), cell(way), cell(&constructs.join(", ")));
     }
-    let _ = writeln!(page, "//!\n//! # Out");
+    let _ = writeln!(page, "//!\n//! # Unsupported");
     let mut count = 0;
     for (file, what) in OUT {
         let all = refused(&read(&format!("{CASES}/{file}.rs")), &read(&format!("{CASES}/expected/{file}.stderr")));
-        let _ = writeln!(page, "//!\n//! {what}\n//!\n//! | Rust | what the compiler says |\n//! |---|---|");
+        let _ = writeln!(page, "//!\n//! {what}\n//!\n//! | Rust | message of the compiler |\n//! |---|---|");
         for Refused { name, messages } in &all {
-            assert!(!messages.is_empty(), "nothing is said of {name}");
+            assert!(!messages.is_empty(), "{name} has no message");
             let _ = writeln!(page, "//! | {} | {} |", cell(name), cell(&messages[0]));
         }
         count += all.len();
     }
-    println!("{count} programs of one construct each that are refused");
+    println!("{count} rejected programs of one construct each");
     assert!(count >= 100, "{count}");
     let path = here.join("../kernel-dsl/src/subset.rs");
     if std::env::var("UPDATE").is_ok() {
-        fs::write(&path, &page).expect("the page is written");
+        fs::write(&path, &page).expect("the page is writable");
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
     let different = written.lines().zip(page.lines()).find(|(a, b)| a != b);
-    assert!(written == page, "kernel-dsl/src/subset.rs is not what programs show ({different:?}): set UPDATE=1");
+    assert!(written == page, "kernel-dsl/src/subset.rs is out of date ({different:?}): set UPDATE=1");
 }

@@ -1,4 +1,5 @@
-//! What subscribers of `tracing` hear of the runtime. The subscriber is the process's, so that there is one test.
+//! Tests of the events for subscribers of `tracing`. The subscriber is global to the process, so
+//! that there is one test per process.
 
 use kernel_dsl::prelude::*;
 use runtime::{Device, Result};
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
-/// y ← x + 1
+/// Computes y ← x + 1.
 #[kernel(block = 32, grid = y.len().div_ceil(32))]
 #[requires(x.len() == y.len())]
 fn next(x: &[u32], y: &mut [u32]) {
@@ -18,13 +19,13 @@ fn next(x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// Wrong: it writes 32 GiB beyond the end.
+/// Stores 32 GiB beyond the end of the buffer.
 #[kernel(block = 32, grid = 1)]
 fn far_beyond(y: &mut [u64]) {
     y[0xffff_0000 + thread::index()] = 1;
 }
 
-/// All that was heard, a line each.
+/// A subscriber that collects one line per event.
 struct Heard;
 
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -75,7 +76,7 @@ fn program(device: &Device) -> Result<Vec<u32>> {
     y.download()
 }
 
-/// What it says while the program runs on that device.
+/// Runs the program on a device, and returns the lines.
 fn lines(device: &Device) -> Vec<String> {
     LINES.lock().unwrap().clear();
     assert_eq!(program(device).unwrap(), [2; 100]);
@@ -83,7 +84,7 @@ fn lines(device: &Device) -> Vec<String> {
 }
 
 #[test]
-fn subscribers_hear_what_is_done() {
+fn subscribers_receive_events() {
     tracing::subscriber::set_global_default(Heard).unwrap();
     let best = Device::best().unwrap();
     let chosen = LINES.lock().unwrap().iter().find(|line| line.contains("device chosen")).cloned().unwrap();
@@ -98,8 +99,8 @@ fn subscribers_hear_what_is_done() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_subscribers_hear_what_is_done() {
-    // Where all tests of the file run in one process, the other may have set it.
+fn gpu_subscribers_receive_events() {
+    // If the tests of this file share a process, the other test may have set the subscriber.
     let _ = tracing::subscriber::set_global_default(Heard);
     let said = lines(&Device::cuda(0).unwrap());
     for expected in [
@@ -115,18 +116,20 @@ fn gpu_subscribers_hear_what_is_done() {
         assert!(said.iter().any(|line| line.starts_with(expected)), "{expected}: {said:#?}");
     }
 
-    // Last: a card's driver may have no other context for the process. Work goes on on the CPU, and that is told.
+    // The fault comes last: the driver may then refuse another context of the process. The work
+    // continues on the CPU, with an event.
     let device = Device::cuda(0).unwrap();
     let result = device.with_cpu_fallback(|device| {
         if !device.is_cpu() {
-            // SAFETY: none: that is what is tried. Nothing of the process's own is at that address of the device.
+            // SAFETY: this is deliberately unsound for the device, to test the loss of its context.
+            // No other memory of the process is at that device address.
             unsafe { far_beyond::launch_unchecked(device, &mut device.zeros(32)?)? };
         }
         program(device)
     });
     assert_eq!(result.unwrap(), [2; 100]);
     let said = LINES.lock().unwrap();
-    let told = "WARN event: fallback: work begins anew on another device loss=cuda:0 (";
+    let told = "WARN event: fallback: work restarts on another device loss=cuda:0 (";
     let told = said.iter().filter(|line| line.starts_with(told) && line.ends_with(" device=cpu (interpreter)"));
     assert_eq!(told.count(), 1, "{said:#?}");
 }

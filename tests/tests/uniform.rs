@@ -1,5 +1,8 @@
-//! What is proven to be the same for a warp or a block is so when the kernel runs: kernels with a comparison behind each such
-//! value. Where threads do not have the same, an access out of bounds tells the oracle.
+//! Tests of the uniformity analysis: values that it proves uniform for a warp or a block are equal
+//! when the kernel runs.
+//!
+//! The test inserts a comparison after each such value. Threads with different values make an
+//! access out of bounds, which the oracle reports.
 
 use kernel_dsl::compiler::analyses::uniformity::{UniformScope, Uniformity, Verdict};
 use kernel_dsl::compiler::hir::Instance;
@@ -8,10 +11,10 @@ use kernel_dsl::compiler::{Scalar, Target, lower, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Declared, Kernel as _};
 use runtime::interpreter::{Binding, Bytes, Launch, Options, Program};
-use runtime::testing::{Checker, Prepared, Random, Subject, on_every_core, subjects};
+use runtime::testing::{Checker, KernelSpec, Prepared, Random, kernel_specs, on_every_core};
 
-/// A kernel being copied, with comparisons.
-struct Doubter<'k> {
+/// A copy of a kernel into which comparisons are inserted.
+struct Comparer<'k> {
     original: &'k ir::Kernel,
     uniformity: Uniformity<'k>,
     copy: ir::Kernel,
@@ -20,8 +23,8 @@ struct Doubter<'k> {
     blocks: usize,
 }
 
-/// The copy, and how many values are compared in warps and in blocks.
-fn doubted(original: &ir::Kernel) -> (ir::Kernel, usize, usize) {
+/// Returns the copy, and the numbers of values compared within warps and within blocks.
+fn with_comparisons(original: &ir::Kernel) -> (ir::Kernel, usize, usize) {
     let mut copy = original.clone();
     let offset = original.shared_bytes().next_multiple_of(16);
     copy.shared.push(SharedArray {
@@ -34,14 +37,14 @@ fn doubted(original: &ir::Kernel) -> (ir::Kernel, usize, usize) {
         offset,
     });
     let witness = SharedId(copy.shared.len() as u32 - 1);
-    let mut doubter = Doubter { original, uniformity: Uniformity::new(original), copy, witness, warps: 0, blocks: 0 };
-    let body = doubter.region(&original.body);
-    doubter.copy.body = body;
-    verify::verify(&doubter.copy).unwrap_or_else(|e| panic!("{e}\n{}", doubter.copy));
-    (doubter.copy, doubter.warps, doubter.blocks)
+    let mut comparer = Comparer { original, uniformity: Uniformity::new(original), copy, witness, warps: 0, blocks: 0 };
+    let body = comparer.region(&original.body);
+    comparer.copy.body = body;
+    verify::verify(&comparer.copy).unwrap_or_else(|e| panic!("{e}\n{}", comparer.copy));
+    (comparer.copy, comparer.warps, comparer.blocks)
 }
 
-impl Doubter<'_> {
+impl Comparer<'_> {
     fn region(&mut self, region: &Region) -> Region {
         let mut copy = Region { parameters: region.parameters.clone(), insts: Vec::new() };
         let mut waiting = region.parameters.to_vec();
@@ -75,7 +78,7 @@ impl Doubter<'_> {
         value
     }
 
-    /// Compares with lane 0, or thread 0.
+    /// Inserts a comparison with lane 0, or with thread 0.
     fn compare(&mut self, value: Value, scope: UniformScope, at: Location, out: &mut Vec<Inst>) {
         let word = match self.original.ty(value) {
             Type::Scalar(Scalar::U32) => value,
@@ -127,55 +130,55 @@ fn lowered(artifact: &Artifact, instance: &Instance) -> ir::Kernel {
     lower::lower(&program, instance, Target::SM_61).unwrap()
 }
 
-/// How an instance of a kernel was tried.
-enum Tried {
-    /// Threads were compared with others of their warp, and of their block, at so many places.
+/// The result of a test of one instance.
+enum Outcome {
+    /// The values of threads were compared within their warp and their block, at these numbers of
+    /// places.
     Compared { in_warps: usize, in_blocks: usize },
-    /// With a comparison behind each value, tiles that are written out twice are more than may be unrolled.
+    /// With all comparisons, the unrolled kernel exceeds the limit of instructions.
     TooLong,
-    /// Comparisons are for whole warps.
+    /// Not tested: comparisons need whole warps.
     PartsOfWarps,
 }
 
-fn tried(subject: &Subject, declared: &Declared) -> Tried {
+fn test_instance(spec: &KernelSpec, declared: &Declared) -> Outcome {
     let instance = Instance(declared.constants.to_vec());
-    let original = lowered(subject.artifact, &instance);
+    let original = lowered(spec.artifact, &instance);
     if !original.block.has_whole_warps() {
-        return Tried::PartsOfWarps;
+        return Outcome::PartsOfWarps;
     }
-    let (kernel, in_warps, in_blocks) = doubted(&original);
+    let (kernel, in_warps, in_blocks) = with_comparisons(&original);
     let optimized = passes::optimize(original).unwrap();
-    let prepared = match Prepared::from_ir(subject.artifact, &instance, &kernel, &optimized) {
+    let prepared = match Prepared::from_ir(spec.artifact, &instance, &kernel, &optimized) {
         Ok(prepared) => prepared,
-        Err(e) if format!("{e:?}").contains("unrolled, the kernel has more than") => return Tried::TooLong,
+        Err(e) if format!("{e:?}").contains("unrolled, the kernel has more than") => return Outcome::TooLong,
         Err(e) => panic!("{}: {e:?}", declared.name),
     };
-    // The smallest shapes, and some of the others.
-    for case in (subject.cases)(&instance, &mut Random::new(7)).iter().take(6) {
-        let outcome = Checker::new(None).case(&prepared, case, |inputs| (subject.reference)(&instance, inputs));
+    // The smallest shapes, and some others.
+    for case in (spec.cases)(&instance, &mut Random::new(7)).iter().take(6) {
+        let outcome = Checker::new(None).case(&prepared, case, |inputs| (spec.reference)(&instance, inputs));
         outcome.unwrap_or_else(|e| panic!("{}, {}: {e:?}", declared.name, case.name));
     }
-    Tried::Compared { in_warps, in_blocks }
+    Outcome::Compared { in_warps, in_blocks }
 }
 
-/// Of kernels-rs, on the cases that they are checked with.
+/// Tests the kernels of kernels-rs, on their cases.
 #[test]
 fn kernels_of_the_library() {
     let _ = kernels_rs::saxpy::ARTIFACT;
-    // Of more instances, the others differ in how often something is written out.
-    let of =
-        |subject: &'static Subject| subject.artifact.instances.iter().take(2).map(move |declared| (subject, declared));
-    let instances: Vec<_> = subjects().into_iter().flat_map(of).collect();
+    // The other instances of a kernel differ in the unroll factor only.
+    let of = |spec: &'static KernelSpec| spec.artifact.instances.iter().take(2).map(move |declared| (spec, declared));
+    let instances: Vec<_> = kernel_specs().into_iter().flat_map(of).collect();
     let (mut warps, mut blocks, mut too_long) = (0, 0, 0);
-    for tried in on_every_core(&instances, |(subject, declared)| tried(subject, declared)) {
-        match tried {
-            Tried::Compared { in_warps, in_blocks } => (warps, blocks) = (warps + in_warps, blocks + in_blocks),
-            Tried::TooLong => too_long += 1,
-            Tried::PartsOfWarps => {}
+    for outcome in on_every_core(&instances, |(spec, declared)| test_instance(spec, declared)) {
+        match outcome {
+            Outcome::Compared { in_warps, in_blocks } => (warps, blocks) = (warps + in_warps, blocks + in_blocks),
+            Outcome::TooLong => too_long += 1,
+            Outcome::PartsOfWarps => {}
         }
     }
     assert!(warps > 200 && blocks > 100, "{warps} in warps, {blocks} in blocks");
-    assert!(too_long <= 12, "{too_long} are too long to try");
+    assert!(too_long <= 12, "{too_long} are too long");
 }
 
 #[kernel(block = 96, grid = 2)]
@@ -226,11 +229,11 @@ fn controls(n: usize, x: &[u32], y: &mut [u32]) {
     y[i] = last;
 }
 
-/// Kernels for what those have not: exchanges, and control that parts warps.
+/// Tests kernels with the constructs that the library lacks: exchanges, and divergent control flow.
 #[test]
 fn exchange_and_control() {
     for (artifact, grid) in [(exchanges::ARTIFACT, 2), (controls::ARTIFACT, 2)] {
-        let (kernel, warps, blocks) = doubted(&lowered(artifact, &Instance::default()));
+        let (kernel, warps, blocks) = with_comparisons(&lowered(artifact, &Instance::default()));
         assert!(warps > 30 && blocks > 10, "{}: {warps} in warps, {blocks} in blocks", artifact.name);
         for seed in 0..8u32 {
             let mut x: Vec<u32> = (0..256u32).map(|i| (i + 77 * seed).wrapping_mul(0x9e37_79b9) >> 5).collect();
@@ -248,6 +251,6 @@ fn exchange_and_control() {
 }
 
 fn bytes(words: &mut [u32]) -> &mut [u8] {
-    // SAFETY: a `u32` has no padding, and any bytes are a value.
+    // SAFETY: a `u32` has no padding and accepts any bytes.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }

@@ -1,9 +1,9 @@
-//! Views of buffers as arguments: parts that are apart, other element types, and what is refused.
+//! Tests of views of buffers as arguments: disjoint parts, other element types, and rejected views.
 
 use kernel_dsl::prelude::*;
 use runtime::{Device, Error};
 
-/// y ← x + 1
+/// Computes y ← x + 1.
 #[kernel(block = 32, grid = y.len().div_ceil(32))]
 #[requires(x.len() == y.len())]
 pub fn next(x: &[u32], y: &mut [u32]) {
@@ -13,7 +13,7 @@ pub fn next(x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// The same, four at a time.
+/// Computes y ← x + 1, four elements at a time.
 #[kernel(block = 32, grid = (y.len() / 4).div_ceil(32))]
 #[requires(x.len() == y.len(), y.len() % 4 == 0, x.aligned(4), y.aligned(4))]
 pub fn next_four(x: &[u32], y: &mut [u32]) {
@@ -24,7 +24,7 @@ pub fn next_four(x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// y ← −x
+/// Computes y ← −x.
 #[kernel(block = (8, 8), grid = (y.cols().div_ceil(8), y.rows().div_ceil(8)))]
 #[requires(x.rows() == y.rows(), x.cols() == y.cols())]
 pub fn negate(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
@@ -46,7 +46,7 @@ fn count(n: usize) -> Vec<u32> {
     (0..n as u32).collect()
 }
 
-/// The two halves of one buffer are input and output of one launch.
+/// Uses the two halves of one buffer as the input and the output of one launch.
 fn parts(device: &Device) {
     let mut buffer = device.upload(&count(100)).unwrap();
     let (low, mut high) = buffer.split_at_mut(50).unwrap();
@@ -62,7 +62,7 @@ fn parts(device: &Device) {
     assert_eq!(buffer.download().unwrap(), expected);
 }
 
-/// Rows of a matrix are split off, rows of it written and the others read.
+/// Splits a matrix by rows, writes some of them and reads the others.
 fn rows(device: &Device) {
     let data: Vec<f32> = (0..60).map(|i| i as f32).collect();
     let mut buffer = device.upload(&data).unwrap();
@@ -75,13 +75,13 @@ fn rows(device: &Device) {
     assert_eq!(buffer.download().unwrap(), expected);
 }
 
-/// No rows of ten.
+/// Returns a view of no rows of ten elements.
 fn middle_of_nothing<'a>(device: &Device) -> runtime::BufferViewMut<'a, f32, 2> {
     let nothing = Box::leak(Box::new(device.zeros::<f32>(0).unwrap()));
     nothing.view_mut([0, 10]).unwrap()
 }
 
-/// Bits of floats as integers, bytes as words.
+/// Views bits of floats as integers, and bytes as words.
 fn types(device: &Device) {
     let mut floats = device.upload(&[1.0f32, -2.0, 0.5, 4.0]).unwrap();
     let mut bits = device.zeros::<u32>(4).unwrap();
@@ -97,7 +97,7 @@ fn types(device: &Device) {
     assert_eq!(bytes.cast::<[u8; 4]>().unwrap().extents(), [4]);
 }
 
-/// Parts of one buffer on several streams, from several threads; then all of it.
+/// Uses parts of one buffer on several streams, from several threads, and then the whole buffer.
 fn streams(device: &Device) {
     let x = device.upload(&count(40)).unwrap();
     let mut buffer = device.zeros::<u32>(160).unwrap();
@@ -116,7 +116,7 @@ fn streams(device: &Device) {
                 });
             }
         });
-        // Nobody has waited for any of them.
+        // The download waits for all of the streams.
         let expected: Vec<u32> = (0..160).map(|i| i % 40 + 1).collect();
         assert_eq!(buffer.download().unwrap(), expected);
         device.stream().unwrap().fill_zero(&mut buffer).unwrap();
@@ -129,7 +129,7 @@ fn refused(device: &Device) {
     let mut buffer = device.upload(&count(16)).unwrap();
     let x = device.upload(&count(16)).unwrap();
     next_four::launch(device, &x, &mut buffer).unwrap();
-    // Alignment that a slice breaks.
+    // A slice with insufficient alignment.
     let error = said(next_four::launch(device, x.range(1..9).unwrap(), buffer.range_mut(0..8).unwrap()));
     assert!(error.contains("x.aligned(4)"), "{error}");
     let error = said(next::launch(device, &x, buffer.range_mut(3..16).unwrap()));
@@ -144,7 +144,7 @@ fn refused(device: &Device) {
     let error = odd.range(1..5).unwrap().cast::<u32>().unwrap_err().to_string();
     assert!(error.contains("and it is aligned to 4"), "{error}");
     assert_eq!(buffer.as_slice().is_some(), device.is_cpu());
-    // Nothing at all is fine everywhere.
+    // An empty view is accepted everywhere.
     let mut none = device.zeros::<u32>(0).unwrap();
     assert_eq!(none.as_slice().map(<[u32]>::len), device.is_cpu().then_some(0));
     let (low, high) = none.split_at_mut(0).unwrap();
@@ -155,18 +155,18 @@ fn refused(device: &Device) {
 }
 
 #[test]
-fn cpu_takes_views() {
+fn cpu_accepts_views() {
     all(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_takes_views() {
+fn gpu_accepts_views() {
     all(&Device::cuda(0).unwrap());
 }
 
 #[test]
-fn the_cpu_s_memory_is_the_host_s() {
+fn memory_of_the_cpu_device_is_host_memory() {
     let device = Device::cpu();
     let mut buffer = device.zeros::<u32>(8).unwrap();
     buffer.as_mut_slice().unwrap().copy_from_slice(&count(8));

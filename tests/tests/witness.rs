@@ -1,8 +1,8 @@
-//! rustc as a witness: kernels as it compiled them, run a thread each, against the interpreter on our IR as lowered and after
-//! all passes, all to the same bits.
+//! Tests against rustc: kernels compiled by rustc run one thread at a time, and are compared bit by
+//! bit with the interpreter, on lowered and on optimized IR.
 //!
-//! The kernels are those of the compiler's own tests of lowering, one or a few constructs of the language each. rustc
-//! takes them here, and types them as we do: the macros ask it to.
+//! The kernels are those of the compiler's tests of lowering, each with one or a few constructs of
+//! the language. The macros pass them to rustc as well, with the same types.
 
 use kernel_dsl::compiler::hir::{Instance, monomorphic};
 use kernel_dsl::compiler::launch;
@@ -11,15 +11,15 @@ use kernel_dsl::{Artifact, host};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 
-/// Over slices: a number, 32 elements to read, 32 to write.
+/// A kernel over slices: a number, 32 elements to read, 32 to write.
 type Slices = fn(usize, &[f32], &mut [f32]);
-/// Over views of [`ROWS`] × [`COLUMNS`] elements: one to read, one to write.
+/// A kernel over views of [`ROWS`] × [`COLUMNS`] elements: one to read, one to write.
 type Views = fn(View<f32, 2>, ViewMut<f32, 2>);
 
 const ROWS: usize = 5;
 const COLUMNS: usize = 37;
 
-/// Each kernel twice: as the function that it is in Rust, and as what is launched.
+/// Declares each kernel twice: as the Rust function, and as the launched kernel.
 macro_rules! as_written_and_launched {
     ($ty:ident: $(#[kernel($($clause:tt)*)] fn $name:ident($($parameters:tt)*) $body:tt)*) => {
         mod plain {
@@ -70,12 +70,12 @@ macro_rules! witnessed {
 #[path = "../../kernel-dsl/compiler/tests/frontend/lowered/memory.rs"]
 mod memory;
 
-/// From 0 to 16 by eighths, so that the sums in the kernels are exact.
+/// Returns random multiples of 1/8 from 0 to 16, so that the sums in the kernels are exact.
 fn eighths(n: usize, random: &mut Random) -> Vec<f32> {
     (0..n).map(|_| random.below(128) as f32 / 8.0).collect()
 }
 
-/// Runs a kernel on all executors; what it leaves in argument `argument` must be `expected`.
+/// Runs a kernel on all executors, and checks that argument `argument` becomes `expected`.
 fn check(checker: &Checker, artifact: &'static Artifact, case: &Case, argument: usize, expected: &[f32]) {
     let prepared = Prepared::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{e}"));
     let values = expected.iter().map(|y| f64::from(*y)).collect();
@@ -97,7 +97,8 @@ fn over_slices(checker: &Checker, all: &[(&'static Artifact, Slices)]) {
             let (x, y) = (eighths(32, &mut random), eighths(32, &mut random));
             let mut expected = y.clone();
             let memory = host::SliceMut::new(&mut expected);
-            // SAFETY: each thread writes the element of its index, and no kernel here reads another's.
+            // SAFETY: each thread writes the element of its index, and no kernel here reads
+            // elements of other threads.
             unsafe { host::run([1, 1, 1], block(artifact), || plain(n, &x, &mut memory.of_thread())) };
             drop(memory);
             let case = Case::new(format!("n = {n}"), [Input::scalar(n), Input::slice(&x), Input::slice(&y)]);
@@ -113,7 +114,8 @@ fn over_views(checker: &Checker, all: &[(&'static Artifact, Views)]) {
             let shape = [ROWS, COLUMNS];
             let (x, y) = (eighths(ROWS * COLUMNS, &mut random), eighths(ROWS * COLUMNS, &mut random));
             let mut expected = y.clone();
-            // SAFETY: the vectors outlive the run, in which nothing else touches them; the kernels have no races.
+            // SAFETY: the vectors outlive the run, and nothing else accesses them meanwhile. The
+            // kernels have no races.
             unsafe {
                 let (from, to) = (View::host(&x, shape), ViewMut::host(&mut expected, shape));
                 host::run([1, 1, 1], block(artifact), || plain(from, to));
@@ -125,53 +127,53 @@ fn over_views(checker: &Checker, all: &[(&'static Artifact, Views)]) {
 }
 
 #[test]
-fn values_are_as_rustc_has_them() {
+fn values_agree_with_rustc() {
     over_slices(&Checker::new(None), values::ALL);
 }
 
 #[test]
-fn cases_are_as_rustc_has_them() {
+fn cases_agree_with_rustc() {
     over_slices(&Checker::new(None), cases::ALL);
 }
 
 #[test]
-fn closures_are_as_rustc_has_them() {
+fn closures_agree_with_rustc() {
     over_slices(&Checker::new(None), closures::ALL);
 }
 
 #[test]
-fn collectives_are_as_rustc_has_them() {
+fn collectives_agree_with_rustc() {
     over_slices(&Checker::new(None), collectives::ALL);
 }
 
 #[test]
-fn constructs_together_are_as_rustc_has_them() {
+fn combined_constructs_agree_with_rustc() {
     over_slices(&Checker::new(None), gaps::ALL);
 }
 
 #[test]
-fn iteration_goes_as_rustc_has_it() {
+fn iteration_agrees_with_rustc() {
     over_slices(&Checker::new(None), iterate::ALL);
 }
 
 #[test]
-fn control_goes_as_rustc_has_it() {
+fn control_flow_agrees_with_rustc() {
     over_slices(&Checker::new(None), control::ALL);
 }
 
 #[test]
-fn functions_are_as_rustc_has_them() {
+fn functions_agree_with_rustc() {
     over_slices(&Checker::new(None), functions::ALL);
 }
 
 #[test]
-fn memory_is_as_rustc_has_it() {
+fn memory_agrees_with_rustc() {
     over_views(&Checker::new(None), memory::ALL);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_gives_what_rustc_has() {
+fn gpu_agrees_with_rustc() {
     let checker = Checker::new(Some(Device::cuda(0).unwrap()));
     for all in [
         values::ALL,

@@ -1,7 +1,7 @@
-//! Milliseconds that each declared instance of kernels-rs costs at expansion:
+//! Expansion time of each declared instance of kernels-rs, in milliseconds. Run it with
 //! `cargo bench -p kernel-dsl-compiler --features frontend --bench macro_time [-- --json]`.
 //!
-//! The tokens are those of proc-macro2's own lexer; inside rustc each token that is looked at costs more.
+//! The tokens come from proc-macro2's own lexer; inside rustc each token access is slower.
 
 #[path = "../examples/macro_time/measure.rs"]
 mod measure;
@@ -12,7 +12,7 @@ use measure::Times;
 use std::error::Error;
 use std::process::Command;
 
-/// What an instance may take, optimized.
+/// The time limit of an instance in an optimized build.
 const AIM: f64 = 2.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -43,7 +43,7 @@ fn json(optimized: &[Times], unoptimized: &[Times]) -> Vec<serde_json::Value> {
     optimized.iter().zip(unoptimized).map(pair).collect()
 }
 
-/// The same program built as cargo builds macros by default.
+/// Runs the same program built as cargo builds macros by default.
 fn unoptimized() -> Result<Vec<Times>, Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");

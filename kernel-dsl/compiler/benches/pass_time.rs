@@ -1,4 +1,5 @@
-//! How long the passes take on a register-blocked product: `cargo bench -p kernel-dsl-compiler --bench pass_time`.
+//! Time of the passes on a register-blocked product. Run it with
+//! `cargo bench -p kernel-dsl-compiler --bench pass_time`.
 
 #[path = "../tests/passes/examples.rs"]
 #[allow(dead_code)]
@@ -20,13 +21,14 @@ fn view(name: &str, argument: u32, mutable: bool) -> [Parameter; 4] {
     ]
 }
 
-/// Element `i`, `j` of the view whose four parameters are `v`.
+/// Returns element `i`, `j` of the view whose four parameters are `v`.
 fn at2(v: &[Value], i: Value, j: Value) -> Place {
     let row = Dim { index: i, extent: v[1], stride: Some(v[3]) };
     Place::Global { base: v[0], dims: smallvec![row, Dim { index: j, extent: v[2], stride: None }], within: None }
 }
 
-/// A register-blocked product: `tm`×`tn` accumulators a thread, `bk` steps unrolled, in blocks of 16×16 threads.
+/// Returns a register-blocked product: `tm`×`tn` accumulators per thread and `bk` unrolled steps,
+/// in blocks of 16×16 threads.
 fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
     let views = ["a", "b", "c"].into_iter().enumerate();
     let parameters = views.flat_map(|(i, n)| view(n, i as u32, n == "c")).collect();
@@ -116,7 +118,7 @@ fn size(region: &Region) -> usize {
     region.insts.iter().map(|i| 1 + i.op.regions().into_iter().map(size).sum::<usize>()).sum()
 }
 
-/// The least of several runs of the whole pipeline.
+/// Returns the minimum of several runs of the whole pipeline.
 fn fastest(kernel: &Kernel) -> (Duration, usize) {
     let mut best = (Duration::MAX, 0);
     for _ in 0..50 {

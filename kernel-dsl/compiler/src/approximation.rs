@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_those_of_the_manual() {
+    fn edge_cases_match_the_manual() {
         use Approximation::*;
         let (nan, infinity) = (f32::NAN, f32::INFINITY);
         for (function, x, y) in [

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_read_as_they_print() {
+    fn targets_parse_from_their_printed_form() {
         for target in Target::ALL {
             assert_eq!(target.to_string().parse(), Ok(target));
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_target_does_not_decode() {
+    fn an_unknown_target_does_not_decode() {
         let bytes = postcard::to_stdvec(&35u16).unwrap();
         assert!(postcard::from_bytes::<Target>(&bytes).is_err());
     }

@@ -1,5 +1,5 @@
-//! Control flow, and the registers that carried values share: random structured kernels, run as IR and as the emitted
-//! PTX by two small interpreters, must store the same.
+//! Tests of control flow and of registers shared by carried values. Random structured kernels run
+//! as IR and as the emitted PTX, by two small interpreters, and must store the same.
 
 mod ptx_support;
 
@@ -45,7 +45,7 @@ fn kernel() -> Kernel {
 /// The value of the parameter `n` in these runs.
 const N: u64 = 3;
 
-/// How a region was left.
+/// The way in which control left a region.
 enum Left {
     Yield(Vec<u64>),
     Break(Label, Vec<u64>),
@@ -53,11 +53,11 @@ enum Left {
     Return,
 }
 
-/// IR of one thread, as the IR's documentation says.
+/// An interpreter of IR for one thread, according to the IR's documentation.
 struct Ir {
     values: Vec<u64>,
     stores: Vec<u64>,
-    /// Regions that may still be entered.
+    /// The number of regions that may still be entered.
     fuel: u32,
 }
 
@@ -165,14 +165,14 @@ impl Ir {
     }
 }
 
-/// What the kernel stores; nothing if it does not end soon.
+/// Returns the kernel's stores; `None` if it does not end soon.
 fn run_ir(kernel: &Kernel) -> Option<Vec<u64>> {
     let mut ir = Ir { values: vec![0; kernel.values.len()], stores: vec![], fuel: 5000 };
     ir.region(&kernel.body, &[]);
     (ir.fuel > 0).then_some(ir.stores)
 }
 
-/// PTX of one thread: as much of it as these kernels use.
+/// Runs the PTX of one thread, in the subset that these kernels use.
 fn run_ptx(module: &ptx::Module) -> Vec<u64> {
     let entry = module.entries().next().expect("it has one");
     let body = entry.statements();
@@ -191,7 +191,7 @@ fn run_ptx(module: &ptx::Module) -> Vec<u64> {
         let statement = &body[at];
         at += 1;
         let Statement::Instruction(i) = statement else { continue };
-        // What was never written reads as something that stands out.
+        // A register that was never written reads as a conspicuous value.
         let read = |o: &Operand| match o {
             Operand::Register(r) => registers.get(r).copied().unwrap_or(0xdead),
             Operand::Not(r) => 1 - registers.get(r).copied().unwrap_or(0),
@@ -253,7 +253,7 @@ fn run_ptx(module: &ptx::Module) -> Vec<u64> {
     stores
 }
 
-/// A generator of random numbers (xorshift), so that a failing kernel can be made again.
+/// A generator of random numbers (xorshift), so that a failing kernel can be reproduced.
 struct Random(u64);
 
 impl Random {
@@ -265,12 +265,13 @@ impl Random {
     }
 }
 
-/// A construct that code can leave, with what a jump must carry.
+/// A construct that code can leave, and the values that a jump must carry.
 #[derive(Clone)]
 struct Enclosing {
     label: Label,
     leaves_with: Vec<Type>,
-    /// For a loop: the types carried and, for an endless one, the count that must be the first of them.
+    /// For a loop: the carried types and, for an endless one, the counter that must be the first of
+    /// them.
     continues_with: Option<(Vec<Type>, Option<Value>)>,
 }
 
@@ -306,7 +307,7 @@ impl Generator {
         (0..self.random.below(4)).map(|_| self.ty()).collect()
     }
 
-    /// A value of type `ty`: one in scope, late ones first, or a constant.
+    /// Returns a value of type `ty`: one in scope, preferably a recent one, or a constant.
     fn pick(&mut self, scope: &[Value], ty: Type) -> Value {
         let fitting: Vec<Value> = scope.iter().copied().filter(|v| self.b.kernel.ty(*v) == ty).collect();
         if fitting.is_empty() || self.random.below(8) == 0 {
@@ -333,7 +334,7 @@ impl Generator {
         Label(self.labels)
     }
 
-    /// Some statements, which may end in a jump.
+    /// Adds some statements, which may end in a jump.
     fn statements(&mut self, scope: &mut Vec<Value>, enclosing: &[Enclosing], depth: u32) {
         for _ in 0..1 + self.random.below(6) {
             self.budget -= 1;
@@ -372,7 +373,7 @@ impl Generator {
                 _ => self.block(scope, enclosing, depth),
             }
         }
-        // Now and then, leave from here.
+        // Occasionally leave from here.
         if depth > 0 && self.random.below(5) == 0 {
             self.jump(scope, enclosing);
         }
@@ -398,7 +399,7 @@ impl Generator {
         }
     }
 
-    /// A region of statements that ends by yielding values of `types`, if it does not jump.
+    /// Returns a region of statements that ends by yielding values of `types`, unless it jumps.
     fn region(
         &mut self,
         parameters: &[Type],
@@ -441,7 +442,7 @@ impl Generator {
             g.b.value(Op::Binary(Binary::And, v, three), U32)
         };
         let start = small(self);
-        // Bounds that come from anywhere may make a loop without end; such a kernel is not run.
+        // Arbitrary bounds may make an endless loop; such a kernel is not run.
         let (end, step) = if self.random.below(3) > 0 {
             (small(self), self.b.value(Op::Constant(1 + self.random.below(2) as u64), U32))
         } else {
@@ -461,7 +462,7 @@ impl Generator {
         scope.extend(results);
     }
 
-    /// A loop that counts its rounds in its first carried value, and leaves after three.
+    /// Adds a loop that counts its iterations in its first carried value, and leaves after three.
     fn endless(&mut self, scope: &mut Vec<Value>, enclosing: &[Enclosing], depth: u32) {
         let (carried, leaves_with) = (self.types(), self.types());
         let label = self.label();
@@ -510,7 +511,7 @@ impl Generator {
 #[test]
 fn random_kernels_store_what_their_ir_says() {
     let mut stores = 0;
-    // `SEEDS=100000` for a long run.
+    // Set `SEEDS=100000` for a long run.
     let seeds = std::env::var("SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5000);
     for seed in 0..seeds {
         let kernel = Generator::kernel(seed);
@@ -529,7 +530,7 @@ fn random_kernels_store_what_their_ir_says() {
     assert!(stores > 10_000, "the kernels store something");
 }
 
-/// Two carried values that trade places, a truth value that is carried, a way out and a way on.
+/// Tests two carried values that are swapped, a carried truth value, a `break` and a `continue`.
 #[test]
 fn every_construct() {
     let mut b = Builder::new(kernel());
@@ -542,7 +543,7 @@ fn every_construct() {
         let place = Place::Address { base: out, offset: 4 };
         b.effect(Op::Store { place, element: Scalar::U32, values: values(&[v]), guard: None });
     };
-    // A counted loop: (a, b, odd) → (b, a, not odd), left early, going on early.
+    // A counted loop: (a, b, odd) → (b, a, not odd), with an early `break` and an early `continue`.
     let p = b.enter([U32, U32, U32, BOOL]);
     let late = b.compare(Comparison::Eq, p[0], constants[3]);
     b.enter([]);
@@ -573,7 +574,7 @@ fn every_construct() {
         })),
         [U32, U32, BOOL],
     );
-    // An endless loop, left from within a block.
+    // An endless loop, left from inside a block.
     let p = b.enter([U32]);
     b.enter([]);
     let next = b.value(Op::Binary(Binary::Add, p[0], results[0]), U32);
@@ -591,7 +592,7 @@ fn every_construct() {
     b.effect(Op::Yield(values(&[next])));
     let body = b.leave();
     let sum = b.value(Op::Loop { label: Label(1), inits: values(&[results[1]]), body }, U32);
-    // Two sides that give a value, and a thread that ends.
+    // Two branches that yield a value, and a thread that ends.
     b.enter([]);
     let twice = b.value(Op::Binary(Binary::Add, sum, sum), U32);
     b.effect(Op::Yield(values(&[twice])));
@@ -619,7 +620,8 @@ fn every_construct() {
     insta::assert_snapshot!(module);
 }
 
-/// An inner loop's first result continues the outer loop's value, which starts its second: one register, two claims.
+/// Tests two claims on one register: an inner loop's first result continues the outer loop's value,
+/// which starts its second.
 #[test]
 fn one_register_is_given_once() {
     let mut b = Builder::new(kernel());

@@ -1,4 +1,4 @@
-//! Emitted PTX, read as a whole, and assembled by ptxas where it is there.
+//! Tests of whole emitted PTX modules, which ptxas assembles if it is installed.
 
 mod ptx_support;
 
@@ -12,7 +12,7 @@ use kernel_dsl_compiler::{Scalar, Target, passes};
 const F32: Type = Type::Scalar(Scalar::F32);
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 
-/// An empty kernel, whose lines are those of `text`.
+/// Returns an empty kernel with the source lines `text`.
 fn kernel(name: &str, text: &str) -> Kernel {
     let lines: Vec<String> = text.lines().map(str::to_string).collect();
     let locations = (0..lines.len() as u16).map(|line| SourceLocation {
@@ -41,7 +41,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
     }
 }
 
-/// A slice parameter: address and length.
+/// Adds a slice parameter: address and length.
 fn slice(kernel: &mut Kernel, name: &str, element: Scalar, mutable: bool) {
     let argument = kernel.parameters.last().map_or(0, |p| p.argument + 1);
     kernel.parameters.push(Parameter {
@@ -52,7 +52,7 @@ fn slice(kernel: &mut Kernel, name: &str, element: Scalar, mutable: bool) {
     kernel.parameters.push(Parameter { name: format!("{name}_len"), argument, role: Role::Extent(0) });
 }
 
-/// A scalar parameter.
+/// Adds a scalar parameter.
 fn scalar(kernel: &mut Kernel, name: &str, ty: Scalar) {
     let argument = kernel.parameters.last().map_or(0, |p| p.argument + 1);
     kernel.parameters.push(Parameter { name: name.into(), argument, role: Role::Value(ty) });
@@ -91,7 +91,7 @@ fn element(b: &mut Builder, base: Value, index: Value, element: Scalar) -> Value
     )
 }
 
-/// The kernel's PTX, which the parser has read as what was printed, and ptxas has accepted.
+/// Returns the kernel's PTX, after the parser has read it back and ptxas has accepted it.
 fn ptx(b: Builder) -> String {
     let module = emit(&passes::legal(b.finish()).unwrap()).unwrap_or_else(|e| panic!("{e}"));
     let text = module.to_string();
@@ -153,7 +153,7 @@ pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f
     c[thread::x()] = acc;
 }";
 
-/// Nested loops that carry an accumulator through both, over padded shared memory.
+/// Tests nested loops that carry an accumulator through both, with padded shared memory.
 #[test]
 fn matmul() {
     let mut k = kernel("matmul_16", MATMUL);
@@ -250,7 +250,8 @@ fn matmul() {
     insta::assert_snapshot!(ptx(b));
 }
 
-/// A kernel of one buffer for each type, `emit` run on values read from them; its results are written back.
+/// A kernel with one buffer for each type: `emit` runs on values read from the buffers, and its
+/// results are stored.
 struct Family {
     b: Builder,
     buffers: Vec<(Scalar, Value)>,
@@ -283,7 +284,7 @@ impl Family {
         store(&mut self.b, base, s, value);
     }
 
-    /// One operand, in a register and constant; the constant is 1 in its bits.
+    /// Adds an operation with one operand, in a register and constant; the constant's bits are 1.
     fn unary(&mut self, from: Scalar, to: Scalar, op: impl Fn(Value) -> Op) {
         for operand in [self.read(from), self.b.constant(from, 1)] {
             let result = self.b.scalar(op(operand), to);
@@ -291,7 +292,7 @@ impl Family {
         }
     }
 
-    /// Two operands, in registers and constant.
+    /// Adds an operation with two operands, in registers and constant.
     fn binary(&mut self, from: [Scalar; 2], to: Scalar, op: impl Fn(Value, Value) -> Op) {
         let [a, b] = from.map(|s| self.read(s));
         let [c, d] = from.map(|s| self.b.constant(s, u64::MAX));
@@ -387,7 +388,7 @@ fn every_comparison_and_selection() {
             f.binary([s, s], s, |yes, no| Op::Select { condition, yes, no });
         }
     }
-    // Truth values against each constant.
+    // Truth values with each constant.
     let condition = f.read(Scalar::Bool);
     let other = f.read(Scalar::Bool);
     for bits in [0, 1] {
@@ -453,7 +454,8 @@ fn every_shuffle_and_vote() {
     insta::assert_snapshot!(ptx(f.b));
 }
 
-/// Loads and stores of 1 to 8 elements of every type, guarded and not, in global and shared memory.
+/// Tests loads and stores of 1 to 8 elements of every type, with and without a guard, in global and
+/// shared memory.
 #[test]
 fn every_access() {
     let mut f = Family::new("access");
@@ -487,7 +489,8 @@ fn every_access() {
     insta::assert_snapshot!(ptx(f.b));
 }
 
-/// Addresses made in every way: strides and indices constant or not, from global memory and from shared.
+/// Tests addresses of every form: with constant and variable strides and indices, in global and
+/// shared memory.
 #[test]
 fn every_address() {
     let mut f = Family::new("address");
@@ -535,13 +538,13 @@ fn every_address() {
     insta::assert_snapshot!(ptx(f.b));
 }
 
-/// The kernel's mistakes.
+/// Returns the kernel's errors.
 fn mistakes(b: Builder) -> String {
     emit(&passes::legal(b.finish()).unwrap()).unwrap_err().to_string()
 }
 
 #[test]
-fn what_is_not_legal_is_an_error() {
+fn illegal_ir_is_an_error() {
     let mut k = kernel("k", "fn k(x: &[f32]) {\n    x[0] % x[1];\n}");
     slice(&mut k, "x", Scalar::F32, true);
     let mut b = Builder::new(k.clone());
@@ -551,7 +554,7 @@ fn what_is_not_legal_is_an_error() {
     b.value(Op::Binary(Binary::Rem, v, v), F32);
     assert_eq!(mistakes(b), "kernels/src/lib.rs:8:0: PTX has no Rem of f32");
 
-    // A place that no pass made an address does not get as far as emission.
+    // A place that no pass has converted to an address is rejected before emission.
     let mut b = Builder::new(k);
     let x = parameters(&mut b)[0];
     let place = Place::Global { base: x, dims: Default::default(), within: None };

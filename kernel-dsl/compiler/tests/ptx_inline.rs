@@ -1,4 +1,5 @@
-//! Inline PTX: what is taken, what is refused and how, and that ptxas takes what we make of it.
+//! Tests of inline PTX: which text is accepted, which errors are reported, and that ptxas accepts
+//! the emitted code.
 
 #[allow(dead_code, reason = "not every test needs all of it")]
 mod ptx_support;
@@ -10,7 +11,7 @@ use kernel_dsl_compiler::{Scalar, Target, emit, passes};
 use ptx_support::mutate::{Random, mutated, pieces};
 use std::fmt::Write;
 
-/// `a = in(u32), d = out(f32)`
+/// Parses a block with operands such as `a = in(u32), d = out(f32)`.
 fn source(text: &str, operands: &str) -> Source {
     let operands = operands.split(", ").filter(|o| !o.is_empty()).map(|o| {
         let (name, rest) = o.split_once(" = ").unwrap();
@@ -22,7 +23,7 @@ fn source(text: &str, operands: &str) -> Source {
     Source { text: text.into(), operands: operands.collect() }
 }
 
-/// A kernel that is the block: its inputs are parameters, its results are stored.
+/// Returns a kernel of the block alone: its inputs are parameters, and its results are stored.
 fn kernel(code: Inline, target: Target) -> Kernel {
     let address = Role::Address { element: Scalar::U64.into(), mutable: true };
     let mut parameters = vec![Parameter { name: "out".into(), argument: 0, role: address }];
@@ -61,7 +62,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
     b.finish()
 }
 
-/// The kernel's PTX.
+/// Returns the kernel's PTX.
 fn emitted(code: Inline, target: Target) -> String {
     let kernel = kernel(code, target);
     kernel_dsl_compiler::ir::verify::verify(&kernel).unwrap();
@@ -94,7 +95,7 @@ const TAKEN: &[(&str, &str)] = &[
     ("pmevent 3;;", ""),
 ];
 
-/// What is taken is printed as it is meant, and what it does beside computing is known.
+/// Checks how accepted blocks are printed, and which side effects are known.
 #[test]
 fn blocks() {
     let mut told = String::new();
@@ -103,7 +104,7 @@ fn blocks() {
         match source.check(None) {
             Ok(code) => {
                 writeln!(told, "{text}\n  = {code}\n  {:?}", code.effect()).unwrap();
-                // What the printed text says is the same, but for registers of its own.
+                // The printed text is the same except for separate registers.
                 if code.function().registers.len() == source.operands.len() {
                     let again = Source { text: code.to_string(), ..source.clone() }.check(None).unwrap();
                     assert_eq!(again.to_string(), code.to_string());
@@ -170,7 +171,7 @@ fn mistakes() {
     insta::assert_snapshot!(told.join("\n"));
 }
 
-/// What a target lacks is told with the first that has it.
+/// Checks that an error names the first target with a feature.
 #[test]
 fn targets() {
     let source = source("bmsk.clamp.b32 {d}, 3, 4; cvt.rn.bf16.f32 {h}, 1.0;", "d = out(u32), h = out(bf16)");
@@ -192,7 +193,8 @@ fn targets() {
     source.check(None).unwrap();
 }
 
-/// No text makes the reader panic or run on; and of what it takes we make PTX that ptxas takes.
+/// Checks that no text makes the reader panic or loop, and that ptxas accepts the PTX made from
+/// accepted ones.
 #[test]
 fn changed_blocks() {
     let words: Vec<&str> = TAKEN.iter().flat_map(|(text, _)| pieces(text)).collect();
@@ -213,7 +215,7 @@ fn changed_blocks() {
     assert!(taken > 500, "{taken}");
 }
 
-/// Texts made to be slow or deep.
+/// Tests texts that are meant to be slow or deep.
 #[test]
 fn deep_and_long_blocks() {
     let many = |s: &str| s.repeat(50_000);

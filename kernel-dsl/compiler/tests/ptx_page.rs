@@ -1,11 +1,11 @@
-//! The page of instructions, which is made from the table.
+//! Checks the page of instructions, which is generated from the table.
 
 use kernel_dsl_compiler::ptx::Opcode;
 use kernel_dsl_compiler::ptx::table::rows;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Every opcode with what it means and its forms.
+/// Returns every opcode with its meaning and its forms.
 fn page() -> String {
     let mut page = "# Instructions\n\n\
         Every instruction of the table: what it means, and its forms in the notation of [`form`](super::form), each with the \
@@ -27,7 +27,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_instructions_is_the_tables() {
+fn the_page_of_instructions_matches_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ptx/table/instructions.md");
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, page()).unwrap();

@@ -1,5 +1,5 @@
-//! The parser: what it reads it prints, what it prints it reads, what it refuses it tells of, and what it takes ptxas
-//! takes, whoever wrote it.
+//! Tests of the PTX parser: it prints what it reads, reads what it prints, and reports what it
+//! rejects. ptxas accepts every text that it accepts, including those of other compilers.
 
 #[allow(dead_code, reason = "not every test needs all of it")]
 mod ptx_support;
@@ -8,7 +8,7 @@ use kernel_dsl_compiler::ptx::{Module, Statement, parse};
 use ptx_support::mutate::{Random, mutated, pieces};
 use std::path::{Path, PathBuf};
 
-/// The files of a folder with that ending.
+/// Returns the files of a folder with an extension.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
@@ -25,13 +25,13 @@ fn parsed(text: &str, of: &Path) -> Module {
     parse(text).unwrap_or_else(|e| panic!("{}:\n{e}", of.display()))
 }
 
-/// The texts that others wrote.
+/// Returns the texts of other compilers.
 fn others() -> Vec<(PathBuf, String)> {
     files("tests/ptx", "ptx").into_iter().map(|f| (f.clone(), read(&f))).collect()
 }
 
 #[test]
-fn what_is_printed_parses_to_the_same() {
+fn printed_ir_parses_to_the_same() {
     for (path, text) in others() {
         let module = parsed(&text, &path);
         let printed = module.to_string();
@@ -42,13 +42,13 @@ fn what_is_printed_parses_to_the_same() {
 }
 
 #[test]
-fn what_we_emit_is_printed_as_it_was() {
+fn emitted_ptx_is_printed_unchanged() {
     let folders = ["tests/snapshots", "../../tests/tests/snapshots", "../../tests/tests/memory/snapshots"];
     let mut count = 0;
     for path in folders.iter().flat_map(|f| files(f, "snap")) {
         let snapshot = read(&path);
         let text = snapshot.splitn(3, "---\n").nth(2).unwrap_or_default();
-        // Those of this file are not what we emit.
+        // The snapshots of this file were not emitted by the compiler.
         if !text.contains("\n.version ") || snapshot.contains("ptx_parse.rs") {
             continue;
         }
@@ -58,14 +58,14 @@ fn what_we_emit_is_printed_as_it_was() {
     assert!(count > 15, "the snapshots are elsewhere");
 }
 
-/// The assembler makes the same machine code of a text and of what is printed of it.
+/// Checks that the assembler makes the same machine code of a text and of its printed form.
 #[test]
-fn what_is_printed_means_the_same() {
+fn printed_text_assembles_to_the_same_code() {
     if !ptx_support::installed() {
         return;
     }
     for (path, text) in others() {
-        // Lines and places in them are part of debug information, and are others.
+        // Line numbers are part of debug information, and differ.
         if text.contains(".loc") || text.contains("debug") {
             continue;
         }
@@ -87,7 +87,7 @@ fn everything() {
     }
 }
 
-/// Every statement knows the line that it is on.
+/// Checks that every statement knows its line.
 #[test]
 fn lines() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/everything.ptx");
@@ -116,7 +116,8 @@ fn mistakes() {
     insta::assert_snapshot!(told);
 }
 
-/// No text makes the parser panic, and what it takes it prints so that it takes it again; ptxas takes that as well.
+/// Checks that no text makes the parser panic, and that it prints accepted texts in a form that it
+/// and ptxas accept.
 #[test]
 fn changed_texts() {
     let texts: Vec<String> = others().into_iter().map(|(_, t)| t).collect();
@@ -124,7 +125,7 @@ fn changed_texts() {
     let mut random = Random(0);
     let (mut taken, mut tried) = (0, 0);
     let installed = ptx_support::installed();
-    // More, and others, when somebody asks for them.
+    // The environment can request more texts and other seeds.
     let asked = |name: &str, otherwise| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise);
     let count = asked("COUNT", 1500);
     random.0 = asked("SEED", 61);
@@ -154,7 +155,7 @@ fn changed_texts() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Texts made to be slow or deep.
+/// Tests texts that are meant to be slow or deep.
 #[test]
 fn deep_and_long_texts() {
     let module = |body: &str| format!(".version 6.0\n.target sm_61\n.address_size 64\n.func f() {{\n{body}\n}}\n");

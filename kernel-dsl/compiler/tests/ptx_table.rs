@@ -1,5 +1,5 @@
-//! The table of instructions against ptxas: what a row allows is accepted, from the version and the target that it
-//! names on; and the forms that look legal and are not are refused by both.
+//! Tests of the table of instructions against ptxas. It must accept what a row allows, from the
+//! version and the target of the row on. Both must reject forms that look legal and are not.
 
 #[allow(dead_code, reason = "not every test needs all of it")]
 mod ptx_support;
@@ -14,7 +14,7 @@ use kernel_dsl_compiler::ptx::{
 };
 use sample::{Instead, Sample};
 
-/// Every choice of modifiers that the slots allow.
+/// Returns every choice of modifiers that the slots allow.
 fn choices(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
     slots.iter().fold(vec![vec![]], |all, slot| {
         let here: Vec<Option<Modifier>> =
@@ -23,7 +23,7 @@ fn choices(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
     })
 }
 
-/// A choice for each slot, then the same with each slot changed by itself.
+/// Returns a choice for each slot, and then copies with one slot changed.
 fn one_by_one(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
     let first: Vec<_> = slots.iter().map(|s| s.alternatives.iter().next()).collect();
     let mut all = vec![first.clone()];
@@ -37,13 +37,13 @@ fn one_by_one(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
     all
 }
 
-/// Each operand with each thing that may be there instead of a register.
+/// Returns each operand with each possible replacement of its register.
 fn replacements(row: &Row) -> impl Iterator<Item = (usize, Instead)> {
     use Instead::*;
     (0..row.operands().len()).flat_map(|i| [Constant, Selected, Negated, Sink, Pair, Handle].map(|what| (i, what)))
 }
 
-/// The target that a row is tried on.
+/// Returns the target that a row is tested on.
 fn target(row: &Row) -> Target {
     Target::ALL.into_iter().find(|t| t.sm() >= row.target).unwrap()
 }
@@ -80,7 +80,7 @@ fn each_row_is_accepted_by_ptxas() {
     println!("{count} instructions of {} forms", ROWS.len());
 }
 
-/// The module with another version and target than the builder found.
+/// Returns the module with another version and target than the builder's.
 fn with(text: &str, version: Version, sm: u16) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
     for line in &mut lines {
@@ -108,7 +108,7 @@ fn no_row_is_accepted_before_its_version_or_target() {
         let here = target(row);
         let version = versions.iter().copied().rfind(|v| *v < row.version && *v >= Version::of(here));
         let before = Target::ALL.into_iter().rfind(|t| *t < here && row.target > t.sm());
-        // One module of all choices, each of which is refused.
+        // One module of all choices, each of which is rejected.
         let mut sample = Sample::new(here);
         for choice in one_by_one(row.slots()) {
             let instruction = sample.instruction(row, &choice, None).unwrap();
@@ -132,11 +132,11 @@ fn no_row_is_accepted_before_its_version_or_target() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// The lines of `text` that ptxas refuses, by number from 0; what is left is accepted.
+/// Returns the lines of `text` that ptxas rejects, numbered from 0; it accepts the rest.
 fn refused(text: &str, sm: u16) -> Vec<usize> {
     let mut lines: Vec<&str> = text.lines().collect();
     let mut refused = Vec::new();
-    // Some mistakes are looked for only where there are no others.
+    // Some errors are only reported if there are no others.
     while let Err(e) = ptx_support::assemble(&(lines.join("\n") + "\n"), sm) {
         let number = |l: &str| -> Option<usize> {
             let rest = l.split_once("line ")?.1.trim_start_matches('\'');
@@ -152,7 +152,8 @@ fn refused(text: &str, sm: u16) -> Vec<usize> {
     refused
 }
 
-/// Modifiers that stand for one another: types, ways of rounding, comparisons, spaces, operators.
+/// Groups of modifiers that may replace each other: types, rounding modes, comparisons, spaces,
+/// operators.
 const KINDS: [&[Modifier]; 7] = {
     use Modifier::*;
     [
@@ -180,9 +181,13 @@ const KINDS: [&[Modifier]; 7] = {
     ]
 };
 
-/// What ptxas takes though the manual does not have it: extended arithmetic of 16 bits, `.ftz` of f64 where nothing is
-/// flushed, addresses moved as 16 bits, unsigned comparisons by other names, the stack by 32-bit addresses, one number for a
-/// distance along several axes, and a texture asked for what a surface has.
+/// Returns whether ptxas accepts a form that the manual does not have. These are:
+///
+/// - extended arithmetic of 16 bits, `.ftz` for f64 where nothing is flushed, and addresses moved
+///   as 16 bits;
+/// - unsigned comparisons by other names, the stack by 32-bit addresses, and one number for a
+///   distance along several axes;
+/// - a texture with a query for surfaces.
 fn beyond_the_manual(words: &str) -> bool {
     let is = |opcode: &str, rest: &[&str]| {
         words.strip_prefix(opcode).is_some_and(|w| rest.iter().any(|r| w.starts_with(r) || w.ends_with(r)))
@@ -200,19 +205,19 @@ fn beyond_the_manual(words: &str) -> bool {
         || is("txq", &[".memory_layout"])
 }
 
-/// Operators at which ptxas 12.9 crashes if `sured` has them.
+/// Operators with which ptxas 12.9 crashes on `sured`.
 const CRASHES: [Modifier; 4] = [Modifier::Xor, Modifier::Exch, Modifier::Inc, Modifier::Dec];
 
-/// Modifiers that look as if they could be added to many an instruction.
+/// Modifiers that look as if they could be added to many instructions.
 const ADDED: [Modifier; 9] = {
     use Modifier::*;
     [Ftz, Sat, Cc, Rn, Approx, Wide, Uni, Volatile, PropagateNan]
 };
 
-/// Each form with a type, a rounding or a comparison exchanged for another or left out, and each with a modifier added
-/// before its type: where the table says no, so does ptxas.
+/// Checks each form with a type, a rounding mode or a comparison replaced or left out, and with a
+/// modifier added before its type. ptxas must reject what the table rejects.
 #[test]
-fn what_the_table_refuses_ptxas_refuses() {
+fn ptxas_rejects_what_the_table_rejects() {
     if !ptx_support::installed() {
         return;
     }
@@ -223,7 +228,7 @@ fn what_the_table_refuses_ptxas_refuses() {
         for choice in one_by_one(row.slots()) {
             for slot in 0..choice.len() {
                 let kind = KINDS.iter().find(|k| choice[slot].is_some_and(|m| k.contains(&m)));
-                // ptxas takes the operand of `.cas` that others do not have.
+                // ptxas accepts the operand of `.cas` for other operators.
                 let kind = kind.filter(|_| choice[slot] != Some(Modifier::Cas));
                 for other in kind.into_iter().flat_map(|k| k.iter().copied().map(Some).chain([None])) {
                     if row.opcode == Opcode::Sured && other.is_some_and(|m| CRASHES.contains(&m)) {
@@ -273,7 +278,7 @@ fn register(sample: &mut Sample, ty: Type) -> Operand {
     sample.builder.register(ty).into()
 }
 
-/// A form that looks legal and is not: refused by the table, and by ptxas where it is there.
+/// Checks that the table, and ptxas if it is installed, reject a form that looks legal and is not.
 fn trap(opcode: Opcode, modifiers: &[Modifier], operands: impl FnOnce(&mut Sample) -> Vec<Operand>, says: &str) {
     let mut sample = Sample::new(Target::SM_61);
     let operands = operands(&mut sample).into();
@@ -380,7 +385,7 @@ fn names_and_labels_are_checked() {
     assert!(builder.finish().unwrap_err().to_string().contains("the target `$nowhere` of a branch is not defined"));
 }
 
-/// Special registers are there from the target and version on that they name.
+/// Checks that special registers exist from their target and version on.
 #[test]
 fn special_registers() {
     if !ptx_support::installed() {

@@ -17,7 +17,7 @@ const BOUNDS: [(&str, f64); 9] = [
 ];
 
 #[test]
-fn each_is_within_what_it_states() {
+fn each_function_is_within_its_stated_bound() {
     let mut samples = 0;
     for line in include_str!("samples.txt").lines().filter(|l| !l.starts_with('#')) {
         let fields: Vec<&str> = line.split(' ').collect();

@@ -1,17 +1,20 @@
-//! A decoding step's new keys and values on their way into the cache, and its queries: both turned to their position.
+//! The kernel that appends a decoding step's new keys and values to the cache. It rotates the keys
+//! and the queries to their positions.
 
 use super::cache::*;
 use crate::fold::{along_x, along_y, block_at};
 use kernel_dsl::prelude::*;
 
-/// The pair of elements that is turned as the `i`-th: neighbors where they are interleaved (GPT-J), else one of each half (GPT-NeoX, LLaMA).
+/// Returns the indices of the `i`-th rotated pair: two neighbors if `interleaved` (GPT-J),
+/// otherwise one element of each half (GPT-NeoX, LLaMA).
 #[device]
 fn pair(i: usize, turned: usize, interleaved: bool) -> (usize, usize) {
     if interleaved { (2 * i, 2 * i + 1) } else { (i, i + turned / 2) }
 }
 
-/// Element `d` of a head of `x`, after the rotation by which relative positions come into products (Su and others, 2021): the pair (a, b)
-/// becomes (a·cos φ − b·sin φ, a·sin φ + b·cos φ), φ the position times the pair's frequency.
+/// Returns element `d` of a head of `x` after the rotary embedding (Su and others, 2021). The pair
+/// (a, b) becomes (a·cos φ − b·sin φ, a·sin φ + b·cos φ). The angle φ is the position times the
+/// pair's frequency.
 #[device]
 fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View<f32, 1>, interleaved: bool) -> f32 {
     let turned = 2 * frequencies.len();
@@ -25,11 +28,14 @@ fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View
     if d == a { own.mul_add(cos, -(x[b].to_f32() * sin)) } else { x[a].to_f32().mul_add(sin, own * cos) }
 }
 
-/// Writes each sequence's new key, turned, and value behind the `lengths` that the cache has, and its queries, turned, to `turned`.
+/// Writes each sequence's rotated new key and its new value to row `lengths` of the cache, and its
+/// rotated queries to `turned`.
 ///
-/// q and turned are [sequence, head, element]; new_k and new_v [sequence, head of keys, element]; the cache's views [plane, head, row,
-/// element]. `frequencies` has one number a pair that is turned; what elements are left stay as they are. A sequence whose cache is full writes
-/// nothing there. With `SCALED` a row is stored as its largest magnitude / 127, in the scales' views [plane, head, row], and multiples of that.
+/// q and turned are [sequence, head, element], new_k and new_v [sequence, key head, element], and
+/// the cache's views [plane, head, row, element]. `frequencies` has one number for each rotated
+/// pair; the other elements are copied. For a sequence whose cache is full, no key or value is
+/// written. With `SCALED`, a row is stored as integer multiples of its scale, its largest magnitude
+/// / 127. The scales' views are [plane, head, row].
 #[kernel(
     block = 32, grid = (along_x(k.dim(1) + q.dim(1), q.dim(0), 1), along_y(q.dim(0), 1)),
     instances(
@@ -86,14 +92,14 @@ pub fn cache_append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INT
         }
         key_step = warp::max(key_top) / 127.0;
         value_step = warp::max(value_top) / 127.0;
-        // All lanes have the same.
+        // All lanes hold the same value.
         key_scales[(plane, head, row)] = key_step;
         value_scales[(plane, head, row)] = value_step;
     }
     for d in (lane..k.dim(3)).step_by(32) {
         let (mut x, mut y) = (rotated(new_k, d, position, frequencies, INTERLEAVED), new_v[d].to_f32());
         if SCALED {
-            // Of zeros 0 / 0 is NaN, which becomes 0.
+            // In a row of zeros 0 / 0 is NaN, which is converted to 0.
             x /= key_step;
             y /= value_step;
         }

@@ -1,14 +1,19 @@
-//! The gradients of attention, from its output's and the logarithms that the forward pass left.
+//! The kernels of the gradients of attention. Their inputs are the output's gradient and the
+//! logarithms (`lse`) of the forward pass.
 //!
-//! With P = softmax(S) made again from the logarithms, dO the gradient of O, and δ = Σ dO·O of each query (Dao and others, 2022, appendix B):
+//! P = softmax(S) is recomputed from the logarithms. With dO the gradient of O, and δ = Σ dO·O of
+//! each query (Dao and others, 2022, appendix B):
 //!
 //! ```text
 //!   dV = Pᵀ·dO        dP = dO·Vᵀ        dS = P ∘ (dP − δ) ∘ score′·scale        dQ = dS·K        dK = dSᵀ·Q
 //! ```
 //!
-//! A launch makes one of the three, each element by one block, in a fixed order: no atomic addition, and the same bits each time. For dQ a block has
-//! 64 queries and walks over keys; for dK and dV 64 keys, and walks over the queries of all heads that share them. Under a mask of blocks these are the lists of its rows, and of its columns. The tiles are the
-//! [forward pass's](super): a product to registers, what is made of it to shared memory, and a product that adds to the output's.
+//! A launch computes one of the three gradients. One block computes each element, in a fixed order,
+//! without atomic additions: results are deterministic. For dQ a block has 64 queries and iterates
+//! over keys. For dK and dV it has 64 keys, and iterates over the queries of all heads that share
+//! them. With a block mask it iterates over a list of the mask's rows for dQ, and of its columns
+//! for dK and dV. The tiles are those of the [forward pass](super): a product in registers, its
+//! result in shared memory, and a second product that accumulates the output.
 
 use super::score::*;
 use super::span::*;
@@ -16,7 +21,7 @@ use super::tile::*;
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
-/// δ of each query: Σ dO·O. A warp a query.
+/// Computes δ = Σ dO·O of each query. A warp computes one query.
 #[kernel(
     block = (32, 4),
     grid = (
@@ -46,8 +51,10 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     }
 }
 
-/// One of the gradients, `out`: dQ where `OF` is 0, dK where it is 1, dV where it is 2. Of `count` sequences, of which none has more than `longest` of the rows of `out`. The pattern's
-/// tiles are of keys, and of queries where `OF` is not 0.
+/// Computes one of the gradients into `out`: dQ if `OF` is 0, dK if it is 1, dV if it is 2. There
+/// are `count` sequences, each with at most `longest` rows of `out`.
+///
+/// The pattern gives tiles of keys if `OF` is 0, and tiles of queries otherwise.
 #[kernel(
     block = 128, max_registers = 168,
     grid = (
@@ -115,7 +122,8 @@ pub fn attention_gradient<
     }
     let (batch, query0, key0) = (sequences.batch(sequence), span.query, span.key);
     let (low, high) = (-(left as i32), right as i32);
-    // The others that some of the rows see, or are seen by.
+    // The range of other rows (keys for dQ, queries otherwise) that at least one of these rows
+    // sees, or is seen by.
     let last = (row0 + KEYS).min(rows) - 1;
     let (before, behind) = if OF == 0 { (left, right) } else { (right, left) };
     let begin = (row0 + others).saturating_sub(rows + before) / KEYS * KEYS;
@@ -125,7 +133,7 @@ pub fn attention_gradient<
     let (ab, p) = (slices(2 * KEYS), weights(KEYS));
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
     let mut acc = [[[[0.0f32; 4]; 4]; Q]; 1];
-    // The heads whose queries see these keys; of queries their own.
+    // For dK and dV the query heads that share these keys; for dQ the query's own head.
     for turn in rolled(0..if OF == 0 { 1 } else { of_group }) {
         let head = if OF == 0 { own } else { own * of_group + turn };
         let (qs, d_os) = (q.at(batch).at(head).offset((query0, 0)), d_o.at(batch).at(head).offset((query0, 0)));
@@ -149,7 +157,8 @@ pub fn attention_gradient<
             if OF != 2 {
                 t = product::<T, V>(da, row0, rows, db, other0, others, v.dim(3), ab, thread);
             }
-            // Of the queries among a thread's rows or columns. One that is not there counts as one that sees nothing.
+            // Logarithms and δ of the queries among a thread's rows or columns. A query beyond the
+            // last counts as one that sees no key.
             let (mut logs, mut deltas) = ([f32::NEG_INFINITY; 8], [0.0f32; 8]);
             for n in unroll(0..if OF == 0 { 4 } else { 8 }) {
                 let query = if OF == 0 { row0 + row + n } else { other0 + col + n / 4 * 32 + n % 4 };
@@ -169,7 +178,7 @@ pub fn attention_gradient<
                         Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
                     let product = s[0][x / 4][i][x % 4] * scale;
                     let (logit, apart) = (score.score(product, at), (key + lq) as i32 - (query + lk) as i32);
-                    // A query that sees nothing has a logarithm of −∞, and no weights.
+                    // A query that sees no key has a logarithm of −∞, and no weights.
                     let mut seen = key < lk && apart >= low && apart <= high && logs[n] != f32::NEG_INFINITY;
                     if M::LEAVES_OUT {
                         seen = seen && logit != f32::NEG_INFINITY;
@@ -184,7 +193,7 @@ pub fn attention_gradient<
             }
             share::<1>(p, thread, &t);
             warp::sync();
-            // A query that sees nothing does so for its distance, or for its scores.
+            // Weights can be 0 because of the distance, or because of the scores.
             let (query, key) = if OF == 0 { (row0, other0) } else { (other0, row0) };
             let holes = if M::LEAVES_OUT {
                 block::any(left_out)

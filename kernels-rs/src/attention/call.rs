@@ -1,260 +1,212 @@
-//! Attention of many queries as one calls it: the tile chosen, the kernel launched.
+//! The call for attention of many queries, which chooses a tile and launches the kernel.
 
 use super::extend::shared_heads;
-use super::lengths::{packed, padded};
+use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
 use super::mask::DeviceMask;
-use super::plan::{Asked, NUMBERS, Plan, Plans, Seen, Tile};
+use super::plan::{Asked, Plan, Plans, Seen, TABLE_COLUMNS, Tile};
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
-use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Span, Whole};
+use super::span::{KEYS, Pattern, Sequences, Span};
 use crate::access::rows_begin_at;
 use crate::operand::Operand;
 use crate::permute::fill;
+use crate::rowwise::plan::queue;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, Device, Error};
+use runtime::{BufferViewMut, Device, Error};
 use std::sync::Arc;
 
-/// Reaches farther than any sequence does.
-const FAR: usize = 1 << 30;
+/// A band limit larger than any sequence.
+const UNBOUNDED: usize = 1 << 30;
 
-/// O ← softmax(score(scale·Q·Kᵀ))·V for each query, over the keys that it sees, stored in `f32`, `f16`, `bf16` or a format of one's own, and
-/// computed in `f32`.
+/// Attention of many queries: O ← softmax(score(scale·Q·Kᵀ))·V, for each query over the keys that
+/// it sees. Elements are stored as `f32`, `f16`, `bf16` or a caller-defined format, and computed in
+/// `f32`.
 ///
-/// Q and O are [batch, head, query, element], K and V [batch, head of keys, key, element]; the last stride is 1 and the others are free, so that [batch,
-/// row, head, element] in memory is a view, too. Heads of Q are a multiple of those of K: neighbors share one (Ainslie and others, 2023). Q and K have
-/// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries +
-/// i. Any extent may be 0, and a sequence has fewer than 2³⁰ queries and keys.
+/// Q and O are [batch, head, query, element], K and V [batch, key head, key, element]. The last
+/// stride is 1 and the others are arbitrary, so memory laid out as [batch, row, head, element] has
+/// such a view, too. The heads of Q are a multiple of those of K, and neighboring heads share one
+/// (Ainslie and others, 2023). Heads of Q and K can have any size, and so can heads of V and O.
+/// Query i of a sequence is at position keys − queries + i. Any extent may be 0, and a sequence has
+/// fewer than 2³⁰ queries and keys.
 ///
 /// A query that sees no key, or whose logits are all −∞, gives zeros, and −∞ for the logarithm.
-/// `lse`, [batch, head, query], takes ln Σ exp(logit), which the backward pass needs.
+/// `lse`, [batch, head, query], receives ln Σ exp(logit), which the backward pass requires.
 ///
 /// # Values at the ends of the range
 ///
 /// `f16` and `bf16` are converted to `f32`, subnormals included, and O is rounded once: to ±∞
 /// beyond the range of its type.
 ///
-/// * **Logits** are scale · Σ q·k in `f32`: Σ q·k is rounded before it is scaled. One beyond
-///   3.4·10³⁸ is ±∞. Any finite logits give finite O for finite V.
-/// * **Weights**: the largest logit of a row, m, is subtracted before the product with log₂ e. So a
-///   logit x has the weight exp(x − m), exactly 1 for x = m, with a relative error of (3·(m − x) +
-///   log₂ n + 7) · 2⁻²⁴, n the number of keys. From m − x = 64 on a weight may be 0.
+/// * **Logits** are scale · Σ q·k in `f32`: Σ q·k is rounded before it is scaled. A logit beyond
+///   3.4·10³⁸ in magnitude is ±∞. Any finite logits give finite O for finite V.
+/// * **Weights**: the largest logit of a row, m, is subtracted before the product with log₂ e.
+///   Therefore a logit x has the weight exp(x − m), exactly 1 for x = m. Its relative error is
+///   (3·(m − x) + log₂ n + 7) · 2⁻²⁴, with n the number of keys. For m − x ≥ 64 a weight may be 0.
 /// * **`lse`** is m + ln Σ exp(x − m), within 2⁻²⁴ · |lse| and the error of the sum.
-/// * **Huge values**: a mean of finite values is finite, as weights are divided by a power of two
-///   that is at least n. Only a mean that is the largest number within its error may become ±∞.
-/// * **Tiny values** are kept, subnormals too, within n² · 2⁻¹⁴⁹. Values of one key alone are
-///   exact.
-/// * **What a query does not see** has no effect on it, whatever is there: keys beyond the band, a
-///   sequence's length or a mask's lists, and those for which a [`Score`] gives −∞.
+/// * **Huge values**: a mean of finite values is finite, because weights are divided by a power of
+///   two that is at least n. Only a mean that equals the largest number within its error may become
+///   ±∞.
+/// * **Tiny values**, subnormals included, are kept within n² · 2⁻¹⁴⁹. The result over a single key
+///   is exact.
+/// * **Keys that a query does not see** have no effect on it, whatever they contain. Such keys lie
+///   outside the band, the sequence's length or the mask's lists, or a [`Score`] gives −∞ for them.
 /// * **NaN**: a logit that is NaN or +∞ makes the row and its logarithm NaN. A logit of −∞ is a
 ///   weight of 0.
-/// * **A value that is NaN or ±∞**, of a key that the query sees, makes its column NaN or ±∞. Where
+/// * **A value that is NaN or ±∞**, of a key that the query sees, makes its column NaN or ±∞. If
 ///   the key's weight is 0, the column is NaN or the mean of the others.
 ///
-/// The softmax is computed tile by tile of 64 keys as they come (Milakov and Gimelshein, 2018; Dao and others, 2022): no score leaves the
-/// multiprocessor.
+/// The softmax is computed online, by tiles of 64 keys (Milakov and Gimelshein, 2018; Dao and
+/// others, 2022): no score leaves the multiprocessor.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
-/// use kernels_rs::attention::Attention;
+/// use kernels_rs::attention::{Attention, Qkv};
 /// let device = runtime::Device::cpu();
 /// let q = device.upload(&[1.0f32, 0.0])?;
 /// let (k, v) = (device.upload(&[0.0f32, 0.0, 0.0, 9.0])?, device.upload(&[1.0f32, 2.0, 3.0, 4.0])?);
 /// let mut o = device.zeros::<f32>(2)?;
-/// let (q, k, v) = (q.view([1, 1, 1, 2])?, k.view([1, 1, 2, 2])?, v.view([1, 1, 2, 2])?);
-/// Attention::new().run(&device, &q, &k, &v, &mut o.view_mut([1, 1, 1, 2])?, None)?;
+/// let qkv = Qkv { q: q.view([1, 1, 1, 2])?, k: k.view([1, 1, 2, 2])?, v: v.view([1, 1, 2, 2])? };
+/// Attention::new().run(&device, qkv, &mut o.view_mut([1, 1, 1, 2])?, None)?;
 /// assert_eq!(o.download()?, [2.0, 3.0]);
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Attention {
+pub struct Attention<'a, M = Plain> {
     scale: Option<f32>,
     pub(super) left: usize,
     pub(super) right: usize,
+    pub(super) layout: Layout<'a>,
+    pub(super) mask: Option<&'a DeviceMask>,
+    pub(super) score: M,
 }
 
-impl Default for Attention {
-    fn default() -> Attention {
+impl Default for Attention<'_> {
+    fn default() -> Self {
         Attention::new()
     }
 }
 
-/// What every form of the call takes.
-struct Operands<'a, 'q, 'k, 'v, 'o, T: Element> {
-    q: &'a BufferView<'q, T, 4>,
-    k: &'a BufferView<'k, T, 4>,
-    v: &'a BufferView<'v, T, 4>,
-    o: &'a mut BufferViewMut<'o, T, 4>,
+impl Attention<'_> {
+    /// Returns a call in which every query sees every key and logits are scaled by 1 / √(elements
+    /// of a head).
+    pub const fn new() -> Self {
+        Attention { scale: None, left: UNBOUNDED, right: UNBOUNDED, layout: Layout::Dense, mask: None, score: Plain }
+    }
 }
 
-impl Attention {
-    /// Every query sees every key; logits are scaled by 1 / √(elements of a head).
-    pub const fn new() -> Attention {
-        Attention { scale: None, left: FAR, right: FAR }
-    }
-
-    /// The factor of the products.
-    pub const fn scale(self, scale: f32) -> Attention {
+impl<'a, M: Score + Passed> Attention<'a, M> {
+    /// Sets the factor of the products.
+    pub const fn scale(self, scale: f32) -> Self {
         Attention { scale: Some(scale), ..self }
     }
 
-    /// A query sees no key behind its position.
-    pub const fn causal(self) -> Attention {
+    /// Limits each query to the keys up to its position.
+    pub const fn causal(self) -> Self {
         Attention { right: 0, ..self }
     }
 
-    /// A query sees `left` keys before its position, the one at it, and `right` behind. A sliding window of n keys is `band(n - 1, 0)`.
-    pub const fn band(self, left: usize, right: usize) -> Attention {
-        let (left, right) = (if left < FAR { left } else { FAR }, if right < FAR { right } else { FAR });
+    /// Limits each query to a band: `left` keys before its position, the key at it, and `right`
+    /// keys after it. A sliding window of n keys is `band(n - 1, 0)`.
+    pub const fn band(self, left: usize, right: usize) -> Self {
+        let (left, right) =
+            (if left < UNBOUNDED { left } else { UNBOUNDED }, if right < UNBOUNDED { right } else { UNBOUNDED });
         Attention { left, right, ..self }
+    }
+
+    /// Sets how the sequences lie in memory. The default is [`Layout::Dense`].
+    pub const fn layout(self, layout: Layout<'a>) -> Self {
+        Attention { layout, ..self }
+    }
+
+    /// Limits each query to the blocks of keys that the mask has for its block. The time is
+    /// proportional to the density of the mask. Sequences must have [`Layout::Dense`].
+    pub const fn mask(self, mask: &'a DeviceMask) -> Self {
+        Attention { mask: Some(mask), ..self }
+    }
+
+    /// Applies a score of the library or of the user's crate to each logit. It is compiled in when
+    /// it is first used.
+    ///
+    /// # Safety
+    /// Kernels run without checks. For every query and key of each launch, the score accesses
+    /// memory within its views only, which are alive and not written meanwhile. So
+    /// [`Alibi`](super::score::Alibi) has a slope for each head, and [`Bias`](super::score::Bias)
+    /// an element for each sequence, head, query and key. On the CPU an access outside is an error
+    /// in any case.
+    pub const unsafe fn score<N: Score + Passed>(self, score: N) -> Attention<'a, N> {
+        let Attention { scale, left, right, layout, mask, .. } = self;
+        Attention { scale, left, right, layout, mask, score }
     }
 
     /// Queues the product.
     ///
     /// # Errors
-    /// Where the extents do not belong together, O overlaps an operand, a buffer is another device's, or memory is short.
+    /// Extents that do not fit together, and lists of the layout with a wrong length. A mask with
+    /// other extents. An O that overlaps an operand, a buffer of another device, or too little
+    /// memory.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
-        q: &BufferView<'_, T, 4>,
-        k: &BufferView<'_, T, 4>,
-        v: &BufferView<'_, T, 4>,
+        Qkv { q, k, v }: Qkv<'_, T>,
         o: &mut BufferViewMut<'_, T, 4>,
         lse: Option<&mut BufferViewMut<'_, f32, 3>>,
     ) -> Result<(), Error> {
-        // SAFETY: this score accesses nothing.
-        unsafe { self.run_with(on, q, k, v, o, lse, Plain) }
+        self.queue(on, &q, &k, Forward { attention: self, on, qkv: Qkv { q, k, v }, o, lse })
     }
 
-    /// Queues the product, with a score of the library's or of one's own, compiled in when it is first used.
-    ///
-    /// # Safety
-    /// The kernel runs as it is, without checks: for every query and key the score must access memory within its views only, which are alive
-    /// and not written meanwhile. So [`Alibi`](super::score::Alibi) has a slope for each head, [`Bias`](super::score::Bias) an element for each
-    /// sequence, head, query and key. On the CPU an access beyond is an error in any case.
-    ///
-    /// # Errors
-    /// As for [`run`](Attention::run).
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub unsafe fn run_with<T: Float + GenericArgument, M: Score + Passed>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 4>,
-        k: &BufferView<'_, T, 4>,
-        v: &BufferView<'_, T, 4>,
-        o: &mut BufferViewMut<'_, T, 4>,
-        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
-        score: M,
-    ) -> Result<(), Error> {
-        let [batch, _, longest, _] = q.extents();
-        self.any(on, q, k, v, o, lse, score, Dense, Whole, None, [batch, longest], longest > 64)
-    }
-
-    /// Queues the product of sequences that are padded to the views' lengths: of sequence i count the first `queries[i]` queries and
-    /// `keys[i]` keys. Rows of O behind those stay as they are.
-    ///
-    /// # Errors
-    /// As for [`run`](Attention::run); and where the lists have not a number for each sequence of the batch.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_padded<T: Float + GenericArgument>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 4>,
-        k: &BufferView<'_, T, 4>,
-        v: &BufferView<'_, T, 4>,
-        o: &mut BufferViewMut<'_, T, 4>,
-        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
-        [queries, keys]: [&BufferView<'_, u32, 1>; 2],
-    ) -> Result<(), Error> {
-        let (count, [_, _, longest, _]) = (padded(q, [queries, keys])?, q.extents());
-        // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
-        let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
-        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, None, [count, longest], longest > 64);
-        on.reading(queries, || on.reading(keys, attend))
-    }
-
-    /// Queues the product of sequences one behind the other, in views of a batch of one: sequence i has the queries from `queries[i]` to
-    /// `queries[i + 1]`, `longest` at most, and keys likewise. Rows of O that are no sequence's stay as they are.
-    ///
-    /// # Errors
-    /// As for [`run`](Attention::run); and where the views are no batch of one, or the lists not of one length.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_packed<T: Float + GenericArgument>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 4>,
-        k: &BufferView<'_, T, 4>,
-        v: &BufferView<'_, T, 4>,
-        o: &mut BufferViewMut<'_, T, 4>,
-        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
-        [queries, keys]: [&BufferView<'_, u32, 1>; 2],
-        longest: usize,
-    ) -> Result<(), Error> {
-        let count = packed(q, [queries, keys])?;
-        // SAFETY: as in `run_padded`; a sequence more begins than there are.
-        let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
-        let shape = [count, longest.min(q.extents()[2])];
-        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, None, shape, longest > 64);
-        on.reading(queries, || on.reading(keys, attend))
-    }
-
-    /// Queues the product over the blocks of keys that a mask has for each block of queries, and within those what each query sees.
-    ///
-    /// # Errors
-    /// As for [`run`](Attention::run); and where the mask is of other extents.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_sparse<T: Float + GenericArgument>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 4>,
-        k: &BufferView<'_, T, 4>,
-        v: &BufferView<'_, T, 4>,
-        o: &mut BufferViewMut<'_, T, 4>,
-        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
-        mask: &DeviceMask,
-    ) -> Result<(), Error> {
-        let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
-        let lists = mask.of_queries(heads, [queries, keys])?;
-        // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
-        // another.
-        let pattern = unsafe { lists.pattern(mask.size()) };
-        let large = mask.size() > 64;
-        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, Some(mask), [batch, queries], large);
-        lists.reading(on, attend)
-    }
-
-    /// The factor of products of so many elements.
-    pub(super) fn factor(self, width: usize) -> f32 {
+    /// Returns the factor of products of `width` elements.
+    pub(super) fn factor(&self, width: usize) -> f32 {
         self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt())
     }
 
-    /// By tiles of 128 queries where `large`, else of 64; wide values by 64 and 128 keys at a time.
-    #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
-    fn any<T: Float + GenericArgument, M: Score + Passed, P: Pattern + Passed, S: Sequences + Passed>(
+    /// Returns the work of each block, if all sequences are as long as the longest.
+    fn plan(
+        &self,
+        device: &Device,
+        tile: Tile,
+        [heads, others]: [usize; 2],
+        [longest, keys]: [usize; 2],
+    ) -> Result<Arc<Plan>, Error> {
+        let (left, right) = (self.left, self.right);
+        let span = Span { query: 0, queries: longest, key: 0, keys };
+        let tiles = |row: usize| {
+            let (begin, end) = span.seen(row * tile.height, tile.height, left, right);
+            if begin < end { end.div_ceil(KEYS) - begin / KEYS } else { 0 }
+        };
+        let lists = || (0..longest.div_ceil(tile.height)).map(tiles).collect::<Vec<_>>().repeat(heads);
+        let seen = Seen::Band { longest, keys, left, right };
+        device.get_or_init_extension(Plans::new).plan(Asked { tile, heads, others, seen }, lists)
+    }
+}
+
+/// The product, as a pass.
+struct Forward<'c, 'a, 'v, 'o, 'l, T: Element, M, Q> {
+    attention: Attention<'a, M>,
+    on: &'c Q,
+    qkv: Qkv<'v, T>,
+    o: &'c mut BufferViewMut<'o, T, 4>,
+    lse: Option<&'c mut BufferViewMut<'l, f32, 3>>,
+}
+
+impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Forward<'_, '_, '_, '_, '_, T, M, Q> {
+    fn queue<P: Pattern + Passed, S: Sequences + Passed>(
         self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 4>,
-        k: &BufferView<'_, T, 4>,
-        v: &BufferView<'_, T, 4>,
-        o: &mut BufferViewMut<'_, T, 4>,
-        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
-        score: M,
-        pattern: P,
+        patterns: Patterns<P>,
         sequences: S,
-        mask: Option<&DeviceMask>,
-        shape: [usize; 2],
-        large: bool,
+        extent: Extent,
     ) -> Result<(), Error> {
-        let ([batch, heads, rows, _], wide) = (q.extents(), v.extents()[3]);
-        shared_heads(q, k)?;
-        o.expected("o", [batch, heads, rows, wide], "a row of v's elements for each query of each head")?;
+        let Forward { attention, on, qkv: Qkv { q, k, v }, o, lse } = self;
+        let ([batch, heads, rows, width], values) = (q.extents(), v.extents()[3]);
+        shared_heads(&q, &k)?;
+        o.expected("o", [batch, heads, rows, values], "a row of v's elements for each query of each head")?;
         if heads == 0 && k.extents()[1] == 0 {
             return Ok(());
         }
-        if wide == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
-            // Blocks have pieces of values, and there is none.
-            return Err(v.refused("values without elements have no logarithms: ask for none".into()));
+        if values == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
+            // Each block has a piece of the values, and there is none.
+            return Err(v.refused("rows of v are empty, so that there are no logarithms; pass `None` for `lse`".into()));
         }
         let mut own;
         let mut lse = match lse {
@@ -264,124 +216,64 @@ impl Attention {
                 own.view_mut([batch, heads, rows])?
             }
         };
-        let mut operands = Operands { q, k, v, o };
-        let fours = q.extents()[3].is_multiple_of(8)
-            && wide.is_multiple_of(4)
-            && [q, k, v].into_iter().all(|x| rows_begin_at(x, 4))
-            && rows_begin_at(&*operands.o, 4);
-        macro_rules! launch {
-            ($w:literal, $q:literal, $v:literal, $threads:literal, $r:literal, $bm:literal, $l:literal, $nk:literal) => {
-                self.launched::<T, M, P, S, $w, $v, $threads, $r, $bm, $q, $l, $nk>(
-                    on,
-                    &mut operands,
-                    &mut lse,
-                    score,
-                    pattern,
-                    sequences,
-                    mask,
-                    shape,
-                )
-            };
-        }
-        match (fours, large, wide) {
-            (true, _, 97..) => launch!(128, 2, 4, 128, 2, 64, 2, 4),
-            (true, true, ..=32) => launch!(32, 1, 4, 256, 1, 128, 1, 2),
-            (true, true, ..=64) => launch!(64, 2, 4, 256, 1, 128, 1, 2),
-            (true, true, ..=96) => launch!(96, 3, 4, 256, 1, 128, 1, 2),
-            (true, false, ..=32) => launch!(32, 1, 4, 128, 1, 64, 1, 4),
-            (true, false, ..=64) => launch!(64, 2, 4, 128, 1, 64, 1, 4),
-            (true, false, ..=96) => launch!(96, 3, 4, 128, 1, 64, 2, 4),
-            (false, true, ..=32) => launch!(32, 1, 1, 256, 1, 128, 1, 2),
-            (false, true, ..=64) => launch!(64, 2, 1, 256, 1, 128, 1, 2),
-            (false, true, ..=96) => launch!(96, 3, 1, 256, 1, 128, 1, 2),
-            (false, true, _) => launch!(128, 4, 1, 256, 1, 128, 1, 2),
-            (false, false, ..=32) => launch!(32, 1, 1, 128, 1, 64, 1, 4),
-            (false, false, ..=64) => launch!(64, 2, 1, 128, 1, 64, 1, 4),
-            (false, false, ..=96) => launch!(96, 3, 1, 128, 1, 64, 2, 4),
-            (false, false, _) => launch!(128, 4, 1, 128, 1, 64, 2, 4),
-        }
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
-    fn launched<
-        T: Float + GenericArgument,
-        M: Score + Passed,
-        P: Pattern + Passed,
-        S: Sequences + Passed,
-        const W: usize,
-        const V: usize,
-        const THREADS: usize,
-        const R: usize,
-        const BM: usize,
-        const Q: usize,
-        const L: usize,
-        const NK: usize,
-    >(
-        self,
-        on: &impl Queue,
-        operands: &mut Operands<'_, '_, '_, '_, '_, T>,
-        lse: &mut BufferViewMut<'_, f32, 3>,
-        score: M,
-        pattern: P,
-        sequences: S,
-        mask: Option<&DeviceMask>,
-        [count, longest]: [usize; 2],
-    ) -> Result<(), Error> {
-        let Operands { q, k, v, o } = operands;
-        let scale = self.factor(q.extents()[3]);
-        let tile = Tile { height: BM, width: W, step: R, threads: THREADS };
-        let others = v.extents()[3].div_ceil(W) * count;
-        let plan = match mask {
+        let fours = width.is_multiple_of(8)
+            && values.is_multiple_of(4)
+            && [q, k, v].iter().all(|x| rows_begin_at(x, 4))
+            && rows_begin_at(&*o, 4);
+        // By tiles of 128 queries, or of 64 for few of them and for wide values.
+        let large = attention.mask.map_or(extent.queries, DeviceMask::size) > 64;
+        let form = |width, threads, step| Tile { height: threads / 2, width, step, threads };
+        let tile = match (fours, large, values) {
+            (true, _, 97..) => form(128, 128, 2),
+            (_, true, ..=32) => form(32, 256, 1),
+            (_, true, ..=64) => form(64, 256, 1),
+            (_, true, ..=96) => form(96, 256, 1),
+            (_, true, _) => form(128, 256, 1),
+            (_, false, ..=32) => form(32, 128, 1),
+            (_, false, ..=64) => form(64, 128, 1),
+            (_, false, ..=96) => form(96, 128, 1),
+            (_, false, _) => form(128, 128, 1),
+        };
+        let others = values.div_ceil(tile.width) * extent.sequences;
+        let plan = match attention.mask {
             Some(mask) => mask.plan(tile, others)?,
-            None => self.plan(on.device(), tile, [q.extents()[1], others], [longest, k.extents()[2]])?,
+            None => attention.plan(on.device(), tile, [heads, others], [extent.queries, k.extents()[2]])?,
         };
         let work = on.share(&plan.table)?;
         let slots = plan.slots;
-        let mut partial = on.scratch::<f32>(slots * BM * W)?;
-        let mut logs = on.scratch::<f32>(slots * BM * 2)?;
+        let mut partial = on.scratch::<f32>(slots * tile.height * tile.width)?;
+        let mut logs = on.scratch::<f32>(slots * tile.height * 2)?;
         let mut ended = on.scratch::<u32>(slots)?;
         fill(on, 0u32, ended.view_mut([slots])?.strided())?;
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
-        // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
-        unsafe {
-            flash_attention::<T, M, P, S, W, V, THREADS, R, BM, Q, L, NK>::launch_unchecked(
-                on,
-                *q,
-                *k,
-                *v,
-                &mut **o,
-                &mut *lse,
-                &mut partial.view_strided_mut([slots, BM, W], [BM * W, W, 1])?,
-                &mut logs.view_strided_mut([slots, BM, 2], [BM * 2, 2, 1])?,
-                &mut ended.view_mut([slots])?,
-                scale,
-                self.left,
-                self.right,
-                score,
-                pattern,
-                sequences,
-                // Of no blocks, too, a row begins at a multiple of four numbers: then extents are compared, and there is nothing to run.
-                work.view_strided([plan.blocks, NUMBERS], [NUMBERS, 1])?,
-            )
-        }
-    }
-
-    /// Which block has what, if all sequences are as long as the longest.
-    fn plan(
-        self,
-        device: &Device,
-        tile: Tile,
-        [heads, others]: [usize; 2],
-        [longest, keys]: [usize; 2],
-    ) -> Result<Arc<Plan>, Error> {
-        let Attention { left, right, .. } = self;
-        let span = Span { query: 0, queries: longest, key: 0, keys };
-        let tiles = |row: usize| {
-            let (begin, end) = span.seen(row * tile.height, tile.height, left, right);
-            if begin < end { end.div_ceil(KEYS) - begin / KEYS } else { 0 }
-        };
-        let lists = || (0..longest.div_ceil(tile.height)).map(tiles).collect::<Vec<_>>().repeat(heads);
-        let seen = Seen::Band { longest, keys, left, right };
-        device.get_or_init_extension(Plans::new).plan(Asked { tile, heads, others, seen }, lists)
+        let mut partial =
+            partial.view_strided_mut([slots, tile.height, tile.width], [tile.height * tile.width, tile.width, 1])?;
+        let mut logs = logs.view_strided_mut([slots, tile.height, 2], [tile.height * 2, 2, 1])?;
+        let mut ended = ended.view_mut([slots])?;
+        // The strides are given, so that rows are aligned even if there are none.
+        let work = work.view_strided([plan.blocks, TABLE_COLUMNS], [TABLE_COLUMNS, 1])?;
+        let call = flash_attention::<T, M, P, S, 32, 1, 128, 1, 64, 1, 1, 4>::call(
+            &q,
+            &k,
+            &v,
+            o,
+            &mut lse,
+            &mut partial,
+            &mut logs,
+            &mut ended,
+            attention.factor(width),
+            attention.left,
+            attention.right,
+            attention.score,
+            patterns.of_queries,
+            sequences,
+            work,
+        );
+        let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
+        let constants: Vec<_> = types.into_iter().chain(tile.constants(if fours { 4 } else { 1 })).collect();
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only, whatever its sequences and its pattern are. The oracle ran it
+        // at and around every edge of its tiles (`kernels check`). The caller promises what the
+        // score does.
+        unsafe { queue(on, &call, &constants) }
     }
 }

@@ -1,4 +1,4 @@
-//! The logits that attention does not write, written out: to look at.
+//! A kernel for debugging that writes the logits, which attention itself never stores.
 
 use super::score::*;
 use super::span::KEYS;
@@ -6,8 +6,11 @@ use super::tile::*;
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
-/// S ← score(scale·Q·Kᵀ), [batch, head, query, key], −∞ for keys that a query does not see. A block makes 64 × 64, by the products that attention
-/// itself makes, in their order: the same bits.
+/// Computes S ← score(scale·Q·Kᵀ), [batch, head, query, key], with −∞ for keys that a query does
+/// not see.
+///
+/// A block computes 64 × 64 logits by the same products in the same order as attention: the results
+/// are bit-identical.
 #[kernel(
     block = 128,
     grid = (

@@ -1,28 +1,31 @@
-//! Attention of one query a sequence, over keys in a cache.
+//! The kernel for attention of one query a sequence, over keys in a cache.
 //!
-//! What limits it is memory: each key and value is read once and multiplied with the queries of its group, of which there are few. So the keys are split
-//! over enough blocks to fill the device, a block takes all query heads of a group, and nothing is staged.
+//! It is limited by memory: each key and value is read once and multiplied with the queries of its
+//! group, which are few. Therefore the keys are split over enough blocks to fill the device. A
+//! block computes all query heads of a group, and stages no data in shared memory.
 //!
 //! ```text
 //!             ┌─ split 0 ─┬─ split 1 ─┬─ … ┐            a warp: 32 / LANES keys at once, a key by LANES lanes,
-//!   keys of   │ block     │ block     │    │            U keys of a lane under way
+//!   keys of   │ block     │ block     │    │            U keys of a lane in flight
 //!   a head    │ max, Σ, O │ max, Σ, O │    │            ┌──────┬──────┐
 //!             └─────┬─────┴─────┬─────┴────┘            │ key 0│ key 1│  piece p of lane l: elements
 //!                   └── the block that ends last        │ l 0 …│ l 0 …│  (p·LANES + l)·WIDE and on
-//!                       brings them together            └──────┴──────┘
+//!                       reduces their sums              └──────┴──────┘
 //! ```
 //!
-//! Lanes' softmaxes meet by shuffles, warps' in shared memory, and blocks' in global memory: each writes its part, then counts itself by an
-//! atomic addition, and the one that finds itself the last reads all of them, in their order. So the result is the same whichever it was.
+//! Partial softmaxes are merged between lanes by shuffles, between warps in shared memory, and
+//! between blocks in global memory. Each block writes its part and then increments a counter
+//! atomically. The last block reads all parts in their order, so the result does not depend on
+//! which block is last.
 
 use super::cache::*;
 use super::tile::{lowered, reciprocal};
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
-/// A softmax in progress over some keys: Σ 2^(s − base) and Σ 2^(s − base)·v of logits s in units
-/// of log₂ e. The base is −∞ where there are no keys; else it lies so far above the largest s that
-/// no sum overflows that has a mean.
+/// A partial softmax over some keys: Σ 2^(s − base) and Σ 2^(s − base)·v of logits s in units of
+/// log₂ e. Without keys the base is −∞. Otherwise it exceeds the largest s by enough that sums
+/// cannot overflow if the mean is finite.
 #[device]
 #[derive(Clone, Copy, DeviceCopy)]
 struct Partial<const E: usize> {
@@ -31,7 +34,7 @@ struct Partial<const E: usize> {
     o: [f32; E],
 }
 
-/// Of the keys of both.
+/// Merges the partial softmaxes of two sets of keys.
 #[device]
 fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
     let base = a.base.max(b.base);
@@ -48,11 +51,14 @@ fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
 #[device]
 const THREADS: usize = 128;
 
-/// O ← softmax(scale·q·Kᵀ)·V for each head of each sequence; the first `lengths` keys count. `GROUP` query heads a block, and
-/// `U` keys of a lane under way.
+/// Computes O ← softmax(scale·q·Kᵀ)·V for each head of each sequence, over its first `lengths`
+/// keys.
 ///
-/// q and o are [sequence, head, element]; `parts` is scratch, [sequence, head, split, element], as is `logs`, [sequence, head, split, 2];
-/// `ended` counts blocks, is 0 for each sequence and block of heads before the launch, and after it again. A sequence without keys gives zeros.
+/// A block has `GROUP` query heads, and a lane has `U` keys in flight.
+///
+/// q and o are [sequence, head, element]. `parts`, [sequence, head, split, element], and `logs`,
+/// [sequence, head, split, 2], are scratch memory. `ended` counts finished blocks. It is 0 for each
+/// sequence and block of heads before and after the launch. A sequence without keys gives zeros.
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = (
@@ -101,7 +107,7 @@ pub fn flash_decode<
     splits: usize,
     scale: f32,
 ) {
-    // Heads of a group beyond `GROUP` are another block's.
+    // Another block computes the heads of a group beyond `GROUP`.
     let (of_group, blocks) = (q.dim(1) / groups, (q.dim(1) / groups).div_ceil(GROUP));
     let [split, heads, sequence] = block_at(splits, blocks * groups);
     let (group, first) = (heads / blocks, heads % blocks * GROUP);
@@ -130,12 +136,13 @@ pub fn flash_decode<
     let each = len.div_ceil(splits).next_multiple_of(keys * U);
     let (begin, end) = ((split * each).min(len), ((split + 1) * each).min(len));
     for base in rolled((begin..end).step_by(keys * U)) {
-        // As many turns for every thread, so that the shuffles below meet; and all loads first: a conversion waits for what it converts.
+        // Every thread runs the same number of iterations, so that the warp converges at the
+        // shuffles below. All loads precede the conversions, which wait for their operands.
         let (mut raw_k, mut raw_v) = ([[K::narrow(0.0); E]; U], [[K::narrow(0.0); E]; U]);
         let mut factors = [[1.0f32; 2]; U];
         for u in unroll(0..U) {
             let t = base + u * keys + mine;
-            // Not beyond the end, where a cache may hold anything, NaNs too.
+            // No read beyond the end, where a cache may contain anything, including NaNs.
             let (plane, row) = pages.place(sequence, t.min(end - 1), k.dim(2));
             let at = Entry { plane: plane.min(k.dim(0) - 1), head: group, row };
             for p in unroll(0..E / WIDE) {
@@ -176,7 +183,7 @@ pub fn flash_decode<
                 s[u] = if base + u * keys + mine < end { x } else { f32::NEG_INFINITY };
                 top = top.max(s[u]);
             }
-            // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
+            // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
             let base = all[g].base.max(top + raised);
             let bottom = base.max(f32::MIN);
             let old = fast::exp2(all[g].base - bottom);
@@ -195,7 +202,7 @@ pub fn flash_decode<
         }
     }
 
-    // Between the groups of a warp, then between the warps.
+    // First between the groups of a warp, then between the warps.
     let mut met = Shared::<Partial<E>, 2>::new([THREADS / 32, LANES]);
     for g in unroll(0..GROUP) {
         for step in unroll(0..5) {
@@ -223,7 +230,7 @@ pub fn flash_decode<
                     parts.store((sequence, head, split, d), x);
                 }
             }
-            // All have the same.
+            // All lanes hold the same values.
             logs.store((sequence, head, split, 0), [r.base, r.sum]);
         }
         block::sync();
@@ -242,7 +249,8 @@ pub fn flash_decode<
     if block::broadcast(before, 0) as usize + 1 != splits {
         return;
     }
-    // Warps share the heads, and the splits of a head where there are more warps: a lane has four elements of some splits' sums.
+    // Warps share the heads. If there are more warps than heads, they also share the splits of a
+    // head: a lane sums four elements of some splits.
     const WARPS: usize = THREADS / 32;
     let mut share = Shared::<[f32; 5], 2>::new([WARPS, 32]);
     let each = WARPS / GROUP;

@@ -1,21 +1,25 @@
-//! What the parts of a tile's keys come to, brought together.
+//! The reduction of the partial results of a tile of queries whose keys are split over several
+//! blocks.
 
 use kernel_dsl::prelude::*;
 
-/// Rows of a warp that are under way at once.
+/// Rows of a warp that are in flight at once.
 #[device]
 pub const ROWS: usize = 4;
-/// Parts of them that are.
+/// Parts of these rows that are in flight at once.
 #[device]
 const AHEAD: usize = 2;
-/// Parts at most: a lane knows the sums of each.
+/// The maximum number of parts: each lane holds the sums of one.
 #[device]
 pub const PARTS: usize = 32;
 
-/// Of [`ROWS`] rows the sums of all keys: the largest logit, Σ exp(x − max), and four elements of Σ exp(x − max)·v, those from the lane's number · 4 on, of `W`.
+/// Returns the sums over all keys of [`ROWS`] rows: the largest logit, Σ exp(x − max), and four of
+/// the `W` elements of Σ exp(x − max)·v, from element 4 · `lane` on.
 ///
-/// `partial` and `logs` are those of the `n` parts; rows from `first` on are taken, the last again where there are no more. The lane's number is the caller's: computed anew it might be kept over all that is before. The sums of part p are scaled
-/// by exp(max_p − max) and added in the order of the keys, whoever does it (Dao, 2023: the reduction of flash decoding).
+/// `partial` and `logs` are those of the `n` parts. Rows start at `first`, and are clamped to
+/// `last`. `lane` is an argument, because the compiler might keep a recomputed one in a register
+/// through the preceding code. The sums of part p are scaled by exp(max_p − max) and added in the
+/// order of the keys, for a deterministic result (Dao, 2023: the reduction of flash decoding).
 #[device]
 pub fn joined<const W: usize>(
     partial: ViewMut<f32, 3>,
@@ -33,7 +37,7 @@ pub fn joined<const W: usize>(
             [max, sum] = logs.load::<2>((lane, row, 0));
         }
         let top = warp::max(max);
-        // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
+        // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
         scales[i] = fast::exp2((max - top.max(f32::MIN)) * std::f32::consts::LOG2_E);
         sums[i] = (top, warp::sum(sum * scales[i]), [0.0; 4]);
     }

@@ -1,7 +1,7 @@
-//! Masks of blocks: which blocks of keys a block of queries looks at, head by head.
+//! Block masks: for each head, the blocks of keys that a block of queries sees.
 //!
-//! A mask is made from a function of head, block of queries and block of keys; [`local`], [`strided`], [`global`] and [`random`] make such, and
-//! a closure makes one of several:
+//! A mask is made from a function of head, block of queries and block of keys. [`local`],
+//! [`strided`], [`global`] and [`random`] return such functions, and a closure combines several:
 //!
 //! ```
 //! use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local};
@@ -19,17 +19,17 @@ use runtime::{BufferView, Error};
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-/// Queries and keys of a block.
+/// The number of queries and keys of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockSize {
-    /// 64
+    /// 64 queries and 64 keys.
     Small,
-    /// 128
+    /// 128 queries and 128 keys.
     Large,
 }
 
 impl BlockSize {
-    /// How many.
+    /// Returns the number of queries, which is also the number of keys.
     pub const fn get(self) -> usize {
         match self {
             BlockSize::Small => 64,
@@ -38,7 +38,7 @@ impl BlockSize {
     }
 }
 
-/// For each head and block of queries, the blocks of keys that it looks at, in ascending order.
+/// The blocks of keys that each head and block of queries sees, in ascending order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BlockMask {
     size: BlockSize,
@@ -48,7 +48,8 @@ pub struct BlockMask {
 }
 
 impl BlockMask {
-    /// Of so many heads, and of sequences of so many queries and keys: those blocks for which `sees(head, block of queries, block of keys)`.
+    /// Returns the mask of the blocks for which `sees(head, block of queries, block of keys)` is
+    /// true, for `heads` heads and sequences of the given numbers of queries and keys.
     pub fn new(
         size: BlockSize,
         heads: usize,
@@ -62,21 +63,21 @@ impl BlockMask {
         BlockMask { size, heads, lengths, lists }
     }
 
-    /// The lists, head by head, one for each block of queries.
+    /// Returns the lists of blocks, one for each block of queries of each head.
     pub fn lists(&self) -> &[Vec<u32>] {
         &self.lists
     }
 
-    /// What part of all blocks is looked at.
+    /// Returns the fraction of all blocks that are seen.
     pub fn density(&self) -> f64 {
         let all = self.lists.len() * self.lengths[1].div_ceil(self.size.get());
         self.lists.iter().map(Vec::len).sum::<usize>() as f64 / all.max(1) as f64
     }
 
-    /// The mask on a device, or in a graph in the making.
+    /// Uploads the mask to a device, or for a graph that is being recorded.
     ///
     /// # Errors
-    /// Where memory is short.
+    /// Returns an error if memory is short.
     pub fn upload(&self, on: &impl Queue) -> Result<DeviceMask, Error> {
         let [rows, cols] = self.lengths.map(|n| n.div_ceil(self.size.get()));
         Ok(DeviceMask {
@@ -86,47 +87,49 @@ impl BlockMask {
             lengths_of_lists: self.lists.iter().map(Vec::len).collect(),
             plans: Plans::new(on.device().clone()),
             of_queries: Lists::upload(on, &self.lists, self.heads, rows)?,
-            of_keys: Lists::upload(on, &self.turned(), self.heads, cols)?,
+            of_keys: Lists::upload(on, &self.transposed(), self.heads, cols)?,
         })
     }
 
-    /// For each head and block of keys the blocks of queries that look at it, in ascending order.
-    fn turned(&self) -> Vec<Vec<u32>> {
+    /// Returns the transposed mask: for each head and block of keys the blocks of queries that see
+    /// it, in ascending order.
+    fn transposed(&self) -> Vec<Vec<u32>> {
         let [rows, cols] = self.lengths.map(|n| n.div_ceil(self.size.get()));
-        let mut turned = vec![Vec::new(); self.heads * cols];
+        let mut transposed = vec![Vec::new(); self.heads * cols];
         for (at, list) in self.lists.iter().enumerate() {
             for col in list {
-                if let Some(of_keys) = turned.get_mut(at / rows * cols + *col as usize) {
+                if let Some(of_keys) = transposed.get_mut(at / rows * cols + *col as usize) {
                     of_keys.push((at % rows) as u32);
                 }
             }
         }
-        turned
+        transposed
     }
 }
 
-/// Lists of blocks, one behind the other.
+/// Concatenated lists of blocks.
 #[derive(Debug)]
 struct Lists {
-    /// [head, list and one more]: where it begins.
+    /// Where each list begins, [head, list + 1].
     starts: Memory<u32>,
     blocks: Memory<u32>,
     shape: [usize; 2],
 }
 
-/// The same, as a launch takes them.
+/// The lists as views, which a launch takes.
 pub(super) struct ListViews<'a> {
     starts: BufferView<'a, u32, 2>,
     blocks: BufferView<'a, u32, 1>,
 }
 
 impl ListViews<'_> {
-    /// Of blocks of so many rows.
+    /// Returns the pattern of these lists, with blocks of `size` rows.
     ///
     /// # Safety
-    /// The lists outlive what the pattern is passed to: a launch within [`reading`](ListViews::reading).
+    /// The lists must outlive the use of the pattern: a launch within
+    /// [`reading`](ListViews::reading).
     pub unsafe fn pattern(&self, size: usize) -> Listed {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller keeps the lists alive.
         unsafe {
             let shift = (size / KEYS).ilog2() as usize;
             Listed { rows: self.starts.detached(), blocks: self.blocks.detached(), shift }
@@ -140,7 +143,7 @@ impl ListViews<'_> {
 }
 
 impl Lists {
-    /// Of so many heads, each with so many lists.
+    /// Uploads `each` lists for each of `heads` heads.
     fn upload(on: &impl Queue, lists: &[Vec<u32>], heads: usize, each: usize) -> Result<Lists, Error> {
         let mut starts = Vec::with_capacity(heads * (each + 1));
         let mut blocks: Vec<u32> = Vec::new();
@@ -166,35 +169,37 @@ pub struct DeviceMask {
     size: BlockSize,
     heads: usize,
     lengths: [usize; 2],
-    /// Blocks of keys of each block of queries.
+    /// The number of blocks of keys of each block of queries.
     lengths_of_lists: Vec<usize>,
-    /// Of the mask's blocks.
+    /// The plans for the mask's lists.
     plans: Plans,
     of_queries: Lists,
     of_keys: Lists,
 }
 
 impl DeviceMask {
-    /// Queries and keys of a block.
+    /// Returns the number of queries, and of keys, of a block.
     pub(super) fn size(&self) -> usize {
         self.size.get()
     }
 
-    /// Which block of a launch has what, where each head has `others` pieces of sequences.
+    /// Returns the blocks' assignments for a launch, where each head has `others` pieces of
+    /// sequences.
     pub(super) fn plan(&self, tile: Tile, others: usize) -> Result<Arc<Plan>, Error> {
-        // A block of queries has whole tiles.
+        // A block of the mask is a whole number of tiles of queries.
         let (of_block, keys) = (self.size() / tile.height, self.size() / KEYS);
         let lists = || self.lengths_of_lists.iter().flat_map(|n| repeat_n(n * keys, of_block)).collect();
         self.plans.plan(Asked { tile, heads: self.heads, others, seen: Seen::Listed }, lists)
     }
 
-    /// The lists of blocks of keys; an error where the mask is of other extents.
+    /// Returns the lists of blocks of keys. Fails if the mask has other extents.
     pub(super) fn of_queries(&self, heads: usize, lengths: [usize; 2]) -> Result<ListViews<'_>, Error> {
         self.is_of(heads, lengths)?;
         self.of_queries.views()
     }
 
-    /// The same of the lists that each block of keys has of queries.
+    /// Returns the lists of blocks of queries for each block of keys. Fails if the mask has other
+    /// extents.
     pub(super) fn of_keys(&self, heads: usize, lengths: [usize; 2]) -> Result<ListViews<'_>, Error> {
         self.is_of(heads, lengths)?;
         self.of_keys.views()
@@ -212,32 +217,35 @@ impl DeviceMask {
             extents: vec![of_heads, each],
             strides: vec![each, 1],
             why: format!(
-                "the mask is of {} heads, {queries} queries and {keys} keys, and the call of {heads}, {} and {}",
+                "the mask has {} heads, {queries} queries and {keys} keys, and the call has {heads}, {} and {}",
                 self.heads, lengths[0], lengths[1]
             ),
         })
     }
 }
 
-/// Blocks at most `reach` from the one at the same place.
+/// Returns the pattern of blocks at a distance of at most `reach` from the diagonal.
 pub fn local(reach: usize) -> impl Fn(usize, usize, usize) -> bool {
     move |_, row, col| row.abs_diff(col) <= reach
 }
 
-/// Blocks a multiple of `step` from the one at the same place (Child and others, 2019).
+/// Returns the pattern of blocks at a distance from the diagonal that is a multiple of `step`
+/// (Child and others, 2019).
 pub fn strided(step: usize) -> impl Fn(usize, usize, usize) -> bool {
     move |_, row, col| row.abs_diff(col).is_multiple_of(step.max(1))
 }
 
-/// The first `n` blocks of keys, for all queries, and all keys for the first `n` blocks of queries (Beltagy and others, 2020).
+/// Returns the pattern of the first `n` blocks of keys and the first `n` blocks of queries, with
+/// all blocks of the other (Beltagy and others, 2020).
 pub fn global(n: usize) -> impl Fn(usize, usize, usize) -> bool {
     move |_, row, col| row < n || col < n
 }
 
-/// Each block with a probability of `density`, head by head; the same for the same seed.
+/// Returns a random pattern: each block of each head is seen with probability `density`. It depends
+/// on the seed only.
 pub fn random(density: f64, seed: u64) -> impl Fn(usize, usize, usize) -> bool {
     move |head, row, col| {
-        // SplitMix64's finalizer over the place (Steele, Lea and Flood, 2014).
+        // SplitMix64's finalizer over the coordinates (Steele, Lea and Flood, 2014).
         let place = (head as u64) << 42 ^ (row as u64) << 21 ^ col as u64;
         let mut x = seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x9e37_79b9_7f4a_7c15);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

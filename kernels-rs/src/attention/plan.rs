@@ -1,24 +1,26 @@
-//! Schedules as tables on a device, each made once.
+//! Schedules as tables on a device. Each is computed once.
 
 use super::schedule::{Schedule, Work};
 use super::simulation::{Cost, Places};
+use kernel_dsl::compiler::hir::Constant;
 use runtime::{Device, DeviceBuffer, Error};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Numbers of a row of the table.
-pub(super) const NUMBERS: usize = 8;
-/// Bytes of the tables that are kept.
-const KEPT: usize = 16 << 20;
-/// The tiles of keys of a list's last part, or of a list that is not cut: all that there are. Sequences need not be as long as a call's longest.
-const ALL: usize = 1 << 30;
+/// The number of columns of the table.
+pub(super) const TABLE_COLUMNS: usize = 8;
+/// The maximum number of bytes of cached tables.
+const MAX_TABLE_BYTES: usize = 16 << 20;
+/// The number of key tiles of a list's last part, or of an uncut list: a bound that exceeds every
+/// list. Sequences may be shorter than a call's longest.
+const ALL_TILES: usize = 1 << 30;
 
-/// The form of a kernel.
+/// The template parameters of a kernel that decide its cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tile {
     /// Queries of a block.
     pub height: usize,
-    /// Elements of a value that it has.
+    /// Elements of a value that a block computes.
     pub width: usize,
     /// Tiles of keys of a step.
     pub step: usize,
@@ -26,8 +28,18 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// Where a device runs such blocks. A multiprocessor has registers for 512 threads, or 384 of those that have more. The costs are those of an H200; where a
-    /// step is of one tile of keys, a block leaves as much for half of the products or less.
+    /// Returns the numbers that the kernel is compiled with, for accesses of `elements`: W, V,
+    /// THREADS and R, and what the kernel derives from them.
+    pub fn constants(self, elements: usize) -> [Constant; 8] {
+        let Tile { height, width, step, threads } = self;
+        let (pieces, loads) = (width / (32 * step), (2 * width).div_ceil(threads));
+        [width, elements, threads, step, height, pieces, loads, 512 / threads].map(|n| Constant::Usize(n as u32))
+    }
+
+    /// Returns the device's capacity for such blocks. A multiprocessor has registers for 512
+    /// threads, or for 384 threads of kernels with steps of two tiles. The costs were measured on
+    /// an H200. A part of a list costs more where a step has one tile of keys: the same partial
+    /// results for half the work or less.
     pub const fn places(self, multiprocessors: usize) -> Places {
         let pace: &[f64] = match if self.step == 2 { 384 } else { 512 } / self.threads {
             ..=2 => &[0.7, 1.0],
@@ -42,12 +54,12 @@ impl Tile {
     }
 }
 
-/// What decides how long lists of tiles of keys are.
+/// The inputs that determine the lengths of the lists of key tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     /// A band of each sequence.
     Band {
-        /// Queries.
+        /// The number of queries of the longest sequence.
         longest: usize,
         keys: usize,
         left: usize,
@@ -57,7 +69,7 @@ pub(super) enum Seen {
     Listed,
 }
 
-/// What a plan is for.
+/// The key of a cached plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asked {
     pub tile: Tile,
@@ -70,30 +82,31 @@ pub(super) struct Asked {
 /// A schedule on a device.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// A row for each block, as [`flash_attention`](super::prefill::flash_attention) takes it.
+    /// A row for each block, in the format of [`flash_attention`](super::prefill::flash_attention).
     pub table: Arc<DeviceBuffer<u32>>,
     pub blocks: usize,
-    /// Parts that leave something.
+    /// The number of parts that store partial results.
     pub slots: usize,
 }
 
-/// Those that were last asked for.
+/// A cache of the most recently used plans.
 #[derive(Debug)]
 pub(super) struct Plans {
     device: Device,
-    /// The last first.
+    /// Most recently used first.
     kept: Mutex<VecDeque<(Asked, Arc<Plan>)>>,
 }
 
 impl Plans {
-    /// None yet.
+    /// Returns an empty cache.
     pub fn new(device: Device) -> Plans {
         Plans { device, kept: Mutex::default() }
     }
 
-    /// The plan for this, where `lists` has the tiles of keys of each tile of queries of all heads of a sequence.
+    /// Returns the plan for `asked`. `lists` gives the number of key tiles for each tile of queries
+    /// of all heads of a sequence.
     pub fn plan(&self, asked: Asked, lists: impl FnOnce() -> Vec<usize>) -> Result<Arc<Plan>, Error> {
-        // What panics while this is held leaves it whole.
+        // The data is consistent even if a holder of the lock panicked.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|(of, _)| *of == asked)
             && let Some(found) = kept.remove(at)
@@ -105,8 +118,8 @@ impl Plans {
         kept.push_front((asked, plan.clone()));
         let mut bytes = 0;
         kept.retain(|(_, plan)| {
-            bytes += plan.blocks * NUMBERS * size_of::<u32>();
-            bytes <= KEPT
+            bytes += plan.blocks * TABLE_COLUMNS * size_of::<u32>();
+            bytes <= MAX_TABLE_BYTES
         });
         Ok(plan)
     }
@@ -121,11 +134,11 @@ impl Plans {
             scattered: seen == Seen::Listed,
         };
         let Schedule { items, slots } = Schedule::new(work, &tile.places(self.device.facts().multiprocessors as usize));
-        let mut table = Vec::with_capacity(items.len() * NUMBERS);
+        let mut table = Vec::with_capacity(items.len() * TABLE_COLUMNS);
         for item in &items {
             let (tile, head, other) = (item.list % rows, item.list / rows % heads, item.list / rows / heads);
-            let tiles = if item.part + 1 >= item.parts { ALL } else { item.tiles };
-            let row: [usize; NUMBERS] = [tile, head, other, item.before, tiles, item.part, item.parts, item.slot];
+            let tiles = if item.part + 1 >= item.parts { ALL_TILES } else { item.tiles };
+            let row: [usize; TABLE_COLUMNS] = [tile, head, other, item.before, tiles, item.part, item.parts, item.slot];
             table.extend(row.map(|n| n as u32));
         }
         Ok(Plan { table: Arc::new(self.device.upload(&table)?), blocks: items.len(), slots })

@@ -1,4 +1,4 @@
-//! Attention of many queries.
+//! The kernel for attention of many queries.
 
 use super::join::*;
 use super::score::*;
@@ -6,8 +6,8 @@ use super::span::*;
 use super::tile::*;
 use kernel_dsl::prelude::*;
 
-/// What a block knows of its work, read from shared memory where it is needed: what is made of it anew costs less than registers, of which the products
-/// have none to spare.
+/// A block's parameters. They are read from shared memory where they are needed, and derived values
+/// are recomputed: the products leave no registers for them.
 #[device]
 #[derive(Clone, Copy)]
 struct Held<T: Float> {
@@ -51,12 +51,14 @@ fn held<T: Float, S: Sequences, const W: usize>(
         lk,
         tiles,
         list,
-        // Plus 0, which the compiler does not know: it would keep all addresses from one tile to the next.
+        // Adds a 0 that the compiler cannot see, so that it does not keep all addresses in
+        // registers across tiles.
         thread: thread::x() + zero,
     }
 }
 
-/// Where the keys of the step that begins with tile `t` of a list begin, `R` tiles of them; behind the last where there are no more.
+/// Returns the first keys of the `R` tiles of the step that begins with tile `t` of a list. It
+/// returns `lk`, past the last key, for tiles beyond the list.
 #[device]
 fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles: usize, lk: usize) -> [usize; R] {
     let mut first = [lk; R];
@@ -68,16 +70,17 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
     first
 }
 
-/// Whether a query of the block does not see a key of tile `h` of the step for its distance, below
-/// `low` or above `high`.
+/// Returns whether a query of the block does not see some key of tile `h` of the step because of
+/// its distance, below `low` or above `high`.
 #[device]
 fn is_masked<const BM: usize>(kept: Shared<u32, 1>, h: usize, low: i32, high: i32) -> bool {
     let [lq, lk] = kept.load::<2>(6);
     is_cut(BM, (kept[16 + h] + lq) as i32 - (kept[8] + lk) as i32, low, high)
 }
 
-/// O += P·V for tile `h` of a step; `first` is the first slice of V. Where some weights are 0
-/// because a query does not see a key, `holes`, no value of such a key counts.
+/// Accumulates O += P·V for tile `h` of a step. `first` is the first slice of V. `holes` says that
+/// some weights are 0 because a query does not see a key; the values of such a key then have no
+/// effect.
 #[device]
 fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
@@ -101,18 +104,21 @@ fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize,
     }
 }
 
-/// O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
+/// Computes O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
 ///
-/// `work` has a row for each block: the tile of queries, its head, and its piece of a sequence (sequence · pieces + piece); how many of the tiles of keys
-/// that it looks at lie before the block's, and how many the block has at most; and where several blocks share a list of tiles, which part this is, of
-/// how many (else 0), and the place in `partial` of the first part.
+/// `work` has a row of 8 numbers for each block:
 ///
-/// A part leaves its sums in `partial`, [part, query, element], Σ exp(x − max)·v, and in `logs`,
+/// - the tile of queries, its head, and its piece of a sequence (sequence · pieces + piece);
+/// - how many tiles of keys of the list precede the block's, and the block's maximum number of
+///   tiles;
+/// - if several blocks share a list of tiles: the number of this part, the number of parts
+///   (otherwise 0), and the index of the first part in `partial`.
+///
+/// A part stores its sums in `partial`, [part, query, element], Σ exp(x − max)·v, and in `logs`,
 /// [part, query, 2], max and Σ exp(x − max). The weights exp(x − max) are divided by the power of
-/// two that is at least the sequence's number of keys, so that no sum overflows that has a mean.
-/// The part counts
-/// itself in `ended` at the place of the first part, where there is 0 before the launch and after it, and the one that finds itself the last brings all
-/// parts together, in their order.
+/// two that is at least the sequence's number of keys. Therefore sums cannot overflow if the mean
+/// is finite. Each part increments the counter in `ended` at the index of the first part; it is 0
+/// before and after the launch. The last block to finish reduces all parts, in their order.
 #[kernel(
     block = THREADS, max_registers = if R == 2 { 168 } else { 128 },
     grid = work.dim(0),
@@ -184,13 +190,13 @@ pub fn flash_attention<
 
     let (row, _) = corner::<R>(thread::x());
     let p = weights(BM);
-    // Of each row the largest logit and the sum of exponentials; and what is wanted again at the end. In registers they would be in the
-    // way of the products.
+    // The largest logit and the sum of exponentials of each row, and the parameters that the end of
+    // the kernel needs. Keeping them in registers would slow down the products.
     let (tops, sums) = (Shared::<f32, 1>::new([BM]), Shared::<f32, 1>::new([BM]));
     let ab = slices(BM + R * KEYS);
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
     let kept = Shared::<u32, 1>::new([20]);
-    // All lanes of a row store its own, which is one access.
+    // All lanes of a row store the same value, which is one access.
     for r in unroll(0..R) {
         tops.store(row + r * BELOW, [f32::NEG_INFINITY; 4]);
         sums.store(row + r * BELOW, [0.0; 4]);
@@ -225,7 +231,7 @@ pub fn flash_attention<
             if R == 1 || t + R <= here.tiles {
                 scores::<T, T, BM, 4, NK, V, R, R, 2>(q, here.row0, here.lq, k, key0, here.lk, depth, ab, here.thread)
             } else {
-                // A list ends with half a step.
+                // The list ends with half a step.
                 let one = [key0[0]];
                 let half = scores::<T, T, BM, 4, NK, V, R, 1, 1>(
                     q,
@@ -264,7 +270,7 @@ pub fn flash_attention<
         }
         let (low, high) = (-(left as i32), right as i32);
         for h in unroll(0..R) {
-            // How far the keys' first lies behind the position of the tile's first query.
+            // The distance from the position of the tile's first query to the first key.
             let ahead = (key0[h] + lq) as i32 - (row0 + lk) as i32;
             if key0[h] + KEYS > lk || is_cut(BM, ahead, low, high) {
                 let ahead = ahead + col as i32 - row as i32;
@@ -299,8 +305,8 @@ pub fn flash_attention<
                     top = top.max(s[r][x / 4][i][x % 4]);
                 }
                 let top = of_row::<R>(top, |a, b| a.max(b));
-                // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN. The difference comes before the
-                // factor: it is 0 for the largest, however large that is.
+                // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN. The difference precedes the
+                // factor: it is exactly 0 for the largest logit, however large that is.
                 let base = top.max(f32::MIN);
                 let old = fast::exp2((max[i] - base) * std::f32::consts::LOG2_E);
                 max[i] = top;
@@ -315,12 +321,12 @@ pub fn flash_attention<
                     acc[r][x / 4][i][x % 4] *= old;
                 }
             }
-            // All lanes of the row have read them.
+            // All lanes of the row have read the old values.
             warp::sync();
             tops.store(row + r * BELOW, max);
             sums.store(row + r * BELOW, sum);
         }
-        // A row of P stays within its warp.
+        // A row of P is shared within its warp only.
         if R == 1 {
             let holes = left_out || !M::LEAVES_OUT && is_masked::<BM>(kept, 0, low, high);
             share::<R>(p, thread, &s);
@@ -369,7 +375,8 @@ pub fn flash_attention<
         let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
         for i in unroll(0..4) {
             let query = row0 + row + i;
-            // A product with 1 is the sum itself, in registers that a store of four can take; the accumulators' own would not fit the loops.
+            // A factor of 1 is the sum itself, copied to registers that a store of four can use.
+            // The accumulators' own registers would not fit both loops.
             let factor = if divided > 0 { 1.0 } else { reciprocal(max[i], sum[i]) };
             if query < lq {
                 for q in unroll(0..Q) {
@@ -426,7 +433,7 @@ pub fn flash_attention<
     }
 }
 
-/// Four elements of a row, those of them that there are.
+/// Stores four elements of a row, without those beyond the last column.
 #[device]
 fn put<T: Float, const V: usize>(o: ViewMut<T, 2>, row: usize, col: usize, from: [f32; 4]) {
     for x in unroll(0..4 / V) {

@@ -1,78 +1,85 @@
-//! Which block has which tiles of keys, and in which order blocks begin.
+//! The assignment of key tiles to blocks, and the order of blocks.
 //!
-//! A device has room for so many blocks at once, and a call lasts until the last of them ends. Where lists of keys are few, or some much longer than others,
-//! multiprocessors stand idle meanwhile: of a causal product whose blocks all run at once nearly half. So lists are cut into parts, a block each, and of those
-//! the one that ends last brings together what all come to. A part costs time, too; so of some ways to cut the lists that one is taken which ends first in a
-//! [simulation](super::simulation) of the device:
+//! A device has room for a limited number of blocks at once, and a call lasts until the last of
+//! them ends. If there are few lists of keys, or some are much longer than others, multiprocessors
+//! are idle meanwhile: for a causal product whose blocks all run at once nearly half of the time.
+//! Therefore lists are cut into parts, one block each, and the block that ends last reduces their
+//! results. Each part has a cost, too. So several ways to cut the lists are compared in a
+//! [simulation](super::simulation) of the device, and the fastest is used:
 //!
-//! * not at all, the longest first (Graham, 1969);
-//! * not at all, head after head, so that blocks which run at once share keys in the cache; only what comes last is of several heads, the longest first;
-//! * nowhere longer than some length, the longest first;
-//! * where a place for a block is full, so that all have as much (McNaughton, 1959);
-//! * only lists longer than what each place has to do, and places filled with the longest that fits (best fit, decreasing).
+//! - no cuts, longest first (Graham, 1969);
+//! - no cuts, head after head, so that concurrent blocks share keys in the cache; only the last
+//!   rounds mix heads, longest first;
+//! - cuts at a maximum length, longest first;
+//! - cuts where a block slot is full, so that all slots have equal work (McNaughton, 1959);
+//! - cuts only of lists longer than each slot's share, and slots filled with the longest list that
+//!   fits (best fit, decreasing).
 //!
-//! What comes of it is a table with a row for each block, which depends on shapes alone: it is made once for each.
+//! The result is a table with a row for each block. It depends on shapes only, and is computed once
+//! for each shape.
 
 use super::join::PARTS;
 use super::simulation::Places;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A part has no less than this, in tiles of keys.
+/// The minimum length of a part, in tiles of keys.
 const LEAST: usize = 4;
-/// How many lengths of parts are compared.
+/// The number of part lengths that are compared.
 const LENGTHS: usize = 32;
-/// What places are filled to, in hundredths more than each has if none is idle.
+/// The range of tested slot capacities: percent above each slot's equal share.
 const FILLED: std::ops::Range<usize> = 0..10;
-/// Bytes that parts may leave.
+/// The maximum number of bytes of partial results.
 const MEMORY: usize = 128 << 20;
-/// Lists of so many rounds of the device's places keep it busy as they are.
+/// Lists that fill the device's slots more often than this are not cut: they keep it busy.
 const ROUNDS: usize = 16;
-/// By what part of the time a division must be quicker than none: the simulation is not more exact.
+/// The maximum relative time of a cut schedule that is preferred to an uncut one. The simulation is
+/// not more precise.
 const WORTH: f64 = 0.99;
-/// What part of the time blocks take that share keys, where others do not.
+/// The relative time of blocks that share keys, compared with blocks that do not.
 const SHARED: f64 = 0.97;
-/// Rounds of the device's places that end with the shortest lists.
+/// The number of final rounds of the device's slots that run the longest lists of all heads first.
 const LAST: usize = 2;
 
-/// What is to be done: tiles of queries, and of how many tiles of keys each has a list.
+/// The work to schedule: tiles of queries, each with a list of key tiles.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work<'a> {
-    /// Tiles of keys by tile of queries, those of a sequence's head side by side.
+    /// The number of key tiles of each tile of queries. Those of one head of a sequence are
+    /// adjacent.
     pub lists: &'a [usize],
-    /// Tiles of queries of a sequence's head.
+    /// Tiles of queries of one head of a sequence.
     pub rows: usize,
-    /// Bytes that a part leaves.
+    /// Bytes of a part's partial results.
     pub bytes: usize,
-    /// Whether lists have keys here and there, so that blocks which run at once share few.
+    /// Whether the lists' keys are scattered, so that concurrent blocks share few of them.
     pub scattered: bool,
 }
 
-/// What a block has.
+/// The work of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Item {
-    /// Which list.
+    /// The index of the list.
     pub list: usize,
-    /// How many of its tiles lie before the block's.
+    /// The number of the list's tiles that precede the block's.
     pub before: usize,
-    /// How many the block has; of the last part all that there are, if there are more.
+    /// The number of the block's tiles. The last part takes all remaining tiles if there are more.
     pub tiles: usize,
-    /// Which part it is, of how many, if more than one; else 0.
+    /// The number of this part and the number of parts, if more than one; otherwise 0.
     pub part: usize,
     pub parts: usize,
-    /// Where the list's first part leaves what it comes to.
+    /// The index of the partial results of the list's first part.
     pub slot: usize,
 }
 
-/// What all blocks have, in the order that they begin in.
+/// The work of all blocks, in their starting order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Schedule {
     pub items: Vec<Item>,
-    /// Parts that leave something.
+    /// The number of parts that store partial results.
     pub slots: usize,
 }
 
-/// Tiles of keys of a list, one after another.
+/// Consecutive key tiles of a list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Piece {
     tiles: usize,
@@ -82,7 +89,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// The first `tiles` of it, and the rest.
+    /// Splits off the first `tiles` tiles.
     fn split(self, tiles: usize) -> (Piece, Piece) {
         let rest = Piece { tiles: self.tiles - tiles, before: self.before + tiles, cut: true, ..self };
         (Piece { tiles, cut: true, ..self }, rest)
@@ -90,7 +97,7 @@ impl Piece {
 }
 
 impl Schedule {
-    /// The quickest that is found for these places.
+    /// Returns the fastest schedule found for these slots.
     pub fn new(work: Work<'_>, places: &Places) -> Schedule {
         let whole: Vec<_> =
             (0..work.lists.len()).map(|list| Piece { tiles: work.lists[list], list, before: 0, cut: false }).collect();
@@ -114,7 +121,8 @@ impl Schedule {
         Schedule::numbered(best)
     }
 
-    /// Parts of a list by where they begin.
+    /// Returns the schedule of these pieces, with the parts of each list numbered by their first
+    /// tile.
     fn numbered(pieces: Vec<Piece>) -> Schedule {
         let mut cut: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for piece in pieces.iter().filter(|p| p.cut) {
@@ -138,7 +146,8 @@ impl Schedule {
 }
 
 impl Work<'_> {
-    /// Whether parts are few enough for whoever brings them together, and for memory.
+    /// Returns whether the parts of each list are few enough for the reduction, and their results
+    /// for memory.
     fn allows(self, pieces: &[Piece]) -> bool {
         let mut parts = vec![0; self.lists.len()];
         pieces.iter().filter(|p| p.cut).for_each(|p| parts[p.list] += 1);
@@ -147,25 +156,26 @@ impl Work<'_> {
 }
 
 impl Places {
-    /// When all pieces have ended, if they begin in this order: or any time behind `limit`, if that is later.
+    /// Returns the time at which all pieces have ended, if they begin in this order. If it is later
+    /// than `limit`, any time after `limit` may be returned.
     fn time(&self, pieces: &[Piece], limit: f64) -> f64 {
         self.ends(pieces.iter().map(|p| self.cost.of(p.tiles, p.cut)), limit)
     }
 
-    /// What each place has to do, if they share it.
+    /// Returns the cost of all pieces, divided equally among the slots.
     fn share(&self, pieces: &[Piece]) -> f64 {
         pieces.iter().map(|p| self.cost.of(p.tiles, p.cut)).sum::<f64>() / self.all() as f64
     }
 
-    /// How many tiles of keys a part may have that costs `room` at most.
+    /// Returns the maximum number of key tiles of a part with a cost of at most `room`.
     fn fit(&self, room: f64) -> usize {
-        // As many as if it began and ended for nothing, or some fewer.
+        // Start with the count for a part without fixed costs, and search downwards.
         let most = (room.max(0.0) as usize + 1) * self.cost.step;
         (0..=most).rev().find(|tiles| self.cost.of(*tiles, true) <= room).unwrap_or(0)
     }
 }
 
-/// Ways to cut lists.
+/// Returns ways to cut the lists.
 fn divisions(whole: &[Piece], rows: usize, places: &Places) -> impl Iterator<Item = Vec<Piece>> {
     let longest = whole.iter().map(|p| p.tiles).max().unwrap_or(0);
     let coarse = longest.div_ceil(LENGTHS).next_multiple_of(places.cost.step).max(1);
@@ -177,7 +187,8 @@ fn divisions(whole: &[Piece], rows: usize, places: &Places) -> impl Iterator<Ite
     of_length.chain(filled).chain(fillings.map(move |room| packed(whole, room, places)))
 }
 
-/// Head after head, each with its longest lists first, and then of so many heads as make the last rounds the longest first.
+/// Sorts head after head, each with its longest lists first. The heads of the last rounds are
+/// sorted together, longest first.
 fn head_after_head(mut pieces: Vec<Piece>, rows: usize, places: &Places) -> Vec<Piece> {
     let rows = rows.max(1);
     let first = (pieces.len() / rows).saturating_sub(LAST * places.all() / rows);
@@ -185,20 +196,22 @@ fn head_after_head(mut pieces: Vec<Piece>, rows: usize, places: &Places) -> Vec<
     pieces
 }
 
-/// The second round backwards: so a multiprocessor that has one of the longest has one of the shorter beside it.
+/// Reverses the second round, so that a multiprocessor with one of the longest lists also gets one
+/// of the shorter.
 fn turned(mut pieces: Vec<Piece>, places: &Places) -> Vec<Piece> {
     let (from, to) = (places.multiprocessors.min(pieces.len()), (2 * places.multiprocessors).min(pieces.len()));
     pieces[from..to].reverse();
     pieces
 }
 
-/// Of pieces as long as one another those of a head's same keys begin together, which then come from the cache.
+/// Sorts longest first. Pieces of equal length with the same keys of a head begin together, so that
+/// their keys come from the cache.
 fn longest_first(mut pieces: Vec<Piece>, rows: usize) -> Vec<Piece> {
     pieces.sort_by_key(|p| (Reverse(p.tiles), p.list / rows.max(1), p.before, p.list));
     pieces
 }
 
-/// No piece is longer than `length`.
+/// Cuts the lists into pieces of at most `length` tiles.
 fn cut_at(whole: &[Piece], length: usize) -> Vec<Piece> {
     let mut pieces = Vec::with_capacity(2 * whole.len());
     for piece in whole {
@@ -213,7 +226,8 @@ fn cut_at(whole: &[Piece], length: usize) -> Vec<Piece> {
     pieces
 }
 
-/// Places get lists, the longest first, until what they have costs `room`; the list that is too long for the rest of it goes on in the next place.
+/// Fills slot after slot with lists, longest first, up to a cost of `room`. A list that exceeds the
+/// remaining room continues in the next slot.
 fn filled(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
     let mut lists = whole.to_vec();
     lists.sort_by_key(|p| (Reverse(p.tiles), p.list));
@@ -235,13 +249,14 @@ fn filled(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
     pieces
 }
 
-/// Each place gets the longest that costs no more than what is left of its `room`, again and again; what is longer than all of that is cut. Pieces begin when what
-/// their place had before them should end.
+/// Fills each slot repeatedly with the longest list that fits the remaining `room`. Only a list
+/// longer than a whole slot is cut. Pieces are sorted by the expected end of their predecessors in
+/// the slot.
 fn packed(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
     let mut pool = whole.to_vec();
     pool.sort_unstable();
     let cost = |p: &Piece| places.cost.of(p.tiles, p.cut);
-    // With when they begin.
+    // Pieces with their expected start times.
     let mut planned: Vec<(f64, Piece)> = Vec::with_capacity(whole.len() + places.all());
     let mut free = vec![room; places.all()];
     for left in &mut free {
@@ -257,7 +272,7 @@ fn packed(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
             *left -= cost(&first);
             pool.insert(pool.partition_point(|p| *p < rest), rest);
         }
-        // Parts cost more than what is whole: of the longest that could fit some may not.
+        // Parts cost more than whole lists, so some of the longest candidates may not fit.
         while let Some(at) = pool
             .iter()
             .take(pool.partition_point(|p| places.cost.of(p.tiles, false) <= *left))
@@ -295,7 +310,8 @@ mod tests {
         schedule
     }
 
-    /// Each list is covered once, by parts that are numbered as they lie and leave what they come to side by side, where nobody else does.
+    /// Asserts that the parts cover each list once, are numbered in order, and store their results
+    /// in adjacent slots that no other part uses.
     fn covers(schedule: &Schedule, lists: &[usize]) {
         let mut slots = Vec::new();
         for (list, length) in lists.iter().enumerate() {
@@ -321,7 +337,7 @@ mod tests {
         places.ends(schedule.items.iter().map(|i| places.cost.of(i.tiles, i.parts > 0)), f64::INFINITY)
     }
 
-    /// How much longer it takes than if no place were idle, and nothing cut.
+    /// Returns the schedule's time relative to a device without idle slots and without cuts.
     fn over(lists: &[usize], rows: usize, places: &Places) -> f64 {
         let least = lists.iter().map(|n| places.cost.of(*n, false)).sum::<f64>() / places.all() as f64;
         time(&schedule(lists, rows, places), places) / least
@@ -344,9 +360,9 @@ mod tests {
         assert!(ways > 40, "{ways}");
     }
 
-    /// What was measured to be the quickest on the card: 22 and 23 are as good.
+    /// Checks the length against the fastest one measured on the card: 22 and 23 are equally good.
     #[test]
-    fn causal_lists_are_cut_at_what_each_place_has() {
+    fn causal_lists_are_cut_at_the_share_of_a_slot() {
         let lists = causal(32, 16);
         let schedule = schedule(&lists, 32, &H200);
         let longest = schedule.items.iter().map(|i| i.tiles).max();
@@ -355,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_one_length_are_cut_where_a_place_is_full() {
+    fn lists_of_equal_length_are_cut_where_a_slot_is_full() {
         let lists = [32; 512];
         assert!(over(&lists, 32, &H200) < 1.1);
         assert!(schedule(&lists, 32, &H200).slots > 200);
@@ -368,23 +384,23 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_the_device_busy_is_not_cut() {
+    fn lists_that_fill_the_device_are_not_cut() {
         for (lists, rows) in [(vec![16; 8_000], 16), (vec![], 0), (vec![1], 1), (vec![3; 396], 1), (vec![0; 20], 10)] {
             let schedule = schedule(&lists, rows, &H200);
             assert_eq!((schedule.items.len(), schedule.slots), (lists.len(), 0));
         }
     }
 
-    /// Parts are no more than one block can bring together.
+    /// Checks the limit: a block can reduce at most [`PARTS`] parts.
     #[test]
-    fn a_list_has_not_too_many_parts() {
+    fn a_list_has_a_limited_number_of_parts() {
         let schedule = schedule(&[100_000], 1, &H200);
         assert!((2..=PARTS).contains(&schedule.items.len()), "{}", schedule.items.len());
     }
 
-    /// Where parts would leave more than there is memory for, fewer are made, or none.
+    /// Checks that fewer parts are made if their results would exceed the limit of memory.
     #[test]
-    fn parts_leave_no_more_than_memory_has() {
+    fn partial_results_stay_within_the_limit_of_memory() {
         let lists = [32; 512];
         let Schedule { slots, .. } =
             Schedule::new(Work { lists: &lists, rows: 32, bytes: MEMORY / 100, scattered: false }, &H200);

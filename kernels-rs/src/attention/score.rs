@@ -1,7 +1,8 @@
-//! What is done with a logit before the softmax: functions that a kernel is compiled with.
+//! Scores: functions of logits before the softmax, which a kernel is compiled with.
 //!
-//! A score is a struct, with what it needs: numbers, and views. A user's own crate can have others: `impl Score for …` in a
-//! `#[device] mod`. Of those here it makes one that does several, by calling their `score` one after the other.
+//! A score is a struct with its parameters: numbers and views. A user's crate can define others,
+//! with `impl Score for …` in a `#[device] mod`. A user-defined score can combine several of this
+//! module by calling their `score` in sequence.
 
 pub use items::*;
 
@@ -9,7 +10,8 @@ pub use items::*;
 mod items {
     use kernel_dsl::prelude::*;
 
-    /// Which query looks at which key. Indices lie within the sequence, so that they can index a view.
+    /// The indices of a query and a key. They are within the sequence, so that they can index a
+    /// view.
     #[derive(Clone, Copy)]
     pub struct Place {
         /// The sequence of the batch.
@@ -20,29 +22,31 @@ mod items {
         pub query: usize,
         /// The key of its sequence.
         pub key: usize,
-        /// How many queries and how many keys the sequence has: query i sits at position keys − queries + i.
+        /// The sequence's number of queries and number of keys. Query i is at position keys −
+        /// queries + i.
         pub lengths: (usize, usize),
     }
 
     /// A function of logits.
     pub trait Score: Copy {
-        /// Whether [`score`](Score::score) may return −∞ to leave a key out. Then a value of that
-        /// key has no effect, even an infinity or a NaN, at the cost of a barrier and a comparison
-        /// for each logit. Where it is `false`, a score of −∞ is a weight of 0, and 0 times a NaN
+        /// Whether [`score`](Score::score) may return −∞ to exclude a key. If `true`, a value of an
+        /// excluded key has no effect, even an infinity or a NaN; this costs a barrier and a
+        /// comparison for each logit. If `false`, a score of −∞ is a weight of 0, and 0 times a NaN
         /// is a NaN.
         const LEAVES_OUT: bool = true;
 
-        /// Returns the logit of `x`, the scaled product of a query and a key. −∞ leaves the key
-        /// out; a row with +∞ or a NaN is NaN.
+        /// Returns the logit of `x`, the scaled product of a query and a key. −∞ excludes the key;
+        /// a row with +∞ or a NaN is NaN.
         fn score(&self, x: f32, at: Place) -> f32;
 
-        /// The derivative of `score` by `x`, for the backward pass. 1 where nothing else is said.
+        /// Returns the derivative of `score` with respect to `x`, for the backward pass. The
+        /// default is 1.
         fn slope(&self, _x: f32, _at: Place) -> f32 {
             1.0
         }
     }
 
-    /// The product as it is.
+    /// The product, unchanged.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Plain;
 
@@ -54,11 +58,12 @@ mod items {
         }
     }
 
-    /// x − slope · distance, the distance from the key to the query's position, a slope a head: attention with linear biases (Press, Smith
-    /// and Lewis, 2021). Of a key behind the query the distance is negative.
+    /// Attention with linear biases (Press, Smith and Lewis, 2021): x − slope · distance, with one
+    /// slope for each head. The distance is the query's position minus the key's, and is negative
+    /// for a key after the query.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Alibi {
-        /// One a head.
+        /// One slope for each head.
         pub slopes: View<f32, 1>,
     }
 
@@ -72,22 +77,24 @@ mod items {
         }
     }
 
-    /// x + bias; −∞ where the bias is, whatever x is.
+    /// An additive bias: x + bias. It is −∞ where the bias is, for any x.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Bias {
-        /// [sequence, head, query, key]; a stride of 0 where sequences, heads or queries share it.
+        /// [sequence, head, query, key]; a stride of 0 shares the bias between sequences, heads or
+        /// queries.
         pub bias: View<f32, 4>,
     }
 
     impl Score for Bias {
         fn score(&self, x: f32, at: Place) -> f32 {
             let bias = self.bias[(at.sequence, at.head, at.query, at.key)];
-            // What is left out may be a NaN or +∞, to which −∞ makes no difference.
+            // The product of an excluded key may be NaN or +∞, which adding −∞ would not mask.
             if bias == f32::NEG_INFINITY { bias } else { x + bias }
         }
     }
 
-    /// cap · tanh(x / cap): logits that stay within ±cap (Gemma 2). The hyperbolic tangent is the hardware's approximation.
+    /// A soft limit of logits to ±cap (Gemma 2): cap · tanh(x / cap). The hyperbolic tangent is the
+    /// hardware's approximation.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Softcap {
         /// The largest logit.

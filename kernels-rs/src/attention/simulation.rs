@@ -1,49 +1,55 @@
-//! When blocks end that a device runs in some order.
+//! A simulation of a device that computes the end times of blocks.
 //!
-//! A block goes to the multiprocessor that has least to do as soon as there is room for it. Where there are fewer than fit, a multiprocessor does less in
-//! all, and each of them more; and the longer one has been there, the more it gets, for schedulers prefer the oldest warp. Times are in those of a step over keys
-//! where all places are taken. The factors are fitted to what an H200 took for some hundred schedules of 16 heads of 128 elements, with 1024 to 8192 queries, all
-//! keys, causal or a tenth of blocks: they tell its time within 3.5 % (root of the mean square).
+//! A block starts on the least loaded multiprocessor as soon as it has a free slot. A
+//! multiprocessor with fewer blocks than slots has a lower total rate, but each of its blocks runs
+//! faster. Older blocks run faster than younger ones, because schedulers prefer the oldest warp.
+//! The unit of time is a step over keys while all slots are occupied. The factors are fitted to
+//! measured times of some hundred schedules on an H200: 16 heads of 128 elements, with 1024 to 8192
+//! queries, all keys, causal, or a tenth of blocks. They predict its time within 3.5 % (root mean
+//! square).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// What a block's work costs, in steps.
+/// The cost of a block's work, in steps.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Cost {
     /// Tiles of keys of a step.
     pub step: usize,
-    /// Of a step's first tiles alone.
+    /// The cost of an incomplete step.
     pub some: f64,
-    /// Of what comes before and behind all steps.
+    /// The cost of the code before and after all steps.
     pub begin: f64,
-    /// More for a part of a list: what it leaves, and its share in bringing all together.
+    /// The additional cost of a part of a list: storing partial results, and its share of the
+    /// reduction.
     pub part: f64,
 }
 
 impl Cost {
-    /// Of so many tiles of keys, which are part of a list or all.
+    /// Returns the cost of `tiles` tiles of keys, which are a part of a list or a whole list.
     pub fn of(self, tiles: usize, part: bool) -> f64 {
         let some = if tiles.is_multiple_of(self.step) { 0.0 } else { self.some };
         (tiles / self.step) as f64 + some + self.begin + if part { self.part } else { 0.0 }
     }
 }
 
-/// Where blocks run.
+/// The slots that blocks run in.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Places {
     pub multiprocessors: usize,
-    /// What part of its most a multiprocessor does with one block, two, …; it has room for no more than are here.
+    /// The relative rate of a multiprocessor with one block, two, and so on. The length is the
+    /// maximum number of blocks.
     pub pace: &'static [f64],
-    /// By what part of the way a block's rate is from an equal share to what the multiprocessor does more with it than with the older ones alone.
+    /// How strongly older blocks are preferred. At 0 all blocks have equal rates. At 1 a block only
+    /// gets the rate that the multiprocessor gains over the older blocks alone.
     pub oldest: f64,
     pub cost: Cost,
 }
 
-/// What is less than this is no time, and no work.
+/// Durations and amounts of work below this are 0.
 const NOTHING: f64 = 1e-6;
 
-/// A moment when a multiprocessor ends a block, the earliest first.
+/// An event at which a multiprocessor ends a block, ordered earliest first.
 #[derive(PartialEq)]
 struct Moment {
     time: f64,
@@ -64,7 +70,7 @@ impl Ord for Moment {
     }
 }
 
-/// Work left of a multiprocessor's blocks at some time, the oldest first.
+/// The remaining work of a multiprocessor's blocks at a time, oldest first.
 #[derive(Clone)]
 struct Multiprocessor {
     left: Vec<f64>,
@@ -72,12 +78,12 @@ struct Multiprocessor {
 }
 
 impl Places {
-    /// Blocks at once.
+    /// Returns the maximum number of concurrent blocks.
     pub fn all(&self) -> usize {
         self.multiprocessors * self.pace.len()
     }
 
-    /// Rates of `n` blocks, the oldest first.
+    /// Returns the rates of `n` blocks, oldest first.
     fn rates(&self, n: usize) -> Vec<f64> {
         let (all, pace) = (self.pace.len() as f64, |n: usize| if n == 0 { 0.0 } else { self.pace[n - 1] });
         (0..n)
@@ -85,7 +91,8 @@ impl Places {
             .collect()
     }
 
-    /// When the last of these blocks ends, which begin in their order: or any time from `limit` on, if that is later.
+    /// Returns the end of the last block, where blocks begin in order. If it is at or after
+    /// `limit`, any time from `limit` on may be returned.
     pub fn ends(&self, mut blocks: impl Iterator<Item = f64>, limit: f64) -> f64 {
         let rates: Vec<_> = (0..=self.pace.len()).map(|n| self.rates(n)).collect();
         let mut all = vec![Multiprocessor { left: Vec::new(), at: 0.0 }; self.multiprocessors];
@@ -118,7 +125,7 @@ impl Places {
                 one.left.retain(|left| *left > NOTHING);
                 one.at = end;
             }
-            // One to each of those that have least, before any gets two.
+            // Give each of the least loaded multiprocessors one block before any gets two.
             for has in 0..self.pace.len() {
                 for &i in &now {
                     if all[i].left.len() == has {
@@ -147,39 +154,41 @@ mod tests {
     }
 
     #[test]
-    fn nothing_takes_no_time() {
+    fn an_empty_schedule_takes_no_time() {
         assert_eq!(ends(places(3, &[0.5, 1.0]), &[]), 0.0);
         assert_eq!(ends(places(3, &[0.5, 1.0]), &[0.0]), 0.0);
     }
 
-    /// One block to a multiprocessor: list scheduling, whose end can be told by hand.
+    /// Checks list scheduling, with one block per multiprocessor, whose end can be computed by
+    /// hand.
     #[test]
-    fn blocks_go_where_there_is_room_first() {
+    fn blocks_start_on_the_first_free_slot() {
         assert_eq!(ends(places(2, &[1.0]), &[3.0, 2.0, 2.0, 2.0]), 5.0);
         assert_eq!(ends(places(3, &[1.0]), &[3.0, 3.0, 2.0, 2.0, 2.0]), 5.0);
     }
 
-    /// Two of four places' multiprocessors have one block each before any has two.
+    /// Checks that two multiprocessors with four slots have one block each before any has two.
     #[test]
     fn multiprocessors_fill_evenly() {
         let two = places(2, &[0.5, 1.0]);
-        // Alone a block has half of what a multiprocessor does: twice its share of a place.
+        // A single block has half of a multiprocessor's rate: twice its share of a slot.
         assert!((ends(two, &[1.0, 1.0]) - 1.0).abs() < 1e-9);
         assert!((ends(two, &[1.0; 4]) - 1.0).abs() < 0.06);
-        // The fifth and sixth begin on different ones when the first are over.
+        // The fifth and sixth begin on different multiprocessors when the first end.
         assert!((ends(two, &[1.0; 6]) - 2.0).abs() < 0.12);
     }
 
-    /// However a multiprocessor's rate is shared, it is all of it: work that keeps every place busy takes as long as there is work.
+    /// Checks that the rates of a multiprocessor's blocks add up to its full rate, however they are
+    /// divided. Work that keeps every slot busy takes as long as the work divided by the rate.
     #[test]
-    fn no_work_is_lost() {
+    fn rates_add_up_to_the_full_rate() {
         let (one, blocks) = (places(1, &[0.4, 0.7, 1.0]), [1.0; 300]);
         let time = ends(one, &blocks);
         assert!((100.0..101.0).contains(&time), "{time}");
     }
 
     #[test]
-    fn a_limit_ends_the_search() {
+    fn a_limit_ends_the_simulation() {
         let two = places(2, &[1.0]);
         assert!(two.ends([1.0; 40].into_iter(), 4.5) >= 4.5);
         assert_eq!(two.ends([1.0; 4].into_iter(), 4.5), 2.0);

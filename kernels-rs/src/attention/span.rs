@@ -1,4 +1,5 @@
-//! Which queries and keys a block has to do with: the sequences of a batch, and the tiles of keys that a tile of queries looks at.
+//! The ranges of queries and keys of a block: the sequences of a batch, and the tiles of keys that
+//! a tile of queries sees.
 
 #![allow(clippy::manual_checked_ops, reason = "kernels have no `checked_div`")]
 
@@ -8,21 +9,22 @@ pub use items::*;
 mod items {
     use kernel_dsl::prelude::*;
 
-    /// A sequence: where its queries and keys lie in the views, and how many there are.
+    /// A sequence: the positions of its queries and keys in the views, and their numbers.
     #[derive(Clone, Copy)]
     pub struct Span {
         /// The row of the first query.
         pub query: usize,
-        /// Queries.
+        /// The number of queries.
         pub queries: usize,
         /// The row of the first key.
         pub key: usize,
-        /// Keys.
+        /// The number of keys.
         pub keys: usize,
     }
 
     impl Span {
-        /// From where to where lie the keys that `rows` queries from `row0` on see, where each sees `left` before its position and `right` behind.
+        /// Returns the range of keys that `rows` queries from `row0` on see. Each query sees `left`
+        /// keys before its position and `right` after it.
         pub fn seen(&self, row0: usize, rows: usize, left: usize, right: usize) -> (usize, usize) {
             let last = (row0 + rows).min(self.queries) - 1;
             let begin = (row0 + self.keys).saturating_sub(self.queries + left);
@@ -30,22 +32,23 @@ mod items {
         }
     }
 
-    /// Whether a pair of a tile of `queries` queries and [`KEYS`] keys lies beyond `low` or `high`,
-    /// where the first key lies `ahead` keys after the position of the first query.
+    /// Returns whether some pair of a tile of `queries` queries and [`KEYS`] keys has a distance
+    /// below `low` or above `high`. The first key is `ahead` keys after the position of the first
+    /// query.
     pub fn is_cut(queries: usize, ahead: i32, low: i32, high: i32) -> bool {
         ahead + KEYS as i32 - 1 > high || ahead - (queries as i32 - 1) < low
     }
 
-    /// How the sequences of a batch lie in memory.
+    /// The layout of a batch of sequences in memory.
     pub trait Sequences: Copy {
-        /// Where sequence `i` is along the views' first dimension.
+        /// Returns the index of sequence `i` in the views' first dimension.
         fn batch(&self, i: usize) -> usize;
 
-        /// Sequence `i`, of views with so many rows of queries and of keys.
+        /// Returns sequence `i` of views with `queries` rows of queries and `keys` rows of keys.
         fn span(&self, i: usize, queries: usize, keys: usize) -> Span;
     }
 
-    /// All of one length, a sequence an index of the views' first dimension.
+    /// Sequences of equal length, one for each index of the views' first dimension.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Whole;
 
@@ -59,12 +62,12 @@ mod items {
         }
     }
 
-    /// Padded to one length, of which each sequence has the first rows.
+    /// Sequences padded to equal length. Each has the first rows.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Padded {
-        /// Queries, one number a sequence.
+        /// The number of queries of each sequence.
         pub queries: View<u32, 1>,
-        /// Keys, one number a sequence.
+        /// The number of keys of each sequence.
         pub keys: View<u32, 1>,
     }
 
@@ -79,12 +82,13 @@ mod items {
         }
     }
 
-    /// One behind the other in views of one batch: sequence i has the rows from the i-th number to the next.
+    /// Concatenated sequences in views with a batch of one. Sequence i has the rows from the i-th
+    /// number to the next.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Packed {
-        /// Where each sequence's queries begin, and the end of the last.
+        /// The first query of each sequence, and the end of the last.
         pub queries: View<u32, 1>,
-        /// The same of keys.
+        /// The first key of each sequence, and the end of the last.
         pub keys: View<u32, 1>,
     }
 
@@ -105,17 +109,17 @@ mod items {
     /// Keys of a tile.
     pub const KEYS: usize = 64;
 
-    /// The tiles of keys that a tile of queries looks at.
+    /// The tiles of keys that a tile of queries sees.
     pub trait Pattern: Copy {
-        /// Where the list of tiles begins, and how many they are: of a head's tile of queries that begins at query `row`, which see keys from `begin` to
-        /// `end` at most.
+        /// Returns the start and the length of a list of tiles. The list is that of the head's tile
+        /// of queries that begins at `row`. These queries see keys from `begin` to `end` at most.
         fn tiles(&self, head: usize, row: usize, begin: usize, end: usize) -> (usize, usize);
 
-        /// The first key of the `i`-th tile of the list that begins at `first`.
+        /// Returns the first key of the `i`-th tile of the list that begins at `first`.
         fn key(&self, first: usize, i: usize) -> usize;
     }
 
-    /// All of them.
+    /// All tiles.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Dense;
 
@@ -130,14 +134,15 @@ mod items {
         }
     }
 
-    /// Those that a list has: blocks of [`KEYS`] · 2^`shift` keys, for each block of as many queries.
+    /// The tiles of a list of blocks. A block has [`KEYS`] · 2^`shift` queries, and the same number
+    /// of keys.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Listed {
-        /// [head, block of queries, and one more]: where its list begins.
+        /// The start of each list, [head, block of queries + 1].
         pub rows: View<u32, 2>,
-        /// The blocks, by their number.
+        /// The indices of the blocks.
         pub blocks: View<u32, 1>,
-        /// The logarithm of a block's tiles.
+        /// The binary logarithm of the number of tiles of a block.
         pub shift: usize,
     }
 

@@ -1,20 +1,24 @@
-//! A decoding step's attention as one calls it.
+//! The call for attention of a decoding step.
 
-use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
+use super::cache::{Contiguous, KvCache, Paged, Pages, Scaled, Scales, Stored, Unscaled};
 use super::decode::flash_decode;
-use super::extend::{contiguous, paged, shared_heads};
+use super::extend::shared_heads;
 use crate::operand::Operand;
+use crate::rowwise::plan::queue;
 use crate::{Memory, Passed, Queue};
+use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Blocks of a multiprocessor that keep its memory busy where a number has two bytes or one: each has 16 KB under way. Of four bytes half as many
-/// do. More of them have more to bring together.
-const RESIDENT: usize = 4;
-/// What keys of a split are a multiple of, at least.
-const TURN: usize = 32;
+/// The number of blocks per multiprocessor that saturates its memory bandwidth for elements of one
+/// or two bytes: each block has 16 KB in flight. For four bytes half of this is enough. More blocks
+/// only make the reduction more expensive.
+const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
+/// The number of keys of a split is a multiple of this.
+const SPLIT_MULTIPLE: usize = 32;
 
-/// What the parts of a decoding step need between its blocks, of a device or of a graph in the making. It belongs to one stream of work: two steps that run at once need one each.
+/// The scratch memory for the partial results of a decoding step, on a device or for a graph that
+/// is being recorded. Concurrent steps need separate scratch memory.
 #[derive(Debug)]
 pub struct Scratch {
     parts: Memory<f32>,
@@ -24,12 +28,12 @@ pub struct Scratch {
     splits: Splits,
 }
 
-/// Parts of a sequence's keys.
+/// The number of parts that a sequence's keys are split into.
 #[derive(Clone, Copy, Debug)]
 enum Splits {
-    /// So many.
+    /// A fixed number.
     Exactly(usize),
-    /// So many at most, as a cache's numbers make it.
+    /// The maximum number, for elements of one or two bytes.
     Filling(usize),
 }
 
@@ -39,7 +43,7 @@ impl Splits {
         n
     }
 
-    /// For a cache of numbers of so many bytes.
+    /// Returns the number of parts for a cache whose elements have `bytes` bytes.
     fn of(self, bytes: usize) -> usize {
         match self {
             Splits::Filling(n) if bytes >= 4 => n.div_ceil(2),
@@ -49,22 +53,23 @@ impl Splits {
 }
 
 impl Scratch {
-    /// For q of [sequence, head, element] and caches with so many heads and room for so many keys a sequence.
+    /// Allocates scratch memory for q of [sequence, head, element], and for caches with `groups`
+    /// heads and at most `room` keys per sequence.
     ///
     /// # Errors
-    /// Where memory is short.
+    /// Returns an error if memory is short.
     pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
         let [sequences, heads, _] = shape;
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
-        let full = (RESIDENT * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
-        let each = room.div_ceil(full).next_multiple_of(TURN).max(TURN);
+        let full = (BLOCKS_PER_MULTIPROCESSOR * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
+        let each = room.div_ceil(full).next_multiple_of(SPLIT_MULTIPLE).max(SPLIT_MULTIPLE);
         Scratch::made(on, shape, Splits::Filling(room.div_ceil(each).max(1)))
     }
 
-    /// The same, with keys in so many splits.
+    /// Allocates scratch memory for a fixed number of splits of the keys.
     ///
     /// # Errors
-    /// Where memory is short.
+    /// Returns an error if memory is short.
     pub fn with_splits(on: &impl Queue, shape: [usize; 3], splits: usize) -> Result<Scratch, Error> {
         Scratch::made(on, shape, Splits::Exactly(splits.max(1)))
     }
@@ -81,30 +86,32 @@ impl Scratch {
     }
 }
 
-/// O ← softmax(scale·q·Kᵀ)·V of one query a sequence, over keys and values in a cache.
+/// Attention of one query a sequence, O ← softmax(scale·q·Kᵀ)·V, over keys and values in a cache.
 ///
-/// q and O are [sequence, head, element], of heads of at most 256 elements, a multiple of 8, or of 4 where the cache is of `f32`; heads are a multiple of
-/// the cache's, and neighbors share one. `lengths` says how many keys each sequence has. A sequence without keys gives zeros.
+/// q and O are [sequence, head, element]. A head has at most 256 elements, a multiple of 8, or of 4
+/// if the cache stores `f32`. The number of heads is a multiple of the cache's, and neighboring
+/// heads share one. `lengths` gives the number of keys of each sequence. A sequence without keys
+/// gives zeros.
 ///
-/// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads ×
-/// parts of their keys ([`Scratch`]) are at most 2³¹ − 1 where sequences or heads are more than
-/// 65,535. The pages of a sequence have room for fewer than 2³⁰ keys.
+/// Any extent may be 0. The numbers of sequences and heads are unlimited up to 65,535 each. Beyond,
+/// sequences × heads × parts of their keys ([`Scratch`]) must be at most 2³¹ − 1. The pages of a
+/// sequence hold fewer than 2³⁰ keys.
 ///
 /// # Values at the ends of the range
 ///
-/// As of [`Attention`](super::Attention), but that the query is scaled before the product:
+/// As for [`Attention`](super::Attention), except that the query is scaled before the product:
 ///
-/// * **Logits** are Σ (q · scale · log₂ e)·k in `f32`. Each factor and the sum are below 2¹²⁸ in
-///   magnitude, or become ±∞; a logit is so up to 2.3·10³⁸.
+/// * **Logits** are Σ (q · scale · log₂ e)·k in `f32`. The factors and the sum become ±∞ at 2¹²⁸ in
+///   magnitude. Therefore the largest finite logit is 2.3·10³⁸.
 /// * **Weights** are exp(x − m), m the largest logit: exactly 1 for x = m. Each logit has the
-///   relative error of a product of `f32`, 2⁻²² and that of the sum.
-/// * **Huge values**: a mean of finite values is finite, where logits are below 10⁷ in magnitude;
-///   beyond, where the sum of values with the largest logit is in range.
-/// * **Tiny values** are kept within n² · 2⁻¹⁴⁹ of n keys.
-/// * **What is beyond a sequence's length** is not read: rows, pages and scales.
-/// * **NaN and ±∞**: a logit that is NaN or +∞ makes the row NaN; logits of −∞ alone make it 0. A
-///   value that is NaN or ±∞ makes its column so; where its weight is 0, too. A scale of a key or
-///   value is a factor of its row in `f32`.
+///   relative error of a product in `f32`, 2⁻²², plus that of the sum.
+/// * **Huge values**: a mean of finite values is finite if logits are below 10⁷ in magnitude. For
+///   larger logits it is finite if the sum of values with the largest logit is in range.
+/// * **Tiny values** are kept within n² · 2⁻¹⁴⁹ for n keys.
+/// * **Rows, pages and scales beyond a sequence's length** are not read.
+/// * **NaN and ±∞**: a logit that is NaN or +∞ makes the row NaN. A row whose logits are all −∞ is
+///   zero. A value that is NaN or ±∞ makes its column NaN or ±∞, even if its weight is 0. A scale
+///   of a key or value is a factor of its row in `f32`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[must_use]
 pub struct Decode {
@@ -112,87 +119,69 @@ pub struct Decode {
 }
 
 impl Decode {
-    /// Logits are scaled by 1 / √(elements of a head).
+    /// Returns a call that scales logits by 1 / √(elements of a head).
     pub const fn new() -> Decode {
         Decode { scale: None }
     }
 
-    /// The factor of the products.
+    /// Sets the factor of the products.
     pub const fn scale(self, scale: f32) -> Decode {
         Decode { scale: Some(scale) }
     }
 
-    /// Queues the step, with a cache of [sequence, head, row, element], of as many sequences as there are queries.
+    /// Queues the step.
     ///
     /// # Errors
-    /// Where the extents do not belong together or are beyond the limits above, the cache or its
-    /// table is of other sequences than q, rows are not aligned to as many, or a buffer is another
-    /// device's.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    /// Returns an error if:
+    /// - extents do not match or exceed the limits above,
+    /// - the cache or its table has another number of sequences than q,
+    /// - rows are not aligned to the access width (4 elements of `f32`, otherwise 8), or
+    /// - a buffer belongs to another device.
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        [k, v]: [&BufferView<'_, K, 4>; 2],
+        cache: KvCache<'_, K>,
         lengths: &BufferView<'_, u32, 1>,
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        contiguous::<K>(q.extents()[0], [k.extents(), k.strides()])?;
-        self.any(on, q, [k, v], Unscaled, Contiguous, lengths, o, scratch)
+        cache.check(q.extents()[0])?;
+        let Some(scales @ [keys, values]) = cache.scales else {
+            return self.paged(on, q, cache, Unscaled, lengths, o, scratch);
+        };
+        // SAFETY: the launch is noted as a reader of the scales and queued before their borrow
+        // ends. They have an element for each head of each row.
+        let of_numbers = unsafe { Scaled { keys: keys.detached(), values: values.detached() } };
+        let [keys, values] = &scales;
+        on.reading(keys, || on.reading(values, || self.paged(on, q, cache, of_numbers, lengths, o, scratch)))
     }
 
-    /// Queues the step, with a cache of pages, [page, head, row of the page, element]; `table` is [sequence, page of the sequence] and says which page
-    /// it is.
-    ///
-    /// # Errors
-    /// As for [`run`](Decode::run).
+    /// Queues the step with the scales of the cache.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_paged<T: Float + GenericArgument, K: Stored + GenericArgument>(
+    fn paged<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        [k, v]: [&BufferView<'_, K, 4>; 2],
-        table: &BufferView<'_, u32, 2>,
+        cache: KvCache<'_, K>,
+        scales: C,
         lengths: &BufferView<'_, u32, 1>,
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        paged::<K>(q.extents()[0], [k.extents(), k.strides()], table)?;
-        // SAFETY: the table is noted as read by the launch, which is queued before its borrow ends.
+        let kv = [&cache.keys, &cache.values];
+        let Some(table) = cache.table else {
+            return self.queue(on, q, kv, scales, Contiguous, lengths, o, scratch);
+        };
+        // SAFETY: the launch is noted as a reader of the table and queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
-        on.reading(table, || self.any(on, q, [k, v], Unscaled, pages, lengths, o, scratch))
+        on.reading(&table, || self.queue(on, q, kv, scales, pages, lengths, o, scratch))
     }
 
-    /// Queues the step, with a cache of bytes: [sequence, head, row, element], and a factor for each of [sequence, head, row].
-    ///
-    /// # Errors
-    /// As for [`run`](Decode::run).
+    /// Queues the step with a way to find the keys of a sequence. There is a plane for each
+    /// sequence, or a page, and a row of the table for each sequence.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_scaled<T: Float + GenericArgument>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 3>,
-        [k, v]: [&BufferView<'_, i8, 4>; 2],
-        [key_scales, value_scales]: [&BufferView<'_, f32, 3>; 2],
-        lengths: &BufferView<'_, u32, 1>,
-        o: &mut BufferViewMut<'_, T, 3>,
-        scratch: &mut Scratch,
-    ) -> Result<(), Error> {
-        contiguous::<i8>(q.extents()[0], [k.extents(), k.strides()])?;
-        let [planes, heads, rows, _] = k.extents();
-        for scales in [key_scales, value_scales] {
-            scales.expected("a list of scales", [planes, heads, rows], "one for each head of each row of the cache")?;
-        }
-        // SAFETY: the scales are noted as read by the launch, which is queued before their borrow ends; they have an element for each head of each row.
-        let scales = unsafe { Scaled { keys: key_scales.detached(), values: value_scales.detached() } };
-        let step = || self.any(on, q, [k, v], scales, Contiguous, lengths, o, scratch);
-        on.reading(key_scales, || on.reading(value_scales, step))
-    }
-
-    /// There is a plane for each sequence, or a page, and a row of the table for each sequence.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    fn any<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed, P: Pages + Passed>(
+    fn queue<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed, P: Pages + Passed>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
@@ -206,24 +195,24 @@ impl Decode {
         let [sequences, heads, width] = q.extents();
         let [planes, groups, rows, _] = k.extents();
         k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
-        v.expected("values of the cache", [planes, groups, rows, width], "as its keys are")?;
+        v.expected("values of the cache", [planes, groups, rows, width], "the extents of its keys")?;
         lengths.expected("lengths", [sequences], "one for each sequence of q")?;
-        o.expected("o", [sequences, heads, width], "as q is")?;
+        o.expected("o", [sequences, heads, width], "the extents of q")?;
         shared_heads(q, k)?;
         if q.extents().contains(&0) {
             return Ok(());
         }
         let multiple = if size_of::<K>() == 4 { 4 } else { 8 };
         if width > 256 || !width.is_multiple_of(multiple) {
-            let why = format!("heads of q have {width} elements; needed are at most 256 and a multiple of {multiple}");
+            let why = format!("heads of q have {width} elements; expected a multiple of {multiple}, at most 256");
             return Err(q.refused(why));
         }
         if [sequences, heads, width].iter().zip(&scratch.shape).any(|(of_q, made)| of_q > made) {
-            let why = format!("q is {:?}, and the scratch memory is for {:?} at most", q.extents(), scratch.shape);
+            let why = format!("q has extents {:?}; the scratch memory is for at most {:?}", q.extents(), scratch.shape);
             return Err(q.refused(why));
         }
-        // An empty cache may have any strides; the kernel requires rows at multiples of what it
-        // loads.
+        // An empty cache may have any strides; the kernel requires row pitches that are multiples
+        // of its access width.
         let none = on.scratch::<K>(0)?;
         let (no_keys, no_values);
         let (mut k, mut v) = (k, v);
@@ -236,15 +225,15 @@ impl Decode {
             v = &no_values;
         }
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
-        // Of fewer sequences than it was made for, the first.
+        // Fewer sequences than the scratch memory was made for use its first rows.
         let splits = splits.of(size_of::<K>());
-        // No fewer than there are: a block has four heads of a group at most.
+        // An upper bound: a block has at most four heads of a group.
         let work = format_args!("{sequences} sequences of {heads} heads, their keys in {splits} parts,");
         q.startable([splits, heads, sequences], work)?;
         let numbers = sequences.saturating_mul(heads).saturating_mul(splits).saturating_mul(width);
         if numbers > u32::MAX as usize {
             return Err(q.refused(format!(
-                "{work} leave {numbers} numbers to be brought together, and a call counts 2³² − 1 of them: make the scratch with fewer splits"
+                "{work} have {numbers} partial results, and a call supports at most 2³² − 1: create the scratch memory with fewer splits"
             )));
         }
         let of_width = *of_width;
@@ -254,38 +243,33 @@ impl Decode {
         let counters = ended.len();
         let mut ended = ended.view_mut([counters])?;
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
-        macro_rules! launch {
-            ($lanes:literal, $wide:literal, $e:literal, $group:literal, $u:literal) => {
-                // SAFETY: the launch compares all extents with one another, but for planes with sequences, which callers have compared: a sequence has a
-                // plane, or a row of the table, and there is a page. So the kernel reads and writes what lies within them, whatever lengths and pages say:
-                // the oracle ran it at and around every edge of its splits (`kernels check`).
-                unsafe {
-                    flash_decode::<T, K, C, P, $lanes, $wide, $e, $group, $u>::launch_unchecked(
-                        on, q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
-                    )
-                }
-            };
-        }
-        macro_rules! by_group {
-            ($lanes:literal, $wide:literal, $e:literal, $u:literal, $less:literal) => {
-                match heads.checked_div(groups) {
-                    Some(0 | 1) => launch!($lanes, $wide, $e, 1, $u),
-                    Some(2) => launch!($lanes, $wide, $e, 2, $u),
-                    _ => launch!($lanes, $wide, $e, 4, $less),
-                }
-            };
-        }
-        match (size_of::<K>(), width) {
-            (4, ..=64) => by_group!(8, 4, 8, 4, 2),
-            (4, ..=128) => by_group!(16, 4, 8, 4, 2),
-            (4, _) => by_group!(32, 4, 8, 4, 2),
-            // As many bytes under way as of 32 bits.
-            (2, ..=64) => by_group!(8, 8, 8, 8, 4),
-            (2, ..=128) => by_group!(16, 8, 8, 8, 4),
-            (2, _) => by_group!(32, 8, 8, 8, 4),
-            (_, ..=64) => by_group!(8, 8, 8, 4, 2),
-            (_, ..=128) => by_group!(16, 8, 8, 4, 2),
-            _ => by_group!(32, 8, 8, 4, 2),
-        }
+        let lanes = match width {
+            ..=64 => 8,
+            ..=128 => 16,
+            _ => 32,
+        };
+        // Elements of an access, and accesses in flight: the same number of bytes for 16 bits as
+        // for 32 bits.
+        let (elements, ahead) = match size_of::<K>() {
+            4 => (4, 4),
+            2 => (8, 8),
+            _ => (8, 4),
+        };
+        let group = match heads.checked_div(groups) {
+            Some(0 | 1) => 1,
+            Some(2) => 2,
+            _ => 4,
+        };
+        let numbers = [lanes, elements, 8, group, if group == 4 { ahead / 2 } else { ahead }].map(Constant::Usize);
+        let types = [T::CONSTANT, K::CONSTANT, C::CONSTANT, P::CONSTANT];
+        let constants: Vec<_> = types.into_iter().chain(numbers).collect();
+        let call = flash_decode::<T, K, C, P, 16, 4, 8, 2, 4>::call(
+            q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
+        );
+        // SAFETY: the launch compares all extents with one another, except planes with sequences,
+        // which `KvCache::check` has compared. So the kernel accesses elements within them only,
+        // whatever lengths and pages are. The oracle ran it at and around every edge of its splits
+        // (`kernels check`).
+        unsafe { queue(on, &call, &constants) }
     }
 }

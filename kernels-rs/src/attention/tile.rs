@@ -1,30 +1,33 @@
-//! The two products of attention by a block of threads: what the kernels of [`prefill`](super::prefill) and [`backward`](super::backward) are made of.
+//! The two matrix products of attention by a block of threads, from which the kernels of
+//! [`prefill`](super::prefill) and [`backward`](super::backward) are built.
 //!
-//! [`scores`] is A·Bᵀ of a tile of rows with a tile of 64 rows of another matrix, along the head's dimension; [`accumulate`] adds P·B, P
-//! the tile that came of it, to accumulators as wide as a head. The page of [`attention`](super) has a picture.
+//! [`scores`] computes A·Bᵀ of a tile of rows and a tile of 64 rows of another matrix, along the
+//! head's dimension. [`accumulate`] adds P·B to accumulators as wide as a head, where P is computed
+//! from the result of [`scores`]. The documentation of [`attention`](super) has a diagram.
 
 use super::span::KEYS;
 use crate::gemm::tile::{outer, outer_by_squares};
 use kernel_dsl::prelude::*;
 
-/// Of the head's dimension, products that a slice of [`scores`] has; of keys, those that one of [`accumulate`] has.
+/// The depth of a slice: elements of the head's dimension in [`scores`], keys in [`accumulate`].
 #[device]
 pub const SLICE: usize = 8;
 
-/// Which row and column of the block's tile a thread's first square of 4 × 4 begins at. A warp has 16 rows and all columns, lanes as
-/// 4 × 8 where a thread has `R` = 1 piece of four rows, and as 2 × 16 where it has 2, of which the second lies [`BELOW`] the first. Eight lanes in a
-/// row, of which each asks for 16 bytes, ask for two pieces of rows and four of columns.
+/// Returns the first row and column of a thread's first 4 × 4 square in the block's tile. A warp
+/// has 16 rows and all columns. Its lanes form 4 × 8 if a thread has `R` = 1 group of four rows.
+/// They form 2 × 16 if it has 2 groups, the second [`BELOW`] rows after the first. Eight
+/// consecutive lanes, which load 16 bytes each, access two groups of rows and four of columns.
 #[device]
 pub fn corner<const R: usize>(thread: usize) -> (usize, usize) {
     let (warp, lane) = (thread / 32, thread % 32);
     (warp * 16 + (lane / (16 * R) * 2 + lane % 2) * 4, lane % (16 * R) / 2 * 4)
 }
 
-/// Rows from a thread's first piece of them to its second.
+/// The distance from a thread's first group of rows to its second, in rows.
 #[device]
 pub const BELOW: usize = 8;
 
-/// The combination of all lanes that have the same rows.
+/// Combines the values of all lanes with the same rows.
 #[device]
 pub fn of_row<const R: usize>(x: f32, combine: impl Fn(f32, f32) -> f32) -> f32 {
     let mut x = x;
@@ -34,9 +37,10 @@ pub fn of_row<const R: usize>(x: f32, combine: impl Fn(f32, f32) -> f32) -> f32 
     x
 }
 
-/// A thread's share of a slice of [`scores`]: of rows from `first` on, as many as the block has room for, products from `at` on, zeros behind
-/// the last of `depth`. Behind the last row it is repeated: what comes of it counts for nothing. In one access where `V` is 4, which says that rows
-/// end at a whole slice.
+/// Loads a thread's share of a slice of [`scores`]: the block's rows from `first` on, elements from
+/// `at` on. Elements beyond `depth` are zeros. Rows beyond the last repeat it, because their
+/// results are ignored. If `V` is 4 it is one access, which requires `depth` to be a multiple of
+/// the slice.
 #[device]
 pub fn fetch_rows<T: Float, const N: usize, const V: usize>(
     g: View<T, 2>,
@@ -63,7 +67,8 @@ pub fn fetch_rows<T: Float, const N: usize, const V: usize>(
     x
 }
 
-/// The same from registers to shared memory, turned: row k of `to` is product k, and the rows begin at column `col`.
+/// Stores the result of [`fetch_rows`] to shared memory, transposed: row k of `to` is element k of
+/// the slice, and the rows of the operand begin at column `col`.
 #[device]
 pub fn put_rows<T: Float, const N: usize>(mut to: Shared<f32, 3>, buf: usize, col: usize, thread: usize, from: [T; N]) {
     for i in unroll(0..N) {
@@ -71,7 +76,8 @@ pub fn put_rows<T: Float, const N: usize>(mut to: Shared<f32, 3>, buf: usize, co
     }
 }
 
-/// A thread's share of a slice of [`accumulate`]: rows from `first` on, zeros behind the last, and behind the last column.
+/// Loads a thread's share of a slice of [`accumulate`]: rows from `first` on, with zeros beyond the
+/// last row and the last column.
 #[device]
 pub fn fetch_keys<T: Float, const L: usize, const W: usize, const V: usize>(
     g: View<T, 2>,
@@ -100,7 +106,7 @@ pub fn fetch_keys<T: Float, const L: usize, const W: usize, const V: usize>(
     out
 }
 
-/// The same from registers to shared memory.
+/// Stores the result of [`fetch_keys`] to shared memory.
 #[device]
 pub fn put_keys<T: Float, const L: usize, const W: usize>(to: Shared<f32, 2>, thread: usize, from: &[[T; 4]; L]) {
     for s in unroll(0..L) {
@@ -111,15 +117,17 @@ pub fn put_keys<T: Float, const L: usize, const W: usize>(to: Shared<f32, 2>, th
     }
 }
 
-/// Two slices of both operands of [`scores`] side by side, of so many rows together. What is turned on its way is stored down a column: four more a row keep the stores of
-/// a warp in banks of their own.
+/// Allocates two slices of both operands of [`scores`], with `rows` rows in total. Operands are
+/// transposed, so that a thread stores down a column. A pitch of 4 more than the rows avoids bank
+/// conflicts of a warp's stores.
 #[device]
 pub fn slices(rows: usize) -> Shared<f32, 3> {
     Shared::with_pitch([2, SLICE, rows], rows + 4)
 }
 
-/// S ← A·Bᵀ: `BM` rows of `a` from `a0` on, and `N` times [`KEYS`] rows of `b` from each of `b0` on, the first of `R` or all, which make `Q` squares a
-/// piece. The first slices are there already. The block meets once a slice, at its end.
+/// Computes S ← A·Bᵀ of `BM` rows of `a` from `a0` on, and [`KEYS`] rows of `b` from each of the
+/// `N` indices `b0` on. `Q` is the number of squares of a group of rows. The first slices must be
+/// in shared memory. There is one block barrier per slice, at its end.
 #[device]
 pub fn scores<
     A: Float,
@@ -147,7 +155,8 @@ pub fn scores<
     for at in rolled((0..depth).step_by(2 * SLICE)) {
         for buf in unroll(0..2) {
             let next = at + (buf + 1) * SLICE;
-            // Each piece that is fetched is under way for its share of the slice's products, and in registers for no longer.
+            // Each operand is in flight during its share of the slice's products, so that it
+            // occupies registers only as long.
             let na = fetch_rows::<A, NA, V>(a, thread, a0, rows, next, depth);
             let mut nb = [B::from_f32(0.0); NB];
             for piece in unroll(0..N + 1) {
@@ -169,7 +178,8 @@ pub fn scores<
     s
 }
 
-/// [`scores`] of tiles of 64 rows each, with its first slices, by a block of 128 threads.
+/// Computes [`scores`] of two tiles of 64 rows, including the first slices, with a block of 128
+/// threads.
 #[device]
 pub fn product<T: Float, const V: usize>(
     a: View<T, 2>,
@@ -188,7 +198,7 @@ pub fn product<T: Float, const V: usize>(
     scores::<T, T, KEYS, 4, 4, V, 1, 1, 2>(a, a0, rows, b, [b0], others, depth, ab, thread)
 }
 
-/// One product of each element of S.
+/// Adds one product to each element of S.
 #[device]
 fn step<const R: usize, const Q: usize>(s: &mut [[[[f32; 4]; 4]; Q]; R], ab: Shared<f32, 3>, at: [usize; 4]) {
     let [buf, k, row, col] = at;
@@ -203,7 +213,7 @@ fn step<const R: usize, const Q: usize>(s: &mut [[[[f32; 4]; 4]; Q]; R], ab: Sha
     multiply::<R, Q>(s, &fa, &fb);
 }
 
-/// acc += a·bᵀ, in the order that leaves registers for what is loaded next.
+/// Computes acc += a·bᵀ, in the order that leaves registers free for the next loads.
 #[device]
 fn multiply<const R: usize, const Q: usize>(acc: &mut [[[[f32; 4]; 4]; Q]; R], a: &[[f32; 4]; R], b: &[[f32; 4]; Q]) {
     if R == 1 {
@@ -213,20 +223,22 @@ fn multiply<const R: usize, const Q: usize>(acc: &mut [[[[f32; 4]; 4]; Q]; R], a
     }
 }
 
-/// Room for P, a row of it for each key, four apart from the next.
+/// Allocates P, with a row for each key and a pitch of 4 more than the rows.
 #[device]
 pub fn weights(rows: usize) -> Shared<f32, 2> {
     Shared::with_pitch([KEYS, rows], rows + 4)
 }
 
-/// Where the piece of four rows that begins at `row` is found in the row of P for key `key`: in another order for every other eight keys, so that
-/// eight lanes that store one each, at four keys, ask each bank once.
+/// Returns the column at which the group of four rows beginning at `row` is stored in the row of P
+/// for key `key`. Every second group of eight keys has another order. Eight lanes that store a
+/// group each, for four keys, then access each bank once.
 #[device]
 pub fn turned(row: usize, key: usize) -> usize {
     row ^ (key / 8 % 2 * 8)
 }
 
-/// What a thread has of [`KEYS`] keys goes to shared memory, for its warp to read by rows of keys.
+/// Stores a thread's part of [`KEYS`] keys to shared memory, from which its warp reads rows of
+/// keys.
 #[device]
 pub fn share<const R: usize>(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 4]; 2]; R]) {
     let (row, col) = corner::<R>(thread);
@@ -241,27 +253,28 @@ pub fn share<const R: usize>(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 
     }
 }
 
-/// By how much the exponents of weights of `keys` keys are lowered: their sum is at most 1, and no
-/// sum of weighted values exceeds the largest value.
+/// Returns the amount that the exponents of weights are lowered by for `keys` keys. The sum of
+/// weights is then at most 1, and no sum of weighted values exceeds the largest value.
 #[device]
 pub fn lowered(keys: usize) -> f32 {
     keys.next_power_of_two().ilog2() as f32
 }
 
-/// ln Σ exp(x) over `keys` keys of which `max` is the largest x, and `sum` is Σ exp(x − max) with
-/// [`lowered`] exponents: −∞ where every x is −∞, and NaN where one is NaN.
+/// Returns ln Σ exp(x) over `keys` keys. `max` is the largest x, and `sum` is Σ exp(x − max) with
+/// [`lowered`] exponents. The result is −∞ if every x is −∞, and NaN if one is NaN.
 #[device]
 pub fn log_sum(max: f32, sum: f32, keys: usize) -> f32 {
     if max == f32::NEG_INFINITY { max + sum } else { max + fast::ln(sum * keys.next_power_of_two() as f32) }
 }
 
-/// 1 / sum; the sum itself, 0 or NaN, where the largest logit is −∞.
+/// Returns 1 / sum. If the largest logit is −∞ it returns the sum itself, which is 0 or NaN.
 #[device]
 pub fn reciprocal(max: f32, sum: f32) -> f32 {
     if max == f32::NEG_INFINITY { sum } else { 1.0 / sum }
 }
 
-/// Whether the thread's share of what [`accumulate`] reads of `b` has an infinity or a NaN.
+/// Returns whether the thread's share of the rows of `b` that [`accumulate`] reads contains an
+/// infinity or a NaN.
 #[device]
 pub fn has_odd<B: Float, const W: usize, const L: usize, const V: usize>(
     b: View<B, 2>,
@@ -269,7 +282,7 @@ pub fn has_odd<B: Float, const W: usize, const L: usize, const V: usize>(
     keys: usize,
     thread: usize,
 ) -> bool {
-    // Zeros, and a NaN where an element is infinite or NaN.
+    // The sum is 0, or NaN if an element is infinite or NaN.
     let mut sum = 0.0f32;
     for at in rolled((0..KEYS).step_by(SLICE)) {
         let few = fetch_keys::<B, L, W, V>(b, thread, b0 + at, keys);
@@ -282,9 +295,9 @@ pub fn has_odd<B: Float, const W: usize, const L: usize, const V: usize>(
     sum.is_nan()
 }
 
-/// acc += P·B as [`accumulate`] does it, but for what has a weight of 0: that is left out, whatever
-/// `b` holds there. Slow: for tiles in which [`has_odd`] finds something. The block meets at the
-/// end.
+/// Computes acc += P·B as [`accumulate`] does, but skips every weight of 0, so that its values in
+/// `b` have no effect. It is slow, and used only for tiles in which [`has_odd`] finds a value. It
+/// ends with a block barrier.
 #[device]
 pub fn accumulate_weighted<B: Float, const W: usize, const Q: usize, const V: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
@@ -326,8 +339,9 @@ pub fn accumulate_weighted<B: Float, const W: usize, const Q: usize, const V: us
     block::sync();
 }
 
-/// acc += P·B of [`KEYS`] keys: `b`'s rows from `b0` on, of `keys`; `first` is the first slice, fetched already. The block must have read what shared
-/// memory held, and meets once a slice.
+/// Computes acc += P·B of [`KEYS`] keys: the rows of `b` from `b0` on, of `keys` in total. `first`
+/// is the first slice, loaded in advance. The block must have read the previous contents of shared
+/// memory. There is one block barrier per slice.
 #[device]
 pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, const V: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
@@ -340,7 +354,7 @@ pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, cons
     thread: usize,
 ) {
     let (row, col) = corner::<R>(thread);
-    // Of the tile those behind the first slice, and how many rows are left there.
+    // The rows of the tile after the first slice, and the number of rows left there.
     let mut rest = b.offset((b0 + SLICE, 0));
     let mut left = keys.saturating_sub(b0 + SLICE);
     let live = (keys - b0.min(keys)).min(KEYS);

@@ -1,10 +1,10 @@
-//! A layer of a decoder: what a language model is a stack of.
+//! The decoder layer of a language model.
 
 use super::cache::{Cache, Tokens};
 use super::heads::{Norms, prepare};
 use crate::activation::fast_swiglu;
 use crate::attention::cache::Stored;
-use crate::attention::{Attention, Decode, Scratch};
+use crate::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use crate::gemm::Gemm;
 use crate::rowwise::Norm;
 use crate::{Memory, Queue, Shared};
@@ -12,20 +12,20 @@ use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// Extents of a decoder's layers.
+/// The extents of a decoder's layers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DecoderShape {
-    /// Numbers of a token between layers.
+    /// Elements of a token between layers.
     pub width: usize,
-    /// Heads of queries, a multiple of `groups`.
+    /// Query heads, a multiple of `groups`.
     pub heads: usize,
-    /// Heads of keys and of values.
+    /// Heads of keys, and of values.
     pub groups: usize,
-    /// Numbers of a head: 64, 128 or 256.
+    /// Elements of a head: 64, 128 or 256.
     pub head: usize,
-    /// Numbers of a token between the two products of the network.
+    /// Elements of a token between the two products of the network.
     pub inner: usize,
-    /// What the norms add to the mean square.
+    /// The constant that the norms add to the mean square.
     pub epsilon: f32,
 }
 
@@ -34,48 +34,50 @@ impl DecoderShape {
     pub const QWEN3_VL_2B: DecoderShape =
         DecoderShape { width: 2048, heads: 16, groups: 8, head: 128, inner: 6144, epsilon: 1e-6 };
 
-    /// Rows of the matrix that makes queries, keys and values.
+    /// Returns the number of rows of the matrix that computes queries, keys and values.
     pub const fn projected(&self) -> usize {
         (self.heads + 2 * self.groups) * self.head
     }
 }
 
-/// What a layer has learnt. Matrices are `[out, in]` by rows; the bytes of a checkpoint as they are, but for those that are one below the other.
+/// The parameters of a layer. Matrices are row-major `[out, in]`, in the byte format of a
+/// checkpoint; some matrices of a checkpoint are concatenated here by rows.
 #[derive(Debug)]
 pub struct DecoderWeights<T: Element> {
-    /// Of the norm before attention: `[width]`.
+    /// The weight of the norm before attention, `[width]`.
     pub norm: Arc<DeviceBuffer<T>>,
-    /// Queries' rows, then keys', then values': `[(heads + 2·groups)·head, width]`.
+    /// The rows of queries, then keys, then values: `[(heads + 2·groups)·head, width]`.
     pub projection: Arc<DeviceBuffer<T>>,
-    /// Of the norm of each head of queries, and of keys: `[head]`.
+    /// The weights of the norms of query heads and of key heads, each `[head]`.
     pub head_norms: [Arc<DeviceBuffer<T>>; 2],
-    /// `[width, heads·head]`
+    /// The matrix after attention, `[width, heads·head]`.
     pub output: Arc<DeviceBuffer<T>>,
-    /// Of the norm before the network: `[width]`.
+    /// The weight of the norm before the network, `[width]`.
     pub network_norm: Arc<DeviceBuffer<T>>,
-    /// The gate's rows, then the others': `[2·inner, width]`.
+    /// The gate's rows, then the up projection's: `[2·inner, width]`.
     pub gate_and_up: Arc<DeviceBuffer<T>>,
-    /// `[width, inner]`
+    /// The down projection, `[width, inner]`.
     pub down: Arc<DeviceBuffer<T>>,
 }
 
-/// A layer of the form of Qwen3: x ← x + attention(norm(x)), x ← x + network(norm(x)).
+/// A layer in the style of Qwen3: x ← x + attention(norm(x)), x ← x + network(norm(x)).
 ///
 /// ```text
 ///   x f32 ─┬─ RMS norm ─ q, k, v ─ norm of heads, rotary, cache ─ attention ─ output ─ + ─┬─ RMS norm ─ gate, up ─ SwiGLU ─ down ─ + ─▶ x
 ///          └──────────────────────────────────────────────────────────────────────────────┘ └──────────────────────────────────────────┘
 /// ```
 ///
-/// Between layers x is `f32` and stays in its place: the last product of each half adds to it. What is read of it, weights and cache are
-/// stored as `T`. RMS norm: Zhang, Sennrich, 2019; SwiGLU: Shazeer, 2020; grouped queries: Ainslie and others, 2023; the whole: Qwen3's technical
-/// report, 2025.
+/// Between layers x is `f32`, and is updated in place: the last product of each half adds to it.
+/// The intermediate results, the weights and the cache are stored as `T`. Sources: RMS norm: Zhang,
+/// Sennrich, 2019; SwiGLU: Shazeer, 2020; grouped queries: Ainslie and others, 2023; the whole
+/// layer: Qwen3's technical report, 2025.
 #[derive(Debug)]
 pub struct DecoderLayer<T: Element> {
     shape: DecoderShape,
     weights: DecoderWeights<T>,
 }
 
-/// The weights as the launches of one queue take them.
+/// The weights as memory of one queue.
 struct Views<T: Element> {
     norm: Shared<T>,
     projection: Shared<T>,
@@ -87,21 +89,23 @@ struct Views<T: Element> {
 }
 
 impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
-    /// A layer of these weights. That they have the shape's extents is seen when it runs.
+    /// Returns a layer with these weights. Their extents are checked when it runs.
     pub fn new(shape: DecoderShape, weights: DecoderWeights<T>) -> DecoderLayer<T> {
         DecoderLayer { shape, weights }
     }
 
-    /// Its extents.
+    /// Returns the layer's extents.
     pub fn shape(&self) -> DecoderShape {
         self.shape
     }
 
-    /// Queues the layer for tokens of one sequence that follow one another, of which `before` are in the cache already: x is `[tokens, width]`. Their keys and values
-    /// go to the cache, where the tokens' slots say.
+    /// Queues the layer for consecutive tokens of one sequence, after `before` tokens that are
+    /// already in the cache. x is `[tokens, width]`. The tokens' keys and values are stored in
+    /// their slots of the cache.
     ///
     /// # Errors
-    /// Where extents do not belong together, the cache has no such sequence or no room, or memory is short.
+    /// Returns an error if extents do not match, the cache has no such sequence or too few rows, or
+    /// memory is short.
     pub fn prefill(
         &self,
         on: &impl Queue,
@@ -120,12 +124,14 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         let q = q.view([1, n, heads, head])?;
         let q = q.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
         let mut o_heads = o.view_mut([1, n, heads, head])?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
-        Attention::new().causal().run(on, &q, &keys, &values, &mut o_heads, None)?;
+        Attention::new().causal().run(on, Qkv { q, k: keys, v: values }, &mut o_heads, None)?;
         self.finish(on, &weights, x, &o)
     }
 
-    /// Queues the layer for the next token of each sequence: x is `[sequences, width]`. `lengths` says how many keys each has, the new one among them. With a queue that
-    /// records, the graph does the step again whenever it is replayed, with the numbers that positions, slots and lengths have then.
+    /// Queues the layer for the next token of each sequence. x is `[sequences, width]`. `lengths`
+    /// gives the number of keys of each sequence, including the new one. If the queue is a
+    /// recording, each replay of the graph repeats the step with the positions, slots and lengths
+    /// at that time.
     ///
     /// # Errors
     /// As for [`prefill`](DecoderLayer::prefill).
@@ -145,7 +151,8 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         let mut o = on.scratch::<T>(n * heads * head)?;
         let [keys, values] = cache.views();
         let q = q.view([n, heads, head])?;
-        Decode::new().run(on, &q, [&keys, &values], lengths, &mut o.view_mut([n, heads, head])?, scratch)?;
+        let cache = KvCache::new(keys, values);
+        Decode::new().run(on, &q, cache, lengths, &mut o.view_mut([n, heads, head])?, scratch)?;
         self.finish(on, &weights, x, &o)
     }
 
@@ -163,7 +170,8 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         })
     }
 
-    /// Queries of the tokens, `[tokens, heads, head]`; keys and values go to the cache.
+    /// Computes the queries of the tokens, `[tokens, heads, head]`, and stores keys and values in
+    /// the cache.
     fn project(
         &self,
         on: &impl Queue,
@@ -187,7 +195,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         Ok(q)
     }
 
-    /// What follows attention, whose outcome `o` is.
+    /// Computes the layer from the result of attention, `o`, on.
     fn finish(
         &self,
         on: &impl Queue,
@@ -205,7 +213,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         self.add(on, &gated, &weights.down, inner, x)
     }
 
-    /// x ← x + y·Wᵀ
+    /// Computes x ← x + y·Wᵀ.
     fn add(
         &self,
         on: &impl Queue,

@@ -1,19 +1,21 @@
-//! Between the projection of a layer and its attention: queries and keys get their norm and their position, keys and values their place
-//! in the cache.
+//! The step between a layer's projection and its attention. It normalizes and rotates queries and
+//! keys, and stores keys and values in the cache.
 //!
 //! ```text
 //!   qkv of a token    │ q: heads × D │ k: groups × D │ v: groups × D │     a warp each D
 //!                            │               │               │
-//!                        norm, turn      norm, turn          │
+//!                        norm, rotate    norm, rotate        │
 //!                            ▼               ▼               ▼
 //!                     q [token, head]    cache of keys, of values [sequence, group, row]
 //! ```
 //!
-//! A warp has a head: lane l the pairs l, l + 32, … of its two halves, so that the norm is one butterfly and a pair turns within a lane.
-//! What limits it is memory: each number is read once and written once, and the angle of each pair is computed where it is used.
+//! A warp has a head. Lane l has the pairs l, l + 32, … of its two halves. Therefore the norm is
+//! one butterfly, and a pair is rotated within a lane. The limit is memory: each element is read
+//! once and written once, and the angle of each pair is computed where it is used.
 
 use super::cache::{Cache, Tokens};
 use crate::Queue;
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::rowwise::moments::{moments, plain, scale_for};
 use kernel_dsl::GenericArgument;
@@ -34,15 +36,27 @@ fn square<const D: usize, const N: usize>(a: &[f32; N], b: &[f32; N]) -> f32 {
     warp::sum(squares) / D as f32
 }
 
-/// Normalizes and turns the queries and keys of tokens, and puts keys and values into the cache.
+/// Normalizes and rotates the queries and keys of tokens, and stores keys and values in the cache.
 ///
-/// `qkv` is `[tokens, (heads + 2·groups)·D]`: queries, keys, values. Queries go to `q`, `[tokens, heads, D]`; keys and values to row `slots[token]` of the cache, whose
-/// views are `[sequence, group, room, D]`, and whose rows count through all sequences: slot s is row s % room of sequence s / room. A slot
-/// behind the last is none, and what would go there goes nowhere.
+/// `qkv` is `[tokens, (heads + 2·groups)·D]`: queries, keys, values. Queries are stored in `q`,
+/// `[tokens, heads, D]`. Keys and values are stored in row `slots[token]` of the cache, whose views
+/// are `[sequence, group, room, D]`. Rows are counted through all sequences: slot s is row s % room
+/// of sequence s / room. With a slot beyond the last row nothing is stored.
 ///
-/// With `NORMED` a head becomes x / √(mean of x² + ε) · weight (Zhang, Sennrich, 2019), weights `[D]`. Then pair i of its halves, (a, b) =
-/// `(x[i], x[i + D/2])`, becomes (a·cos φ − b·sin φ, b·cos φ + a·sin φ) (Su and others, 2021), φ = `positions[axes[i], token] · frequencies[i]`,
-/// rounded once; a pair of an axis that there is not stays as at position 0. All of it is computed in `f32` and rounded once.
+/// With `NORMED` a head becomes x / √(mean of x² + ε) · weight (Zhang, Sennrich, 2019), with
+/// weights of `[D]`. Then the rotary embedding is applied to pair i of its halves, (a, b) =
+/// `(x[i], x[i + D/2])`. The pair becomes (a·cos φ − b·sin φ, b·cos φ + a·sin φ) (Su and others,
+/// 2021). φ = `positions[axes[i], token] · frequencies[i]`, rounded once. A pair whose axis does
+/// not exist has position 0. All steps are computed in `f32`, and the result is rounded once.
+///
+/// # Extreme inputs
+///
+/// Finite heads have a finite norm, from subnormal numbers to 3.4·10³⁸: a head whose squares leave
+/// the range of `f32` is scaled by a power of two ([`moments`](crate::rowwise::moments)). A head
+/// with a NaN is NaN. In a head with an ∞, the pair of the ∞ is NaN, and the others are 0 for
+/// finite weights. Without a norm, a pair with a NaN is NaN, and a pair may become ±∞ if |a| + |b|
+/// exceeds 3.4·10³⁸. Values of the cache are only converted. A result beyond the range of the
+/// storage format is ±∞; subnormal results are kept.
 #[kernel(
     block = 256,
     grid = ((q.dim(1) + 2 * keys.dim(1)) * q.dim(0)).div_ceil(8),
@@ -128,19 +142,20 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
     }
 }
 
-/// The norms of queries' and of keys' heads.
+/// The norms of the heads of queries and of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Norms<'a, T: Element> {
-    /// `[head]` each.
+    /// The weights for queries and for keys, each `[head]`.
     pub weights: [&'a BufferView<'a, T, 1>; 2],
-    /// What is added to the mean square.
+    /// The constant that is added to the mean square.
     pub epsilon: f32,
 }
 
-/// Queues [`heads`]: q and the cache ← what `qkv` has, `[tokens, (heads + 2·groups)·head]`.
+/// Queues [`heads`]: q and the cache ← the contents of `qkv`, `[tokens, (heads + 2·groups)·head]`.
 ///
 /// # Errors
-/// Where the extents do not belong together, heads are not of 64, 128 or 256 numbers, or a buffer is another device's.
+/// Returns an error if extents do not match, a head does not have 64, 128 or 256 elements, or a
+/// buffer belongs to another device.
 pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     on: &impl Queue,
     qkv: &BufferView<'_, T, 2>,
@@ -151,15 +166,15 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
 ) -> Result<(), Error> {
     let ([count, heads_of_q, d], [sequences, groups, room, _]) = (q.extents(), cache.keys.extents());
     if ![64, 128, 256].contains(&d) {
-        return Err(q.refused(format!("heads of q are {d} numbers, and are to be 64, 128 or 256")));
+        return Err(q.refused(format!("heads of q have {d} elements; expected 64, 128 or 256")));
     }
     let of_cache = [sequences, groups, room, d];
     cache.keys.expected("keys of the cache", of_cache, "heads as long as those of q")?;
-    cache.values.expected("values of the cache", of_cache, "as its keys are")?;
+    cache.values.expected("values of the cache", of_cache, "the extents of its keys")?;
     qkv.expected(
         "qkv",
         [count, (heads_of_q + 2 * groups) * d],
-        "for each token of q the heads of q, and those of the cache twice",
+        "for each token of q, the heads of q and twice the heads of the cache",
     )?;
     let axes_of_positions = tokens.positions.extents()[0];
     tokens.positions.expected("positions", [axes_of_positions, count], "a number for each token of q")?;
@@ -173,23 +188,17 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     let none = none.view([0])?;
     let ([q_weight, k_weight], epsilon) = norms.map_or(([&none; 2], 0.0), |norms| (norms.weights, norms.epsilon));
     let Tokens { positions, axes, frequencies, slots } = tokens;
-    macro_rules! by {
-        ($d:literal, $n:literal, $normed:literal) => {
-            // SAFETY: the launch compares all extents with one another, and the kernel compares slots with the cache's rows and axes with the positions':
-            // the oracle ran it at and around every edge (`kernels check`). No two tokens have one slot, as `Tokens` says.
-            unsafe {
-                heads::<T, K, $d, $normed, $n>::launch_unchecked(
-                    on, qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
-                )
-            }
-        };
-    }
-    match (q.extents()[2], norms.is_some()) {
-        (256, true) => by!(256, 4, true),
-        (256, false) => by!(256, 4, false),
-        (128, true) => by!(128, 2, true),
-        (128, false) => by!(128, 2, false),
-        (_, true) => by!(64, 1, true),
-        (_, false) => by!(64, 1, false),
-    }
+    dispatch!(let NORMED: bool = norms.is_some(); let [D: usize, N: usize] = match d {
+        256 => [256, 4],
+        128 => [128, 2],
+        _ => [64, 1],
+    };
+    // SAFETY: the launch compares all extents with one another. The kernel compares slots with the
+    // rows of the cache, and axes with those of the positions. The oracle ran it at and around
+    // every edge (`kernels check`). No two tokens have one slot, as `Tokens` requires.
+    unsafe {
+        heads::<T, K, D, NORMED, N>::launch_unchecked(
+            on, qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
+        )
+    })
 }

@@ -1,7 +1,7 @@
-//! A layer of a vision tower: every patch of an image sees every other.
+//! A layer of a vision tower, in which every patch of an image sees every other.
 
 use crate::Passed;
-use crate::attention::Attention;
+use crate::attention::{Attention, Layout, Qkv};
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
 use crate::permute::fill;
@@ -12,58 +12,61 @@ use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// Extents of a vision tower's layers.
+/// The extents of a vision tower's layers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VisionShape {
-    /// Numbers of a patch between layers: heads · head.
+    /// Elements of a patch between layers: heads · head.
     pub width: usize,
     /// Heads.
     pub heads: usize,
-    /// Numbers of a patch between the two products of the network.
+    /// Elements of a patch between the two products of the network.
     pub inner: usize,
-    /// What the norms add to the variance.
+    /// The constant that the norms add to the variance.
     pub epsilon: f32,
 }
 
-/// A linear layer with a bias: the matrix `[out, in]` by rows, the bias `[out]`.
+/// A linear layer with a bias.
 #[derive(Clone, Debug)]
 pub struct Linear<T: Element> {
-    /// `[out, in]`
+    /// The row-major matrix, `[out, in]`.
     pub weight: Arc<DeviceBuffer<T>>,
-    /// `[out]`
+    /// The bias, `[out]`.
     pub bias: Arc<DeviceBuffer<f32>>,
 }
 
-/// Weight and bias of a norm: `[width]` each.
+/// Weight and bias of a layer norm, each `[width]`.
 #[derive(Clone, Debug)]
 pub struct LayerNorm {
-    /// What is multiplied.
+    /// The factors.
     pub weight: Arc<DeviceBuffer<f32>>,
-    /// What is added.
+    /// The summands.
     pub bias: Arc<DeviceBuffer<f32>>,
 }
 
-/// What a layer has learnt.
+/// The parameters of a layer.
 #[derive(Clone, Debug)]
 pub struct VisionWeights<T: Element> {
-    /// Before attention.
+    /// The norm before attention.
     pub norm: LayerNorm,
     /// Queries, keys and values: `[3·width, width]`.
     pub projection: Linear<T>,
-    /// `[width, width]`
+    /// The layer after attention, `[width, width]`.
     pub output: Linear<T>,
-    /// Before the network.
+    /// The norm before the network.
     pub network_norm: LayerNorm,
-    /// `[inner, width]`
+    /// The first layer of the network, `[inner, width]`.
     pub up: Linear<T>,
-    /// `[width, inner]`
+    /// The second layer of the network, `[width, inner]`.
     pub down: Linear<T>,
 }
 
-/// A layer of the form of Qwen3-VL's vision tower: x ← x + attention(norm(x)), x ← x + network(norm(x)), with layer norms, biases, rotary positions in two
-/// dimensions, and a GELU between the network's products (Dosovitskiy and others, 2021; Ba, Kiros, Hinton, 2016; Hendrycks, Gimpel, 2016).
+/// A layer in the style of Qwen3-VL's vision tower: x ← x + attention(norm(x)), x ← x +
+/// network(norm(x)). It has layer norms, biases, two-dimensional rotary positions, and a GELU
+/// between the network's products (Dosovitskiy and others, 2021; Ba, Kiros, Hinton, 2016;
+/// Hendrycks, Gimpel, 2016).
 ///
-/// Between layers x is `f32` and stays in its place; what is read of it and the weights' matrices are stored as `T`.
+/// Between layers x is `f32`, and is updated in place. Intermediate results and the weights'
+/// matrices are stored as `T`.
 #[derive(Clone, Debug)]
 pub struct VisionLayer<T: Element> {
     shape: VisionShape,
@@ -71,16 +74,17 @@ pub struct VisionLayer<T: Element> {
 }
 
 impl<T: Float + GenericArgument> VisionLayer<T> {
-    /// A layer of these weights. That they have the shape's extents is seen when it runs.
+    /// Returns a layer with these weights. Their extents are checked when it runs.
     pub fn new(shape: VisionShape, weights: VisionWeights<T>) -> VisionLayer<T> {
         VisionLayer { shape, weights }
     }
 
-    /// Queues the layer: x is `[patches, width]`. Positions are `[axes, patches]`, as `rotary` has axes. Image i has the patches from `images[i]` to `images[i + 1]`, `longest` at
-    /// most, and sees no other's. Patches of no image see nothing.
+    /// Queues the layer. x is `[patches, width]`. Positions are `[axes, patches]`, with the axes of
+    /// `rotary`. Image i has the patches from `images[i]` to `images[i + 1]`, at most `longest`,
+    /// and sees no other image's patches. Patches of no image see nothing.
     ///
     /// # Errors
-    /// Where extents do not belong together, or memory is short.
+    /// Returns an error if extents do not match, or memory is short.
     pub fn run(
         &self,
         on: &impl Queue,
@@ -98,18 +102,19 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
         let normed = self.normed(on, norm, x)?;
         let mut qkv = on.scratch::<T>(n * 3 * width)?;
         linear(on, &normed, width, projection, |bias| Bias { bias }, 0.0, &mut qkv.view_mut([1, n, 3 * width])?)?;
-        let turned = qkv.view_mut([n, 3 * heads, head])?;
-        // Queries and keys lie side by side, heads of one number after the other.
-        let of_two = turned.strided().permuted([1, 0, 2])?.slice(0..2 * heads)?.permuted([1, 0, 2])?;
+        let rows = qkv.view_mut([n, 3 * heads, head])?;
+        // Queries and keys are adjacent, with consecutive heads.
+        let of_two = rows.strided().permuted([1, 0, 2])?.slice(0..2 * heads)?.permuted([1, 0, 2])?;
         rotary.run_in_place(on, positions, &mut of_two.side_by_side()?)?;
         let mut o = on.scratch::<T>(n * width)?;
-        // Attention leaves the patches of no image as they are. Bytes of 0 are a 0 of every format.
+        // Attention does not write the patches of no image. Bytes of 0 are a 0 in every format.
         fill(on, 0i8, o.view_mut([n * width])?.cast::<i8>()?.strided())?;
         let qkv = qkv.view([n, 3, heads, head])?.strided().permuted([1, 2, 0, 3])?;
         let part = |i: usize| qkv.slice(i..i + 1)?.side_by_side();
         let mut o_heads = o.view_mut([1, n, heads, head])?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
-        let [q, k, v] = [part(0)?, part(1)?, part(2)?];
-        Attention::new().run_packed(on, &q, &k, &v, &mut o_heads, None, [images, images], longest)?;
+        let qkv = Qkv { q: part(0)?, k: part(1)?, v: part(2)? };
+        let packed = Layout::Packed { queries: *images, keys: *images, longest: [longest; 2] };
+        Attention::new().layout(packed).run(on, qkv, &mut o_heads, None)?;
         let mut sum = x.reborrow().strided().reshaped([1, n, width])?.side_by_side()?;
         linear(on, &o, width, output, |bias| Bias { bias }, 1.0, &mut sum)?;
 
@@ -133,7 +138,7 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
     }
 }
 
-/// y ← epilogue(x·Wᵀ + β·y), of an epilogue that has the layer's bias.
+/// Computes y ← epilogue(x·Wᵀ + β·y), with an epilogue that takes the layer's bias.
 fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
     on: &impl Queue,
     x: &Memory<T>,
@@ -146,7 +151,8 @@ fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + 
     let [_, n, cols] = y.extents();
     let (weight, bias) = (on.share(&layer.weight)?, on.share(&layer.bias)?);
     let (a, b, bias) = (x.view([1, n, depth])?, weight.view([1, cols, depth])?, bias.view([cols])?);
-    // SAFETY: the bias has an element for each column of y, and is noted as read by the launch, which is queued before its borrow ends.
+    // SAFETY: the bias has an element for each column of y. The launch records it as read, and is
+    // queued before its borrow ends.
     let product = || unsafe { Gemm::new().transpose_b().beta(beta).run_with(on, &a, &b, y, epilogue(bias.detached())) };
     on.reading(&bias, product)
 }

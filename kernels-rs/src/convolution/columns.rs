@@ -1,31 +1,35 @@
-//! Windows of a volume as rows of a matrix.
+//! The kernel that copies windows of a volume to rows of a matrix.
 
 use crate::fold::{along_x, along_y, block_at};
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;
 
-/// Windows that a thread looks at.
+/// Windows of a thread.
 #[device]
 pub const ROWS: usize = 8;
 
-/// Where windows lie: of depth, height and width each.
+/// The positions of windows, along depth, height and width.
 #[device]
 #[derive(Clone, Copy, Debug, DeviceCopy)]
 pub struct Lattice {
     /// Elements of a window.
     pub kernel: [u32; 3],
-    /// Elements from one window to the next.
+    /// The distance between windows, in elements.
     pub stride: [u32; 3],
     /// Zeros before the first element.
     pub padding: [u32; 3],
-    /// Elements from one of a window to its next.
+    /// The distance between elements of a window.
     pub dilation: [u32; 3],
-    /// Windows.
+    /// The number of windows.
     pub windows: [u32; 3],
 }
 
-/// cols[w, (c, i, j, k)] = x[sample, c, element (i, j, k) of window w], `V` elements at once: of windows from the `first` on, counted through samples, depth, height and width; zeros
-/// where a window reaches beyond x. With `INSIDE` none does, and nothing is compared.
+/// Computes cols[w, (c, i, j, k)] = x[sample, c, element (i, j, k) of window w], `V` elements at
+/// once.
+///
+/// Windows are counted through samples, depth, height and width; the first row is window `first`.
+/// Elements outside of x are zeros. `INSIDE` says that no window extends beyond x, so that nothing
+/// is compared.
 #[kernel(
     block = 256,
     grid = (
@@ -51,12 +55,12 @@ pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
     let windows = lattice.windows.map(|n| n as usize);
     let (stride, dilation) = (lattice.stride.map(|n| n as usize), lattice.dilation.map(|n| n as usize));
     let padding = lattice.padding.map(|n| n as usize);
-    // Where a window's element lies from its first.
+    // The offset of a window's element from its first.
     let (rest, k) = divided(col, kernel[2]);
     let (rest, j) = divided(rest, kernel[1]);
     let (channel, i) = divided(rest, kernel[0]);
     let from = [i * dilation[0], j * dilation[1], k * dilation[2]];
-    // The first of the thread's windows; the others are counted on from it.
+    // The first of the thread's windows; the others are computed incrementally.
     let row = of_rows * ROWS;
     let (rest, mut c) = divided(first + row, windows[2]);
     let (rest, mut b) = divided(rest, windows[1]);

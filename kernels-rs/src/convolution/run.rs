@@ -1,4 +1,4 @@
-//! Convolution as one calls it.
+//! The call for convolution.
 
 use super::columns::{Lattice, im2col};
 use crate::Queue;
@@ -19,10 +19,10 @@ mod epilogue {
     use crate::gemm::epilogue::Epilogue;
     use kernel_dsl::prelude::*;
 
-    /// x + bias of the row: of a product whose rows are channels.
+    /// A bias for each row, for a product whose rows are channels: x + bias.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct ChannelBias {
-        /// One element a row.
+        /// One element for each row.
         pub bias: View<f32, 1>,
     }
 
@@ -36,19 +36,22 @@ mod epilogue {
     }
 }
 
-/// Bytes of the matrix of windows that is made at once, where nothing else is said.
+/// The default of [`Convolution::at_once`], in bytes.
 const AT_ONCE: usize = 256 << 20;
 
-/// Convolution over depth, height and width, as neural networks mean it, without a turn of the kernel:
+/// Convolution over depth, height and width in the sense of neural networks, without flipping the
+/// kernel:
 ///
 /// ```text
 ///   y[n, o, a, b, c] = Σ x[n, ch, a·s₀ + i·d₀ − p₀, b·s₁ + j·d₁ − p₁, c·s₂ + k·d₂ − p₂] · W[o, ch, i, j, k] + bias[o]      0 outside of x
 /// ```
 ///
-/// x is [sample, channel, depth, height, width], W [out, channel, kernel's depth, height, width], of any extents. The last stride is 1 and x's others are free; W has no gaps. Images
-/// have a depth of 1. Sums are in `f32`, whatever is stored, in [`Gemm`]'s order and with its bound; what it says of
-/// infinities, NaNs and sums that overflow holds here. Outside of x there are zeros, which are multiplied too: a weight of ∞ or NaN makes windows at the
-/// edge NaN.
+/// x is [sample, channel, depth, height, width], and W is
+/// [out, channel, kernel depth, kernel height, kernel width], with any extents. The last stride is
+/// 1 and x's other strides are arbitrary; W has no gaps. Images have a depth of 1. Sums are
+/// computed in `f32` for any storage format, in the order and with the error bound of [`Gemm`]. The
+/// documentation of [`Gemm`] on infinities, NaNs and overflowing sums applies, too. Zeros outside
+/// of x are also multiplied: a weight of ∞ or NaN makes windows at the edge NaN.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -78,36 +81,39 @@ impl Default for Convolution {
     }
 }
 
-/// Elements of a padded axis at most: so that no index in the kernel overflows.
-const LONGEST: usize = 1 << 31;
+/// The maximum number of elements of a padded axis, so that no index in the kernel overflows.
+const MAX_AXIS: usize = 1 << 31;
 
 impl Convolution {
-    /// A window at every element, without padding and dilation.
+    /// Returns a convolution with stride 1, without padding and dilation.
     pub const fn new() -> Convolution {
         Convolution { stride: [1; 3], padding: [0; 3], dilation: [1; 3], at_once: AT_ONCE }
     }
 
-    /// Elements from one window to the next, of depth, height and width; not 0.
+    /// Sets the distance between windows, in elements, along depth, height and width. It must not
+    /// be 0.
     pub const fn stride(self, stride: [usize; 3]) -> Convolution {
         Convolution { stride, ..self }
     }
 
-    /// Zeros around x, at both ends of an axis.
+    /// Sets the number of zeros at both ends of each axis of x.
     pub const fn padding(self, padding: [usize; 3]) -> Convolution {
         Convolution { padding, ..self }
     }
 
-    /// Elements from one that a window sees to the next.
+    /// Sets the distance between elements of a window.
     pub const fn dilation(self, dilation: [usize; 3]) -> Convolution {
         Convolution { dilation, ..self }
     }
 
-    /// Bytes of the matrix of windows that is made at once, at most, unless one window has more; 256 MB without.
+    /// Sets the maximum size of the part of the matrix of windows that is made at once, in bytes. A
+    /// single window may exceed it. The default is 256 MB.
     pub const fn at_once(self, bytes: usize) -> Convolution {
         Convolution { at_once: bytes, ..self }
     }
 
-    /// Windows of a kernel in a volume, along each axis: ⌊(n + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1, and none where one does not fit.
+    /// Returns the number of windows along each axis: ⌊(n + 2·padding − dilation·(kernel − 1) − 1)
+    /// / stride⌋ + 1, or 0 if none fits.
     pub fn windows(self, volume: [usize; 3], kernel: [usize; 3]) -> [usize; 3] {
         let along = |d: usize| {
             let reach = self.dilation[d].saturating_mul(kernel[d].saturating_sub(1)).saturating_add(1);
@@ -118,10 +124,12 @@ impl Convolution {
         [0, 1, 2].map(along)
     }
 
-    /// Queues y ← the convolution of x, [sample, out, windows of depth, height, width], whose spatial axes have no gaps, with a bias of one number for each of `out`.
+    /// Queues y ← the convolution of x. y is [sample, out, windows of depth, height, width],
+    /// without gaps in its spatial axes. The optional bias has one number for each of `out`.
     ///
     /// # Errors
-    /// Where the extents do not belong together, a stride is 0, W has gaps, y overlaps something else, a buffer is another device's, or memory is short.
+    /// Returns an error if extents do not match, a stride is 0, W has gaps, or y overlaps another
+    /// operand. Also if a buffer belongs to another device, or memory is short.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -134,7 +142,7 @@ impl Convolution {
         let [_, channels, kernel @ ..] = weight.extents();
         let (windows, depth) = (product(&count), channels * product(&kernel));
         if y.extents() != [x.extents()[0], weight.extents()[0], count[0], count[1], count[2]] {
-            return Err(refused(x, format!("y is {:?}, of windows {count:?}", y.extents())));
+            return Err(refused(x, format!("y has extents {:?}; the windows have {count:?}", y.extents())));
         }
         let mut y = y.reborrow().strided().reshaped([samples, out, windows])?.side_by_side()?;
         if y.extents().contains(&0) {
@@ -143,7 +151,8 @@ impl Convolution {
         let add = |a: &BufferView<'_, T, 3>, b: &BufferView<'_, T, 3>, c: &mut BufferViewMut<'_, O, 3>, gemm: Gemm| {
             match bias {
                 Some(bias) => {
-                    // SAFETY: the bias has an element for each row of the product, and is noted as read by the launch, which is queued before its borrow ends.
+                    // SAFETY: the bias has an element for each row of the product. The launch
+                    // records it as read, and is queued before its borrow ends.
                     let product = || unsafe { gemm.run_with(on, a, b, c, ChannelBias { bias: bias.detached() }) };
                     on.reading(bias, product)
                 }
@@ -175,8 +184,9 @@ impl Convolution {
         Ok(())
     }
 
-    /// Queues the same with y as [sample, window, out]: a token a window, as a vision tower wants them. Windows are counted through depth, height and width; y's rows follow one
-    /// another at one distance.
+    /// Queues y ← the convolution of x, with y as [sample, window, out]: one token for each window,
+    /// as a vision tower expects. Windows are counted through depth, height and width; y's rows
+    /// have a constant distance.
     ///
     /// # Errors
     /// As for [`run`](Convolution::run).
@@ -192,7 +202,7 @@ impl Convolution {
         let [_, channels, kernel @ ..] = weight.extents();
         let depth = channels * product(&kernel);
         if y.extents() != [x.extents()[0], product(&count), weight.extents()[0]] {
-            return Err(refused(x, format!("y is {:?}, of windows {count:?}", y.extents())));
+            return Err(refused(x, format!("y has extents {:?}; the windows have {count:?}", y.extents())));
         }
         if y.extents().contains(&0) {
             return Ok(());
@@ -200,7 +210,8 @@ impl Convolution {
         let add = |a: &BufferView<'_, T, 3>, b: &BufferView<'_, T, 3>, c: &mut BufferViewMut<'_, O, 3>, gemm: Gemm| {
             match bias {
                 Some(bias) => {
-                    // SAFETY: the bias has an element for each column of the product, and is noted as read by the launch, which is queued before its borrow ends.
+                    // SAFETY: the bias has an element for each column of the product. The launch
+                    // records it as read, and is queued before its borrow ends.
                     let product = || unsafe { gemm.run_with(on, a, b, c, Bias { bias: bias.detached() }) };
                     on.reading(bias, product)
                 }
@@ -224,11 +235,13 @@ impl Convolution {
         Ok(())
     }
 
-    /// Queues cols ← the windows of x, a row a window, from the `first` on: [windows, channel · kernel's depth · height · width]. Windows are counted through samples, depth, height
-    /// and width.
+    /// Queues cols ← the windows of x,
+    /// [windows, channel · kernel depth · kernel height · kernel width]. Windows are counted
+    /// through samples, depth, height and width; the first row is window `first`.
     ///
     /// # Errors
-    /// Where cols has rows of another length or more than there are windows, a stride is 0, the arrays overlap, or a buffer is another device's.
+    /// Returns an error if the rows of cols have another length or exceed the number of windows, or
+    /// if a stride is 0. Also if the arrays overlap, or a buffer belongs to another device.
     pub fn columns<T: Number + GenericArgument>(
         self,
         on: &impl Queue,
@@ -242,7 +255,9 @@ impl Convolution {
         let windows = self.windows(volume, kernel);
         let ([rows, depth], all) = (cols.extents(), samples.saturating_mul(product(&windows)));
         if first > all || rows > all - first || depth != channels * product(&kernel) {
-            let why = format!("of {all} windows of {channels} × {kernel:?} no {rows} rows of {depth} begin at {first}");
+            let why = format!(
+                "{rows} rows of {depth} from window {first} on exceed the {all} windows of {channels} × {kernel:?}"
+            );
             return Err(refused(x, why));
         }
         let inside = self.padding == [0; 3];
@@ -266,17 +281,18 @@ impl Convolution {
         };
         let constants = [T::CONSTANT, Constant::Bool(inside), Constant::Usize(wide as u32)];
         let call = im2col::<T, false, 1>::call(x, lattice, first, cols);
-        // SAFETY: rows are of windows that there are, and columns of their elements, so that without padding all lie within x; with it the kernel compares.
+        // SAFETY: rows are existing windows, and columns are their elements. Without padding all of
+        // them are in x; with padding the kernel checks.
         unsafe { queue(on, &call, &constants) }
     }
 
-    /// Whether indices stay within what the kernel counts with.
+    /// Rejects shapes whose indices would overflow the kernel's counters.
     fn fits<T: Element>(self, x: &BufferView<'_, T, 5>, kernel: [usize; 3]) -> Result<(), Error> {
         let [_, _, volume @ ..] = x.extents();
         let small = |d: usize| {
             let padded = self.padding[d].checked_mul(2).and_then(|both| both.checked_add(volume[d]));
             let reach = self.dilation[d].checked_mul(kernel[d]);
-            [padded, reach, Some(self.stride[d])].into_iter().all(|n| n.is_some_and(|n| n < LONGEST))
+            [padded, reach, Some(self.stride[d])].into_iter().all(|n| n.is_some_and(|n| n < MAX_AXIS))
         };
         if self.stride.contains(&0) {
             return Err(refused(x, "a stride is 0".into()));
@@ -289,7 +305,7 @@ impl Convolution {
         }
     }
 
-    /// How many windows there are, of operands that belong together.
+    /// Checks that the operands match, and returns the number of windows.
     fn counted<T: Element>(
         self,
         x: &BufferView<'_, T, 5>,
@@ -299,15 +315,15 @@ impl Convolution {
         let ([_, channels, volume @ ..], [out, of_channels, kernel @ ..]) = (x.extents(), weight.extents());
         self.fits(x, kernel)?;
         if of_channels != channels {
-            return Err(refused(x, format!("the weights are of {of_channels} channels")));
+            return Err(refused(x, format!("the weights have {of_channels} channels")));
         }
         match bias.map(|bias| bias.extents()) {
-            Some([n]) if n != out => Err(refused(x, format!("the bias has {n} numbers for {out}"))),
+            Some([n]) if n != out => Err(refused(x, format!("the bias has {n} elements; expected {out}"))),
             _ => Ok(self.windows(volume, kernel)),
         }
     }
 
-    /// x as [sample, channel, element], where a window is an element and x has no gaps.
+    /// Returns x as [sample, channel, element], if a window is a single element and x has no gaps.
     fn elements<'v, T: Element>(
         self,
         x: &BufferView<'v, T, 5>,
@@ -321,7 +337,7 @@ impl Convolution {
         elements.ok().map(|x| x.side_by_side()).transpose()
     }
 
-    /// The weights as the matrix of so many products.
+    /// Returns the weights as a matrix with the given number of products per row.
     fn weights<'v, T: Element>(
         self,
         weight: &BufferView<'v, T, 5>,
@@ -337,12 +353,12 @@ fn product(extents: &[usize; 3]) -> usize {
     extents.iter().product()
 }
 
-/// 0 to `all` in pieces of so many.
+/// Splits 0 to `all` into pieces of at most `each`.
 fn pieces(all: usize, each: usize) -> impl Iterator<Item = Range<usize>> {
     (0..all).step_by(each.max(1)).map(move |from| from..from.saturating_add(each).min(all))
 }
 
-/// What does not go together with x.
+/// Returns the error for an operand that does not match x.
 fn refused<T: Element>(x: &BufferView<'_, T, 5>, why: String) -> Error {
     crate::operand::refused::<T, 5>([x.extents(), x.strides()], why)
 }

@@ -1,36 +1,35 @@
-//! Elementwise functions as one calls them: broadcast, the axes put in order, the widest accesses chosen.
+//! The calls for elementwise functions, which broadcast, order the axes and choose the widest
+//! accesses.
 
 use super::maps::{map_1, map_2, map_3};
 use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, together, together_mut, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferStrided, BufferStridedMut, Error};
 
-/// Elements that one access moves of the widest of some formats.
-const fn pieces(bytes: &[usize]) -> usize {
-    let (mut most, mut i) = (1, 0);
-    while i < bytes.len() {
-        if bytes[i] > most {
-            most = bytes[i];
-        }
-        i += 1;
-    }
-    // Of one byte there is no float.
-    widest(if most < 2 { 2 } else { most })
+/// Returns the number of elements of y that an access takes: 16 bytes of the widest of several
+/// formats, or one element if rows of y do not allow it.
+fn widest_together<Y: Float>(bytes: &[usize], y: &mut BufferStridedMut<'_, Y, 4>) -> usize {
+    // No float has one byte.
+    let wide = widest(bytes.iter().copied().fold(2, usize::max));
+    if together_mut(y, wide) { wide } else { 1 }
 }
 
-/// y ← f(x), each element for itself: f is any function marked `#[device(value)]`, of this crate or another, given by its name with braces.
+/// Computes y ← f(x) for each element. f is any function marked `#[device(value)]`, of this crate
+/// or another, given by its name with braces.
 ///
-/// x and y are arrays of rank 1 to 4 and any strides; x is broadcast to the extents of y as NumPy does it: missing axes in front, and axes of one
-/// element, stand for all. Formats may differ, and may be `f32`, `f16`, `bf16` or one of one's own: f computes in `f32`, and y is rounded once. Where
-/// elements of y lie side by side, 16 bytes of it are written at once.
+/// x and y are arrays of rank 1 to 4 with any strides. x is broadcast to the extents of y as in
+/// NumPy: missing leading axes and axes of one element are repeated. Formats may differ, and may be
+/// `f32`, `f16`, `bf16` or caller-defined: f computes in `f32`, and y is rounded once. If elements
+/// of y are adjacent, 16 bytes of it are written at once.
 ///
-/// What f gives of subnormal numbers, infinities and NaNs is stored as it is; a result beyond the range of y's format is ±∞. Elements have no effect
-/// on each other.
+/// The results of f for subnormal numbers, infinities and NaNs are stored unchanged; a result
+/// beyond the range of y's format is ±∞. Elements have no effect on each other.
 ///
-/// With a function of this crate in `f32` and `f16` the common forms are in the program; any other is compiled when it is first used, which takes
-/// some milliseconds.
+/// For functions of this crate in `f32` and `f16` the common instances are compiled into the
+/// program. Any other is compiled on first use, which takes some milliseconds.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -51,7 +50,8 @@ const fn pieces(bytes: &[usize]) -> usize {
 /// ```
 ///
 /// # Errors
-/// Where x does not stretch to the extents of y, the arrays overlap, or a buffer is another device's.
+/// Returns an error if x cannot be broadcast to the extents of y, the arrays overlap, or a buffer
+/// belongs to another device.
 pub fn map<F, A, Y, const RA: usize, const R: usize>(
     on: &impl Queue,
     _f: F,
@@ -70,29 +70,17 @@ where
     let (a, y) = (x.broadcast(extents)?, y.reshaped(extents)?);
     let axes = Axes::of(extents, &[y.strides(), a.strides()]);
     let (a, mut y) = (axes.read(a)?, axes.written(y)?);
-    macro_rules! by {
-        ($v:literal, $va:literal, $pa:literal) => {
-            // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its function
-            // computes: the oracle ran it at and around every edge (`kernels check`).
-            unsafe {
-                map_1::<A, Y, F, $v, $va, $pa>::launch_unchecked(on, &in_pieces(a, $va)?, &mut in_pieces_mut(y, $v)?)
-            }
-        };
-    }
-    macro_rules! of {
-        ($v:literal) => {
-            if together(&a, $v) { by!($v, $v, 1) } else { by!($v, 1, $v) }
-        };
-    }
-    match pieces(&[size_of::<A>(), size_of::<Y>()]) {
-        8 if together_mut(&mut y, 8) => of!(8),
-        4 if together_mut(&mut y, 4) => of!(4),
-        2 if together_mut(&mut y, 2) => of!(2),
-        _ => by!(1, 1, 1),
-    }
+    let wide = widest_together(&[size_of::<A>(), size_of::<Y>()], &mut y);
+    dispatch!(let V: usize = wide, of [1, 2, 4, 8]; let A_TOGETHER: bool = together(&a, wide); {
+        const VA: usize = if A_TOGETHER { V } else { 1 };
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only, whatever its function computes. The oracle ran it at and
+        // around every edge (`kernels check`).
+        unsafe { map_1::<A, Y, F, V, VA, { V / VA }>::launch_unchecked(on, &in_pieces(a, VA)?, &mut in_pieces_mut(y, V)?) }
+    })
 }
 
-/// y ← f(a, b), as [`map`]; each input is broadcast by itself.
+/// Computes y ← f(a, b) for each element, as [`map`] does; each input is broadcast separately.
 ///
 /// # Errors
 /// As for [`map`].
@@ -116,32 +104,19 @@ where
     let (a, b, y) = (a.broadcast(extents)?, b.broadcast(extents)?, y.reshaped(extents)?);
     let axes = Axes::of(extents, &[y.strides(), a.strides(), b.strides()]);
     let (a, b, mut y) = (axes.read(a)?, axes.read(b)?, axes.written(y)?);
-    macro_rules! by {
-        ($v:literal, $va:literal, $pa:literal, $vb:literal, $pb:literal) => {{
-            let (a, b, mut y) = (in_pieces(a, $va)?, in_pieces(b, $vb)?, in_pieces_mut(y, $v)?);
-            // SAFETY: as in `map`.
-            unsafe { map_2::<A, B, Y, F, $v, $va, $vb, $pa, $pb>::launch_unchecked(on, &a, &b, &mut y) }
-        }};
-    }
-    macro_rules! of {
-        ($v:literal) => {
-            match (together(&a, $v), together(&b, $v)) {
-                (true, true) => by!($v, $v, 1, $v, 1),
-                (true, false) => by!($v, $v, 1, 1, $v),
-                (false, true) => by!($v, 1, $v, $v, 1),
-                (false, false) => by!($v, 1, $v, 1, $v),
-            }
-        };
-    }
-    match pieces(&[size_of::<A>(), size_of::<B>(), size_of::<Y>()]) {
-        8 if together_mut(&mut y, 8) => of!(8),
-        4 if together_mut(&mut y, 4) => of!(4),
-        2 if together_mut(&mut y, 2) => of!(2),
-        _ => by!(1, 1, 1, 1, 1),
-    }
+    let wide = widest_together(&[size_of::<A>(), size_of::<B>(), size_of::<Y>()], &mut y);
+    dispatch!(let V: usize = wide, of [1, 2, 4, 8];
+        let A_TOGETHER: bool = together(&a, wide);
+        let B_TOGETHER: bool = together(&b, wide); {
+        const VA: usize = if A_TOGETHER { V } else { 1 };
+        const VB: usize = if B_TOGETHER { V } else { 1 };
+        let (a, b, mut y) = (in_pieces(a, VA)?, in_pieces(b, VB)?, in_pieces_mut(y, V)?);
+        // SAFETY: as in `map`.
+        unsafe { map_2::<A, B, Y, F, V, VA, VB, { V / VA }, { V / VB }>::launch_unchecked(on, &a, &b, &mut y) }
+    })
 }
 
-/// y ← f(a, b, c), as [`map`]; each input is broadcast by itself.
+/// Computes y ← f(a, b, c) for each element, as [`map`] does; each input is broadcast separately.
 ///
 /// # Errors
 /// As for [`map`].
@@ -167,42 +142,32 @@ where
     let (a, b, c, y) = (a.broadcast(extents)?, b.broadcast(extents)?, c.broadcast(extents)?, y.reshaped(extents)?);
     let axes = Axes::of(extents, &[y.strides(), a.strides(), b.strides(), c.strides()]);
     let (a, b, c, mut y) = (axes.read(a)?, axes.read(b)?, axes.read(c)?, axes.written(y)?);
-    macro_rules! by {
-        ($v:literal, $va:literal, $pa:literal, $vb:literal, $pb:literal, $vc:literal, $pc:literal) => {{
-            let (a, b, c, mut y) = (in_pieces(a, $va)?, in_pieces(b, $vb)?, in_pieces(c, $vc)?, in_pieces_mut(y, $v)?);
-            // SAFETY: as in `map`.
-            unsafe {
-                map_3::<A, B, C, Y, F, $v, $va, $vb, $vc, $pa, $pb, $pc>::launch_unchecked(on, &a, &b, &c, &mut y)
-            }
-        }};
-    }
-    macro_rules! of {
-        ($v:literal) => {
-            match (together(&a, $v), together(&b, $v), together(&c, $v)) {
-                (true, true, true) => by!($v, $v, 1, $v, 1, $v, 1),
-                (true, true, false) => by!($v, $v, 1, $v, 1, 1, $v),
-                (true, false, true) => by!($v, $v, 1, 1, $v, $v, 1),
-                (true, false, false) => by!($v, $v, 1, 1, $v, 1, $v),
-                (false, true, true) => by!($v, 1, $v, $v, 1, $v, 1),
-                (false, true, false) => by!($v, 1, $v, $v, 1, 1, $v),
-                (false, false, true) => by!($v, 1, $v, 1, $v, $v, 1),
-                (false, false, false) => by!($v, 1, $v, 1, $v, 1, $v),
-            }
-        };
-    }
-    match pieces(&[size_of::<A>(), size_of::<B>(), size_of::<C>(), size_of::<Y>()]) {
-        8 if together_mut(&mut y, 8) => of!(8),
-        4 if together_mut(&mut y, 4) => of!(4),
-        2 if together_mut(&mut y, 2) => of!(2),
-        _ => by!(1, 1, 1, 1, 1, 1, 1),
-    }
+    let wide = widest_together(&[size_of::<A>(), size_of::<B>(), size_of::<C>(), size_of::<Y>()], &mut y);
+    dispatch!(let V: usize = wide, of [1, 2, 4, 8];
+        let A_TOGETHER: bool = together(&a, wide);
+        let B_TOGETHER: bool = together(&b, wide);
+        let C_TOGETHER: bool = together(&c, wide); {
+        const VA: usize = if A_TOGETHER { V } else { 1 };
+        const VB: usize = if B_TOGETHER { V } else { 1 };
+        const VC: usize = if C_TOGETHER { V } else { 1 };
+        let (a, b, c, mut y) = (in_pieces(a, VA)?, in_pieces(b, VB)?, in_pieces(c, VC)?, in_pieces_mut(y, V)?);
+        // SAFETY: as in `map`.
+        unsafe {
+            map_3::<A, B, C, Y, F, V, VA, VB, VC, { V / VA }, { V / VB }, { V / VC }>::launch_unchecked(
+                on, &a, &b, &c, &mut y,
+            )
+        }
+    })
 }
 
-/// y ← f(a, b) of the halves of each row of x, [rows, 2·n] as (a | b), y [rows, n]: the gate of a network whose two projections are one product. f is
-/// [`swiglu`](crate::activation::swiglu()), [`geglu`](crate::activation::geglu()), or any other of two numbers; of two matrices it is [`map2`].
+/// Computes y ← f(a, b) of the halves of each row of x, [rows, 2·n] as (a | b), with y of
+/// [rows, n]: the gate of a network whose two projections are one product. f is
+/// [`swiglu`](crate::activation::swiglu()), [`geglu`](crate::activation::geglu()), or any other
+/// function of two numbers. For two separate matrices use [`map2`].
 ///
 /// # Errors
-/// Where the extents do not belong together, x and y overlap, or a buffer is another device's.
+/// Returns an error if extents do not match, x and y overlap, or a buffer belongs to another
+/// device.
 pub fn gate<F, X, Y>(
     on: &impl Queue,
     f: F,
@@ -215,7 +180,7 @@ where
     Y: Float + GenericArgument,
 {
     let [rows, n] = y.extents();
-    x.expected("x", [rows, n.saturating_mul(2)], "for each row of y its two halves")?;
+    x.expected("x", [rows, n.saturating_mul(2)], "two halves for each row of y")?;
     let halves = x.reshaped([rows, 2, n])?.permuted([1, 0, 2])?;
     map2(on, f, halves.slice(0..1)?.reshaped([rows, n])?, halves.slice(1..2)?.reshaped([rows, n])?, y)
 }

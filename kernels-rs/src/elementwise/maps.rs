@@ -1,18 +1,19 @@
-//! y ← f(…) over arrays of one form: planes of rows of pieces.
+//! Kernels that compute y ← f(…) over arrays of one form: planes of rows of pieces.
 //!
-//! The tolerance is for functions that approximate; what comes of others is the same everywhere, to the bit.
+//! The tolerance is for functions with approximations; the results of other functions are
+//! bit-identical on every device.
 
 use crate::activation::{fast_silu, fast_swiglu, silu, swiglu};
 use crate::permute::rows::{fetch, place, plane};
 use kernel_dsl::prelude::*;
 
-/// a·b + c, rounded once.
+/// Returns a·b + c, rounded once.
 #[device(value)]
 pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     a.mul_add(b, c)
 }
 
-/// y ← f(a), `V` elements at once, `VA` of a.
+/// Computes y ← f(a), `V` elements at once, `VA` of a.
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
@@ -55,7 +56,7 @@ pub fn map_1<
     }
 }
 
-/// y ← f(a, b), `V` elements at once, `VA` of a and `VB` of b.
+/// Computes y ← f(a, b), `V` elements at once, `VA` of a and `VB` of b.
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
@@ -103,7 +104,7 @@ pub fn map_2<
     }
 }
 
-/// y ← f(a, b, c), `V` elements at once, `VA` of a, `VB` of b and `VC` of c.
+/// Computes y ← f(a, b, c), `V` elements at once, `VA` of a, `VB` of b and `VC` of c.
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),

@@ -1,13 +1,15 @@
-//! What is done with the elements of a product before they are written: functions that a kernel is compiled with.
+//! Epilogues: functions of the elements of a product before they are stored, which a kernel is
+//! compiled with.
 //!
-//! An epilogue is a struct, with what it needs: numbers, and views of what it adds. A user's own crate can have others:
-//! `impl Epilogue for …` in a `#[device] mod`. Of those here it makes one that does several, by calling their `apply` one after the other.
+//! An epilogue is a struct with its parameters: numbers, and views of the operands that it adds. A
+//! user's crate can define others, with `impl Epilogue for …` in a `#[device] mod`. A user-defined
+//! epilogue can combine several of this module by calling their `apply` in sequence.
 
 use kernel_dsl::prelude::*;
 
 pub use items::*;
 
-/// c ← epilogue(α·x + β·c), of which c is not read where β is 0.
+/// Stores c ← epilogue(α·x + β·c) for `V` elements. c is not read if β is 0.
 #[device]
 pub fn store<C: Float, E: Epilogue, const V: usize>(
     alpha: f32,
@@ -37,13 +39,14 @@ mod items {
     use crate::activation::{gelu_tanh, silu};
     use kernel_dsl::prelude::*;
 
-    /// A function of pieces of rows of a product.
+    /// A function of consecutive elements of a row of a product.
     pub trait Epilogue: Copy {
-        /// What becomes of `x`, `V` elements of a row of C that begin at `at`: matrix, row and column.
+        /// Returns the result for `x`, `V` elements of a row of C that begin at `at`: matrix, row
+        /// and column.
         fn apply<const V: usize>(&self, x: [f32; V], at: [usize; 3]) -> [f32; V];
     }
 
-    /// The product as it is.
+    /// The product, unchanged.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Identity;
 
@@ -53,10 +56,10 @@ mod items {
         }
     }
 
-    /// x + bias of the column.
+    /// A bias for each column: x + bias.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Bias {
-        /// One element a column.
+        /// One element for each column.
         pub bias: View<f32, 1>,
     }
 
@@ -69,7 +72,7 @@ mod items {
         }
     }
 
-    /// x + an element of the same place, of a batch like C.
+    /// A residual connection: x + the element with the same indices, of a batch like C.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Residual {
         /// [batch, M, N].
@@ -85,7 +88,7 @@ mod items {
         }
     }
 
-    /// max(x, 0); of NaN, 0.
+    /// The rectified linear unit: max(x, 0). It is 0 for NaN.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Relu;
 
@@ -98,7 +101,7 @@ mod items {
         }
     }
 
-    /// x / (1 + e⁻ˣ): the sigmoid linear unit (Elfwing, Uchibe, Doya, 2017).
+    /// The sigmoid linear unit (Elfwing, Uchibe, Doya, 2017): x / (1 + e⁻ˣ).
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Silu;
 
@@ -111,7 +114,8 @@ mod items {
         }
     }
 
-    /// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))): the Gaussian error linear unit by its approximation (Hendrycks, Gimpel, 2016).
+    /// The Gaussian error linear unit in its tanh approximation (Hendrycks, Gimpel, 2016):
+    /// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))).
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Gelu;
 
@@ -123,10 +127,10 @@ mod items {
             x
         }
     }
-    /// [`Gelu`] of x + bias of the column.
+    /// A bias for each column, followed by [`Gelu`].
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct BiasGelu {
-        /// What is added to each row before.
+        /// The bias that is added first.
         pub bias: Bias,
     }
 

@@ -1,27 +1,29 @@
-//! Products with few rows: the decoding step of a language model, where each weight is read once and used a handful of times.
+//! Products with few rows: the decoding step of a language model, where each weight is read once
+//! and used only a few times.
 //!
-//! What limits them is memory: a matrix of 8192 × 8192 `f32` is 268 MB to read for 134 million multiplications a row. So nothing is
-//! staged in shared memory; each element of B goes from memory to a register in accesses of 16 bytes, many of them under way at once,
-//! and is multiplied with the `R` rows of A, whose elements come from the caches.
+//! They are limited by memory: a matrix of 8192 × 8192 `f32` is 268 MB to read for 134 million
+//! multiplications a row. Therefore nothing is staged in shared memory. Each element of B is loaded
+//! to a register by accesses of 16 bytes, with many of them in flight at once. It is multiplied
+//! with the `R` rows of A, whose elements come from the caches.
 //!
 //! ```text
-//!   gemv_across: B is [K, N]                 gemv_along: B is [N, K]
+//!   gemv_n: B is [K, N]                 gemv_t: B is [N, K]
 //!   ┌──────── N ────────┐                    ┌──────── K ────────┐
 //!   │▒▒▒▒│              │ group 0            │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ warp 0
 //! K │▒▒▒▒│              │ group 1          N │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ warp 0
 //!   │▒▒▒▒│ 4·L columns  │ …                  │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ warp 1
 //!   │▒▒▒▒│ a block      │                    │                   │ …
 //!   └────┴──────────────┘                    └───────────────────┘
-//!   sums meet by shuffles, then              sums meet by shuffles
-//!   in shared memory
+//!   sums are added by shuffles,               sums are added by shuffles
+//!   then in shared memory
 //! ```
 
 use super::epilogue::*;
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
-/// `P` elements of a row from `at` on, zeros behind its end, which is `cols`; in one access unless `V` is 1: then rows end at a multiple of
-/// `P`.
+/// Returns `P` elements of a row from `at` on, with zeros beyond `cols`, the end of the row. Unless
+/// `V` is 1 it is one access, which requires `cols` to be a multiple of `P`.
 #[device]
 pub fn piece<T: Float, const V: usize, const P: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; P] {
     if V > 1 {
@@ -31,7 +33,8 @@ pub fn piece<T: Float, const V: usize, const P: usize>(g: View<T, 2>, row: usize
     }
 }
 
-/// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
+/// Stores c ← epilogue(α·x + β·c) for one element of C, if the indices are in bounds. c is not read
+/// if β is 0.
 #[device]
 pub fn finish<C: Float, E: Epilogue>(
     c: ViewMut<C, 2>,
@@ -48,8 +51,11 @@ pub fn finish<C: Float, E: Epilogue>(
     }
 }
 
-/// C ← epilogue(α·A·B + β·C), B row-major, `R` rows of C a block. The block's `THREADS / L` groups of `L` lanes take turns at the rows of B, four at a
-/// time. Products of a group are added in the order of k; groups by a butterfly of each warp's, then warp by warp.
+/// Computes C ← epilogue(α·A·B + β·C), with B row-major and `R` rows of C per block.
+///
+/// The block's `THREADS / L` groups of `L` lanes alternate over the rows of B, `U` rows at a time.
+/// A group adds its products in the order of k. The sums of groups are added by a butterfly in each
+/// warp, then warp by warp.
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = (
@@ -75,7 +81,7 @@ pub fn finish<C: Float, E: Epilogue>(
     a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(2) == c.dim(2), a.dim(2) == b.dim(1),
     a.aligned(V), b.aligned(V), a.dim(2) % V == 0, b.dim(2) % V == 0,
 )]
-pub fn gemv_across<
+pub fn gemv_n<
     A: Float,
     B: Float,
     C: Float,
@@ -138,17 +144,21 @@ pub fn gemv_across<
     }
 }
 
-/// Products that a block stages of its rows of A.
+/// The number of products that a block stages of its rows of A.
 #[device]
 const STAGED: usize = 512;
 
-/// Pieces of B that a lane has under way where it has one row to multiply them with.
+/// The number of pieces of B that a lane has in flight if there is one row to multiply them with.
 #[device]
 const AHEAD: usize = 4;
 
-/// C ← epilogue(α·A·Bᵀ + β·C), B stored as [N, K] row-major, `R` rows of C by `W` columns a warp. A lane takes `P` products, 16 bytes of B where `V`
-/// allows it, and then those 32·`P` further on, and adds them in the order of k; the lanes' sums meet by a butterfly. One row of A is read by
-/// each warp for itself; more are brought to shared memory, a piece of 512 products at a time, for all warps of the block.
+/// Computes C ← epilogue(α·A·Bᵀ + β·C), with B stored as [N, K] row-major, and `R` rows of C by `W`
+/// columns per warp.
+///
+/// A lane takes `P` products at a stride of 32·`P`: 16 bytes of B if `V` allows it. It adds them in
+/// the order of k; the lanes' sums are added by a butterfly. A single row of A is read by each warp
+/// separately. Several rows are staged in shared memory for all warps of the block, 512 products at
+/// a time.
 #[kernel(
     block = 256, max_registers = 128,
     grid = (
@@ -171,7 +181,7 @@ const AHEAD: usize = 4;
     a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(1) == c.dim(2), a.dim(2) == b.dim(2),
     a.aligned(V), b.aligned(V), a.dim(2) % V == 0,
 )]
-pub fn gemv_along<
+pub fn gemv_t<
     A: Float,
     B: Float,
     C: Float,

@@ -1,23 +1,29 @@
-//! A norm and the product behind it, of few rows: the decoding step of a language model, whose layers begin with both.
+//! A norm fused with the following product, for few rows: the decoding step of a language model,
+//! whose layers begin with both.
 //!
-//! Of the norm nothing goes to memory. A block first finds mean and factor of its rows, then walks along K with its matrix's rows as [`gemv_along`](super::gemv::gemv_along) does,
-//! and brings its rows of x to shared memory normalized, a stretch at a time, for all warps:
+//! No result of the norm is stored to global memory. A block first computes the mean and the factor
+//! of its rows, then iterates over K with the rows of its matrix as
+//! [`gemv_t`](super::gemv::gemv_t) does. It stores its normalized rows of x in shared
+//! memory for all warps, one stretch at a time:
 //!
 //! ```text
-//!   x   ├─ Σ, Σ (x − μ)² ───────────────────────┤      of all threads, from the second cache
+//!   x   ├─ Σ, Σ (x − μ)² ───────────────────────┤      by all threads, from the L2 cache
 //!       ├─ stretch ──┤ (x − μ)·f·weight + bias ─▶ shared memory, f32
 //!   W   ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒       a warp's rows, each read once
 //! ```
 //!
-//! The other way, norm(x)·Wᵀ = f·((x∘w)·Wᵀ − μ·Σ W∘w), would spare the first pass, and lose all that the two terms have in common where the mean is large beside what x varies by: so the
-//! variance is that of differences, as in [`norm`](crate::rowwise::norm), and what is multiplied is what that would have stored, unrounded. x is read three times, by each block: some
-//! kilobytes from the second cache beside megabytes of W. Of many rows it is other blocks' work over and over: there the norm is a kernel of its own
-//! ([`Norm::project`](crate::rowwise::Norm::project) chooses).
+//! The alternative, norm(x)·Wᵀ = f·((x∘w)·Wᵀ − μ·Σ W∘w), would avoid the first pass. But it cancels
+//! catastrophically if the mean is large relative to the deviation of x. Therefore the variance is
+//! computed from differences, as in [`norm`](crate::rowwise::norm), and the factors are the values
+//! that the norm would have stored, unrounded. Each block reads x three times: some kilobytes from
+//! the L2 cache, compared with megabytes of W. For many rows, every block would repeat this work;
+//! then the norm is a separate kernel ([`Norm::project`](crate::rowwise::Norm::project) chooses).
 //!
 //! # Gates
 //!
-//! With `PAIRED` a warp has rows j and N + j of W, the gate's and the others of a network with a gated unit (Shazeer, 2020), and stores one number for both: neither of the two products
-//! goes to memory.
+//! With `PAIRED` a warp has rows j and N + j of W: the gate's row and the value's row of a network
+//! with a gated unit (Shazeer, 2020). It stores one number for both, so that neither product is
+//! stored to memory.
 
 use super::epilogue::*;
 use super::gemv::piece;
@@ -29,12 +35,12 @@ use kernel_dsl::prelude::*;
 #[device]
 const THREADS: usize = 256;
 
-/// Normalized elements that a block has in shared memory.
+/// The number of normalized elements of a block in shared memory.
 #[device]
 const STAGED: usize = 4096;
 
-/// Computes the [statistics](crate::rowwise::moments) of each of a block's rows, scale, mean (0 where `CENTRED` is false)
-/// and factor: for other threads after the caller's next barrier.
+/// Computes the [statistics](crate::rowwise::moments) of each of a block's rows: scale, mean (0 if
+/// `CENTRED` is false) and factor. Other threads may read them after the caller's next barrier.
 #[device]
 fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     x: View<X, 2>,
@@ -73,9 +79,14 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     }
 }
 
-/// C ← epilogue(norm(x)·Wᵀ), W stored as [N, K] row-major, `R` rows of C by `COLS` sums a warp; with `PAIRED` epilogue(f(a, b)) of the sums a and b of rows j and N + j of W, which has
-/// 2·N. `CENTRED`: layer norm, else RMS norm, whose weight and bias, a number a column of x, may be missing. A lane takes `P` products, 16 bytes of W where `V` allows it, and then those
-/// 32·`P` further on, and adds them in the order of k; the lanes' sums meet by a butterfly.
+/// Computes C ← epilogue(norm(x)·Wᵀ), with W stored as [N, K] row-major, and `R` rows of C by
+/// `COLS` sums per warp.
+///
+/// With `PAIRED` it computes epilogue(f(a, b)) of the sums a and b of rows j and N + j of W, which
+/// has 2·N rows. The norm is a layer norm if `CENTRED`, otherwise an RMS norm. Its weight and bias,
+/// one number for each column of x, are optional. A lane takes `P` products at a stride of 32·`P`:
+/// 16 bytes of W if `V` allows it. It adds them in the order of k; the lanes' sums are added by a
+/// butterfly.
 #[kernel(
     block = 256, max_registers = 128,
     grid = (c.cols().div_ceil(8 * COLS / (if PAIRED { 2 } else { 1 })), c.rows().div_ceil(R)),
@@ -152,7 +163,8 @@ pub fn gemv_normed<
                 }
             }
             for u in unroll(0..AHEAD) {
-                // What lies behind the end is multiplied with zeros, and is a number all the same.
+                // Pieces beyond the end are skipped: their weights are 0, but the elements in
+                // shared memory may be NaN.
                 if k0 + k + u * 32 * P < depth {
                     for r in unroll(0..R) {
                         let mut y = [0.0f32; P];

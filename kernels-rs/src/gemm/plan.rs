@@ -1,116 +1,147 @@
-//! Which kernel computes a product, chosen by its shape: a table of what each costs, and a search over it.
+//! The choice of kernel for a product, by its shape: a table of the kernels' costs, and a search
+//! over it.
 
-use serde::Serialize;
-
-/// A way to compute C, M × N, from `K` products an element.
+/// A way to compute C, M × N, with `K` products per element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Plan {
-    /// [`gemm`](super::tiled::gemm) by one of its tiles, the depth split in so many parts.
+    /// [`gemm`](super::tiled::gemm) with one of its tiles, the depth split in a number of parts.
     Tiles(Tile, usize),
-    /// [`gemv_across`](super::gemv::gemv_across), so many rows a block, and columns by so many lanes.
-    Across(usize, Lanes),
-    /// [`gemv_along`](super::gemv::gemv_along), so many rows a warp.
-    Along(usize),
+    /// [`gemv_n`](super::gemv::gemv_n), with a number of rows per block, and a number of
+    /// lanes for the columns.
+    GemvN(usize, GemvWidth),
+    /// [`gemv_t`](super::gemv::gemv_t), with a number of rows per warp.
+    GemvT(usize),
 }
 
 /// The tiles that `gemm` is compiled for, rows by columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tile {
-    /// 128 × 128: 8 × 8 elements a thread.
-    Square,
-    /// 64 × 128: 8 × 8 elements a thread, for fewer rows, or where large tiles would not fill the device.
-    Wide,
-    /// 16 × 128: 4 × 4 elements a thread, for few rows.
-    Flat,
+    /// 128 × 128: 8 × 8 elements per thread.
+    T128x128,
+    /// 64 × 128: 8 × 8 elements per thread, for fewer rows, or if large tiles would not fill the
+    /// device.
+    T64x128,
+    /// 16 × 128: 4 × 4 elements per thread, for few rows.
+    T16x128,
 }
 
-/// How wide a block of `gemv_across` is: four columns a lane.
+/// The width of a block of `gemv_n`, with four columns per lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lanes {
+pub enum GemvWidth {
     /// 32 columns: 128 bytes of a row of B at a time.
-    Eight,
-    /// 16 columns: 64 bytes. A tenth slower, and twice the blocks.
-    Four,
+    Columns32,
+    /// 16 columns: 64 bytes. This is 10 % slower, with twice the blocks.
+    Columns16,
 }
 
-/// What the kernels of a product cost on a device: what a plan is chosen by. `kernels bench plan` measures them anew.
+/// The costs of the kernels on a device, from which a plan is chosen. `kernels bench plan` measures
+/// them.
 ///
-/// They are of one multiprocessor, and what one does in a clock has not changed since Pascal, so that another device's are an H200's times a
-/// factor, which chooses the same; but memory a multiprocessor is up to three times as slow there.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+/// Costs are per multiprocessor. The work of a multiprocessor per clock has not changed since
+/// Pascal. Therefore another device's costs are those of an H200 times a factor, and lead to the
+/// same choice. The exception is memory time per multiprocessor, which is up to three times as long
+/// on older devices.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Costs {
-    /// Nanoseconds that a multiprocessor, which is kept busy, takes for a product of each element of a block of 128 × 128.
-    pub square_ns: f64,
-    /// The same of 64 × 128.
-    pub wide_ns: f64,
-    /// The same of 16 × 128.
-    pub flat_ns: f64,
-    /// Nanoseconds that a multiprocessor takes to write an element of a part of C and to read it again.
+    /// Time in nanoseconds that a busy multiprocessor takes for one product of each element of a
+    /// 128 × 128 block.
+    pub tile_128x128_ns: f64,
+    /// Time in nanoseconds for one product of each element of a 64 × 128 block.
+    pub tile_64x128_ns: f64,
+    /// Time in nanoseconds for one product of each element of a 16 × 128 block.
+    pub tile_16x128_ns: f64,
+    /// Time in nanoseconds that a multiprocessor takes to store an element of a partial sum and to
+    /// load it again.
     pub part_ns: f64,
-    /// Nanoseconds that a multiprocessor takes to read an element of B where nothing is shared.
+    /// Time in nanoseconds that a multiprocessor takes to read an element of B that is not shared.
     pub stream_ns: f64,
-    /// Nanoseconds that a second launch takes.
+    /// Time in nanoseconds of a second launch.
     pub launch_ns: f64,
 }
 
 impl Costs {
-    /// Measured on an H200; a part between its 0.13 and the 0.7 of a Tesla P40.
-    pub const H200: Costs =
-        Costs { square_ns: 82.0, wide_ns: 42.0, flat_ns: 16.4, part_ns: 0.2, stream_ns: 0.124, launch_ns: 2e3 };
+    /// Measured on an H200. The cost of a part lies between the H200's 0.13 and the 0.7 of a Tesla
+    /// P40.
+    pub const H200: Costs = Costs {
+        tile_128x128_ns: 82.0,
+        tile_64x128_ns: 42.0,
+        tile_16x128_ns: 16.4,
+        part_ns: 0.2,
+        stream_ns: 0.124,
+        launch_ns: 2e3,
+    };
 
-    /// Of a product of each element of a block of a tile.
+    /// Returns the time for one product of each element of a block.
     fn depth_ns(&self, tile: Tile) -> f64 {
         match tile {
-            Tile::Square => self.square_ns,
-            Tile::Wide => self.wide_ns,
-            Tile::Flat => self.flat_ns,
+            Tile::T128x128 => self.tile_128x128_ns,
+            Tile::T64x128 => self.tile_64x128_ns,
+            Tile::T16x128 => self.tile_16x128_ns,
         }
     }
 }
 
 impl Tile {
-    pub(crate) const ALL: [Tile; 3] = [Tile::Square, Tile::Wide, Tile::Flat];
+    /// All tiles.
+    pub const ALL: [Tile; 3] = [Tile::T128x128, Tile::T64x128, Tile::T16x128];
 
-    /// Rows and columns of C that a block has, and its warps.
-    pub(crate) fn shape(self) -> [usize; 3] {
+    /// Returns the rows and columns of C of a block, and its number of warps.
+    pub fn shape(self) -> [usize; 3] {
         match self {
-            Tile::Square => [128, 128, 8],
-            Tile::Wide => [64, 128, 4],
-            Tile::Flat => [16, 128, 4],
+            Tile::T128x128 => [128, 128, 8],
+            Tile::T64x128 => [64, 128, 4],
+            Tile::T16x128 => [16, 128, 4],
         }
     }
 }
 
 impl Plan {
-    /// Blocks of threads along x, y and z for `batch` products of m × n elements.
+    /// Returns why this plan cannot compute a product of such operands, if it cannot.
+    pub(super) fn unsuitable(self, transpose_a: bool, transpose_b: bool) -> Option<&'static str> {
+        match self {
+            Plan::Tiles(_, 0) => Some("a product by tiles has at least one part"),
+            Plan::Tiles(..) => None,
+            Plan::GemvN(rows, _) | Plan::GemvT(rows) if !matches!(rows, 1 | 2 | 4 | 8) => {
+                Some("a block of a plan for few rows computes 1, 2, 4 or 8 rows")
+            }
+            Plan::GemvN(..) if transpose_a || transpose_b => Some("`Plan::GemvN` takes neither A nor B transposed"),
+            Plan::GemvT(_) if transpose_a || !transpose_b => {
+                Some("`Plan::GemvT` takes B transposed and A not transposed")
+            }
+            Plan::GemvN(..) | Plan::GemvT(_) => None,
+        }
+    }
+
+    /// Returns the grid, in blocks along x, y and z, for `batch` products of m × n elements.
     pub(super) fn blocks(self, [batch, m, n]: [usize; 3]) -> [usize; 3] {
         match self {
             Plan::Tiles(tile, splits) => {
                 let [tall, wide, _] = tile.shape();
                 [m.div_ceil(tall).saturating_mul(n.div_ceil(wide)), splits, batch]
             }
-            Plan::Across(rows, Lanes::Eight) => [n.div_ceil(32), m.div_ceil(rows), batch],
-            Plan::Across(rows, Lanes::Four) => [n.div_ceil(16), m.div_ceil(rows), batch],
+            Plan::GemvN(rows, GemvWidth::Columns32) => [n.div_ceil(32), m.div_ceil(rows), batch],
+            Plan::GemvN(rows, GemvWidth::Columns16) => [n.div_ceil(16), m.div_ceil(rows), batch],
             // Eight warps, of one, four or two columns each.
-            Plan::Along(rows) => [n.div_ceil(if rows == 1 { 8 } else { 16 }), m.div_ceil(rows), batch],
+            Plan::GemvT(rows) => [n.div_ceil(if rows == 1 { 8 } else { 16 }), m.div_ceil(rows), batch],
         }
     }
 }
 
-/// Bytes that the parts of C may take.
-const MOST_BYTES: usize = 64 << 20;
-/// Warps that keep a multiprocessor busy.
-pub(crate) const BUSY: usize = 16;
-/// The largest number of parts.
-const PARTS: usize = 32;
-/// Products that a part has at least.
-const LEAST_DEPTH: usize = 32;
+/// The maximum size of the partial sums of C, in bytes.
+const MAX_PART_BYTES: usize = 64 << 20;
+/// The number of warps that keep a multiprocessor busy.
+pub const BUSY_WARPS: usize = 16;
+/// The maximum number of parts.
+const MAX_PARTS: usize = 32;
+/// The minimum number of products of a part.
+const MIN_PART_DEPTH: usize = 32;
 
-/// The plan with the least cost for `batch` products of these extents on a device of so many multiprocessors. `along`: B is stored as
-/// [N, K]. `rows`: A is stored as [M, K], which the kernels for few rows need.
+/// Returns the plan with the least cost for `batch` products of these extents on a device with the
+/// given number of multiprocessors. `along` says that B is stored as [N, K], `rows` that A is
+/// stored as [M, K]. The kernels for few rows require the latter.
 pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multiprocessors: u32) -> Plan {
     let sms = multiprocessors.max(1) as usize;
-    let mut best = (f64::INFINITY, Plan::Tiles(Tile::Square, 1));
+    let mut best = (f64::INFINITY, Plan::Tiles(Tile::T128x128, 1));
     let mut offer = |ns: f64, plan: Plan| {
         if ns < best.0 {
             best = (ns, plan);
@@ -119,12 +150,12 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
     for tile in Tile::ALL {
         let [tall, wide, warps] = tile.shape();
         let tiles = batch * m.div_ceil(tall) * n.div_ceil(wide);
-        let fits = |splits: usize| k / splits >= LEAST_DEPTH && 4 * splits * batch * m * n <= MOST_BYTES;
-        for splits in (1..=PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
+        let fits = |splits: usize| k / splits >= MIN_PART_DEPTH && 4 * splits * batch * m * n <= MAX_PART_BYTES;
+        for splits in (1..=MAX_PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
             let blocks = tiles * splits;
             let each = blocks.div_ceil(sms);
-            // Few warps wait for one another: measured, 1.3 × for 4 of them.
-            let idle = BUSY.saturating_sub(each * warps) as f64 / BUSY as f64;
+            // Few warps cannot hide latency: 4 warps were measured to take 1.3 × the time.
+            let idle = BUSY_WARPS.saturating_sub(each * warps) as f64 / BUSY_WARPS as f64;
             let work = each as f64 * k.div_ceil(splits) as f64 * costs.depth_ns(tile) * (1.0 + 0.4 * idle);
             let exchanged = (splits + 1) as f64 * (batch * m * n) as f64 * costs.part_ns / sms as f64;
             let parts = if splits == 1 { 0.0 } else { exchanged + costs.launch_ns };
@@ -133,15 +164,15 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
     }
     if rows && m <= 8 {
         let rows = m.max(1).next_power_of_two();
-        // Where there is a block for each multiprocessor they share the memory, however many there are.
+        // Once every multiprocessor has a block, more blocks share its memory bandwidth.
         let streamed = |cols: usize, slower: f64| {
             ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
         if along {
-            offer(streamed(32, 1.0), Plan::Along(rows));
+            offer(streamed(32, 1.0), Plan::GemvT(rows));
         } else {
-            offer(streamed(32, 1.0), Plan::Across(rows, Lanes::Eight));
-            offer(streamed(16, 1.1), Plan::Across(rows, Lanes::Four));
+            offer(streamed(32, 1.0), Plan::GemvN(rows, GemvWidth::Columns32));
+            offer(streamed(16, 1.1), Plan::GemvN(rows, GemvWidth::Columns16));
         }
     }
     best.1
@@ -151,38 +182,39 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
 mod tests {
     use super::*;
 
-    /// What was measured to be the quickest, or within a twentieth of it, on an H200.
+    /// Compares with the plans that were measured on an H200 to be the fastest, or within 5 % of
+    /// it.
     #[test]
-    fn as_measured() {
+    fn plans_are_as_measured() {
         let of = |shape| plan(&Costs::H200, 1, shape, false, true, 132);
-        assert_eq!(of([4096; 3]), Plan::Tiles(Tile::Square, 1));
-        assert_eq!(of([2048; 3]), Plan::Tiles(Tile::Square, 1));
-        assert!(matches!(of([1024; 3]), Plan::Tiles(Tile::Square | Tile::Wide, 2..=4)));
-        assert!(matches!(of([512, 6144, 2048]), Plan::Tiles(Tile::Wide, 1) | Plan::Tiles(Tile::Square, 2)));
-        assert!(matches!(of([64, 6144, 2048]), Plan::Tiles(Tile::Wide, 7..=11)), "{:?}", of([64, 6144, 2048]));
-        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::Flat, 8..=11)));
-        assert_eq!(of([4, 6144, 2048]), Plan::Across(4, Lanes::Eight));
-        assert_eq!(of([1, 6144, 2048]), Plan::Across(1, Lanes::Eight));
-        assert_eq!(of([1, 2048, 2048]), Plan::Across(1, Lanes::Four));
-        assert_eq!(of([1, 8192, 8192]), Plan::Across(1, Lanes::Eight));
-        assert_eq!(plan(&Costs::H200, 1, [1, 8192, 8192], true, true, 132), Plan::Along(1));
+        assert_eq!(of([4096; 3]), Plan::Tiles(Tile::T128x128, 1));
+        assert_eq!(of([2048; 3]), Plan::Tiles(Tile::T128x128, 1));
+        assert!(matches!(of([1024; 3]), Plan::Tiles(Tile::T128x128 | Tile::T64x128, 2..=4)));
+        assert!(matches!(of([512, 6144, 2048]), Plan::Tiles(Tile::T64x128, 1) | Plan::Tiles(Tile::T128x128, 2)));
+        assert!(matches!(of([64, 6144, 2048]), Plan::Tiles(Tile::T64x128, 7..=11)), "{:?}", of([64, 6144, 2048]));
+        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::T16x128, 8..=11)));
+        assert_eq!(of([4, 6144, 2048]), Plan::GemvN(4, GemvWidth::Columns32));
+        assert_eq!(of([1, 6144, 2048]), Plan::GemvN(1, GemvWidth::Columns32));
+        assert_eq!(of([1, 2048, 2048]), Plan::GemvN(1, GemvWidth::Columns16));
+        assert_eq!(of([1, 8192, 8192]), Plan::GemvN(1, GemvWidth::Columns32));
+        assert_eq!(plan(&Costs::H200, 1, [1, 8192, 8192], true, true, 132), Plan::GemvT(1));
     }
 
-    /// A Tesla P40: what fills it is not split.
+    /// Checks on a Tesla P40 that products which fill it are not split.
     #[test]
-    fn thirty_multiprocessors() {
+    fn products_that_fill_a_device_are_not_split() {
         let of = |shape| plan(&Costs::H200, 1, shape, false, true, 30);
         for shape in [[8192; 3], [4096; 3], [2048; 3]] {
-            assert_eq!(of(shape), Plan::Tiles(Tile::Square, 1));
+            assert_eq!(of(shape), Plan::Tiles(Tile::T128x128, 1));
         }
-        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::Flat, _)));
+        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::T16x128, _)));
     }
 
     #[test]
-    fn nothing_is_a_plan_too() {
+    fn empty_products_have_a_plan() {
         for shape in [[0; 3], [0, 5, 5], [5, 0, 5], [5, 5, 0], [1, 1, 1]] {
             plan(&Costs::H200, 1, shape, true, false, 1);
         }
-        assert!(matches!(plan(&Costs::H200, 0, [1, 1, 1], false, true, 0), Plan::Across(1, _) | Plan::Tiles(..)));
+        assert!(matches!(plan(&Costs::H200, 0, [1, 1, 1], false, true, 0), Plan::GemvN(1, _) | Plan::Tiles(..)));
     }
 }

@@ -1,39 +1,46 @@
-//! The product as one calls it: shapes looked at, the kernel chosen, its parts brought together.
+//! The call for products, which checks the shapes, chooses the kernel and sums the parts.
 
 use super::epilogue::{Epilogue, Identity};
-use super::gemv::{gemv_across, gemv_along};
-use super::plan::{Costs, Lanes, Plan, Tile, plan};
+use super::gemv::{gemv_n, gemv_t};
+use super::plan::{Costs, GemvWidth, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
+use crate::dispatch::dispatch;
 use crate::operand::{BEYOND_K, Operand};
 use crate::{Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// C ← α·op(A)·op(B) + β·C, of matrices or of a batch of them, stored in `f32`, `f16`, `bf16` or a format of one's own, and computed in
-/// `f32`. C may be stored in another format than A and B.
+/// Matrix products C ← α·op(A)·op(B) + β·C, of single matrices or batches. Elements are stored as
+/// `f32`, `f16`, `bf16` or a caller-defined format, and computed in `f32`. C may be stored in
+/// another format than A and B.
 ///
-/// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B
-/// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one. The last stride is 1; the
-/// others are free, and 0 in A and B where a batch shares one matrix. Any extent may be 0: without
-/// products C becomes β·C. As for every kernel, no view has more than 2³² − 1 elements. A batch of
-/// more than 65,535 products takes at most 2³¹ − 1 blocks of threads, of which a product has one at
-/// least; and K is at most 2³² − 4096.
+/// op(X) is X or its transpose. C is [batch, M, N]. A is [batch, M, K], or [batch, K, M] if
+/// transposed, and B is [batch, K, N] or [batch, N, K]. A single matrix is a batch of one. The last
+/// stride is 1 and the others are arbitrary; a batch stride of 0 in A or B shares one matrix. Any
+/// extent may be 0: without products C becomes β·C. As for every kernel, no view has more than 2³²
+/// − 1 elements. A batch of more than 65,535 products uses at most 2³¹ − 1 blocks of threads, at
+/// least one per product. K is at most 2³² − 4096.
 ///
-/// Each element is Σ aᵢ·bᵢ by fused multiply-adds; then α·Σ, rounded, then fused with β·C, and rounded once more where C is stored in less
-/// than `f32`. Where β is 0, C is not read; A and B are read whatever α is. The order of the sum depends on the shape, on what is
-/// transposed and on how many multiprocessors the device has: the same call gives the same bits there. Without that last rounding and without
-/// underflow, an element is off by at most |α|·γ(K + 34)·Σ|aᵢ·bᵢ| + u·|element|, where γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴ (Higham,
+/// Each element is Σ aᵢ·bᵢ, computed by fused multiply-adds; then α·Σ, rounded; then a fused
+/// multiply-add with β·C; and one more rounding if C is stored in less than `f32`. C is not read if
+/// β is 0; A and B are read for every α. The order of the sum depends on the shape, on the
+/// transposes and on the device's number of multiprocessors: results are deterministic on one
+/// device. Without the last rounding and without underflow, an element is within |α|·γ(K +
+/// 34)·Σ|aᵢ·bᵢ| + u·|element| of the exact value. Here γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴ (Higham,
 /// *Accuracy and Stability of Numerical Algorithms*, section 3.1).
 ///
-/// Infinities and NaNs of A and B give what the formula gives, whatever α is: a NaN in row i of A makes row i of C NaN, and 0 · ∞ is NaN. Gaps between
-/// rows may hold anything. Where |α|·Σ|aᵢ·bᵢ| is beyond 3.4·10³⁸, an element may be ±∞ or NaN although the sum is finite, since terms are added in
-/// `f32`. Subnormal inputs and results are kept, each rounding off by 2⁻¹⁵⁰ at most. An `f16` beyond ±65,504 is stored as ±∞.
+/// Infinities and NaNs of A and B give the results of the formula, for every α: a NaN in row i of A
+/// makes row i of C NaN, and 0 · ∞ is NaN. Gaps between rows may contain anything. If |α|·Σ|aᵢ·bᵢ|
+/// is beyond 3.4·10³⁸, an element may be ±∞ or NaN although the sum is finite, because terms are
+/// added in `f32`. Subnormal inputs and results are kept, with an error of at most 2⁻¹⁵⁰ per
+/// rounding. An `f16` beyond ±65,504 is stored as ±∞.
 ///
-/// The kernels are [`gemm`] by three tiles, whole or split along K, and for up to 8 rows [`gemv_across`] and [`gemv_along`]; a table of
-/// what each costs chooses. They read four elements at once where every matrix begins at a multiple of four of them and extents and strides
-/// are multiples of 4, and one otherwise. What is declared, `f32` and most of `f16`, is in the program; other formats are compiled when they
-/// are first used, which takes some milliseconds.
+/// The kernels are [`gemm`] with three tiles, whole or split along K, and for up to 8 rows
+/// [`gemv_n`] and [`gemv_t`]. A table of their costs decides. They access four elements at
+/// once if all extents, strides and start addresses are multiples of four elements, and one
+/// otherwise. The declared instances, `f32` and most of `f16`, are compiled into the program. Other
+/// formats are compiled on first use, which takes some milliseconds.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -56,6 +63,7 @@ pub struct Gemm {
     transpose_a: bool,
     transpose_b: bool,
     costs: Costs,
+    plan: Option<Plan>,
 }
 
 impl Default for Gemm {
@@ -65,41 +73,48 @@ impl Default for Gemm {
 }
 
 impl Gemm {
-    /// C ← A·B.
+    /// Returns a call for C ← A·B.
     pub const fn new() -> Gemm {
-        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false, costs: Costs::H200 }
+        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false, costs: Costs::H200, plan: None }
     }
 
-    /// The factor of the product.
+    /// Sets the factor of the product.
     pub const fn alpha(self, alpha: f32) -> Gemm {
         Gemm { alpha, ..self }
     }
 
-    /// The factor of what C held.
+    /// Sets the factor of the previous contents of C.
     pub const fn beta(self, beta: f32) -> Gemm {
         Gemm { beta, ..self }
     }
 
-    /// A is given as [batch, K, M].
+    /// Declares that A is given as [batch, K, M].
     pub const fn transpose_a(self) -> Gemm {
         Gemm { transpose_a: true, ..self }
     }
 
-    /// B is given as [batch, N, K].
+    /// Declares that B is given as [batch, N, K].
     pub const fn transpose_b(self) -> Gemm {
         Gemm { transpose_b: true, ..self }
     }
 
-    /// What the kernels cost on the device, which chooses among them, where it was measured there (`kernels bench plan`).
+    /// Sets the costs of the kernels, if they were measured on the device (`kernels bench plan`).
+    /// They decide which kernel is used.
     pub const fn costs(self, costs: Costs) -> Gemm {
         Gemm { costs, ..self }
+    }
+
+    /// Sets how the product is computed, instead of the plan that [`costs`](Gemm::costs) chooses.
+    pub const fn plan(self, plan: Plan) -> Gemm {
+        Gemm { plan: Some(plan), ..self }
     }
 
     /// Queues the product.
     ///
     /// # Errors
-    /// Where the extents do not belong together or are beyond the limits above, C overlaps A or B,
-    /// a buffer is another device's, or memory for the parts of a split product is short.
+    /// Returns an error if extents do not match or exceed the limits above, or if C overlaps A or
+    /// B. Also if a buffer belongs to another device, or memory for the parts of a split product is
+    /// short.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -107,17 +122,19 @@ impl Gemm {
         b: &BufferView<'_, T, 3>,
         c: &mut BufferViewMut<'_, O, 3>,
     ) -> Result<(), Error> {
-        // SAFETY: this epilogue accesses nothing.
+        // SAFETY: this epilogue accesses no memory.
         unsafe { self.run_with(on, a, b, c, Identity) }
     }
 
-    /// Queues C ← epilogue(α·op(A)·op(B) + β·C), in the same kernels. With an epilogue other than [`Identity`] they are compiled when they
-    /// are first used, which takes some milliseconds.
+    /// Queues C ← epilogue(α·op(A)·op(B) + β·C), with the same kernels. With an epilogue other than
+    /// [`Identity`] they are compiled on first use, which takes some milliseconds.
     ///
     /// # Safety
-    /// The kernels run as they are, without checks: for every element of C the epilogue must access memory within its views only, which are
-    /// alive and not written meanwhile. So a [`Bias`](super::epilogue::Bias) has an element for each column, a
-    /// [`Residual`](super::epilogue::Residual) the extents of C. On the CPU an access beyond is an error in any case.
+    /// The kernels run without checks. For every element of C, the epilogue must access memory
+    /// within its views only; the views must be alive and not be written meanwhile. A
+    /// [`Bias`](super::epilogue::Bias) needs an element for each column, and a
+    /// [`Residual`](super::epilogue::Residual) the extents of C. On the CPU an access out of bounds
+    /// is an error in any case.
     ///
     /// # Errors
     /// As for [`run`](Gemm::run).
@@ -134,45 +151,28 @@ impl Gemm {
         let k = if self.transpose_a { rows } else { cols };
         let of_a = if self.transpose_a { [batch, k, m] } else { [batch, m, k] };
         let of_b = if self.transpose_b { [batch, n, k] } else { [batch, k, n] };
-        a.expected("a", of_a, "a matrix for each of c, op(A) with as many rows")?;
-        b.expected("b", of_b, "a matrix for each of c, op(B) with as many columns, and rows for the columns of op(A)")?;
+        a.expected("a", of_a, "a matrix for each of c; op(A) has the rows of c")?;
+        b.expected(
+            "b",
+            of_b,
+            "a matrix for each of c; op(B) has the columns of c, and a row for each column of op(A)",
+        )?;
         let facts = on.device().facts();
-        let plan = plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
-        // SAFETY: by the caller's promise.
-        unsafe { self.run_by(plan, on, a, b, c, epilogue) }
-    }
-
-    /// The same by a plan.
-    ///
-    /// # Safety
-    /// As for [`run_with`](Gemm::run_with).
-    pub(crate) unsafe fn run_by<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
-        self,
-        plan: Plan,
-        on: &impl Queue,
-        a: &BufferView<'_, T, 3>,
-        b: &BufferView<'_, T, 3>,
-        c: &mut BufferViewMut<'_, O, 3>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        let k = a.extents()[if self.transpose_a { 1 } else { 2 }];
-        let [batch, m, n] = c.extents();
+        let chosen = || plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
+        let plan = self.plan.unwrap_or_else(chosen);
+        if let Some(why) = plan.unsuitable(self.transpose_a, self.transpose_b) {
+            return Err(c.refused(format!("{plan:?} does not apply: {why}")));
+        }
         a.countable(k, BEYOND_K)?;
         c.startable(plan.blocks([batch, m, n]), format_args!("{batch} products of {m} × {n} elements"))?;
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
             && rows_begin_at(a, 4)
             && rows_begin_at(b, 4)
             && rows_begin_at(&*c, 4);
-        match (fours, self.transpose_a, self.transpose_b) {
-            (true, false, false) => self.planned::<T, O, 4, false, false, E>(plan, on, a, b, c, epilogue),
-            (true, false, true) => self.planned::<T, O, 4, false, true, E>(plan, on, a, b, c, epilogue),
-            (true, true, false) => self.planned::<T, O, 4, true, false, E>(plan, on, a, b, c, epilogue),
-            (true, true, true) => self.planned::<T, O, 4, true, true, E>(plan, on, a, b, c, epilogue),
-            (false, false, false) => self.planned::<T, O, 1, false, false, E>(plan, on, a, b, c, epilogue),
-            (false, false, true) => self.planned::<T, O, 1, false, true, E>(plan, on, a, b, c, epilogue),
-            (false, true, false) => self.planned::<T, O, 1, true, false, E>(plan, on, a, b, c, epilogue),
-            (false, true, true) => self.planned::<T, O, 1, true, true, E>(plan, on, a, b, c, epilogue),
-        }
+        dispatch!(let V: usize = if fours { 4 } else { 1 }, of [1, 4];
+            let TA: bool = self.transpose_a;
+            let TB: bool = self.transpose_b;
+            self.planned::<T, O, V, TA, TB, E>(plan, on, a, b, c, epilogue))
     }
 
     fn planned<
@@ -192,14 +192,7 @@ impl Gemm {
         epilogue: E,
     ) -> Result<(), Error> {
         let Gemm { alpha, beta, .. } = self;
-        macro_rules! launch {
-            ($($kernel:ident)::+<$($constant:tt),*>($($argument:expr),*)) => {
-                // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever
-                // their numbers are stored as: the oracle ran it in `f32` and `f16` at and around every edge of its tiles (`kernels check`). What the
-                // epilogue does is the caller's promise.
-                unsafe { $($kernel)::+::<$($constant),*>::launch_unchecked(on, $($argument),*) }
-            };
-        }
+        let bytes = size_of::<T>();
         match plan {
             Plan::Tiles(tile, 1) => tiled::<T, O, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, epilogue),
             Plan::Tiles(tile, splits) => {
@@ -217,60 +210,55 @@ impl Gemm {
                     splits,
                     Identity,
                 )?;
-                launch!(sum_splits < O, E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
+                let parts = &parts.view(shape)?;
+                // SAFETY: as for the kernels of a few rows, below.
+                unsafe { sum_splits::<O, E, V>::launch_unchecked(on, alpha, parts, splits, beta, c, epilogue) }
             }
-            // As many bytes under way, in more threads.
-            Plan::Across(1, Lanes::Eight) if size_of::<T>() == 2 => {
-                launch!(gemv_across < T, T, O, E, 1, 8, 8, 512, V > (alpha, a, b, beta, c, epilogue))
+            Plan::GemvN(rows, lanes) => {
+                dispatch!(let [ROWS: usize, LANES: usize, AHEAD: usize, THREADS: usize] = match (rows, lanes) {
+                    // Elements of two bytes need more threads to have as many bytes in flight.
+                    (1, GemvWidth::Columns32) if bytes == 2 => [1, 8, 8, 512],
+                    (1, GemvWidth::Columns32) => [1, 8, 16, 256],
+                    (1, GemvWidth::Columns16) => [1, 4, 8, 256],
+                    (2, GemvWidth::Columns32) => [2, 8, 8, 256],
+                    (2, GemvWidth::Columns16) => [2, 4, 4, 256],
+                    (4, GemvWidth::Columns32) => [4, 8, 8, 256],
+                    (4, GemvWidth::Columns16) => [4, 4, 4, 256],
+                    (_, GemvWidth::Columns32) => [8, 8, 4, 256],
+                    (_, GemvWidth::Columns16) => [8, 4, 4, 256],
+                };
+                // SAFETY: the launch compares all extents with one another, and the kernel accesses
+                // elements within them only, whatever their type. The oracle ran it in `f32` and
+                // `f16` at and around every edge of its tiles (`kernels check`). The caller
+                // promises what the epilogue does.
+                unsafe {
+                    gemv_n::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
+                        on, alpha, a, b, beta, c, epilogue,
+                    )
+                })
             }
-            Plan::Across(1, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 1, 8, 16, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(1, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 1, 4, 8, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(2, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 2, 8, 8, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(2, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 2, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(4, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 4, 8, 8, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(4, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 4, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(_, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 8, 8, 4, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(_, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 8, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Along(rows) => {
-                // 16 bytes an access are four or eight elements.
-                macro_rules! along {
-                    ($v:tt, $p:tt) => {
-                        match rows {
-                            1 => launch!(gemv_along < T, T, O, E, 1, 1, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            2 => launch!(gemv_along < T, T, O, E, 2, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            4 => launch!(gemv_along < T, T, O, E, 4, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            _ => launch!(gemv_along < T, T, O, E, 8, 2, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                        }
-                    };
-                }
+            Plan::GemvT(rows) => {
                 let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && rows_begin_at(x, 8);
-                match size_of::<T>() {
-                    2 if eights(a) && eights(b) => along!(8, 8),
-                    4 if V == 4 => along!(4, 4),
-                    _ => along!(1, 4),
-                }
+                // An access of 16 bytes takes four or eight elements.
+                dispatch!(let [W: usize, P: usize] = match bytes {
+                    2 if eights(a) && eights(b) => [8, 8],
+                    4 if V == 4 => [4, 4],
+                    _ => [1, 4],
+                };
+                dispatch!(let [ROWS: usize, COLS: usize] = match rows {
+                    1 => [1, 1],
+                    2 => [2, 4],
+                    4 => [4, 4],
+                    _ => [8, 2],
+                };
+                // SAFETY: as for `Plan::GemvN`.
+                unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(on, alpha, a, b, beta, c, epilogue) }))
             }
         }
     }
 }
 
-/// `gemm` by one of its tiles.
+/// Launches `gemm` with one of its tiles.
 #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
 fn tiled<
     T: Float + GenericArgument,
@@ -290,22 +278,19 @@ fn tiled<
     splits: usize,
     epilogue: E,
 ) -> Result<(), Error> {
-    macro_rules! launch {
-        ($bm:literal, $bn:literal, $bk:literal, $qm:literal, $qn:literal, $t:literal, $la:literal, $lb:literal) => {
-            // SAFETY: as in `planned`.
-            unsafe {
-                gemm::<T, T, O, E, $bm, $bn, $bk, $qm, $qn, V, TA, TB, $t, $la, $lb>::launch_unchecked(
-                    on, alpha, a, b, beta, c, splits, epilogue,
-                )
-            }
-        };
-    }
-    match tile {
-        // What is under way to shared memory takes as many registers for twice the products. With B turned on its way multiplications would wait for
-        // one another's registers.
-        Tile::Square if size_of::<T>() <= 2 && !TB => launch!(128, 128, 16, 2, 2, 256, 2, 2),
-        Tile::Square => launch!(128, 128, 8, 2, 2, 256, 1, 1),
-        Tile::Wide => launch!(64, 128, 8, 2, 2, 128, 1, 2),
-        Tile::Flat => launch!(16, 128, 32, 1, 1, 128, 1, 8),
-    }
+    // For elements of 2 bytes, loads in flight take no more registers for twice the products.
+    // If B is transposed on its way, multiplications would wait for one another's registers.
+    let deep = size_of::<T>() <= 2 && !TB;
+    dispatch!(let [BM: usize, BN: usize, BK: usize, QM: usize, QN: usize, THREADS: usize, LA: usize, LB: usize] = match (tile, deep) {
+        (Tile::T128x128, true) => [128, 128, 16, 2, 2, 256, 2, 2],
+        (Tile::T128x128, false) => [128, 128, 8, 2, 2, 256, 1, 1],
+        (Tile::T64x128, _) => [64, 128, 8, 2, 2, 128, 1, 2],
+        (Tile::T16x128, _) => [16, 128, 32, 1, 1, 128, 1, 8],
+    };
+    // SAFETY: as in `planned`.
+    unsafe {
+        gemm::<T, T, O, E, BM, BN, BK, QM, QN, V, TA, TB, THREADS, LA, LB>::launch_unchecked(
+            on, alpha, a, b, beta, c, splits, epilogue,
+        )
+    })
 }

@@ -1,9 +1,11 @@
-//! A block's tile of a matrix product, from global memory to accumulators in registers: what [`gemm`](super::tiled::gemm) is made of.
+//! A block's tile of a matrix product, from global memory to accumulators in registers: the core of
+//! [`gemm`](super::tiled::gemm).
 //!
 //! # The tile
 //!
-//! A block owns `BM` × `BN` elements of C and walks along K by `BK`. Both operands lie in shared memory with k as their row, A
-//! as `[BK, BM]` and B as `[BK, BN]`, so that an outer product reads a piece of a row of each:
+//! A block owns `BM` × `BN` elements of C and iterates over K in steps of `BK`. In shared memory k
+//! is the row index of both operands, A as `[BK, BM]` and B as `[BK, BN]`. Therefore an outer
+//! product reads a piece of a row of each:
 //!
 //! ```text
 //!                 B  [BK, BN]                       a warp's piece of C: 16·QM × 32·QN
@@ -18,8 +20,10 @@
 //!                 └───────────────┘                   └───────┴───────┘
 //! ```
 //!
-//! Fragments are read as `ld.shared.v4`, which shared memory answers for eight lanes at a time. Those touch 2 × 16 bytes of A's row and 4 × 16 of B's, each bank
-//! for one word: no bank conflicts, and the fewest wavefronts. Fragments of k + 1 are read while k is multiplied.
+//! Fragments are loaded by `ld.shared.v4`, which shared memory serves for eight lanes at a time.
+//! These access 2 × 16 bytes of A's row and 4 × 16 of B's, one word in each bank: no bank
+//! conflicts, and the fewest wavefronts. Fragments of k + 1 are loaded during the multiplications
+//! of k.
 //!
 //! ```text
 //!   bank           0-3  4-7  8-11 12-15 16-19 20-23 24-27 28-31
@@ -29,26 +33,31 @@
 //!     lanes 8-15                        l8    l10   l12   l14
 //! ```
 //!
-//! # Two tiles a turn
+//! # Two tiles per iteration
 //!
-//! Shared memory holds two K tiles. The loop's body is written out for both, so that every address in shared memory is a constant beside
-//! one register, and what is left beside the multiplications are pointers that move and one comparison. The next tile is loaded from
-//! global memory to registers when a tile begins, and stored before its last two products; one barrier a tile. The last tile, behind which there is none to
-//! load, is multiplied behind the loop: nothing in the loop asks whether another comes, which for floats of 16 bits would be a choice an element. Those
-//! go by twice the products a tile, since what is loaded of them fills no more registers than half as many of 32 bits do.
+//! Shared memory holds two K tiles. The loop's body is unrolled for both, so that every address in
+//! shared memory is a constant offset from one register. Besides the multiplications, only pointer
+//! increments and one comparison remain. The next tile is loaded from global memory to registers at
+//! the beginning of a tile, and stored before its last two products; there is one barrier per tile.
+//! The last tile is multiplied after the loop, because no other must be loaded. Therefore the loop
+//! has no test for a next tile, which for 16-bit floats would be a select per element. Tiles of
+//! 16-bit floats have twice the products, because their loads fill the same number of registers.
 //!
 //! # Edges
 //!
-//! K needs not be a multiple of `BK`: the first tile is the short one, and its loads are masked. From then on all are whole. Rows of A
-//! behind the last one, and columns of B, are read from the last ones instead, or are zeros: what comes of them belongs to no element of C. So
-//! blocks at the edge run the same loop as all others, and only their stores are masked.
+//! K need not be a multiple of `BK`: the first tile is the partial one, and its loads are masked.
+//! All later tiles are full. Rows of A and columns of B beyond the last are zeros or copies of the
+//! last. Their results belong to no element of C. Therefore blocks at the edge run the same loop as
+//! all others, and only their stores are masked.
 
 use kernel_dsl::prelude::*;
 
-/// A thread's share of an operand's K tile, from global memory to registers: quads, in one access where `V` is 4, else in four.
+/// Loads a thread's share of an operand's K tile from global memory to registers, as groups of four
+/// elements: by one access each if `V` is 4, otherwise by four.
 ///
-/// `along`: the matrix is `[width, K]` in memory, so that k runs along its rows (A as it is, B transposed). Otherwise it is
-/// `[K, width]` (B as it is, A transposed). Of the tile's `depth` products only the first `left` are there.
+/// `along` says that the matrix is `[width, K]` in memory, so that k runs along its rows (A
+/// untransposed, B transposed). Otherwise it is `[K, width]` (B untransposed, A transposed). Only
+/// the first `left` of the tile's `depth` products exist.
 #[device]
 fn fetch<T: Float, const N: usize, const V: usize>(
     g: View<T, 2>,
@@ -91,8 +100,8 @@ fn fetch<T: Float, const N: usize, const V: usize>(
     out
 }
 
-/// The same, from registers to shared memory, as `f32`: row k of `to` is row k of the tile. Here and not in `fetch`, where it would
-/// wait for memory.
+/// Stores the result of [`fetch`] to shared memory, as `f32`: row k of `to` is row k of the tile.
+/// The conversion is here and not in `fetch`, where it would wait for memory.
 #[device]
 fn put<T: Float, const N: usize>(mut to: Shared<f32, 2>, along: bool, width: usize, from: &[[T; 4]; N]) {
     let depth = to.dim(0);
@@ -109,8 +118,9 @@ fn put<T: Float, const N: usize>(mut to: Shared<f32, 2>, along: bool, width: usi
     }
 }
 
-/// acc += a·bᵀ. Row by row, there and back: so an operand that two neighbors share stays in the register cache of the multipliers, and
-/// fewer of them read two registers of one bank.
+/// Computes acc += a·bᵀ, row by row in alternating directions. An operand that two consecutive
+/// products share then stays in the multipliers' register cache, and fewer of them read two
+/// registers of one bank.
 #[device]
 pub fn outer<const QM: usize, const QN: usize>(
     acc: &mut [[[[f32; 4]; 4]; QN]; QM],
@@ -126,8 +136,9 @@ pub fn outer<const QM: usize, const QN: usize>(
     }
 }
 
-/// The same, 4 × 4 elements after 4 × 4, there and back: four registers of an operand are free after each, for what is loaded next. For products that
-/// have no registers to spare.
+/// Computes acc += a·bᵀ by squares of 4 × 4 elements, in alternating directions. Four registers of
+/// an operand are free after each square, for the next loads. This is for products without spare
+/// registers.
 #[device]
 pub fn outer_by_squares<const QM: usize, const QN: usize>(
     acc: &mut [[[[f32; 4]; 4]; QN]; QM],
@@ -147,7 +158,8 @@ pub fn outer_by_squares<const QM: usize, const QN: usize>(
     }
 }
 
-/// Where a thread's first 4 × 4 square begins in the block's tile: the warps row by row, the lanes as the page shows.
+/// Returns the row and column of a thread's first 4 × 4 square in the block's tile: the warps row
+/// by row, the lanes as the diagram shows.
 #[device]
 pub fn corner(wide: usize, rows: usize, cols: usize) -> (usize, usize) {
     let (warp, lane) = (warp::index(), warp::lane());
@@ -155,7 +167,8 @@ pub fn corner(wide: usize, rows: usize, cols: usize) -> (usize, usize) {
     (warp / wide * rows + r * 4, warp % wide * cols + c * 4)
 }
 
-/// A·B for one block: `a` begins at the tile's first row, `b` at its first column, and both at the first of `depth` products.
+/// Computes A·B for one block. `a` begins at the tile's first row, `b` at its first column, and
+/// both at the first of `depth` products.
 #[device]
 pub fn product<
     A: Float,
@@ -177,14 +190,15 @@ pub fn product<
     row: usize,
     col: usize,
 ) -> [[[[f32; 4]; 4]; QN]; QM] {
-    // What is turned on its way is stored down a column: four more a row keep the stores of a warp in banks of their own.
+    // Transposed operands are stored down a column. A pitch of 4 more than the width avoids bank
+    // conflicts of a warp's stores.
     let sa = Shared::<f32, 3>::with_pitch([2, BK, BM], if TA { BM } else { BM + 4 });
     let sb = Shared::<f32, 3>::with_pitch([2, BK, BN], if TB { BN + 4 } else { BN });
 
     let mut acc = [[[[0.0f32; 4]; 4]; QN]; QM];
     let (mut fa, mut fb) = ([[[0.0f32; 4]; QM]; 2], [[[0.0f32; 4]; QN]; 2]);
 
-    // The short tile first: what is left of it tells how far the pointers go.
+    // The partial tile first: its size is the pointers' first increment.
     let mut tiles = depth.div_ceil(BK).max(1);
     let short = depth - (tiles - 1) * BK;
     put::<A, LA>(sa.at(0), !TA, BM, &fetch::<A, LA, V>(a, !TA, BM, BK, short));
@@ -198,7 +212,7 @@ pub fn product<
         fb[0][q] = sb.load((0, 0, col + 32 * q));
     }
 
-    // Each but the last; and where that one lies.
+    // All tiles but the last, and the buffer of the last.
     let mut last = 0;
     'tiles: while tiles > 1 {
         for buf in unroll(0..2) {
@@ -231,7 +245,7 @@ pub fn product<
     }
     let (sa, sb) = (sa.at(last), sb.at(last));
     if BK > 16 {
-        // All fragments at once would be too many.
+        // Unrolling would keep too many fragments in registers.
         for k in rolled((0..BK).step_by(2)) {
             two_products(&mut acc, &mut fa, &mut fb, sa, sb, k, row, col);
         }
@@ -243,7 +257,7 @@ pub fn product<
     acc
 }
 
-/// The fragments of product k of a tile.
+/// Loads the fragments of product k of a tile.
 #[device]
 fn read<const QM: usize, const QN: usize>(
     fa: &mut [[f32; 4]; QM],
@@ -262,7 +276,8 @@ fn read<const QM: usize, const QN: usize>(
     }
 }
 
-/// Products k and k + 1 of a tile, the fragments of k being there already, as those of k + 2 are then.
+/// Computes products k and k + 1 of a tile. The fragments of k must be loaded; those of k + 2 are
+/// loaded on return.
 #[device]
 fn two_products<const QM: usize, const QN: usize>(
     acc: &mut [[[[f32; 4]; 4]; QN]; QM],
@@ -282,7 +297,7 @@ fn two_products<const QM: usize, const QN: usize>(
     }
 }
 
-/// The matrix from its `k`-th product on.
+/// Returns the matrix from its `k`-th product on.
 #[device]
 fn beyond<T: Float>(g: View<T, 2>, along: bool, k: usize) -> View<T, 2> {
     if along { g.offset((0, k)) } else { g.offset((k, 0)) }

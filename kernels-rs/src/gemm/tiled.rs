@@ -1,12 +1,12 @@
-//! C ← α·op(A)·op(B) + β·C by tiles, computed in `f32` whatever the matrices are stored as.
+//! Kernels that compute C ← α·op(A)·op(B) + β·C by tiles, in `f32` for any storage format.
 
 use super::epilogue::*;
 use super::tile::{corner, product};
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
-/// Returns row and column of the tile of block `id`: `group` rows of blocks lie side by side, so
-/// that blocks in flight at once share rows of A and columns of B in the L2 cache.
+/// Returns the row and column of the tile of block `id`. Blocks are ordered in groups of `group`
+/// rows of blocks, so that concurrent blocks share rows of A and columns of B in the L2 cache.
 #[device]
 pub fn grouped(id: usize, blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize) {
     let per = group * blocks_n;
@@ -15,7 +15,7 @@ pub fn grouped(id: usize, blocks_m: usize, blocks_n: usize, group: usize) -> (us
     (first + id % per % height, id % per / height)
 }
 
-/// C ← epilogue(α·op(A)·op(B) + β·C), for each matrix of a batch.
+/// Computes C ← epilogue(α·op(A)·op(B) + β·C), for each matrix of a batch.
 #[kernel(
     block = T, min_blocks = 2, max_registers = 128,
     grid = (
@@ -73,7 +73,7 @@ pub fn gemm<
     let (rows, cols) = (c.dim(1), c.dim(2));
     let (blocks_m, blocks_n) = (rows.div_ceil(BM), cols.div_ceil(BN));
     let [tile, split, batch] = block_at(blocks_m * blocks_n, splits);
-    // One number in a register until the end instead of two, unless the epilogue wants the batch.
+    // Needs one register until the end instead of two, unless the epilogue uses `batch`.
     let plane = batch * splits + split;
     let (m, n) = grouped(tile, blocks_m, blocks_n, 8);
     let (row0, col0) = (m * BM, n * BN);
@@ -106,7 +106,8 @@ pub fn gemm<
     }
 }
 
-/// C ← epilogue(α·Σ parts + β·C): brings the parts together that a product whose depth was split left, in their order.
+/// Computes C ← epilogue(α·Σ parts + β·C): adds the parts of a product whose depth was split, in
+/// their order.
 #[kernel(
     block = 256,
     grid = (along_x((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0), 1), along_y(c.dim(0), 1)),

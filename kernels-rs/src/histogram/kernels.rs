@@ -3,8 +3,11 @@
 use super::items::*;
 use kernel_dsl::prelude::*;
 
-/// `bins[b]` ← `bins[b]` + how many keys have bin b. A block counts in `COPIES` of its own, each of up to `BINS`, of which its warps take one each, or share
-/// one; `V` keys at once.
+/// Counts keys in up to `BINS` bins: `bins[b]` ← `bins[b]` + the number of keys with bin b, `V`
+/// keys at once.
+///
+/// A block counts in `COPIES` copies of the bins in shared memory. Each of its warps has a separate
+/// copy, or all share one.
 #[kernel(
     block = 256,
     grid = device::waves(8, keys.len().div_ceil(256 * V)),
@@ -54,7 +57,7 @@ pub fn count_shared<K: Key, const BINS: usize, const COPIES: usize, const V: usi
     }
 }
 
-/// The same of any number of bins, each key by an atomic operation in global memory.
+/// Counts keys in any number of bins, each by an atomic operation in global memory.
 #[kernel(block = 256, grid = device::waves(8, keys.len().div_ceil(256)), instances(K = u32))]
 #[requires(!bins.is_empty())]
 pub fn count_global<K: Key>(keys: View<K, 1>, low: f32, high: f32, bins: ViewMut<u32, 1>) {

@@ -1,31 +1,32 @@
-//! Histograms as one calls them.
+//! The call for histograms.
 
 use super::Key;
 use super::kernels::{count_global, count_shared};
 use crate::Queue;
 use crate::axes::{together, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::permute::fill;
 use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 use std::ops::RangeInclusive;
 
-/// Threads of a multiprocessor at most: eight blocks of 256, as the kernels have it.
+/// The maximum number of threads of a multiprocessor: eight blocks of 256, as the kernels declare.
 const THREADS: usize = 8 * 256;
 
-/// Counts how many keys have each bin: `bins[b]` ← how many have bin b. What has no bin is not
-/// counted.
+/// Counts the keys in each bin: `bins[b]` ← the number of keys with bin b. A key without a bin is
+/// not counted.
 ///
 /// | keys | bin |
 /// |---|---|
-/// | `u8`, `u32` | the key's own number; none from `bins.len()` on. `range` has no meaning |
-/// | `f32` x in `range` | ⌊(x − low) / (high − low) · bins⌋, where `range` is low to high; `high` itself is in the last |
+/// | `u8`, `u32` | the key itself; none if it is `bins.len()` or more. `range` is ignored |
+/// | `f32` x in `range` | ⌊(x − low) / (high − low) · bins⌋ for `range` = low..=high; `high` itself is in the last bin |
 /// | `f32` outside `range`, ±∞, NaN | none |
 ///
-/// The quotient and the product are each rounded to `f32`, and the difference too: a number beside
-/// an edge of a bin may be counted on its other side. A width beyond `f32::MAX` is computed in
-/// halves. −0 counts as 0, and subnormal numbers and ranges as they are. Where low is high, that
-/// number is in the last bin. A count is below 2³².
+/// The difference, the quotient and the product are each rounded to `f32`: a number next to the
+/// edge of a bin may be counted in the adjacent bin. If the width exceeds `f32::MAX`, it is
+/// computed from halves. −0 counts as 0; subnormal numbers and ranges are exact. If low equals
+/// high, that number is in the last bin. A count is below 2³².
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -39,9 +40,11 @@ const THREADS: usize = 8 * 256;
 /// ```
 ///
 /// # Errors
-/// Where keys are `f32` and an end of the range is not finite or the first is above the second,
-/// keys and bins overlap, there are more keys than the kernels can count in 32 bits, the threads of
-/// the device beyond the last included, or a buffer is another device's.
+/// Returns an error if:
+/// - keys are `f32`, and an end of the range is not finite, or low is above high,
+/// - keys and bins overlap,
+/// - the number of keys plus the threads of the device exceeds 32 bits, or
+/// - a buffer belongs to another device.
 pub fn histogram<K: Key + GenericArgument>(
     on: &impl Queue,
     keys: &BufferView<'_, K, 1>,
@@ -51,33 +54,28 @@ pub fn histogram<K: Key + GenericArgument>(
     let (low, high) = range.into_inner();
     if K::RANGED && !(low.is_finite() && high.is_finite() && low <= high) {
         return Err(keys.refused(format!(
-            "the range is {low:?} to {high:?}: both ends are to be finite, and the first not above the second"
+            "the range is {low:?} to {high:?}; both ends must be finite, and the first at most the second"
         )));
     }
     let ([n], [wanted], wide) = (keys.extents(), bins.extents(), widest(size_of::<K>()));
-    // A thread goes on by as many keys as there are threads.
+    // A thread advances by the number of threads, even past the end.
     keys.countable(n, THREADS * on.device().facts().multiprocessors as usize)?;
     fill(on, 0u32, bins.reborrow().strided())?;
     if n == 0 || wanted == 0 {
         return Ok(());
     }
-    // What lies behind the last 16 bytes is counted one by one.
+    // The remainder of the last 16 bytes is counted one key at a time.
     let aligned = together(&keys.slice(0..n / wide * wide)?.strided().reshaped([1, 1, 1, n / wide * wide])?, wide);
-    macro_rules! shared {
-        ($bins:literal, $copies:literal, $v:literal) => {
-            // SAFETY: the launch compares the number of bins, and the kernel counts within them:
-            // the oracle ran it at and around every edge (`kernels check`).
-            unsafe { count_shared::<K, $bins, $copies, $v>::launch_unchecked(on, keys, low, high, bins) }
-        };
+    if wanted > 4096 {
+        // SAFETY: as below.
+        return unsafe { count_global::<K>::launch_unchecked(on, keys, low, high, bins) };
     }
-    match (wanted, if aligned { wide } else { 1 }) {
-        (..=256, 16) => shared!(256, 8, 16),
-        (..=256, 4) => shared!(256, 8, 4),
-        (..=256, _) => shared!(256, 8, 1),
-        (..=4096, 16) => shared!(4096, 1, 16),
-        (..=4096, 4) => shared!(4096, 1, 4),
-        (..=4096, _) => shared!(4096, 1, 1),
-        // SAFETY: as above.
-        _ => unsafe { count_global::<K>::launch_unchecked(on, keys, low, high, bins) },
-    }
+    let wide = if aligned { wide } else { 1 };
+    dispatch!(let V: usize = wide, of [1, 4, 16]; let [BINS: usize, COPIES: usize] = match wanted {
+        0..=256 => [256, 8],
+        _ => [4096, 1],
+    };
+    // SAFETY: the launch compares the number of bins, and the kernel counts within them. The oracle
+    // ran it at and around every edge (`kernels check`).
+    unsafe { count_shared::<K, BINS, COPIES, V>::launch_unchecked(on, keys, low, high, bins) })
 }

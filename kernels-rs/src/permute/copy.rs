@@ -1,38 +1,44 @@
-//! Copies as one calls them: the axes put in order, the kernel chosen.
+//! The calls for copies, which order the axes and choose the kernel.
 
 use super::rows::{copy_rows, fill_rows};
 use super::tiles::transpose_tiles;
 use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, together, together_mut, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use kernel_dsl::launcher::ValueArgument;
 use kernel_dsl::{GenericArgument, Number};
 use runtime::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Error};
 
-/// The axis along which a tile reads, and the one along which it writes, where tiles are worth it: an axis shorter than this leaves most of one empty.
-const WORTH_A_TILE: usize = 16;
+/// The minimum extent of the axes along which a tile reads and writes. Shorter axes would leave
+/// most of a tile empty.
+const MIN_TILE_EXTENT: usize = 16;
 
-/// y ← x, arrays of rank 1 to 4 and any strides: y[i, j, …] becomes x[i, j, …]. Values of x move as they are, NaNs too.
+/// Copies y ← x, arrays of rank 1 to 4 with any strides: y[i, j, …] becomes x[i, j, …]. Values are
+/// copied bit for bit, including NaNs.
 ///
-/// x is broadcast to the extents of y, as NumPy does it; a permutation of axes is [`BufferStrided::permuted`].
+/// x is broadcast to the extents of y as in NumPy. For a permutation of axes see
+/// [`BufferStrided::permuted`].
 ///
-/// Axes are taken in the order in which y lies in memory, and those that follow one another in both arrays for one. Where x and y then agree on the last
-/// axis, pieces of 16 bytes move if they lie side by side in y at a multiple of 16 bytes, elements otherwise ([`copy_rows`]); where x lies along another axis, tiles of
-/// 4096 words are turned in shared memory ([`transpose_tiles`]).
+/// Axes are sorted by the memory order of y, and axes that are contiguous in both arrays are
+/// merged. If x and y then have the same last axis, [`copy_rows`] moves 16 bytes at once where y is
+/// contiguous and aligned, and single elements otherwise. If x has another last axis,
+/// [`transpose_tiles`] transposes tiles of 4096 words in shared memory.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// let device = runtime::Device::cpu();
 /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
 /// let mut y = device.zeros::<f32>(6)?;
-/// let turned = x.view([2, 3])?.strided().transposed();
-/// kernels_rs::permute::copy(&device, turned, y.view_mut([3, 2])?.strided())?;
+/// let transposed = x.view([2, 3])?.strided().transposed();
+/// kernels_rs::permute::copy(&device, transposed, y.view_mut([3, 2])?.strided())?;
 /// assert_eq!(y.download()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
-/// Where x does not stretch to the extents of y, the arrays overlap, or a buffer is another device's.
+/// Returns an error if x cannot be broadcast to the extents of y, the arrays overlap, or a buffer
+/// belongs to another device.
 pub fn copy<T: Number + GenericArgument, const RX: usize, const R: usize>(
     on: &impl Queue,
     x: BufferStrided<'_, T, RX>,
@@ -46,8 +52,8 @@ pub fn copy<T: Number + GenericArgument, const RX: usize, const R: usize>(
     let axes = Axes::of(extents, &[y.strides(), x.strides()]);
     let (x, y) = (axes.read(x)?, axes.written(y)?);
     let (by_x, by_y, extents) = (x.strides(), y.strides(), y.extents());
-    if by_y[3] == 1 && by_x[3] != 1 && extents[3] >= WORTH_A_TILE {
-        let along = (0..3).find(|d| by_x[*d] == 1 && extents[*d] >= WORTH_A_TILE);
+    if by_y[3] == 1 && by_x[3] != 1 && extents[3] >= MIN_TILE_EXTENT {
+        let along = (0..3).find(|d| by_x[*d] == 1 && extents[*d] >= MIN_TILE_EXTENT);
         let order = match along {
             Some(0) => Some([1, 2, 0, 3]),
             Some(1) => Some([0, 2, 1, 3]),
@@ -62,11 +68,12 @@ pub fn copy<T: Number + GenericArgument, const RX: usize, const R: usize>(
     in_rows(on, x, y)
 }
 
-/// y[b, j, i] ← x[b, i, j]: the transposes of a batch of matrices. x is [batch, M, N], y [batch, N, M], any of them 0 and more; the last stride is 1 and the
-/// others are free.
+/// Copies y[b, j, i] ← x[b, i, j]: the transposes of a batch of matrices. x is [batch, M, N] and y
+/// [batch, N, M], with any extents, including 0. The last stride is 1 and the others are arbitrary.
 ///
 /// # Errors
-/// Where the extents do not belong together, the arrays overlap, or a buffer is another device's.
+/// Returns an error if extents do not match, the arrays overlap, or a buffer belongs to another
+/// device.
 pub fn transpose_batch<T: Number + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 3>,
@@ -78,10 +85,10 @@ pub fn transpose_batch<T: Number + GenericArgument>(
     copy(on, x.strided().permuted([0, 2, 1])?, y.reborrow().strided())
 }
 
-/// y ← value, an array of rank 1 to 4 and any strides, in accesses of 16 bytes where they fit.
+/// Fills y, an array of rank 1 to 4 with any strides, by accesses of 16 bytes where possible.
 ///
 /// # Errors
-/// Where the buffer is another device's.
+/// Returns an error if the buffer belongs to another device.
 pub fn fill<T: Number + GenericArgument + ValueArgument, const R: usize>(
     on: &impl Queue,
     value: T,
@@ -94,19 +101,9 @@ pub fn fill<T: Number + GenericArgument + ValueArgument, const R: usize>(
     let y = y.reshaped(extents)?;
     let axes = Axes::of(extents, &[y.strides()]);
     let mut y = axes.written(y)?;
-    macro_rules! by {
-        ($v:literal) => {
-            // SAFETY: as in `in_rows`.
-            unsafe { fill_rows::<T, $v>::launch_unchecked(on, value, &mut in_pieces_mut(y, $v)?) }
-        };
-    }
-    match widest(size_of::<T>()) {
-        16 if together_mut(&mut y, 16) => by!(16),
-        8 if together_mut(&mut y, 8) => by!(8),
-        4 if together_mut(&mut y, 4) => by!(4),
-        2 if together_mut(&mut y, 2) => by!(2),
-        _ => by!(1),
-    }
+    dispatch!(let V: usize = widest_together(&mut y), of [1, 2, 4, 8, 16];
+        // SAFETY: as in `in_rows`.
+        unsafe { fill_rows::<T, V>::launch_unchecked(on, value, &mut in_pieces_mut(y, V)?) })
 }
 
 fn in_rows<T: Number + GenericArgument>(
@@ -114,27 +111,20 @@ fn in_rows<T: Number + GenericArgument>(
     x: BufferStrided<'_, T, 4>,
     mut y: BufferStridedMut<'_, T, 4>,
 ) -> Result<(), Error> {
-    macro_rules! by {
-        ($v:literal, $vx:literal, $parts:literal) => {
-            // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them: the oracle ran it
-            // at and around every edge (`kernels check`).
-            unsafe {
-                copy_rows::<T, $v, $vx, $parts>::launch_unchecked(on, &in_pieces(x, $vx)?, &mut in_pieces_mut(y, $v)?)
-            }
-        };
-    }
-    macro_rules! of {
-        ($v:literal) => {
-            if together(&x, $v) { by!($v, $v, 1) } else { by!($v, 1, $v) }
-        };
-    }
-    match widest(size_of::<T>()) {
-        16 if together_mut(&mut y, 16) => of!(16),
-        8 if together_mut(&mut y, 8) => of!(8),
-        4 if together_mut(&mut y, 4) => of!(4),
-        2 if together_mut(&mut y, 2) => of!(2),
-        _ => by!(1, 1, 1),
-    }
+    let wide = widest_together(&mut y);
+    dispatch!(let V: usize = wide, of [1, 2, 4, 8, 16]; let TOGETHER: bool = together(&x, wide); {
+        const VX: usize = if TOGETHER { V } else { 1 };
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only. The oracle ran it at and around every edge (`kernels check`).
+        unsafe { copy_rows::<T, V, VX, { V / VX }>::launch_unchecked(on, &in_pieces(x, VX)?, &mut in_pieces_mut(y, V)?) }
+    })
+}
+
+/// Returns how many elements an access of y takes: 16 bytes, or one element if rows do not allow
+/// it.
+fn widest_together<T: Number>(y: &mut BufferStridedMut<'_, T, 4>) -> usize {
+    let wide = widest(size_of::<T>());
+    if together_mut(y, wide) { wide } else { 1 }
 }
 
 fn in_tiles<T: Number + GenericArgument>(
@@ -142,46 +132,33 @@ fn in_tiles<T: Number + GenericArgument>(
     x: BufferView<'_, T, 4>,
     mut y: BufferViewMut<'_, T, 4>,
 ) -> Result<(), Error> {
-    // What follows from the first five is as the kernel derives it.
-    macro_rules! by {
-        ($vx:literal, $vy:literal, $k:literal, of $cols:literal, $words:literal) => {{
-            const Q: usize = usize::div_ceil($vy, $k);
-            const AX: usize = if $vx > 1 { 16 } else { 32 };
-            // SAFETY: as in `in_rows`.
-            unsafe {
-                transpose_tiles::<
-                    T,
-                    $vx,
-                    $vy,
-                    $cols,
-                    $words,
-                    $k,
-                    { $words * $k },
-                    { $words + 1 },
-                    { $cols + $cols / 32 * 2 - 2 },
-                    AX,
-                    { $cols * $words / $vx / 512 },
-                    Q,
-                    { 32 / Q },
-                    { $cols * $words / Q / 512 },
-                >::launch_unchecked(on, &x, &mut y)
-            }
-        }};
-    }
     let wide = widest(size_of::<T>());
     let (of_x, of_y) = (together(&x.strided(), wide.min(8)), together_mut(&mut y.reborrow().strided(), wide));
-    match (size_of::<T>(), of_x, of_y) {
-        (4, true, true) => by!(4, 4, 1, of 64, 64),
-        (4, true, false) => by!(4, 1, 1, of 64, 64),
-        (4, false, true) => by!(1, 4, 1, of 64, 64),
-        (2, true, true) => by!(8, 8, 2, of 128, 32),
-        (2, true, false) => by!(8, 1, 2, of 128, 32),
-        (2, false, true) => by!(1, 8, 2, of 128, 32),
-        (2, ..) => by!(1, 1, 2, of 128, 32),
-        (1, true, true) => by!(8, 16, 4, of 128, 32),
-        (1, true, false) => by!(8, 1, 4, of 128, 32),
-        (1, false, true) => by!(1, 16, 4, of 128, 32),
-        (1, ..) => by!(1, 1, 4, of 128, 32),
-        _ => by!(1, 1, 1, of 64, 64),
-    }
+    dispatch!(let [VX: usize, VY: usize, K: usize, COLS: usize, WORDS: usize] = match (size_of::<T>(), of_x, of_y) {
+        (4, true, true) => [4, 4, 1, 64, 64],
+        (4, true, false) => [4, 1, 1, 64, 64],
+        (4, false, true) => [1, 4, 1, 64, 64],
+        (2, true, true) => [8, 8, 2, 128, 32],
+        (2, true, false) => [8, 1, 2, 128, 32],
+        (2, false, true) => [1, 8, 2, 128, 32],
+        (2, ..) => [1, 1, 2, 128, 32],
+        (1, true, true) => [8, 16, 4, 128, 32],
+        (1, true, false) => [8, 1, 4, 128, 32],
+        (1, false, true) => [1, 16, 4, 128, 32],
+        (1, ..) => [1, 1, 4, 128, 32],
+        _ => [1, 1, 1, 64, 64],
+    }; {
+        // The kernel derives the other constants from these five in the same way.
+        const Q: usize = VY.div_ceil(K);
+        const AX: usize = if VX > 1 { 16 } else { 32 };
+        const PITCH: usize = COLS + COLS / 32 * 2 - 2;
+        const X_ROUNDS: usize = COLS * WORDS / VX / 512;
+        const Y_ROUNDS: usize = COLS * WORDS / Q / 512;
+        // SAFETY: as in `in_rows`.
+        unsafe {
+            transpose_tiles::<
+                T, VX, VY, COLS, WORDS, K, { WORDS * K }, { WORDS + 1 }, PITCH, AX, X_ROUNDS, Q, { 32 / Q }, Y_ROUNDS,
+            >::launch_unchecked(on, &x, &mut y)
+        }
+    })
 }

@@ -1,15 +1,18 @@
-//! Rows of a table, each by its number: the embedding of tokens.
+//! Rows of a table by index: the embedding of tokens.
 
 use super::rows::divided;
 use crate::Queue;
 use crate::axes::{together, together_mut, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// `y[i]` ← `table[index[i]]`, zeros where there is no such row; `V` elements at once, `N` times a thread, whose loads are all under way before the
-/// first is waited for: they wait for numbers of rows already.
+/// Copies `y[i]` ← `table[index[i]]`, with zeros if there is no such row, `V` elements at once.
+///
+/// A thread loads `N` pieces. All loads are in flight before the first is waited for, because each
+/// has waited for its index already.
 #[kernel(
     block = 256,
     grid = (y.rows() * (y.cols() / V)).div_ceil(256 * N),
@@ -25,7 +28,7 @@ pub fn gather_rows<T: Number, const V: usize, const N: usize>(
     y: ViewMut<T, 2>,
 ) {
     let pieces = y.cols() / V;
-    // Of no place: behind the table, behind the tokens.
+    // Placeholders for pieces beyond the end: past the table, past the tokens.
     let mut from = [[table.rows(), y.rows(), 0]; N];
     for i in unroll(0..N) {
         let at = (block::x() * N + i) * 256 + thread::x();
@@ -47,11 +50,13 @@ pub fn gather_rows<T: Number, const V: usize, const N: usize>(
     }
 }
 
-/// `y[i, j]` ← `table[index[i], j]`: the embedding of tokens. A number beyond the table's rows gives zeros. The table is `[rows, n]`, y `[tokens, n]`, with a last
-/// stride of 1 and the other free; 16 bytes move at once where rows begin at multiples of them.
+/// Copies `y[i, j]` ← `table[index[i], j]`: the embedding of tokens. An index beyond the table's
+/// rows gives zeros. The table is `[rows, n]` and y `[tokens, n]`, with a last stride of 1 and an
+/// arbitrary row stride. 16 bytes move at once if rows begin at multiples of 16 bytes.
 ///
 /// # Errors
-/// Where the extents do not belong together, y overlaps the table or the numbers, or a buffer is another device's.
+/// Returns an error if extents do not match, y overlaps the table or the indices, or a buffer
+/// belongs to another device.
 pub fn gather<T: Number + GenericArgument>(
     on: &impl Queue,
     table: &BufferView<'_, T, 2>,
@@ -59,25 +64,21 @@ pub fn gather<T: Number + GenericArgument>(
     y: &mut BufferViewMut<'_, T, 2>,
 ) -> Result<(), Error> {
     let ([rows, n], [tokens]) = (table.extents(), index.extents());
-    y.expected("y", [tokens, n], "a row for each number of index, as long as the table's")?;
-    // So that where one row lies apart from no other does not matter.
+    y.expected("y", [tokens, n], "a row of the table for each element of index")?;
+    // Normalizes the stride of an axis of one row, which has no meaning.
     let table = &table.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([tokens, n])?.side_by_side()?;
     let wide = widest(size_of::<T>());
     let whole = together(&table.strided().reshaped([1, 1, rows, n])?, wide)
         && together_mut(&mut y.reborrow().strided().reshaped([1, 1, tokens, n])?, wide);
-    macro_rules! by {
-        ($v:literal, $n:literal) => {
-            // SAFETY: the launch compares all extents with one another, and the kernel compares each number with the table's rows: the oracle ran
-            // it at and around every edge (`kernels check`).
-            unsafe { gather_rows::<T, $v, $n>::launch_unchecked(on, table, index, y) }
-        };
-    }
-    match wide {
-        16 if whole => by!(16, 4),
-        8 if whole => by!(8, 4),
-        4 if whole => by!(4, 2),
-        2 if whole => by!(2, 4),
-        _ => by!(1, 4),
-    }
+    dispatch!(let [V: usize, N: usize] = match wide {
+        16 if whole => [16, 4],
+        8 if whole => [8, 4],
+        4 if whole => [4, 2],
+        2 if whole => [2, 4],
+        _ => [1, 4],
+    };
+    // SAFETY: the launch compares all extents with one another, and the kernel compares each index
+    // with the rows of the table. The oracle ran it at and around every edge (`kernels check`).
+    unsafe { gather_rows::<T, V, N>::launch_unchecked(on, table, index, y) })
 }

@@ -1,29 +1,32 @@
-//! Copies that keep the order of the last axis, and what writes without reading.
+//! Copies that keep the order of the last axis, and kernels that write without reading.
 
 use kernel_dsl::prelude::*;
 
-/// i / n and i mod n, by one division.
+/// Returns i / n and i mod n, with a single division.
 #[device]
 pub fn divided(i: usize, n: usize) -> (usize, usize) {
     let quotient = i / n;
     (quotient, i - quotient * n)
 }
 
-/// Where plane i is among `n` inner ones: a division of twenty instructions, but where there is one, as there mostly is. Up to 4096 planes have blocks of
-/// their own; of more a block has several, as a grid's second axis ends at 65535, and few enough are blocks for a test to have more planes.
+/// Returns the outer and inner index of plane i, with `n` inner planes. The division of twenty
+/// instructions is skipped if there is one inner plane, the usual case. Up to 4096 planes have one
+/// block each along y. More planes are distributed over 4096, because the grid's y axis is limited
+/// to 65535; the number is small enough for a test to exceed it.
 #[device]
 pub fn plane(i: usize, n: usize) -> (usize, usize) {
     if n == 1 { (i, 0) } else { divided(i, n) }
 }
 
-/// Row and piece of the `at`-th piece of `rows` rows of `cols`.
+/// Returns row and column of the `at`-th piece of `rows` rows with `cols` pieces.
 #[device]
 pub fn place(at: usize, rows: usize, cols: usize) -> (usize, usize) {
     if rows == 1 { (0, at) } else { divided(at, cols) }
 }
 
-/// `V` elements of a row, in accesses to `VX` of them: as many, or one by one where they do not lie side by side. The last axis of `x` has `VX` elements,
-/// and the one before `PARTS` = V / VX to a piece.
+/// Loads `V` elements of a row by accesses of `VX` elements: all at once, or one by one if they are
+/// not adjacent. The last axis of `x` has `VX` elements, and the one before it `PARTS` = V / VX
+/// accesses per piece.
 #[device]
 pub fn fetch<T: Number, const V: usize, const VX: usize, const PARTS: usize>(
     x: View<T, 3>,
@@ -40,8 +43,10 @@ pub fn fetch<T: Number, const V: usize, const VX: usize, const PARTS: usize>(
     v
 }
 
-/// y ← x, `V` elements at once of y, and `VX` of x: as many, or one where they do not lie side by side there. Of both the last axis is a piece: `V`
-/// elements of y, `VX` of x, which has V / VX times as many of them.
+/// Copies y ← x, by accesses of `V` elements of y and `VX` of x.
+///
+/// `VX` is `V`, or 1 if elements of x are not adjacent. The last axis of each array is an access:
+/// `V` elements of y, or `VX` of x, which has V / VX times the number of accesses.
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
@@ -66,7 +71,7 @@ pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>
     }
 }
 
-/// y ← value, `V` elements at once.
+/// Fills y with `value`, `V` elements at once.
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),

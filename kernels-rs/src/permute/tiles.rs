@@ -1,24 +1,29 @@
-//! The transpose by tiles: both sides in whole lines, the turn in shared memory.
+//! The transpose by tiles: both sides access whole lines, and the transposition happens in shared
+//! memory.
 //!
 //! ```text
 //!   x: a warp reads 16·VX columns of 2 words' rows       tile: [COLS][WORDS + 1] words         y: a warp writes 32 words of 4 rows
 //!   ┌──────── COLS ────────┐                         column 0  │w0 w1 w2 … w31│pad│          ┌──── WORDS·K columns ───┐
 //!   │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ K rows are a word       column 1  │ one bank on  │   │          │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
 //!   │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│                         …                                     │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
-//!   │                      │                         two columns of nothing                 │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
+//!   │                      │                         two unused columns                     │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
 //!   │                      │                         column 32 │ two banks on │   │          │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
 //!   └──────────────────────┘                                                                └────────────────────────┘
 //! ```
 //!
-//! Shared memory has banks of 4 bytes, so what is turned is words: of `f32` one element, of `f16` two that lie one below the other in x, of `i8`
-//! four. A thread reads its `VX` columns of `K` rows, makes `VX` words of them, and stores those: of bytes 16 words of four rows by 16 permutations. Word w of column
-//! c lies in bank c + 2 · (c / 32) + w mod 32. A warp stores words w and w + 1 of columns `VX` · l + j, l up to 15, for each j once: four columns of four or of eight
-//! have 32 / `VX` banks apart among them, and those 32 on lie two banks beside. It reads word 4 · (l mod 8) + j of column l / 8: 32 banks each time.
+//! Shared memory has banks of 4 bytes, so the unit of transposition is a word: one element of
+//! `f32`, two of `f16` that are vertical neighbors in x, four of `i8`. A thread reads its `VX`
+//! columns of `K` rows, makes `VX` words of them, and stores these: for bytes 16 words of four rows
+//! by 16 permutations. Word w of column c is in bank c + 2 · (c / 32) + w mod 32. For each j, a
+//! warp stores words w and w + 1 of columns `VX` · l + j, for l up to 15. Each group of 32 columns
+//! has 32 / `VX` different banks; the next 32 columns are shifted by two banks. A warp reads word 4
+//! · (l mod 8) + j of column l / 8: 32 banks each time.
 
 use super::rows::divided;
 use kernel_dsl::prelude::*;
 
-/// Where this lane's piece of `each` is, in step `step` of 16 warps: along an axis on which `lanes` pieces lie side by side, `strips` times, and across it.
+/// Returns the position of this lane's piece of `each` elements in step `step` of 16 warps: along
+/// an axis with `lanes` adjacent pieces, `strips` times, and across it.
 #[device]
 fn piece(step: usize, lanes: usize, each: usize, strips: usize) -> (usize, usize) {
     let at = step * 16 + warp::index();
@@ -26,17 +31,21 @@ fn piece(step: usize, lanes: usize, each: usize, strips: usize) -> (usize, usize
     (along, at / strips * (32 / lanes) + warp::lane() / lanes)
 }
 
-/// Where a column lies in the tile.
+/// Returns the tile's row for a column.
 #[device]
 fn placed(col: usize) -> usize {
     col + col / 32 * 2
 }
 
-/// y[a, b, c, r] ← x[a, b, r, c], elements of 1, 2 or 4 bytes. A block moves a tile of `COLS` columns by `WORDS` · `K` rows of x, `K` elements to a word of 4
-/// bytes, in accesses of `VX` elements of x and `VY` of y: 1, or `VX` up to 8 and `VY` as many as 16 bytes hold.
+/// Copies y[a, b, c, r] ← x[a, b, r, c], elements of 1, 2 or 4 bytes.
 ///
-/// Blocks are numbered down the rows of x first, so that those which run at once write rows of y from end to end; of bytes, of which a tile has but a line of 128 bytes a row,
-/// two beside one another at a time; and over the matrices last.
+/// A block moves a tile of `COLS` columns by `WORDS` · `K` rows of x, with `K` elements per word of
+/// 4 bytes. Accesses have `VX` elements of x and `VY` of y: 1 and 1, or `VX` up to 8 and `VY`
+/// elements of 16 bytes.
+///
+/// Blocks are numbered down the rows of x first, so that concurrent blocks write whole rows of y.
+/// For bytes, whose tile has only a line of 128 bytes per row, two neighboring tiles alternate. The
+/// matrices are the outermost index.
 #[kernel(
     block = 512,
     grid = x.dim(0) * x.dim(1) * x.dim(2).div_ceil(ROWS) * x.dim(3).div_ceil(COLS),
@@ -95,13 +104,14 @@ pub fn transpose_tiles<
     let (row0, col0) = (down * ROWS, across * COLS);
     let (x, mut y) = (x.at(a).at(b), y.at(a).at(b));
 
-    // All loads are under way before the first store waits for one. Beyond the edges it is the last row or columns that are read once more: to ask
-    // costs more, as of four bytes that are loaded under a condition each is set and taken apart by itself.
+    // All loads are in flight before the first store waits for one. Beyond the edges the last row
+    // or columns are loaded again. A condition would cost more: four bytes loaded under a condition
+    // would be set and unpacked one by one.
     let mut held = [[[T::default(); VX]; K]; STEPS];
     for step in unroll(0..STEPS) {
         let (col, word) = piece(step, AX, VX, COLS / VX / AX);
         for k in unroll(0..K) {
-            // Where y is written in pieces, a word's rows are all there, or none is.
+            // If y is written by several elements, all rows of a word exist, or none does.
             let row = row0 + word * K;
             let row = if VY > 1 { row.min(rows - K) + k } else { (row + k).min(rows - 1) };
             held[step][k] = x.load((row, (col0 + col).min(cols - VX)));

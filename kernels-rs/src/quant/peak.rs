@@ -2,14 +2,14 @@
 
 use kernel_dsl::prelude::*;
 
-/// 64 `dp4a` a turn, each thread on its own: `out` is the sum of the dot products of `x` rotated left by 0 to 7 with `x` rotated right by 0 to 7, times
-/// `turns`, modulo 2³².
+/// 64 `dp4a` a round, each thread on its own: `out` is the sum of the dot products of `x` rotated left by 0 to 7 with `x` rotated right by 0 to 7, times
+/// `rounds`, modulo 2³².
 #[kernel(block = 256, grid = out.len() / 256, writes(out = once))]
 #[requires(x.len() == out.len(), out.len() % 256 == 0)]
-pub fn dp4a_peak(x: &[i32], turns: usize, out: &mut [i32]) {
+pub fn dp4a_peak(x: &[i32], rounds: usize, out: &mut [i32]) {
     let x = x[grid::index()];
     let mut sums = [[0i32; 8]; 8];
-    for _ in rolled(0..turns) {
+    for _ in rolled(0..rounds) {
         for i in unroll(0..8) {
             for j in unroll(0..8) {
                 sums[i][j] = dp4a(x.rotate_left(i as u32), x.rotate_right(j as u32), sums[i][j]);

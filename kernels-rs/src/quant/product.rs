@@ -158,12 +158,12 @@ impl Igemm {
         let [batch, m, n] = c.extents();
         let [_, rows, cols] = a.values.extents();
         let (k, of_a) = if self.transpose_a { (rows, [batch, rows, m]) } else { (cols, [batch, m, cols]) };
-        a.values.expected("A", of_a, "a matrix for each of C, op(A) with as many rows")?;
+        a.values.expected("A", of_a, "a matrix for each of C; op(A) has the rows of C")?;
         let of_b = if self.transpose_b { [batch, n, k] } else { [batch, k, n] };
         b.values.expected(
             "B",
             of_b,
-            "a matrix for each of C, op(B) with as many columns, and rows for the columns of op(A)",
+            "a matrix for each of C; op(B) has the columns of C, and a row for each column of op(A)",
         )?;
         for (name, of, each, lines) in [("A", a, m, "row of op(A)"), ("B", b, n, "column of op(B)")] {
             listed(&format!("the scales of {name}"), of.scale, each, batch, lines)?;
@@ -171,7 +171,7 @@ impl Igemm {
         }
         // Its inverse is what numbers are multiplied by.
         if !(self.scale.is_normal() && self.scale > 0.0) {
-            let why = format!("the scale of the output is {:?}, and is to be a normal number above 0", self.scale);
+            let why = format!("the scale of the output is {:?}; it must be a normal number above 0", self.scale);
             return Err(c.refused(why));
         }
         let width = self.width(a, b, c);
@@ -308,7 +308,7 @@ fn listed<T: Element>(
         return Ok(());
     }
     Err(list.refused(format!(
-        "{name} are {n}: give one for all, {each}, one for each {line}, or {all}, one for each of every matrix"
+        "{name} are {n}; expected 1 for all, {each} for one per {line}, or {all} for one per {line} of every matrix"
     )))
 }
 

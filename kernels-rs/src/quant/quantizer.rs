@@ -124,7 +124,7 @@ impl Affine {
             return Ok(());
         }
         Err(matrix.refused(format!(
-            "there are {n} scales and {zeros} zero points for its {rows} rows: there is to be one of each for all, or for each row"
+            "{n} scales and {zeros} zero points are given for {rows} rows; expected one of each for all rows, or one for each row"
         )))
     }
 

@@ -155,7 +155,7 @@ impl Weights {
     ) -> Result<(), Error> {
         to.expected("to", self.extents(), "a number for each of the weights")?;
         if self.format == Format::Rows {
-            let why = "the weights are bytes with a scale for each row, and only blocks are dequantized here: Affine::dequantize does rows";
+            let why = "the weights are bytes with a scale for each row; `Affine::dequantize` dequantizes those";
             return Err(to.refused(why.into()));
         }
         let lent = self.lend(on)?;

@@ -3,11 +3,12 @@
 use super::items::*;
 use kernel_dsl::prelude::*;
 
-/// Accesses that a thread has under way at once.
+/// The number of accesses that a thread has in flight.
 #[device]
 const AHEAD: usize = 4;
 
-/// What thread `thread` of `T` combines of a row's elements `from` to `to`, `V` at once. Places count from `base`.
+/// Returns the state of thread `thread` of `T`, for a row's elements `from` to `to`, `V` at once.
+/// Indices count from `base`.
 #[device]
 fn of_thread<X: Float, M: Monoid, const T: usize, const V: usize>(
     x: View<X, 2>,
@@ -37,7 +38,7 @@ fn of_thread<X: Float, M: Monoid, const T: usize, const V: usize>(
     all
 }
 
-/// `y[r]` ← the reduction of row r, `T` threads a row, a warp or a block of 256; `V` elements at once.
+/// Reduces `y[r]` ← row r, by `T` threads per row, a warp or a block of 256; `V` elements at once.
 #[kernel(
     block = (T, ROWS),
     grid = x.rows().div_ceil(ROWS),
@@ -64,7 +65,8 @@ pub fn reduce_rows<X: Float, M: Monoid, const T: usize, const V: usize, const RO
     }
 }
 
-/// parts[r, p] ← the reduction of elements p · chunk to (p + 1) · chunk of row r, whose places count from r · `pitch`; a block a part.
+/// Reduces parts[r, p] ← elements p · chunk to (p + 1) · chunk of row r, one block per part.
+/// Indices count from r · `pitch`.
 #[kernel(
     block = 256,
     grid = parts.cols() * parts.rows(),
@@ -87,8 +89,10 @@ pub fn reduce_parts<X: Float, M: Monoid, const V: usize>(
     }
 }
 
-/// parts[b, c, p] ← the reduction of elements p · chunk to (p + 1) · chunk of column c of matrix b. A block has 32 · `V` columns; its warps take turns at the
-/// rows, and are brought together in their order. Up to 4096 matrices have blocks of their own.
+/// Reduces parts[b, c, p] ← elements p · chunk to (p + 1) · chunk of column c of matrix b.
+///
+/// A block has 32 · `V` columns. Its warps alternate over the rows, and their states are combined
+/// in order. Up to 4096 matrices have one block each along z.
 #[kernel(
     block = (32, 8),
     grid = (x.dim(2).div_ceil(32 * V) * parts.dim(2), x.dim(0).min(4096)),
@@ -140,7 +144,7 @@ pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
     }
 }
 
-/// `y[i]` ← what the parts of row i come to, over `n` elements; a warp a row.
+/// Combines `y[i]` ← the parts of row i, over `n` elements; one warp per row.
 #[kernel(
     block = (32, 8),
     grid = y.len().div_ceil(8),

@@ -1,8 +1,9 @@
-//! Reductions as one calls them: how many parts, how wide an access, which kernels.
+//! The calls for reductions, which choose the number of parts, the access width and the kernels.
 
 use super::Monoid;
 use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
 use crate::axes::{together, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
 use crate::{Memory, Queue};
@@ -14,26 +15,31 @@ pub trait Reduced: Monoid + GenericArgument {}
 
 impl<M: Monoid + GenericArgument> Reduced for M {}
 
-/// The least that a block is given of a row: less is over before it has begun.
-const LEAST_OF_ROW: usize = 8192;
-/// The same of a strip of columns.
-const LEAST_OF_COLUMN: usize = 64;
-/// Elements of a row that a block goes on by at most: four accesses of eight elements of each of its 256 threads.
-const STEP_OF_ROW: usize = 4 * 8 * 256;
-/// Rows of a column that it goes on by: four of each of its warps.
-const STEP_OF_COLUMN: usize = 4 * 8;
-/// Rows, or results, of a block at most.
+/// The minimum number of elements of a row per block: with fewer, the overhead of a block
+/// dominates.
+const MIN_ROW_PART: usize = 8192;
+/// The minimum number of elements of a strip of columns per block.
+const MIN_COLUMN_PART: usize = 64;
+/// The maximum number of elements of a row per iteration of a block: four accesses of eight
+/// elements by each of its 256 threads.
+const ROW_PART_STEP: usize = 4 * 8 * 256;
+/// The number of rows per iteration of a block that reduces columns: four for each of its warps.
+const COLUMN_PART_STEP: usize = 4 * 8;
+/// The maximum number of rows, or results, of a block.
 const ROWS: usize = 8;
-/// Columns of a block at most.
+/// The maximum number of columns of a block.
 const COLUMNS: usize = 32 * 8;
 
-/// `y[r]` ← what the elements of row r of x come to. x is `[rows, n]` of `f32`, `f16`, `bf16` or a format of one's own, computed in `f32`; y has an element
-/// a row. The last stride is 1, rows may lie apart, and either extent may be 0.
+/// Reduces `y[r]` ← row r of x. x is `[rows, n]` of `f32`, `f16`, `bf16` or a caller-defined
+/// format, computed in `f32`; y has one element for each row. The last stride is 1, rows may have
+/// gaps, and either extent may be 0.
 ///
-/// A warp has a row of up to 1024 elements in `f32`, a block of 256 threads a longer one, and where the rows are too few for the device, each is divided into parts
-/// of 8192 elements and more. The order of a sum follows from the shape, the alignment and the number of multiprocessors alone. A [`Sum`](super::Sum) is off by at most γ(n)·Σ|x|,
-/// where γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴ (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2); in fact by far less, since it has some
-/// thousand chains.
+/// A warp reduces a row of up to 1024 elements in `f32`, and a block of 256 threads a longer one.
+/// If the rows are too few for the device, each is divided into parts of 8192 elements or more. The
+/// order of a sum depends only on the shape, the alignment and the number of multiprocessors. The
+/// error of a [`Sum`](super::Sum) is at most γ(n)·Σ|x|, where γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴
+/// (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2). In practice it is much
+/// smaller, because about a thousand partial sums are formed.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -48,8 +54,11 @@ const COLUMNS: usize = 32 * 8;
 /// ```
 ///
 /// # Errors
-/// Where y has not an element for each row, x and y overlap, an axis has more elements than the kernels can count in 32 bits, steps and parts beyond its end included, a buffer is another
-/// device's, or memory for parts is short.
+/// Returns an error if:
+/// - y does not have one element for each row, or overlaps x,
+/// - an axis has more elements than the kernels can count in 32 bits, including the steps and parts
+///   beyond its end,
+/// - a buffer belongs to another device, or memory for parts is short.
 pub fn rows<X: Float + GenericArgument, M: Reduced>(
     on: &impl Queue,
     _monoid: M,
@@ -62,37 +71,35 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
         return Ok(());
     }
     x.countable(rows, ROWS)?;
-    // So that where one row lies apart from no other does not matter.
+    // Normalizes the stride of an axis of one row, which has no meaning.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
-    let chunk = chunk(on, x, rows, n, LEAST_OF_ROW, STEP_OF_ROW)?;
+    let chunk = chunk(on, x, rows, n, MIN_ROW_PART, ROW_PART_STEP)?;
     if chunk < n {
         let parts = parts::<X, M>(on, x, chunk, 0)?;
         // SAFETY: as in `of_row`.
         return unsafe { join_parts::<M>::launch_unchecked(on, parts.view([rows, n.div_ceil(chunk)])?, n, y) };
     }
-    macro_rules! of_row {
-        ($t:literal, $v:literal, $rows:literal) => {
-            // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever is combined: the
-            // oracle ran it at and around every edge (`kernels check`).
-            unsafe { reduce_rows::<X, M, $t, $v, $rows>::launch_unchecked(on, x, y) }
-        };
-    }
-    match (width(x), n) {
-        (8, 0..=4096) => of_row!(32, 8, 8),
-        (8, ..=8192) => of_row!(128, 8, 2),
-        (8, _) => of_row!(256, 8, 1),
-        (4, 0..=1024) => of_row!(32, 4, 8),
-        (4, _) => of_row!(256, 4, 1),
-        (_, 0..=256) => of_row!(32, 1, 8),
-        _ => of_row!(256, 1, 1),
-    }
+    dispatch!(let [L: usize, V: usize, R: usize] = match (width(x), n) {
+        (8, 0..=4096) => [32, 8, 8],
+        (8, ..=8192) => [128, 8, 2],
+        (8, _) => [256, 8, 1],
+        (4, 0..=1024) => [32, 4, 8],
+        (4, _) => [256, 4, 1],
+        (_, 0..=256) => [32, 1, 8],
+        _ => [256, 1, 1],
+    };
+    // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
+    // within them only, whatever it combines. The oracle ran it at and around every edge
+    // (`kernels check`).
+    unsafe { reduce_rows::<X, M, L, V, R>::launch_unchecked(on, x, y) })
 }
 
-/// y[b · cols + c] ← what the elements of column c of matrix b of x come to. x is [batch, rows, cols], stored as for [`rows`]; so this
-/// is the reduction of any axis but the last of an array, with what lies before it for the batch and what lies behind it for the columns.
+/// Reduces y[b · cols + c] ← column c of matrix b of x. x is [batch, rows, cols], stored as for
+/// [`rows`]. This reduces any axis but the last of an array: the axes before it are the batch, and
+/// those after it the columns.
 ///
-/// A block of eight warps has a strip of 128 columns, or a part of it of 64 rows and more; a second kernel brings parts together. The order is fixed as that of
-/// [`rows`] is, and a sum off by as much.
+/// A block of eight warps has a strip of 128 columns, or a part of it of 64 rows or more; a second
+/// kernel combines parts. The order is fixed as for [`rows`], and a sum has the same error bound.
 ///
 /// # Errors
 /// As for [`rows`].
@@ -110,35 +117,27 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     }
     x.countable(cols, COLUMNS)?;
     x.countable(results, ROWS)?;
-    // So that where one row or one matrix lies apart from no other does not matter.
+    // Normalizes the strides of axes of one row or one matrix, which have no meaning.
     let x = &x.strided().reshaped([batch, rows, cols])?.side_by_side()?;
     let wide = widest(size_of::<X>()).min(8);
     let whole = together(&x.strided().reshaped([1, batch, rows, cols])?, wide);
     let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
-    let chunk = chunk(on, x, strips, rows, LEAST_OF_COLUMN, STEP_OF_COLUMN)?;
+    let chunk = chunk(on, x, strips, rows, MIN_COLUMN_PART, COLUMN_PART_STEP)?;
     let parts = rows.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(results * parts)?;
     let mut view = states.view_mut([batch, cols, parts])?;
-    macro_rules! of_columns {
-        ($v:literal) => {
-            // SAFETY: as in `rows`.
-            unsafe { reduce_columns::<X, M, $v>::launch_unchecked(on, x, chunk, &mut view)? }
-        };
-    }
-    match wide {
-        8 if whole => of_columns!(8),
-        4 if whole => of_columns!(4),
-        _ => of_columns!(1),
-    }
+    dispatch!(let V: usize = if whole { wide } else { 1 }, of [1, 4, 8];
+        // SAFETY: as in `rows`.
+        unsafe { reduce_columns::<X, M, V>::launch_unchecked(on, x, chunk, &mut view) })?;
     // SAFETY: as in `rows`.
     unsafe { join_parts::<M>::launch_unchecked(on, states.view([results, parts])?, rows, y) }
 }
 
-/// `y[0]` ← what all elements of x come to, `[rows, n]` stored as for [`rows`]; places count row by row. A sum is off by as much as that of a row of all of
-/// them.
+/// Reduces `y[0]` ← all elements of x, `[rows, n]` stored as for [`rows`]; indices count row by
+/// row. A sum has the error bound of a single row of all elements.
 ///
 /// # Errors
-/// As for [`rows`], of y that is one element.
+/// As for [`rows`], except that y has one element.
 pub fn all<X: Float + GenericArgument, M: Reduced>(
     on: &impl Queue,
     _monoid: M,
@@ -146,22 +145,22 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
     y: &mut BufferViewMut<'_, M::Out, 1>,
 ) -> Result<(), Error> {
     let [rows, n] = x.extents();
-    // Places count through all rows.
+    // Indices count through all rows.
     let elements = rows.saturating_mul(n);
-    x.countable(elements, LEAST_OF_ROW + STEP_OF_ROW)?;
-    // One row, where rows follow one another.
+    x.countable(elements, MIN_ROW_PART + ROW_PART_STEP)?;
+    // One row, if rows have no gaps.
     let x = match x.strided().reshaped([1, elements]) {
         Ok(row) => row.side_by_side()?,
         Err(_) => *x,
     };
     let [rows, of_row] = x.extents();
-    let chunk = chunk(on, &x, rows, of_row, LEAST_OF_ROW, STEP_OF_ROW)?;
+    let chunk = chunk(on, &x, rows, of_row, MIN_ROW_PART, ROW_PART_STEP)?;
     let parts = parts::<X, M>(on, &x, chunk, of_row)?;
     // SAFETY: as in `rows`.
     unsafe { join_parts::<M>::launch_unchecked(on, parts.view([1, parts.len()])?, elements, y) }
 }
 
-/// What parts of `chunk` elements of the rows come to, row by row.
+/// Computes the states of parts of `chunk` elements of the rows, row by row.
 fn parts<X: Float + GenericArgument, M: Reduced>(
     on: &impl Queue,
     x: &BufferView<'_, X, 2>,
@@ -172,21 +171,13 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
     let parts = n.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(rows * parts)?;
     let mut view = states.view_mut([rows, parts])?;
-    macro_rules! of_part {
-        ($v:literal) => {
-            // SAFETY: as in `rows`.
-            unsafe { reduce_parts::<X, M, $v>::launch_unchecked(on, x, chunk, pitch, &mut view)? }
-        };
-    }
-    match width(x) {
-        8 => of_part!(8),
-        4 => of_part!(4),
-        _ => of_part!(1),
-    }
+    dispatch!(let V: usize = width(x), of [1, 4, 8];
+        // SAFETY: as in `rows`.
+        unsafe { reduce_parts::<X, M, V>::launch_unchecked(on, x, chunk, pitch, &mut view) })?;
     Ok(states)
 }
 
-/// Elements of a row that are read at once.
+/// Returns the number of elements of a row that are read at once.
 fn width<X: Float>(x: &BufferView<'_, X, 2>) -> usize {
     let wide = widest(size_of::<X>()).min(8);
     let [rows, n] = x.extents();

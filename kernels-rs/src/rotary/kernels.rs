@@ -3,11 +3,12 @@
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;
 
-/// Pairs of a head at most.
+/// The maximum number of pairs of a head.
 #[device]
 pub const PAIRS: usize = 256;
 
-/// The cosines and sines of the pairs of `TOKENS` tokens from `first` on, as far as there are as many. Ends with a barrier.
+/// Computes the cosines and sines of the pairs of the existing tokens among `TOKENS` from `first`
+/// on. It ends with a barrier.
 #[device]
 fn angles<const TOKENS: usize>(
     table: Shared<f32, 3>,
@@ -27,16 +28,18 @@ fn angles<const TOKENS: usize>(
     block::sync();
 }
 
-/// Where the `V` first and the `V` second numbers of piece `piece` of a token begin: head, place, place.
+/// Returns the head of piece `piece` of a token, and the first of its `V` first and of its `V`
+/// second elements.
 #[device]
 fn place<const HALVES: bool, const V: usize>(piece: usize, pairs: usize) -> (usize, usize, usize) {
     let (head, piece) = divided(piece, pairs / V);
     if HALVES { (head, piece * V, pairs + piece * V) } else { (head, 2 * piece * V, 2 * piece * V + V) }
 }
 
-/// `V` pairs turned, from pair `first` on: those of a and b where they are halves, else neighbors in a and then in b.
+/// Returns `V` rotated pairs, from pair `first` on. With `HALVES` they are the pairs of a and b,
+/// otherwise neighbors in a and then in b.
 #[device]
-fn turned<X: Float, const HALVES: bool, const V: usize>(
+fn rotated<X: Float, const HALVES: bool, const V: usize>(
     a: [X; V],
     b: [X; V],
     table: Shared<f32, 3>,
@@ -66,9 +69,10 @@ fn turned<X: Float, const HALVES: bool, const V: usize>(
     (a, b)
 }
 
-/// The pairs of `TOKENS` tokens from `first` on, as far as y has as many, turned: y ← what `load` gives of a token's head from a place on.
+/// Stores in y the rotated pairs of the existing tokens among `TOKENS` from `first` on. `load`
+/// returns elements of a token's head from an index on.
 #[device]
-fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
+fn rotate_pairs<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     load: impl Fn(usize, usize, usize) -> [X; V],
     first: usize,
     positions: View<u32, 2>,
@@ -82,8 +86,8 @@ fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     if pieces == 0 {
         return;
     }
-    // On their way while the angles are computed; a thread without a piece of its own loads the last: numbers of 16 bits that a condition may have set
-    // wait in a register each, those of a load in half a one.
+    // In flight while the angles are computed. A thread without a piece loads the last one:
+    // unconditional 16-bit loads need half a register each, conditional ones a whole register.
     let (head, one, other) = place::<HALVES, V>(thread::x().min(pieces - 1), pairs);
     let mut held = [[[X::default(); V]; 2]; TOKENS];
     for t in unroll(0..TOKENS) {
@@ -96,7 +100,7 @@ fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
         if token < y.dim(0) {
             if thread::x() < pieces {
                 let at = (thread::x() - head * of_head) * V;
-                let (a, b) = turned::<X, HALVES, V>(held[t][0], held[t][1], table, t, at);
+                let (a, b) = rotated::<X, HALVES, V>(held[t][0], held[t][1], table, t, at);
                 y.store((token, head, one), a);
                 y.store((token, head, other), b);
             }
@@ -104,7 +108,7 @@ fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
                 let (head, one, other) = place::<HALVES, V>(256 + more, pairs);
                 let at = (256 + more - head * of_head) * V;
                 let (a, b) = (load(token, head, one), load(token, head, other));
-                let (a, b) = turned::<X, HALVES, V>(a, b, table, t, at);
+                let (a, b) = rotated::<X, HALVES, V>(a, b, table, t, at);
                 y.store((token, head, one), a);
                 y.store((token, head, other), b);
             }
@@ -112,8 +116,12 @@ fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     }
 }
 
-/// y ← x turned, both `[tokens, heads, head size]`, `V` numbers at once, `TOKENS` tokens a block. Pair i is turned by `positions[axes[i], token]` · `frequencies[i]`, where
-/// axes are below `rows`; what lies behind the pairs is copied. Of as many blocks a multiprocessor as fit what a thread holds of each token.
+/// Copies y ← x with rotated pairs, both `[tokens, heads, head size]`, `V` elements at once,
+/// `TOKENS` tokens per block.
+///
+/// Pair i is rotated by `positions[axes[i], token]` · `frequencies[i]`, where axes are below
+/// `rows`. Elements after the pairs are copied. The number of blocks per multiprocessor is limited
+/// by the registers that a thread needs for each token.
 #[kernel(
     block = 256, min_blocks = 11 - 3 * TOKENS,
     grid = x.dim(0).div_ceil(TOKENS),
@@ -134,22 +142,22 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>
 ) {
     let first = block::x() * TOKENS;
     let load = |token: usize, head: usize, d: usize| x.load::<V>((token, head, d));
-    turn::<X, HALVES, V, TOKENS>(load, first, positions, axes, frequencies, y);
-    let turned = 2 * frequencies.len();
-    let behind = (x.dim(2) - turned) / V;
+    rotate_pairs::<X, HALVES, V, TOKENS>(load, first, positions, axes, frequencies, y);
+    let rotated = 2 * frequencies.len();
+    let behind = (x.dim(2) - rotated) / V;
     for t in unroll(0..TOKENS) {
         let token = first + t;
         if token < x.dim(0) {
             for piece in block::stride(x.dim(1) * behind) {
                 let (head, piece) = divided(piece, behind);
-                let d = turned + piece * V;
+                let d = rotated + piece * V;
                 y.store((token, head, d), x.load::<V>((token, head, d)));
             }
         }
     }
 }
 
-/// x ← x turned, as [`rotate`]; what lies behind the pairs is not touched.
+/// Rotates the pairs of x in place, as [`rotate`] does. Elements after the pairs are not accessed.
 #[kernel(
     block = 256, min_blocks = 11 - 3 * TOKENS,
     grid = x.dim(0).div_ceil(TOKENS),
@@ -167,5 +175,5 @@ pub fn rotate_in_place<X: Float, const HALVES: bool, const V: usize, const TOKEN
     x: ViewMut<X, 3>,
 ) {
     let load = |token: usize, head: usize, d: usize| x.load::<V>((token, head, d));
-    turn::<X, HALVES, V, TOKENS>(load, block::x() * TOKENS, positions, axes, frequencies, x);
+    rotate_pairs::<X, HALVES, V, TOKENS>(load, block::x() * TOKENS, positions, axes, frequencies, x);
 }

@@ -1,6 +1,7 @@
-//! The ways back of softmax, layer norm and RMS norm: gradients of a loss by what they were given, from those by what they gave.
+//! The gradients of softmax, layer norm and RMS norm: from the gradient of the output to those of
+//! the inputs.
 //!
-//! Each is linear in the incoming gradient g, with one or two sums a row:
+//! Each gradient is linear in the incoming gradient g, with one or two sums per row:
 //!
 //! ```text
 //!   softmax       dx = scale · y · (g − Σ g·y)
@@ -9,15 +10,16 @@
 //!   RMS norm      dx = f · (h − n · mean(h·n))                n = z·f
 //! ```
 //!
-//! Two matrices are read and one is written; what a team keeps are both. The gradients by weight and bias are sums down the columns, Σ g·n and
-//! Σ g, in two stages whose order does not depend on the device: slabs of rows to partial sums, and these to one.
+//! Two matrices are read and one is written; a team keeps both in registers. The gradients of
+//! weight and bias are sums over columns, Σ g·n and Σ g. They have two stages whose order does not
+//! depend on the device: slabs of rows to partial sums, and partial sums to one.
 
 use super::moments::{normalized, restored};
 use super::row::{is_row, put, sum, take};
 use kernel_dsl::prelude::*;
 
-/// Adds up what a row of softmax needs of a thread's pieces: Σ g·y, or Σ g. What is masked, where y is 0, or −∞ of a
-/// logarithm, takes no part, whatever its gradient is.
+/// Adds a thread's part of a sum over a row of softmax to `own`: Σ g·y, or Σ g for the logarithm.
+/// Masked elements, whose y is 0, or −∞ for the logarithm, are skipped for any gradient.
 #[device]
 fn weighed<const LOG: bool, const V: usize, const N: usize>(g: &[[f32; V]; N], y: &[[f32; V]; N], own: f32) -> f32 {
     let masked = if LOG { f32::NEG_INFINITY } else { 0.0 };
@@ -31,7 +33,7 @@ fn weighed<const LOG: bool, const V: usize, const N: usize>(g: &[[f32; V]; N], y
     own
 }
 
-/// g becomes dx.
+/// Converts g to dx in place.
 #[device]
 fn through<const LOG: bool, const V: usize, const N: usize>(
     g: &mut [[f32; V]; N],
@@ -43,13 +45,14 @@ fn through<const LOG: bool, const V: usize, const N: usize>(
     for i in unroll(0..N) {
         for e in unroll(0..V) {
             let inner = if LOG { (-math::exp(y[i][e])).mul_add(sum, g[i][e]) } else { y[i][e] * (g[i][e] - sum) };
-            // 0 · ∞ would be NaN, of a row whose gradients have one.
+            // 0 · ∞ would be NaN, in a row whose gradients contain an infinity.
             g[i][e] = if y[i][e] == masked { 0.0 } else { scale * inner };
         }
     }
 }
 
-/// dx of y = softmax(scale · x + bias), or of its logarithm, from y and dy. What was masked gets 0.
+/// Computes dx of y = softmax(scale · x + bias), or of its logarithm, from y and dy. Masked
+/// elements get 0.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = y.rows().div_ceil(ROWS), writes(dx = once),
     derived(S = 8 / V),
@@ -98,7 +101,7 @@ pub fn softmax_backward<
     }
 }
 
-/// A thread's pieces of n and h from `at` on, zeros behind the end.
+/// Returns a thread's pieces of n and h from `at` on, with zeros beyond the end.
 #[device]
 fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
     z: View<T, 1>,
@@ -126,7 +129,7 @@ fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
     (n, h)
 }
 
-/// own + (Σ h, Σ h·n).
+/// Returns own + (Σ h, Σ h·n).
 #[device]
 pub(super) fn projected<const V: usize, const N: usize>(
     n: &[[f32; V]; N],
@@ -143,7 +146,7 @@ pub(super) fn projected<const V: usize, const N: usize>(
     own
 }
 
-/// h becomes dx.
+/// Converts h to dx in place.
 #[device]
 pub(super) fn removed<const V: usize, const N: usize>(
     h: &mut [[f32; V]; N],
@@ -159,7 +162,7 @@ pub(super) fn removed<const V: usize, const N: usize>(
     }
 }
 
-/// dz of y = norm(z), from dy and what the way there saved of each row.
+/// Computes dz of y = norm(z), from dy and the saved statistics of each row.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = z.rows().div_ceil(ROWS), writes(dz = once),
     derived(S = 8 / V),
@@ -220,8 +223,11 @@ pub fn norm_backward<
 #[device]
 const WARPS: usize = 8;
 
-/// Sums down the columns: parts[s, 0, c] = Σ dy · n and parts[s, 1, c] = Σ dy over the rows of slab s, `slab` of them. A block has 32 · `V`
-/// columns of a slab; its 8 warps take turns at the rows, and their sums are added in their order.
+/// Computes sums over columns: parts[s, 0, c] = Σ dy · n and parts[s, 1, c] = Σ dy over the `slab`
+/// rows of slab s.
+///
+/// A block has 32 · `V` columns of a slab. Its 8 warps alternate over the rows, and their sums are
+/// added in order.
 #[kernel(
     block = (32, 8), grid = (z.cols().div_ceil(32 * V), parts.dim(0)), writes(parts = once),
     instances(T = f32, V = 4; T = f16, V = 1),
@@ -271,7 +277,7 @@ pub fn norm_columns<T: Float, const V: usize>(
     }
 }
 
-/// dweight and dbias from the parts of all slabs, in their order; either may be missing.
+/// Computes dweight and dbias from the parts of all slabs, in their order; either may be absent.
 #[kernel(
     block = 256, grid = parts.dim(2).div_ceil(256), writes(dweight = once, dbias = once),
     instances(W = f32),

@@ -1,4 +1,5 @@
-//! Group norm (Wu, He, 2018): a sample's channels in groups, each normalized as a row of its own.
+//! Group norm (Wu, He, 2018): a sample's channels are divided into groups, and each group is
+//! normalized as a row.
 //!
 //! ```text
 //!   x of a sample   │ channel 0: spatial │ channel 1 │ … │ channel C/G │ …
@@ -6,8 +7,10 @@
 //!   y = (x − μ) / √(σ² + ε) · weight[channel] + bias[channel]        μ, σ² of the group
 //! ```
 //!
-//! So statistics, and what is kept, are [`norm`](super::norm)'s, and the way back is [`backward`](super::backward)'s with the incoming gradient times the channel's
-//! weight. New is where weight and bias come from: a piece of a row lies within a channel, so that it costs a number for the piece, and some instructions to find its channel.
+//! Statistics and saved values are those of [`norm`](super::norm). The gradient is that of
+//! [`backward`](super::backward), with the incoming gradient multiplied by the channel's weight.
+//! The difference is the source of weight and bias: a piece of a row is within one channel.
+//! Therefore it needs one number per piece, and some instructions to find its channel.
 
 use super::backward::{projected, removed};
 use super::moments::{Moments, inverse, normalized, restored, saved as to_save};
@@ -16,8 +19,9 @@ use super::row::{begins, is_row, put, sum, take};
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;
 
-/// x · weight + bias of each piece's channel, of those that there are, of rows of channels of `spatial` elements that begin with channel `first`. To find a channel takes two divisions, and
-/// from piece to piece a step.
+/// Computes x · weight + bias with the weight and bias of each piece's channel, if present. Rows
+/// consist of channels of `spatial` elements, beginning with channel `first`. The first channel is
+/// found by two divisions, and the next ones by increments.
 #[device]
 fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N: usize>(
     x: &mut [[f32; V]; N],
@@ -35,7 +39,8 @@ fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N:
         channel += first;
         for i in unroll(0..N) {
             if begins::<L, V>(at, i) < cols {
-                // Where no bias is asked for there is a weight: the question before was whether there is.
+                // Without a bias there is a weight: the caller has checked that one of them is
+                // present.
                 if !BIASED || !weight.is_empty() {
                     let own = weight[channel].to_f32();
                     for e in unroll(0..V) {
@@ -59,7 +64,7 @@ fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N:
     }
 }
 
-/// Makes x · factor · weight + bias of the channel, of x less its mean.
+/// Computes x · factor · weight + bias of the channel, where x is the deviation from the mean.
 #[device]
 fn scaled<W: Float, const L: usize, const V: usize, const N: usize>(
     x: &mut [[f32; V]; N],
@@ -78,8 +83,10 @@ fn scaled<W: Float, const L: usize, const V: usize, const N: usize>(
     affine::<W, true, L, V, N>(x, weight, bias, of, at, cols);
 }
 
-/// y = group norm of x, both [sample, group, `channels` · `spatial`], with a weight and a bias a channel, groups · `channels` of them, either of which may be missing; and so may
-/// `saved`, [sample, group, 2], which receives mean and 1 / √(σ² + ε).
+/// Computes y = group norm of x, both [sample, group, `channels` · `spatial`].
+///
+/// Weight and bias have one number per channel, groups · `channels` in total, and either may be
+/// absent. `saved`, [sample, group, 2], receives mean and 1 / √(σ² + ε), and may be absent, too.
 #[kernel(
     block = (L, ROWS), max_registers = 48, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(y = once, saved = once),
     derived(S = 8 / V),
@@ -124,7 +131,7 @@ pub fn group_norm<
     let mut kept = take::<T, L, V, N>(x.streaming(), 0, cols, 0.0);
     let of_row = statistics::<T, true, L, V, N, S>(&mut kept, x, x, false, cols, cols, epsilon);
     if !saved.is_empty() && thread::x() == 0 && there {
-        // One by one: the caller's rows begin at any element.
+        // Stored one by one: the caller's rows may begin at any element.
         let [mean, factor] = to_save(of_row);
         saved[(sample, group, 0)] = mean;
         saved[(sample, group, 1)] = factor;
@@ -139,7 +146,7 @@ pub fn group_norm<
     }
 }
 
-/// A thread's pieces of n and of dy · weight, zeros behind the end.
+/// Returns a thread's pieces of n and of dy · weight, with zeros beyond the end.
 #[device]
 fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
     x: View<T, 1>,
@@ -161,7 +168,8 @@ fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
     (n, h)
 }
 
-/// dx of y = group norm of x, from dy and what the way there saved of each group; extents as there.
+/// Computes dx of y = group norm of x, from dy and the saved statistics of each group, with the
+/// extents of [`group_norm`].
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(dx = once),
     derived(S = 8 / V),
@@ -225,8 +233,11 @@ pub fn group_norm_backward<
     }
 }
 
-/// The gradients by weight, Σ dy·n, and by bias, Σ dy, of each channel, whichever are there; a block a channel. x and dy are [sample, channel, spatial], `saved` [sample, group,
-/// 2]. A thread adds its pieces sample by sample, and threads meet by a butterfly of each warp's and one of the warps'.
+/// Computes the gradients of weight, Σ dy·n, and of bias, Σ dy, of each channel, if present; one
+/// block per channel.
+///
+/// x and dy are [sample, channel, spatial], and `saved` is [sample, group, 2]. A thread adds its
+/// pieces sample by sample. Threads are combined by a butterfly in each warp, and one of the warps.
 #[kernel(
     block = 256, grid = x.dim(1), writes(dweight = once, dbias = once),
     instances(T = f32, W = f32, V = 4 | 1),

@@ -1,4 +1,4 @@
-//! Cross-entropy of logits and labels, and its gradient, without the probabilities in memory.
+//! Cross-entropy of logits and labels, and its gradient, without storing the probabilities.
 //!
 //! ```text
 //!   log Σ exp(x)    online, over a row that is read once (see [`softmax`](super::softmax))
@@ -6,8 +6,9 @@
 //!   dx   = g · (exp(x − log Σ exp(x)) − (1 − α) · [c = label] − α / C)
 //! ```
 //!
-//! A vocabulary is long, 150,000 or so: the loss reads its rows once and writes two numbers; the gradient reads and writes once, a
-//! block a stretch of a row. A label that is no column is ignored: its loss is 0, and so is its gradient.
+//! A vocabulary is long, about 150,000. The loss reads its rows once and writes two numbers per
+//! row. The gradient reads and writes once, with one block per stretch of a row. A label beyond the
+//! columns is ignored: its loss and gradient are 0.
 
 use super::row::{begins, is_row, put, sum, take};
 use super::softmax::{accumulate, total};
@@ -21,14 +22,15 @@ fn share_of(cols: usize) -> f32 {
     f32::from_bits((127 - above) << 23)
 }
 
-/// Returns weight · (base − x) from base and half of x. It is finite wherever the product is, although base − x may be
-/// twice the largest number. A weight of 0 gives 0.
+/// Returns weight · (base − x) from base and half of x. It is finite if the product is, although
+/// base − x may be twice the largest number. A weight of 0 gives 0.
 #[device]
 fn weighed(weight: f32, base: f32, half: f32) -> f32 {
     if weight == 0.0 { 0.0 } else { 2.0 * weight * (0.5 * base - half) }
 }
 
-/// loss and log Σ exp of each row, a team of `L` threads a row, which takes `N · L · V` elements at a time.
+/// Computes the loss and log Σ exp of each row, with a team of `L` threads per row, which takes
+/// `N · L · V` elements at a time.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(loss = once, log_sum = once),
     instances(
@@ -51,7 +53,8 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
     let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let of_row = x.at(row);
     let (mut top, mut exponentials, mut all) = (f32::NEG_INFINITY, 0.0, 0.0);
-    // A sum of logits may overflow where their mean does not: terms are divided by a power of two, which is exact.
+    // A sum of logits may overflow although their mean does not. Terms are divided by a power of
+    // two, which is exact.
     let part = share_of(cols);
     for at in (0..cols).step_by(N * L * V) {
         let z = take::<T, L, V, N>(of_row, at, cols, f32::NEG_INFINITY);
@@ -69,13 +72,13 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
     let (base, exponentials) = total::<L>(top, exponentials);
     let all = sum::<L>(all);
     if thread::x() == 0 && is_row::<ROWS>(row, x.rows()) {
-        // Of nothing but −∞: nothing is likely, and the loss is ∞.
+        // If all logits are −∞, no label has a probability, and the loss is ∞.
         let log = if exponentials == 0.0 { 0.0 } else { math::ln(exponentials) };
         let label = labels[row] as usize;
         let mut of_label = 0.0;
         if label < cols {
             of_label = log + weighed(1.0 - smoothing, base, 0.5 * of_row[label].to_f32());
-            // Without smoothing nothing was added up.
+            // Without smoothing the mean was not computed.
             if smoothing > 0.0 {
                 of_label += weighed(smoothing, base, all / (2.0 * cols as f32 * part));
             }
@@ -85,7 +88,8 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
     }
 }
 
-/// dx from the logits, log Σ exp of each row, and the gradient by each row's loss. A block has a stretch of `N · L · V` elements.
+/// Computes dx from the logits, log Σ exp of each row, and the gradient of each row's loss. A block
+/// has a stretch of `N · L · V` elements.
 #[kernel(
     block = L, max_registers = 64,
     grid = (along_x(x.rows(), x.cols().div_ceil(N * L * V), 1), along_y(x.cols().div_ceil(N * L * V), 1)),
@@ -111,7 +115,7 @@ pub fn cross_entropy_backward<T: Float, const L: usize, const V: usize, const N:
     let (log, gradient) = (log_sum[row], gradient[row]);
     let everywhere = smoothing / cols as f32;
     let mut z = take::<T, L, V, N>(x.at(row), at, cols, f32::NEG_INFINITY);
-    // An ignored row, and one whose loss has no gradient, may hold NaNs.
+    // An ignored row, and one whose loss has a gradient of 0, may contain NaNs.
     let counts = label < cols && gradient != 0.0;
     for i in unroll(0..N) {
         for e in unroll(0..V) {

@@ -1,4 +1,4 @@
-//! Layer norm and RMS norm: each row is read once and written once, whatever is fused with it.
+//! Layer norm and RMS norm. Each row is read once and written once, including fused operations.
 //!
 //! ```text
 //!   z = x + residual                                written too, where there is one
@@ -6,15 +6,16 @@
 //!   RMS     y = z / √(Σ z² / C + ε) · weight + bias                                            (Zhang, Sennrich, 2019)
 //! ```
 //!
-//! The variance is that of differences from the mean, in a second pass over the registers: Σ z² − C·μ² would lose all that the two have in
-//! common. Memory limits it: on sm_61 a row's elements take a dozen instructions each for their 8 bytes. Weight and bias, which all rows
-//! share, come from the first cache: x goes past it, since from the second one they would cost as much as x itself.
+//! The variance is computed from differences from the mean, in a second pass over the registers: Σ
+//! z² − C·μ² would cancel. The limit is memory: on sm_61 an element of 8 bytes needs a dozen
+//! instructions. Weight and bias, which all rows share, come from the L1 cache. x bypasses L1;
+//! otherwise weight and bias would come from L2, and cost the same bandwidth as x itself.
 
 use super::moments::{Moments, moments, plain, saved as to_save, scale_for};
 use super::row::{begins, is_row, max, put, sum, take};
 use kernel_dsl::prelude::*;
 
-/// A thread's pieces of z from `at` on, zeros behind the end.
+/// Returns a thread's pieces of z from `at` on, with zeros beyond the end.
 #[device]
 fn summed<T: Float, const L: usize, const V: usize, const N: usize>(
     x: View<T, 1>,
@@ -35,7 +36,7 @@ fn summed<T: Float, const L: usize, const V: usize, const N: usize>(
     z
 }
 
-/// Makes scale · z − mean of z; without `SCALED` the scale is 1.
+/// Replaces z by scale · z − mean. Without `SCALED` the scale is 1.
 #[device]
 pub(super) fn less<const SCALED: bool, const V: usize, const N: usize>(z: &mut [[f32; V]; N], scale: f32, mean: f32) {
     for i in unroll(0..N) {
@@ -45,7 +46,7 @@ pub(super) fn less<const SCALED: bool, const V: usize, const N: usize>(z: &mut [
     }
 }
 
-/// Returns own + Σ d², of what lies before the end.
+/// Returns own + Σ d², of the elements before the end.
 #[device]
 fn squares<const L: usize, const V: usize, const N: usize>(d: &[[f32; V]; N], at: usize, cols: usize, own: f32) -> f32 {
     let mut own = own;
@@ -59,7 +60,8 @@ fn squares<const L: usize, const V: usize, const N: usize>(d: &[[f32; V]; N], at
     own
 }
 
-/// Makes z · factor · weight + bias, of whichever there are, of z less its mean.
+/// Computes z · factor · weight + bias, with the weight and bias that are present, where z is the
+/// deviation from the mean.
 #[device]
 fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
     z: &mut [[f32; V]; N],
@@ -92,8 +94,9 @@ fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
     }
 }
 
-/// Returns `scale` times the mean of a row, 0 where `CENTRED` is false, and the variance of as much, and takes the mean from
-/// what is kept; what is not kept ends at `end`. Without `SCALED` the scale is 1.
+/// Returns `scale` times the mean of a row, 0 if `CENTRED` is false, and the variance of `scale`
+/// times the row. It subtracts the mean from the elements kept in registers; the other elements end
+/// at `end`. Without `SCALED` the scale is 1.
 #[device]
 fn centered<
     T: Float,
@@ -141,9 +144,9 @@ fn centered<
     [mean, sum::<L>(own) / count]
 }
 
-/// Returns a row's statistics, with a mean of 0 where `CENTRED` is false, and makes scale · z − mean of what is kept; what is
-/// not kept ends at `end`. Rows whose sums or squares leave the range of `f32` are read again, and take a second pass
-/// ([`moments`](super::moments)).
+/// Returns a row's statistics, with a mean of 0 if `CENTRED` is false, and replaces the elements in
+/// registers by scale · z − mean. The other elements end at `end`. Rows whose sums or squares
+/// exceed the range of `f32` are read again for a second pass ([`moments`](super::moments)).
 #[device]
 pub(super) fn statistics<
     T: Float,
@@ -172,11 +175,13 @@ pub(super) fn statistics<
     of_row
 }
 
-/// y = norm of the rows of x, or, `FUSED`, of z = x + residual, which is written too; `CENTRED`: layer norm, else RMS norm.
+/// Computes y = norm of the rows of x, or if `FUSED` of z = x + residual, which is written, too.
 ///
-/// Weight and bias may be missing, and so may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads a row keeps the first
-/// `N · L · V` elements in registers, and passes over the others 8 a thread at once. `WHOLE` says that there are none: what is
-/// not compiled takes no registers, and the loads of all pieces are under way at once.
+/// The norm is a layer norm if `CENTRED`, otherwise an RMS norm. Weight and bias may be absent, and
+/// so may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads per row
+/// keeps the first `N · L · V` elements in registers, and reads the others again, 8 per thread at
+/// once. `WHOLE` says that there are no others: the omitted code needs no registers, and the loads
+/// of all pieces are in flight at once.
 #[kernel(
     block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
     derived(S = 8 / V),
@@ -220,16 +225,16 @@ pub fn norm_rows<
     let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
 
-    // Past the first cache, which keeps weight and bias for the next row.
+    // Bypasses L1, which keeps weight and bias for the next row.
     let mut kept = summed::<T, L, V, N>(x.coherent(), residual.coherent(), FUSED, 0, cols);
     if FUSED {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
-    // Behind what is kept: nothing, where that is all.
+    // The end of the elements that are not in registers, if any.
     let end = if WHOLE { 0 } else { cols };
     let of_row = statistics::<T, CENTRED, L, V, N, S>(&mut kept, x, residual, FUSED, cols, end, epsilon);
     if !saved.is_empty() && thread::x() == 0 && is_row::<ROWS>(row, saved.rows()) {
-        // One by one: the caller's rows begin at any element.
+        // Stored one by one: the caller's rows may begin at any element.
         let [mean, factor] = to_save(of_row);
         saved[(row, 0)] = mean;
         saved[(row, 1)] = factor;
@@ -247,7 +252,8 @@ pub fn norm_rows<
     }
 }
 
-/// Stores a thread's pieces times lift and inverse, in whole numbers, to nearest, ties to even; 0 of a NaN.
+/// Stores a thread's pieces times lift and inverse, rounded to the nearest integers, ties to even;
+/// a NaN becomes 0.
 #[device]
 fn put_bytes<const L: usize, const V: usize, const N: usize>(
     y: ViewMut<i8, 1>,
@@ -264,7 +270,7 @@ fn put_bytes<const L: usize, const V: usize, const N: usize>(
     }
 }
 
-/// The largest of `top` and the magnitudes of what lies before the end.
+/// Returns the largest of `top` and the magnitudes of the elements before the end.
 #[device]
 fn magnitude<const L: usize, const V: usize, const N: usize>(
     values: &[[f32; V]; N],
@@ -283,7 +289,8 @@ fn magnitude<const L: usize, const V: usize, const N: usize>(
     top
 }
 
-/// As [`norm_rows`], stored in 8 bits: y ≈ q · scale of the row, which is the row's largest magnitude over 127.
+/// Computes the norm as [`norm_rows`] does, and stores it in 8 bits: y ≈ q · scale of the row,
+/// which is the row's largest magnitude / 127.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(q = once, scales = once, z = once),
     derived(S = 8 / V),
@@ -337,7 +344,8 @@ pub fn norm_quantized<
         top = magnitude::<L, V, S>(&again, at, cols, top);
     }
     let top = max::<L>(top);
-    // The reciprocal of a subnormal overflows, that of the same times 2¹⁰⁰ does not. Of zeros ∞: 0 · ∞ is NaN, which becomes 0.
+    // The reciprocal of a subnormal overflows; that of the same times 2¹⁰⁰ does not. In a row of
+    // zeros it is ∞: 0 · ∞ is NaN, which becomes 0.
     let lift = if top < 7.888_609e-31 { 1.267_650_6e30 } else { 1.0f32 };
     let inverse = 127.0 / (top * lift);
     if thread::x() == 0 && row < scales.len() {

@@ -1,7 +1,7 @@
-//! A row shared by the threads of a team: how it is read and written, and how the team comes to one number.
+//! A row shared by a team of threads: loads, stores, and reductions.
 //!
-//! A team is a warp, where a block has several, or a whole block of `L` threads. Thread t has the pieces i = 0 … `N` − 1 of a stretch
-//! of the row, `V` elements each:
+//! A team is a warp, if a block has several teams, or a whole block of `L` threads. Thread t has
+//! the pieces i = 0 … `N` − 1 of a stretch of the row, `V` elements each:
 //!
 //! ```text
 //!   a row     ├─ kept: N·L·V elements ──────────────┼─ read again ────────┤
@@ -9,27 +9,28 @@
 //!   elements    V          V             V
 //! ```
 //!
-//! Neighbors in the team have neighboring pieces, so that each access of a warp is of 32·V consecutive elements: 512 bytes where V
-//! elements are 16 bytes. All pieces of a thread are under way before the first is used. What fits is kept in registers and read from
-//! memory once; what lies behind is passed over once more for each reduction and once for the result. Of rows that blocks have
-//! just read, these passes find most in the second cache.
+//! Neighboring threads have neighboring pieces, so that each access of a warp has 32·V consecutive
+//! elements: 512 bytes if V elements are 16 bytes. All pieces of a thread are in flight before the
+//! first is used. Elements that fit are kept in registers and read from memory once. The others are
+//! read once more for each reduction and once for the result. These passes find most of a recently
+//! read row in the L2 cache.
 
 use kernel_dsl::prelude::*;
 
-/// Whether a team's row is one of `rows`: the last block of several rows has teams without one.
+/// Returns whether a team's row is one of `rows`: the last block may have teams without a row.
 #[device]
 pub fn is_row<const ROWS: usize>(row: usize, rows: usize) -> bool {
     if ROWS == 1 { true } else { row < rows }
 }
 
-/// Where a thread's piece `i` of the stretch that begins at `at` begins.
+/// Returns the first element of a thread's piece `i`, in the stretch that begins at `at`.
 #[device]
 pub fn begins<const L: usize, const V: usize>(at: usize, i: usize) -> usize {
     at + (i * L + thread::x()) * V
 }
 
-/// A thread's pieces of a stretch from `at` on, `fill` where they lie behind `end`, as `f32`. A piece that begins before `end` is read as a
-/// whole.
+/// Loads a thread's pieces of a stretch from `at` on, as `f32`, with `fill` beyond `end`. A piece
+/// that begins before `end` is read as a whole.
 #[device]
 pub fn take<T: Float, const L: usize, const V: usize, const N: usize>(
     x: View<T, 1>,
@@ -50,7 +51,7 @@ pub fn take<T: Float, const L: usize, const V: usize, const N: usize>(
     values
 }
 
-/// The other way.
+/// Stores a thread's pieces of a stretch from `at` on.
 #[device]
 pub fn put<T: Float, const L: usize, const V: usize, const N: usize>(
     y: ViewMut<T, 1>,
@@ -65,13 +66,14 @@ pub fn put<T: Float, const L: usize, const V: usize, const N: usize>(
     }
 }
 
-/// The sum of the team's `x`: of a warp by a butterfly, of a block by a butterfly of each warp's and one of the warps'.
+/// Returns the sum of the team's `x`: by a butterfly for a warp, and by two levels of butterflies
+/// for a block.
 #[device]
 pub fn sum<const L: usize>(x: f32) -> f32 {
     if L == 32 { warp::sum(x) } else { block::sum(x) }
 }
 
-/// The largest of the team's `x`; a NaN loses.
+/// Returns the largest of the team's `x`, ignoring NaNs.
 #[device]
 pub fn max<const L: usize>(x: f32) -> f32 {
     if L == 32 { warp::max(x) } else { block::max(x) }

@@ -1,7 +1,8 @@
-//! Softmax and its logarithm, forward and back: each row is read once and written once.
+//! Softmax and its logarithm. Each row is read once and written once.
 //!
-//! Each thread takes the exponentials of what it keeps relative to the largest element that it has itself, without waiting for the others, and
-//! brings them to the row's largest by one factor, which the division by the sum needs in any case:
+//! Each thread computes the exponentials of its elements relative to its own maximum, without
+//! waiting for the others. One factor then converts them to the row's maximum, and is part of the
+//! division by the sum:
 //!
 //! ```text
 //!   thread   m_t = max x        e = exp(x − m_t)      s_t = Σ e
@@ -9,28 +10,29 @@
 //!   thread   y = e · (exp(m_t − m) / s)
 //! ```
 //!
-//! So a row costs one exponential an element and one barrier; the exponentials of one warp are computed while others wait for memory. That is
-//! what matters here: on sm_61 an exponential is some 20 instructions, and 4 multiprocessors of 128 lanes need as long for it as
-//! memory for its 8 bytes. What a row has beyond its registers is passed over twice (Milakov, Gimelshein, *Online normalizer
-//! calculation for softmax*, 2018), for two exponentials an element.
+//! Therefore a row needs one exponential per element and one barrier. The exponentials of one warp
+//! are computed while others wait for memory. This matters on sm_61: an exponential is some 20
+//! instructions, and takes 4 multiprocessors of 128 lanes as long as memory takes for its 8 bytes.
+//! Elements beyond the registers are read twice (Milakov, Gimelshein, *Online normalizer
+//! calculation for softmax*, 2018), with two exponentials per element.
 
 use super::row::{begins, is_row, put, take};
 use kernel_dsl::prelude::*;
 
-/// What a row does not look at.
+/// The mask of a row.
 #[device]
 #[derive(Clone, Copy)]
 struct Masked {
-    /// Added to its scaled elements, if any.
+    /// An optional bias, added to the scaled elements.
     bias: View<f32, 1>,
-    /// 0 where an element is left out, if any.
+    /// Optional bytes, 0 for a masked element.
     keep: View<u8, 1>,
-    /// Elements that are read; those behind are left out.
+    /// The number of elements that are read; those after them are masked.
     end: usize,
 }
 
-/// What `row` does not look at. With `queries` other than 0, rows are the queries of one sequence after another, `queries` each, and columns its
-/// keys, of which the last belongs to the last query.
+/// Returns the mask of `row`. If `queries` is not 0, rows are the queries of consecutive sequences,
+/// `queries` each. Columns are their keys, of which the last belongs to the last query.
 #[device]
 fn masked<const MASKED: bool>(
     bias: View<f32, 2>,
@@ -46,7 +48,7 @@ fn masked<const MASKED: bool>(
     Masked { bias: bias.at(row), keep: keep.at(row), end }
 }
 
-/// A thread's pieces from `at` on, scaled and masked; −∞ behind the end.
+/// Loads a thread's pieces from `at` on, scaled and masked, with −∞ beyond the end.
 #[device]
 fn logits<T: Float, const MASKED: bool, const L: usize, const V: usize, const N: usize>(
     x: View<T, 1>,
@@ -56,7 +58,7 @@ fn logits<T: Float, const MASKED: bool, const L: usize, const V: usize, const N:
 ) -> [[f32; V]; N] {
     let mut z = take::<T, L, V, N>(x, at, mask.end, f32::NEG_INFINITY);
     for i in unroll(0..N) {
-        // What is behind the end stays −∞, whatever the scale.
+        // Elements beyond the end remain −∞ for any scale.
         if begins::<L, V>(at, i) < mask.end {
             for e in unroll(0..V) {
                 z[i][e] *= scale;
@@ -68,7 +70,7 @@ fn logits<T: Float, const MASKED: bool, const L: usize, const V: usize, const N:
             let bias = take::<f32, L, V, N>(mask.bias, at, mask.end, 0.0);
             for i in unroll(0..N) {
                 for e in unroll(0..V) {
-                    // −∞ masks, whatever the element is: a NaN too.
+                    // −∞ masks any element, including a NaN.
                     z[i][e] = if bias[i][e] == f32::NEG_INFINITY { bias[i][e] } else { z[i][e] + bias[i][e] };
                 }
             }
@@ -99,7 +101,7 @@ fn logits<T: Float, const MASKED: bool, const L: usize, const V: usize, const N:
     z
 }
 
-/// The largest of them and `top`.
+/// Returns the largest of the elements and `top`.
 #[device]
 fn largest<const V: usize, const N: usize>(z: &[[f32; V]; N], top: f32) -> f32 {
     let mut top = top;
@@ -111,8 +113,9 @@ fn largest<const V: usize, const N: usize>(z: &[[f32; V]; N], top: f32) -> f32 {
     top
 }
 
-/// eˣ for x ≤ 0: the bits of `math::exp`, whose method and coefficients these are, with four of its twenty instructions left out. What is not above 1
-/// needs no limit above, and of its subnormals one constant factor takes care.
+/// Returns eˣ for x ≤ 0, with the bits of `math::exp`. The method and coefficients are the same,
+/// without four of its twenty instructions: results up to 1 need no upper limit, and one constant
+/// factor handles its subnormals.
 #[device]
 pub fn decay(x: f32) -> f32 {
     let c = if x < -104.0 { -104.0 } else { x };
@@ -130,13 +133,14 @@ pub fn decay(x: f32) -> f32 {
     p * f32::from_bits(shifted.to_bits() << 23) * 5.421_010_9e-20
 }
 
-/// What exponentials are relative to: of nothing but −∞, what gives exp(−∞ − MIN) = 0 and never a NaN.
+/// Returns the value that exponentials are relative to. If all elements are −∞, exp(−∞ − MIN) = 0,
+/// and never a NaN.
 #[device]
 fn base(top: f32) -> f32 {
     top.max(f32::MIN)
 }
 
-/// Brings what comes after into a largest element so far, and a sum of exponentials relative to it.
+/// Adds the elements of `z` to a running maximum, and to a sum of exponentials relative to it.
 #[device]
 pub fn accumulate<const V: usize, const N: usize>(z: &[[f32; V]; N], top: &mut f32, sum: &mut f32) {
     let higher = largest(z, *top);
@@ -149,7 +153,7 @@ pub fn accumulate<const V: usize, const N: usize>(z: &[[f32; V]; N], top: &mut f
     }
 }
 
-/// The team's largest `top` as a base, and the sum of `sum · exp(base(top) − that)`.
+/// Returns the base of the team's largest `top`, and the sum of `sum · exp(base(top) − that)`.
 #[device]
 pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
     let of_warp = base(warp::max(top));
@@ -173,10 +177,12 @@ pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
     }
 }
 
-/// y = softmax of scale · x + bias, row by row, or its logarithm; without what `keep` and `queries` leave out. `bias` and `keep` may be empty, and all three
-/// are not looked at where `MASKED` is false.
+/// Computes y = softmax of scale · x + bias, row by row, or its logarithm, without the elements
+/// that `keep` and `queries` mask.
 ///
-/// A team of `L` threads a row keeps the first `N · L · V` elements in registers, and passes over the others 8 a thread at once.
+/// `bias` and `keep` may be empty; without `MASKED` both and `queries` are ignored. A team of `L`
+/// threads per row keeps the first `N · L · V` elements in registers, and reads the others again, 8
+/// per thread at once.
 #[kernel(
     block = (L, ROWS), grid = x.rows().div_ceil(ROWS), writes(y = once),
     derived(S = 8 / V),
@@ -236,7 +242,7 @@ pub fn softmax_rows<
     }
     let (base, sum) = total::<L>(top, sum);
 
-    // Of a row that is masked as a whole: zeros, and their logarithms.
+    // A fully masked row gives zeros, and their logarithms.
     let share = if sum == 0.0 { 0.0 } else { 1.0 / sum };
     let log = if sum == 0.0 { 0.0 } else { math::ln(sum) };
     let factor = decay(first - base) * share;
@@ -264,7 +270,7 @@ mod tests {
 
     #[test]
     fn decay_has_the_bits_of_exp() {
-        // All exponents, and some of each one's numbers.
+        // All exponents, and some significands of each.
         for bits in (0x8000_0000u32..=0xff80_0000).step_by(9973).chain([0, 0x8000_0000, 0xff80_0000]) {
             let x = f32::from_bits(bits);
             assert_eq!(decay(x).to_bits(), math::exp(x).to_bits(), "{x:e}");

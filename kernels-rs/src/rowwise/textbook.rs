@@ -1,14 +1,15 @@
-//! Softmax as one would write it first, a warp a row: for reading.
+//! Softmax in its simplest form, a warp per row, for studying.
 //!
-//! The 32 lanes of a warp share a row: lane l takes columns l, l + 32, …. Three passes over the row: its maximum, the sum
-//! of exp(x − maximum), the quotients. Lanes meet by shuffles; blocks hold ROWS warps that have nothing to do with one
-//! another, so there is no barrier and no shared memory.
+//! The 32 lanes of a warp share a row: lane l takes columns l, l + 32, …. There are three passes
+//! over the row: its maximum, the sum of exp(x − maximum), the quotients. Lanes are combined by
+//! shuffles. Blocks have ROWS independent warps, so there is no barrier and no shared memory.
 
 use kernel_dsl::prelude::*;
 
-/// y[r, c] = exp(x[r, c] − m) / Σ exp(x[r, ·] − m), with m the largest of row r. Any shape.
+/// Computes y[r, c] = exp(x[r, c] − m) / Σ exp(x[r, ·] − m), where m is the largest element of row
+/// r, for any shape.
 ///
-/// A row of −∞ alone gives zeros; a row that holds a NaN or +∞ gives NaNs.
+/// A row of −∞ alone gives zeros; a row that contains a NaN or +∞ gives NaNs.
 #[kernel(block = (32, ROWS), grid = x.rows().div_ceil(ROWS), instances(ROWS = 4 | 8), writes(y = once))]
 #[requires(y.rows() == x.rows(), y.cols() == x.cols())]
 pub fn softmax<const ROWS: usize>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {

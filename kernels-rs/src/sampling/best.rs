@@ -1,60 +1,61 @@
-//! The token of the largest score, by two kernels: a block finds the best of a stretch of a row, a
-//! warp the best of a row's stretches.
+//! The token with the largest score, by two kernels: a block finds the best element of a stretch of
+//! a row, and a warp the best of a row's stretches.
 //!
 //! Elements are compared in the [order of all kernels](crate#the-order-of-numbers).
 
 use super::random::{Stream, gumbel, words};
 use kernel_dsl::prelude::*;
 
-/// Returns an integer for each number, larger for larger numbers; equal for 0 and −0, and for NaN
-/// and −∞.
+/// Returns an integer that is larger for larger numbers. It is equal for 0 and −0, and for NaN and
+/// −∞.
 #[device]
 pub fn orderable(x: f32) -> u32 {
     let bits = (x.max(f32::NEG_INFINITY) + 0.0).to_bits();
     bits ^ ((bits as i32 >> 31) as u32 | 0x8000_0000)
 }
 
-/// Returns an integer for an element, larger for those that come first in descending
-/// [order](crate#the-order-of-numbers). Never 0.
+/// Returns an integer that is larger for elements that come first in descending
+/// [order](crate#the-order-of-numbers). It is never 0.
 #[device]
 pub fn rank(score: f32, column: usize) -> u64 {
     (orderable(score) as u64) << 32 | !(column as u32) as u64
 }
 
-/// Returns the column of a rank; `u32::MAX` of 0, which is no element's rank.
+/// Returns the column of a rank; `u32::MAX` for 0, which is no element's rank.
 #[device]
 pub fn column_of(rank: u64) -> u32 {
     !(rank as u32)
 }
 
-/// Returns the score of a rank; −∞ of a NaN, and of 0, which is no element's rank.
+/// Returns the score of a rank. It is −∞ for a NaN, and for 0, which is no element's rank.
 #[device]
 pub fn score_of(rank: u64) -> f32 {
     let bits = (rank >> 32) as u32;
     if bits == 0 { f32::NEG_INFINITY } else { f32::from_bits(if bits >> 31 == 1 { bits ^ 0x8000_0000 } else { !bits }) }
 }
 
-/// A temperature T, as kernels use it: x / T is `(scale · x) / spread`, where `scale` is a power of
-/// two.
+/// A temperature T in the kernels' form: x / T is `(scale · x) / spread`, where `scale` is a power
+/// of two.
 ///
-/// `scale` keeps `spread` and its inverse within the normal numbers. [`Temperature::of`] makes one.
+/// `scale` keeps `spread` and its inverse within the normal numbers. [`Temperature::of`] computes
+/// the form.
 #[device]
 #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
 pub struct Temperature {
-    /// 1; 2⁻⁶⁴ of temperatures above 2⁹⁶, whose noise would make the largest numbers infinite;
-    /// 2⁻¹⁴⁹ of ∞.
+    /// 1; 2⁻⁶⁴ for temperatures above 2⁹⁶, whose noise would make the largest numbers infinite;
+    /// 2⁻¹⁴⁹ for ∞.
     pub scale: f32,
-    /// T times `scale`; 2¹⁰⁰ of ∞.
+    /// T times `scale`; 2¹⁰⁰ for ∞.
     pub spread: f32,
     /// 1 / `spread`.
     pub inverse: f32,
 }
 
 impl Temperature {
-    /// Returns the form for kernels of a temperature of at least `f32::MIN_POSITIVE`.
+    /// Returns the kernels' form of a temperature of at least `f32::MIN_POSITIVE`.
     ///
-    /// An infinite temperature has a spread of 2²⁴⁹ over its scale, beside which all finite logits
-    /// are equal.
+    /// An infinite temperature has a spread of 2²⁴⁹ relative to its scale, for which all finite
+    /// logits are equal.
     #[must_use]
     pub fn of(temperature: f32) -> Temperature {
         let (scale, spread) = if temperature == f32::INFINITY {
@@ -75,37 +76,37 @@ impl Temperature {
 pub struct Scored {
     /// The score, rounded.
     pub high: f32,
-    /// What rounding took from it; of infinite scores 0 or NaN.
+    /// The rounding error of `high`; 0 or NaN for infinite scores.
     pub low: f32,
-    /// The element's column; `u32::MAX` of none.
+    /// The element's column; `u32::MAX` for no element.
     pub column: u32,
 }
 
-/// Returns no element: what every element is better than.
+/// Returns a placeholder that every element is better than.
 #[device]
 pub fn no_element() -> Scored {
     Scored { high: f32::NEG_INFINITY, low: 0.0, column: u32::MAX }
 }
 
 /// Returns whether the score of `b` is larger than that of `a`. Infinite scores of one sign are
-/// equal: a NaN is not larger.
+/// equal: a NaN in `low` is not larger.
 #[device]
 pub fn beats(b: Scored, a: Scored) -> bool {
     (b.high > a.high) | ((b.high == a.high) & (b.low > a.low))
 }
 
-/// Returns the element of the larger score, of equal scores that of the smaller column. No `high`
-/// is NaN.
+/// Returns the element with the larger score, or of equal scores that with the smaller column.
+/// `high` is never NaN.
 #[device]
 pub fn better(a: Scored, b: Scored) -> Scored {
     if beats(b, a) | (!beats(a, b) & (b.column < a.column)) { b } else { a }
 }
 
-/// Returns an element with T · noise added to its logit, both exact to the last bit: so the sums of
-/// two elements compare as if they had all their bits, however large the logits are.
+/// Returns an element with T · noise added to its logit, exactly. Therefore two sums are compared
+/// without rounding, however large the logits are.
 ///
 /// The sum and its error are those of Knuth's TwoSum (Møller, *Quasi double-precision in floating
-/// point addition*, 1965). Such sums are ordered as x/T + noise is, which need not be finite.
+/// point addition*, 1965). These sums have the order of x/T + noise, which need not be finite.
 #[device]
 pub fn noisy(x: f32, noise: f32, column: usize, of: Temperature) -> Scored {
     let noise = noise * of.spread;
@@ -116,12 +117,14 @@ pub fn noisy(x: f32, noise: f32, column: usize, of: Temperature) -> Scored {
     Scored { high, low, column: column as u32 }
 }
 
-/// Columns that a block takes at once, 4 a thread.
+/// The number of columns that a block takes at once, 4 per thread.
 #[device]
 const AT_ONCE: usize = 4 * 256;
 
-/// The best element of each stretch of a row, `parts.cols()` of them: by its logit, or where
-/// `NOISE` is true by its logit with noise. A stretch without elements has [none](no_element).
+/// Finds the best element of each of the `parts.cols()` stretches of a row: by its logit, or if
+/// `NOISE` is true by its logit with noise.
+///
+/// A stretch without elements has [none](no_element).
 #[kernel(
     block = 256, grid = (logits.rows(), parts.cols()), writes(parts = once),
     instances(T = f32, NOISE = false | true, V = 4; T = f16, NOISE = true, V = 1),
@@ -154,7 +157,7 @@ pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
         let words = if NOISE { words(stream, row, (at / 4) as u32) } else { [0u32; 4] };
         for i in unroll(0..4) {
             if V == 4 || at + i < end {
-                // Of equal scores the first stays; −∞ and NaN beat nothing.
+                // The first of equal scores is kept; −∞ and NaN never replace it.
                 if NOISE {
                     let one = noisy(x[i], gumbel(words[i], words[(i + 1) % 4]), at + i, temperature);
                     if beats(one, best) {
@@ -168,7 +171,7 @@ pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
     }
     let mut best = block::reduce(best, better);
     if best.column == u32::MAX && first < end {
-        // Nothing but −∞ and NaN.
+        // The stretch contains only −∞ and NaN.
         best.column = first as u32;
     }
     if thread::x() == 0 {
@@ -176,7 +179,7 @@ pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
     }
 }
 
-/// The column of each row's best element, a warp a row.
+/// Finds the column of each row's best element, with one warp per row.
 #[kernel(block = (32, 8), grid = parts.rows().div_ceil(8), writes(tokens = once))]
 #[requires(tokens.len() == parts.rows())]
 pub fn best_of_parts(parts: View<Scored, 2>, mut tokens: ViewMut<u32, 1>) {

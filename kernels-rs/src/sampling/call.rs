@@ -1,4 +1,4 @@
-//! Sampling as one calls it.
+//! The call for sampling.
 
 use super::best::{Scored, Temperature, best_of_parts, best_parts};
 use super::random::Stream;
@@ -12,17 +12,17 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// The most tokens that are sorted.
-const MOST: usize = 1024;
+/// The maximum number of tokens that are sorted.
+const MAX_SORTED: usize = 1024;
 
-/// Columns that a block looks at, at least.
+/// The minimum number of columns of a block.
 const STRETCH: usize = 4096;
 
-/// A token for each row: drawn from the softmax of its logits over the temperature, or of the
-/// likeliest of them; or the likeliest.
+/// A token for each row: drawn from the softmax of its logits divided by the temperature, or from
+/// the likeliest tokens only; or the likeliest token.
 ///
-/// The draw is a function of seed, offset, row and logits, the same on every device. Random numbers
-/// have 55 bits: tokens are drawn as often as they are likely down to a probability of 2⁻⁵⁵.
+/// The draw is a function of seed, offset, row and logits, and is the same on every device. Random
+/// numbers have 55 bits: the frequencies of tokens are correct down to a probability of 2⁻⁵⁵.
 ///
 /// # Extreme logits and temperatures
 ///
@@ -31,19 +31,19 @@ const STRETCH: usize = 4096;
 ///
 /// | logits | tokens |
 /// |---|---|
-/// | finite, of any size | by their differences: adding one number to all of a row, where no sum is rounded, changes nothing |
-/// | some −∞ or NaN | those are drawn where there is nothing else: then the first of the row |
+/// | finite, of any size | depend on differences: adding one number to a whole row, without rounding, changes nothing |
+/// | some −∞ or NaN | drawn only if there is nothing else: then the first of the row |
 /// | some ∞ | the first of these |
 /// | no columns | `u32::MAX` |
 ///
 /// | temperature | tokens |
 /// |---|---|
-/// | 0, and below `f32::MIN_POSITIVE` | the likeliest, the first of equals, whatever top-k and top-p are |
+/// | 0, and below `f32::MIN_POSITIVE` | the likeliest, the first of equals, for any top-k and top-p |
 /// | `f32::MIN_POSITIVE` to `f32::MAX` | drawn; no quotient x / T overflows |
-/// | ∞ | all tokens alike, or all that top-k and top-p leave, but for logits of −∞ and NaN |
+/// | ∞ | uniform over all tokens, or over those that top-k and top-p keep, except logits of −∞ and NaN |
 ///
-/// By top-p of more than 1024 tokens, or of all, a probability below 2⁻⁴⁰ of the largest counts as
-/// 0.
+/// With top-p of more than 1024 tokens, or of all, a probability below 2⁻⁴⁰ of the largest counts
+/// as 0.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -68,39 +68,44 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// From all tokens at temperature 1.
+    /// Returns a draw from all tokens at temperature 1.
     pub const fn new(seed: u64) -> Sample {
         Sample { seed, offset: 0, temperature: 1.0, top_k: 0, top_p: 1.0 }
     }
 
-    /// The number of the draw in the sequence of the seed.
+    /// Sets the number of the draw in the sequence of the seed.
     pub const fn offset(self, offset: u64) -> Sample {
         Sample { offset, ..self }
     }
 
-    /// Sets what logits are divided by: 0 gives the likeliest token, and ∞ makes all alike.
+    /// Sets the divisor of logits: 0 gives the likeliest token, and ∞ makes all tokens equally
+    /// likely.
     pub const fn temperature(self, temperature: f32) -> Sample {
         Sample { temperature, ..self }
     }
 
-    /// Of the `k` likeliest alone; 0 for all.
+    /// Restricts the draw to the `k` likeliest tokens; 0 for all.
     pub const fn top_k(self, k: usize) -> Sample {
         Sample { top_k: k, ..self }
     }
 
-    /// Of the likeliest alone whose probabilities, after top-k, add up to `p`: those before which
-    /// less than `p` lies. 1 for all. Without a top-k, or with one above 1024, probabilities are
-    /// added in whole multiples of 2⁻⁴⁰ of the largest, or of 2⁻³¹ for vocabularies of more than
-    /// four million, and `p` is rounded to 2⁻³².
+    /// Restricts the draw to the likeliest tokens whose probabilities, after top-k, add up to `p`:
+    /// those whose predecessors add up to less than `p`. 1 for all.
+    ///
+    /// Without a top-k, or with one above 1024, probabilities are added as integer multiples of
+    /// 2⁻⁴⁰ of the largest. For vocabularies of more than four million it is 2⁻³¹. `p` is rounded
+    /// to 2⁻³².
     pub const fn top_p(self, p: f32) -> Sample {
         Sample { top_p: p, ..self }
     }
 
-    /// Queues it, for [rows, vocabulary] logits.
+    /// Queues the draw, for logits of [rows, vocabulary].
     ///
     /// # Errors
-    /// Where there are not as many tokens as rows, or more than 2³¹ − 1 rows, the temperature is
-    /// below 0 or a NaN, top-p is not above 0, or a buffer is another device's.
+    /// Returns an error if:
+    /// - the numbers of tokens and rows differ, or there are more than 2³¹ − 1 rows,
+    /// - the temperature is below 0 or a NaN, or top-p is not above 0, or
+    /// - a buffer belongs to another device.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -111,11 +116,11 @@ impl Sample {
         logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         tokens.expected("tokens", [rows], "a token for each row of the logits")?;
         if self.top_p.is_nan() || self.top_p <= 0.0 {
-            return Err(logits.refused(format!("top_p is {}, and is to be above 0: 1 is all of them", self.top_p)));
+            return Err(logits.refused(format!("top_p is {}; it must be above 0, and 1 keeps all tokens", self.top_p)));
         }
         if self.temperature.is_nan() || self.temperature < 0.0 {
             return Err(logits.refused(format!(
-                "the temperature is {}, and is to be 0, which gives the likeliest token, or more",
+                "the temperature is {}; it must be 0, for the likeliest token, or more",
                 self.temperature
             )));
         }
@@ -124,26 +129,26 @@ impl Sample {
         let greedy = self.temperature < f32::MIN_POSITIVE;
         let temperature = Temperature::of(if greedy { 1.0 } else { self.temperature });
         let k = self.top_k.min(cols);
-        if !greedy && k > 0 && k <= MOST {
-            let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MOST as u32 })];
+        if !greedy && k > 0 && k <= MAX_SORTED {
+            let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MAX_SORTED as u32 })];
             let call = sample_top::<T, 64>::call(logits, temperature, k, self.top_p, stream, tokens);
-            // SAFETY: the launch holds k to what fits; what is read lies within the row, and what
-            // is written within the tokens.
+            // SAFETY: the launch limits k to the kernel's capacity. Reads are within the row, and
+            // writes within the tokens.
             return unsafe { queue(on, &call, &constants) };
         }
         if !greedy && cols > 0 && (k > 0 && k < cols || self.top_p < 1.0) {
-            // At least 2⁻³²; 0 stands for all.
+            // At least 2⁻³²; 0 represents all.
             let part = (f64::from(self.top_p) * 2f64.powi(32)).round().max(1.0);
             let part = if self.top_p < 1.0 { part as u32 } else { 0 };
             let unit = 2f32.powi(40.min(62 - cols.next_power_of_two().trailing_zeros() as i32));
-            // What all are among needs no search.
+            // A k of all columns needs no search.
             let k = if k < cols { k } else { 0 };
-            // SAFETY: what is read lies within the row, and what is written within the tokens.
+            // SAFETY: reads are within the row, and writes within the tokens.
             return unsafe {
                 sample_likely::<T>::launch_unchecked(on, logits, temperature, k, part, unit, stream, tokens)
             };
         }
-        // As many blocks as there are places for, if rows alone are too few.
+        // Enough blocks to fill the device's slots, if the rows alone are too few.
         let places = 8 * on.device().facts().multiprocessors as usize;
         let parts = places.div_ceil(rows.max(1)).min(cols.div_ceil(STRETCH)).clamp(1, 1024);
         let shape = [rows, parts];
@@ -152,8 +157,8 @@ impl Sample {
         let constants = [T::CONSTANT, Constant::Bool(!greedy), Constant::Usize(if quads { 4 } else { 1 })];
         let mut of_rows = best.view_mut(shape)?;
         let call = best_parts::<T, true, 1>::call(logits, temperature, stream, &mut of_rows);
-        // SAFETY: the launch compares the extents, and the kernels read and write what lies within
-        // them; each part is written.
+        // SAFETY: the launch checks the extents, and the kernels' accesses stay within them; each
+        // part is written.
         unsafe { queue(on, &call, &constants) }?;
         // SAFETY: as above.
         unsafe { best_of_parts::launch_unchecked(on, best.view(shape)?, tokens) }

@@ -1,9 +1,9 @@
-//! Random numbers by counting: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, *Parallel random
+//! Counter-based random numbers: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, *Parallel random
 //! numbers: as easy as 1, 2, 3*, 2011).
 
 use kernel_dsl::prelude::*;
 
-/// Four random words of a counter and a key.
+/// Returns four random words for a counter and a key.
 #[device]
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let (mut c, mut k) = (counter, key);
@@ -16,17 +16,17 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     c
 }
 
-/// What a draw is made from: 64 bits each, low word first.
+/// The identity of a draw: 64 bits each, low word first.
 #[device]
 #[derive(Clone, Copy, Debug, DeviceCopy)]
 pub struct Stream {
-    /// Names the sequence.
+    /// The number of the sequence.
     pub seed: [u32; 2],
-    /// Names the draw in it.
+    /// The number of the draw in the sequence.
     pub offset: [u32; 2],
 }
 
-/// Four random words for `row`, number `index` of them.
+/// Returns the four random words number `index` for `row`.
 #[device]
 pub fn words(stream: Stream, row: usize, index: u32) -> [u32; 4] {
     philox([index, row as u32, stream.offset[0], stream.offset[1]], stream.seed)
@@ -38,12 +38,12 @@ const STEP: f32 = 2.328_306_3e-10;
 
 /// Returns a uniform number of 55 random bits: `high`, and below it the last 23 bits of `low`.
 ///
-/// The least is 2⁻⁵⁶ and the greatest 1 − 2⁻²⁴. Numbers near 0 have 24 significant bits down to
-/// 2⁻³², so that an event of probability p < ½ is best compared with them from below: the result
-/// is less than p with probability p·(1 ± 2⁻²⁴) + 2⁻⁵⁵.
+/// The minimum is 2⁻⁵⁶ and the maximum 1 − 2⁻²⁴. Numbers near 0 have 24 significant bits down to
+/// 2⁻³². Therefore an event of probability p < ½ should be tested as result < p: its probability is
+/// p·(1 ± 2⁻²⁴) + 2⁻⁵⁵.
 #[device]
 pub fn uniform(high: u32, low: u32) -> f32 {
-    // From 1 to 2, without 2.
+    // In [1, 2).
     let fraction = f32::from_bits(low & 0x7f_ffff | 0x3f80_0000);
     // The inner sum is exact: 2⁻⁵⁶ times an odd number below 2²⁴.
     (high as f32).mul_add(STEP, fraction.mul_add(TWO_TO_MINUS_32, -STEP))
@@ -56,8 +56,8 @@ const TWO_TO_MINUS_32: f32 = 2.328_306_4e-10;
 /// Returns a Gumbel variate, −ln(−ln(1 − u)), where u is the [`uniform`] number of both words: from
 /// −2.82 to 38.9.
 ///
-/// The variate is large where u is near 0, where u has most bits: 1 − u instead of u keeps the
-/// tail.
+/// The variate is large where u is near 0, where u has the most bits: 1 − u instead of u keeps the
+/// tail accurate.
 #[device]
 pub fn gumbel(high: u32, low: u32) -> f32 {
     -ln_of_normal(-math::ln_1p(-uniform(high, low)))
@@ -65,7 +65,7 @@ pub fn gumbel(high: u32, low: u32) -> f32 {
 
 /// Returns the natural logarithm of a positive normal number, to 0.934 ulp.
 ///
-/// It is [`math::ln`] without the cases of other numbers, which would be a tenth of a draw.
+/// It is [`math::ln`] without the special cases, which would be a tenth of the time of a draw.
 #[device]
 fn ln_of_normal(x: f32) -> f32 {
     // x = (1 + z)·2ⁿ with 1 + z from 2/3 to 4/3; the polynomial is that of `math::ln`.
@@ -88,9 +88,9 @@ fn ln_of_normal(x: f32) -> f32 {
 mod tests {
     use super::{Stream, gumbel, ln_of_normal, philox, uniform, words};
 
-    /// The known answers of Random123, file kat_vectors.
+    /// Compares with the known answers of Random123, file kat_vectors.
     #[test]
-    fn known_answers() {
+    fn philox_gives_the_known_answers() {
         let ones = u32::MAX;
         assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         assert_eq!(philox([ones; 4], [ones; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(uniform(0, u32::MAX), 2f32.powi(-32).next_down());
         assert_eq!(uniform(u32::MAX, u32::MAX), 1f32.next_down());
         assert_eq!(uniform(u32::MAX, 0), 1f32.next_down());
-        // Exact in `f64`: rounded once to 32 bits, once more with the fraction.
+        // Exact in `f64`; once rounded to 32 bits, and once with the fraction.
         for (high, low) in [(1u32, 5u32), (77, 1 << 22), (1 << 20, 3), (0x7fff_ffff, 0), (0xdead_beef, 0x1234_5678)] {
             let exact = (f64::from(high) + (f64::from(low & 0x7f_ffff) + 0.5) / 2f64.powi(23)) / 2f64.powi(32);
             let off = (f64::from(uniform(high, low)) / exact - 1.0).abs();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn logarithms_of_normal_numbers_are_those_of_the_language() {
+    fn logarithms_of_normal_numbers_equal_math_ln() {
         let bits = (f32::MIN_POSITIVE.to_bits()..f32::INFINITY.to_bits()).step_by(9973);
         for x in bits.map(f32::from_bits).chain([1.0, 1f32.next_down(), 2f32.powi(-56), 16.7]) {
             let (own, exact) = (f64::from(ln_of_normal(x)), f64::from(x).ln());
@@ -122,9 +122,9 @@ mod tests {
         }
     }
 
-    /// The numbers of a stream, whose seed is fixed: in 64 equal bins, and in bins of halves down
-    /// to 2⁻²⁰. Pearson's statistic of 63 degrees of freedom exceeds 120 once in 60,000 seeds, that
-    /// of 19 exceeds 60 once in 250,000.
+    /// Tests the numbers of a stream with a fixed seed: in 64 equal bins, and in bins that halve
+    /// down to 2⁻²⁰. Pearson's statistic with 63 degrees of freedom exceeds 120 for one in 60,000
+    /// seeds, and that with 19 exceeds 60 for one in 250,000.
     #[test]
     fn uniform_numbers_are_uniform_down_to_the_tail() {
         const DRAWS: u32 = 1 << 20;
@@ -135,7 +135,7 @@ mod tests {
             for j in 0..4 {
                 let u = uniform(w[j], w[(j + 1) % 4]);
                 equal[(u * 64.0) as usize] += 1;
-                // Between 2⁻ʰ⁻¹ and 2⁻ʰ; the last has all below.
+                // Between 2⁻ʰ⁻¹ and 2⁻ʰ; the last bin has all smaller ones.
                 halves[((126 - (u.to_bits() >> 23)) as usize).min(19)] += 1;
             }
         }

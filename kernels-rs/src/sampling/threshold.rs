@@ -1,21 +1,21 @@
-//! A draw from the likeliest tokens of a row, however many they are: by one block of 1024 threads,
-//! without a sort.
+//! A draw from any number of the likeliest tokens of a row, by one block of 1024 threads, without a
+//! sort.
 //!
-//! What is kept are all tokens from a rank on, the threshold, so that nothing has to be stored:
+//! The kept tokens are those with at least a threshold rank, so that nothing has to be stored:
 //!
-//! 1. the rank of the k-th likeliest, as in [`top`](super::top): 8 bits a round from the top, by
+//! 1. the rank of the k-th likeliest, as in [`top`](super::top): 8 bits per round from the top, by
 //!    counts of digits;
-//! 2. the rank of the last token before which less than p lies: the same search, by sums of
-//!    probabilities instead of counts;
-//! 3. the arg-max of logits with Gumbel noise from the threshold on, as in [`best`](super::best): a
-//!    draw from the softmax of what is kept.
+//! 2. the rank of the last token whose predecessors add up to less than p: the same search, by sums
+//!    of probabilities instead of counts;
+//! 3. the arg-max of logits with Gumbel noise above the threshold, as in [`best`](super::best): a
+//!    draw from the softmax of the kept tokens.
 //!
-//! Probabilities, e^((x − max) / T), are added as whole multiples of 2⁻⁴⁰ (of 2⁻³¹ where a row is
-//! so long that 64 bits would not hold them): such sums do not depend on their order, so that a
-//! draw is the same every time, and the threshold is exact for the probabilities that `f32` has. 64
-//! bits are two words in shared memory, and what the lower one carries is added to the upper:
-//! native atomics both. A row is read once for its maximum, once for the sum, some four times for
-//! each search, and once for the draw, after the first time from the second cache.
+//! Probabilities, e^((x − max) / T), are added as integer multiples of 2⁻⁴⁰ (of 2⁻³¹ if a row is so
+//! long that 64 bits would overflow). These sums do not depend on their order. Therefore draws are
+//! deterministic, and the threshold is exact for probabilities rounded to `f32`. A 64-bit sum is
+//! two words in shared memory. The carry of the lower word is added to the upper one, so that both
+//! use native atomics. A row is read once for its maximum, once for the sum, about four times for
+//! each search, and once for the draw: from the L2 cache after the first time.
 
 use super::best::{Temperature, beats, better, no_element, noisy, rank};
 use super::random::{Stream, gumbel, words};
@@ -25,8 +25,8 @@ use kernel_dsl::prelude::*;
 #[device]
 const THREADS: usize = 1024;
 
-/// What probabilities are made of: the row's largest logit, as it is and scaled, the temperature,
-/// and what 1 is counted as.
+/// The parameters of probabilities: the row's largest logit, unscaled and scaled, the temperature,
+/// and the integer that represents 1.
 #[device]
 #[derive(Clone, Copy)]
 pub struct Measure {
@@ -36,10 +36,10 @@ pub struct Measure {
     unit: f32,
 }
 
-/// Returns the probability of a logit over that of the largest, in units; 0 of a NaN.
+/// Returns the probability of a logit relative to the largest, in units; 0 for a NaN.
 ///
-/// Differences are scaled before they are taken, so that they are finite where the temperature is
-/// large.
+/// Logits are scaled before they are subtracted, so that differences are finite if the temperature
+/// is large.
 #[device]
 fn weight(x: f32, of: Measure) -> u64 {
     let below = x.mul_add(of.temperature.scale, -of.scaled);
@@ -47,9 +47,9 @@ fn weight(x: f32, of: Measure) -> u64 {
     (e * of.unit) as u64
 }
 
-/// The least rank from which on those of the row, where `WEIGHED` is true those from `floor` on,
-/// reach `need`, added from the largest down: by their number, or where `WEIGHED` is true by their
-/// weight. All of them hold `need` at least, and it is not 0. Ends with a barrier.
+/// Returns the largest rank such that the elements with at least that rank reach `need`: their
+/// number, or if `WEIGHED` is true the weight of those from `floor` on. All elements together must
+/// reach `need`, and it is not 0. It ends with a barrier.
 #[device]
 fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u64, of: Measure) -> u64 {
     let t = thread::x();
@@ -87,7 +87,7 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
             }
         }
         block::sync();
-        // From the largest digit down, the one in which it is reached.
+        // From the largest digit down, finds the one that reaches `need`.
         let mut here = 0u64;
         let mut count = 0u32;
         if t < 256 {
@@ -109,20 +109,22 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
         }
     }
     block::sync();
-    // Where a whole digit is wanted, of those from the floor on.
+    // If a whole digit is needed, its elements from the floor on.
     if WEIGHED { (prefix << bits).max(floor) } else { prefix << bits }
 }
 
-/// ⌈total · p / 2³²⌉, of a total below 2⁶³.
+/// Returns ⌈total · p / 2³²⌉ for a total below 2⁶³.
 #[device]
 fn share(total: u64, p: u32) -> u64 {
     let low = (total & 0xffff_ffff) * p as u64;
     (total >> 32) * p as u64 + (low >> 32) + (low & 0xffff_ffff > 0) as u64
 }
 
-/// A token of each row, of the `k` likeliest, or of all where `k` is 0; of these those before whom
-/// less than `top_p` / 2³² of their probability lies, or all where `top_p` is 0. 1 is counted as
-/// `unit`, a power of two, so that a row's sum stays below 2⁶³.
+/// Draws a token of each row, from the `k` likeliest, or from all if `k` is 0.
+///
+/// Of these the tokens are kept whose predecessors have less than `top_p` / 2³² of the probability,
+/// or all if `top_p` is 0. `unit`, a power of two, represents 1, and is small enough that a row's
+/// sum stays below 2⁶³.
 #[kernel(block = 1024, grid = logits.rows(), instances(T = f32), writes(tokens = once))]
 #[requires(tokens.len() == logits.rows(), k <= logits.cols(), logits.cols() > 0, unit >= 1.0)]
 pub fn sample_likely<T: Float>(
@@ -156,7 +158,7 @@ pub fn sample_likely<T: Float>(
             }
         }
         let total = block::sum(own);
-        // Of nothing but NaNs there is none.
+        // A row of NaNs only has no kept token.
         if total > 0 {
             floor = reaching::<T, true>(of_row, floor, share(total, top_p), of);
         }
@@ -185,8 +187,8 @@ pub fn sample_likely<T: Float>(
     }
     let best = block::reduce(best, better);
     if t == 0 {
-        // Where nothing but −∞ and NaN is kept, the row has nothing else, and the first token is
-        // the likeliest.
+        // If only −∞ and NaN are kept, the row has nothing else, and the first token is the
+        // likeliest.
         tokens[block::x()] = if best.column == u32::MAX { 0 } else { best.column };
     }
 }

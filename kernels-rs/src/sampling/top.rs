@@ -1,16 +1,16 @@
 //! A draw from the likeliest tokens of a row, by one block of 1024 threads.
 //!
-//! 1. Radix select: the rank of the k-th likeliest, 8 bits a round from the top; a round counts the
-//!    digits of those ranks that begin as the one sought does. It ends early where a whole digit is
-//!    wanted, mostly after three or four rounds.
-//! 2. The k tokens above are brought to shared memory, in any order, and sorted: bitonic (Batcher,
+//! 1. Radix select: the rank of the k-th likeliest, 8 bits per round from the top. A round counts
+//!    the digits of the ranks with the prefix found so far. It ends early if a whole digit is
+//!    needed, mostly after three or four rounds.
+//! 2. The k tokens above are moved to shared memory, in any order, and sorted: bitonic (Batcher,
 //!    1968).
 //! 3. Their exponentials, sums of them from the likeliest down, and the cut at p.
-//! 4. Sums from the least likely up, and the draw: a small sum and a small random number have most
-//!    bits, so that tokens are drawn as seldom as they are likely.
+//! 4. Sums from the least likely up, and the draw. Small sums and small random numbers have the
+//!    most bits, so that the frequencies of rare tokens are accurate.
 //!
-//! Atomics only count, and what they put in an order of their own is sorted, so that a draw is the
-//! same every time.
+//! Atomics only count, and their arbitrary order is removed by the sort, so that draws are
+//! deterministic.
 
 use super::best::{Temperature, column_of, rank, score_of};
 use super::random::{Stream, uniform, words};
@@ -20,7 +20,7 @@ use kernel_dsl::prelude::*;
 #[device]
 const THREADS: usize = 1024;
 
-/// Descending; as many as a power of two. Ends with a barrier.
+/// Sorts in descending order; the length is a power of two. It ends with a barrier.
 #[device]
 fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
     let mut run = 2;
@@ -42,8 +42,8 @@ fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
     }
 }
 
-/// A token of each row, of the `k` likeliest, `K` at most, those before whom less than `top_p` of
-/// their probability lies.
+/// Draws a token of each row, from the `k` likeliest, `K` at most, whose predecessors have less
+/// than `top_p` of their probability.
 #[kernel(block = 1024, grid = logits.rows(), instances(T = f32, K = 64 | 1024), writes(tokens = once))]
 #[requires(
     tokens.len() == logits.rows(), k > 0, k <= K, k <= logits.cols(), top_p > 0.0,
@@ -75,7 +75,7 @@ pub fn sample_top<T: Float, const K: usize>(
                 }
             }
             block::sync();
-            // From the largest digit down, the one in which the k-th lies.
+            // From the largest digit down, finds the one that contains the k-th.
             let mut here = 0;
             if t < 256 {
                 here = counts[255 - t];
@@ -116,19 +116,20 @@ pub fn sample_top<T: Float, const K: usize>(
     sort_descending::<K>(s);
 
     let top = score_of(s[0]).max(f32::MIN) * temperature.scale;
-    // What the k leave of the array are zeros, of which the score is −∞ and the probability 0.
+    // The unused elements of the array are zeros, with a score of −∞ and a probability of 0.
     let weight = |rank: u64| math::exp((score_of(rank) * temperature.scale - top) * temperature.inverse);
     let p = if t < K { weight(s[t]) } else { 0.0 };
     let (before, total) = block::scan(p, 0.0, |a, b| a + b);
-    // All where top_p is 1: what comes before a token may be rounded to the total.
+    // All tokens if top_p is 1: the sum of the predecessors may be rounded to the total.
     let within = (top_p >= 1.0) | (before < top_p * total);
     let kept = block::reduce(if p > 0.0 && within { t + 1 } else { 0 }, |a, b| a.max(b));
-    // The least likely of these first.
+    // The least likely of the kept tokens first.
     let p = if t < kept { weight(s[kept - 1 - t]) } else { 0.0 };
     let (before, mass) = block::scan(p, 0.0, |a, b| a + b);
     let words = words(stream, block::x(), u32::MAX);
     let aim = uniform(words[0], words[1]) * mass;
-    // The last one that begins at or below the aim; where nothing is likely, the first of the k.
+    // The last token that begins at or below the target; if none has a probability, the first of
+    // the k.
     let who = block::reduce(if p > 0.0 && before <= aim { t + 1 } else { 0 }, |a, b| a.max(b));
     if t == 0 {
         tokens[block::x()] = column_of(s[kept - who]);

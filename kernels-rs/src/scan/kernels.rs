@@ -6,7 +6,8 @@ use kernel_dsl::prelude::*;
 #[device]
 const PIECES: usize = 4;
 
-/// Elements from a row's `at`-th on, zeros from `to` on; at once where V is 4.
+/// Loads four elements of a row from index `at` on, with zeros from `to` on; by one access if V is
+/// 4.
 #[device]
 fn four<T: Number, const V: usize>(x: View<T, 2>, row: usize, at: usize, to: usize) -> [T; 4] {
     let mut v = [T::default(); 4];
@@ -24,8 +25,11 @@ fn four<T: Number, const V: usize>(x: View<T, 2>, row: usize, at: usize, to: usi
     v
 }
 
-/// y ← the sums of the elements up to each, it included or not, of the part of row r that begins at p · chunk; starting from starts[r, p], or from zero where
-/// there is none. A block a part; in accesses of `V` elements, 4 or 1.
+/// Computes y ← the prefix sums of the part of row r that begins at p · chunk, by accesses of `V`
+/// elements, 4 or 1.
+///
+/// There is one block per part. Sums are inclusive or exclusive, and begin with starts[r, p], or
+/// with zero if there are no starts.
 #[kernel(
     block = 256,
     grid = x.rows() * x.cols().div_ceil(chunk),
@@ -54,7 +58,7 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(
         for i in unroll(0..PIECES) {
             v[i] = four::<T, V>(x, row, first + i * 128, to);
         }
-        // Of this warp: what comes before each lane's four, and in the end all.
+        // First the sum before each lane's four elements, then that of the whole warp.
         let mut before = [T::default(); PIECES];
         let mut all = T::default();
         for i in unroll(0..PIECES) {
@@ -75,7 +79,7 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(
             }
             carry = carry + sum;
         }
-        // The next tile's sums lie elsewhere, so that one barrier is enough.
+        // The next tile's sums use another buffer, so that one barrier is enough.
         buffer = 1 - buffer;
         for i in unroll(0..PIECES) {
             let mut sum = base + before[i];
@@ -100,7 +104,7 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(
     }
 }
 
-/// sums[r, p] ← the sum of the part of row r that begins at p · chunk; a block a part.
+/// Computes sums[r, p] ← the sum of the part of row r that begins at p · chunk; one block per part.
 #[kernel(
     block = 256,
     grid = sums.rows() * sums.cols(),

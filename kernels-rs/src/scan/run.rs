@@ -1,4 +1,4 @@
-//! Prefix sums as one calls them.
+//! The calls for prefix sums.
 
 use super::kernels::{scan_rows, sum_parts};
 use crate::Queue;
@@ -8,15 +8,19 @@ use crate::parts::chunk;
 use kernel_dsl::{GenericArgument, Number};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Elements of a tile, by which a block goes on.
+/// Elements of a tile, the step of a block.
 const TILE: usize = 4096;
 
-/// y[r, i] ← x[r, 0] + … + x[r, i]. Both are [rows, n], with a last stride of 1 and rows that may lie apart, of any number of at least 32 bits; either extent
-/// may be 0, and there are at most 2³¹ − 1 rows.
+/// Computes y[r, i] ← x[r, 0] + … + x[r, i]. Both arrays are [rows, n] of any number of at least 32
+/// bits, with a last stride of 1; rows may have gaps. Either extent may be 0, and there are at most
+/// 2³¹ − 1 rows.
 ///
-/// Sums of integers wrap on a GPU, and are an error on the CPU device where they overflow, as all sums are there. Those of floats are computed in
-/// their own format, in an order that follows from the shape, the alignment and the number of multiprocessors alone; each is off by at most γ(n)·Σ|x|, of the elements up to it, where
-/// γ(n) = n·u/(1 − n·u) (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2). So neighboring sums need not differ by exactly what lies between.
+/// Sums of integers wrap on a GPU; on the CPU device an overflow is an error, as in every kernel.
+/// Sums of floats are computed in their own format, in an order that depends only on the shape, the
+/// alignment and the number of multiprocessors. The error of each is at most γ(n)·Σ|x| of the
+/// elements up to it. Here γ(n) = n·u/(1 − n·u) (Higham, *Accuracy and Stability of Numerical
+/// Algorithms*, section 4.2). Therefore neighboring sums need not differ by exactly the element
+/// between them.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -31,8 +35,11 @@ const TILE: usize = 4096;
 /// ```
 ///
 /// # Errors
-/// Where the extents differ, x and y overlap, rows have more elements than the kernels can count in 32 bits, a tile and a part beyond their end included, a buffer is another device's, or
-/// memory for the sums of parts is short.
+/// Returns an error if:
+/// - the extents differ, or x and y overlap,
+/// - rows have more elements than the kernels can count in 32 bits, including a tile and a part
+///   beyond their end,
+/// - a buffer belongs to another device, or memory for the sums of parts is short.
 pub fn inclusive<T: Number + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
@@ -41,7 +48,7 @@ pub fn inclusive<T: Number + GenericArgument>(
     scan::<T, true>(on, x, y)
 }
 
-/// y[r, i] ← x[r, 0] + … + x[r, i − 1], and y[r, 0] ← 0; as [`inclusive`].
+/// Computes y[r, i] ← x[r, 0] + … + x[r, i − 1], and y[r, 0] ← 0, as [`inclusive`] does.
 ///
 /// # Errors
 /// As for [`inclusive`].
@@ -59,12 +66,12 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     y: &mut BufferViewMut<'_, T, 2>,
 ) -> Result<(), Error> {
     let [rows, n] = x.extents();
-    y.expected("y", [rows, n], "as x is")?;
+    y.expected("y", [rows, n], "the extents of x")?;
     if [rows, n].contains(&0) {
         return Ok(());
     }
     x.startable([rows, 1, 1], format_args!("{rows} rows"))?;
-    // So that where one row lies apart from no other does not matter.
+    // Normalizes the stride of an axis of one row, which has no meaning.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([rows, n])?.side_by_side()?;
     let chunk = chunk(on, x, rows, n, TILE, TILE)?;
@@ -88,7 +95,7 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     part::<T, INCLUSIVE>(on, x, chunk, &starts.view(parts)?, y)
 }
 
-/// Scans parts of rows from their starts on.
+/// Scans parts of rows, beginning with their starts.
 fn part<T: Number + GenericArgument, const INCLUSIVE: bool>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
@@ -98,8 +105,8 @@ fn part<T: Number + GenericArgument, const INCLUSIVE: bool>(
 ) -> Result<(), Error> {
     let [rows, n] = y.extents();
     let four = reads_four(x)? && together_mut(&mut y.reborrow().strided().reshaped([1, 1, rows, n])?, 4);
-    // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them: the oracle ran it at and
-    // around every edge (`kernels check`).
+    // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
+    // within them. The oracle ran it at and around every edge (`kernels check`).
     unsafe {
         match four {
             true => scan_rows::<T, INCLUSIVE, 4>::launch_unchecked(on, x, chunk, starts, y),
@@ -108,7 +115,7 @@ fn part<T: Number + GenericArgument, const INCLUSIVE: bool>(
     }
 }
 
-/// Whether four elements of x can be read at once.
+/// Returns whether four elements of x can be read at once.
 fn reads_four<T: Number>(x: &BufferView<'_, T, 2>) -> Result<bool, Error> {
     let [rows, n] = x.extents();
     Ok(together(&x.strided().reshaped([1, 1, rows, n])?, 4))

@@ -13,7 +13,7 @@ pub fn folder() -> Result<PathBuf> {
     // Tests run in `deps`, and examples in a folder beside it.
     let places = [beside.join(&name), beside.join("deps").join(&name), beside.join("../deps").join(&name)];
     let library = places.iter().find(|place| place.exists());
-    let missing = || Error::new(ErrorKind::NotFound, format!("{name} is not beside {}", program.display()));
+    let missing = || Error::new(ErrorKind::NotFound, format!("{name} is not in the folder of {}", program.display()));
     let library = library.ok_or_else(missing)?.canonicalize()?;
     let folder = library.parent().unwrap_or(Path::new(".")).join("cuda-on-cpu.names");
     std::fs::create_dir_all(&folder)?;

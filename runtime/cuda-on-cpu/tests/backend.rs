@@ -10,8 +10,8 @@ use runtime::doctor::{DriverFinding, examine};
 use runtime::{Device, Error};
 
 #[test]
-fn doctor_knows_what_the_driver_is() {
-    inside("doctor_knows_what_the_driver_is", &[("CUDA_ON_CPU_MEMORY", "3G")], || {
+fn doctor_reports_the_emulated_driver() {
+    inside("doctor_reports_the_emulated_driver", &[("CUDA_ON_CPU_MEMORY", "3G")], || {
         let findings = examine();
         assert!(matches!(findings.driver, DriverFinding::Found { on_cpu: true, .. }), "{findings:?}");
         let device = &findings.devices[0];
@@ -21,8 +21,8 @@ fn doctor_knows_what_the_driver_is() {
 }
 
 #[test]
-fn kernels_run_checked_and_bare() {
-    inside("kernels_run_checked_and_bare", &[], || {
+fn kernels_run_checked_and_unchecked() {
+    inside("kernels_run_checked_and_unchecked", &[], || {
         let device = Device::cuda(0).unwrap();
         let cpu = Device::cpu();
         for n in [1, 255, 256, 1000] {
@@ -46,8 +46,8 @@ fn kernels_run_checked_and_bare() {
 }
 
 #[test]
-fn what_goes_wrong_comes_back() {
-    inside("what_goes_wrong_comes_back", &[], || {
+fn errors_are_returned() {
+    inside("errors_are_returned", &[], || {
         let device = Device::cuda(0).unwrap();
         assert!(matches!(device.zeros::<u8>(1 << 50).unwrap_err(), Error::OutOfMemory { free: Some(_), .. }));
         assert!(matches!(Device::cuda(1).unwrap_err(), Error::NoSuchDevice { ordinal: 1, count: 1 }));

@@ -12,8 +12,8 @@ use std::ffi::c_void;
 use std::ptr::{self, null_mut};
 
 #[test]
-fn boxes_of_bytes_are_copied() {
-    inside("boxes_of_bytes_are_copied", &[], || {
+fn rectangles_and_boxes_are_copied() {
+    inside("rectangles_and_boxes_are_copied", &[], || {
         context();
         let (mut at, mut pitch) = (0, 0);
         gives!(CUDA_SUCCESS, cuMemAllocPitch_v2(&mut at, &mut pitch, 10, 6, 4));
@@ -93,8 +93,8 @@ fn boxes_of_bytes_are_copied() {
 }
 
 #[test]
-fn fills_have_widths() {
-    inside("fills_have_widths", &[], || {
+fn fills_of_each_element_size() {
+    inside("fills_of_each_element_size", &[], || {
         context();
         let at = allocate(32);
         let s = stream();
@@ -114,8 +114,8 @@ fn fills_have_widths() {
 }
 
 #[test]
-fn parameters_come_in_both_forms() {
-    inside("parameters_come_in_both_forms", &[], || {
+fn parameters_are_passed_in_both_forms() {
+    inside("parameters_are_passed_in_both_forms", &[], || {
         context();
         let gather = function("gather");
         let out = allocate(40);
@@ -171,8 +171,8 @@ fn attribute<T: Default>(attribute: Attribute, address: Pointer) -> T {
 }
 
 #[test]
-fn addresses_are_known() {
-    inside("addresses_are_known", &[], || {
+fn pointer_attributes_are_correct() {
+    inside("pointer_attributes_are_correct", &[], || {
         let context = context();
         let at = allocate(100);
         assert_eq!(attribute::<usize>(Attribute::CU_POINTER_ATTRIBUTE_CONTEXT, at), context.addr());
@@ -203,8 +203,8 @@ fn addresses_are_known() {
 }
 
 #[test]
-fn memory_of_pools_comes_and_goes_in_order() {
-    inside("memory_of_pools_comes_and_goes_in_order", &[], || {
+fn pool_memory_is_stream_ordered() {
+    inside("pool_memory_is_stream_ordered", &[], || {
         context();
         let s = stream();
         let (mut pool, mut at, mut used) = (null_mut(), 0, 0u64);
@@ -249,8 +249,8 @@ fn host_functions_are_called_in_order() {
 }
 
 #[test]
-fn graphs_are_put_together_by_hand() {
-    inside("graphs_are_put_together_by_hand", &[], || {
+fn graphs_are_built_node_by_node() {
+    inside("graphs_are_built_node_by_node", &[], || {
         context();
         let (store, at, s) = (function("store"), allocate(8), stream());
         let mut arguments = [(at, 1u32), (at + 4, 2), (at + 4, 9)];
@@ -307,8 +307,8 @@ fn graphs_are_put_together_by_hand() {
 }
 
 #[test]
-fn captures_go_through_several_streams() {
-    inside("captures_go_through_several_streams", &[], || {
+fn captures_include_forked_streams() {
+    inside("captures_include_forked_streams", &[], || {
         context();
         let (store, at) = (function("store"), allocate(8));
         let ([first, second], [forked, joined]) = ([stream(), stream()], [event(), event()]);
@@ -375,8 +375,8 @@ fn captures_go_through_several_streams() {
 }
 
 #[test]
-fn modules_are_compiled_ahead_of_loading() {
-    inside("modules_are_compiled_ahead_of_loading", &[], || {
+fn linked_modules_load_and_run() {
+    inside("linked_modules_load_and_run", &[], || {
         context();
         let ptx = sys::CUjitInputType::CU_JIT_INPUT_PTX;
         let (mut link, mut image, mut bytes) = (null_mut(), null_mut(), 0);

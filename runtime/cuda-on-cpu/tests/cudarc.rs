@@ -27,9 +27,9 @@ fn saxpy(f: &CudaFunction, x: &CudaSlice<f32>, y: &mut CudaSlice<f32>) {
 }
 
 #[test]
-fn the_device_says_what_it_is() {
+fn device_attributes_follow_the_settings() {
     let settings = [("CUDA_ON_CPU_CAPABILITY", "8.6"), ("CUDA_ON_CPU_MEMORY", "1G")];
-    inside("the_device_says_what_it_is", &settings, || {
+    inside("device_attributes_follow_the_settings", &settings, || {
         let context = CudaContext::new(0).unwrap();
         assert_eq!(CudaContext::device_count().unwrap(), 1);
         assert!(context.name().unwrap().contains("PTX interpreter"));
@@ -136,8 +136,8 @@ fn graphs_are_captured_and_run_again() {
 }
 
 #[test]
-fn variables_of_modules_stay() {
-    inside("variables_of_modules_stay", &[], || {
+fn module_variables_keep_their_values() {
+    inside("module_variables_keep_their_values", &[], || {
         let context = CudaContext::new(0).unwrap();
         let stream = context.default_stream();
         let module = module(&context);
@@ -164,8 +164,8 @@ fn variables_of_modules_stay() {
 }
 
 #[test]
-fn functions_say_what_they_need() {
-    inside("functions_say_what_they_need", &[], || {
+fn function_attributes_and_occupancy() {
+    inside("function_attributes_and_occupancy", &[], || {
         let context = CudaContext::new(0).unwrap();
         let module = module(&context);
         let (sum, small) = (module.load_function("sum").unwrap(), module.load_function("small").unwrap());
@@ -195,8 +195,8 @@ fn functions_say_what_they_need() {
 }
 
 #[test]
-fn contexts_are_lost_alone() {
-    inside("contexts_are_lost_alone", &[], || {
+fn a_lost_context_leaves_others_usable() {
+    inside("a_lost_context_leaves_others_usable", &[], || {
         let lost = CudaContext::new_non_primary(0, 0).unwrap();
         let stream = lost.default_stream();
         let f = function(&lost, "store");
@@ -214,8 +214,8 @@ fn contexts_are_lost_alone() {
 }
 
 #[test]
-fn pinned_and_managed_memory_is_the_hosts_too() {
-    inside("pinned_and_managed_memory_is_the_hosts_too", &[], || {
+fn host_and_device_share_pinned_and_managed_memory() {
+    inside("host_and_device_share_pinned_and_managed_memory", &[], || {
         let context = CudaContext::new(0).unwrap();
         let stream = context.default_stream();
         let f = function(&context, "store");

@@ -20,8 +20,8 @@ fn numbers(from: usize) -> Vec<f32> {
 }
 
 #[test]
-fn both_are_there_and_no_third() {
-    inside("both_are_there_and_no_third", TWO, || {
+fn two_devices_exist() {
+    inside("two_devices_exist", TWO, || {
         let [first, second] = two();
         assert!(first.to_string().starts_with("cuda:0") && second.to_string().starts_with("cuda:1"));
         assert!(matches!(Device::cuda(2).unwrap_err(), Error::NoSuchDevice { ordinal: 2, count: 2 }));
@@ -35,17 +35,17 @@ fn both_are_there_and_no_third() {
 }
 
 #[test]
-fn one_of_two_may_be_hidden() {
+fn a_device_can_be_hidden() {
     let settings = [TWO, &[("CUDA_VISIBLE_DEVICES", "1")]].concat();
-    inside("one_of_two_may_be_hidden", &settings, || {
+    inside("a_device_can_be_hidden", &settings, || {
         assert!(matches!(Device::cuda(1).unwrap_err(), Error::NoSuchDevice { ordinal: 1, count: 1 }));
         Device::cuda(0).unwrap();
     });
 }
 
 #[test]
-fn what_is_of_the_other_is_refused() {
-    inside("what_is_of_the_other_is_refused", TWO, || {
+fn memory_of_another_device_is_rejected() {
+    inside("memory_of_another_device_is_rejected", TWO, || {
         let [first, second] = two();
         let (x, mut y) = (first.upload(&numbers(0)).unwrap(), second.upload(&numbers(5)).unwrap());
         let stream = first.stream().unwrap();
@@ -71,8 +71,8 @@ fn what_is_of_the_other_is_refused() {
 }
 
 #[test]
-fn copies_go_between_devices_in_the_order_of_the_calls() {
-    inside("copies_go_between_devices_in_the_order_of_the_calls", TWO, || {
+fn copies_between_devices_keep_the_call_order() {
+    inside("copies_between_devices_keep_the_call_order", TWO, || {
         let [first, second] = two();
         let (here, there) = (first.stream().unwrap(), second.stream().unwrap());
         let mut x = first.upload(&numbers(0)).unwrap();

@@ -237,8 +237,8 @@ fn look(error: &Error, fault: &str) {
 }
 
 #[test]
-fn a_device_goes_on_or_is_lost() {
-    inside("a_device_goes_on_or_is_lost", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+fn a_device_stays_usable_or_is_lost() {
+    inside("a_device_stays_usable_or_is_lost", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
         at_most(Duration::from_secs(300));
         let injection = Injection::new();
         // The only device, held as in a long-running job.
@@ -318,8 +318,8 @@ fn every_allocation_may_fail() {
 }
 
 #[test]
-fn what_is_cached_is_given_back_for_graphs() {
-    inside("what_is_cached_is_given_back_for_graphs", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+fn cached_memory_is_released_for_graphs() {
+    inside("cached_memory_is_released_for_graphs", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
         let injection = Injection::new();
         let device = Device::cuda(0).unwrap();
         for name in ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiate_v2", "cuGraphLaunch"] {
@@ -334,8 +334,8 @@ fn what_is_cached_is_given_back_for_graphs() {
 }
 
 #[test]
-fn work_goes_on_on_the_cpu_where_one_asks_for_it() {
-    let name = "work_goes_on_on_the_cpu_where_one_asks_for_it";
+fn with_cpu_fallback_continues_on_the_cpu() {
+    let name = "with_cpu_fallback_continues_on_the_cpu";
     let printed = inside(name, &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
         let injection = Injection::new();
         let attempt = |device: &Device, fault: Option<&str>| {
@@ -381,7 +381,7 @@ fn work_goes_on_on_the_cpu_where_one_asks_for_it() {
         assert!(refused.to_string().contains("its memory belongs to another device"), "{refused}");
     });
     if let Some(printed) = printed {
-        let said = printed.matches("kernel-dsl: work begins anew on cpu (interpreter): cuda:0 (").count();
+        let said = printed.matches("kernel-dsl: work restarts on cpu (interpreter): cuda:0 (").count();
         assert_eq!(said, 7, "{printed}");
     }
 }
@@ -394,10 +394,10 @@ fn store(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn what_is_compiled_at_run_time_is_kept_from_run_to_run() {
+fn kernels_compiled_at_run_time_are_cached() {
     let folder = store("kept");
     let settings = [("KERNELS_CACHE", folder.to_str().unwrap()), ("CUDA_ON_CPU_LOG", "/dev/null")];
-    inside("what_is_compiled_at_run_time_is_kept_from_run_to_run", &settings, || {
+    inside("kernels_compiled_at_run_time_are_cached", &settings, || {
         let store = Store::of_environment().unwrap();
         let files = || {
             let files = std::fs::read_dir(store.folder()).unwrap().map(|file| file.unwrap().path());
@@ -421,8 +421,8 @@ fn what_is_compiled_at_run_time_is_kept_from_run_to_run() {
 }
 
 #[test]
-fn a_context_that_others_have_lost_is_not_used() {
-    inside("a_context_that_others_have_lost_is_not_used", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+fn a_context_lost_by_other_code_is_not_used() {
+    inside("a_context_lost_by_other_code_is_not_used", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
         let context = cudarc::driver::CudaContext::new(0).unwrap();
         let module = context.load_module(cudarc::nvrtc::Ptx::from_src(common::PTX)).unwrap();
         let stop = module.load_function("stop").unwrap();

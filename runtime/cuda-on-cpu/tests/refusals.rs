@@ -45,14 +45,14 @@ fn calls_in_the_wrong_order() {
 }
 
 #[test]
-fn handles_of_nothing() {
+fn invalid_handles() {
     let expected = [
         "cuStreamSynchronize: CUDA_ERROR_INVALID_HANDLE: the stream 0x",
         "is no stream",
         "cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE: the function is null",
         "cuModuleUnload: CUDA_ERROR_INVALID_HANDLE: the module is null",
     ];
-    logs("handles_of_nothing", &[], &expected, || {
+    logs("invalid_handles", &[], &expected, || {
         let context = context();
         let foreign = ptr::without_provenance_mut::<c_void>(0x5555_1234_5678);
         let (mut stream, mut event) = (null_mut(), null_mut());
@@ -87,8 +87,8 @@ fn handles_of_nothing() {
 }
 
 #[test]
-fn results_that_go_nowhere() {
-    logs("results_that_go_nowhere", &[], &["a pointer to a result is null"], || {
+fn null_result_pointers() {
+    logs("null_result_pointers", &[], &["a pointer to a result is null"], || {
         gives!(CUDA_ERROR_INVALID_VALUE, cuDriverGetVersion(null_mut()));
         context();
         gives!(CUDA_ERROR_INVALID_VALUE, cuDeviceGetCount(null_mut()));
@@ -108,14 +108,14 @@ fn results_that_go_nowhere() {
 }
 
 #[test]
-fn addresses_of_nothing() {
+fn invalid_addresses() {
     let expected = [
         "cuMemcpyHtoD_v2: CUDA_ERROR_INVALID_VALUE: 5 bytes from 0x",
         "are 1 more than the allocation of 4 bytes at 0x",
-        "cuMemFree_v2: CUDA_ERROR_INVALID_VALUE: nothing that can be freed like this begins at 0x",
+        "cuMemFree_v2: CUDA_ERROR_INVALID_VALUE: no allocation that can be freed in this way begins at 0x",
         "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: the device has no",
     ];
-    logs("addresses_of_nothing", &[("CUDA_ON_CPU_MEMORY", "1M")], &expected, || {
+    logs("invalid_addresses", &[("CUDA_ON_CPU_MEMORY", "1M")], &expected, || {
         context();
         let (mut host, mut address) = ([0u8; 16], 0);
         let at = allocate(4);
@@ -163,9 +163,9 @@ fn addresses_of_nothing() {
 }
 
 #[test]
-fn modules_that_do_not_load() {
+fn invalid_modules() {
     let expected = ["cuModuleLoadData: CUDA_ERROR_INVALID_PTX: ptx error: line 4", "machine code"];
-    logs("modules_that_do_not_load", &[], &expected, || {
+    logs("invalid_modules", &[], &expected, || {
         context();
         let head = ".version 6.0\n.target sm_61\n.address_size 64\n";
         for (text, code) in [
@@ -199,8 +199,8 @@ fn modules_that_do_not_load() {
 }
 
 #[test]
-fn launches_that_cannot_be() {
-    logs("launches_that_cannot_be", &[], &["cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: `small`"], || {
+fn invalid_launches() {
+    logs("invalid_launches", &[], &["cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: `small`"], || {
         context();
         let (empty, small, store, sum) = (function("empty"), function("small"), function("store"), function("sum"));
         let shape = |f, grid: [u32; 3], block: [u32; 3], shared| {
@@ -326,18 +326,18 @@ fn a_trap_loses_the_context() {
 }
 
 #[test]
-fn a_kernel_without_end_is_ended() {
+fn an_endless_kernel_is_stopped() {
     let fuel = [("CUDA_ON_CPU_FUEL", "100000")];
     let expected = "CUDA_ERROR_LAUNCH_TIMEOUT";
-    faults("a_kernel_without_end_is_ended", &fuel, expected, CUDA_ERROR_LAUNCH_TIMEOUT, || {
+    faults("an_endless_kernel_is_stopped", &fuel, expected, CUDA_ERROR_LAUNCH_TIMEOUT, || {
         assert_eq!(launch(function("endless"), &mut []), CUDA_SUCCESS);
     });
 }
 
 #[test]
-fn what_is_not_there_says_so() {
-    let expected = ["cuTexObjectCreate: CUDA_ERROR_NOT_SUPPORTED: this library does not have it"];
-    logs("what_is_not_there_says_so", &[], &expected, || {
+fn unsupported_and_unknown_functions() {
+    let expected = ["cuTexObjectCreate: CUDA_ERROR_NOT_SUPPORTED: this library does not support the function"];
+    logs("unsupported_and_unknown_functions", &[], &expected, || {
         context();
         let mut object = 0;
         gives!(CUDA_ERROR_NOT_SUPPORTED, cuTexObjectCreate(&mut object, ptr::null(), ptr::null(), ptr::null()));
@@ -354,8 +354,8 @@ fn what_is_not_there_says_so() {
 }
 
 #[test]
-fn a_context_that_was_destroyed_is_told() {
-    logs("a_context_that_was_destroyed_is_told", &[], &["CUDA_ERROR_CONTEXT_IS_DESTROYED"], || {
+fn destroyed_contexts_are_reported() {
+    logs("destroyed_contexts_are_reported", &[], &["CUDA_ERROR_CONTEXT_IS_DESTROYED"], || {
         let context = own_context();
         let (mut address, mut stream) = (0, null_mut());
         gives!(CUDA_SUCCESS, cuStreamCreate(&mut stream, 0));
@@ -383,7 +383,7 @@ fn a_context_that_was_destroyed_is_told() {
 }
 
 #[test]
-fn everything_can_be_checked() {
+fn all_checks_can_be_enabled() {
     // A fault that a GPU does not detect: a load of uninitialized shared memory.
     let text = ".version 6.0\n.target sm_61\n.address_size 64\n.shared .align 4 .b8 s[4];\n\
                 .visible .entry k(.param .u64 out) {\n .reg .u32 %n;\n .reg .u64 %a;\n ld.param.u64 %a, [out];\n \
@@ -398,5 +398,5 @@ fn everything_can_be_checked() {
         gives!(code, cuCtxSynchronize());
     };
     let all = [("CUDA_ON_CPU_CHECKS", "all")];
-    logs("everything_can_be_checked", &all, &["error[uninitialized-shared]"], || run(CUDA_ERROR_LAUNCH_FAILED));
+    logs("all_checks_can_be_enabled", &all, &["error[uninitialized-shared]"], || run(CUDA_ERROR_LAUNCH_FAILED));
 }

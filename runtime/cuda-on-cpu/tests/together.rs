@@ -67,7 +67,7 @@ fn one_of_two() {
 }
 
 #[test]
-fn two_processes_know_nothing_of_each_other() {
+fn two_processes_are_independent() {
     let program = std::env::current_exe().unwrap();
     let log = common::folder("together").join("log");
     let _ = std::fs::remove_file(&log);

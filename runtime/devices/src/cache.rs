@@ -42,7 +42,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn threads_share_one_making() {
+    fn threads_share_one_value() {
         let (cache, made) = (Cache::default(), AtomicU32::new(0));
         std::thread::scope(|s| {
             for _ in 0..8 {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_tried_again() {
+    fn failures_are_not_cached() {
         let cache = Cache::default();
         assert!(cache.get_or_make(1, || Err::<u32, _>("no")).is_err());
         assert_eq!(cache.get_or_make(1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));

@@ -36,7 +36,7 @@ pub(crate) struct Cpu {
     limits: Mutex<Limits>,
 }
 
-/// The limits at which a launch that continues is stopped.
+/// Limits at which a launch is stopped.
 #[derive(Clone, Copy, Default)]
 struct Limits {
     /// How long it may take.

@@ -35,9 +35,9 @@ impl Device {
             other => return other,
         };
         let cpu = Device::cpu();
-        event!(WARN, %loss, device = %cpu, "fallback: work begins anew on another device");
+        event!(WARN, %loss, device = %cpu, "fallback: work restarts on another device");
         if !enabled!(WARN) {
-            eprintln!("kernel-dsl: work begins anew on {cpu}: {loss}");
+            eprintln!("kernel-dsl: work restarts on {cpu}: {loss}");
         }
         work(&cpu)
     }

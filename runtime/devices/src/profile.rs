@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_summed_up() {
+    fn kernels_are_summarized() {
         let kernels = profile().kernels();
         assert_eq!(kernels.iter().map(|k| &k.instance[..]).collect::<Vec<_>>(), ["matmul::<16>", "a"]);
         let a = &kernels[1];

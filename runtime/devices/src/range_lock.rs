@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_meet_where_one_could_see_the_other_write() {
+    fn spans_conflict_if_they_overlap_and_one_writes() {
         let written = span(8..16, true);
         assert!(written.meets(&span(15..20, false)) && span(0..9, false).meets(&written));
         assert!(written.meets(&written.clone()));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_apart_runs_at_once() {
+    fn disjoint_spans_run_concurrently() {
         let range_lock = RangeLock::new();
         assert!(range_lock.take(Vec::new()).is_none());
         let low = range_lock.take(vec![span(0..8, true)]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_meets_runs_one_after_the_other() {
+    fn conflicting_spans_run_one_after_the_other() {
         let (range_lock, inside) = (RangeLock::new(), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for part in 0..4 {

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_holds_what_was_stored_there() {
+    fn stores_initialize_their_bytes() {
         let uninit = UninitMap::new();
         assert!(uninit.of(64, 8).is_empty());
         uninit.made(1024, 100);

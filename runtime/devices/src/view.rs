@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_as_large_as_its_buffer() {
+    fn a_whole_view_has_the_size_of_its_buffer() {
         assert_eq!(
             why(Layout::whole::<f32>(14, [3, 5])),
             "cannot view a buffer of 14 f32 as extents [3, 5], strides [5, 1]: that is 15 elements"
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strided_view_ends_in_its_buffer() {
+    fn a_strided_view_ends_inside_its_buffer() {
         assert!(Layout::strided::<f32>(18, [3, 2], [8, 1]).is_ok());
         assert!(why(Layout::strided::<f32>(17, [3, 2], [8, 1])).contains("reaches over 18 elements"));
         assert!(why(Layout::strided::<f32>(99, [3, 2], [1, 8])).contains("last stride must be 1"));
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_written_once() {
+    fn views_to_write_have_distinct_elements() {
         let distinct = |extents, strides| Layout::strided::<f32>(100, extents, strides)?.distinct::<f32>(100);
         assert!(distinct([3, 2, 4], [8, 4, 1]).is_ok());
         assert!(distinct([3, 1, 4], [4, 0, 1]).is_ok());
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_lie_in_what_they_are_of() {
+    fn parts_lie_inside_their_view() {
         let whole = Layout::whole::<f32>(24, [4, 6]).unwrap();
         let (low, high) = whole.split_at::<f32>(1).unwrap();
         assert_eq!((low.start, low.extents, high.start, high.extents), (0, [1, 6], 6, [3, 6]));
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn another_type_is_as_large_and_aligned() {
+    fn reinterpreted_views_are_checked_for_size_and_alignment() {
         let at = |address| Origin { device: 0, address, keeper: Keeper::Nobody };
         let cast = |address, len| recast::<u8, f32>(at(address), &Layout::range::<u8>(len, 0..len).unwrap());
         assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_lies_in_its_buffer() {
+    fn a_range_lies_inside_its_buffer() {
         assert_eq!(Layout::range::<f32>(9, 2..9).unwrap().extents, [7]);
         assert!(Layout::range::<f32>(9, 9..9).is_ok());
         assert!(why(Layout::range::<f32>(9, 2..10)).contains("range 2..10 exceeds"));

@@ -1,5 +1,5 @@
-//! The error of approximate instructions: of a card on all operands of 32 and 16 bits and on random
-//! ones of 64, and of the interpreter on a share of them.
+//! The error of approximate instructions: of a card on all operands of 32 and 16 bits and random
+//! ones of 64 bits, and of the interpreter on some of them.
 
 use super::gpu::{Gpu, Loaded, Memory};
 use super::operands::Random;
@@ -29,8 +29,7 @@ struct Worst {
     absolute: (f64, u64),
     /// Absolute, in a second interval.
     wide: (f64, u64),
-    /// Operands whose result is a NaN, an infinity or a number where the true one is of another
-    /// kind.
+    /// Operands whose result is a NaN, an infinity or a number where the true result is not.
     wrong: (u64, u64),
 }
 
@@ -66,7 +65,7 @@ struct Format {
 const F32: Format = Format { fraction: 23, least: -126, greatest: 127 };
 const F16: Format = Format { fraction: 10, least: -14, greatest: 15 };
 
-/// What the manual bounds.
+/// The quantity that the manual bounds.
 #[derive(Clone, Copy, PartialEq)]
 enum Interval {
     /// The relative error or the error in units of the last place, everywhere.
@@ -358,7 +357,7 @@ fn pairs(body: &str) -> String {
     )
 }
 
-/// Results of a module of pairs, on the card and in the interpreter.
+/// Returns the results of a module of pairs, on the card and in the interpreter.
 fn both(gpu: Gpu, text: &str, input: &[[u64; 2]]) -> Result<[Vec<u64>; 2], Box<dyn Error>> {
     let loaded = gpu.load(text)?;
     let (mut from, to) = (gpu.allocate(size_of_val(input))?, gpu.allocate(8 * input.len())?);
@@ -382,7 +381,7 @@ fn both(gpu: Gpu, text: &str, input: &[[u64; 2]]) -> Result<[Vec<u64>; 2], Box<d
     Ok([card, ours])
 }
 
-/// The instructions of one `f64`.
+/// Measures the instructions with one `f64` operand.
 fn doubles(gpu: Gpu, prefix: &str, page: &mut String) -> Result<(), Box<dyn Error>> {
     let mut random = Random::new(64);
     let input: Vec<[u64; 2]> = (0..1 << 22).map(|_| [random.next() & (u64::MAX >> random.below(2)), 0]).collect();
@@ -431,7 +430,7 @@ fn root_error(x: f64, y: f64) -> f64 {
     ((1.0 - product) - rest - x * low).abs() / 2.0
 }
 
-/// The approximate divisions.
+/// Measures the approximate divisions.
 fn quotients(gpu: Gpu, prefix: &str, page: &mut String) -> Result<(), Box<dyn Error>> {
     let mut random = Random::new(32);
     let input: Vec<[u64; 2]> = (0..1 << 24).map(|_| [random.next() >> 32, random.next() >> 32]).collect();

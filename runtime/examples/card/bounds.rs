@@ -1,11 +1,11 @@
-//! How far the results of approximate instructions may be from the true ones.
+//! Error bounds of approximate instructions.
 
 use super::forms::Form;
 use kernel_dsl::compiler::ptx::{Opcode, Type};
 use std::f64::consts::PI;
 
-/// Whether a card's result and the interpreter's, which is the nearest to the true one, agree
-/// within the documented bound.
+/// Returns whether a card's result and the interpreter's, which is the nearest to the true one,
+/// agree within the documented bound.
 pub fn within(form: &Form, card: u64, ours: u64, operand: u64) -> bool {
     match form.result {
         Type::F64 => {

@@ -17,14 +17,14 @@ use std::thread;
 struct Difference {
     opcode: Opcode,
     text: String,
-    /// Of [`THREADS`].
+    /// The number of differences among [`THREADS`] results.
     count: usize,
     /// Operands, the interpreter's results, the card's.
     examples: Vec<([u64; 4], [u64; 2], [u64; 2])>,
     explanation: Option<&'static str>,
 }
 
-/// What a kernel's comparison gives.
+/// The result of comparing a kernel.
 struct Compared {
     differences: Vec<Difference>,
     hash: u64,

@@ -65,7 +65,7 @@ pub fn explanation(form: &Form) -> Option<&'static str> {
     let scalar = matches!(form.row.opcode, Vabsdiff | Vadd | Vmad | Vmax | Vmin | Vset | Vshl | Vshr | Vsub);
     scalar.then_some(
         "sm_61 has machine instructions for the scalar video instructions (`VADD`, `VABSDIFF`, `VMNMX`, `VSET`, `VSHL`, \
-         `VSHR`, `VMAD`). Later GPUs have none, and the code that replaces them departs from the manual where the result \
+         `VSHR`, `VMAD`). Later GPUs have none. The code that replaces them departs from the manual where the result \
          is saturated, merged into c or combined with c. The interpreter follows the manual.",
     )
 }
@@ -97,7 +97,7 @@ fn chunks(forms: Vec<Form>) -> Vec<Vec<Form>> {
     groups
 }
 
-/// Every choice of modifiers.
+/// Returns every choice of modifiers.
 fn choices(row: &Row) -> Vec<Vec<Option<Modifier>>> {
     row.slots().iter().fold(vec![Vec::new()], |all, slot| {
         let here: Vec<_> =
@@ -245,8 +245,8 @@ impl Kernel {
     }
 }
 
-/// Returns a result of a form with each NaN as one, but for the NaNs of `f64`, whose payloads are
-/// kept; other results as they are.
+/// Returns a result with one pattern for every NaN, except for NaNs of `f64`, whose payloads are
+/// kept.
 pub fn canonical(form: &Form, bits: u64) -> u64 {
     let nan = |bits: u64, infinity: u64, sign: u64| if bits & (sign - 1) > infinity { sign - 1 } else { bits };
     match form.result {

@@ -1,6 +1,7 @@
-//! Compares the PTX interpreter with an NVIDIA GPU: on extreme operands of every form of the
-//! instruction table that sm_61 has and that is a pure computation, and, for approximate
-//! instructions, on all operands.
+//! Compares the PTX interpreter with an NVIDIA GPU.
+//!
+//! It runs every form of the instruction table that is a pure computation and supported by sm_61,
+//! on extreme operands. It runs approximate instructions on all operands.
 //!
 //! ```text
 //! cargo run --release -p runtime --example card -- differences FOLDER [PREFIX]

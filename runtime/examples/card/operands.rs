@@ -187,7 +187,7 @@ pub fn operands(types: &[Type], random: &mut Random) -> [u64; 4] {
     for (word, ty) in words.iter_mut().zip(types) {
         *word = value(*ty, random);
     }
-    // Of several NaNs, the operation decides which one remains.
+    // The operation decides which of several NaNs remains.
     if types.first() == Some(&Type::F64) && types.len() > 1 && random.below(16) == 0 {
         for (word, ty) in words.iter_mut().zip(types) {
             if *ty == Type::F64 && random.below(4) != 0 {

@@ -28,10 +28,10 @@ impl fmt::Display for Report {
         }
         if self.schedule != Schedule::InOrder {
             let Report { schedule, .. } = self;
-            write!(f, "\n\nnote: blocks and warps ran {schedule}; `--order {}` brings it back", schedule.word())?;
+            write!(f, "\n\nnote: blocks and warps ran {schedule}; `--order {}` repeats this run", schedule.word())?;
         }
         if self.truncated {
-            write!(f, "\n\nnote: the run of `{}` was stopped here: it had found as much as it may", self.kernel)?;
+            write!(f, "\n\nnote: the run of `{}` was stopped here: the limit of findings is reached", self.kernel)?;
         }
         Ok(())
     }

@@ -274,7 +274,7 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<Passed, String> 
         }
         Role::Extent(d) => match extents.get(d as usize) {
             Some(n) => Ok(Passed::Bits((*n).into())),
-            None => Err(format!("has {} dimensions, and the kernel requires dimension {d}", extents.len())),
+            None => Err(format!("has {} dimensions, and the kernel uses dimension {d}", extents.len())),
         },
         Role::Stride(d) => match stride(d as usize) {
             Some(s) => Ok(Passed::Bits(s.into())),

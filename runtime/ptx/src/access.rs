@@ -457,7 +457,7 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
         let Some(states) = written.get(from..from + size) else { continue };
         let (check, note) = match extent.region {
             _ if states.contains(&UNDER_WAY) => {
-                (Check::CopyUnderWay, ", to which a copy is under way that its thread has not waited for")
+                (Check::CopyUnderWay, ", to which a copy is in flight that its thread has not waited for")
             }
             _ if !states.contains(&0) => continue,
             // A copy of a structure also loads its padding.

@@ -157,7 +157,7 @@ impl Machine<'_, '_> {
                     registers.set(Place::Predicate(predicate), lane, u64::from(result != 0));
                 }
             }
-            // One value that is not defined leaves nothing that is.
+            // One undefined value makes the result undefined.
             if mask & named & !defined == 0 {
                 good |= alike;
             }

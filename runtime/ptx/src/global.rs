@@ -84,7 +84,7 @@ impl Global {
         };
         match self.bytes.get_mut(at..at + element) {
             Some(to) => to.copy_from_slice(&bits.to_le_bytes()[..element]),
-            None => return Err("it is initialized by more than it holds".to_string()),
+            None => return Err("its initializer has too many elements".to_string()),
         }
         Ok(())
     }

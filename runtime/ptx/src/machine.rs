@@ -241,7 +241,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             .collect();
         let Some(i) = warps.iter().position(|w| w.waits.is_some()) else { return };
         let (site, mask) = warps[i].waits.as_ref().map_or((0, 1), |m| (m.site, m.mask));
-        let message = || format!("waits for a barrier that the others do not come to: {}", described.join(", "));
+        let message = || format!("waits for a barrier that the other warps do not reach: {}", described.join(", "));
         self.report(&warps[i], Check::DivergentBarrier, site, mask, message);
         for warp in &mut *warps {
             if let Some(meeting) = warp.waits.take() {

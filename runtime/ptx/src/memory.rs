@@ -324,7 +324,7 @@ impl View<'_, '_> {
                 let layout = if region == Region::Shared { shared } else { local };
                 match layout.nearest(address.wrapping_sub(base)) {
                     Some(v) => (v.name.clone(), u64::from(v.offset), u64::from(v.bytes)),
-                    None => (format!("{} memory, of which there is none", window.name()), 0, 0),
+                    None => (format!("{} memory, which is empty", window.name()), 0, 0),
                 }
             }
         };

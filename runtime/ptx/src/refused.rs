@@ -2,23 +2,23 @@
 
 use std::fmt;
 
-/// Something that the interpreter does not run.
+/// An unsupported instruction or declaration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The instruction or declaration, as it is printed.
     pub text: String,
-    /// Its line, if the module was read from text.
+    /// The line, if the module was read from text.
     pub line: Option<u32>,
-    /// Why it is refused.
+    /// The reason of the rejection.
     pub why: String,
 }
 
-/// Why a kernel cannot be run: all that is refused of it.
+/// Error that lists all rejections of a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsupported {
     /// The entry.
     pub entry: String,
-    /// At least one.
+    /// The rejections, at least one.
     pub refusals: Vec<Refusal>,
 }
 

@@ -71,7 +71,7 @@ impl Program {
         let mut wrong = Vec::new();
         let threads = block.iter().map(|n| u64::from(*n)).try_fold(1, u64::checked_mul).unwrap_or(u64::MAX);
         if threads == 0 || threads > MAX_THREADS {
-            wrong.push(format!("a block of {block:?} threads is none that there can be"));
+            wrong.push(format!("invalid block size {block:?}: a block has 1 to {MAX_THREADS} threads"));
         }
         if let Some(required) = self.required_threads.filter(|r| *r != block) {
             wrong.push(format!("the entry requires blocks of {required:?} threads, and {block:?} are given"));

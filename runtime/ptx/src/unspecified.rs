@@ -42,11 +42,11 @@ impl Unspecified {
 pub struct Entry {
     /// The instructions.
     pub instructions: &'static str,
-    /// Their operands.
+    /// The operands.
     pub operands: &'static str,
     /// The result.
     pub result: &'static str,
-    /// What reports the result; `None` where nothing does.
+    /// The finding that reports the result, if any.
     pub found: Option<Unspecified>,
 }
 

@@ -193,7 +193,7 @@ impl Machine<'_, '_> {
                 }
                 Kind::BranchIndexed { index, targets } => {
                     if CHECKED {
-                        self.needs(warp, inst, index.1, mask, "goes by an index");
+                        self.needs(warp, inst, index.1, mask, "branches by an index");
                     }
                     self.branch_indexed(warp, inst, index.0, targets, mask);
                 }
@@ -275,7 +275,7 @@ impl Machine<'_, '_> {
             }
         }
         self.report(warp, Check::OutOfBounds, inst.site, beyond, || {
-            format!("goes by an index that is not below {}, the number of its targets", targets.len())
+            format!("branches by an index that is not below {}, the number of its targets", targets.len())
         });
         match sides[..] {
             [(to, _)] => warp.flow.jump(structure, to),
@@ -432,21 +432,23 @@ impl Machine<'_, '_> {
         let origin = warp.registers.approximations[id as usize];
         let (site, bound) = (&code.sites[origin as usize], code.bounds.get(&origin).copied().unwrap_or_default());
         let line = site.line.map_or(String::new(), |n| format!(" in line {n}"));
-        let message = || format!("{what} that comes of an approximation, `{}`{line} (within {bound})", site.text);
+        let message = || format!("{what} that depends on an approximation, `{}`{line} (within {bound})", site.text);
         self.report(warp, Check::Approximate, inst.site, lanes, message);
     }
 
     #[cold]
     fn undefined(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let because = match warp.registers.causes[id as usize] {
-            Cause::Unwritten => "a register that nothing has been written to".to_string(),
+            Cause::Unwritten => "a register that was never written".to_string(),
             Cause::Instruction { site, why } => {
                 let site = &self.program.code.sites[site as usize];
                 let line = site.line.map_or(String::new(), |n| format!(" in line {n}"));
                 format!("`{}`{line}: {why}", site.text)
             }
         };
-        self.report(warp, Check::Undefined, inst.site, mask, || format!("{what} that is not defined, by {because}"));
+        self.report(warp, Check::Undefined, inst.site, mask, || {
+            format!("{what} that is undefined because of {because}")
+        });
     }
 }
 

@@ -117,7 +117,7 @@ mod tests {
 
     /// Compares the ranges with sets of bytes.
     #[test]
-    fn ranges_are_the_bytes_that_they_name() {
+    fn ranges_hold_exactly_their_bytes() {
         let of = |mask: u32| ByteRanges::whole(12).kept(1, |at| mask >> at & 1 == 1);
         for mask in (0..1 << 12).step_by(7) {
             let all = of(mask);

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_brings_an_order_back() {
+    fn schedules_round_trip_through_text() {
         for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(0), Schedule::Seeded(u64::MAX)] {
             let word = serde_json::to_value(schedule).unwrap();
             assert_eq!(word.as_str().unwrap().parse(), Ok(schedule));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_warp_and_lane_has_its_turn_once() {
+    fn each_block_warp_and_lane_runs_once() {
         for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(0), Schedule::Seeded(77)] {
             for count in [1u64, 2, 6, 30, 97] {
                 let mut blocks: Vec<_> = (0..count).map(|n| schedule.block(n, count)).collect();

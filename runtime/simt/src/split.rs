@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_each_copy_changed_is_kept() {
+    fn changes_of_all_copies_are_merged() {
         let original: Vec<u8> = (0..150).collect();
         let (mut a, mut b, mut both) = (original.clone(), original.clone(), original.clone());
         for (i, byte) in [(0, 200), (63, 201), (64, 202), (149, 203)] {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_has_one_turn() {
+    fn each_block_runs_once() {
         let mut all: Vec<u64> = (0..3).flat_map(|number| block_numbers(10, number, 3)).collect();
         all.sort_unstable();
         assert_eq!(all, (0..10).collect::<Vec<u64>>());

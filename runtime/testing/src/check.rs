@@ -1,4 +1,4 @@
-//! The check of a subject: runs its cases on all executors and compares the results.
+//! The check of a spec: runs its cases on all executors and compares the results.
 
 use super::compare::{differ, gaps, reference};
 use super::lines::Lines;
@@ -6,8 +6,8 @@ use super::parallel::on_every_core;
 use super::ptx;
 use super::signature::{Outputs, Signature};
 use super::{
-    Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Mismatch, Problem, Random, Skipped, Stop,
-    Subject, Warned,
+    Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, Mismatch, Problem, Random,
+    Skipped, Stop, Warned,
 };
 use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic};
@@ -108,11 +108,11 @@ impl Checker {
         Checker { options, ..self }
     }
 
-    /// Runs the instance of `subject` on the cases of `seed`.
-    pub fn check(&self, subject: &Subject, instance: &Instance, seed: u64) -> InstanceReport {
-        let cases = (subject.cases)(instance, &mut Random::new(seed));
+    /// Runs the instance of `spec` on the cases of `seed`.
+    pub fn check(&self, spec: &KernelSpec, instance: &Instance, seed: u64) -> InstanceReport {
+        let cases = (spec.cases)(instance, &mut Random::new(seed));
         let mut report = InstanceReport {
-            instance: instance.name(subject.artifact.name),
+            instance: instance.name(spec.artifact.name),
             seed,
             executors: Vec::new(),
             skipped: Vec::new(),
@@ -122,17 +122,17 @@ impl Checker {
             allowed: Vec::new(),
             problem: cases
                 .is_empty()
-                .then(|| Problem { verdict: Verdict::Unsupported, why: "its subject has no cases".to_string() }),
+                .then(|| Problem { verdict: Verdict::Unsupported, why: "its spec has no cases".to_string() }),
             cases: Vec::new(),
         };
         if self.gpu().is_none() {
             let why = match self.gpu {
                 None => "no GPU was given to the check",
-                Some(_) => "checks are left out, and a GPU runs what passed them all",
+                Some(_) => "checks are disabled, and a GPU runs only cases that passed all checks",
             };
             report.skipped.push(Skipped { executor: "CUDA".to_string(), why: why.to_string() });
         }
-        match Prepared::compile(subject.artifact, instance) {
+        match Prepared::compile(spec.artifact, instance) {
             Ok(prepared) => {
                 report.executors = self.executors(&prepared);
                 report.approximate = prepared.approximate.iter().any(|(reached, _)| *reached);
@@ -141,7 +141,7 @@ impl Checker {
                 let mut warnings = Warnings::default();
                 let results = self.in_order(&cases, |case| {
                     let (expected, mut warnings) =
-                        (|inputs: &[Input]| (subject.reference)(instance, inputs), Warnings::default());
+                        (|inputs: &[Input]| (spec.reference)(instance, inputs), Warnings::default());
                     let failure = self.warned(&prepared, case, expected, &mut warnings).err();
                     (CaseReport::new(&case.name, failure), warnings)
                 });
@@ -431,8 +431,7 @@ impl Warnings {
     /// Adds warnings of loops that did not end in another schedule.
     fn waits(&mut self, case: &str, report: &Report) {
         for finding in report.errors() {
-            let message =
-                "with blocks and warps in this order a loop does not end: it waits for what need not have begun";
+            let message = "with blocks and warps in this order a loop does not end: it waits for blocks or warps that may not have begun";
             let finding = Finding { severity: Severity::Warning, message: message.to_string(), ..finding.clone() };
             self.note(case, &finding, report);
         }

@@ -119,7 +119,7 @@ pub(super) fn reference(
         let name = &names[*argument];
         let Some(expected) = expected.iter().find(|e| e.argument == *argument) else {
             return Some(Failure::Incomplete {
-                why: format!("the reference says nothing of `{name}`, which the kernel writes"),
+                why: format!("the reference has no values for `{name}`, which the kernel writes"),
             });
         };
         let count = array.offsets().count();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_may_round_to_neighbors() {
+    fn halves_may_round_to_a_neighbor() {
         use kernel_dsl::half::f16;
         let of = |bits: &[u16]| array(Input::slice(&bits.iter().map(|b| f16::from_bits(*b)).collect::<Vec<_>>()));
         let tolerance = Some(Tolerance { parameter: 0, relative: 1e-9, absolute: 0.0 });
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_compared_and_nans_are_one() {
+    fn bits_are_compared_and_all_nans_are_equal() {
         let nan = |payload: u32| f32::from_bits(0x7fc0_0000 | payload);
         let a = array(Input::slice(&[1.0, nan(1), 0.0, 5.0]));
         let b = array(Input::slice(&[1.0, nan(2), -0.0, 6.0]));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tolerance_is_for_floats_and_keeps_infinities_and_nans() {
+    fn tolerances_apply_to_finite_floats_only() {
         let tolerance = |relative, absolute| Some(Tolerance { parameter: 0, relative, absolute });
         let of = |x: f32| array(Input::slice(&[x]));
         let same = |a: f32, b: f32, t| differ("y", &of(a), &of(b), t).is_none();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overflows_is_the_infinity_that_the_exact_value_rounds_to() {
+    fn overflow_matches_the_infinity_of_the_exact_value() {
         use kernel_dsl::half::f16;
         let check = |given: Input, value, bound| {
             let outputs = [(0, array(given))];
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_kept() {
+    fn bounds_are_enforced() {
         let names = ["y".to_string()];
         let outputs = [(0, array(Input::slice(&[1.0f32, f32::NAN, f32::INFINITY])))];
         let check = |values: [f64; 3], bound| {

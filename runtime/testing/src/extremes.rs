@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_are_what_their_names_say() {
+    fn extremes_match_their_names() {
         of_type::<f32>(f64::from(f32::MAX), 2f64.powi(-126), 2f64.powi(-149));
         of_type::<f16>(65504.0, 2f64.powi(-14), 2f64.powi(-24));
         of_type::<bf16>(f64::from(bf16::MAX.to_f32()), 2f64.powi(-126), 2f64.powi(-133));

@@ -173,7 +173,7 @@ impl Input {
     /// If the numbers have another type.
     pub fn to_vec<T: ScalarElement>(&self) -> Vec<T> {
         let one = |ty: Scalar, bits: u64| {
-            assert!(ty == T::SCALAR, "numbers of type `{ty}` are asked for as `{}`", T::SCALAR);
+            assert!(ty == T::SCALAR, "numbers of type `{ty}` are requested as `{}`", T::SCALAR);
             T::from_bits(bits)
         };
         match self {
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_by_index_without_gaps() {
+    fn values_are_in_index_order_without_gaps() {
         let data: Vec<i16> = (-3..7).collect();
         assert_eq!(Input::view(&data, [2, 5]).values(), data.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
         assert_eq!(Input::strided(&data, [2, 3], [7, 1]).values(), [-3.0, -2.0, -1.0, 4.0, 5.0, 6.0]);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_beyond_its_elements_is_refused() {
+    fn shapes_larger_than_the_data_are_rejected() {
         let check = |input| match input {
             Input::Array(array) => array.check(),
             Input::Scalar { .. } => Ok(()),

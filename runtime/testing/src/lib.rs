@@ -1,6 +1,6 @@
 //! Tests that run one kernel on every executor and check that the results agree.
 //!
-//! A [`Subject`] describes how to test a kernel: its arguments ([`Case`]s of type-erased
+//! A [`KernelSpec`] describes how to test a kernel: its arguments ([`Case`]s of type-erased
 //! [`Input`]s) and the expected results. [`Checker::check`] runs an instance on these executors:
 //!
 //! - the interpreter, on IR as lowered, on IR after all passes, and on the checked form,
@@ -47,7 +47,7 @@
 //!
 //! ```no_run
 //! # use kernel_dsl::{Artifact, compiler::hir::Instance};
-//! use runtime::testing::{Bound, Case, Checker, Expected, Input, Random, Subject, edges};
+//! use runtime::testing::{Bound, Case, Checker, Expected, Input, Random, KernelSpec, edges};
 //!
 //! fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
 //!     let case = |n| Case::new(format!("n = {n}"), [Input::scalar(2.0f32), Input::slice(&random.values::<f32>(n))]);
@@ -63,8 +63,8 @@
 //!
 //! // runtime::register!(scale, cases, reference);   for `kernels check` to find it
 //! # fn example(artifact: &'static Artifact) {
-//! let subject = Subject { artifact, cases, reference };
-//! let report = Checker::new(None).check(&subject, &Instance::default(), 1);
+//! let spec = KernelSpec { artifact, cases, reference };
+//! let report = Checker::new(None).check(&spec, &Instance::default(), 1);
 //! assert!(report.passed(), "{report}");
 //! # }
 //! ```
@@ -108,7 +108,7 @@ pub use oracle::{Oracle, Trial};
 pub use parallel::on_every_core;
 pub use property::{Counterexample, Property, Tested, property};
 pub use random::{Draw, Random, Simple};
-pub use registry::subjects;
+pub use registry::kernel_specs;
 pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Reported, Skipped, Stop, Warned};
 pub use shapes::{edges, shapes};
 
@@ -118,7 +118,7 @@ use kernel_dsl::compiler::hir::Instance;
 /// The test of a kernel: its cases and their expected results. A library registers one for each of
 /// its kernels.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject {
+pub struct KernelSpec {
     /// The kernel.
     pub artifact: &'static Artifact,
     /// Generates the cases of an instance. All random choices must come from the given generator.

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_those_of_the_text_without_locations() {
+    fn lines_refer_to_the_text_without_locations() {
         let located = ".version 5.0\n.file 1 \"a.rs\"\n.file 2 \"b c.rs\"\n\n{\n    ld.param.f32 %f0, [a];\n    .loc 1 7 0\n    \
              ld.global.f32 %f1, [%rd0];\n    .loc 2 9 0\n    @!%p0 st.shared.f32 [%r0], %f1;\n    bar.sync 0;\n    .loc 1 7 0\n    \
              add.f32 %f2, %f1, %f1;\n    st.global.f32 [%rd0], %f2;\n}\n";

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_splitmix64s() {
+    fn numbers_match_splitmix64() {
         // The first outputs for seed 1234567, as published with the reference implementation.
         let mut random = Random::new(1_234_567);
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_in_range_and_come_again() {
+    fn values_are_in_range_and_reproducible() {
         let values = Random::new(1).values::<f32>(1000);
         assert_eq!(values, Random::new(1).values::<f32>(1000));
         assert!(values.iter().all(|x| (-1.0..=1.0).contains(x)));

@@ -350,7 +350,7 @@ impl fmt::Display for InstanceReport {
             (Some(problem), _) => f.write_str(&problem.why),
             (None, Some((case, failure))) => {
                 let alike = self.cases.iter().filter(|c| c.verdict == case.verdict).count();
-                let end = if case.verdict == Verdict::Fail { "fail" } else { "could not be tried to their end" };
+                let end = if case.verdict == Verdict::Fail { "fail" } else { "could not be completed" };
                 write!(f, "{alike} of {} cases {end} (seed {}); {}: {failure}", self.cases.len(), self.seed, case.case)
             }
             (None, None) => write!(f, "{} cases pass on {} executors", self.cases.len(), self.executors.len()),

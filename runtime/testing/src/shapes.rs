@@ -48,14 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edges_lie_around_the_tile() {
+    fn edges_surround_the_tile() {
         assert_eq!(edges(16), [0, 1, 13, 15, 16, 17, 32, 37]);
         assert_eq!(edges(1), [0, 1, 2, 3]);
         assert_eq!(edges(0), edges(1));
     }
 
     #[test]
-    fn every_size_is_met_in_every_dimension() {
+    fn each_size_occurs_in_each_dimension() {
         let (a, b) = (edges(16), edges(7));
         let all = shapes([&a, &b], &mut Random::new(1));
         assert!(a.iter().all(|n| all.iter().any(|s| s[0] == *n)));

@@ -22,7 +22,7 @@
 //!     # fn doctest(
 //!     # /*
 //!     #[test]
-//!     fn negate_turns_every_sign(
+//!     fn negate_changes_each_sign(
 //!     # */
 //!         x in size(64).prop_flat_map(special_values::<f32>)
 //!     ) {

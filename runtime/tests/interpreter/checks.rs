@@ -108,7 +108,7 @@ fn vectors_must_fit_and_be_aligned() {
 }
 
 #[test]
-fn computed_addresses_belong_to_the_buffer_they_came_from() {
+fn computed_addresses_belong_to_their_original_buffer() {
     // After the passes: an address moved by `Offset`, and a constant displacement.
     let kernel = |start: u32, offset: i32| {
         let mut k = Kit::new([1, 1, 1], "y[0] = x[n];");
@@ -327,7 +327,7 @@ fn below(n: u32) -> impl FnOnce(&mut Kit, Value) -> Value {
 }
 
 #[test]
-fn barriers_are_for_all() {
+fn all_threads_reach_barriers() {
     // Lanes of both warps are missing.
     let odd = |k: &mut Kit, i| {
         let (one, zero) = (k.b.index(1), k.b.index(0));
@@ -509,7 +509,7 @@ fn locals_are_written_before_they_are_read() {
 }
 
 #[test]
-fn a_check_is_left_out_by_its_name() {
+fn checks_are_disabled_by_name() {
     let mut k = Kit::new([32, 1, 1], "max + 1; 7 / 0");
     let [max, one, seven, zero] = [u32::MAX.into(), 1, 7, 0].map(|n| k.b.constant(Scalar::Usize, n));
     k.at("max + 1");
@@ -656,7 +656,7 @@ fn arguments_must_fit() {
 }
 
 #[test]
-fn broken_ir_is_refused() {
+fn invalid_ir_is_rejected() {
     let mut k = Kit::new([1, 1, 1], "nonsense");
     let a = k.b.constant(Scalar::F32, 0);
     k.at("nonsense");

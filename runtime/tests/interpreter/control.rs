@@ -343,7 +343,7 @@ impl Thread<'_> {
 }
 
 #[test]
-fn warps_in_lockstep_do_what_single_threads_do() {
+fn warps_in_lockstep_agree_with_single_threads() {
     let mut distinct = 0;
     for seed in 1..=300 {
         let kernel = random_kernel(seed);

@@ -107,7 +107,7 @@ fn checks(checks: Checks) -> Options {
 const LEVELS: [Checks; 3] = [Checks::Values, Checks::Accesses, Checks::All];
 
 #[test]
-fn sums_are_those_of_plain_rust() {
+fn sums_agree_with_plain_rust() {
     for active in [THREADS, 32, 21, 1] {
         for (limit, step) in [(ROWS, 1), (ROWS, 3), (15, 5), (1, 1), (2, 1), (0, 1), (7, 100)] {
             for elements in [1, 3] {
@@ -129,7 +129,7 @@ fn sums_are_those_of_plain_rust() {
 }
 
 #[test]
-fn a_word_beyond_the_array_is_reported_in_its_turn() {
+fn out_of_bounds_is_reported_in_its_iteration() {
     for level in [Checks::Accesses, Checks::All] {
         let (y, outcome) = Sum { limit: ROWS + 2, ..WHOLE }.run(checks(level));
         assert_eq!(findings(&outcome), [(Check::OutOfBounds, 3), (Check::OutOfBounds, 3)]);
@@ -141,7 +141,7 @@ fn a_word_beyond_the_array_is_reported_in_its_turn() {
 }
 
 #[test]
-fn a_sum_of_nothing_is_reported_once() {
+fn uninitialized_sum_is_reported_once() {
     for level in [Checks::Accesses, Checks::All] {
         for elements in [1, 3] {
             let (_, outcome) = Sum { begun: false, elements, ..WHOLE }.run(checks(level));
@@ -152,7 +152,7 @@ fn a_sum_of_nothing_is_reported_once() {
 }
 
 #[test]
-fn fuel_ends_in_the_same_turn() {
+fn fuel_ends_in_the_same_iteration() {
     let whole = WHOLE.run(checks(Checks::All)).1.statistics.warp_instructions;
     for fuel in 0..whole {
         let of = |level| WHOLE.run(Options { fuel, ..checks(level) }).1;

@@ -203,7 +203,7 @@ fn dynamic(n: u32) -> Kernel {
     k.store(x.at(i), Scalar::U32, sum);
     let mut kernel = k.finish();
     for (array, (_, extent)) in arrays.into_iter().enumerate() {
-        kernel.dynamic[array].extents = smallvec![Formula::of(&kernel, extent).expect("it is of a parameter")];
+        kernel.dynamic[array].extents = smallvec![Formula::of(&kernel, extent).expect("the extent is a parameter")];
     }
     kernel
 }
@@ -260,7 +260,7 @@ fn two_lives(begins: bool, stored: bool) -> Kernel {
 }
 
 #[test]
-fn an_array_begins_undefined_on_anothers_bytes() {
+fn array_on_reused_bytes_begins_undefined() {
     let outcome = run(&two_lives(true, false), 1, vec![out(&mut [0u32; 32])]);
     assert_eq!(findings(&outcome), [(Check::UninitializedShared, 2)]);
     for (begins, stored) in [(false, false), (true, true)] {
@@ -298,7 +298,7 @@ fn iterations_begin_undefined_and_warps_may_be_ahead() {
 }
 
 #[test]
-fn what_is_on_its_way_is_undefined() {
+fn copies_in_flight_are_undefined() {
     let kernel = |arrives: bool, distance: u32| {
         let mut k = Kit::new([64, 1, 1], "copy(s);\ny[i] = s[j];");
         let y = k.slice("y", Scalar::Usize, true);

@@ -36,7 +36,7 @@ fn values_and_statistics_are_the_same() {
 }
 
 #[test]
-fn a_fault_of_some_blocks_is_reported_as_on_one_thread() {
+fn fault_of_some_blocks_is_reported_as_on_one_thread() {
     let alone = product(&matmul(16, Some(0)), on(1, Checks::All));
     assert!(alone.1.report.findings.iter().any(|f| f.check == Check::SharedRace));
     assert!(product(&matmul(16, Some(0)), on(2, Checks::All)) == alone);
@@ -68,7 +68,7 @@ fn blocks_of_two_threads_race() {
     let alone = run(1, Checks::All);
     assert!(alone.2.report.findings.iter().any(|f| f.check == Check::GlobalRace));
     assert!(run(2, Checks::All) == alone);
-    // Without race checks, each host thread sees only the stores of its own blocks.
+    // Without race checks, each host thread sees only the stores that its own blocks make.
     assert!(run(2, Checks::Values).1.iter().all(|loaded| *loaded == 0));
 }
 
@@ -91,7 +91,7 @@ fn writes(left: u32, twice: u32) -> Kernel {
 }
 
 #[test]
-fn what_several_threads_write_together_is_held_against_what_is_declared() {
+fn output_declarations_are_checked_across_host_threads() {
     const BLOCKS: u32 = 8192;
     let run = |kernel: &Kernel, threads| {
         let mut y = vec![0u32; BLOCKS as usize];

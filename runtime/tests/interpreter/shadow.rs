@@ -47,7 +47,7 @@ fn limited(pages: usize, threads: usize) -> Options {
 }
 
 #[test]
-fn a_launch_that_takes_more_is_refused() {
+fn launch_beyond_the_shadow_limit_is_rejected() {
     let (kernel, x, mut y) = (copy(Scalar::F32, 1, false), vec![1.0f32; N], vec![0.0f32; N]);
     let blocks = (N / 256) as u32;
     for threads in [1, 2] {
@@ -67,7 +67,7 @@ fn a_launch_that_takes_more_is_refused() {
 }
 
 #[test]
-fn what_is_not_touched_has_none() {
+fn untouched_memory_has_no_shadow() {
     let (kernel, x) = (copy(Scalar::F32, 1, false), vec![1.0f32; N]);
     let mut y = vec![0.0f32; 64 << 20];
     assert!(launch(&kernel, 64, &x, &mut y, limited(1, 1)).is_ok(), "one page of a buffer of 256 MiB");
@@ -77,7 +77,7 @@ fn what_is_not_touched_has_none() {
 }
 
 #[test]
-fn atomic_operations_take_as_much_again() {
+fn atomic_operations_double_the_shadow() {
     let (x, mut y) = (vec![1u32; N], vec![0u32; N]);
     let kernel = copy(Scalar::U32, 1, true);
     assert!(launch(&kernel, 64, &x, &mut y, limited(2, 1)).is_ok());

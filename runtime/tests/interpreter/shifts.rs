@@ -54,9 +54,9 @@ macro_rules! as_rust {
 as_rust!(i8 I8, i16 I16, i32 I32, i64 I64, u8 U8, u16 U16, u32 U32, u64 U64);
 
 #[test]
-fn it_is_a_warning_that_names_the_values() {
+fn shift_overflow_is_a_warning_with_its_values() {
     let (outcome, _) = shifted(Binary::Shr, Scalar::I64, 5, 70);
     let finding = &outcome.report.findings[0];
     assert_eq!(finding.severity, Severity::Warning);
-    assert_eq!(finding.message, "`5 >> 70` shifts a `i64`, which has 64 bits, by as many or more: it counts as 6");
+    assert_eq!(finding.message, "`5 >> 70` shifts a `i64` of 64 bits by at least its width: the distance counts as 6");
 }

@@ -14,7 +14,7 @@ mod operands;
 use std::thread;
 
 #[test]
-fn every_computation_gives_what_a_card_gives() {
+fn every_computation_agrees_with_a_card() {
     let kernels = forms::kernels("");
     let recorded: Vec<&str> = include_str!("card.txt").lines().collect();
     assert_eq!(kernels.len(), recorded.len(), "the table has changed: record the results of a card anew");

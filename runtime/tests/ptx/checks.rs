@@ -48,24 +48,21 @@ fn addresses_of_another_space() {
     only(globals, "mov.u64 %d3, fixed;\nld.global.u32 %r1, [%d3];", Check::WrongSpace);
     // The generic address of a buffer has no equivalent in shared memory.
     let message = only(globals, "cvta.to.shared.u64 %d3, %d0;\nld.shared.u32 %r1, [%d3];", Check::Undefined);
-    assert!(
-        message.contains("has an address that is not defined") && message.contains("not of that space"),
-        "{message}"
-    );
+    assert!(message.contains("has an address that is undefined") && message.contains("not of that space"), "{message}");
 }
 
 #[test]
-fn stores_to_what_may_only_be_read() {
+fn stores_to_read_only_memory() {
     assert!(only("", "st.global.u32 [%d1], 1;", Check::ReadOnlyWrite).contains("byte 0 of `in`"));
     only(".const .u32 fixed = 3;", "mov.u64 %d3, fixed;\nst.u32 [%d3], 1;", Check::ReadOnlyWrite);
 }
 
 #[test]
-fn values_that_nothing_has_written() {
+fn unwritten_values() {
     let message = only("", "add.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;", Check::Undefined);
-    assert_eq!(message, "stores a value that is not defined, by a register that nothing has been written to");
+    assert_eq!(message, "stores a value that is undefined because of a register that was never written");
     only("", "@%p1 bra $end;\n$end:\nret;", Check::Undefined);
-    assert!(only("", "ld.global.u32 %r1, [%d9];", Check::Undefined).contains("has an address that is not defined"));
+    assert!(only("", "ld.global.u32 %r1, [%d9];", Check::Undefined).contains("has an address that is undefined"));
     // Half of the lanes write the register, and all lanes use it.
     let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 mov.u64 %d3, 1;\nst.global.u64 [%d2], %d3;";
     let (outcome, _) = Run::default().of(&module("", body), 32, &[]);
@@ -98,7 +95,7 @@ fn quotients_by_zero_that_matter() {
 }
 
 #[test]
-fn memory_that_nothing_has_stored_to() {
+fn uninitialized_memory() {
     let globals = ".shared .align 4 .u32 cells[32];";
     let message = only(globals, "mov.u32 %r1, cells;\nld.shared.u32 %r2, [%r1+4];", Check::UninitializedShared);
     assert_eq!(message, "loads 4 bytes at byte 4 of `cells` (128 bytes), which has not been stored to");
@@ -115,7 +112,7 @@ fn memory_that_nothing_has_stored_to() {
 }
 
 #[test]
-fn barriers_that_not_all_come_to() {
+fn barriers_not_reached_by_all() {
     // Each side of the branch waits at a separate barrier.
     let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 bra $low;\nbar.sync 0;\nbra $end;\n$low:\nbar.sync 1;\n$end:\nret;";
     for policy in super::kit::POLICIES {
@@ -133,7 +130,7 @@ fn barriers_that_not_all_come_to() {
 }
 
 #[test]
-fn masks_that_are_not_the_lanes_that_come() {
+fn masks_that_differ_from_the_active_lanes() {
     let body = "shfl.sync.idx.b32 %r1, %r0, 0, 31, 0xffff;\ncvt.u64.u32 %d3, %r1;\nst.global.u64 [%d2], %d3;";
     let findings = found("", body);
     assert_eq!(findings[0].0, Check::Members);
@@ -200,7 +197,7 @@ fn launches_that_do_not_fit() {
     let wrong = run([1025, 1, 1], vec![Value::Address { buffer: 0, offset: 0 }, Value::Bytes(vec![0; 4])]);
     assert_eq!(
         wrong,
-        "a block of [1025, 1, 1] threads is none that there can be\n\
+        "invalid block size [1025, 1, 1]: a block has 1 to 1024 threads\n\
          parameter `out` is the address of a buffer that is not given\n\
          parameter `in` has 8 bytes, and 4 are given"
     );
@@ -227,7 +224,7 @@ fn approximations_are_followed() {
         outcome.report.findings.iter().map(|f| (f.check, f.message.as_str())).collect::<Vec<_>>(),
         [(
             Check::Approximate,
-            "is guarded by a condition that comes of an approximation, `ex2.approx.f32 %f2, %f1` in line 21 (within 2 ulp)"
+            "is guarded by a condition that depends on an approximation, `ex2.approx.f32 %f2, %f1` in line 21 (within 2 ulp)"
         )]
     );
     // A value that does not come from an approximation is not marked.

@@ -4,7 +4,7 @@ use super::kit::{POLICIES, Run, found, lanes, module, program};
 use runtime::ptx::Check;
 
 #[test]
-fn sides_of_nested_branches_meet() {
+fn sides_of_nested_branches_reconverge() {
     let body = "
         and.b32 %r1, %r0, 1;
         setp.eq.u32 %p0, %r1, 0;
@@ -42,7 +42,7 @@ fn sides_of_nested_branches_meet() {
 }
 
 #[test]
-fn lanes_leave_a_loop_one_by_one_and_meet_behind_it() {
+fn lanes_leave_a_loop_one_by_one_and_reconverge_after_it() {
     let body = "
         mov.u32 %r1, 0;
         mov.u32 %r2, 0;
@@ -67,7 +67,7 @@ fn lanes_leave_a_loop_one_by_one_and_meet_behind_it() {
 }
 
 #[test]
-fn sides_meet_on_a_way_that_ends_before_the_last_in_the_code() {
+fn sides_reconverge_on_a_path_that_ends_early_in_the_code() {
     let body = "
         mov.u32 %r1, 0;
         setp.lt.u32 %p0, %r0, 40;
@@ -94,7 +94,7 @@ fn sides_meet_on_a_way_that_ends_before_the_last_in_the_code() {
 }
 
 #[test]
-fn lanes_that_have_ended_hold_nobody_back() {
+fn ended_lanes_do_not_delay_others() {
     // Some lanes return at once, some by a branch to the end, some from inside a loop. The others
     // meet at the barrier.
     let body = "
@@ -156,7 +156,7 @@ fn branches_by_an_index() {
 }
 
 #[test]
-fn calls_hand_over_bytes_and_registers() {
+fn calls_pass_bytes_and_registers() {
     let functions = "
         .func (.param .b64 result) twice(.param .b64 x)
         {
@@ -222,7 +222,7 @@ fn calls_hand_over_bytes_and_registers() {
 }
 
 #[test]
-fn calls_by_a_register_reach_the_function_that_it_holds() {
+fn indirect_calls_reach_their_function() {
     let functions = "
         .func (.reg .b32 %y) inc(.reg .b32 %x) { add.u32 %y, %x, 1; ret; }
         .func (.reg .b32 %y) dbl(.reg .b32 %x) { add.u32 %y, %x, %x; ret; }
@@ -251,7 +251,7 @@ fn calls_by_a_register_reach_the_function_that_it_holds() {
 }
 
 #[test]
-fn what_cannot_be_inlined_is_refused() {
+fn uninlinable_calls_are_rejected() {
     let functions = "
         .func other();
         .func once()
@@ -262,12 +262,12 @@ fn what_cannot_be_inlined_is_refused() {
     let refused = |body: &str| super::kit::decode(&module(functions, body)).unwrap_err().to_string();
     assert!(refused("call once;\nret;").contains("it is recursive"));
     let missing = refused("call other;\nret;");
-    assert!(missing.contains("the interpreter has no function `other` of its own"), "{missing}");
+    assert!(missing.contains("the interpreter does not provide the function `other`"), "{missing}");
     assert!(missing.contains("line"), "{missing}");
 }
 
 #[test]
-fn an_entry_that_is_not_there_is_refused_with_those_that_are() {
+fn missing_entry_is_rejected_with_a_list() {
     let module = kernel_dsl::compiler::ptx::parse(&module("", "ret;")).unwrap();
     let refused = runtime::ptx::Program::decode(&module, "main").unwrap_err();
     assert!(refused.to_string().contains("the module does not define it; it has kernel"), "{refused}");
@@ -275,7 +275,7 @@ fn an_entry_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn the_end_of_a_body_is_a_return() {
+fn end_of_a_body_is_a_return() {
     assert_eq!(lanes("", "st.global.u64 [%d2], 3;"), [3; 32]);
 }
 
@@ -379,7 +379,7 @@ fn lanes_reconverge_past_bounds_checks() {
 /// Checks lanes that vote among themselves and end, inside a loop that the other lanes run
 /// together.
 #[test]
-fn lanes_that_end_in_a_loop_leave_the_others_together() {
+fn lanes_that_end_in_a_loop_leave_the_others_converged() {
     let body = "
         mov.u32 %r1, 0;
         mov.u32 %r5, %r0;

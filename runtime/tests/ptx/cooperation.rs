@@ -158,7 +158,7 @@ fn barriers_reduce_over_the_block() {
 }
 
 #[test]
-fn warps_hand_over_by_barriers_of_some() {
+fn warps_synchronize_by_barriers_of_some_threads() {
     // Warp 0 produces and does not wait. Warps 1 and 2 wait for it at barriers of 64 threads; warp
     // 3 does not take part.
     let shared = ".shared .align 8 .b8 box[512];";
@@ -229,7 +229,7 @@ fn shuffles_by_distances_and_bounds_of_each_lane() {
 
 /// Checks that votes without `.sync` count the active lanes.
 #[test]
-fn votes_of_the_lanes_that_are_there() {
+fn votes_of_the_active_lanes() {
     let body = "
         setp.lt.u32 %p0, %r0, 12;
         setp.ge.u32 %p1, %r0, 8;

@@ -532,11 +532,11 @@ fn compare(draw: impl Fn(u64) -> Graph) {
 }
 
 #[test]
-fn wild_graphs_do_what_each_thread_does_alone() {
+fn unstructured_graphs_agree_with_single_threads() {
     compare(|seed| Generator::new(seed).wild());
 }
 
 #[test]
-fn structured_graphs_bring_their_lanes_together() {
+fn structured_graphs_reconverge() {
     compare(|seed| Generator::new(seed).structured());
 }

@@ -214,7 +214,7 @@ fn searches_for_a_bit_beyond_the_documented_range() {
 /// emits `IADD.CC` with a negated operand for `sub.cc`, and `IADD.X` for every form that reads the
 /// carry. A difference without a borrow thus sets the carry to 1, whichever form reads it.
 #[test]
-fn carries_go_from_each_form_to_each_other() {
+fn carries_pass_between_all_instructions() {
     let part = |x: u64, bits: u32| if bits == 64 { x } else { x & 0xffff_ffff };
     for ty in ["u32", "s32", "u64", "s64"] {
         let bits: u32 = ty[1..].parse().unwrap();

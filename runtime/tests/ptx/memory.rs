@@ -122,7 +122,7 @@ fn vectors_move_whole() {
 }
 
 #[test]
-fn dynamic_shared_memory_follows_what_is_declared() {
+fn dynamic_shared_memory_follows_declared_memory() {
     let globals = ".shared .align 4 .u32 first[8];\n.extern .shared .align 16 .b8 rest[];";
     let body = "
         mov.u32 %r1, rest;
@@ -141,7 +141,7 @@ fn dynamic_shared_memory_follows_what_is_declared() {
 }
 
 #[test]
-fn atomics_return_what_was_there() {
+fn atomics_return_the_old_value() {
     let check = |operation: &str, first: u64, operands: &str, expected: &[u64]| {
         let globals = ".shared .align 8 .u64 cell;";
         let body = format!(
@@ -200,7 +200,7 @@ fn sums_of_subnormals_flush_in_global_memory_alone() {
 }
 
 #[test]
-fn blocks_begin_with_nothing_in_shared_memory() {
+fn blocks_begin_with_uninitialized_shared_memory() {
     let body = "
         mov.u32 %r1, %ctaid.x;
         mad.lo.u32 %r2, %r1, 32, %r0;
@@ -281,7 +281,7 @@ fn copies_land_at_the_wait_for_their_group() {
 }
 
 #[test]
-fn a_copy_that_nobody_waited_for_is_not_there() {
+fn copies_without_a_wait_are_not_visible() {
     use runtime::ptx::Check;
     let told = |body: &str, check: Check| {
         let (outcome, _) = copied(body);
@@ -301,7 +301,7 @@ fn a_copy_that_nobody_waited_for_is_not_there() {
 }
 
 #[test]
-fn words_are_put_together_and_taken_apart() {
+fn words_are_packed_and_unpacked() {
     // Two words of a lane; halves and words in another order form the second one.
     let body = "
         mul.lo.u32 %r1, %r0, 0x01020304;

@@ -13,7 +13,7 @@ fn entries(name: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn only_functions_that_a_module_lacks_are_refused() {
+fn only_missing_functions_are_rejected() {
     let mut decoded = 0;
     for name in ["clang", "clang_unoptimized", "everything", "llvm", "nvrtc", "nvrtc_lines"] {
         for (entry, refused) in entries(name) {

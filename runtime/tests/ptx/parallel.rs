@@ -24,7 +24,7 @@ fn both(checks: Checks, body: &str) -> (Outcome, Vec<u64>) {
 }
 
 #[test]
-fn blocks_apart() {
+fn independent_blocks() {
     for checks in [Checks::Values, Checks::All] {
         let (outcome, out) = both(
             checks,
@@ -44,7 +44,7 @@ fn a_block_changes_its_own_words() {
 }
 
 #[test]
-fn a_block_loads_what_the_one_before_has_stored() {
+fn block_loads_the_stores_of_the_previous_one() {
     let body = "setp.eq.u32 %p0, %r1, 0;\nmov.u64 %d4, 0;\n@!%p0 ld.global.u64 %d4, [%d3+-8];\nadd.u64 %d4, %d4, 1;\n\
                 st.global.u64 [%d3], %d4;";
     for checks in [Checks::Values, Checks::All] {
@@ -54,7 +54,7 @@ fn a_block_loads_what_the_one_before_has_stored() {
 }
 
 #[test]
-fn the_last_block_to_store_a_word_is_the_last() {
+fn last_store_of_a_word_wins() {
     let (_, out) = both(Checks::Values, "cvt.u64.u32 %d4, %r1;\nst.global.u64 [%d0], %d4;");
     assert_eq!(out[0], u64::from(BLOCKS) - 1);
 }

@@ -93,7 +93,7 @@ fn word(space: &Space, at: u64) -> u32 {
 const ALL: [Checks; 3] = [Checks::Values, Checks::Faults, Checks::All];
 
 #[test]
-fn variables_stay_from_launch_to_launch() {
+fn variables_persist_between_launches() {
     let image = image();
     let names: Vec<&str> = image.variables().iter().map(|v| v.name.as_str()).collect();
     assert_eq!(names, ["counter", "step", "where"]);
@@ -107,7 +107,7 @@ fn variables_stay_from_launch_to_launch() {
 }
 
 #[test]
-fn addresses_lead_to_whichever_buffer_is_there() {
+fn addresses_resolve_to_the_current_buffer() {
     let image = image();
     // Buffers close together, and on both sides of the variables.
     let buffers = [(1 << 20, 8), ((1 << 20) + 8, 8), (3 << 40, 8), ((1 << 48) - 8, 8)];
@@ -125,7 +125,7 @@ fn addresses_lead_to_whichever_buffer_is_there() {
 }
 
 #[test]
-fn addresses_between_buffers_are_of_none() {
+fn addresses_between_buffers_belong_to_none() {
     let image = image();
     let (at, bytes) = (3u64 << 40, 8);
     for (to, check) in [
@@ -169,7 +169,7 @@ fn constants_know_their_space() {
 }
 
 #[test]
-fn memory_out_of_order_is_refused() {
+fn memory_out_of_order_is_rejected() {
     let image = image();
     let program = image.program("move").unwrap();
     let grid = Grid { grid: [1; 3], block: [1; 3], dynamic_shared: 0 };

@@ -15,7 +15,7 @@ fn run(globals: &str, body: &str) -> (Vec<u64>, Vec<(Check, String)>) {
 }
 
 #[test]
-fn allocations_are_apart_and_aligned() {
+fn allocations_are_disjoint_and_aligned() {
     // Allocates lane + 1 words, then one byte, then 8 bytes aligned to 256; the first word keeps
     // its value.
     let body = "
@@ -54,7 +54,7 @@ fn what_is_saved_is_restored() {
 
 /// Checks a function that allocates 4 KiB, called 100 times on a stack of 16 KiB.
 #[test]
-fn a_function_gives_back_what_it_allocates() {
+fn functions_release_their_allocations() {
     let function = "
         .func (.param .b64 r) apart(.param .b64 n)
         {
@@ -86,7 +86,7 @@ fn a_function_gives_back_what_it_allocates() {
 }
 
 #[test]
-fn a_stack_has_an_end() {
+fn stack_overflow_is_reported() {
     let body = "
         mul.wide.u32 %d3, %r0, 1024;
         alloca.u64 %d4, %d3;
@@ -96,8 +96,8 @@ fn a_stack_has_an_end() {
     assert_eq!(*check, Check::Undefined);
     assert_eq!(
         message,
-        "has an address that is not defined, by `alloca.u64 %d4, %d3` in line 21: the stack, of 16 KiB for each thread, \
-         has no room for it"
+        "has an address that is undefined because of `alloca.u64 %d4, %d3` in line 21: the stack, of 16 KiB \
+         for each thread, has no room for it"
     );
     // New stack memory is uninitialized, whatever was stored there before.
     let (_, found) = run("", "alloca.u64 %d4, 8;\nld.local.u64 %d5, [%d4];");

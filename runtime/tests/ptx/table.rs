@@ -131,7 +131,7 @@ fn text(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
 }
 
 #[test]
-fn every_row_of_sm_61_is_known_or_refused_by_name() {
+fn every_row_of_sm_61_is_supported_or_rejected_by_name() {
     let mut decoded = 0;
     for row in ROWS.iter().filter(|row| row.target <= 61) {
         for choice in choices(row) {
@@ -152,7 +152,7 @@ fn every_row_of_sm_61_is_known_or_refused_by_name() {
 }
 
 #[test]
-fn what_is_not_known_is_refused_by_name() {
+fn unsupported_instructions_are_rejected_by_name() {
     let text = ".version 7.3\n.target sm_80\n.address_size 64\n.visible .entry kernel()\n{\n.reg .b64 %rd<3>;\n\
                 .reg .b32 %r<3>;\nsuq.width.b32 %r0, [%rd0];\nret;\n}\n";
     let refused = decode(text).unwrap_err();
@@ -199,7 +199,7 @@ const NOT_INLINE: [Opcode; 1] = [Opcode::Brkpt];
 /// Checks every row of sm_61 as inline PTX. A row is rejected with a reason, or the oracle runs it
 /// and the emitter prints it. The exceptions are rejected by name.
 #[test]
-fn every_row_of_sm_61_is_inline_ptx_or_is_told_why_not() {
+fn every_row_of_sm_61_is_inline_ptx_or_rejected_with_a_reason() {
     let mut start = ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %d<20>;\n".to_string();
     for n in 0..20 {
         start += &format!("setp.eq.u32 %p{n}, 1, {n}; mov.b16 %h{n}, {n}; mov.b32 %r{n}, {n}; mov.b64 %d{n}, {n};\n");

@@ -16,7 +16,7 @@ fn stored(body: &str) -> String {
 }
 
 #[test]
-fn the_page_of_unspecified_results_is_the_tables() {
+fn page_of_unspecified_results_agrees_with_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx/src/unspecified.md");
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, unspecified::page()).unwrap();
@@ -26,7 +26,7 @@ fn the_page_of_unspecified_results_is_the_tables() {
 }
 
 #[test]
-fn division_by_zero_gives_ones_and_is_found() {
+fn division_by_zero_gives_ones_and_is_reported() {
     for opcode in ["div", "rem"] {
         for (ty, register, bits) in [("16", "%h", 16), ("32", "%r", 32), ("64", "%d", 64)] {
             for sign in ["u", "s"] {
@@ -51,7 +51,7 @@ fn division_by_zero_gives_ones_and_is_found() {
 }
 
 #[test]
-fn fields_beyond_bit_255_are_found() {
+fn fields_beyond_bit_255_are_reported() {
     let of = |instruction: &str, at: u32, length: u32| {
         format!(
             "mov.u64 %d10, 0x8123456789abcdef;\nmov.u64 %d11, 0x1111111111111111;\n\
@@ -125,7 +125,7 @@ fn results_below_the_least_normal_number_are_flushed() {
 }
 
 #[test]
-fn approximations_at_the_ends_are_the_cards() {
+fn approximations_at_the_ends_agree_with_a_card() {
     for (instruction, expected) in [
         ("div.full.f32 %f3, 0f7E967699, 0f7F167699;", 0x3f00_0000u64),
         ("div.approx.f32 %f3, 0f7E967699, 0f7F167699;", 0),

@@ -1,4 +1,5 @@
-//! A day-long job, in minutes: does memory stay what it was, and is what comes out right?
+//! The load of a day-long job in minutes: checks that memory use stays constant and that results
+//! are correct.
 //!
 //! ```text
 //! cargo run --release -p tests --example endurance -- --device cuda:0 rounds 1000000
@@ -6,9 +7,10 @@
 //! cargo run --release -p tests --example endurance -- --device cuda:0 random 10      # minutes, on 8 threads
 //! ```
 //!
-//! A round allocates, launches, looks at what came out and frees, in sizes, forms and on streams that change from round to round. What the process
-//! holds of the host's memory, and the pool of the device's, is told after a tenth of the rounds, when all is warm, and at the end: it is an
-//! error if there is more than a mebibyte between them on the host, or anything at all on the device.
+//! A round allocates, launches, checks the result and releases. Sizes, kinds of launches and
+//! streams change from round to round. The program prints the host memory of the process and the
+//! device memory of the pool twice: after a tenth of the rounds, when caches are warm, and at the
+//! end. Growth of more than a mebibyte on the host, or of any amount on the device, is an error.
 
 #[path = "../../tests/streams/random.rs"]
 mod random;
@@ -64,14 +66,14 @@ fn run() -> Result<(), Failed> {
     }
 }
 
-/// Bytes that are held.
+/// Amounts of memory, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    /// Of the host's memory, by the process.
+    /// Resident host memory of the process.
     host: Option<u64>,
-    /// Of the device's, by the pools, in use.
+    /// Device memory in use, in the pools.
     in_use: u64,
-    /// The same, used or not.
+    /// Device memory reserved by the pools, used or not.
     reserved: u64,
 }
 
@@ -82,7 +84,7 @@ impl Held {
     }
 }
 
-/// What Linux says that the process has in memory.
+/// Returns the resident memory that Linux reports for the process.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -95,7 +97,7 @@ fn rounds(device: &Device, count: u64) -> Result<(), Failed> {
     let mut stream = device.stream()?;
     for n in 0..count {
         if n % 1000 == 0 {
-            // Streams come and go too.
+            // Streams are replaced from time to time.
             stream = device.stream()?;
         }
         round(device, &stream, n)?;
@@ -111,7 +113,7 @@ fn rounds(device: &Device, count: u64) -> Result<(), Failed> {
     println!("after a tenth: {warm:?}\nat the end:    {end:?}");
     let grown = end.host.zip(warm.host).map_or(0, |(end, warm)| end.saturating_sub(warm));
     if grown > MIB || end.in_use > warm.in_use || end.reserved > warm.reserved {
-        return Err(format!("memory has grown, the host's by {grown} bytes").into());
+        return Err(format!("memory has grown: host memory by {grown} bytes").into());
     }
     Ok(())
 }
@@ -123,7 +125,7 @@ fn round(device: &Device, stream: &Stream, n: u64) -> Result<(), Failed> {
     match n % 4 {
         0 => add::launch(device, 2, &x, &mut y)?,
         1 => add::launch(stream, 2, &x, &mut y)?,
-        // SAFETY: the kernel looks at its own elements only, which there are.
+        // SAFETY: each thread accesses only its own elements, in bounds.
         2 => unsafe { add::launch_unchecked(stream, 2, &x, &mut y)? },
         _ => stream.prepare(add::call(2, &x, &mut y))?.launch()?,
     }

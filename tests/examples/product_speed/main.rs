@@ -1,13 +1,16 @@
-//! How fast kernels run on a CPU: fused multiply-adds a second of the matrix product by 16×16 tiles of kernels-rs, under the oracle at each
-//! level of checking, from its PTX, and, of the same product in OpenCL C, on each OpenCL device that is found.
+//! Measures the speed of kernels on a CPU: fused multiply-adds per second of a matrix product.
+//!
+//! The product uses the 16×16 tiles of kernels-rs. It runs under the oracle at each level of
+//! checking, and from its PTX. The same product in OpenCL C runs on each available OpenCL device.
 //!
 //! ```text
 //! cargo run --release -p tests --features opencl --example product_speed -- [SIZE] [--json]
 //! OCL_ICD_VENDORS=/usr/lib/oclgrind/liboclgrind-rt-icd.so target/release/examples/product_speed 64
 //! ```
 //!
-//! The first finds pocl where that is installed; by the second Oclgrind is the only device (where Debian has it; `OCLGRIND_DATA_RACES=1`
-//! and its like say what it looks for). Without the feature, or where there is no OpenCL library, ours run alone.
+//! The first command uses pocl if that is installed. With the second, Oclgrind is the only device,
+//! at the path of Debian's package; `OCLGRIND_DATA_RACES=1` and similar variables select its
+//! checks. Without the feature, or without an OpenCL library, only our interpreters run.
 
 #[cfg(feature = "opencl")]
 mod opencl;
@@ -27,7 +30,7 @@ use std::time::{Duration, Instant};
 /// Threads of a block in each dimension.
 const TILE: u32 = 16;
 
-/// Runs of each, of which the fastest counts.
+/// Number of runs; the fastest counts.
 const RUNS: usize = 5;
 
 /// The two factors of a product.
@@ -38,19 +41,19 @@ struct Factors {
 }
 
 impl Factors {
-    /// Of n × n.
+    /// Makes factors of n × n.
     fn new(n: usize) -> Factors {
         let values = |factor: usize| (0..n * n).map(|i| (i * factor % 1000) as f32 / 500.0 - 1.0).collect();
         Factors { n, a: values(7919), b: values(104_729) }
     }
 
-    /// Blocks in each dimension.
+    /// Returns the number of blocks in each dimension.
     fn blocks(&self) -> u32 {
         (self.n as u32).div_ceil(TILE)
     }
 }
 
-/// Who ran it, how long it took, and what came out.
+/// The executor, its time and its result.
 struct Row {
     executor: String,
     how: String,
@@ -58,7 +61,7 @@ struct Row {
     product: Vec<f32>,
 }
 
-/// The shortest of several runs.
+/// Returns the time of the fastest of several runs.
 fn fastest<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<Duration, E> {
     let mut best = Duration::MAX;
     for _ in 0..RUNS {
@@ -69,7 +72,7 @@ fn fastest<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<Duration, E> {
     Ok(best)
 }
 
-/// Under the oracle.
+/// Measures the oracle.
 fn oracle(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> {
     let instance = Instance(vec![Constant::Usize(TILE)]);
     let program = matmul::<16>::ARTIFACT.program()?;
@@ -100,17 +103,17 @@ fn oracle(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// A square matrix for the oracle.
+/// Binds a square matrix for the oracle.
 fn matrix(n: usize, bytes: Bytes<'_>) -> Binding<'_> {
     Binding::Memory { bytes, extents: vec![n as u32; 2], strides: vec![n as u32] }
 }
 
-/// Memory for the PTX interpreter.
+/// Binds memory for the PTX interpreter.
 fn buffer<'m>(name: &str, bytes: Bytes<'m>) -> ptx::Argument<'m> {
     ptx::Argument { name: name.into(), bytes }
 }
 
-/// From PTX, on one core.
+/// Measures the PTX interpreter on one core.
 fn from_ptx(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> {
     let program = ptx::Program::decode(&parse(matmul::<16>::PTX)?, "matmul_16")?;
     for checks in [ptx::Checks::Values, ptx::Checks::All] {
@@ -145,14 +148,14 @@ fn from_ptx(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// On OpenCL's devices; what keeps one from it.
+/// Measures the OpenCL devices, and returns the errors.
 fn on_opencl(factors: &Factors, rows: &mut Vec<Row>) -> Vec<String> {
     #[cfg(feature = "opencl")]
     return opencl::products(factors, rows);
     #[cfg(not(feature = "opencl"))]
     {
         let _ = (factors, rows);
-        vec!["OpenCL's devices are left out: build with `--features opencl`".to_string()]
+        vec!["OpenCL devices are skipped: build with `--features opencl`".to_string()]
     }
 }
 
@@ -162,7 +165,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         match argument.as_str() {
             "--json" => as_json = true,
             size => {
-                n = size.parse().map_err(|_| format!("`{size}` is no size of a matrix, and no option but `--json`"))?
+                n = size.parse().map_err(|_| format!("expected the size of a matrix or `--json`, found `{size}`"))?
             }
         }
     }

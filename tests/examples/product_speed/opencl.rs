@@ -1,4 +1,4 @@
-//! The product on OpenCL's devices, whose library is opened when it runs.
+//! The product on OpenCL devices, with the library loaded at run time.
 
 use super::{Factors, Row, TILE, fastest};
 use opencl3::command_queue::CommandQueue;
@@ -12,7 +12,7 @@ use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_float, cl_uint};
 use std::ptr;
 
-/// What `kernels_rs::gemm::matmul::<16>` does, padding included.
+/// The algorithm of `kernels_rs::gemm::matmul::<16>`, including padding.
 const SOURCE: &str = "
 kernel void product(uint n, global const float *a, global const float *b, global float *c) {
     local float ta[16][17], tb[16][17];
@@ -31,12 +31,12 @@ kernel void product(uint n, global const float *a, global const float *b, global
         c[row * n + column] = sum;
 }";
 
-/// A row for each device; what keeps any from it.
+/// Measures each device, and returns the errors.
 pub fn products(factors: &Factors, rows: &mut Vec<Row>) -> Vec<String> {
     let platforms = match get_platforms() {
         Ok(platforms) if !platforms.is_empty() => platforms,
-        Ok(_) => return vec!["the OpenCL library has no devices".to_string()],
-        Err(e) => return vec![format!("no OpenCL library is found: {e}")],
+        Ok(_) => return vec!["the OpenCL library reports no devices".to_string()],
+        Err(e) => return vec![format!("no OpenCL library found: {e}")],
     };
     let mut notes = Vec::new();
     for platform in platforms {
@@ -60,19 +60,20 @@ fn product(factors: &Factors, platform: &Platform, device: &Device) -> Result<Ro
     let program = Program::create_and_build_from_source(&context, SOURCE, "-cl-std=CL1.2")?;
     let kernel = Kernel::create(&program, "product").map_err(said)?;
     let buffer = |flags| {
-        // SAFETY: no memory of the host's is given.
+        // SAFETY: no host memory is passed.
         unsafe { Buffer::<cl_float>::create(&context, flags, size, ptr::null_mut()) }
     };
     let mut a = buffer(CL_MEM_READ_ONLY).map_err(said)?;
     let mut b = buffer(CL_MEM_READ_ONLY).map_err(said)?;
     let c = buffer(CL_MEM_WRITE_ONLY).map_err(said)?;
     for (buffer, values) in [(&mut a, &factors.a), (&mut b, &factors.b)] {
-        // SAFETY: both have as many elements, and the call returns when they are copied.
+        // SAFETY: both have the same number of elements, and the call returns after the copy.
         unsafe { queue.enqueue_write_buffer(buffer, CL_BLOCKING, 0, values, &[]) }.map_err(said)?;
     }
     let (tile, global) = (TILE as usize, (factors.blocks() * TILE) as usize);
     let run = || -> Result<(), ClError> {
-        // SAFETY: the kernel takes these arguments, and touches what lies below n in each dimension.
+        // SAFETY: the kernel takes these arguments, and accesses elements below n in each
+        // dimension.
         unsafe {
             ExecuteKernel::new(&kernel)
                 .set_arg(&n)
@@ -89,14 +90,14 @@ fn product(factors: &Factors, platform: &Platform, device: &Device) -> Result<Ro
     run().map_err(said)?;
     let time = fastest(run).map_err(said)?;
     let mut product = vec![0.0f32; size];
-    // SAFETY: both have as many elements, and the call returns when they are copied.
+    // SAFETY: both have the same number of elements, and the call returns after the copy.
     unsafe { queue.enqueue_read_buffer(&c, CL_BLOCKING, 0, &mut product, &[]) }.map_err(said)?;
     let name = device.name().map_err(said)?;
     let how = platform.version().map_err(said)?;
     Ok(Row { executor: name, how: short(&how), time, product })
 }
 
-/// The version of a platform without the list of what it was built with.
+/// Returns the version of a platform without its list of build options.
 fn short(version: &str) -> String {
     version.split_whitespace().take(4).collect::<Vec<_>>().join(" ")
 }

@@ -1,9 +1,10 @@
-//! The IR of a found kernel as lowered, after each pass that changes it, and its PTX: `cargo run -p fuzz --example passes -- FILE`.
+//! Prints the IR of a found kernel as lowered and after each pass that changes it, and its PTX:
+//! `cargo run -p fuzz --example passes -- FILE`.
 
 use fuzz::compile::Frontend;
 
 fn main() -> Result<(), String> {
-    let path = std::env::args().nth(1).ok_or("a file is asked for")?;
+    let path = std::env::args().nth(1).ok_or("the argument is a file")?;
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
     let compiled = Frontend::default().compile(&text).map_err(|refused| refused.said)?;
     println!("as lowered:\n{}", compiled.lowered);

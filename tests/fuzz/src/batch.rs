@@ -4,7 +4,7 @@
 use crate::run::Good;
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::parse;
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::Ptxas;
 use std::fmt::Write;
 
 /// Merges the PTX of kernels with different names into one module of the newest required version.

@@ -8,7 +8,7 @@ use crate::gpu::Gpu;
 use crate::program::Kernel;
 use crate::run::{self, Failure, Good};
 use crate::shrink::shrink;
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::Ptxas;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -48,7 +48,7 @@ pub fn write(folder: &Path, seed: u64, kernel: &Kernel, failure: &Failure) -> io
     let said: Vec<_> = said.lines().take(12).map(|line| format!("//! {line}\n")).collect();
     fs::write(
         &path,
-        format!("//! Seed {seed}: whose fault it was is to be written here.\n//!\n{}\n{kernel}", said.concat()),
+        format!("//! Seed {seed}: state the cause here, as `Fault: …`.\n//!\n{}\n{kernel}", said.concat()),
     )?;
     Ok(path)
 }

@@ -5,7 +5,7 @@ use clap::Parser;
 use fuzz::campaign::{Campaign, Summary};
 use fuzz::{found, generate, gpu::Gpu};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::Ptxas;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
@@ -139,7 +139,7 @@ fn text(summary: &Summary, elapsed: Duration, ptxas: Option<&Ptxas>, gpu: Option
     println!("{} values and statements, {instructions} warp instructions as lowered", count.nodes);
     match ptxas {
         Some(_) => println!("{assembled} assembled by ptxas for sm_61"),
-        None => println!("ptxas was not asked"),
+        None => println!("ptxas was not run"),
     }
     if let Some(name) = gpu {
         println!("{on_gpu} on {name}, optimized and not");
@@ -147,7 +147,7 @@ fn text(summary: &Summary, elapsed: Duration, ptxas: Option<&Ptxas>, gpu: Option
     let [interpreters, assembler, device] = spent;
     println!("time of all threads: {interpreters:.1?} interpreters, {assembler:.1?} ptxas, {device:.1?} GPU");
     let (covered, possible) = count.covered();
-    println!("{covered} of {possible} pairs of an operation and a type; each construct, and how often it came:");
+    println!("{covered} of {possible} pairs of an operation and a type; occurrences of each construct:");
     for (construct, n) in &count.constructs {
         println!("{n:9}  {construct}");
     }

@@ -1,11 +1,13 @@
-//! That the fuzzer finds diagnostics: each of these is made in the emitted PTX of every kernel, as a wrong compiler or a wrong table of
-//! instructions would make it, and is found within so many kernels.
+//! Tests that the fuzzer detects faults: each fault is planted in the emitted PTX of every kernel,
+//! as a faulty compiler or instruction table would produce it. The fuzzer must detect it within a
+//! given number of kernels.
 
 use fuzz::compile::Frontend;
 use fuzz::generate;
 use fuzz::run;
 
-/// A diagnostic: what is written, what is written instead, and kernels within which it is found.
+/// A fault: the original text, its replacement, and the number of kernels within which it must be
+/// detected.
 struct Planted {
     text: &'static str,
     instead: &'static str,
@@ -17,7 +19,7 @@ const fn planted(text: &'static str, instead: &'static str, within: u64) -> Plan
 }
 
 const ALL: &[Planted] = &[
-    // A comparison that is off by one, or of the wrong sign.
+    // Comparisons with a wrong operator or sign.
     planted("setp.lt.u32", "setp.le.u32", 80),
     planted("setp.lt.s32", "setp.lt.u32", 80),
     planted("setp.gt.f32", "setp.gtu.f32", 1000),
@@ -31,7 +33,7 @@ const ALL: &[Planted] = &[
     planted("sub.u32", "add.u32", 80),
     planted("clz.b32", "popc.b32", 80),
     planted("cvt.s32.s8", "cvt.u32.u8", 80),
-    // Floats: a rounding, subnormals.
+    // Floats: rounding and subnormals.
     planted("add.rn.f32", "add.rn.ftz.f32", 1000),
     planted("fma.rn.f32", "fma.rz.f32", 80),
     planted("mul.rn.f64", "mul.rz.f64", 1000),
@@ -41,7 +43,7 @@ const ALL: &[Planted] = &[
     planted("cvt.rn.f16.f32", "cvt.rz.f16.f32", 80),
     planted("cvt.rzi.s32.f32", "cvt.rni.s32.f32", 1000),
     planted("cvt.rn.f32.u64", "cvt.rn.f32.s64", 1000),
-    // Memory, and what threads do together.
+    // Memory, and operations of several threads.
     planted("ld.global.nc.s8", "ld.global.nc.u8", 80),
     planted("bar.sync 0;", "", 80),
     planted("shfl.sync.up", "shfl.sync.down", 80),
@@ -52,7 +54,7 @@ const ALL: &[Planted] = &[
 #[test]
 fn each_planted_mistake_is_found() {
     let frontend = Frontend::default();
-    // The rare ones take many kernels: too many for what is not optimized.
+    // Rare faults need many kernels, too many for an unoptimized build.
     let tried = |diagnostic: &&Planted| !cfg!(debug_assertions) || diagnostic.within <= 80;
     let mut open: Vec<&Planted> = ALL.iter().filter(tried).collect();
     let mut missed = Vec::new();

@@ -1,4 +1,4 @@
-//! A few kernels through all that runs on a CPU; `cargo run --release -p fuzz` tries thousands.
+//! Tests a few kernels on all executors of the CPU; `cargo run --release -p fuzz` tests thousands.
 
 use fuzz::campaign::Campaign;
 use fuzz::generate;
@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 #[test]
-fn executors_agree_about_the_first_kernels() {
+fn executors_agree_on_the_first_kernels() {
     let campaign = Campaign {
         seeds: 1..if cfg!(debug_assertions) { 65 } else { 513 },
         threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -22,7 +22,7 @@ fn executors_agree_about_the_first_kernels() {
 }
 
 #[test]
-fn a_seed_always_gives_the_same_kernel_and_another_another() {
+fn seeds_determine_kernels() {
     for seed in 0..200 {
         assert_eq!(generate::kernel(seed), generate::kernel(seed));
         let unnamed = |seed: u64| generate::kernel(seed).to_string().replace(&format!("k{seed}"), "k");

@@ -1,10 +1,10 @@
-//! A kernel of one's own, with a device function of another crate in it.
+//! A user's kernel, which calls a device function of another crate.
 #![deny(warnings)]
 
 use kernel_dsl::prelude::*;
 use kernels_rs::activation::silu;
 
-/// y ← silu(x) · gate, as in the feed-forward layers of language models.
+/// Computes y ← silu(x) · gate, as in the feed-forward layers of language models.
 #[kernel(block = 128, grid = y.len().div_ceil(128))]
 #[requires(x.len() == y.len(), gate.len() == y.len())]
 pub fn gated(x: &[f32], gate: &[f32], y: &mut [f32]) {
@@ -14,13 +14,13 @@ pub fn gated(x: &[f32], gate: &[f32], y: &mut [f32]) {
     }
 }
 
-/// The sum of the products of the four bytes of each.
+/// Returns the sum of the products of the four bytes of each word.
 #[device]
 pub fn dot4(a: u32, b: u32) -> u32 {
     ptx!("dp4a.u32.u32 {d}, {a}, {b}, 0;", a = in(u32) a, b = in(u32) b, d = out(u32))
 }
 
-/// Those sums of vectors of bytes.
+/// Computes these sums for vectors of bytes.
 #[kernel(block = 128, grid = y.len().div_ceil(128))]
 #[requires(x.len() == y.len())]
 pub fn squares(x: &[u32], y: &mut [u32]) {
@@ -37,22 +37,23 @@ mod tests {
     use runtime::testing::{self, Expected};
 
     #[test]
-    fn gated_is_what_plain_rust_computes() -> runtime::Result<()> {
+    fn gated_agrees_with_plain_rust() -> runtime::Result<()> {
         let x: Vec<f32> = (0..1000).map(|i| i as f32 / 50.0 - 10.0).collect();
         let gate: Vec<f32> = (0..1000).map(|i| (i % 7) as f32).collect();
         let device = Device::cpu();
         let mut y = device.zeros(x.len())?;
         gated::launch(&device, &device.upload(&x)?, &device.upload(&gate)?, &mut y)?;
-        // The device function is a function of the host too, of exact operations, and so gives the same bits.
+        // The device function runs on the host too. Its operations are exact, so that the bits are
+        // the same.
         let expected: Vec<f32> = x.iter().zip(&gate).map(|(x, g)| silu(*x) * g).collect();
         assert_eq!(y.download()?, expected);
         assert!(gated::PTX.contains(".target sm_61"));
         Ok(())
     }
 
-    /// On every executor, on sizes and values at which kernels go wrong; what fails is shrunk.
+    /// Runs on every executor, with critical sizes and values, and shrinks failing cases.
     #[test]
-    fn gated_is_so_everywhere() {
+    fn gated_agrees_on_every_executor() {
         testing::property::<gated>()
             .cases(|g| {
                 let n = g.size("n", 128);
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_that_does_not_fit_is_refused() -> runtime::Result<()> {
+    fn unsuitable_launches_are_rejected() -> runtime::Result<()> {
         let device = Device::cpu();
         let (short, long) = (device.zeros(10)?, device.zeros(20)?);
         let refused = gated::launch(&device, &short, &long, &mut device.zeros(20)?).unwrap_err().to_string();

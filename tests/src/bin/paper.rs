@@ -3,5 +3,5 @@
 use tests as _;
 
 fn main() -> std::process::ExitCode {
-    kernels_rs::command::main()
+    kernels_rs_command::main()
 }

@@ -1,6 +1,8 @@
-//! (3) Flash attention, prefill: T storage (f16), D = 64 or 128, causal, grouped queries; online softmax and O in registers; K and V double-buffered.
-//! 128 threads: 16 × 8; a thread has 4 rows × 4 keys of S and 4 rows × D/8 columns of O. 48 KB exactly, so no pad: XOR swizzle.
+//! (3) Flash attention, prefill: storage type T (f16), D = 64 or 128, causal, grouped queries;
+//! online softmax and O in registers; K and V double-buffered.
 //!
+//! A block has 128 threads as 16 × 8; a thread has 4 rows × 4 keys of S and 4 rows × D/8 columns of
+//! O. Shared memory is exactly 48 KB, without space for padding: rows have an XOR swizzle.
 use super::log2;
 use super::trial::{Trial, is, number, trials, truth, whole};
 use kernel_dsl::compiler::hir::Instance;
@@ -10,7 +12,7 @@ use runtime::testing::{Bound, Expected, Input};
 #[device]
 pub mod score {
     use kernel_dsl::prelude::*;
-    /// From the scaled product (in units of log2 e) at query and key position to the logit.
+    /// Maps the scaled product (in units of log2 e) at a query and a key position to the logit.
     pub trait Score: Copy {
         fn score(&self, s: f32, head: usize, query: usize, key: usize) -> f32;
     }
@@ -33,13 +35,14 @@ pub mod score {
 }
 use score::*;
 
-/// q, o: [batch, head, Lq, D]; k, v: [batch, kv head, Lk, D]; query i sits at position Lk − Lq + i. scale_log2 = log2(e)/√D.
+/// Computes attention. q, o: [batch, head, Lq, D]; k, v: [batch, kv head, Lk, D]; query i has the
+/// position Lk − Lq + i. scale_log2 = log2(e)/√D.
 #[kernel(
     block = 128, min_blocks = 2,
     tolerance(o(relative = 8e-3, absolute = 1e-5), lse(relative = 1e-6, absolute = 1e-5)), // an ulp of bf16
     grid = (q.dim(2).div_ceil(64), q.dim(1), q.dim(0)),
     writes(o = once, lse = once),
-    // S = f32: converted once, on the way to shared memory
+    // S = f32: converted once, on the way to shared memory.
     instances(T = f16, S = f16, D = 128, CAUSAL = true, M = Alibi; T = f16 | bf16, S = f32, D = 64, CAUSAL = false, M = Plain),
     derived(DQ = D / 32),
 )]
@@ -54,7 +57,7 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
     scale_log2: f32,
     score: M,
 ) {
-    const BM: usize = 64; // inner consts that name no parameter are plain Rust
+    const BM: usize = 64; // `const` items in a body that use no parameter are plain Rust
     const BN: usize = 32;
     let (row0, head, batch) = (block::x() * BM, block::y(), block::z());
     let kv = head / (q.dim(1) / k.dim(1));
@@ -71,7 +74,7 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
     let (mut max, mut sum) = ([f32::NEG_INFINITY; 4], [0.0f32; 4]);
 
     let start = |j: usize, buf: usize| {
-        // captures Copy handles: no borrow to fight with
+        // The closure captures handles, which are `Copy`.
         convert(sk.at(buf), k.offset((j * BN, 0))).and(convert(sv.at(buf), v.offset((j * BN, 0))))
     };
     let last = if CAUSAL { (lk - lq + row0 + BM).min(lk) } else { lk };
@@ -79,7 +82,8 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
     let mut coming = convert(sq, q.offset((row0, 0))).and(start(0, 0));
     let mut buf = 0;
     for j in rolled(0..tiles) {
-        coming.wait(); // sm_61: the registers go to shared memory here; sm_80: cp.async.wait_group
+        // sm_61: stores the registers to shared memory here; sm_80: cp.async.wait_group
+        coming.wait();
         block::sync();
         coming = if j + 1 < tiles { start(j + 1, buf ^ 1) } else { Pending::none() };
 
@@ -112,14 +116,15 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
                 top = top.max(s[i][n]);
             }
             let new = max[i].max(lanes.max(top));
-            let base = new.max(f32::MIN); // a row with nothing yet: exp2(−inf − MIN) = 0, never NaN
+            // a row without keys so far: exp2(−inf − MIN) = 0, never NaN
+            let base = new.max(f32::MIN);
             let old = fast::exp2(max[i] - base);
             let mut part = 0.0;
             for n in unroll(0..4) {
                 s[i][n] = fast::exp2(s[i][n] - base);
                 part += s[i][n];
             }
-            sum[i] = sum[i].mul_add(old, part); // lanes' parts are added once, at the end
+            sum[i] = sum[i].mul_add(old, part); // the sums of the lanes are added once, at the end
             max[i] = new;
             for c in unroll(0..DQ) {
                 for e in unroll(0..4) {
@@ -128,14 +133,15 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
             }
         }
 
-        block::sync(); // K[buf] has been read by all …
-        let mut p = Shared::<f32, 2>::over(sk.at(buf), [BM, BN]); // … and becomes P: same bytes, contents undefined until written
+        block::sync(); // all threads have read K[buf] …
+        // … and P reuses its memory: same bytes, contents undefined until written
+        let mut p = Shared::<f32, 2>::over(sk.at(buf), [BM, BN]);
         for i in unroll(0..4) {
             for n in unroll(0..4) {
                 p[(ty * 4 + i, tx + 8 * n)] = s[i][n];
             }
         }
-        warp::sync(); // a row of P stays within its warp
+        warp::sync(); // a row of P is used by its warp only
         for n in unroll_by::<2>((0..BN).step_by(4)) {
             let mut w = [[0.0f32; 4]; 4];
             for i in unroll(0..4) {
@@ -169,7 +175,8 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
     }
 }
 
-/// T → S on the way to shared memory. For S = T a plain copy, so cp.async where the target has it.
+/// Converts T to S on the way to shared memory. For S = T it is a plain copy, with cp.async where
+/// the target has it.
 #[device]
 fn convert<T: Float, S: Float>(to: Shared<S, 2>, from: View<T, 2>) -> Pending {
     to.copy_async_map(from, |x| S::from_f32(x.to_f32()))
@@ -182,7 +189,7 @@ trials!(attention<f16, f16, Alibi, 128, 4, true>, |instance| {
     }
 });
 
-/// Sequences, heads of queries and of keys, queries and keys.
+/// Numbers of sequences, heads of queries and of keys, queries and keys.
 #[derive(Clone, Copy)]
 struct Sizes {
     batch: usize,
@@ -190,10 +197,11 @@ struct Sizes {
     kv: usize,
     lq: usize,
     lk: usize,
-    /// How much larger logits are than those of vectors of length √D: with large ones, few keys count.
+    /// Factor of the logits beyond those of vectors of length √D: with large factors, few keys have
+    /// weight.
     sharp: f32,
-    /// Each query looks at one key, and all others are so far below that an exponential from any of them overflows. One value of
-    /// eight is a NaN for all.
+    /// Each query attends to one key. All other logits are so small that an exponential relative to
+    /// any of them overflows. For each head, one value of eight is NaN for all keys.
     alone: bool,
 }
 
@@ -202,9 +210,9 @@ fn attended<T: Float>(instance: &Instance) -> Vec<Trial> {
     let one = Sizes { batch: 1, heads: 1, kv: 1, lq: 1, lk: 1, sharp: 1.0, alone: false };
     let mut all: Vec<_> = [
         Sizes { heads: 2, lq, lk, ..one },
-        // Sequences and heads with keys of their own.
+        // Several sequences and heads with separate keys.
         Sizes { batch: 2, heads: 2, kv: 2, lq: 3, lk: 13, sharp: 8.0, ..one },
-        // Whole tiles, and more than one of queries.
+        // Whole tiles, and several tiles of queries.
         Sizes { lq: 65, lk: 96, ..one },
         Sizes { lq: 35, lk: 64, alone: true, ..one },
     ]
@@ -215,12 +223,13 @@ fn attended<T: Float>(instance: &Instance) -> Vec<Trial> {
     all
 }
 
-/// Queries that look at keys that are all alike, whose values are neighbors in bf16: each mean lies halfway, and goes to the even
-/// one, which is the lower one in every other column, and the others in the next head.
+/// Makes queries with equal weights for all keys, whose values are adjacent numbers of bf16. Each
+/// mean lies halfway and is rounded to even: down in every other column, and in the other columns
+/// in the next head.
 fn halfway<T: Float>(instance: &Instance) -> Trial {
     let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
     let (heads, n) = (2, if causal { 2 } else { 4 });
-    // A causal query sees all keys if it is the last one.
+    // The last query of a causal call sees all keys.
     let queries = if causal { 1 } else { n };
     let value = |i: usize| 1.0 + (i % d + i / d / n + i / d % 2) as f32 / 128.0;
     let v: Vec<T> = (0..heads * n * d).map(|i| T::from_f32(value(i))).collect();
@@ -253,7 +262,7 @@ fn attend<T: Float>(instance: &Instance, sizes: Sizes) -> Trial {
     let (mut q, mut k) = (halves(batch * heads * lq * d, 1), halves(batch * kv * lk * d, 2));
     let mut v = halves(batch * kv * lk * d, 3);
     if alone {
-        // Of a causal query, one of the keys up to its own.
+        // A causal query attends to one of the keys up to its position.
         let looks_at = |row: usize| (5 * row + 3) % (lk - lq + row % lq + 1);
         let one = |place: usize, at: usize| T::from_f32(if place % d == at { 32.0 } else { 0.0 });
         q = (0..q.len()).map(|i| one(i, looks_at(i / d))).collect();

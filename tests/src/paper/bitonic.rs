@@ -1,10 +1,10 @@
-//! (7) Bitonic sort of one array a block in shared memory whose size is known at launch.
-//!
+//! (7) Bitonic sort of one array per block, in shared memory whose size the launch decides.
 use super::trial::{Trial, trials, whole};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Expected, Input};
 
-/// Ascending by `before(a, b)`. s.dim(0) is a power of two; all threads of the block. Ends with a barrier.
+/// Sorts by `before(a, b)`, ascending. s.dim(0) is a power of two, and all threads of the block
+/// participate. Ends with a barrier.
 #[device]
 pub fn bitonic<T: DeviceCopy>(mut s: Shared<T, 1>, before: impl Fn(T, T) -> bool) {
     let n = s.dim(0);
@@ -13,7 +13,7 @@ pub fn bitonic<T: DeviceCopy>(mut s: Shared<T, 1>, before: impl Fn(T, T) -> bool
         let mut j = k / 2;
         while j > 0 {
             for p in (thread::index()..n / 2).step_by(block::threads()) {
-                // pairs, so that no thread idles
+                // The loop is over pairs, so that no thread idles.
                 let i = (p & !(j - 1)) * 2 + (p & (j - 1));
                 let up = i & k == 0;
                 let (a, b) = (s[i], s[i + j]);
@@ -38,18 +38,20 @@ pub struct Entry {
     pub payload: u32,
 }
 
-/// Each row of (key, payload) sorted by key, ties by payload. A NaN counts as ∞, as it does wherever numbers ascend.
+/// Sorts each row of (key, payload) by key, and equal keys by payload. A NaN counts as ∞, as in all
+/// ascending orders.
 #[kernel(block = 32..=1024, grid = rows.rows(), writes(rows = once))]
 pub fn sort_rows(mut rows: ViewMut<Entry, 2>) {
     let n = rows.cols();
-    let mut s = Shared::<Entry, 1>::dynamic([n.next_power_of_two()]); // bytes: evaluated by the launch with the same expression, checked against 48 KB
+    // the launch evaluates the size with the same expression, and checks it against 48 KB
+    let mut s = Shared::<Entry, 1>::dynamic([n.next_power_of_two()]);
     for i in (thread::index()..s.dim(0)).step_by(block::threads()) {
         s[i] = if i < n { rows[(block::x(), i)] } else { Entry { key: f32::NAN, payload: u32::MAX } };
     }
     block::sync();
     bitonic(s, |a, b| {
         let (x, y) = (a.key.min(f32::INFINITY), b.key.min(f32::INFINITY));
-        // Of the same payload ∞ before NaN, so that what a row is padded with is last.
+        // With equal payloads, ∞ comes before NaN, so that the padding of a row is last.
         let first = a.payload < b.payload || (a.payload == b.payload && !a.key.is_nan() && b.key.is_nan());
         x < y || (x == y && first)
     });
@@ -61,7 +63,7 @@ pub fn sort_rows(mut rows: ViewMut<Entry, 2>) {
 trials!(sort_rows, |_| {
     let rows = |columns: usize| {
         let mut keys = whole(2 * columns, 4);
-        // What a row is padded with comes behind what has the same key, be its payload the largest.
+        // The padding of a row comes after equal keys, even with the largest payload.
         keys.iter_mut().step_by(9).for_each(|key| *key = f32::INFINITY);
         keys.iter_mut().skip(3).step_by(7).for_each(|key| *key = f32::NAN);
         keys.iter_mut().skip(5).step_by(13).for_each(|key| *key = -0.0);

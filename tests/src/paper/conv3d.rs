@@ -1,12 +1,13 @@
-//! (8) 3-D convolution as an implicit matrix product (im2col on the way to shared memory); patch embedding is STRIDE = KERNEL, PAD = 0.
-//! 64 positions × 64 channels × 16, 256 threads, 4×4 a thread.
-//!
+//! (8) 3-D convolution as an implicit matrix product (im2col on the way to shared memory); patch
+//! embedding is STRIDE = KERNEL, PAD = 0. Tiles have 64 positions × 64 channels × 16, with 256
+//! threads and 4 × 4 elements per thread.
 use super::trial::{Trial, number, trials, whole, wide};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Expected, Input};
 
-/// n / d for n < 2³¹ by one multiply-high and a shift; made on the host (the same Rust code), passed by value.
+/// Division n / d for n < 2³¹ by one multiply-high and a shift; made on the host by the same Rust
+/// code, and passed by value.
 #[device]
 pub mod divisor {
     use kernel_dsl::prelude::*;
@@ -21,7 +22,7 @@ pub mod divisor {
             let shift = 32 - (d - 1).leading_zeros();
             Divisor { d, magic: ((((1u64 << shift) - d as u64) << 32) / d as u64 + 1) as u32, shift }
         }
-        /// (quotient, remainder)
+        /// Returns (quotient, remainder).
         pub fn div_rem(self, n: u32) -> (u32, u32) {
             let q = (((self.magic as u64 * n as u64) >> 32) as u32 + n) >> self.shift; // mul.hi, add, shr
             (q, n - q * self.d)
@@ -30,7 +31,7 @@ pub mod divisor {
 }
 use divisor::Divisor;
 
-/// x: [N, C, T, H, W]; w: [OUT, C·KT·KH·KW]; y: [N·OT·OH·OW, OUT].
+/// Computes the convolution. x: [N, C, T, H, W]; w: [OUT, C·KT·KH·KW]; y: [N·OT·OH·OW, OUT].
 #[kernel(
     block = 256, grid = (y.cols().div_ceil(64), y.rows().div_ceil(64)),
     instances(KT = 2, KH = 14, KW = 14, ST = 2, SP = 14, PAD = 0; KT = 3, KH = 3, KW = 3, ST = 1, SP = 1, PAD = 1),
@@ -51,7 +52,8 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
     let (m0, n0) = (block::y() * 64, block::x() * 64);
     let (tm, tn) = (thread::x() / 16 * 4, thread::x() % 16 * 4);
 
-    // A thread gathers one position (64 of them, 4 threads each) at 4 k's a step: its position is decoded once.
+    // A thread gathers one position of 64, with 4 threads each, for 4 values of k per step. Its
+    // position is decoded once.
     let row = m0 + thread::x() % 64;
     let (q, px) = ow.div_rem(row as u32);
     let (q, py) = oh.div_rem(q);
@@ -67,7 +69,7 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
             let k = k0 + kk;
             let (c, kt, kh, kw) = (k / (KT * KH * KW), k / (KH * KW) % KT, k / KW % KH, k % KW); // constants: multiply and shift
             let at = (n as usize, c, t0.wrapping_add(kt), y0.wrapping_add(kh), x0.wrapping_add(kw));
-            // Where k is beyond the last weight, c is no channel of x.
+            // Where k is beyond the last weight, c is not a channel of x.
             sx[(kk, thread::x() % 64)] = x.get(at).unwrap_or(0.0);
             sw[(kk, thread::x() % 64)] = w.get((n0 + thread::x() % 64, k)).unwrap_or(0.0);
         }
@@ -106,7 +108,7 @@ fn convolution(instance: &Instance, shape: [usize; 5], out: usize) -> Trial {
     biased(instance, shape, out, out)
 }
 
-/// With a bias of `given` channels: behind its end stand zeros.
+/// Makes a case with a bias of `given` channels; the other channels have a bias of zero.
 fn biased(instance: &Instance, [n, c, t, h, w]: [usize; 5], out: usize, given: usize) -> Trial {
     let [kt, kh, kw, st, sp, pad] = [0, 1, 2, 3, 4, 5].map(|i| number(instance, i));
     let reach = |x: usize, k: usize, s: usize| (x + 2 * pad - k) / s + 1;

@@ -1,12 +1,14 @@
-//! (4) Decode attention: one query a sequence, keys split over blocks, all G query heads of a kv head in one block, then a combine.
-//! 128 threads; D/8 lanes a key (16 bytes of f16 each), so 32/(D/8) keys a warp at once; U keys in flight a lane for memory parallelism.
+//! (4) Decode attention: one query per sequence, keys split over blocks, all G query heads of a kv
+//! head in one block, then a combine.
 //!
+//! A block has 128 threads, with D/8 lanes per key (16 bytes of f16 each), so that a warp has
+//! 32/(D/8) keys at once. Each lane has U keys in flight for memory parallelism.
 use super::trial::{Trial, is, number, trials, whole};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Expected, Input};
 
-/// A softmax in progress over some keys: Σ 2^(s−max) · v and Σ 2^(s−max).
+/// A partial softmax over some keys: Σ 2^(s−max) · v and Σ 2^(s−max).
 #[device]
 #[derive(Clone, Copy, DeviceCopy)]
 pub struct Partial {
@@ -32,7 +34,8 @@ pub fn merge(a: Partial, b: Partial) -> Partial {
     Partial { max, sum: a.sum.mul_add(x, b.sum * y), o }
 }
 
-/// q: [batch, head, D]; k, v: [batch, kv head, capacity, D]; part_o: [batch, head, split, D]; part_ml: [batch, head, split, 2].
+/// Computes the parts. q: [batch, head, D]; k, v: [batch, kv head, capacity, D]; part_o:
+/// [batch, head, split, D]; part_ml: [batch, head, split, 2].
 #[kernel(
     block = 128, grid = (splits, k.dim(1), k.dim(0)),
     instances(T = f16 | f32, D = 128, G = 1 | 2),
@@ -54,10 +57,11 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
 ) {
     const U: usize = 4;
     let (split, kv, batch) = (block::x(), block::y(), block::z());
-    let (k, v) = (k.at(batch).at(kv).streaming(), v.at(batch).at(kv).streaming()); // read once: a property of the view, not of each load
+    // read once: a property of the view, not of each load
+    let (k, v) = (k.at(batch).at(kv).streaming(), v.at(batch).at(kv).streaming());
     let len = (lengths[batch] as usize).min(k.rows());
     let lanes = warp::group::<LPK>();
-    let keys = block::threads() / LPK; // a constant: the block is
+    let keys = block::threads() / LPK; // a constant, because the block size is
     let (mine, d) = (thread::x() / LPK, lanes.lane() * 8);
 
     let mut qs = [[0.0f32; 8]; G];
@@ -69,12 +73,12 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
     let each = len.div_ceil(splits).next_multiple_of(keys * U);
     let (first, end) = ((split * each).min(len), ((split + 1) * each).min(len));
     for base in rolled((first..end).step_by(keys * U)) {
-        // same trips for every thread: shuffles inside are converged
+        // Every thread has the same number of iterations: shuffles inside are converged.
         let (mut kk, mut vv) = ([[0.0f32; 8]; U], [[0.0f32; 8]; U]);
         for u in unroll(0..U) {
-            // all loads first
+            // All loads come first.
             let t = base + u * keys + mine;
-            // Not beyond the end, where a cache may hold anything, NaNs too.
+            // Nothing is loaded beyond the end, where a cache may contain anything, including NaN.
             let a: [T; 8] = if t < end { k.load((t, d)) } else { [T::default(); 8] };
             let b: [T; 8] = if t < end { v.load((t, d)) } else { [T::default(); 8] };
             (kk[u], vv[u]) = (a.map(T::to_f32), b.map(T::to_f32));
@@ -91,7 +95,7 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
                 s[u] = if base + u * keys + mine < end { x } else { f32::NEG_INFINITY };
                 top = top.max(s[u]);
             }
-            let bottom = top.max(f32::MIN); // of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN
+            let bottom = top.max(f32::MIN); // only −∞: exp2(−∞ − MIN) = 0, never NaN
             let old = fast::exp2(p[g].max - bottom);
             p[g].sum *= old;
             for e in unroll(0..8) {
@@ -108,7 +112,7 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
         }
     }
 
-    // Between the groups of a warp, then between the warps.
+    // Combines the groups of a warp, and then the warps.
     let mut s = Shared::<Partial, 2>::new([4, LPK]); // structs in shared memory; two words and two vectors each
     for g in unroll(0..G) {
         let mut step = LPK;
@@ -135,7 +139,8 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
     }
 }
 
-/// A warp a head. o: [batch, head, D]; a head that has no parts gets zeros.
+/// Combines the parts, with one warp per head. o: [batch, head, D]; a head without parts gets
+/// zeros.
 #[kernel(
     block = 32, grid = (o.dim(1), o.dim(0)),
     instances(T = f16 | f32, D = 64 | 128),
@@ -150,8 +155,8 @@ pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: V
     for i in (warp::lane()..ml.rows()).step_by(32) {
         max = max.max(ml[(i, 0)]);
     }
-    let max = warp::max(max); // after the loop: lanes have met again
-    let base = max.max(f32::MIN); // of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN
+    let max = warp::max(max); // after the loop the lanes have reconverged
+    let base = max.max(f32::MIN); // only −∞: exp2(−∞ − MIN) = 0, never NaN
     let d = 4 * warp::lane();
     if d < D {
         let (mut acc, mut sum) = ([0.0f32; 4], 0.0);
@@ -179,7 +184,7 @@ trials!(decode_combine<f32, 128>, |instance| match is::<f16>(instance, 0) {
     false => vec![combined::<f32>(instance), far_apart::<f32>(instance)],
 });
 
-/// Sequences, and how their keys are split.
+/// Sequences, with the partition of their keys.
 #[derive(Clone, Copy)]
 struct Sequences {
     lengths: &'static [u32],
@@ -188,16 +193,17 @@ struct Sequences {
     splits: usize,
 }
 
-/// One kv head; keys in three splits, of which the second sequence fills one.
+/// One kv head, and keys in three splits, of which the second sequence fills one.
 const TWO: Sequences = Sequences { lengths: &[173, 5], kv: 1, capacity: 200, splits: 3 };
 
-/// Two kv heads, a full cache and an empty one; splits that are whole steps, and a key more.
+/// Two kv heads, a full cache and an empty one; splits of whole steps, and one more key.
 const SHORT: [Sequences; 2] = [
     Sequences { lengths: &[20, 0, 19], kv: 2, capacity: 20, splits: 2 },
     Sequences { lengths: &[64, 65], kv: 1, capacity: 65, splits: 2 },
 ];
 
-/// Queries, keys and values, and what comes of them: unscaled sums, largest logit and total of each split; the result.
+/// Queries, keys and values with the results: unscaled sums, largest logit and total of each split,
+/// and the output.
 struct Attended<T> {
     q: Vec<f32>,
     k: Vec<T>,
@@ -214,7 +220,7 @@ fn scale(d: usize) -> f32 {
 fn attended<T: Float>(d: usize, group: usize, of: Sequences) -> Attended<T> {
     let Sequences { lengths, kv, capacity, splits } = of;
     let (batch, heads) = (lengths.len(), kv * group);
-    // Behind the last key of a sequence there may be anything.
+    // Beyond the last key of a sequence the contents are arbitrary.
     let key = |(i, x): (usize, &f32)| match i / d % capacity < lengths[i / d / capacity / kv] as usize {
         true => T::from_f32(x / 8.0),
         false => T::from_f32(f32::NAN),
@@ -276,7 +282,7 @@ fn combined<T: Float>(instance: &Instance) -> Trial {
     let (d, heads) = (number(instance, 1), 2);
     let (all, batch, splits) = (attended::<f16>(d, heads, TWO), TWO.lengths.len(), TWO.splits);
     let narrow = |all: &[f64]| all.iter().map(|x| *x as f32).collect::<Vec<_>>();
-    // A sequence more than there are parts of, and in each a head more.
+    // One sequence more than parts exist for, and in each sequence one more head.
     let o: Vec<f64> = (0..(batch + 1) * (heads + 1))
         .flat_map(|i| match (i / (heads + 1), i % (heads + 1)) {
             (b, h) if b < batch && h < heads => all.o[(b * heads + h) * d..][..d].to_vec(),
@@ -293,8 +299,8 @@ fn combined<T: Float>(instance: &Instance) -> Trial {
     Trial::new(format!("{splits} splits, heads without parts"), inputs, [Expected::new(2, o, Bound::Absolute(bound))])
 }
 
-/// More splits than lanes. In each head another one has a logit that is so large that nothing else counts; the last head's splits are
-/// all empty.
+/// Makes more splits than lanes. In each head another split has a dominating logit, and the last
+/// head's splits are all empty.
 fn far_apart<T: Float>(instance: &Instance) -> Trial {
     let (d, batch, heads, splits) = (number(instance, 1), 2, 21, 67);
     let part_o: Vec<f32> = whole(batch * heads * splits * d, 8).iter().map(|x| x / 8.0).collect();

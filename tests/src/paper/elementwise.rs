@@ -1,5 +1,5 @@
-//! (9) y = f(x) over any 16-bit float (or f32), any `#[device]` function; 16 bytes a thread and step.
-//!
+//! (9) y = f(x) over any 16-bit float (or f32), with any `#[device]` function; 16 bytes per thread
+//! and iteration.
 use super::trial::{Trial, is, trials, wide};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
@@ -34,7 +34,7 @@ pub fn map<T: Float, F: DeviceFn<(f32,), Output = f32>, const N: usize>(x: &[T],
     }
 }
 
-/// Two inputs of different types.
+/// Maps two inputs of different types.
 #[kernel(block = 256, grid = y.len().div_ceil(256), instances(A = f32 | f16, T = f16 | bf16, F = gate), writes(y = once))]
 #[requires(a.len() == y.len(), b.len() == y.len())]
 pub fn map2<A: Float, T: Float, F: DeviceFn<(f32, f32), Output = f32>>(a: &[A], b: &[T], y: &mut [T]) {
@@ -46,7 +46,7 @@ pub fn map2<A: Float, T: Float, F: DeviceFn<(f32, f32), Output = f32>>(a: &[A], 
 
 trials!(map<f32, silu, 4>, |instance| {
     fn of<T: Float>() -> Vec<Trial> {
-        // The second is more than one round of the grid.
+        // The second case takes more than one iteration of the grid.
         let trial = |n: usize| {
             let x: Vec<T> = (0..n).map(|i| T::from_f32((i % 1003) as f32 / 64.0 - 8.0)).collect();
             let y: Vec<f32> = x.iter().map(|x| T::from_f32(silu(x.to_f32())).to_f32()).collect();

@@ -1,5 +1,5 @@
-//! (6) 256-bin histogram of bytes: a sub-histogram a warp in shared memory, 16 bytes a load, then one global add a bin.
-//!
+//! (6) 256-bin histogram of bytes: a sub-histogram per warp in shared memory, 16 bytes per load,
+//! then one global addition per bin.
 use super::trial::{Trial, trials};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Expected, Input};
@@ -8,7 +8,7 @@ use runtime::testing::{Bound, Expected, Input};
 #[requires(x.aligned(16), bins.len() == 256)]
 pub fn histogram(x: &[u8], bins: &mut [u32]) {
     let h = Shared::<u32, 2>::new([8, 256]);
-    h.fill(0); // whole block; no barrier of its own
+    h.fill(0); // by the whole block, without a barrier
     block::sync();
     let mine = h.at(warp::index());
     let wide = x.len() / 16;
@@ -17,7 +17,7 @@ pub fn histogram(x: &[u8], bins: &mut [u32]) {
         let v: [u8; 16] = x.load(16 * i); // four registers: byte arrays are packed
         for j in unroll(0..16) {
             mine.fetch_add(v[j] as usize, 1);
-        } // result unused: red.shared
+        } // the result is unused: red.shared
     }
     let tail = 16 * wide + first;
     if tail < x.len() {
@@ -41,6 +41,6 @@ trials!(histogram, |_| {
         let expected = [Expected::new(1, bins.iter().map(|n| f64::from(*n)).collect(), Bound::Exact)];
         Trial::new(format!("{n} bytes"), [Input::slice(&x), Input::slice(&[0u32; 256])], expected)
     };
-    // The first is more than one round of the grid.
+    // The first case takes more than one iteration of the grid.
     [40_003, 5003, 16, 7].into_iter().map(bytes).collect()
 });

@@ -1,7 +1,8 @@
-//! Kernels that experts would write, in the language as it is: each on every executor, against plain Rust.
+//! Kernels as experts would write them, in the current language: each on every executor, against
+//! plain Rust.
 //!
-//! Where inputs are small whole numbers, sums are exact in any order, so the comparison is too. `tests/paper.rs` runs them, and so
-//! does `cargo run --release -p tests --bin paper -- check`.
+//! Where inputs are small integers, sums are exact in any order, and so is the comparison.
+//! `tests/paper.rs` runs them, and so does `cargo run --release -p tests --bin paper -- check`.
 
 mod attention;
 mod bitonic;
@@ -17,7 +18,7 @@ mod trial;
 
 use kernel_dsl::prelude::*;
 
-/// The logarithm to base 2.
+/// Computes the logarithm to base 2.
 #[device]
 fn log2(x: f32) -> f32 {
     math::ln(x) * std::f32::consts::LOG2_E

@@ -1,10 +1,10 @@
-//! (2) Y[m, n] = Σ_b dx[m, b] · dw[n, b] · Σ_{32 i} qx[m, 32 b + i] · qw[n, 32 b + i]: Q8_0 weights, activations quantized on the fly, dp4a.
-//!
+//! (2) Y[m, n] = Σ_b dx[m, b] · dw[n, b] · Σ_{32 i} qx[m, 32 b + i] · qw[n, 32 b + i]: Q8_0
+//! weights, activations quantized on the fly, dp4a.
 use super::trial::{Trial, apart, trials, whole};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Expected, Input};
 
-/// llama.cpp's block, as it lies in a file: 34 bytes, so 2-byte alignment is all there is.
+/// A block of llama.cpp in its file format: 34 bytes, with an alignment of only 2.
 #[device]
 #[derive(Clone, Copy, DeviceCopy)]
 #[repr(C)]
@@ -13,7 +13,7 @@ pub struct Q8Block {
     pub qs: [i8; 32],
 }
 
-/// Array of structs → planes whose loads are 16 bytes wide. One thread a word.
+/// Converts an array of structs to planes whose loads are 16 bytes wide. One thread per word.
 #[kernel(block = 256, grid = (w.dim(0) * w.dim(1) * 8).div_ceil(256), writes(qs = once, d = once))]
 pub fn q8_repack(w: View<Q8Block, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<f16, 2>) {
     let i = grid::index();
@@ -22,14 +22,16 @@ pub fn q8_repack(w: View<Q8Block, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMu
         return;
     }
     let (b, word) = (i / 8 % blocks, i % 8);
-    let q: [i8; 4] = std::array::from_fn(|j| w[(row, b)].qs[4 * word + j]); // a place in memory, indexed at run time: four byte loads
+    // a place in memory, indexed at run time: four byte loads
+    let q: [i8; 4] = std::array::from_fn(|j| w[(row, b)].qs[4 * word + j]);
     qs[(row, 8 * b + word)] = q;
     if word == 0 {
         d[(row, b)] = w[(row, b)].d;
     }
 }
 
-/// A row of f32 → int8 by blocks of 32, scale = max-abs / 127. A quarter warp a block: sub-warp group of 8, 4 elements a lane.
+/// Quantizes a row of f32 to int8 by blocks of 32, scale = max-abs / 127. A quarter warp has a
+/// block: a group of 8 lanes with 4 elements per lane.
 #[kernel(block = 256, grid = (x.rows() * x.cols() / 4).div_ceil(256), writes(qs = once, d = once))]
 #[requires(x.cols() % 32 == 0, x.aligned(4), qs.cols() == x.cols() / 4, d.cols() == x.cols() / 32)]
 pub fn q8_quantize(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<f32, 2>) {
@@ -39,8 +41,8 @@ pub fn q8_quantize(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<
     let inside = row < x.rows();
     let v: [f32; 4] = if inside { x.load((row, 4 * word)) } else { [0.0; 4] };
     let big = v[0].abs().max(v[1].abs()).max(v[2].abs().max(v[3].abs()));
-    let big = warp::group::<8>().max(big); // outside every `if`: all lanes are here
-    let inv = 127.0 / big; // of zeros ∞, and 0 · ∞ is a NaN: 0 as an integer
+    let big = warp::group::<8>().max(big); // outside every `if`: all lanes are active
+    let inv = 127.0 / big; // ∞ for zeros, and 0 · ∞ is NaN: 0 as an integer
     if inside {
         qs[(row, word)] = v.map(|x| (x * inv).round_ties_even() as i8);
         if word % 8 == 0 {
@@ -52,7 +54,8 @@ pub fn q8_quantize(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<
 #[device]
 const WORDS: usize = 8; // of a block of 32
 
-/// 64 activations × 128 weights a block, 256 threads, 8 × 4 a thread; a step is one quantization block.
+/// Computes 64 activations × 128 weights per block, with 256 threads and 8 × 4 per thread; a step
+/// is one quantization block.
 #[kernel(block = 256, min_blocks = 2, grid = (qw.rows().div_ceil(128), qx.rows().div_ceil(64)), writes(y = once))]
 #[requires(qx.cols() == qw.cols(), qx.cols() % 8 == 0, dx.cols() == qx.cols() / 8, dw.cols() == qw.cols() / 8, qx.aligned(4), qw.aligned(4))]
 pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw: View<f16, 2>, y: ViewMut<f32, 2>) {
@@ -64,7 +67,8 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
     let (tm, tn) = (t / 32 * 8, t % 32 * 4); // 8 activations (broadcast in a warp) × 4 weights
 
     let mut acc = [[0.0f32; 4]; 8];
-    // Loads of 4 words along k: x has 64 × 2 of them (the first 128 threads), w 128 × 2 (everyone). Behind the last row nothing is loaded.
+    // Loads of 4 words along k: x has 64 × 2 of them (the first 128 threads), w 128 × 2 (all
+    // threads). Nothing is loaded beyond the last row.
     let (loads_x, scale_x, scale_w) = (t < 128, t < 64, t >= 128);
     let (xr, wr) = (m0 + t / 2, n0 + t / 2);
     let (x_there, w_there) = (loads_x && xr < qx.rows(), wr < qw.rows());
@@ -101,8 +105,10 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
     block::sync();
     let mut buf = 0;
     for b in rolled(0..blocks) {
-        let next = fetch(b + 1, b + 1 < blocks); // behind the last block there is nothing to load, and nobody reads what is put
-        let mut dot = [[0x4B40_0000i32; 4]; 8]; // 1.5·2²³ as bits: the sum is a float of that binade, no I2F
+        // after the last block nothing is loaded, and the stored values are not read
+        let next = fetch(b + 1, b + 1 < blocks);
+        // the bits of 1.5·2²³: the sum is a float of that binade, so that no I2F is needed
+        let mut dot = [[0x4B40_0000i32; 4]; 8];
         for k in unroll(0..WORDS) {
             let (lo, hi): ([[i8; 4]; 4], [[i8; 4]; 4]) = (sx.load((buf, k, tm)), sx.load((buf, k, tm + 4)));
             let w: [[i8; 4]; 4] = sw.load((buf, k, tn));
@@ -130,7 +136,7 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
     }
 }
 
-/// Activations × weights of the product, and what they have in common.
+/// Activations × weights of the product, and their common depth.
 const SIZES: [usize; 3] = [70, 130, 96];
 
 fn weights([_, n, k]: [usize; 3]) -> Vec<Q8Block> {
@@ -140,13 +146,13 @@ fn weights([_, n, k]: [usize; 3]) -> Vec<Q8Block> {
     (0..n * k / 32).map(block).collect()
 }
 
-/// The weights as planes.
+/// Returns the weights as planes.
 fn planes(weights: &[Q8Block]) -> (Vec<[i8; 4]>, Vec<f16>) {
     let words = weights.iter().flat_map(|w| w.qs.chunks(4).map(|q| [q[0], q[1], q[2], q[3]])).collect();
     (words, weights.iter().map(|w| w.d).collect())
 }
 
-/// Activations, as words and the scale of each block.
+/// Returns the activations as words, with the scale of each block.
 fn quantized(x: &[f32]) -> (Vec<[i8; 4]>, Vec<f32>) {
     let (mut words, mut scales) = (Vec::new(), Vec::new());
     for block in x.chunks(32) {
@@ -182,7 +188,7 @@ trials!(q8_repack, |_| {
 
 trials!(q8_quantize, |_| {
     let [m, k] = [20, 384];
-    // Blocks of zeros, and of values that are all small.
+    // Blocks of zeros, and of small values only.
     let factor = |block: usize| [1.0, 1.0, 0.0, 1.0 / 64.0][block % 4];
     let x: Vec<f32> = whole(m * k, 5).iter().enumerate().map(|(i, x)| x * factor(i / 32)).collect();
     let (words, scales) = quantized(&x);
@@ -199,14 +205,14 @@ trials!(q8_quantize, |_| {
 });
 
 trials!(q8_gemm, |_| {
-    // Edges of tiles, on both sides; seven blocks; rows that lie apart.
+    // Edges of tiles on both sides; seven blocks; strided rows.
     vec![
         q8_product(SIZES, 0),
         q8_product([3, 5, 224], 4),
         q8_product([64, 128, 32], 0),
         q8_product([65, 129, 64], 4),
         q8_product([63, 127, 32], 4),
-        // No blocks: zeros.
+        // No blocks, which gives zeros.
         q8_product([5, 7, 0], 0),
     ]
 });

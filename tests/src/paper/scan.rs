@@ -1,5 +1,5 @@
-//! (5) Block reduction over any monoid, run-time block size; segmented scan; sub-warp groups (a CSR row a group).
-//!
+//! (5) Block reduction over any monoid with a run-time block size; segmented scan; sub-warp groups
+//! (one per CSR row).
 use super::trial::{Trial, trials, whole, wide};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Expected, Input};
@@ -12,7 +12,8 @@ pub mod monoid {
         const ZERO: Self::T;
         fn join(a: Self::T, b: Self::T) -> Self::T;
     }
-    /// Largest value and the first place where it is: a tuple goes through shuffles and shared memory like a scalar.
+    /// The largest value and its first index: a tuple passes through shuffles and shared memory
+    /// like a scalar.
     pub enum ArgMax {}
     impl Monoid for ArgMax {
         type T = (f32, u32);
@@ -24,12 +25,12 @@ pub mod monoid {
 }
 use monoid::*;
 
-/// The block's reduction, known to all threads. Order: butterfly in a warp, then a butterfly over the warps. Ends without a barrier:
-/// between two uses the caller puts one.
+/// Reduces the block, with the result in all threads. The order is a butterfly in each warp, then a
+/// butterfly over the warps. Ends without a barrier: the caller needs one between two uses.
 #[device]
 pub fn reduce_block<M: Monoid>(x: M::T) -> M::T {
     let mut s = Shared::<M::T, 1>::new([32]);
-    let x = warp::reduce(x, M::join); // a function name where a closure fits
+    let x = warp::reduce(x, M::join); // a function name in place of a closure
     if warp::lane() == 0 {
         s[warp::index()] = x;
     }
@@ -38,7 +39,7 @@ pub fn reduce_block<M: Monoid>(x: M::T) -> M::T {
     warp::reduce(y, M::join)
 }
 
-/// out[block] = arg-max of the block's part of x; a NaN counts as −∞.
+/// Computes out[block] = arg-max of the block's part of x; a NaN counts as −∞.
 #[kernel(block = 32..=1024, grid = out.len(), writes(out = once, place = once))]
 #[requires(!out.is_empty(), place.len() == out.len())]
 pub fn argmax(x: &[f32], out: &mut [f32], place: &mut [u32]) {
@@ -52,7 +53,8 @@ pub fn argmax(x: &[f32], out: &mut [f32], place: &mut [u32]) {
     }
 }
 
-/// Inclusive scan that starts anew at every set flag, within blocks of 256; carry[block] = sum since the last flag, carry_head[block] = any flag.
+/// Scans inclusively and restarts at every set flag, within blocks of 256; carry[block] = sum since
+/// the last flag, carry_head[block] = any flag.
 #[kernel(block = 256, grid = x.len().div_ceil(256), writes(y = once, carry = once, carry_head = once))]
 #[requires(heads.len() == x.len(), y.len() == x.len(), carry.len() == x.len().div_ceil(256))]
 pub fn segmented_scan(x: &[f32], heads: &[u8], y: &mut [f32], carry: &mut [f32], carry_head: &mut [u8]) {
@@ -65,9 +67,9 @@ pub fn segmented_scan(x: &[f32], heads: &[u8], y: &mut [f32], carry: &mut [f32],
         s[warp::index()] = v;
     }
     block::sync();
-    // Each warp scans the sums of all, so that nobody waits for one that does.
+    // Each warp scans the sums of all warps, so that no warp waits for another to do it.
     let sums = warp::group::<8>().scan(s[warp::lane() % 8], join);
-    // warp-uniform: shuffles are whole
+    // The branch is uniform for the warp: shuffles are complete.
     let v = if warp::index() > 0 { join(warp::shuffle(sums, warp::index() - 1), v) } else { v };
     if i < x.len() {
         y[i] = v.0;
@@ -78,7 +80,7 @@ pub fn segmented_scan(x: &[f32], heads: &[u8], y: &mut [f32], carry: &mut [f32],
     }
 }
 
-/// y = A·x for CSR, W lanes a row (W by the mean row length).
+/// Computes y = A·x for CSR, with W lanes per row (W by the mean row length).
 #[kernel(block = 128, grid = (y.len() * W).div_ceil(128), instances(W = 2 | 4 | 8 | 16 | 32), writes(y = once))]
 #[requires(rows.len() == y.len() + 1, cols.len() == values.len())]
 pub fn csr_spmv<const W: usize>(rows: &[u32], cols: &[u32], values: &[f32], x: &[f32], y: &mut [f32]) {
@@ -90,7 +92,8 @@ pub fn csr_spmv<const W: usize>(rows: &[u32], cols: &[u32], values: &[f32], x: &
             sum = values[j].mul_add(x[cols[j] as usize], sum);
         }
     }
-    let sum = group.sum(sum); // here the warp is whole again; inside the `if` it would be the group's mask
+    // here the warp has reconverged; inside the `if` it would be the group's mask
+    let sum = group.sum(sum);
     if row < y.len() && group.lane() == 0 {
         y[row] = sum;
     }
@@ -101,7 +104,7 @@ trials!(argmax, |_| {
         let n = 1000 + threads;
         let different = (0..n).map(|i| (i * 4289 % 10_007) as f32).collect::<Vec<_>>();
         let falling = (0..n).map(|i| -(i as f32)).collect::<Vec<_>>();
-        // In each block a later thread comes to the largest value before the first thread does.
+        // In each block a later thread reaches the largest value before the first thread does.
         let twice = |later: [usize; 3]| {
             let mut x = vec![0.0; 6 * threads];
             for (block, thread) in later.into_iter().enumerate() {
@@ -144,7 +147,8 @@ fn largest(what: &str, x: &[f32], threads: usize) -> Trial {
 trials!(segmented_scan, |_| {
     vec![
         segments("a head every 37 elements", 1000, |i| i % 37 == 5),
-        // Segments that reach over warps, begin with one, and end with one; a block without any; one with all in a warp.
+        // Segments that span warps, begin at a warp or end at one; a block without flags; a warp
+        // with flags everywhere.
         segments("few heads", 1300, |i| matches!(i, 70 | 128 | 767 | 900..=906 | 1023 | 1279)),
     ]
 });
@@ -159,7 +163,7 @@ fn segments(name: &str, n: usize, head: impl Fn(usize) -> bool) -> Trial {
         carry_head[i / 256] |= heads[i];
         carry[i / 256] = y[i];
     }
-    // The last block's threads beyond the end add nothing.
+    // Threads of the last block beyond the end add nothing.
     let expected = [
         Expected::new(2, wide(&y), Bound::Exact),
         Expected::new(3, wide(&carry), Bound::Exact),

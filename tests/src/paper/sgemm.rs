@@ -1,14 +1,20 @@
-//! (1) SGEMM 128×128×8 · 256 threads · 8×8 a thread as 2×2 quads of 4×4 (QN = 4 gives 8×16).
-//! 128-bit shared loads, A transposed with pitch BM + 4, XOR-toggled double buffer in shared memory, fragments double-buffered,
-//! global loads a tile ahead, blocks grouped for L2, edges in their own path, the user's epilogue.
+//! (1) SGEMM with 128 × 128 × 8 tiles and 256 threads.
 //!
+//! A thread has 8 × 8 elements, as 2 × 2 quads of 4 × 4; QN = 4 gives 8 × 16.
+//!
+//! - Shared loads have 128 bits, and A is transposed with pitch BM + 4.
+//! - Shared memory and fragments are double-buffered, and global loads are a tile ahead.
+//! - Blocks are grouped for L2, and edges have a separate path.
+//! - The user provides the epilogue.
+
 use super::trial::{Trial, apart, is, trials, whole, wide};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernels_rs::gemm::tiled::grouped;
 use runtime::testing::{Bound, Expected, Input};
 
-/// What is done with a finished 1×4 piece of C at (row, col). By value: a struct of scalars and views, an argument of the kernel.
+/// The epilogue of a finished 1 × 4 piece of C at (row, col), passed by value: a struct of scalars
+/// and views, which is an argument of the kernel.
 #[device]
 pub mod epilogue {
     use kernel_dsl::prelude::*;
@@ -22,7 +28,7 @@ pub mod epilogue {
             x
         }
     }
-    /// relu(s·x + bias[col])
+    /// Computes relu(s·x + bias[col]).
     #[derive(Clone, Copy, DeviceCopy)]
     pub struct BiasRelu {
         pub scale: f32,
@@ -40,7 +46,8 @@ pub mod epilogue {
 }
 use epilogue::*;
 
-/// A thread's share of a tile, from global memory to registers. `[usize; 2]` is a value: it folds after inlining, so no `{BK / 4}` in a type.
+/// Loads a thread's share of a tile from global memory to registers. `[usize; 2]` is a value that
+/// folds after inlining, so that no type contains `{BK / 4}`.
 #[device]
 fn fetch<const N: usize, const EDGE: bool>(g: View<f32, 2>, tile: [usize; 2]) -> [[f32; 4]; N] {
     let mut out = [[0.0; 4]; N];
@@ -50,7 +57,8 @@ fn fetch<const N: usize, const EDGE: bool>(g: View<f32, 2>, tile: [usize; 2]) ->
     out
 }
 
-/// Registers to shared memory: A transposed, B as it is. Handles by value: `sa.at(buf)` of the other buffer may be read meanwhile.
+/// Stores registers to shared memory: A transposed, B as it is. Handles are passed by value: the
+/// other buffer, `sa.at(buf)`, may be read meanwhile.
 #[device]
 fn put<const LA: usize, const LB: usize>(
     mut sa: Shared<f32, 2>,
@@ -69,7 +77,8 @@ fn put<const LA: usize, const LB: usize>(
     }
 }
 
-/// acc += a·bᵀ, quad by quad. References are aliases of the caller's places (always inlined): registers stay registers.
+/// Computes acc += a·bᵀ, quad by quad. References are aliases of the caller's places (always
+/// inlined): registers remain registers.
 #[device]
 fn outer<const QM: usize, const QN: usize>(
     acc: &mut [[[[f32; 4]; 4]; QN]; QM],
@@ -106,10 +115,11 @@ fn tile<
     col0: usize,
     epilogue: E,
 ) {
-    let sa = Shared::<f32, 3>::with_pitch([2, BK, BM], BM + 4); // value arithmetic: folded by our compiler, free in stable Rust
+    // value arithmetic: folded by our compiler, free in stable Rust
+    let sa = Shared::<f32, 3>::with_pitch([2, BK, BM], BM + 4);
     let sb = Shared::<f32, 3>::new([2, BK, BN]);
 
-    let (wm, wn) = (QM * 16, QN * 32); // a warp's piece: 4 × 8 lanes, each QM × QN quads
+    let (wm, wn) = (QM * 16, QN * 32); // a warp's piece: 4 × 8 lanes, each with QM × QN quads
     let (warp, lane) = (warp::index(), warp::lane());
     let warps_n = BN / wn;
     let (tr, tc) = (warp / warps_n * wm + lane / 8 * 4, warp % warps_n * wn + lane % 8 * 4);
@@ -117,7 +127,8 @@ fn tile<
     let mut acc = [[[[0.0f32; 4]; 4]; QN]; QM];
     let (mut fa, mut fb) = ([[[0.0f32; 4]; QM]; 2], [[[0.0f32; 4]; QN]; 2]);
 
-    let (mut ag, mut bg) = (a.offset((row0, 0)), b.offset((0, col0))); // running pointers, extents and all
+    // moving views, including their extents
+    let (mut ag, mut bg) = (a.offset((row0, 0)), b.offset((0, col0)));
     let (mut na, mut nb) = (fetch::<LA, EDGE>(ag, [BM, BK]), fetch::<LB, EDGE>(bg, [BK, BN]));
     put(sa.at(0), sb.at(0), &na, &nb);
     block::sync();
@@ -131,9 +142,10 @@ fn tile<
     let mut buf = 0;
     let tiles = a.cols().div_ceil(BK);
     for t in rolled(0..tiles) {
-        let more = EDGE || t + 1 < tiles; // at an edge what lies behind the last tile is zeros, which nobody looks at
+        // at an edge, elements beyond the last tile are zeros, which are not used
+        let more = EDGE || t + 1 < tiles;
         if more {
-            // a tile ahead: issued here, stored 7/8 of a tile later
+            // A tile ahead: loaded here, stored 7/8 of a tile later.
             ag = ag.offset((0, BK));
             bg = bg.offset((BK, 0));
             na = fetch::<LA, EDGE>(ag, [BM, BK]);
@@ -146,7 +158,7 @@ fn tile<
                 block::sync();
                 buf ^= 1;
             }
-            // Behind the last tile, of that one again: nobody looks at it.
+            // After the last tile, the same tile is loaded again and not used.
             let k1 = (k + 1) % BK;
             for p in unroll(0..QM) {
                 fa[next][p] = sa.load((buf, k1, tr + 16 * p));
@@ -169,13 +181,15 @@ fn tile<
     }
 }
 
-/// C = epilogue(A·B); A is M × K, B is K × N, C is M × N, all row-major.
+/// Computes C = epilogue(A·B); A is M × K, B is K × N, C is M × N, all row-major.
 #[kernel(
     block = 256, min_blocks = 2, max_registers = 128,
-    grid = c.rows().div_ceil(BM) * c.cols().div_ceil(BN),                // the launch computes it from the arguments
+    // the launch computes it from the arguments
+    grid = c.rows().div_ceil(BM) * c.cols().div_ceil(BN),
     writes(c = once),
     instances(BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, E = Identity | BiasRelu),
-    derived(LA = BM * BK / (4 * 256), LB = BK * BN / (4 * 256)),         // const parameters that are functions of others
+    // const parameters that are functions of others
+    derived(LA = BM * BK / (4 * 256), LB = BK * BN / (4 * 256)),
 )]
 #[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols(), a.aligned(4), b.aligned(4), c.aligned(4))]
 pub fn sgemm<
@@ -193,10 +207,11 @@ pub fn sgemm<
     c: ViewMut<f32, 2>,
     epilogue: E,
 ) {
-    const { assert!(BK % 4 == 0 && BK % 2 == 0) }; // Rust's own static_assert; ours evaluates it for each instance
+    // Rust's static assertion; our compiler evaluates it for each instance
+    const { assert!(BK % 4 == 0 && BK % 2 == 0) };
     let (bm, bn) = grouped(block::x(), c.rows().div_ceil(BM), c.cols().div_ceil(BN), 8);
     let (row0, col0) = (bm * BM, bn * BN);
-    // Two bodies, one set of shared memory: arrays of scopes that exclude one another occupy the same bytes.
+    // Two bodies share one set of shared memory: arrays of exclusive scopes occupy the same bytes.
     if row0 + BM <= c.rows() && col0 + BN <= c.cols() && a.cols() % BK == 0 {
         tile::<E, BM, BN, BK, QM, QN, LA, LB, false>(a, b, c, row0, col0, epilogue);
     } else {
@@ -209,11 +224,11 @@ trials!(sgemm<Identity, 128, 128, 8, 2, 2, 1, 1>, |instance| {
         [128, 128, 24],
         [132, 132, 12],
         [1, 4, 4],
-        // No multiples of four; rows are.
+        // Columns that are not multiples of four; rows are.
         [3, 131, 18],
         [3, 6, 65],
         [5, 5, 5],
-        // Whole tiles, almost, and a little more; more than a group of them.
+        // Whole tiles, slightly less, and slightly more; more than a group of tiles.
         [128, 128, 72],
         [127, 128, 8],
         [128, 127, 8],
@@ -223,13 +238,13 @@ trials!(sgemm<Identity, 128, 128, 8, 2, 2, 1, 1>, |instance| {
     ];
     let mut all: Vec<Trial> = shapes.into_iter().map(|shape| product(instance, shape, shape[1])).collect();
     if is::<BiasRelu>(instance, 0) {
-        // Behind the end of a bias that is too short stand zeros.
+        // Beyond the end of a short bias the values are zeros.
         all.extend([product(instance, [128, 128, 8], 61), product(instance, [128, 128, 8], 64), product(instance, [3, 7, 5], 2)]);
     }
     all
 });
 
-/// With a bias of `biased` columns.
+/// Makes a case with a bias of `biased` columns.
 fn product(instance: &Instance, [m, n, k]: [usize; 3], biased: usize) -> Trial {
     let (a, b, bias) = (whole(m * k, 1), whole(k * n, 2), whole(biased, 3));
     let mut c: Vec<f32> =

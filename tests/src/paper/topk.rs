@@ -1,6 +1,6 @@
-//! (10) Top-k, top-p, temperature over a vocabulary of 150,000: one block of 1024 a row. Radix select on (value, index), 8 bits a round from the top,
-//! then a bitonic sort of the k survivors, softmax, cut, draw. Deterministic: ties by index, atomics only where order does not matter.
-//!
+//! (10) Top-k, top-p, temperature over a vocabulary of 150,000: one block of 1024 per row. Radix
+//! select on (value, index), 8 bits per round from the top, then a bitonic sort of the k selected,
+//! softmax, cut, draw. Deterministic: ties by index, atomics only where order does not matter.
 use super::bitonic::bitonic;
 use super::trial::{Trial, number, trials, whole};
 use kernel_dsl::prelude::*;
@@ -21,7 +21,7 @@ pub fn sample<const K: usize>(
     let (t, n) = (thread::x(), row.len());
     let k = k.min(K);
 
-    // The k-th largest key, digit by digit.
+    // Finds the k-th largest key, digit by digit.
     let mut found = Shared::<u32, 1>::new([3]);
     let (mut prefix, mut need) = (0u64, k as u32);
     let mut bits = 64;
@@ -41,7 +41,8 @@ pub fn sample<const K: usize>(
             }
             block::sync();
             let v = if t < 256 { h[255 - t] } else { 0 };
-            let (before, _total) = block::scan(v, 0, |a, b| a + b); // a tuple: exclusive prefix and total
+            // a tuple: exclusive prefix and total
+            let (before, _total) = block::scan(v, 0, |a, b| a + b);
             if before < need && need <= before + v {
                 found[0] = 255 - t as u32;
                 found[1] = need - before;
@@ -53,12 +54,12 @@ pub fn sample<const K: usize>(
             need = found[1];
             if found[2] == need {
                 break;
-            } // the whole digit is taken: all threads read the same words
+            } // the whole digit is selected: all threads read the same words
         }
     }
 
-    // The survivors, in any order; sorted, so the order of the atomics is not seen.
-    let mut s = Shared::<u64, 1>::new([K]); // takes over h's bytes: h's scope has ended
+    // The selected elements are sorted, so that the order of the atomics does not matter.
+    let mut s = Shared::<u64, 1>::new([K]); // reuses h's bytes, since h's scope has ended
     let mut count = Shared::<u32, 1>::new([1]);
     block::sync();
     if t < K {
@@ -93,7 +94,7 @@ pub fn sample<const K: usize>(
     let hit = kept
         && t < k
         && before <= aim
-        // The last of them, or the next one begins above the aim, or is not kept.
+        // The last element, or the next one begins above the target or is not kept.
         && (t + 1 == k || z[t + 1] > aim || z[t + 1] >= top_p * total);
     let who = block::reduce(if hit { t as u32 } else { u32::MAX }, |a, b| a.min(b));
     if t == 0 {
@@ -105,15 +106,16 @@ trials!(sample<64>, |instance| {
     let most = number(instance, 0);
     let k = most.min(40);
     let at = |place: usize| (place as f32 + 0.5) / most as f32;
-    // Some rows of a length that is a multiple of nothing, and many short ones with all sorts of draws and of ends.
+    // Some rows whose length is a multiple of no tile, and many short ones with all kinds of draws
+    // and ends.
     vec![
         drawn(most, 5000, k, &[0.3, 0.95], 0.8, 0.9),
         drawn(most, 1100, most.min(200), &std::array::from_fn::<f32, 6, _>(|r| (r as f32 + 0.37) / 6.0), 2.5, 0.97),
         drawn(most, 1025, k.min(7), &[0.0, 0.4, 0.999], 4.0, 0.5),
         drawn(most, most + 1, 1, &[0.5, 0.99], 1.0, 1.0),
-        // As many as there are but one, and more than fit: down to what is below zero.
+        // All elements except one are kept, and more elements than fit, down to values below zero.
         drawn(most, most + 1, most + 5, &[0.02, 0.5, 0.97], 4.0, 1.0),
-        // All alike, so that each sum is a whole number: draws that lie on one, and a cut that does.
+        // Equal logits, so that each sum is an integer: draws and a cut that coincide with one.
         drawn_of(most, vec![0.25; 5 * (most + 1)], 4, &[0.0, 0.4, 0.5, 0.9, 1.0], 1.0, 0.5),
         drawn_of(
             most,
@@ -123,7 +125,7 @@ trials!(sample<64>, |instance| {
             1.0,
             1.0,
         ),
-        // Two that are so large that an exponential of them overflows; and a NaN, which counts as −∞.
+        // Two logits so large that an exponential of them overflows; and a NaN, which counts as −∞.
         drawn_of(
             most,
             with(2 * 1100, -100.0, &[(5, 300.0), (1024, 300.0), (1105, 300.0), (2124, 300.0)]),
@@ -133,9 +135,11 @@ trials!(sample<64>, |instance| {
             1.5,
         ),
         drawn_of(most, with(1100, 0.0, &[(700, f32::NAN)]), 3, &[0.75], 1.0, 1.0),
-        // As many as fit: all but one are alike, so that it is their places that decide, and the one lies where a thread comes second.
+        // The maximum number of elements. All except one are equal, so that their indices decide.
+        // The exception is at a thread's second element.
         drawn_of(most, with(1100, 0.0, &[(1024, 200.0)]), most, &[0.5], 1.0, 1.0),
-        // Two far above the many, which are below zero: the first digit of these is in the middle.
+        // Two elements far above the many others, which are below zero: their first digit is in the
+        // middle.
         drawn_of(
             most,
             with(2 * 1100, -1.0, &[(10, 1e30), (20, 1e30), (1110, 1e30), (1120, 1e30)]),
@@ -144,12 +148,12 @@ trials!(sample<64>, |instance| {
             1.0,
             1.0,
         ),
-        // Whole numbers that differ in their last bits.
+        // Integers that differ in their last bits.
         drawn_of(most, with(1100, 8_388_608.0, &[(10, 8_388_611.0), (20, 8_388_610.0)]), 2, &[0.5], 1.0, 1.0),
     ]
 });
 
-/// All of them `value`, but for these.
+/// Returns `n` elements of `value`, except for these.
 fn with(n: usize, value: f32, others: &[(usize, f32)]) -> Vec<f32> {
     let mut x = vec![value; n];
     others.iter().for_each(|(i, other)| x[*i] = *other);
@@ -162,7 +166,8 @@ fn drawn(most: usize, n: usize, k: usize, uniform: &[f32], temperature: f32, top
     drawn_of(most, x, k, uniform, temperature, top_p)
 }
 
-/// From logits `x`, as many rows as there are draws, and from `most` of each at most.
+/// Makes a case from logits `x`, with as many rows as draws, and at most `most` elements of each
+/// row.
 fn drawn_of(most: usize, x: Vec<f32>, k: usize, uniform: &[f32], temperature: f32, top_p: f32) -> Trial {
     let rows = uniform.len();
     let n = x.len() / rows;

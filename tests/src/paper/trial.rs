@@ -1,10 +1,10 @@
-//! How a kernel is tried: inputs, and what must come of them.
+//! Cases of a kernel: inputs, and expected outputs.
 
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::{Element, GenericArgument};
 use runtime::testing::{Case, Expected, Input};
 
-/// Arguments, and what those that are written hold in the end.
+/// Arguments, with the expected contents of those that are written.
 pub(super) struct Trial {
     name: String,
     inputs: Vec<Input>,
@@ -21,13 +21,13 @@ impl Trial {
         Trial { name: name.into(), inputs: inputs.into(), expected: expected.into(), block: None }
     }
 
-    /// In blocks of that many threads, where the launch says so.
+    /// Sets the number of threads of a block, where the launch decides it.
     pub(super) fn with_block(self, threads: usize) -> Trial {
         Trial { block: Some(threads), ..self }
     }
 }
 
-/// Registers the trials of a kernel: a function of the instance.
+/// Registers the cases of a kernel, given by a function of the instance.
 macro_rules! trials {
     ($kernel:ty, $trials:expr) => {
         const _: () = {
@@ -53,18 +53,18 @@ pub(super) fn cases(trials: Vec<Trial>) -> Vec<Case> {
     trials.into_iter().map(case).collect()
 }
 
-/// Of the trial that has these inputs.
+/// Returns the expected outputs of the case with these inputs.
 pub(super) fn expected(trials: Vec<Trial>, inputs: &[Input]) -> Vec<Expected> {
     let of_these = trials.into_iter().find(|trial| trial.inputs == inputs);
-    of_these.expect("inputs are those of a trial").expected
+    of_these.expect("the inputs are those of a case").expected
 }
 
-/// Whether `T` stands for the instance's parameter `n`.
+/// Returns whether `T` is the instance's parameter `n`.
 pub(super) fn is<T: GenericArgument>(instance: &Instance, n: usize) -> bool {
     instance.0[n] == T::CONSTANT
 }
 
-/// The instance's parameter `n`, a number.
+/// Returns the instance's parameter `n`, a number.
 pub(super) fn number(instance: &Instance, n: usize) -> usize {
     match instance.0[n] {
         Constant::Usize(value) => value as usize,
@@ -72,12 +72,12 @@ pub(super) fn number(instance: &Instance, n: usize) -> usize {
     }
 }
 
-/// The instance's parameter `n`, a truth value.
+/// Returns the instance's parameter `n`, a Boolean.
 pub(super) fn truth(instance: &Instance, n: usize) -> bool {
     instance.0[n] == Constant::Bool(true)
 }
 
-/// Small whole numbers, the same ones each time.
+/// Returns small integers, the same ones each time.
 pub(super) fn whole(n: usize, seed: u32) -> Vec<f32> {
     let mut state = seed | 1;
     let mut next = || {
@@ -89,7 +89,7 @@ pub(super) fn whole(n: usize, seed: u32) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-/// A matrix whose rows are `gap` elements apart, with `between` in the gaps.
+/// Returns a matrix whose rows have a gap of `gap` elements, filled with `between`.
 pub(super) fn apart<T: Element>(values: &[T], [rows, cols]: [usize; 2], gap: usize, between: T) -> Input {
     let row = |r: usize| values[r * cols..(r + 1) * cols].iter().copied().chain(std::iter::repeat_n(between, gap));
     Input::strided(&(0..rows).flat_map(row).collect::<Vec<T>>(), [rows, cols], [cols + gap, 1])

@@ -1,4 +1,4 @@
-//! A decoder's layer: a prompt, and then token by token.
+//! Tests of a decoder layer: a prompt, and then one token at a time.
 
 use super::reference::{Matrix, attention, each_head, rms_norm, rotate, silu};
 use super::{Kind, close, learnt};
@@ -12,10 +12,10 @@ use runtime::{Device, DeviceBuffer};
 
 const SHAPE: DecoderShape = DecoderShape { width: 48, heads: 2, groups: 1, head: 64, inner: 40, epsilon: 1e-6 };
 const BASE: f64 = 10_000.0;
-/// Rows of the cache for a sequence.
+/// Rows of the cache per sequence.
 const ROOM: usize = 8;
 
-/// The weights as plain numbers.
+/// The weights on the host.
 struct Plain {
     norm: Vec<f32>,
     projection: Vec<f32>,
@@ -56,7 +56,7 @@ fn weights<T: Kind>(device: &Device, random: &mut Random) -> (DecoderWeights<T>,
     (weights, plain)
 }
 
-/// What the layer makes of a whole sequence.
+/// Computes the output of the layer for a whole sequence.
 fn expected(plain: &Plain, x: &Matrix) -> Matrix {
     let DecoderShape { width, heads, groups, head, inner, epsilon } = SHAPE;
     let wide = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
@@ -108,7 +108,8 @@ impl Numbers {
     }
 }
 
-/// Two sequences: prompts of different lengths, the second in two pieces; then both go on together, token by token, in a graph.
+/// Decodes two sequences with prompts of different lengths, the second in two pieces. Both then
+/// continue together, one token at a time, in a graph.
 fn decoder<T: Kind>(device: &Device, roundings: f64) {
     let DecoderShape { width, heads, groups, head, .. } = SHAPE;
     let mut random = Random::new(11);
@@ -171,7 +172,7 @@ fn decoder<T: Kind>(device: &Device, roundings: f64) {
     }
 }
 
-/// Sums of some hundred products, again and again.
+/// Checks the layer in `f32`, with errors of repeated sums of some hundred products.
 #[test]
 fn cpu_decoder() {
     decoder::<f32>(&Device::cpu(), 64.0);

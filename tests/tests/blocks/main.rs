@@ -1,4 +1,5 @@
-//! Layers of transformers as a program calls them, and as graphs replay them, on the CPU and on a GPU, beside plain Rust in `f64`.
+//! Tests of transformer layers, as calls and as replayed graphs, on the CPU and on a GPU, against
+//! plain Rust in `f64`.
 
 mod decoder;
 mod reference;
@@ -11,9 +12,9 @@ use runtime::testing::{Draw, Random};
 use runtime::{Device, DeviceBuffer};
 use std::sync::Arc;
 
-/// What layers store, and how far off their sums come out by that.
+/// A type that layers store, with the resulting error of their sums.
 trait Kind: Float + GenericArgument + Draw + kernels_rs::attention::cache::Stored {
-    /// Half the distance from 1 to the next number.
+    /// The unit roundoff: half the distance from 1 to the next number.
     const UNIT: f64;
 }
 
@@ -25,14 +26,14 @@ impl Kind for f16 {
     const UNIT: f64 = 1.0 / (1 << 11) as f64;
 }
 
-/// Numbers from −size to size as a layer stores them, on the device and as they are there.
+/// Returns numbers from −size to size, rounded to the stored type, on the device and on the host.
 fn learnt<T: Kind>(device: &Device, random: &mut Random, n: usize, size: f32) -> (Arc<DeviceBuffer<T>>, Vec<f32>) {
     let values: Vec<T> = (0..n).map(|_| T::from_f32(size * random.unit() as f32)).collect();
     (Arc::new(device.upload(&values).unwrap()), values.iter().map(|x| x.to_f32()).collect())
 }
 
-/// That each row is off by no more than `roundings` of the stored format, of the row's largest number: errors of a layer go from each number of a row to all of
-/// them.
+/// Checks that the error of each row is at most `roundings` unit roundoffs, relative to the row's
+/// largest number. Errors of a layer spread from each number of a row to all of its numbers.
 fn close<T: Kind>(what: &str, got: &[f32], expected: &Matrix, roundings: f64) {
     assert_eq!(got.len(), expected.values.len(), "{what}");
     for (row, (got, expected)) in got.chunks(expected.cols).zip(expected.rows()).enumerate() {

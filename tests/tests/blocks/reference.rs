@@ -1,6 +1,6 @@
-//! Layers of transformers in plain Rust and `f64`: each formula as the papers have it, one row after the other.
+//! Transformer layers in plain Rust and `f64`: each formula as in its paper, row by row.
 
-/// A matrix by rows.
+/// A matrix stored by rows.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     pub values: Vec<f64>,
@@ -24,13 +24,13 @@ impl Matrix {
         Matrix { values: self.values.iter().zip(&other.values).map(|(a, b)| a + b).collect(), cols: self.cols }
     }
 
-    /// x·Wᵀ, as linear layers store their weights: [out, in].
+    /// Returns x·Wᵀ. Linear layers store their weights as [out, in].
     pub fn through(&self, weights: &Matrix) -> Matrix {
         let out = weights.values.len() / weights.cols;
         self.map_rows(out, |x| weights.rows().map(|w| x.iter().zip(w).map(|(x, w)| x * w).sum()).collect())
     }
 
-    /// Each row plus the bias.
+    /// Adds the bias to each row.
     pub fn biased(&self, bias: &[f64]) -> Matrix {
         self.map_rows(self.cols, |x| x.iter().zip(bias).map(|(x, b)| x + b).collect())
     }
@@ -39,13 +39,13 @@ impl Matrix {
         Matrix { values: self.values.iter().copied().map(f).collect(), cols: self.cols }
     }
 
-    /// Some columns.
+    /// Returns some of the columns.
     pub fn columns(&self, range: std::ops::Range<usize>) -> Matrix {
         self.map_rows(range.len(), |x| x[range.clone()].to_vec())
     }
 }
 
-/// x / √(mean x² + ε) · weight (Zhang, Sennrich, 2019).
+/// Computes x / √(mean x² + ε) · weight (Zhang, Sennrich, 2019).
 pub fn rms_norm(x: &Matrix, weight: &[f64], epsilon: f64) -> Matrix {
     x.map_rows(x.cols, |x| {
         let mean = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
@@ -53,7 +53,7 @@ pub fn rms_norm(x: &Matrix, weight: &[f64], epsilon: f64) -> Matrix {
     })
 }
 
-/// (x − mean) / √(variance + ε) · weight + bias (Ba, Kiros, Hinton, 2016).
+/// Computes (x − mean) / √(variance + ε) · weight + bias (Ba, Kiros, Hinton, 2016).
 pub fn layer_norm(x: &Matrix, weight: &[f64], bias: &[f64], epsilon: f64) -> Matrix {
     x.map_rows(x.cols, |x| {
         let n = x.len() as f64;
@@ -64,7 +64,8 @@ pub fn layer_norm(x: &Matrix, weight: &[f64], bias: &[f64], epsilon: f64) -> Mat
     })
 }
 
-/// Turns the pairs (i, i + d/2) of each head of a row at `position(row)` by position · base^(−2i/d) (Su et al., 2021).
+/// Rotates the pairs (i, i + d/2) of each head of a row at `position(row)` by position ·
+/// base^(−2i/d) (Su et al., 2021).
 pub fn rotate(x: &Matrix, dim: usize, base: f64, position: impl Fn(usize) -> usize) -> Matrix {
     let mut turned = x.clone();
     for (row, values) in turned.values.chunks_mut(x.cols).enumerate() {
@@ -80,14 +81,16 @@ pub fn rotate(x: &Matrix, dim: usize, base: f64, position: impl Fn(usize) -> usi
     turned
 }
 
-/// Each head by itself through `f`: heads lie side by side in a row.
+/// Applies `f` to each head separately: the heads lie side by side in a row.
 pub fn each_head(x: &Matrix, dim: usize, f: impl Fn(&Matrix) -> Matrix) -> Matrix {
     let heads = Matrix { values: x.values.clone(), cols: dim };
     Matrix { values: f(&heads).values, cols: x.cols }
 }
 
-/// softmax(q·kᵀ / √d)·v for each head, heads side by side in rows; as many heads of queries share a head of keys as there are more of
-/// them. Query i sits at position keys − queries + i, and where `causal` sees no key behind it.
+/// Computes softmax(q·kᵀ / √d)·v for each head; the heads lie side by side in rows.
+///
+/// Several heads of queries share a head of keys, if there are more of them. Query i has the
+/// position keys − queries + i, and if `causal` is set it sees no later key.
 pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix, dim: usize, causal: bool) -> Matrix {
     let (queries, keys) = (q.values.len() / q.cols, k.values.len() / k.cols);
     let group = q.cols / k.cols;
@@ -115,12 +118,12 @@ pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix, dim: usize, causal: bool) -
     Matrix { values: out, cols: q.cols }
 }
 
-/// x / (1 + e⁻ˣ)
+/// Computes x / (1 + e⁻ˣ).
 pub fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// The Gaussian error linear unit by its approximation with a tanh (Hendrycks, Gimpel, 2016).
+/// Computes the tanh approximation of the Gaussian error linear unit (Hendrycks, Gimpel, 2016).
 pub fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
 }

@@ -1,17 +1,17 @@
-//! A vision tower's layer: images of different sizes at once.
+//! Tests of a layer of a vision encoder, with images of different sizes in one call.
 
 use super::reference::{Matrix, attention, gelu, layer_norm};
 use super::{Kind, close, learnt};
 use kernel_dsl::half::f16;
 use kernels_rs::blocks::{LayerNorm, Linear, VisionLayer, VisionShape, VisionWeights};
-use kernels_rs::rotary::{Layout, Rotary};
+use kernels_rs::rotary::{PairLayout, Rotary};
 use runtime::Device;
 use runtime::testing::Random;
 
 const SHAPE: VisionShape = VisionShape { width: 48, heads: 2, inner: 56, epsilon: 1e-6 };
 const BASE: f64 = 10_000.0;
 
-/// A linear layer, and as plain numbers.
+/// Returns a linear layer, with its weights and bias on the host.
 fn linear<T: Kind>(device: &Device, random: &mut Random, [out, depth]: [usize; 2]) -> (Linear<T>, Matrix, Vec<f64>) {
     let (weight, plain) = learnt::<T>(device, random, out * depth, 0.2);
     let (bias, plain_bias) = learnt::<f32>(device, random, out, 0.5);
@@ -23,7 +23,8 @@ fn norm(device: &Device, random: &mut Random) -> (LayerNorm, [Vec<f64>; 2]) {
     (LayerNorm { weight, bias }, [w, b].map(|x| x.iter().map(|x| f64::from(*x)).collect()))
 }
 
-/// Of images of which each has the patches from one place to the next, and which need not have all.
+/// Checks the layer. `images` has the offsets of the images' patches; some patches may belong to no
+/// image.
 fn vision<T: Kind>(device: &Device, images: [u32; 3], roundings: f64) {
     let VisionShape { width, heads, inner, epsilon } = SHAPE;
     let (head, epsilon) = (width / heads, f64::from(epsilon));
@@ -37,14 +38,15 @@ fn vision<T: Kind>(device: &Device, images: [u32; 3], roundings: f64) {
     let weights = VisionWeights { norm: norm_1, projection, output, network_norm: norm_2, up, down };
     let layer = VisionLayer::new(SHAPE, weights);
 
-    // Rows and columns of 2 × 3 patches and of 4.
+    // Rows and columns of images with 2 × 3 patches and with 4 patches.
     let places: Vec<[u32; 2]> = (0..6).map(|i| [i / 3, i % 3]).chain((0..4).map(|i| [0, i])).collect();
     let n = places.len();
     let positions: Vec<u32> = (0..2).flat_map(|axis| places.iter().map(move |place| place[axis])).collect();
-    // Half of the pairs turn by the row, half by the column, with the same frequencies.
+    // Half of the pairs rotate by the row, half by the column, with the same frequencies.
     let frequencies = Rotary::frequencies(BASE, head / 2);
     let both = [frequencies.clone(), frequencies.clone()].concat();
-    let rotary = Rotary::with_axes(device, Layout::Halves, &both, &Rotary::sections(&[head / 4, head / 4])).unwrap();
+    let rotary =
+        Rotary::with_axes(device, PairLayout::Halves, &both, &Rotary::sections(&[head / 4, head / 4])).unwrap();
 
     let input = random.values::<f32>(n * width);
     let mut x = device.upload(&input).unwrap();
@@ -85,7 +87,7 @@ fn vision<T: Kind>(device: &Device, images: [u32; 3], roundings: f64) {
         values: m.values[from as usize * width..to as usize * width].to_vec(),
         cols: width,
     };
-    // Patches of no image see nothing.
+    // Patches of no image see no keys.
     let mut o = Matrix { values: vec![0.0; n * width], cols: width };
     for w in images.windows(2) {
         let [q, k, v] = [&q, &k, &v].map(|m| rows(m, w[0], w[1]));
@@ -110,7 +112,7 @@ fn cpu_vision_of_halves() {
     vision::<f16>(&Device::cpu(), IMAGES, 16.0);
 }
 
-/// A patch before the first image, and some behind the last.
+/// Checks one patch before the first image, and some after the last.
 #[test]
 fn cpu_vision_of_fewer_patches() {
     vision::<f32>(&Device::cpu(), [1, 6, 8], 64.0);

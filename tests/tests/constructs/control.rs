@@ -1,4 +1,4 @@
-//! Statements and control.
+//! Constructs of statements and control flow.
 
 use kernel_dsl::prelude::*;
 
@@ -65,25 +65,25 @@ values! { functions, "Functions", (a: u32 = A, b: u32 = [1, 2, 5]):
     "generic over types" fn over_types -> u32 { second(a as f32, b) }
 }
 
-/// 3 · x
+/// Computes 3 · x.
 #[device]
 pub fn thrice(x: u32) -> u32 {
     3 * x
 }
 
-/// f(f(x))
+/// Computes f(f(x)).
 #[device]
 pub fn twice_over(x: u32, f: impl Fn(u32) -> u32) -> u32 {
     f(f(x))
 }
 
-/// x ← x + by
+/// Computes x ← x + by.
 #[device]
 pub fn grow(x: &mut u32, by: u32) {
     *x += by;
 }
 
-/// At most 10.
+/// Returns x, but at most 10.
 #[device]
 pub fn clipped(x: u32) -> u32 {
     if x > 10 {
@@ -92,7 +92,7 @@ pub fn clipped(x: u32) -> u32 {
     x
 }
 
-/// The sum of an array.
+/// Returns the sum of an array.
 #[device]
 pub fn summed<const N: usize>(v: [u32; N]) -> u32 {
     let mut s = 0;
@@ -102,7 +102,7 @@ pub fn summed<const N: usize>(v: [u32; N]) -> u32 {
     s
 }
 
-/// The second of two.
+/// Returns the second of two values.
 #[device]
 pub fn second<A: Copy, B: Copy>(_: A, b: B) -> B {
     b

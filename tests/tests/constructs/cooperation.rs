@@ -1,4 +1,4 @@
-//! Where a thread is, and what threads do together.
+//! Constructs for the position of a thread, and for operations of several threads.
 
 use kernel_dsl::prelude::*;
 

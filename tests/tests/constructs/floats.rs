@@ -110,7 +110,7 @@ values! { transcendental, "Transcendental functions", (a: f32 = SINGLE):
     "`math::hypot(x, y)`" fn hypot -> f32 { math::hypot(a, 1.75) }
 }
 
-/// Neither huge nor tiny: where a GPU is as near as the clause says.
+/// Numbers of moderate size, for which the tolerances of the clauses hold on a GPU.
 const ORDINARY: [f32; 7] = [0.01, 0.3, 1.0, 1.5, 2.75, 7.25, 20.0];
 
 values! { approximate, "The hardware's approximations", (tolerance(out(relative = 4e-6, absolute = 4e-6))) (a: f32 = ORDINARY):

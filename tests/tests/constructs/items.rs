@@ -1,4 +1,4 @@
-//! Items, and what is generic.
+//! Items and generics.
 
 use kernel_dsl::prelude::*;
 
@@ -135,7 +135,7 @@ fn in_shared(x: &[f32], y: &mut [f32]) {
     y[t] = p.x + p.y;
 }
 
-/// Elements are arrays and structs: a part of one is a place.
+/// Uses elements that are arrays and structs, whose parts are places.
 #[kernel(block = 64, grid = 1)]
 fn elements(x: &[f32], y: &mut [f32]) {
     let t = thread::x();
@@ -167,7 +167,7 @@ mod shapes {
         }
     }
 
-    /// Something that maps a number.
+    /// A function of one number, as a trait.
     pub trait Map: Copy {
         const BY: f32;
         type Whole: Number;

@@ -1,9 +1,10 @@
-//! Programs of one construct each, by the construct: on every executor there is, and against what rustc makes of the same
+//! Programs of one construct each: every executor must agree with what rustc makes of the same
 //! tokens.
 //!
-//! `values!` holds expressions over numbers, `programs!` bodies of kernels of one block, and `items!` names kernels that need items
-//! of their own. The compiler's own tests read these files too: they make the page `kernel_dsl::reference` of them, and see
-//! to it that each word of the language is here.
+//! `values!` declares expressions over numbers, `programs!` bodies of kernels of one block, and
+//! `items!` names kernels that need separate items. The compiler's own tests read these files too:
+//! they generate the page `kernel_dsl::reference`, and check that it covers each keyword and
+//! operator of the language.
 
 #[macro_use]
 mod table;
@@ -33,7 +34,7 @@ fn run(checker: &Checker, chapters: &[&[&[Construct]]]) {
 }
 
 #[test]
-fn there_is_a_program_for_each_construct() {
+fn each_construct_has_one_program() {
     let all = all();
     let names: BTreeSet<_> = all.iter().map(|c| (c.chapter, c.name)).collect();
     assert_eq!(names.len(), all.len(), "a construct has two programs");

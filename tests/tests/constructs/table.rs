@@ -1,4 +1,4 @@
-//! How programs are written down, and run.
+//! Declaration and execution of the programs.
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
@@ -7,18 +7,19 @@ use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared};
 /// A construct, and the program that shows it.
 #[derive(Clone, Copy)]
 pub struct Construct {
-    /// What it belongs to.
+    /// The chapter of the construct.
     pub chapter: &'static str,
-    /// As it is written.
+    /// The construct as it is written.
     pub name: &'static str,
     /// The program.
     pub artifact: &'static Artifact,
-    /// Inputs, and what the last of them is to hold.
+    /// Returns the inputs, and the expected contents of the last of them.
     pub trial: fn() -> (Vec<Input>, Vec<f64>),
 }
 
 impl Construct {
-    /// Runs the program on each of the checker's executors: all must leave the same bits, which are those that rustc's code leaves.
+    /// Runs the program on each of the checker's executors. The results of all must be
+    /// bit-identical to those of rustc's code.
     pub fn check(&self, checker: &Checker) {
         let (inputs, expected) = (self.trial)();
         let expected = Expected::new(inputs.len() - 1, expected, Bound::Exact);
@@ -29,8 +30,10 @@ impl Construct {
     }
 }
 
-/// Expressions over numbers, for each choice of values from the parameters' pools; clauses of the kernels' attribute may stand before
-/// the parameters:
+/// Declares expressions over numbers, tested for each combination of values from the parameters'
+/// pools.
+///
+/// Clauses of the kernels' attribute may precede the parameters:
 /// `values! { module, "Chapter", (a: i32 = [1, 2]): "construct" fn name -> i32 { … } }`.
 macro_rules! values {
     ($module:ident, $chapter:literal, $parameters:tt: $($all:tt)*) => {
@@ -81,8 +84,10 @@ macro_rules! values {
     };
 }
 
-/// Bodies of kernels of one block of 64 threads, over 64 numbers to read and 64 to write, in slices or, where the parameters say
-/// so, in views of 4 × 16: `programs! { module, "Chapter", slices(x: &[f32], y: &mut [f32]): "construct" fn name { … } }`.
+/// Declares bodies of kernels of one block of 64 threads, over 64 numbers to read and 64 to write.
+///
+/// The parameters are slices or views of 4 × 16:
+/// `programs! { module, "Chapter", slices(x: &[f32], y: &mut [f32]): "construct" fn name { … } }`.
 macro_rules! programs {
     ($module:ident, $chapter:literal, $(($($clause:tt)*))? $memory:ident $parameters:tt:
         $($construct:literal fn $name:ident $body:tt)*) => {
@@ -117,7 +122,8 @@ macro_rules! programs {
         let (x, y) = ($crate::table::numbers(), $crate::table::numbers());
         let mut expected = y.clone();
         let memory = kernel_dsl::host::SliceMut::new(&mut expected);
-        // SAFETY: each thread writes the element of its index, and no program here reads another's.
+        // SAFETY: each thread writes the element of its index, and no program here reads elements
+        // of other threads.
         unsafe { kernel_dsl::host::run([1, 1, 1], [64, 1, 1], || $plain(&x, &mut memory.of_thread())) };
         drop(memory);
         let values = runtime::testing::Input::slice(&expected).values();
@@ -126,7 +132,8 @@ macro_rules! programs {
     (@views $plain:path) => {{
         let (x, y) = ($crate::table::numbers(), $crate::table::numbers());
         let (shape, mut expected) = ([4, 16], y.clone());
-        // SAFETY: the vectors outlive the run, in which nothing else touches them; the programs have no races.
+        // SAFETY: the vectors outlive the run, and nothing else accesses them meanwhile. The
+        // programs have no races.
         unsafe {
             let (from, to) = (View::host(&x, shape), ViewMut::host(&mut expected, shape));
             kernel_dsl::host::run([1, 1, 1], [64, 1, 1], || $plain(from, to));
@@ -136,8 +143,10 @@ macro_rules! programs {
     }};
 }
 
-/// Kernels with items of their own, `fn(x: &[f32], y: &mut [f32])` over as many numbers as `programs!` has, and what they leave of
-/// x: `items! { "Chapter": "construct" kernel |x| … }`.
+/// Declares kernels with separate items, and their expected results as a function of x.
+///
+/// The kernels are `fn(x: &[f32], y: &mut [f32])` over the same numbers as in `programs!`:
+/// `items! { "Chapter": "construct" kernel |x| … }`.
 macro_rules! items {
     ($chapter:literal: $($construct:literal $kernel:ty, |$x:ident| $e:expr;)*) => {
         pub const ITEMS: &[$crate::table::Construct] = &[$($crate::table::Construct {
@@ -154,9 +163,9 @@ macro_rules! items {
     };
 }
 
-/// A number type of programs.
+/// A number type of the programs.
 pub trait Whole: Copy {
-    /// A small whole number.
+    /// Converts a small integer.
     fn whole(n: u8) -> Self;
 }
 macro_rules! whole {
@@ -168,7 +177,7 @@ macro_rules! whole {
 }
 whole!(u32 i32 f32 u64);
 
-/// 64 small whole numbers, in no order; sums of them are exact.
+/// Returns 64 small integers in mixed order; sums of them are exact.
 pub fn numbers<T: Whole>() -> Vec<T> {
     (0..64u8).map(|i| T::whole(i.wrapping_mul(37) % 64 / 2 + 1)).collect()
 }

@@ -1,4 +1,4 @@
-//! What values there are.
+//! Values and their types.
 
 use kernel_dsl::prelude::*;
 

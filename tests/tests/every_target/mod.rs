@@ -1,12 +1,12 @@
-//! A kernel's PTX through ptxas, for each target that it has.
+//! Assembles a kernel's PTX with ptxas, for each supported target.
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{Target, compile};
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::Ptxas;
 
-/// Assembles each declared instance as the program holds it, and made anew for each later target, where a ptxas that knows
-/// sm_61 is found.
+/// Assembles each declared instance as the program contains it, and compiled for each later target,
+/// if there is a ptxas that supports sm_61.
 pub fn assemble(artifact: &Artifact) {
     let Some(ptxas) = Ptxas::find().filter(Ptxas::takes_sm_61) else {
         eprintln!("no ptxas for sm_61: `tests/get-ptxas` fetches one");

@@ -1,10 +1,10 @@
-//! Attention: prefill, packed and padded sequences, masks of blocks, gradients, logits, decoding
-//! steps and caches.
+//! Attention: prefill, packed and padded sequences, block masks, gradients, logits, decoding steps
+//! and caches.
 
 use crate::{Array, Call, On, Written, number};
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
-use kernels_rs::attention::{Append, Attention, Decode, Gradients, Scratch};
-use kernels_rs::rotary::Layout;
+use kernels_rs::attention::{Append, Attention, Decode, Gradients, KvCache, KvCacheMut, Layout, Qkv, Scratch};
+use kernels_rs::rotary::PairLayout;
 use runtime::Error;
 
 const OF_PREFILL: &[(&str, usize)] =
@@ -22,32 +22,32 @@ pub const CALLS: &[Call] = &[
         run: scores,
     },
     Call {
-        name: "Attention::run_padded",
+        name: "Attention::run, padded",
         dimensions: &[("sequences", 1), ("heads", 1), ("queries", 1), ("keys", 1)],
         on_cpu: &[],
         run: padded,
     },
     Call {
-        name: "Attention::run_packed",
+        name: "Attention::run, packed",
         dimensions: &[("sequences", 1), ("heads", 1), ("queries", 1), ("keys", 1)],
         on_cpu: &[],
         run: packed,
     },
     Call {
-        name: "Attention::run_sparse",
+        name: "Attention::run, masked",
         dimensions: &[("batch", 1), ("heads", 1), ("queries", 1), ("keys", 1)],
         on_cpu: &[],
         run: sparse,
     },
     Call { name: "Decode::run", dimensions: OF_STEP, on_cpu: &[], run: step },
-    Call { name: "Decode::run_paged", dimensions: OF_STEP, on_cpu: &[], run: step_paged },
-    Call { name: "Decode::run_scaled", dimensions: OF_STEP, on_cpu: &[], run: step_scaled },
+    Call { name: "Decode::run, paged", dimensions: OF_STEP, on_cpu: &[], run: step_paged },
+    Call { name: "Decode::run, scaled", dimensions: OF_STEP, on_cpu: &[], run: step_scaled },
     Call { name: "Append::run", dimensions: OF_APPEND, on_cpu: &["sequences"], run: append },
-    Call { name: "Append::run_scaled_paged", dimensions: OF_APPEND, on_cpu: &[], run: append_scaled_paged },
+    Call { name: "Append::run, scaled and paged", dimensions: OF_APPEND, on_cpu: &[], run: append_scaled_paged },
 ];
 
-/// Q, K and V of [batch, head, row, element] and what attention makes of them with a scale of 2⁻⁷,
-/// keys and values with a head for each of q's. Query i sees all keys.
+/// Q, K and V of [batch, head, row, element], for attention with a scale of 2⁻⁷. Each head of q has
+/// its own head of keys and values, and each query sees all keys.
 struct Prefill {
     shape: [usize; 6],
     q: (Array<f32>, Vec<f64>),
@@ -65,7 +65,7 @@ impl Prefill {
         Prefill { shape, q, k, v }
     }
 
-    /// Logits of a query, a row of q counted through batch and heads.
+    /// Returns the logits of a query, given by its row of q counted through batch and heads.
     fn logits(&self, row: usize) -> Vec<f64> {
         let [_, _, queries, keys, width, _] = self.shape;
         let first = row / queries * keys;
@@ -75,8 +75,8 @@ impl Prefill {
         (0..keys).map(|key| product(key) * f64::from(SCALE)).collect()
     }
 
-    /// O and the logarithms of the sums of exponentials.
-    fn right(&self) -> [Vec<f64>; 2] {
+    /// Returns O and the logarithms of the sums of exponentials.
+    fn reference(&self) -> [Vec<f64>; 2] {
         let [batch, heads, queries, keys, _, values] = self.shape;
         let (mut o, mut lse) = (Vec::new(), Vec::new());
         for row in 0..batch * heads * queries {
@@ -100,14 +100,16 @@ fn prefill(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let mut view = lse.view_mut([batch, heads, queries]);
     Attention::new().scale(SCALE).run(
         &on.device,
-        &all.q.0.view([batch, heads, queries, width]),
-        &all.k.0.view([batch, heads, keys, width]),
-        &all.v.0.view([batch, heads, keys, values]),
+        Qkv {
+            q: all.q.0.view([batch, heads, queries, width]),
+            k: all.k.0.view([batch, heads, keys, width]),
+            v: all.v.0.view([batch, heads, keys, values]),
+        },
         &mut o.view_mut([batch, heads, queries, values]),
-        // Values without elements have no logarithms, which the call says.
+        // The call rejects values without elements if logarithms are requested.
         Some(&mut view).filter(|_| values > 0),
     )?;
-    let [of_o, of_lse] = all.right();
+    let [of_o, of_lse] = all.reference();
     let mut written = vec![Written::new("o", o.download(), of_o)];
     if values > 0 {
         written.push(Written::new("lse", lse.download(), of_lse));
@@ -115,14 +117,14 @@ fn prefill(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Ok(written)
 }
 
-/// Of dO = 1 throughout: by the definition of each gradient.
+/// Computes the gradients for a dO of 1 in all elements, by their definitions.
 fn backward(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[batch, heads, queries, keys, width, values] = extents else { panic!() };
     let all = Prefill::new(on, [batch, heads, queries, keys, width, values]);
-    let [right_o, right_lse] = all.right();
+    let [reference_o, reference_lse] = all.reference();
     let rows = batch * heads * queries;
     let (o, lse): (Vec<f32>, Vec<f32>) =
-        (right_o.iter().map(|x| *x as f32).collect(), right_lse.iter().map(|x| *x as f32).collect());
+        (reference_o.iter().map(|x| *x as f32).collect(), reference_lse.iter().map(|x| *x as f32).collect());
     let (o, lse, d_o) = (on.array(&o), on.array(&lse), on.array(&vec![1f32; rows * values]));
     let of_keys = batch * heads * keys;
     let (mut d_q, mut d_k, mut d_v) =
@@ -131,20 +133,18 @@ fn backward(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         ([batch, heads, queries, width], [batch, heads, queries, values], [batch, heads, keys, values]);
     Attention::new().scale(SCALE).backward(
         &on.device,
-        [&all.q.0.view(of_q), &all.k.0.view([batch, heads, keys, width]), &all.v.0.view(of_v)],
+        Qkv { q: all.q.0.view(of_q), k: all.k.0.view([batch, heads, keys, width]), v: all.v.0.view(of_v) },
         [&o.view(of_o), &d_o.view(of_o)],
         &lse.view([batch, heads, queries]),
-        &mut d_q.view_mut(of_q),
-        &mut d_k.view_mut([batch, heads, keys, width]),
-        &mut d_v.view_mut(of_v),
+        Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut([batch, heads, keys, width]), d_v: d_v.view_mut(of_v) },
     )?;
     let [mut right_q, mut right_k, mut right_v] =
         [rows * width, of_keys * width, of_keys * values].map(|n| vec![0f64; n]);
     for row in 0..rows {
         let first = row / queries * keys;
-        let delta: f64 = right_o[row * values..][..values].iter().sum();
+        let delta: f64 = reference_o[row * values..][..values].iter().sum();
         for (key, logit) in all.logits(row).into_iter().enumerate() {
-            let (p, key) = ((logit - right_lse[row]).exp(), first + key);
+            let (p, key) = ((logit - reference_lse[row]).exp(), first + key);
             let d_p: f64 = all.v.1[key * values..][..values].iter().sum();
             let d_s = p * (d_p - delta) * f64::from(SCALE);
             right_v[key * values..][..values].iter_mut().for_each(|x| *x += p);
@@ -171,90 +171,85 @@ fn scores(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         &all.k.0.view([batch, heads, keys, width]),
         &mut s.view_mut([batch, heads, queries, keys]),
     )?;
-    let right = (0..batch * heads * queries).flat_map(|row| all.logits(row)).collect();
-    Ok(vec![Written::new("s", s.download(), right)])
+    let reference = (0..batch * heads * queries).flat_map(|row| all.logits(row)).collect();
+    Ok(vec![Written::new("s", s.download(), reference)])
 }
 
-/// All rows count, and the gradients of the padded form are tried too.
+/// Checks padded sequences whose rows are all valid, and their gradients.
 fn padded(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, queries, keys] = extents else { panic!() };
     let all = Prefill::new(on, [sequences, heads, queries, keys, 1, 1]);
     let lists = [queries, keys].map(|n| on.array(&vec![n as u32; sequences]));
-    let lists = [&lists[0].view([sequences]), &lists[1].view([sequences])];
+    let padded = Layout::Padded { queries: lists[0].view([sequences]), keys: lists[1].view([sequences]) };
     let (of_q, of_k) = ([sequences, heads, queries, 1], [sequences, heads, keys, 1]);
-    let (q, k, v) = (all.q.0.view(of_q), all.k.0.view(of_k), all.v.0.view(of_k));
+    let qkv = Qkv { q: all.q.0.view(of_q), k: all.k.0.view(of_k), v: all.v.0.view(of_k) };
     let (mut o, mut lse) = (on.output(sequences * heads * queries), on.output(sequences * heads * queries));
-    let attention = Attention::new().scale(SCALE);
+    let attention = Attention::new().scale(SCALE).layout(padded);
     let mut of_lse = lse.view_mut([sequences, heads, queries]);
-    attention.run_padded(&on.device, &q, &k, &v, &mut o.view_mut(of_q), Some(&mut of_lse), lists)?;
+    attention.run(&on.device, qkv, &mut o.view_mut(of_q), Some(&mut of_lse))?;
     let [mut d_q, mut d_k, mut d_v] = [queries, keys, keys].map(|n| on.output(sequences * heads * n));
     let gradients = Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut(of_k), d_v: d_v.view_mut(of_k) };
     let (of_o, of_lse) = (o.view(of_q), lse.view([sequences, heads, queries]));
-    attention.backward_padded(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, lists)?;
-    let [right, _] = all.right();
+    attention.backward(&on.device, qkv, [&of_o, &of_o], &of_lse, gradients)?;
+    let [reference, _] = all.reference();
     let d_v = d_v.download();
     assert!(d_v.iter().all(|x| x.is_finite()), "the gradient of v");
-    Ok(vec![Written::new("o", o.download(), right)])
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// Sequences of as many queries and keys, one after the other.
+/// Checks packed sequences with equal numbers of queries and keys.
 fn packed(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, queries, keys] = extents else { panic!() };
-    // Of one head the arrays of a batch and of packed sequences are the same; heads are tried with
-    // one sequence.
+    // For one head, the arrays of a batch and of packed sequences are the same. Several heads are
+    // tested with one sequence.
     let all = Prefill::new(on, [sequences, heads, queries, keys, 1, 1]);
     assert!(sequences <= 1 || heads <= 1);
     let begins = |each: usize| (0..=sequences).map(|i| (i * each) as u32).collect::<Vec<_>>();
     let lists = [queries, keys].map(|n| on.array(&begins(n)));
-    let lists = [&lists[0].view([sequences + 1]), &lists[1].view([sequences + 1])];
+    let packed = Layout::Packed {
+        queries: lists[0].view([sequences + 1]),
+        keys: lists[1].view([sequences + 1]),
+        longest: [queries, keys],
+    };
     let (of_q, of_k) = ([1, heads, sequences * queries, 1], [1, heads, sequences * keys, 1]);
-    let (q, k, v) = (all.q.0.view(of_q), all.k.0.view(of_k), all.v.0.view(of_k));
+    let qkv = Qkv { q: all.q.0.view(of_q), k: all.k.0.view(of_k), v: all.v.0.view(of_k) };
     let (mut o, mut lse) = (on.output(sequences * heads * queries), on.output(sequences * heads * queries));
-    let attention = Attention::new().scale(SCALE);
+    let attention = Attention::new().scale(SCALE).layout(packed);
     let of_lse = [1, heads, sequences * queries];
-    attention.run_packed(
-        &on.device,
-        &q,
-        &k,
-        &v,
-        &mut o.view_mut(of_q),
-        Some(&mut lse.view_mut(of_lse)),
-        lists,
-        queries,
-    )?;
+    attention.run(&on.device, qkv, &mut o.view_mut(of_q), Some(&mut lse.view_mut(of_lse)))?;
     let [mut d_q, mut d_k, mut d_v] = [queries, keys, keys].map(|n| on.output(sequences * heads * n));
     let gradients = Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut(of_k), d_v: d_v.view_mut(of_k) };
     let (of_o, of_lse) = (o.view(of_q), lse.view(of_lse));
-    attention.backward_packed(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, lists, [queries, keys])?;
+    attention.backward(&on.device, qkv, [&of_o, &of_o], &of_lse, gradients)?;
     assert!(d_v.download().iter().all(|x| x.is_finite()), "the gradient of v");
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// A mask that leaves nothing out.
+/// Checks a mask that masks no keys.
 fn sparse(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[batch, heads, queries, keys] = extents else { panic!() };
     let all = Prefill::new(on, [batch, heads, queries, keys, 1, 1]);
     let mask = BlockMask::new(BlockSize::Small, heads, [queries, keys], |_, _, _| true).upload(&on.device)?;
     let (of_q, of_k) = ([batch, heads, queries, 1], [batch, heads, keys, 1]);
-    let (q, k, v) = (all.q.0.view(of_q), all.k.0.view(of_k), all.v.0.view(of_k));
+    let qkv = Qkv { q: all.q.0.view(of_q), k: all.k.0.view(of_k), v: all.v.0.view(of_k) };
     let (mut o, mut lse) = (on.output(batch * heads * queries), on.output(batch * heads * queries));
-    let attention = Attention::new().scale(SCALE);
+    let attention = Attention::new().scale(SCALE).mask(&mask);
     let mut of_lse = lse.view_mut([batch, heads, queries]);
-    attention.run_sparse(&on.device, &q, &k, &v, &mut o.view_mut(of_q), Some(&mut of_lse), &mask)?;
+    attention.run(&on.device, qkv, &mut o.view_mut(of_q), Some(&mut of_lse))?;
     let [mut d_q, mut d_k, mut d_v] = [queries, keys, keys].map(|n| on.output(batch * heads * n));
     let gradients = Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut(of_k), d_v: d_v.view_mut(of_k) };
     let (of_o, of_lse) = (o.view(of_q), lse.view([batch, heads, queries]));
-    attention.backward_sparse(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, &mask)?;
+    attention.backward(&on.device, qkv, [&of_o, &of_o], &of_lse, gradients)?;
     assert!(d_v.download().iter().all(|x| x.is_finite()), "the gradient of v");
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// Elements of a head in a decoding step.
+/// Number of elements of a head in a decoding step.
 const WIDTH: usize = 8;
 
-/// Numbers whose heads begin at multiples of 16 bytes, which a step's cache has to.
+/// Returns arrays that begin at multiples of 16 bytes, as a step's cache requires.
 fn aligned(on: &On) -> On {
     On { device: on.device.clone(), before: 4 * on.before }
 }
@@ -270,16 +265,16 @@ fn step(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&all.k.0.view(of_k), &all.v.0.view(of_k)],
+        KvCache::new(all.k.0.view(of_k), all.v.0.view(of_k)),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
     )?;
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// A page for each sequence, of all its keys.
+/// Checks a cache with one page per sequence, which holds all its keys.
 fn step_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, keys] = extents else { panic!() };
     let on = aligned(on);
@@ -289,20 +284,19 @@ fn step_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (of_q, of_k) = ([sequences, heads, WIDTH], [sequences, heads, keys, WIDTH]);
     let mut o = on.output(sequences * heads * WIDTH);
     let mut scratch = Scratch::with_splits(&on.device, of_q, 2)?;
-    Decode::new().scale(SCALE).run_paged(
+    Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&all.k.0.view(of_k), &all.v.0.view(of_k)],
-        &table.view([sequences, 1]),
+        KvCache::new(all.k.0.view(of_k), all.v.0.view(of_k)).paged(table.view([sequences, 1])),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
     )?;
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// A cache of bytes with scales of 1.
+/// Checks a cache of bytes with scales of 1.
 fn step_scaled(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, keys] = extents else { panic!() };
     let on = On { device: on.device.clone(), before: 16 * on.before };
@@ -314,20 +308,19 @@ fn step_scaled(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let ones = ones.view([sequences, heads, keys]);
     let mut o = on.output(sequences * heads * WIDTH);
     let mut scratch = Scratch::new(&on.device, of_q, heads, keys)?;
-    Decode::new().scale(SCALE).run_scaled(
+    Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&k.view(of_k), &v.view(of_k)],
-        [&ones, &ones],
+        KvCache::new(k.view(of_k), v.view(of_k)).scaled([ones, ones]),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
     )?;
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// Of frequencies of 0, which turn nothing, at the last row of the cache.
+/// Appends to the last row of the cache, with frequencies of 0, which do not rotate.
 fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, room, width] = extents else { panic!() };
     let n = sequences * heads * width;
@@ -337,12 +330,12 @@ fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (mut turned, mut keys, mut values) =
         (on.output(n), on.array(&vec![0f32; n * room]), on.array(&vec![0f32; n * room]));
     let (new, cache) = ([sequences, heads, width], [sequences, heads, room, width]);
-    Append::new(Layout::Halves, &frequencies.view([width / 2])).run(
+    Append::new(PairLayout::Halves, &frequencies.view([width / 2])).run(
         &on.device,
         &q.view(new),
         &mut turned.view_mut(new),
         [&k.view(new), &v.view(new)],
-        [&mut keys.view_mut(cache), &mut values.view_mut(cache)],
+        KvCacheMut::new(keys.view_mut(cache), values.view_mut(cache)),
         &lengths.view([sequences]),
     )?;
     let last = |new: &[f64]| -> Vec<f64> {
@@ -356,7 +349,8 @@ fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     ])
 }
 
-/// A page for each sequence; of a head of one magnitude, which bytes hold as it is.
+/// Appends to a cache with one page per sequence. All elements of a head have one magnitude, which
+/// bytes represent exactly.
 fn append_scaled_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, room, width] = extents else { panic!() };
     let (n, rows) = (sequences * heads * width, sequences * heads * room);
@@ -369,14 +363,14 @@ fn append_scaled_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error
     let [mut keys, mut values] = [(); 2].map(|()| on.array(&vec![0i8; n * room]));
     let [mut of_keys, mut of_values] = [(); 2].map(|()| on.array(&vec![0f32; rows]));
     let (shape, cache, scales) = ([sequences, heads, width], [sequences, heads, room, width], [sequences, heads, room]);
-    Append::new(Layout::Interleaved, &frequencies.view([width / 2])).run_scaled_paged(
+    Append::new(PairLayout::Interleaved, &frequencies.view([width / 2])).run(
         &on.device,
         &q.view(shape),
         &mut turned.view_mut(shape),
         [&new.view(shape), &new.view(shape)],
-        [&mut keys.view_mut(cache), &mut values.view_mut(cache)],
-        [&mut of_keys.view_mut(scales), &mut of_values.view_mut(scales)],
-        &table.view([sequences, 1]),
+        KvCacheMut::new(keys.view_mut(cache), values.view_mut(cache))
+            .scaled([of_keys.view_mut(scales), of_values.view_mut(scales)])
+            .paged(table.view([sequences, 1])),
         &lengths.view([sequences]),
     )?;
     let last = |i: usize| i % room.max(1) + 1 == room;

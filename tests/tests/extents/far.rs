@@ -1,9 +1,9 @@
-//! Buffers of more than 2³¹ bytes: what a call does with their last elements. Each family runs on
-//! the CPU too, with few elements.
+//! Buffers of more than 2³¹ bytes: calls that access their last elements. Each family also runs on
+//! the CPU, with few elements.
 
 use crate::number;
 use kernel_dsl::{Element, Float, GenericArgument, Number};
-use kernels_rs::attention::{Attention, Decode, Scratch};
+use kernels_rs::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::permute::{copy, gather, transpose_batch};
 use kernels_rs::quant::{Igemm, Quantized};
@@ -13,10 +13,10 @@ use kernels_rs::sampling::Sample;
 use kernels_rs::scan;
 use runtime::{Device, DeviceBuffer};
 
-/// Elements of a row.
+/// Number of elements of a row.
 const COLS: usize = 64;
 
-/// Zeros of the device, with `values` for the last of them.
+/// Returns a device buffer of zeros that ends with `values`.
 fn ending<T: Element + Number + GenericArgument>(device: &Device, n: usize, values: &[T]) -> DeviceBuffer<T> {
     let (mut all, end) = (device.zeros::<T>(n).unwrap(), device.upload(values).unwrap());
     let last = all.range_mut(n - values.len()..n).unwrap();
@@ -24,7 +24,7 @@ fn ending<T: Element + Number + GenericArgument>(device: &Device, n: usize, valu
     all
 }
 
-/// The last `n` elements.
+/// Returns the last `n` elements.
 fn end<T: Element + Number + GenericArgument>(device: &Device, of: &DeviceBuffer<T>, n: usize) -> Vec<T> {
     let mut last = device.zeros::<T>(n).unwrap();
     let range = of.range(of.len() - n..of.len()).unwrap();
@@ -36,13 +36,13 @@ fn row() -> Vec<f32> {
     (0..COLS).map(number).collect()
 }
 
-fn close(got: &[f32], right: impl Iterator<Item = f64>) {
-    let right: Vec<f64> = right.collect();
+fn close(got: &[f32], reference: impl Iterator<Item = f64>) {
+    let reference: Vec<f64> = reference.collect();
     let near = |(x, y): (&f32, &f64)| (f64::from(*x) - y).abs() <= 1e-4 * (1.0 + y.abs());
-    assert!(got.len() == right.len() && got.iter().zip(&right).all(near), "{got:?}, not {right:?}");
+    assert!(got.len() == reference.len() && got.iter().zip(&reference).all(near), "{got:?}, not {reference:?}");
 }
 
-/// Reductions, scans, copies and gathers of `rows` rows.
+/// Checks reductions, scans, copies and gathers of `rows` rows.
 fn words(device: &Device, rows: usize) {
     let n = rows * COLS;
     let x = ending(device, n, &row());
@@ -56,9 +56,9 @@ fn words(device: &Device, rows: usize) {
     assert_eq!(place.download().unwrap(), [(n - COLS + top) as u32]);
     scan::inclusive(device, &x.view([1, n]).unwrap(), &mut y.view_mut([1, n]).unwrap()).unwrap();
     assert_eq!(end(device, &y, 1), [sum]);
-    // The last row is the last column of the transpose.
-    let turned = &mut y.view_mut([1, COLS, rows]).unwrap();
-    transpose_batch(device, &x.view([1, rows, COLS]).unwrap(), turned).unwrap();
+    // The last row becomes the last column of the transpose.
+    let transposed = &mut y.view_mut([1, COLS, rows]).unwrap();
+    transpose_batch(device, &x.view([1, rows, COLS]).unwrap(), transposed).unwrap();
     let mut last = device.zeros::<f32>(COLS).unwrap();
     let column = y.view([COLS, rows]).unwrap().strided().transposed().slice(rows - 1..rows).unwrap();
     copy(device, column, last.view_mut([1, COLS]).unwrap().strided()).unwrap();
@@ -69,7 +69,7 @@ fn words(device: &Device, rows: usize) {
     assert_eq!(last.download().unwrap(), row());
 }
 
-/// Softmax, norms and sampling of `rows` rows.
+/// Checks softmax, norms and sampling of `rows` rows.
 fn rows(device: &Device, rows: usize) {
     let shape = [rows, COLS];
     let x = ending(device, rows * COLS, &row());
@@ -86,7 +86,7 @@ fn rows(device: &Device, rows: usize) {
     assert_eq!(end(device, &tokens, 1), [top as u32]);
 }
 
-/// Products of `rows` rows of floats, and four times as many of bytes.
+/// Checks products of `rows` rows of floats, and of four times as many rows of bytes.
 fn products(device: &Device, rows: usize) {
     let (a, b) = (ending(device, rows * COLS, &row()), device.upload(&row()).unwrap());
     let mut c = device.zeros::<f32>(rows).unwrap();
@@ -104,8 +104,8 @@ fn products(device: &Device, rows: usize) {
     assert_eq!(end(device, &c, 1), [square as i32]);
 }
 
-/// Attention of sequences of eight keys, stored as `T`: the last of them has a value that is not 0
-/// at its last key.
+/// Checks attention of sequences of eight keys, stored as `T`. Only the last value of the last
+/// sequence is not 0.
 fn attention<T: Float + kernels_rs::attention::cache::Stored + GenericArgument + Number>(
     device: &Device,
     sequences: usize,
@@ -122,14 +122,17 @@ fn attention<T: Float + kernels_rs::attention::cache::Stored + GenericArgument +
     let shape = [sequences, 1, COLS];
     let mut scratch = Scratch::new(device, shape, 1, KEYS).unwrap();
     let (of_q, lengths) = (q.view(shape).unwrap(), lengths.view([sequences]).unwrap());
-    Decode::new().run(device, &of_q, [&k, &v], &lengths, &mut o.view_mut(shape).unwrap(), &mut scratch).unwrap();
-    let right = || row().into_iter().map(|x| f64::from(x) / KEYS as f64);
+    Decode::new()
+        .run(device, &of_q, KvCache::new(k, v), &lengths, &mut o.view_mut(shape).unwrap(), &mut scratch)
+        .unwrap();
+    let reference = || row().into_iter().map(|x| f64::from(x) / KEYS as f64);
     let wide = |o: Vec<T>| o.into_iter().map(T::to_f32).collect::<Vec<_>>();
-    close(&wide(end(device, &o, COLS)), right());
+    close(&wide(end(device, &o, COLS)), reference());
     let shape = [sequences, 1, 1, COLS];
     let mut o = device.zeros::<T>(sequences * COLS).unwrap();
-    Attention::new().run(device, &q.view(shape).unwrap(), &k, &v, &mut o.view_mut(shape).unwrap(), None).unwrap();
-    close(&wide(end(device, &o, COLS)), right());
+    let qkv = Qkv { q: q.view(shape).unwrap(), k, v };
+    Attention::new().run(device, qkv, &mut o.view_mut(shape).unwrap(), None).unwrap();
+    close(&wide(end(device, &o, COLS)), reference());
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn cpu_ends_of_buffers() {
     attention::<f32>(&device, 3);
 }
 
-/// Rows of which 2³¹ bytes are fewer.
+/// Number of rows that exceed 2³¹ bytes.
 const FAR: usize = (1 << 31) / 4 / COLS + 70;
 
 #[test]

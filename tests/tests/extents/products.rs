@@ -1,4 +1,4 @@
-//! Products: of floats, of bytes, with quantized weights, behind norms, and convolutions.
+//! Products: of floats, of bytes, with quantized weights, after norms, and convolutions.
 
 use crate::{Call, On, Written};
 use kernels_rs::convolution::Convolution;
@@ -12,7 +12,7 @@ const OF_PRODUCTS: &[(&str, usize)] = &[("batch", 1), ("m", 1), ("n", 1), ("k", 
 pub const CALLS: &[Call] = &[
     Call { name: "Gemm::run", dimensions: OF_PRODUCTS, on_cpu: &[], run: gemm::<false> },
     Call { name: "Gemm::run, transposed", dimensions: OF_PRODUCTS, on_cpu: &[], run: gemm::<true> },
-    // Tiles, which are for more than eight rows.
+    // Tiles, which calls of more than eight rows use.
     Call {
         name: "Gemm::run of 9 rows",
         dimensions: &[("batch", 1), ("m", 9), ("n", 1), ("k", 1)],
@@ -41,7 +41,7 @@ pub const CALLS: &[Call] = &[
     },
 ];
 
-/// Σ over k of a(k)·b(k) for each element of [batch, m, n].
+/// Returns Σ over k of a(k)·b(k) for each element of [batch, m, n].
 fn products([batch, m, n, k]: [usize; 4], a: impl Fn([usize; 3]) -> f64, b: impl Fn([usize; 3]) -> f64) -> Vec<f64> {
     let element = |i: usize| {
         let (p, r, c) = (i / n / m, i / n % m, i % n);
@@ -65,7 +65,8 @@ fn gemm<const TRANSPOSED: bool>(on: &On, extents: &[usize]) -> Result<Vec<Writte
     Ok(vec![Written::new("c", c.download(), products([batch, m, n, k], at_a, at_b))])
 }
 
-/// Of rows and columns that have zero points, so that their sums are made too.
+/// Checks products with zero points of rows and columns, which also need the sums of rows and
+/// columns.
 fn igemm(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[batch, m, n, k] = extents else { panic!() };
     let byte = |i: usize| (i * 5 % 9) as i8 - 4;
@@ -81,7 +82,7 @@ fn igemm(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Ok(vec![Written::new("c", c.download(), products([batch, m, n, k], at_a, at_b))])
 }
 
-/// Of weights and activations that quantization leaves as they are: ±127 and 0.
+/// Checks weights and activations that quantization represents exactly: ±127 and 0.
 fn quantized_weights(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[rows, n, k] = extents else { panic!() };
     let whole = |i: usize| [127.0f32, 0.0, -127.0][i % 3];
@@ -100,7 +101,7 @@ fn quantized_weights(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> 
     ])
 }
 
-/// RMS norm of rows of ±1, which are their own norm.
+/// Checks the RMS norm of rows of ±1, which leaves them unchanged.
 fn project(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[rows, n, k] = extents else { panic!() };
     let sign = |i: usize| if i * 7 % 11 < 5 { 1.0f32 } else { -1.0 };
@@ -112,7 +113,7 @@ fn project(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Ok(vec![Written::new("y", y.download(), products([1, rows, n, k], at_x, at_w))])
 }
 
-/// Windows of `SIDE` × `SIDE`, and y both ways round.
+/// Checks windows of `SIDE` × `SIDE`, and both layouts of y.
 fn convolution<const SIDE: usize>(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[samples, channels, out, height, width] = extents else { panic!() };
     let (x, of_x) = on.numbers(samples * channels * height * width, 2);

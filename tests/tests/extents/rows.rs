@@ -1,8 +1,8 @@
-//! Calls that go row by row: softmax, norms, losses, sampling, quantizers, rotary embedding.
+//! Row-wise calls: softmax, norms, losses, sampling, quantizers, rotary embedding.
 
 use crate::{Call, On, Written, number};
 use kernels_rs::quant::Affine;
-use kernels_rs::rotary::{Layout, Rotary};
+use kernels_rs::rotary::{PairLayout, Rotary};
 use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
 use kernels_rs::sampling::Sample;
 use runtime::Error;
@@ -32,7 +32,7 @@ pub const CALLS: &[Call] = &[
     },
 ];
 
-/// What each row of `cols` numbers becomes.
+/// Applies `f` to each row of `cols` numbers.
 fn by_rows(x: &[f64], rows: usize, cols: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
     (0..rows).flat_map(|r| f(&x[r * cols..][..cols])).collect()
 }
@@ -42,7 +42,7 @@ fn softmax(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let ((x, of_x), mut y, mut dx) = (on.numbers(rows * cols, 1), on.output(rows * cols), on.output(rows * cols));
     let softmax = Softmax::new().scale(0.5);
     softmax.run(&on.device, &x.view([rows, cols]), &mut y.view_mut([rows, cols]))?;
-    // dy = x: dx = scale·y·(x − Σ y·x).
+    // With dy = x: dx = scale·y·(x − Σ y·x).
     softmax.backward(&on.device, &y.view([rows, cols]), &x.view([rows, cols]), &mut dx.view_mut([rows, cols]))?;
     let of_row = |x: &[f64]| -> Vec<f64> {
         let sum: f64 = x.iter().map(|x| (0.5 * x).exp()).sum();
@@ -59,7 +59,7 @@ fn softmax(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     ])
 }
 
-/// x + residual is 2·x, ε is 1; dy = 1.
+/// Checks norms, where x + residual is 2·x, ε is 1 and dy is 1.
 fn norm(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[rows, cols] = extents else { panic!() };
     let ((x, of_x), (residual, _)) = (on.numbers(rows * cols, 1), on.numbers(rows * cols, 1));
@@ -94,14 +94,14 @@ fn norm(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let sums = (0..cols).map(|c| (0..rows).map(|r| of_y[r * cols + c]).sum()).collect();
     Ok(vec![
         Written::new("y", y.download(), of_y.iter().map(|y| 2.0 * y).collect()),
-        // The gradient of a sum that is the same for all rows.
+        // The gradient of a sum that is equal in all rows.
         Written::new("dz", dz.download(), vec![0.0; rows * cols]),
         Written::new("dweight", dweight.download(), sums),
         Written::new("dbias", dbias.download(), vec![rows as f64; cols]),
     ])
 }
 
-/// Rows of ±1, which RMS norm leaves as they are.
+/// Checks rows of ±1, which RMS norm leaves unchanged.
 fn norm_quantized(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[rows, cols] = extents else { panic!() };
     let sign: Vec<f32> = (0..rows * cols).map(|i| number(i).signum()).collect();
@@ -115,7 +115,7 @@ fn norm_quantized(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     ])
 }
 
-/// One group of all channels, ε = 1; dy = 1.
+/// Checks one group of all channels, with ε = 1 and dy = 1.
 fn group_norm(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[samples, channels, spatial] = extents else { panic!() };
     let (shape, n, each) = ([samples, channels, spatial], samples * channels * spatial, channels * spatial);
@@ -159,7 +159,7 @@ fn loss(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (of_sum, ones) = (log_sum.view([rows]), ones.view([rows]));
     CrossEntropy::new().backward(&on.device, &x, &labels, &of_sum, &ones, &mut dx.view_mut(shape))?;
     let sums: Vec<f64> = by_rows(&of_x, rows, cols, |x| vec![x.iter().map(|x| x.exp()).sum::<f64>().ln()]);
-    // Without columns no label is one: then the row is ignored.
+    // Without columns no label is valid, and the row is ignored.
     let of_row = |r: usize| if cols == 0 { 0.0 } else { sums[r] - of_x[r * cols + label(r)] };
     let gradient = |i: usize| (of_x[i] - sums[i / cols]).exp() - f64::from(u8::from(i % cols == label(i / cols)));
     Ok(vec![
@@ -169,7 +169,7 @@ fn loss(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     ])
 }
 
-/// Of one likely token a row: whichever way it is drawn, it is the one.
+/// Checks rows with one likely token, which every kind of draw returns.
 fn sample<const WAY: usize>(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[rows, cols] = extents else { panic!() };
     let likely = |row: usize| if cols == 0 { u32::MAX as usize } else { (row * 5 + 60_000) % cols };
@@ -184,7 +184,7 @@ fn sample<const WAY: usize>(on: &On, extents: &[usize]) -> Result<Vec<Written>, 
     Ok(vec![Written::new("tokens", tokens.download(), (0..rows).map(|r| likely(r) as f64).collect())])
 }
 
-/// Of the whole matrix and of each row, of numbers that bytes hold as they are.
+/// Checks scales of the whole matrix and of each row, with numbers that bytes represent exactly.
 fn affine(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[rows, cols] = extents else { panic!() };
     let whole: Vec<f32> = (0..rows * cols).map(|i| 127.0 * number(i).signum()).collect();
@@ -196,20 +196,19 @@ fn affine(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         let (mut q, mut back) = (on.array(&vec![7i8; rows * cols]), on.output(rows * cols));
         affine.quantize(&on.device, &x.view(shape), &mut q.view_mut(shape))?;
         affine.dequantize(&on.device, &q.view(shape), &mut back.view_mut(shape))?;
-        let right: Vec<f64> = whole.iter().map(|x| f64::from(*x)).collect();
-        written.push(Written::new("q", q.download(), right.clone()));
-        written.push(Written::new("back", back.download(), right));
+        let reference: Vec<f64> = whole.iter().map(|x| f64::from(*x)).collect();
+        written.push(Written::new("q", q.download(), reference.clone()));
+        written.push(Written::new("back", back.download(), reference));
     }
     Ok(written)
 }
 
-/// The first pair alone is turned, by a quarter of the circle at position 1: (a, b) becomes (−b,
-/// a).
+/// Rotates only the first pair, by a quarter of a circle at position 1: (a, b) becomes (−b, a).
 fn rotary(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[tokens, heads, size] = extents else { panic!() };
     let n = tokens * heads * size;
     let pairs = usize::from(size >= 2);
-    let rotary = Rotary::new(&on.device, Layout::Interleaved, &vec![std::f32::consts::FRAC_PI_2; pairs])?;
+    let rotary = Rotary::new(&on.device, PairLayout::Interleaved, &vec![std::f32::consts::FRAC_PI_2; pairs])?;
     let ((x, of_x), (mut again, _), mut y) = (on.numbers(n, 1), on.numbers(n, 1), on.output(n));
     let positions = on.array(&vec![1u32; tokens * pairs]);
     let (positions, shape) = (positions.view([pairs, tokens]), [tokens, heads, size]);
@@ -220,6 +219,6 @@ fn rotary(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         1 if pairs > 0 => of_x[i - 1],
         _ => of_x[i],
     };
-    let right: Vec<f64> = (0..n).map(turned).collect();
-    Ok(vec![Written::new("y", y.download(), right.clone()), Written::new("x", again.download(), right)])
+    let reference: Vec<f64> = (0..n).map(turned).collect();
+    Ok(vec![Written::new("y", y.download(), reference.clone()), Written::new("x", again.download(), reference)])
 }

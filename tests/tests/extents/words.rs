@@ -1,5 +1,5 @@
-//! Calls that memory limits: reductions, scans, histograms, copies, gathers, elementwise functions,
-//! and the heads of a block.
+//! Memory-bound calls: reductions, scans, histograms, copies, gathers, element-wise functions, and
+//! the heads of a block.
 
 use crate::{Call, On, Written};
 use kernels_rs::activation::swiglu;
@@ -78,14 +78,14 @@ fn scanned(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     scan::inclusive(&on.device, &x.view([rows, n]), &mut with.view_mut([rows, n]))?;
     scan::exclusive(&on.device, &x.view([rows, n]), &mut without.view_mut([rows, n]))?;
     let mut sum = 0.0;
-    let mut right = [Vec::new(), Vec::new()];
+    let mut reference = [Vec::new(), Vec::new()];
     for (i, x) in of_x.iter().enumerate() {
         sum = if i % n == 0 { 0.0 } else { sum };
-        right[1].push(sum);
+        reference[1].push(sum);
         sum += x;
-        right[0].push(sum);
+        reference[0].push(sum);
     }
-    let [of_with, of_without] = right;
+    let [of_with, of_without] = reference;
     Ok(vec![
         Written::new("inclusive", with.download(), of_with),
         Written::new("exclusive", without.download(), of_without),
@@ -97,12 +97,12 @@ fn counted(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let key = |i: usize| (i * 3 % 5) as u32;
     let (keys, mut of_bins) = (on.array(&(0..n).map(key).collect::<Vec<_>>()), on.array(&vec![7u32; bins]));
     histogram(&on.device, &keys.view([n]), 0.0..=1.0, &mut of_bins.view_mut([bins]))?;
-    let mut right = vec![0.0; bins];
-    (0..n).filter_map(|i| right.get_mut(key(i) as usize).map(|bin| *bin += 1.0)).for_each(drop);
-    Ok(vec![Written::new("bins", of_bins.download(), right)])
+    let mut reference = vec![0.0; bins];
+    (0..n).filter_map(|i| reference.get_mut(key(i) as usize).map(|bin| *bin += 1.0)).for_each(drop);
+    Ok(vec![Written::new("bins", of_bins.download(), reference)])
 }
 
-/// y[d, b, c, a] ← x[a, b, c, d].
+/// Computes y[d, b, c, a] ← x[a, b, c, d].
 fn copied(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[a, b, c, d] = extents else { panic!() };
     let n = a * b * c * d;
@@ -128,7 +128,7 @@ fn transposed(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
 
 fn gathered(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[rows, tokens, n] = extents else { panic!() };
-    // One row more than there are: zeros.
+    // The index one beyond the last row gives zeros.
     let row = |token: usize| token * 60_001 % (rows + 1);
     let ((table, of_table), mut y) = (on.numbers(rows * n, 1), on.output(tokens * n));
     let index = on.array(&(0..tokens).map(|i| row(i) as u32).collect::<Vec<_>>());
@@ -137,7 +137,7 @@ fn gathered(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Ok(vec![Written::new("y", y.download(), (0..tokens * n).map(element).collect())])
 }
 
-/// max(x, 0), and a product with a row for all.
+/// Checks max(x, 0), and a product with a row that is broadcast.
 fn mapped(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[a, b, c, d] = extents else { panic!() };
     let n = a * b * c * d;
@@ -152,19 +152,19 @@ fn mapped(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     ])
 }
 
-/// max(x, 0)
+/// Computes max(x, 0).
 #[kernel_dsl::device(value)]
 fn relu(x: f32) -> f32 {
     x.max(0.0)
 }
 
-/// a·b
+/// Computes a·b.
 #[kernel_dsl::device(value)]
 fn multiply(a: f32, b: f32) -> f32 {
     a * b
 }
 
-/// y ← silu(a)·b of the halves a and b of a row.
+/// Computes y ← silu(a)·b of the halves a and b of a row.
 fn gated(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[rows, n] = extents else { panic!() };
     let ((x, of_x), mut y) = (on.numbers(rows * 2 * n, 1), on.output(rows * n));
@@ -176,7 +176,8 @@ fn gated(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Ok(vec![Written::new("y", y.download(), (0..rows * n).map(element).collect())])
 }
 
-/// Without norms and turns; token i goes to row i of the cache, if it has one.
+/// Checks the preparation of heads without norms and rotation. Token i goes to row i of the cache,
+/// if that exists.
 fn prepared(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     const HEAD: usize = 64;
     let &[tokens, heads, room] = extents else { panic!() };

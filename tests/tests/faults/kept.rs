@@ -1,18 +1,18 @@
-//! What is compiled at run time, kept on disk.
+//! Tests of the disk cache of modules that are compiled at run time.
 
 use super::{alone, next};
 use runtime::Device;
 use runtime::store::Store;
 
 fn works(store: &Store) {
-    // Nobody else has the device: it is opened anew, and nothing is loaded there.
+    // No other handle of the device exists: a new context is created, without loaded modules.
     let device = Device::cuda(0).unwrap();
     device.set_store(Some(store.clone()));
     let (x, mut y) = (device.upload(&[1u32; 300]).unwrap(), device.zeros(300).unwrap());
     next::launch(&device, &x, &mut y).unwrap();
     assert_eq!(y.download().unwrap(), [2; 300]);
     y.copy_from(&[0; 300]).unwrap();
-    // SAFETY: both have as many elements.
+    // SAFETY: both buffers have the same number of elements.
     unsafe { next::launch_unchecked(&device, &x, &mut y).unwrap() };
     assert_eq!(y.download().unwrap(), [2; 300]);
 }
@@ -25,14 +25,14 @@ fn gpu_keeps_ptx() {
     let store = Store::new(&folder, 64 << 20);
     works(&store);
     let usage = store.usage().unwrap();
-    assert_eq!(usage.entries, 1, "the checked form, which is made at run time");
+    assert_eq!(usage.entries, 1, "the checked form, which is compiled at run time");
     let written = |path: &std::path::Path| std::fs::read(path).unwrap();
     let entries: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let before: Vec<_> = entries.iter().map(|path| written(path)).collect();
-    // By what is kept.
+    // This run loads modules from the cache.
     works(&store);
     assert_eq!(store.usage().unwrap(), usage);
-    // What is damaged is made again.
+    // Damaged entries are compiled again.
     for (path, bytes) in entries.iter().zip(&before) {
         let mut damaged = bytes.clone();
         let middle = damaged.len() / 2;

@@ -1,12 +1,13 @@
-//! Devices that are lost.
+//! Tests of lost devices.
 
 use super::{alone, elsewhere, far_beyond, is_gpu, next};
 use runtime::{Cause, Device, Error, Result};
 
 const N: usize = 1000;
 
-/// NVIDIA's driver does not, of some faults, for as long as the process lives: that is an error that says so.
-fn opens_anew_where_the_driver_lets_it() {
+/// Opens the device again. After some faults NVIDIA's driver does not allow this in the same
+/// process, and the error says so.
+fn opens_again_where_the_driver_allows_it() {
     match Device::cuda(0) {
         Ok(device) => works(&device),
         Err(why) => assert!(is_gpu() && why.to_string().contains("the process has to end"), "{why}"),
@@ -23,7 +24,8 @@ fn works(device: &Device) {
     stream.wait().unwrap();
 }
 
-/// All that there is of a device is lost with it, says so and why, and can be dropped; another context works beside it.
+/// Checks that everything that belongs to a lost device reports the cause, and can be dropped, and
+/// that another context works meanwhile.
 fn is_lost_by(code: u32, kernel: &str, fail: impl FnOnce(&Device) -> Result<()>) {
     let device = Device::cuda(0).unwrap();
     works(&device);
@@ -47,7 +49,7 @@ fn is_lost_by(code: u32, kernel: &str, fail: impl FnOnce(&Device) -> Result<()>)
     assert_eq!(device.lost(), Some(&**loss));
     assert!(device.to_string().ends_with(", lost"));
 
-    // Whatever comes says the same, at once.
+    // Every later call returns the same error at once.
     for again in [
         device.zeros::<u32>(1).unwrap_err(),
         device.alloc::<u32>(1).unwrap_err(),
@@ -64,12 +66,12 @@ fn is_lost_by(code: u32, kernel: &str, fail: impl FnOnce(&Device) -> Result<()>)
     ] {
         assert_eq!(again.to_string(), said);
     }
-    // What is of the host is still there.
+    // Page-locked host memory remains readable.
     assert_eq!(pinned.as_slice().unwrap(), [3; N]);
 
-    // On a card what is of the lost one must be gone first.
+    // On a card, all objects of the lost context must be dropped first.
     if !is_gpu() {
-        // The same device, in a context that knows nothing of the lost one.
+        // Opens the same device in a new context.
         let anew = Device::cuda(0).unwrap();
         works(&anew);
         let refused = next::launch(&anew, &x, &mut anew.zeros(N).unwrap()).unwrap_err();
@@ -82,29 +84,30 @@ fn is_lost_by(code: u32, kernel: &str, fail: impl FnOnce(&Device) -> Result<()>)
     } else {
         drop((device, stream, x, pinned, other, y, event));
     }
-    opens_anew_where_the_driver_lets_it();
+    opens_again_where_the_driver_allows_it();
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_is_lost_by_a_kernel_that_leaves_its_memory() {
+fn gpu_is_lost_by_an_access_out_of_bounds() {
     let _alone = alone();
-    if elsewhere("lost::gpu_is_lost_by_a_kernel_that_leaves_its_memory") {
+    if elsewhere("lost::gpu_is_lost_by_an_access_out_of_bounds") {
         return;
     }
     is_lost_by(700, "far_beyond", |device| {
         let mut y = device.zeros(32)?;
-        // SAFETY: none: that is what is tried. Nothing of the process's own is at that address of the device.
+        // SAFETY: this is deliberately unsound for the device, to test the loss of its context. No
+        // other memory of the process is at that device address.
         unsafe { far_beyond::launch_unchecked(device, &mut y) }
     });
-    // On a stream it is told by whoever waits, the device itself among them.
+    // On a stream, every waiting call reports the fault, including those of the device.
     if is_gpu() {
         return;
     }
     is_lost_by(700, "far_beyond", |device| {
         let mut y = device.zeros(32)?;
         let stream = device.stream()?;
-        // SAFETY: as above.
+        // SAFETY: as above, deliberately unsound for the device.
         unsafe { far_beyond::launch_unchecked(&stream, &mut y)? };
         y.download().map(drop)
     });
@@ -112,27 +115,27 @@ fn gpu_is_lost_by_a_kernel_that_leaves_its_memory() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_is_lost_and_opened_many_times() {
+fn gpu_is_lost_and_opened_repeatedly() {
     let _alone = alone();
-    if elsewhere("lost::gpu_is_lost_and_opened_many_times") {
+    if elsewhere("lost::gpu_is_lost_and_opened_repeatedly") {
         return;
     }
-    // On a card nobody may hold what is lost.
+    // On a card, no handle of the lost context may remain.
     let held = (!is_gpu()).then(|| Device::cuda(0).unwrap());
     held.iter().for_each(works);
     for round in 0..if is_gpu() { 1 } else { 20 } {
         let device = Device::cuda(0).unwrap();
         let mut y = device.zeros(32).unwrap();
-        // SAFETY: as above.
+        // SAFETY: as above, deliberately unsound for the device.
         let error = unsafe { far_beyond::launch_unchecked(&device, &mut y).unwrap_err() };
         assert!(matches!(error, Error::Lost(_)), "round {round}: {error}");
     }
-    opens_anew_where_the_driver_lets_it();
+    opens_again_where_the_driver_allows_it();
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_checks_are_no_reason_to_be_lost() {
+fn gpu_failed_checks_do_not_lose_the_device() {
     let _alone = alone();
     let device = Device::cuda(0).unwrap();
     let error = far_beyond::launch(&device, &mut device.zeros(32).unwrap()).unwrap_err();
@@ -143,9 +146,9 @@ fn gpu_checks_are_no_reason_to_be_lost() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_says_nothing_of_what_an_event_has_waited_for() {
+fn gpu_loss_omits_launches_before_a_waited_event() {
     let _alone = alone();
-    if elsewhere("lost::gpu_says_nothing_of_what_an_event_has_waited_for") {
+    if elsewhere("lost::gpu_loss_omits_launches_before_a_waited_event") {
         return;
     }
     let device = Device::cuda(0).unwrap();
@@ -153,7 +156,7 @@ fn gpu_says_nothing_of_what_an_event_has_waited_for() {
     let (x, mut y) = (device.zeros(N).unwrap(), device.zeros(N).unwrap());
     next::launch(&stream, &x, &mut y).unwrap();
     stream.record().unwrap().wait().unwrap();
-    // SAFETY: as above.
+    // SAFETY: as above, deliberately unsound for the device.
     unsafe { far_beyond::launch_unchecked(&stream, &mut device.zeros(32).unwrap()).unwrap() };
     let error = stream.wait().unwrap_err();
     let Error::Lost(loss) = &error else { panic!("{error}") };

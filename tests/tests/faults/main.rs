@@ -1,6 +1,7 @@
-//! Kernels that leave their memory or do not end: what is said of them, what becomes of the device, and how work goes on.
+//! Tests of kernels that access memory out of bounds or do not end: the reported errors, the state
+//! of the device, and continued work.
 //!
-//! Where a device is lost, it is lost to all of the process: these tests take turns.
+//! A device is lost for the whole process, so that these tests run one at a time.
 
 mod kept;
 mod lost;
@@ -11,7 +12,7 @@ use kernel_dsl::prelude::*;
 use runtime::doctor::{self, DriverFinding};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// y ← x + 1
+/// Computes y ← x + 1.
 #[kernel(block = 128, grid = y.len().div_ceil(128))]
 #[requires(x.len() == y.len())]
 pub fn next(x: &[u32], y: &mut [u32]) {
@@ -21,15 +22,15 @@ pub fn next(x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// Wrong: it writes 32 GiB beyond the end.
+/// Stores 32 GiB beyond the end of the buffer.
 #[kernel(block = 32, grid = 1)]
 pub fn far_beyond(y: &mut [u64]) {
     y[0xffff_0000 + thread::index()] = 1;
 }
 
-/// It takes a turn for each of `rounds` × `rounds`, which for a million is as good as never to end.
+/// Runs `rounds` × `rounds` iterations; for a million the kernel practically never ends.
 #[kernel(block = 32, grid = 1)]
-pub fn turns(rounds: u32, y: &mut [u32]) {
+pub fn iterate(rounds: u32, y: &mut [u32]) {
     let i = thread::index();
     let mut sum = y[i];
     for _ in rolled(0..rounds) {
@@ -40,18 +41,20 @@ pub fn turns(rounds: u32, y: &mut [u32]) {
     y[i] = sum;
 }
 
-/// Whoever opens the device, alone in this process.
+/// Locks the device for one test of this process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the driver's device is one: the driver on the CPU takes its time, and runs one kernel after the other.
+/// Returns whether the driver's device is a GPU. The driver on the CPU is slower, and runs one
+/// kernel after the other.
 fn is_gpu() -> bool {
     matches!(doctor::examine().driver, DriverFinding::Found { on_cpu: false, .. })
 }
 
-/// Runs the test of that name in a process of its own, and tells so, where the process would have no device any more afterwards.
+/// Runs the test `name` in a child process, if it would leave this process without a device, and
+/// returns whether it did.
 fn elsewhere(name: &str) -> bool {
     const CHILD: &str = "KERNELS_FAULTS_CHILD";
     if !is_gpu() || std::env::var_os(CHILD).is_some() {
@@ -59,7 +62,7 @@ fn elsewhere(name: &str) -> bool {
     }
     let program = std::env::current_exe().expect("this program");
     let child = std::process::Command::new(program).args(["--ignored", "--exact", name]).env(CHILD, "1").output();
-    let output = child.expect("this program again");
+    let output = child.expect("this program can be run again");
     assert!(output.status.success(), "{name}:\n{}", String::from_utf8_lossy(&output.stdout));
     true
 }

@@ -1,10 +1,10 @@
-//! Profiles of streams: how long kernels took.
+//! Tests of profiles of streams, which measure the time of kernels.
 
-use super::{alone, next, turns};
+use super::{alone, iterate, next};
 use runtime::{Device, Work};
 use std::time::Duration;
 
-/// What was done is there, in order, with times that can be.
+/// Checks that a profile has all operations in order, with plausible times.
 fn profile(device: &Device) {
     let stream = device.stream().unwrap();
     let x = device.upload(&[1u32; 1000]).unwrap();
@@ -14,7 +14,7 @@ fn profile(device: &Device) {
     for _ in 0..3 {
         next::launch(&stream, &x, &mut y).unwrap();
     }
-    turns::launch(&stream, 20, &mut y).unwrap();
+    iterate::launch(&stream, 20, &mut y).unwrap();
     stream.fill_zero(&mut y).unwrap();
     let mut pinned = device.pinned(1000).unwrap();
     stream.download_to(&x, &mut pinned).unwrap();
@@ -26,13 +26,13 @@ fn profile(device: &Device) {
         three.clone(),
         three.clone(),
         three,
-        kernel("turns", [1, 1, 1], [32, 1, 1]),
+        kernel("iterate", [1, 1, 1], [32, 1, 1]),
         Work::Fill { bytes: 4000 },
         Work::Download { bytes: 4000 },
     ];
     let operations = profile.operations();
     assert_eq!(operations.iter().map(|timed| &timed.what).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
-    // One after the other; clocks of GPUs step by half a microsecond.
+    // Operations follow one another. Clocks of GPUs have steps of half a microsecond.
     for pair in operations.windows(2) {
         assert!(pair[0].start + pair[0].time <= pair[1].start + Duration::from_micros(2), "{pair:?}");
     }
@@ -43,7 +43,7 @@ fn profile(device: &Device) {
     assert!(next_time.min <= next_time.mean() && next_time.mean() <= next_time.max);
     let json: serde_json::Value = serde_json::from_str(&profile.chrome_trace()).unwrap();
     assert_eq!(json["traceEvents"].as_array().unwrap().len(), 1 + expected.len());
-    // More than events are kept for, and then no more at all.
+    // More operations than a stream keeps events for, and then none.
     stream.start_profile().unwrap();
     for _ in 0..700 {
         stream.fill_zero(&mut y).unwrap();
@@ -51,7 +51,7 @@ fn profile(device: &Device) {
     assert_eq!(stream.end_profile().unwrap().operations().len(), 700);
     stream.fill_zero(&mut y).unwrap();
     assert!(stream.end_profile().unwrap().operations().is_empty());
-    // Whoever gets the place of a stream that was profiled is not.
+    // A stream that reuses the slot of a profiled stream is not profiled.
     stream.start_profile().unwrap();
     drop(stream);
     let stream = device.stream().unwrap();
@@ -60,13 +60,13 @@ fn profile(device: &Device) {
 }
 
 #[test]
-fn cpu_says_how_long_kernels_took() {
+fn cpu_measures_the_time_of_kernels() {
     profile(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_says_how_long_kernels_took() {
+fn gpu_measures_the_time_of_kernels() {
     let _alone = alone();
     profile(&Device::cuda(0).unwrap());
 }

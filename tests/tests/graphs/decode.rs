@@ -1,5 +1,5 @@
-//! The loop that graphs are for: a layer of a transformer's decoding, recorded once, replayed for each token with another position, its
-//! state taking turns between two buffers.
+//! The main use of graphs: a layer of a transformer's decoder is recorded once, and replayed for
+//! each token with another position. Its state alternates between two buffers.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;
@@ -7,7 +7,7 @@ use runtime::Device;
 const WIDTH: usize = 64;
 const MOST: usize = 12;
 
-/// cache[position] ← x, rotated by the position: here, by adding it.
+/// Computes cache[position] ← x, with the position added in place of a rotation.
 #[kernel(block = 32, grid = x.len().div_ceil(32))]
 #[requires(position < cache.rows(), cache.cols() == x.len())]
 pub fn remember(position: usize, x: &[f32], mut cache: ViewMut<f32, 2>) {
@@ -17,7 +17,7 @@ pub fn remember(position: usize, x: &[f32], mut cache: ViewMut<f32, 2>) {
     }
 }
 
-/// y[i] = Σ cache[p][i] · w[i] over the positions up to this one
+/// Computes y[i] = Σ cache[p][i] · w[i] over the positions up to this one.
 #[kernel(block = 32, grid = y.len().div_ceil(32))]
 #[requires(positions <= cache.rows(), cache.cols() == y.len(), w.len() == y.len())]
 pub fn attend(positions: usize, cache: View<f32, 2>, w: &[f32], y: &mut [f32]) {
@@ -44,7 +44,8 @@ pub fn loops(device: &Device, _: u32) {
     let rows = || cache.view([MOST, WIDTH]).unwrap();
     let rows_mut = || cache.view_mut([MOST, WIDTH]).unwrap();
     let write = recording.add(remember::call(0, x, rows_mut())).unwrap();
-    // SAFETY: a thread writes its own element, and reads rows that have been written.
+    // SAFETY: each thread writes its own element, and reads rows that earlier launches have
+    // written.
     let read = unsafe { recording.add_unchecked(attend::call(1, rows(), w_slot, y)) }.unwrap();
     let mut layer = recording.finish().unwrap();
 
@@ -52,10 +53,11 @@ pub fn loops(device: &Device, _: u32) {
     let mut state = device.alloc(WIDTH).unwrap();
     for position in 0..MOST {
         layer.update(write, remember::call(position, x, rows_mut())).unwrap();
-        // SAFETY: as above.
+        // SAFETY: each thread writes its own element, and reads rows that earlier launches have
+        // written.
         unsafe { layer.update_unchecked(read, attend::call(position + 1, rows(), w_slot, y)) }.unwrap();
         layer.replay(&stream).unwrap();
-        // What comes out goes in next: three buffers change places, and nothing is copied.
+        // The output becomes the next input: three buffers are swapped, and nothing is copied.
         std::mem::swap(layer.buffer_mut(y).unwrap(), &mut state);
         std::mem::swap(layer.buffer_mut(x).unwrap(), &mut state);
     }

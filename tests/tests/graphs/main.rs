@@ -1,4 +1,4 @@
-//! Graphs on the CPU and on a GPU: a replay leaves what its launches would, one after the other.
+//! Tests of graphs, on the CPU and on a GPU: a replay has the results of its launches in sequence.
 
 mod decode;
 mod misuse;
@@ -9,7 +9,7 @@ use runtime::doctor::{self, DriverFinding};
 use runtime::{Device, Error};
 use std::sync::Arc;
 
-/// y ← 3·y + x, `times` times over, modulo 2³²: no two orders of it leave the same.
+/// Computes y ← 3·y + x, `times` times, modulo 2³²; the result depends on the order of launches.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len())]
 pub fn mix(times: u32, x: &[u32], y: &mut [u32]) {
@@ -23,17 +23,17 @@ pub fn mix(times: u32, x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// to ← fromᵀ
+/// Computes to ← fromᵀ.
 #[kernel(block = (16, 16), grid = (to.cols().div_ceil(16), to.rows().div_ceil(16)))]
 #[requires(to.rows() == from.cols(), to.cols() == from.rows())]
-pub fn turn(from: View<u32, 2>, mut to: ViewMut<u32, 2>) {
+pub fn transpose(from: View<u32, 2>, mut to: ViewMut<u32, 2>) {
     let (row, col) = (block::y() * 16 + thread::y(), block::x() * 16 + thread::x());
     if row < to.rows() && col < to.cols() {
         to[(row, col)] = from[(col, row)];
     }
 }
 
-/// Wrong: where `offset` is not 0 it looks beyond.
+/// Reads out of bounds if `offset` is not 0.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == y.len())]
 pub fn beyond(offset: usize, x: &[u32], y: &mut [u32]) {
@@ -55,7 +55,7 @@ fn count(from: u32) -> Vec<u32> {
     (from..from + N as u32).collect()
 }
 
-/// How long a launch takes: on a GPU long enough for the host to be ahead.
+/// Returns the length of a launch. On a GPU it is long enough for the host to run ahead.
 fn times() -> u32 {
     match doctor::examine().driver {
         DriverFinding::Found { on_cpu: false, .. } => 50_000,
@@ -67,7 +67,7 @@ fn gpu() -> Device {
     Device::cuda(0).unwrap()
 }
 
-/// A test of a device, on the CPU and on a GPU.
+/// Declares tests that run on the CPU and on a GPU.
 macro_rules! on_both {
     ($($test:path: $cpu:ident $gpu:ident;)*) => {$(
         #[test]
@@ -87,71 +87,72 @@ on_both! {
     replays: cpu_replays gpu_replays;
     memory_changes_hands: cpu_exchanges_buffers gpu_exchanges_buffers;
     streams_wait: cpu_is_one_operation gpu_is_one_operation;
-    findings: cpu_tells_late gpu_tells_late;
-    many: cpu_remembers_what_many_found gpu_remembers_what_many_found;
-    independent: cpu_keeps_what_is_apart gpu_keeps_what_is_apart;
+    findings: cpu_reports_at_the_next_wait gpu_reports_at_the_next_wait;
+    many: cpu_keeps_findings_of_many_graphs gpu_keeps_findings_of_many_graphs;
+    independent: cpu_replays_independent_launches gpu_replays_independent_launches;
     decode::loops: cpu_decodes gpu_decodes;
     misuse::all: cpu_refuses gpu_refuses;
-    saved::round_trip: cpu_loads_what_was_saved gpu_loads_what_was_saved;
+    saved::round_trip: cpu_loads_saved_graphs gpu_loads_saved_graphs;
 }
 
-/// Checked and bare launches, views, scalars that change; against the same on the host.
+/// Replays checked and unchecked launches, views, and changed scalars, and compares with the host.
 fn replays(device: &Device, times: u32) {
     let weights = device.upload(&count(7)).unwrap();
     let recording = device.record();
     let (w, y) = (recording.borrow(&weights).unwrap(), recording.own(device.upload(&count(0)).unwrap()).unwrap());
-    let turned = recording.own(device.zeros(N).unwrap()).unwrap();
+    let transposed = recording.own(device.zeros(N).unwrap()).unwrap();
     let first = recording.add(mix::call(times, w, y)).unwrap();
-    // SAFETY: the kernel looks at its own elements only, which there are.
-    let second = unsafe { recording.add_unchecked(mix::call(1, y, turned)) }.unwrap();
-    turn::launch(&recording, turned.view([20, 50]).unwrap(), y.view_mut([50, 20]).unwrap()).unwrap();
+    // SAFETY: each thread accesses only its own elements, in bounds.
+    let second = unsafe { recording.add_unchecked(mix::call(1, y, transposed)) }.unwrap();
+    transpose::launch(&recording, transposed.view([20, 50]).unwrap(), y.view_mut([50, 20]).unwrap()).unwrap();
     let mut graph = recording.finish().unwrap();
     assert_eq!((graph.len(), graph.is_empty()), (3, false));
 
     let stream = device.stream().unwrap();
-    let (mut y_host, mut turned_host) = (count(0), vec![0; N]);
+    let (mut y_host, mut transposed_host) = (count(0), vec![0; N]);
     let mut host = |first: u32, second: u32| {
         mixed(first, &count(7), &mut y_host);
         let before = y_host.clone();
-        mixed(second, &before, &mut turned_host);
-        for (i, turned) in turned_host.iter().enumerate() {
-            y_host[i % 50 * 20 + i / 50] = *turned;
+        mixed(second, &before, &mut transposed_host);
+        for (i, transposed) in transposed_host.iter().enumerate() {
+            y_host[i % 50 * 20 + i / 50] = *transposed;
         }
-        (y_host.clone(), turned_host.clone())
+        (y_host.clone(), transposed_host.clone())
     };
     for round in 0..6 {
         graph.update(first, mix::call(times + round, w, y)).unwrap();
-        // SAFETY: as above.
-        unsafe { graph.update_unchecked(second, mix::call(round, y, turned)) }.unwrap();
+        // SAFETY: each thread accesses only its own elements, in bounds.
+        unsafe { graph.update_unchecked(second, mix::call(round, y, transposed)) }.unwrap();
         graph.replay(&stream).unwrap();
         graph.replay(&stream).unwrap();
         host(times + round, round);
         let expected = host(times + round, round);
         assert_eq!(graph.buffer(y).unwrap().download().unwrap(), expected.0, "round {round}");
-        assert_eq!(graph.buffer(turned).unwrap().download().unwrap(), expected.1, "round {round}");
+        assert_eq!(graph.buffer(transposed).unwrap().download().unwrap(), expected.1, "round {round}");
     }
     stream.wait().unwrap();
-    // The inputs of a launch change places: the driver's graph is made anew.
-    graph.update(first, mix::call(1, turned, y)).unwrap();
-    let (mut y_now, turned_now) = (y_host, turned_host);
-    mixed(1, &turned_now, &mut y_now);
+    // The inputs of a launch are exchanged, so that the driver's graph is rebuilt.
+    graph.update(first, mix::call(1, transposed, y)).unwrap();
+    let (mut y_now, transposed_now) = (y_host, transposed_host);
+    mixed(1, &transposed_now, &mut y_now);
     graph.replay(&stream).unwrap();
-    // The second is of 5 rounds still, of what the first leaves; then what it leaves is turned.
-    let mut turned_now = turned_now;
-    mixed(5, &y_now, &mut turned_now);
-    assert_eq!(graph.buffer(turned).unwrap().download().unwrap(), turned_now);
+    // The second launch still has 5 rounds, and reads the result of the first. The third transposes
+    // its result.
+    let mut transposed_now = transposed_now;
+    mixed(5, &y_now, &mut transposed_now);
+    assert_eq!(graph.buffer(transposed).unwrap().download().unwrap(), transposed_now);
     drop(graph);
     stream.wait().unwrap();
 }
 
-/// A buffer in a slot is exchanged, as for two halves that take turns.
+/// Exchanges the buffer in a slot, as with two alternating buffers.
 fn memory_changes_hands(device: &Device, times: u32) {
     let stream = device.stream().unwrap();
     let recording = device.record();
     let x = recording.share(Arc::new(device.upload(&count(1)).unwrap())).unwrap();
     let y = recording.own(device.upload(&count(0)).unwrap()).unwrap();
     mix::launch(&recording, times, x, y).unwrap();
-    // SAFETY: the kernel looks at its own elements only, which there are.
+    // SAFETY: each thread accesses only its own elements, in bounds.
     unsafe { mix::launch_unchecked(&recording, 1, x, y) }.unwrap();
     let mut graph = recording.finish().unwrap();
     let mut other = device.upload(&count(50)).unwrap();
@@ -164,7 +165,7 @@ fn memory_changes_hands(device: &Device, times: u32) {
     }
     assert_eq!(graph.buffer(y).unwrap().download().unwrap(), host[0]);
     assert_eq!(other.download().unwrap(), host[1]);
-    // What was in the slot goes while it is still used; who gets its memory waits.
+    // The slot's old buffer is dropped while it is in use. The next owner of its memory waits.
     graph.replay(&stream).unwrap();
     drop(std::mem::replace(graph.buffer_mut(y).unwrap(), device.zeros(N).unwrap()));
     let garbage = device.upload(&[9u32; N]).unwrap();
@@ -175,7 +176,8 @@ fn memory_changes_hands(device: &Device, times: u32) {
     assert_eq!(garbage.download().unwrap(), [9; N]);
 }
 
-/// A replay comes after what its buffers are written by, and before what writes them, on any stream.
+/// Checks that a replay waits for writes of its buffers, and that later accesses wait for the
+/// replay, on all streams.
 fn streams_wait(device: &Device, times: u32) {
     let streams: Vec<_> = (0..3).map(|_| device.stream().unwrap()).collect();
     let mut y = device.upload(&count(0)).unwrap();
@@ -199,7 +201,8 @@ fn streams_wait(device: &Device, times: u32) {
     assert_eq!(y.download().unwrap(), host.1);
 }
 
-/// What a checked launch finds in a replay is the error of the next wait for a stream that replayed it, once.
+/// Checks that a finding of a checked launch in a replay is the error of the next wait for its
+/// stream, once.
 fn findings(device: &Device, times: u32) {
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
     let recording = device.record();
@@ -220,20 +223,20 @@ fn findings(device: &Device, times: u32) {
     assert!(matches!(error, Error::Violation(_)), "{error}");
     assert!(error.to_string().contains("index 32 is out of bounds of `x`"), "{error}");
     stream.wait().unwrap();
-    // The graph goes on, and another stream tells its own.
+    // The graph remains usable, and another stream reports its own findings.
     graph.update(node, beyond::call(0, x, y)).unwrap();
     graph.replay(&other).unwrap();
     other.wait().unwrap();
     assert_eq!(graph.buffer(y).unwrap().download().unwrap(), count(0)[..32]);
     graph.update(node, beyond::call(5, x, y)).unwrap();
     graph.replay(&other).unwrap();
-    // What is found outlives the graph.
+    // A finding outlives its graph.
     drop(graph);
     assert!(other.wait().unwrap_err().to_string().contains("is out of bounds of `x`"));
     stream.wait().unwrap();
 }
 
-/// More graphs than a stream remembers between two waits, each gone when it has been replayed.
+/// Replays more graphs than a stream tracks between two waits, and drops each after its replay.
 fn many(device: &Device, _: u32) {
     let stream = device.stream().unwrap();
     let x = device.upload(&count(0)[..32]).unwrap();
@@ -248,7 +251,7 @@ fn many(device: &Device, _: u32) {
     stream.wait().unwrap();
 }
 
-/// Launches without memory in common, and some of an empty grid.
+/// Records independent launches, some with an empty grid.
 fn independent(device: &Device, times: u32) {
     let recording = device.record();
     let x = recording.own(device.upload(&count(2)).unwrap()).unwrap();
@@ -270,14 +273,14 @@ fn independent(device: &Device, times: u32) {
     for (i, sum) in sums.iter().enumerate() {
         assert_eq!(graph.buffer(*sum).unwrap().download().unwrap(), expected(i as u32, times));
     }
-    // From no blocks to some, and back.
+    // A launch changes from an empty grid to a full one, and back.
     graph.update(part, mix::call(1, x, sums[0])).unwrap();
     graph.replay(&stream).unwrap();
     assert_eq!(graph.buffer(sums[0]).unwrap().download().unwrap(), expected(0, 2 * times + 1));
     graph.update(part, mix::call(1, x.range(0..0).unwrap(), sums[0].range_mut(0..0).unwrap())).unwrap();
     graph.replay(&stream).unwrap();
     assert_eq!(graph.buffer(sums[0]).unwrap().download().unwrap(), expected(0, 3 * times + 1));
-    // Nothing at all.
+    // An empty graph.
     let mut empty = device.record().finish().unwrap();
     empty.replay(&stream).unwrap();
     stream.wait().unwrap();

@@ -1,4 +1,4 @@
-//! What a graph is asked and cannot do is refused, and the graph goes on.
+//! Tests of rejected operations on graphs. The graph remains usable.
 
 use super::{N, beyond, count, mix, mixed, turn};
 use runtime::{Device, Error};
@@ -11,7 +11,7 @@ pub fn all(device: &Device, times: u32) {
     let short = recording.own(device.zeros::<u32>(5).unwrap()).unwrap();
     let said = |result: Result<(), Error>| result.unwrap_err().to_string();
 
-    // While it is recorded.
+    // During the recording.
     let refused = said(mix::launch(&recording, 1, &plain, y));
     assert!(refused.contains("argument `x`: its memory is not lent to this recording"), "{refused}");
     assert!(said(mix::launch(&recording, 1, short, y)).contains("requires `x.len() == y.len()`"));
@@ -23,7 +23,7 @@ pub fn all(device: &Device, times: u32) {
     assert!(
         said(turn::launch(&recording, x.view([20, 50]).unwrap(), y.view_mut([20, 50]).unwrap())).contains("requires")
     );
-    // A slot is nothing to other launches.
+    // Other launches do not accept slots.
     let refused = said(mix::launch(device, 1, x, y));
     assert!(
         refused.contains("its memory belongs to another device") || refused.contains("lent to a recording"),
@@ -35,7 +35,7 @@ pub fn all(device: &Device, times: u32) {
     let of_other = other.add(mix::call(1, foreign.range(0..5).unwrap(), foreign.range_mut(5..10).unwrap())).unwrap();
     let mut graph = recording.finish().unwrap();
 
-    // Afterwards.
+    // After the recording.
     assert!(matches!(graph.buffer(foreign), Err(Error::OtherGraph { .. })));
     assert!(matches!(graph.buffer_mut(foreign), Err(Error::OtherGraph { .. })));
     assert!(said(graph.update(of_other, mix::call(1, x, y))).contains("the node belongs to another recording"));
@@ -43,7 +43,7 @@ pub fn all(device: &Device, times: u32) {
     assert!(said(graph.update(node, mix::call(1, short, y))).contains("requires"));
     let refused = said(graph.update(node, beyond::call(0, x, y)));
     assert!(refused.contains("a checked launch of beyond in the place of a checked launch of mix"), "{refused}");
-    // SAFETY: it is refused.
+    // SAFETY: the update is rejected, so that nothing is launched.
     let refused = said(unsafe { graph.update_unchecked(node, mix::call(1, x, y)) });
     assert!(refused.contains("an unchecked launch of mix"), "{refused}");
 
@@ -68,7 +68,7 @@ pub fn all(device: &Device, times: u32) {
     );
     *graph.buffer_mut(y).unwrap() = kept;
 
-    // All the same it does what it was recorded for.
+    // The graph still runs its recorded launches.
     graph.replay(&stream).unwrap();
     stream.wait().unwrap();
     let mut expected = vec![0; N];

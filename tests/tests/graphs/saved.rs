@@ -1,4 +1,5 @@
-//! Graphs as bytes: what is loaded does what was saved, and what is damaged is an error.
+//! Tests of graphs as bytes: a loaded graph has the results of the saved one, and damaged bytes are
+//! an error.
 
 use super::{N, beyond, count, mix, mixed, turn};
 use kernel_dsl::compiler::hir::serial::checksum;
@@ -17,7 +18,7 @@ fn any(slots: Slots) -> [AnySlot; 3] {
     slots.map(AnySlot::from)
 }
 
-/// Slices, views, a cast, and an unchecked launch if asked for.
+/// Records a graph with slices, views, a cast, and an unchecked launch if `bare` is set.
 fn recorded(device: &Device, times: u32, bare: bool) -> (Graph<'static>, Slots) {
     let recording = device.record();
     let [x, y, z] = slots(device, &recording);
@@ -25,7 +26,7 @@ fn recorded(device: &Device, times: u32, bare: bool) -> (Graph<'static>, Slots) 
     mix::launch(&recording, 2, y.range(10..20).unwrap(), z.range_mut(5..15).unwrap()).unwrap();
     turn::launch(&recording, y.view([20, 50]).unwrap(), z.view_mut([50, 20]).unwrap()).unwrap();
     if bare {
-        // SAFETY: the kernel looks at its own elements only, which there are.
+        // SAFETY: each thread accesses only its own elements, in bounds.
         unsafe { mix::launch_unchecked(&recording, 1, z, y) }.unwrap();
     }
     (recording.finish().unwrap(), [x, y, z])
@@ -45,13 +46,13 @@ pub fn round_trip(device: &Device, times: u32) {
 
     let recording = device.record();
     let loaded_slots = slots(device, &recording);
-    // SAFETY: it has just been saved.
+    // SAFETY: the bytes are those that the graph was saved to.
     let nodes = unsafe { recording.load_unchecked(&bytes, &any(loaded_slots)) }.unwrap();
     let mut loaded = recording.finish().unwrap();
     assert_eq!((nodes.len(), loaded.len()), (4, 4));
     assert_eq!(left(device, &mut loaded, loaded_slots), expected);
     assert_eq!(loaded.save().unwrap(), bytes);
-    // What is loaded is changed like what is recorded.
+    // A loaded graph is updated like a recorded one.
     let [x, y, z] = loaded_slots;
     loaded.update(nodes[0], mix::call(1, z, y)).unwrap();
     let (mut y_host, z_host) = (loaded.buffer(y).unwrap().download().unwrap(), expected[1].clone());
@@ -61,11 +62,11 @@ pub fn round_trip(device: &Device, times: u32) {
     assert_eq!(z_left, turned);
     assert_eq!(loaded.buffer(x).unwrap().download().unwrap(), count(1));
 
-    // A file is of a program, not of a device.
+    // A saved graph depends on the program, not on a device.
     let cpu = Device::cpu();
     let recording = cpu.record();
     let on_cpu = slots(&cpu, &recording);
-    // SAFETY: as above.
+    // SAFETY: the bytes are those that the graph was saved to.
     unsafe { recording.load_unchecked(&bytes, &any(on_cpu)) }.unwrap();
     let mut on_cpu_graph = recording.finish().unwrap();
     if times < 100 {
@@ -80,7 +81,7 @@ fn said(device: &Device, bytes: &[u8]) -> Result<usize, String> {
 }
 
 #[test]
-fn what_is_damaged_is_an_error() {
+fn damaged_bytes_are_an_error() {
     let device = Device::cpu();
     let bytes = recorded(&device, 3, false).0.save().unwrap();
     assert_eq!(said(&device, &bytes), Ok(3));
@@ -99,12 +100,13 @@ fn what_is_damaged_is_an_error() {
     assert!(said(&device, &later).unwrap_err().contains("format is 2; this program reads format 1"));
 }
 
-/// With a checksum that is right for what is wrong: refused by what it says, or another graph whose launches were all checked.
+/// Damages bytes and corrects their checksum. The bytes are rejected, or give another graph whose
+/// launches are all checked.
 #[test]
-fn what_is_made_up_does_no_harm() {
+fn forged_bytes_do_no_harm() {
     let device = Device::cpu();
     let bytes = recorded(&device, 3, false).0.save().unwrap();
-    // The launches stand at the end, behind text.
+    // The launches are at the end, after text.
     let tail = bytes.len() - 200..bytes.len();
     let (mut taken, mut refused) = (0, 0);
     for (i, at) in tail.clone().chain(tail.clone()).chain(tail).enumerate() {
@@ -122,10 +124,10 @@ fn what_is_made_up_does_no_harm() {
             Err(_) => refused += 1,
             Ok(_) => {
                 taken += 1;
-                // Whatever it does, it does to these buffers.
+                // The graph can access these buffers only.
                 let mut graph = recording.finish().unwrap();
                 let stream = device.stream().unwrap();
-                // A count that has become a thousand million would take its time.
+                // A count changed to a thousand million would take too long.
                 if i / 200 == 0 && i % 8 < 4 {
                     graph.replay(&stream).unwrap();
                 }
@@ -136,7 +138,7 @@ fn what_is_made_up_does_no_harm() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn unsuitable_buffers_are_rejected() {
     let device = Device::cpu();
     let bytes = recorded(&device, 3, true).0.save().unwrap();
     assert!(said(&device, &bytes).unwrap_err().contains("mix: it has unchecked launches"));
@@ -160,7 +162,7 @@ fn what_does_not_fit_is_refused() {
     let foreign = other.own(device.zeros::<u32>(N).unwrap()).unwrap();
     assert!(matches!(recording.load(&bytes, &[x.into(), foreign.into(), z.into()]), Err(Error::OtherGraph { .. })));
 
-    // What a checked launch finds, it finds when it is replayed.
+    // A checked launch of a loaded graph reports its finding after the replay.
     let saved = device.record();
     let (a, b) =
         (saved.own(device.zeros::<u32>(32).unwrap()).unwrap(), saved.own(device.zeros::<u32>(32).unwrap()).unwrap());

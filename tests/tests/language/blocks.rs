@@ -1,14 +1,17 @@
-//! Blocks whose size the launch decides: on each executor in blocks of several sizes, against the same kernel as rustc compiled
-//! it, and against the kernel whose block has one size for good.
+//! Tests of kernels whose block size the launch decides.
+//!
+//! Each runs on each executor in blocks of several sizes. The results are compared with the same
+//! kernel compiled by rustc, and with a kernel of one fixed block size.
 
 use super::support::{agree_case, assemble, checker};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Kernel, host};
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Random, Subject};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, KernelSpec, Random};
 use runtime::{Device, Error};
 
-/// Written as the function that it is, as what is launched in blocks of any size, and in blocks of one.
+/// Declares a function, the same kernel for blocks of any size, and the same kernel for blocks of
+/// one size.
 macro_rules! witnessed {
     ($name:ident, $fixed:ident<$n:ident>, $block:expr, $size:expr, instances($($instances:tt)*), [$($condition:tt)*], ($($parameters:tt)*) $body:block) => {
         mod $fixed {
@@ -29,7 +32,7 @@ fn join(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
     if b.0 > a.0 || (b.0 == a.0 && b.1 < a.1) { b } else { a }
 }
 
-/// First a, then b, of maps v ↦ m · v + c: associative, and not commutative.
+/// Composes maps v ↦ m · v + c, first a, then b: associative, and not commutative.
 #[device]
 fn compose(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     (b.0.wrapping_mul(a.0), b.0.wrapping_mul(a.1).wrapping_add(b.1))
@@ -75,7 +78,7 @@ witnessed! {
     [x.len() == 2 * block::threads(), floats.len() == 2 * x.len(), whole.len() == 3 * x.len()],
     (x: &[f32], mut floats: ViewMut<f32, 1>, mut whole: ViewMut<u32, 1>) {
         let i = grid::index();
-        // A plane is a warp.
+        // A plane of the tile belongs to one warp.
         if warp::index() == 0 {
             floats[2 * i] = warp::sum(x[i]);
         } else {
@@ -115,10 +118,11 @@ witnessed! {
     }
 }
 
-/// Values of one launch.
+/// Outputs of a launch.
 type Outputs = (Vec<f32>, Vec<u32>);
 
-/// Runs an open kernel on all executors in blocks of that extent; it must leave what `expected` has.
+/// Runs a kernel of open block size on all executors, in blocks of this extent, and compares with
+/// the expected outputs.
 fn same<K: Kernel>(checker: &Checker, block: usize, x: Input, (floats, whole): &Outputs) {
     let zeros = (vec![0f32; floats.len()], vec![0u32; whole.len()]);
     let expected = [
@@ -129,10 +133,11 @@ fn same<K: Kernel>(checker: &Checker, block: usize, x: Input, (floats, whole): &
     agree_case::<K>(checker, &Case::new("values", inputs).with_block(block), &expected);
 }
 
-/// What the kernel leaves as rustc compiled it.
+/// Returns the outputs of the kernel as rustc compiled it.
 fn plain(size: [usize; 3], sizes: [usize; 2], kernel: impl Fn(ViewMut<f32, 1>, ViewMut<u32, 1>) + Sync) -> Outputs {
     let (mut floats, mut whole) = (vec![0f32; sizes[0]], vec![0u32; sizes[1]]);
-    // SAFETY: the vectors outlive the run, in which nothing else touches them; each thread writes elements of its own.
+    // SAFETY: the vectors outlive the run, and nothing else accesses them meanwhile. Each thread
+    // writes its own elements.
     unsafe {
         let (f, w) = (ViewMut::host(&mut floats, [sizes[0]]), ViewMut::host(&mut whole, [sizes[1]]));
         host::run([2, 1, 1], size, || kernel(f, w));
@@ -140,7 +145,7 @@ fn plain(size: [usize; 3], sizes: [usize; 2], kernel: impl Fn(ViewMut<f32, 1>, V
     (floats, whole)
 }
 
-/// Launches `$fixed` on the CPU, whose block has one size.
+/// Launches `$fixed`, whose block has one size, on the CPU.
 macro_rules! fixed {
     ($device:expr, $kernel:ty, $x:expr, $sizes:expr) => {{
         let device = $device;
@@ -200,7 +205,7 @@ fn planes_and_shares(checker: &Checker) {
     assemble::<shares>();
 }
 
-/// y[row] = Σ x[row], by as many warps as a row needs.
+/// Computes y[row] = Σ x[row], with one block of any size per row.
 #[kernel(block = x.cols().next_multiple_of(32).clamp(32, 256), grid = x.rows())]
 #[requires(y.len() == x.rows())]
 pub fn row_sums(x: View<f32, 2>, y: &mut [f32]) {
@@ -214,7 +219,7 @@ pub fn row_sums(x: View<f32, 2>, y: &mut [f32]) {
     }
 }
 
-/// One thread an element, whatever the size of the block.
+/// Doubles one element per thread, for any block size.
 #[kernel(block = 1..=1000, grid = x.len().div_ceil(block::threads()))]
 #[requires(y.len() == x.len(), block::threads() % 4 == 0 || block::dim_x() < 4)]
 pub fn doubled(x: &[f32], y: &mut [f32]) {
@@ -224,10 +229,11 @@ pub fn doubled(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// The condition makes them whole warps. Shared memory is as large as the block.
+/// Reverses a block of whole warps, as its condition requires, with shared memory of the block's
+/// size.
 #[kernel(block = 1..=1000, grid = 1)]
 #[requires(block::threads() % 32 == 0, x.len() == block::threads(), y.len() == x.len())]
-pub fn turned(x: &[f32], y: &mut [f32]) {
+pub fn reversed(x: &[f32], y: &mut [f32]) {
     let mut s = Shared::<f32, 1>::dynamic([x.len()]);
     let i = thread::index();
     s[i] = warp::shuffle_xor(x[i], 1);
@@ -251,27 +257,27 @@ fn by_argument(checker: &Checker) {
     }
     for threads in [32, 96, 992] {
         let x = values(threads);
-        let case = Case::new("turned", [Input::slice(&x), Input::slice(&vec![0f32; threads])]).with_block(threads);
+        let case = Case::new("reversed", [Input::slice(&x), Input::slice(&vec![0f32; threads])]).with_block(threads);
         let back = (0..threads).map(|i| f64::from(x[(threads - 1 - i) ^ 1])).collect();
-        agree_case::<turned>(checker, &case, &[Expected::new(1, back, Bound::Exact)]);
+        agree_case::<reversed>(checker, &case, &[Expected::new(1, back, Bound::Exact)]);
     }
-    assemble::<turned>();
+    assemble::<reversed>();
 }
 
 #[test]
-fn one_text_serves_blocks_of_all_sizes() {
+fn one_ptx_text_serves_all_block_sizes() {
     let ptx = together::PTX;
     assert!(ptx.contains(".maxntid 1024, 1, 1") && !ptx.contains(".reqntid") && ptx.contains("%ntid.x"), "{ptx}");
     assert!(ptx.contains("block 32..=1024 by 32 x 1 x 1: 32 to 1024 threads"), "{ptx}");
 }
 
 #[test]
-fn what_a_block_does_together_is_as_in_blocks_of_one_size() {
+fn collectives_agree_with_blocks_of_one_size() {
     all_together(&checker(false));
 }
 
 #[test]
-fn planes_copies_and_shares_are_as_in_blocks_of_one_size() {
+fn planes_copies_and_shares_agree_with_blocks_of_one_size() {
     planes_and_shares(&checker(false));
 }
 
@@ -280,7 +286,7 @@ fn arguments_decide_sizes() {
     by_argument(&checker(false));
 }
 
-/// The same in blocks of any size.
+/// Triples one element per thread, for any block size.
 #[kernel(block = 32..=1024, grid = 2)]
 #[requires(y.len() == x.len())]
 pub fn tripled(x: &[f32], y: &mut [f32]) {
@@ -289,9 +295,9 @@ pub fn tripled(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// Cases that name no size are tried in the smallest blocks, the largest, and some between.
+/// Checks that cases without a size run in the smallest blocks, the largest, and some between.
 #[test]
-fn a_check_tries_several_sizes() {
+fn check_covers_several_sizes() {
     let cases = |_: &Instance, random: &mut Random| {
         vec![Case::new("n = 700", [Input::slice(&random.values::<f32>(700)), Input::slice(&[0f32; 700])])]
     };
@@ -299,23 +305,23 @@ fn a_check_tries_several_sizes() {
         let tripled = inputs[0].values().into_iter().map(|x| 3.0 * x).collect();
         vec![Expected::new(1, tripled, Bound::Relative(2f64.powi(-24)))]
     };
-    let subject = Subject { artifact: tripled::ARTIFACT, cases, reference };
-    let report = checker(false).check(&subject, &Instance::default(), 1);
+    let spec = KernelSpec { artifact: tripled::ARTIFACT, cases, reference };
+    let report = checker(false).check(&spec, &Instance::default(), 1);
     assert!(report.passed(), "{report}");
     let names: Vec<_> = report.cases.iter().map(|case| case.case.as_str()).collect();
     assert_eq!(names, ["n = 700, block 32", "n = 700, block 544", "n = 700, block 1024"]);
 }
 
 #[test]
-fn sizes_that_a_kernel_has_not_are_refused() {
+fn invalid_sizes_are_rejected() {
     let device = Device::cpu();
     let x = device.upload(&[1f32; 64]).unwrap();
     let mut y = device.upload(&[0f32; 64]).unwrap();
     let words = |outcome: Result<(), Error>| outcome.unwrap_err().to_string();
-    assert!(turned::launch(&device, 64, &x, &mut y).is_ok());
+    assert!(reversed::launch(&device, 64, &x, &mut y).is_ok());
     assert_eq!(
-        words(turned::launch(&device, 48, &x, &mut y)),
-        "cannot launch turned:\n  requires `block::threads() % 32 == 0`: block::threads() is 48\n  \
+        words(reversed::launch(&device, 48, &x, &mut y)),
+        "cannot launch reversed:\n  requires `block::threads() % 32 == 0`: block::threads() is 48\n  \
          requires `x.len() == block::threads()`: x.len() is 64, block::threads() is 48"
     );
     assert_eq!(
@@ -330,7 +336,7 @@ fn sizes_that_a_kernel_has_not_are_refused() {
     assert!(words(launched).contains("block: expected 1 to 7 threads in z, given 8"));
 }
 
-/// The last thread of each block goes beyond the end.
+/// Stores out of bounds in the last thread of each block.
 #[kernel(block = (8, 4..=128), grid = 2)]
 pub fn beyond(y: &mut [f32]) {
     let last = thread::index() + 1 == block::threads();
@@ -338,7 +344,7 @@ pub fn beyond(y: &mut [f32]) {
 }
 
 #[test]
-fn a_fault_names_thread_and_warp() {
+fn findings_name_thread_and_warp() {
     let device = Device::cpu();
     let mut y = device.upload(&[0f32; 1024]).unwrap();
     let text = beyond::launch(&device, 9, &mut y).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! Reductions, scans and broadcasts of a block by closures of the kernel, over several warps: against plain Rust, and
-//! against the same kernel as rustc compiled it.
+//! Tests of reductions, scans and broadcasts of a block with closures of the kernel, over several
+//! warps. The results are compared with plain Rust, and with the same kernel compiled by rustc.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::host;
@@ -7,7 +7,7 @@ use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
 use std::ops::Range;
 
-/// Written as the function that it is, and as what is launched.
+/// Declares a function and the same kernel.
 macro_rules! witnessed {
     ($(#[kernel($($clause:tt)*)])? $(#[requires($($condition:tt)*)])? pub fn $name:ident $($rest:tt)*) => {
         mod plain {
@@ -25,7 +25,7 @@ fn join(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
     if b.0 > a.0 || (b.0 == a.0 && b.1 < a.1) { b } else { a }
 }
 
-/// First a, then b, of maps v ↦ m · v + c: associative, and not commutative.
+/// Composes maps v ↦ m · v + c, first a, then b: associative, and not commutative.
 #[device]
 fn compose(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     (b.0.wrapping_mul(a.0), b.0.wrapping_mul(a.1).wrapping_add(b.1))
@@ -86,8 +86,8 @@ witnessed! {
     }
 }
 
-/// The reduction in the order that the language states: neighbors, then neighboring pairs, …; what has no neighbor above
-/// it stays as it is.
+/// Reduces in the order that the language specifies: neighbors, then neighboring pairs, and so on.
+/// An element without an upper neighbor is unchanged.
 fn neighbors<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T + Copy) -> T {
     match values {
         [one] => *one,
@@ -98,7 +98,7 @@ fn neighbors<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T + Copy) -> T {
     }
 }
 
-/// The scan in the order that the language states: at distances 1, 2, 4, ….
+/// Scans in the order that the language specifies: at distances 1, 2, 4, ….
 fn scan<T: Copy>(mut values: Vec<T>, combine: impl Fn(T, T) -> T) -> Vec<T> {
     let mut distance = 1;
     while distance < values.len() {
@@ -111,7 +111,8 @@ fn scan<T: Copy>(mut values: Vec<T>, combine: impl Fn(T, T) -> T) -> Vec<T> {
     values
 }
 
-/// A scan in each warp, and then over the warps' last results: the prefixes before each thread, and the total.
+/// Scans in each warp, and then over the last results of the warps. Returns the prefix before each
+/// thread, and the total.
 fn scan_of_block(values: &[f32], combine: impl Fn(f32, f32) -> f32 + Copy) -> (Vec<f32>, f32) {
     let warps: Vec<_> = values.chunks(32).map(|w| scan(w.to_vec(), combine)).collect();
     let sums = scan(warps.iter().map(|w| w[31]).collect(), combine);
@@ -133,7 +134,7 @@ fn combined_values(checker: &Checker) {
             let y: Vec<i32> = (0..2 * n).map(|_| random.below(100) as i32 - 50).collect();
             let (mut floats, mut whole) = (Vec::new(), Vec::new());
             for block in 0..2 {
-                // The second round's shift changes no order.
+                // The shift in the second round does not change the order.
                 let (x, y) = (&x[block * n..][..n], &y[block * n..][..n]);
                 let shifted: Vec<f32> = x.iter().map(|v| v + 0.25).collect();
                 let largest = shifted.iter().copied().fold(f32::MIN, f32::max);
@@ -176,7 +177,8 @@ fn combined_values(checker: &Checker) {
             let inputs =
                 vec![Input::slice(&x), Input::slice(&y), Input::view(&fs, [sizes[0]]), Input::view(&ws, [sizes[1]])];
             if $witness {
-                // SAFETY: the vectors outlive the run, in which nothing else touches them; each thread writes elements of its own.
+                // SAFETY: the vectors outlive the run, and nothing else accesses them meanwhile.
+                // Each thread writes its own elements.
                 unsafe {
                     let (fs, ws) = (ViewMut::host(&mut fs, [sizes[0]]), ViewMut::host(&mut ws, [sizes[1]]));
                     host::run([2, 1, 1], [$x, $y, 1], || plain::combined::<$x, $y>(&x, &y, fs, ws));
@@ -192,7 +194,8 @@ fn combined_values(checker: &Checker) {
     assemble::<combined<32, 1>>();
 }
 
-/// Barriers and bytes of shared memory: what `kernel_dsl::block` says that each operation costs.
+/// Compares the barriers and the bytes of shared memory with the costs that `kernel_dsl::block`
+/// documents.
 macro_rules! costs {
     ($($module:ident, $threads:literal, $barriers:literal, $bytes:expr, |$x:ident, $i:ident| $e:expr;)*) => {
         $(mod $module {
@@ -234,7 +237,7 @@ costs! {
 }
 
 #[test]
-fn operations_of_a_block_cost_what_its_chapter_says() {
+fn costs_of_collectives_match_the_documentation() {
     for (what, artifact, barriers, bytes) in COSTS {
         let ptx = artifact.instances[0].ptx;
         let found = ptx.matches("bar.sync").count() + ptx.matches("barrier.sync").count();
@@ -245,12 +248,12 @@ fn operations_of_a_block_cost_what_its_chapter_says() {
 }
 
 #[test]
-fn blocks_combine_as_plain_rust_does() {
+fn collectives_agree_with_plain_rust() {
     combined_values(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_combines_as_the_interpreter_does() {
+fn gpu_collectives_agree_with_the_interpreter() {
     combined_values(&checker(true));
 }

@@ -1,10 +1,11 @@
-//! `#[kernel(contract)]`: a sum with a product written in it is rounded once, on every executor, and nothing else is.
+//! Tests of `#[kernel(contract)]`: a sum that contains a product is rounded once, on every
+//! executor, and other sums are not affected.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
 
-/// A device function means the same whoever calls it: two roundings.
+/// Computes a·b + c with two roundings, also if the calling kernel contracts.
 #[device]
 fn apart(a: f32, b: f32, c: f32) -> f32 {
     a * b + c
@@ -60,7 +61,7 @@ fn test(checker: &Checker) {
     let mut x = random.values::<f32>(200);
     let mut y = random.values::<f32>(200);
     let mut z = random.values::<f32>(200);
-    // Where the product's rounding is all that is left.
+    // Operands for which the rounding of the product is the whole result.
     for k in 0..50 {
         let (a, b) = (1.0 + k as f32 * 1.1920929e-7, 1.0 - k as f32 * 5.9604645e-8);
         (x[k], y[k], z[k]) = (a, b, -(a * b));
@@ -73,18 +74,18 @@ fn test(checker: &Checker) {
 }
 
 #[test]
-fn a_product_in_a_sum_is_rounded_once() {
+fn product_in_a_sum_is_rounded_once() {
     test(&checker(false));
     assemble::<contracted>();
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_a_product_in_a_sum_is_rounded_once() {
+fn gpu_product_in_a_sum_is_rounded_once() {
     test(&checker(true));
 }
 
-/// The same sums, without the attribute.
+/// Computes the same sums without the attribute.
 #[kernel(block = 32, grid = 1)]
 #[requires(y.len() == 32, x.len() == 32)]
 fn plain(x: &[f32], y: &mut [f32]) {
@@ -93,6 +94,6 @@ fn plain(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn nothing_is_contracted_unasked() {
+fn default_does_not_contract() {
     assert!(!plain::PTX.contains("fma"));
 }

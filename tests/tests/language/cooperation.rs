@@ -1,4 +1,5 @@
-//! Groups of lanes, and the block together, against plain Rust and against the same kernel as rustc compiled it.
+//! Tests of groups of lanes, and of collectives of a block, against plain Rust and against the same
+//! kernel compiled by rustc.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
@@ -7,7 +8,7 @@ use runtime::testing::{Bound, Checker, Expected, Input, Random};
 
 const GROUP: usize = 12;
 
-/// All that a group has, by thread.
+/// Uses every operation of a group, and stores the results by thread.
 #[kernel(block = (X, 64 / X), grid = 2, instances(W = 2 | 4 | 8 | 16 | 32, X = 1 | 8 | 64))]
 #[requires(x.len() == 128, out.len() == 128 * 12, floats.len() == 128, wide.len() == 128)]
 pub fn groups<const W: usize, const X: usize>(x: &[i32], out: &mut [i32], floats: &mut [f32], wide: &mut [u64]) {
@@ -31,7 +32,7 @@ pub fn groups<const W: usize, const X: usize>(x: &[i32], out: &mut [i32], floats
     wide[i] = g.max(v as u64) ^ g.sum((v as u64) << 20 & 0xffff_ffff_ffff);
 }
 
-/// A group is a parameter like another.
+/// Takes a group as a parameter.
 #[device]
 fn through<const W: usize>(g: warp::Group<W>, v: i32) -> i32 {
     g.shuffle_xor(v, W - 1)
@@ -86,7 +87,8 @@ fn group_values(checker: &Checker) {
     assemble::<groups<2, 1>>();
 }
 
-/// The order that the language states, widest first; what is not there changes nothing.
+/// Reduces in the order that the language specifies, the largest distance first. Missing elements
+/// are skipped.
 fn butterfly<T: Copy>(mut values: Vec<Option<T>>, combine: impl Fn(T, T) -> T) -> T {
     values.resize(values.len().next_power_of_two(), None);
     let mut distance = values.len() / 2;
@@ -103,13 +105,13 @@ fn butterfly<T: Copy>(mut values: Vec<Option<T>>, combine: impl Fn(T, T) -> T) -
     values[0].unwrap()
 }
 
-/// A butterfly in each warp, and then over the warps.
+/// Reduces each warp by a butterfly, and then over the warps.
 fn of_block<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T + Copy) -> T {
     let warps = values.chunks(32).map(|w| Some(butterfly(w.iter().map(|v| Some(*v)).collect(), combine)));
     butterfly(warps.collect(), combine)
 }
 
-/// Everything that a block does together, in a loop, so that each array is used again and again.
+/// Uses every collective of a block in a loop, so that each shared array is reused.
 #[kernel(block = (T, Y), grid = 2, instances(T = 32, Y = 1; T = 32, Y = 3; T = 128, Y = 1; T = 16, Y = 14; T = 1024, Y = 1))]
 #[requires(x.len() == 2 * 2 * T * Y, y.len() == x.len(), floats.len() == 3 * x.len(), whole.len() == 5 * x.len())]
 pub fn blocks<const T: usize, const Y: usize>(x: &[f32], y: &[i32], floats: &mut [f32], whole: &mut [i64]) {
@@ -136,7 +138,7 @@ fn block_values(checker: &Checker) {
             let mut random = Random::new(n as u64);
             let mut x = random.values::<f32>(4 * n);
             let y: Vec<i32> = (0..4 * n).map(|_| random.below(200) as i32 - 95).collect();
-            // NaNs lose, all of them do not; and zeros have an order.
+            // NaNs are ignored, unless all operands are NaN, and zeros are ordered by sign.
             x[n..2 * n].fill(f32::NAN);
             x[3 * n..].fill(0.0);
             x[3 * n + n / 2] = -0.0;
@@ -179,18 +181,18 @@ fn block_values(checker: &Checker) {
 }
 
 #[test]
-fn groups_do_what_plain_rust_does() {
+fn groups_agree_with_plain_rust() {
     group_values(&checker(false));
 }
 
 #[test]
-fn blocks_do_what_plain_rust_does() {
+fn blocks_agree_with_plain_rust() {
     block_values(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_cooperation_gives_the_bits_of_the_interpreter() {
+fn gpu_cooperation_agrees_with_the_interpreter() {
     group_values(&checker(true));
     block_values(&checker(true));
 }

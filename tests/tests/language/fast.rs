@@ -1,14 +1,15 @@
-//! `fast::`: one stand-in in every executor and in rustc's own run, near the true value; and what a GPU may differ by.
+//! Tests of `fast::`: all executors and rustc compute the same substitute near the true value; a
+//! GPU may differ by the documented error.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use kernels_rs as _;
+use kernels_rs_specs as _;
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared, Random};
 
-/// Each function of x, in the order of [`exact`].
+/// Computes each function of x, in the order of [`exact`].
 #[kernel(block = 64, grid = x.len().div_ceil(64), tolerance(y(relative = 4e-6, absolute = 4e-6)))]
 #[requires(y.len() == 11 * x.len())]
 fn functions(x: &[f32], y: &mut [f32]) {
@@ -34,7 +35,7 @@ fn functions(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// The same, as rustc has it.
+/// Returns the values that rustc computes.
 fn host(x: f32) -> [f32; 11] {
     [
         fast::exp2(x),
@@ -51,7 +52,8 @@ fn host(x: f32) -> [f32; 11] {
     ]
 }
 
-/// The true values, and how far the stand-ins may be off: a rounding, and what the scaling before or after adds.
+/// Returns the true values with the error bounds of the substitutes: a rounding, and the error of
+/// scaling before or after.
 fn exact(x: f32) -> [(f64, f64); 11] {
     let x = f64::from(x);
     const HALF: f64 = 1.0 / (1 << 24) as f64;
@@ -80,7 +82,8 @@ fn arguments() -> Vec<f32> {
     all
 }
 
-/// Neither huge nor tiny: where no result overflows or is flushed, and sines mean something.
+/// Returns values of moderate size, for which no result overflows or is flushed, and sines are
+/// meaningful.
 fn ordinary() -> Vec<f32> {
     (1..=400).map(|i| i as f32 * 0.05 + 0.003).flat_map(|x| [x, -x]).collect()
 }
@@ -92,13 +95,13 @@ fn bits(x: f32) -> u32 {
 fn test(checker: &Checker, xs: &[f32]) {
     let zeros = vec![0f32; 11 * xs.len()];
     let inputs = vec![Input::slice(xs), Input::slice(&zeros)];
-    // Compared with the bodies below, bit for bit.
+    // The bodies are compared below, bit by bit.
     let any = xs.iter().flat_map(|x| host(*x)).map(f64::from).collect();
     agree::<functions>(checker, "functions", inputs, &[Expected::new(1, any, Bound::Exact)]);
 }
 
 #[test]
-fn the_interpreters_agree_with_the_bodies_bit_for_bit() {
+fn interpreters_agree_with_the_bodies_bit_by_bit() {
     test(&checker(false), &arguments());
     let device = Device::cpu();
     let xs = arguments();
@@ -111,7 +114,7 @@ fn the_interpreters_agree_with_the_bodies_bit_for_bit() {
 }
 
 #[test]
-fn the_bodies_are_near_the_true_values() {
+fn bodies_are_near_the_true_values() {
     for x in ordinary() {
         for (k, (given, (exact, room))) in host(x).into_iter().zip(exact(x)).enumerate() {
             let gap = (f64::from(given) - exact).abs();
@@ -126,7 +129,7 @@ fn gpu_is_within_the_declared_tolerance() {
     test(&checker(true), &ordinary());
 }
 
-/// From sm_75 the hardware has its own.
+/// Computes tanh, for which sm_75 and later have an instruction.
 #[kernel(target = sm_75, block = 32, grid = 1, tolerance(y(relative = 1e-3)))]
 fn tangent(y: &mut [f32]) {
     y[thread::x()] = fast::tanh(y[thread::x()]);
@@ -135,7 +138,8 @@ fn tangent(y: &mut [f32]) {
 #[test]
 fn one_instruction_is_one_instruction() {
     let count = |word: &str| functions::PTX.lines().filter(|line| line.contains(word)).count();
-    // exp2, exp and tanh; the one logarithm of log2 and ln; rcp, tanh and div by a constant; no other division.
+    // The counts are: exp2, exp and tanh; one logarithm for log2 and ln; rcp, tanh and div by a
+    // constant; no other division.
     assert_eq!(["ex2.approx.ftz", "lg2.approx.ftz", "rcp.approx.ftz", "div."].map(count), [3, 1, 3, 0]);
     assert_eq!(["sqrt.approx.ftz", "rsqrt.approx.ftz", "tanh."].map(count), [2, 1, 0]);
     assert!(tangent::PTX.contains("tanh.approx.f32") && !tangent::PTX.contains("ex2"));
@@ -147,10 +151,10 @@ fn one_instruction_is_one_instruction() {
     assemble::<tangent>();
 }
 
-/// No tolerance: the CPU's executors agree all the same.
+/// Uses approximations without a tolerance; the executors on the CPU still agree.
 #[kernel(block = 32, grid = 1)]
 #[requires(y.len() == 32, n.len() == 32)]
-fn untold(y: &mut [f32], n: &mut [i32]) {
+fn without_tolerance(y: &mut [f32], n: &mut [i32]) {
     let i = thread::x();
     let e = fast::exp2(y[i]);
     n[i] = (e * 4.0) as i32;
@@ -161,7 +165,8 @@ fn untold(y: &mut [f32], n: &mut [i32]) {
     }
 }
 
-/// An approximation through a variable, a struct of registers, shared memory and a loop, that chooses an element.
+/// Selects an element by an approximation that passes through a variable, a struct in registers,
+/// shared memory and a loop.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32, y.len() == 32)]
 fn through(x: &[f32], y: &mut [f32]) {
@@ -179,7 +184,7 @@ fn through(x: &[f32], y: &mut [f32]) {
     y[(found as usize).min(31)] = x[at];
 }
 
-/// Pairs of something exact and something approximate go through a buffer, and one of each decides.
+/// Passes pairs of an exact and an approximate value through a buffer, and branches on one of each.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32, pairs.rows() == 32, pairs.cols() == 2, y.len() == 32)]
 fn pairs(x: &[f32], pairs: ViewMut<f32, 2>, y: &mut [f32]) {
@@ -195,7 +200,8 @@ fn pairs(x: &[f32], pairs: ViewMut<f32, 2>, y: &mut [f32]) {
     }
 }
 
-/// The same where nobody knows the column, and through shared memory of another shape over the first.
+/// Passes approximations through unknown columns, and through shared memory reused with another
+/// shape.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32, y.len() == 32)]
 fn columns(x: &[f32], y: &mut [f32]) {
@@ -217,7 +223,8 @@ fn columns(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// An array in registers is used again: what it held decides nothing; and one that is not.
+/// Reuses an array in registers, whose old values affect no branch, beside one that keeps
+/// approximations.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 128, y.len() == 32)]
 fn used_again(x: &[f32], y: &mut [f32]) {
@@ -256,27 +263,27 @@ fn decisions<K: Kernel>() -> Vec<(&'static str, u32)> {
 }
 
 #[test]
-fn what_an_approximation_decides_is_told_with_its_line() {
-    assert_eq!(decisions::<untold>(), [("integer", 3), ("integer", 3), ("branch", 4)]);
+fn decisions_by_approximations_are_reported_with_their_lines() {
+    assert_eq!(decisions::<without_tolerance>(), [("integer", 3), ("integer", 3), ("branch", 4)]);
     assert_eq!(decisions::<through>(), [("integer", 12), ("index", 12)]);
     assert_eq!(decisions::<functions>(), []);
 }
 
 #[test]
-fn what_is_exact_beside_it_decides_unsaid() {
-    assert_eq!(decisions::<pairs>(), [("branch", 8)], "the second of a pair");
-    assert_eq!(decisions::<columns>(), [("branch", 8), ("branch", 11), ("branch", 14)], "no column is known there");
-    assert_eq!(decisions::<used_again>(), [("branch", 15)], "what was left of the turn before");
+fn decisions_by_exact_values_are_not_reported() {
+    assert_eq!(decisions::<pairs>(), [("branch", 8)], "the second element of a pair");
+    assert_eq!(decisions::<columns>(), [("branch", 8), ("branch", 11), ("branch", 14)], "the column is unknown");
+    assert_eq!(decisions::<used_again>(), [("branch", 15)], "a value of the iteration before");
 }
 
-/// Weights of attention are approximations. A weight of zero decides one branch: it leaves out a
-/// value that is infinite or NaN. The largest logit, which decides the rest, is exact.
+/// Checks attention, whose weights are approximations. A weight of zero decides one branch, which
+/// skips a value that is infinite or NaN. The largest logit, which decides all others, is exact.
 #[test]
-fn attention_decides_nothing_by_approximations() {
+fn attention_decides_by_exact_values() {
     use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
     use kernel_dsl::compiler::driver;
     let all = kernel_dsl::kernels();
-    let artifact = all.iter().find(|k| k.name == "flash_attention").expect("it is linked");
+    let artifact = all.iter().find(|k| k.name == "flash_attention").expect("the kernel is linked");
     let program = artifact.program().unwrap();
     for instance in artifact.instances {
         let kernel = driver::lowered(&program, &Instance(instance.constants.to_vec()), artifact.target).unwrap();
@@ -288,24 +295,24 @@ fn attention_decides_nothing_by_approximations() {
 }
 
 #[test]
-fn without_a_tolerance_the_cpu_compares_bits_and_a_gpu_is_refused() {
+fn without_a_tolerance_the_cpu_compares_bits_and_a_gpu_is_rejected() {
     let xs: Vec<f32> = (0..32).map(|i| i as f32 / 8.0 - 2.0).collect();
-    let prepared = Prepared::compile(untold::ARTIFACT, &Instance::default()).unwrap();
+    let prepared = Prepared::compile(without_tolerance::ARTIFACT, &Instance::default()).unwrap();
     let inputs = || vec![Input::slice(&xs), Input::slice(&[0i32; 32])];
     let nothing = |inputs: &[Input]| {
         let any = |k: usize| Expected::new(k, inputs[k].values(), Bound::Absolute(f64::INFINITY));
         vec![any(0), any(1)]
     };
-    checker(false).case(&prepared, &Case::new("untold", inputs()), nothing).unwrap();
+    checker(false).case(&prepared, &Case::new("without_tolerance", inputs()), nothing).unwrap();
     let failure = Failure::NoTolerance { argument: "y".to_string() };
     assert!(failure.to_string().contains("#[kernel(tolerance(y(relative = 1e-6)), …)]"), "{failure}");
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_without_a_tolerance_is_refused() {
-    let prepared = Prepared::compile(untold::ARTIFACT, &Instance::default()).unwrap();
+fn gpu_without_a_tolerance_is_rejected() {
+    let prepared = Prepared::compile(without_tolerance::ARTIFACT, &Instance::default()).unwrap();
     let inputs = vec![Input::slice(&[0.5f32; 32]), Input::slice(&[0i32; 32])];
-    let given = checker(true).case(&prepared, &Case::new("untold", inputs), |_| Vec::new());
+    let given = checker(true).case(&prepared, &Case::new("without_tolerance", inputs), |_| Vec::new());
     assert_eq!(given, Err(Failure::NoTolerance { argument: "y".to_string() }));
 }

@@ -1,4 +1,5 @@
-//! Who is missing where lanes and threads work together, told with its line; and what is no fault.
+//! Tests of operations of lanes and threads of which some are missing, which are reported at their
+//! lines, and of correct ones.
 
 use super::support::{agree, checker};
 use kernel_dsl::Kernel;
@@ -7,7 +8,8 @@ use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Case, Expected, Input, Prepared};
 use runtime::{Device, DeviceBuffer};
 
-/// Warps that have returned do not come to the barrier. That some have is known from memory, so only the oracle can say so.
+/// Lets some warps return before a barrier. The branch depends on memory, so that only the oracle
+/// can report it.
 #[kernel(block = 96, grid = 1)]
 fn barrier_behind_a_return(x: &[f32], y: &mut [f32]) {
     if x[warp::index()] > 1.0 {
@@ -40,7 +42,8 @@ fn overflow_in_a_closure(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = x[0] + sum as f32;
 }
 
-/// Nothing is combined that the kernel did not ask for: lanes that have no partner would overflow with themselves.
+/// Sums values whose total just fits. Lanes without a partner must not be combined with themselves,
+/// which would overflow.
 #[kernel(block = 96, grid = 1)]
 #[requires(x.len() == 96, out.len() == 4 * 96)]
 fn sums_that_just_fit(x: &[u32], out: &mut [u32]) {
@@ -57,14 +60,14 @@ fn sums_that_just_fit(x: &[u32], out: &mut [u32]) {
 
 #[track_caller]
 fn told(outcome: Result<(), runtime::Error>, parts: &[&str]) {
-    let text = outcome.expect_err("the kernel is wrong").to_string();
+    let text = outcome.expect_err("the kernel is faulty").to_string();
     for part in parts {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
     }
 }
 
 #[test]
-fn who_is_missing_is_told() {
+fn missing_threads_are_reported() {
     let device = Device::cpu();
     type Launched<'l> = &'l dyn Fn(&Device, &DeviceBuffer<f32>, &mut DeviceBuffer<f32>) -> Result<(), runtime::Error>;
     let run = |launch: Launched| {
@@ -77,7 +80,7 @@ fn who_is_missing_is_told() {
 }
 
 #[test]
-fn an_overflow_in_a_closure_is_told() {
+fn overflow_in_a_closure_is_reported() {
     let instance = Instance(overflow_in_a_closure::CONSTANTS.to_vec());
     let prepared = Prepared::compile(overflow_in_a_closure::ARTIFACT, &instance).unwrap();
     let case = Case::new("overflow", [Input::slice(&[1f32]), Input::slice(&[0f32; 32])]);
@@ -87,7 +90,7 @@ fn an_overflow_in_a_closure_is_told() {
 }
 
 #[test]
-fn what_has_no_partner_is_combined_with_nothing() {
+fn lanes_without_a_partner_are_not_combined() {
     let x: Vec<u32> = (0..96).map(|i| if i == 0 { u32::MAX } else { 0 }).collect();
     let of = |i: usize| [if i > 0 { u32::MAX } else { 0 }, u32::MAX, u32::MAX, if i < 8 { u32::MAX } else { 0 }];
     let expected = (0..96).flat_map(of).map(f64::from).collect();

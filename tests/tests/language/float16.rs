@@ -1,6 +1,7 @@
-//! `Float16`: all codes decoded, and `f32` of all kinds encoded, by the bodies and by kernels, against the codes' values in f64.
+//! Tests of `Float16`: all codes are decoded, and `f32` of all kinds encoded, by the functions and
+//! by kernels, against the values of the codes in f64.
 //!
-//! Encoding is tried on a sample; `FLOAT16=all` tries all 2³² on the bodies.
+//! Encoding is tested on a sample; `FLOAT16=all` tests all 2³² values with the functions.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::compiler::float16::{Format, Policy as Layout};
@@ -8,7 +9,7 @@ use kernel_dsl::prelude::*;
 use runtime::Device;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
 
-/// Each code as an `f32`, and each `f32` as a code, rounded either way.
+/// Declares kernels that decode each code to `f32`, and encode each `f32` with both roundings.
 macro_rules! layout {
     ($module:ident, $t:ty) => {
         mod $module {
@@ -59,7 +60,7 @@ macro_rules! layout {
                     assert_eq!(given.to_bits(), T::from_f32(*x).to_bits(), "{} of {x:?}", T::FORMAT);
                 }
 
-                // The same on every executor; on fewer, which is what these take time for.
+                // Compares all executors, on fewer codes because of the time.
                 let some: Vec<T> = codes.iter().copied().step_by(if sampled() { 13 } else { 1 }).collect();
                 let inputs = vec![Input::slice(&some), Input::slice(&vec![0f32; some.len()])];
                 let wanted = some.iter().map(|c| f64::from(c.to_f32())).collect();
@@ -86,7 +87,8 @@ layout!(narrowest, Float16<2, 1, Saturating>);
 layout!(small_ones, Float16<5, 140>);
 layout!(far, Float16<9, 400, Finite>);
 
-/// Whether fewer will do on the executors beside the interpreter of IR, which runs all above.
+/// Returns whether a sample is sufficient for executors other than the IR interpreter, which runs
+/// all codes.
 fn sampled() -> bool {
     std::env::var_os("FLOAT16").is_none()
 }
@@ -95,11 +97,11 @@ fn same(a: f32, b: f32) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
 }
 
-/// What the codes without sign stand for, as the definition has it.
+/// The values of the codes without a sign bit, by definition.
 struct Exact {
     format: Format,
     values: Vec<f64>,
-    /// Codes of numbers, which are the first.
+    /// Number of codes of finite numbers, which are the first codes.
     numbers: usize,
 }
 
@@ -124,7 +126,7 @@ impl Exact {
         Exact { format, values, numbers }
     }
 
-    /// The numbers by their codes; they ascend.
+    /// Returns the numbers by their codes, in ascending order.
     fn numbers(&self) -> &[f64] {
         &self.values[..self.numbers]
     }
@@ -134,7 +136,7 @@ impl Exact {
         assert_eq!(code, wanted, "{} of {x:?} ({:#010x}), truncated: {truncated}", self.format, x.to_bits());
     }
 
-    /// The code for `x`, found among the values.
+    /// Returns the code for `x`, by a search in the values.
     fn nearest(&self, x: f32, truncated: bool) -> u16 {
         const NAN: u16 = 0x7fff;
         let (size, numbers) = (f64::from(x.abs()), self.numbers());
@@ -143,7 +145,8 @@ impl Exact {
         if x.is_nan() {
             return NAN;
         }
-        // The last that is not above, and the one after it, which may be the first that does not exist.
+        // The last number that is not greater, and the next one, which may be the first that does
+        // not exist.
         let below = numbers.partition_point(|v| *v <= size) - 1;
         let next = if below < largest { numbers[below + 1] } else { 2.0 * numbers[largest] - numbers[largest - 1] };
         let (down, up) = (size - numbers[below], next - size);
@@ -159,7 +162,8 @@ impl Exact {
     }
 }
 
-/// Values at, beside and between the codes', of all sizes, and what is no number.
+/// Returns values at, near and between those of the codes, of all magnitudes, and non-finite
+/// values.
 fn samples(exact: &Exact) -> Vec<f32> {
     let mut all = vec![0.0, f32::INFINITY, f32::NAN, f32::MAX, f32::from_bits(1), f32::MIN_POSITIVE, 1.0];
     let numbers = exact.numbers();
@@ -201,9 +205,10 @@ fn gpu_all_codes_and_samples_of_f32_convert_as_defined() {
     ALL.iter().for_each(|test| test(&checker(true)));
 }
 
-/// Half and bfloat are crate `half`'s, bit for bit; and, where asked, everything is what the definition says.
+/// Compares half and bfloat with the crate `half` bit by bit, and with `FLOAT16=all` all formats
+/// with their definitions.
 #[test]
-fn half_and_bfloat_are_those_of_crate_half() {
+fn half_and_bfloat_agree_with_crate_half() {
     let whole = std::env::var_os("FLOAT16").is_some_and(|v| v == "all");
     let step = if whole { 1 } else { 65_537 };
     let layouts: Vec<Exact> = [
@@ -234,7 +239,8 @@ fn half_and_bfloat_are_those_of_crate_half() {
     });
 }
 
-/// Arithmetic, comparison, methods and truncation, in registers, arrays and shared memory.
+/// Computes with arithmetic, comparisons, methods and truncation, in registers, arrays and shared
+/// memory.
 #[kernel(block = 64, grid = 1, instances(N = 8))]
 #[requires(x.len() == 64, y.len() == 64 * N)]
 fn computed<const N: usize>(x: &[Float16<4, 7, Saturating>], y: &mut [Float16<4, 7, Saturating>]) {
@@ -259,7 +265,7 @@ fn computed<const N: usize>(x: &[Float16<4, 7, Saturating>], y: &mut [Float16<4,
 }
 
 #[test]
-fn arithmetic_is_that_of_f32_rounded() {
+fn arithmetic_is_rounded_f32_arithmetic() {
     type T = Float16<4, 7, Saturating>;
     let xs: Vec<T> = (0..64u16).map(|i| T::from_bits(i.wrapping_mul(1021) ^ 0x2345)).collect();
     let wanted = (0..64).flat_map(|i| {
@@ -273,7 +279,7 @@ fn arithmetic_is_that_of_f32_rounded() {
     assert!(computed::<8>::PTX.contains("b16") || computed::<8>::PTX.contains("u16"));
 }
 
-/// IEEE's half takes the hardware's conversions.
+/// Checks that IEEE half precision uses the conversions of the hardware.
 #[test]
 fn binary16_is_converted_by_the_hardware() {
     assert!(binary16::decode::PTX.contains("cvt.f32.f16"));

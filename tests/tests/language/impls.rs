@@ -1,4 +1,4 @@
-//! Impls that differ in a length, or in what stands twice: which one is meant.
+//! Tests of the selection among impls that differ in a length, or that require two equal types.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
@@ -8,7 +8,7 @@ use runtime::testing::{Bound, Checker, Expected, Input};
 mod widths {
     use kernel_dsl::prelude::*;
 
-    /// What is summed in steps.
+    /// A sum in steps.
     pub trait Sum: Copy {
         type Total: Number;
         const NAME: u32;
@@ -123,12 +123,12 @@ fn test_impls(checker: &Checker) {
 }
 
 #[test]
-fn the_impl_that_is_meant() {
+fn matching_impl_is_selected() {
     test_impls(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_the_impl_that_is_meant() {
+fn gpu_matching_impl_is_selected() {
     test_impls(&checker(true));
 }

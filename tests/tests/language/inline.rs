@@ -1,5 +1,5 @@
-//! Inline PTX: what blocks compute against plain Rust, on every executor; what becomes of them in the passes; and what an
-//! executor refuses.
+//! Tests of inline PTX: results against plain Rust on every executor, optimization of the blocks,
+//! and instructions that an executor rejects.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::Kernel;
@@ -13,7 +13,7 @@ fn exact(argument: usize, values: impl IntoIterator<Item = u32>) -> Expected {
     Expected::new(argument, values.into_iter().map(f64::from).collect(), Bound::Exact)
 }
 
-/// The 96 bits of a · b + c + the carry of all words, and what a difference borrows.
+/// Computes the 96 bits of a · b + c + the carry of all words, and the borrow of a difference.
 #[kernel(block = 64, grid = a.len().div_ceil(64))]
 #[requires(b.len() == a.len(), c.len() == a.len(), out.len() == a.len() * 6)]
 pub fn carries(a: &[u32], b: &[u32], c: &[u32], out: &mut [u32]) {
@@ -71,7 +71,7 @@ fn test_carries(checker: &Checker) {
     agree::<carries>(checker, "carries", inputs, &[expected]);
 }
 
-/// Instructions that the language has no word for.
+/// Uses instructions that the language has no method for.
 #[kernel(block = 64, grid = a.len().div_ceil(64))]
 #[requires(b.len() == a.len(), c.len() == a.len(), out.len() == a.len() * 8)]
 pub fn bits(a: &[u32], b: &[u32], c: &[u32], out: &mut [u32]) {
@@ -115,14 +115,14 @@ fn test_bits(checker: &Checker) {
     agree::<bits>(checker, "bits", inputs, &[expected]);
 }
 
-/// Every type of an operand, and guards.
+/// Uses every type of operand, and guards.
 #[kernel(block = 64, grid = x.len().div_ceil(64))]
 #[requires(out.len() == x.len() * 8)]
 pub fn types(x: &[i32], out: &mut [u32]) {
     let i = grid::index();
     if i < x.len() {
         let v = x[i];
-        // A shift by 16 or more leaves nothing of 16 bits.
+        // A shift of 16 bits by 16 or more gives 0.
         let short = ptx!("shl.b16 {d}, {a}, 3;", a = in(i16) v as i16, d = out(i16));
         out[8 * i] = short as i32 as u32;
         out[8 * i + 1] = ptx!("mul.wide.u16 {d}, {a}, {a};", a = in(u16) v as u16, d = out(u32));
@@ -172,7 +172,7 @@ fn test_types(checker: &Checker) {
     agree::<types>(checker, "types", vec![Input::slice(&x), Input::slice(&vec![0u32; 130 * 8])], &[expected]);
 }
 
-/// Roundings that Rust's operators do not have.
+/// Uses roundings that Rust's operators do not have.
 #[kernel(block = 64, grid = x.len().div_ceil(64))]
 #[requires(y.len() == x.len(), out.len() == x.len() * 4, wide.len() == x.len())]
 pub fn roundings(x: &[f32], y: &[f32], out: &mut [f32], wide: &mut [f64]) {
@@ -191,7 +191,8 @@ pub fn roundings(x: &[f32], y: &[f32], out: &mut [f32], wide: &mut [f64]) {
 fn test_roundings(checker: &Checker) {
     let mut random = Random::new(4);
     let (x, y): (Vec<f32>, Vec<f32>) = (random.values(130), random.values(130));
-    // The sum is exact in f64, and a cast to f32 rounds to nearest: one step back if that went away from zero.
+    // The sum is exact in f64, and a cast to f32 rounds to nearest. The result steps back once if
+    // the cast rounded away from zero.
     let towards_zero = |sum: f64| {
         let near = sum as f32;
         if f64::from(near).abs() > sum.abs() { f32::from_bits(near.to_bits() - 1) } else { near }
@@ -208,7 +209,7 @@ fn test_roundings(checker: &Checker) {
     let down = x.iter().map(|x| {
         let x = f64::from(*x);
         let near = x * 0.1;
-        // What rounding to nearest has added.
+        // The rounding error of rounding to nearest.
         let up = x.mul_add(0.1, -near) < 0.0;
         if up { near.next_down() } else { near }
     });
@@ -218,18 +219,18 @@ fn test_roundings(checker: &Checker) {
     agree::<roundings>(checker, "roundings", inputs, &[out, wide]);
 }
 
-/// In generic functions, methods and closures, in loops and conditions.
+/// Inline PTX in generic functions, methods and closures, in loops and conditions.
 #[device]
 pub mod operations {
     use kernel_dsl::prelude::*;
 
     /// A function of three words.
     pub trait Ternary: Copy {
-        /// What it gives.
+        /// Returns the function value.
         fn apply(self, a: u32, b: u32, c: u32) -> u32;
     }
 
-    /// Two of three.
+    /// The bitwise majority of three words.
     #[derive(Clone, Copy)]
     pub struct Majority;
     impl Ternary for Majority {
@@ -238,7 +239,7 @@ pub mod operations {
         }
     }
 
-    /// An odd number of three.
+    /// The bitwise parity of three words.
     #[derive(Clone, Copy)]
     pub struct Parity;
     impl Ternary for Parity {
@@ -247,7 +248,7 @@ pub mod operations {
         }
     }
 
-    /// The same again and again.
+    /// Applies the function repeatedly.
     pub fn repeated<T: Ternary, const TIMES: usize>(f: T, a: u32, b: u32) -> u32 {
         let mut x = a;
         for i in 0..TIMES {
@@ -298,10 +299,10 @@ fn test_generic(checker: &Checker) {
     agree::<generic<Parity, 3>>(checker, "parity", inputs(), &[expected(parity)]);
 }
 
-/// Who a thread is, and what asks the machine.
+/// Reads the position of a thread, and registers of the machine.
 #[kernel(block = (16, 8), grid = (2, 3))]
 #[requires(out.len() == 6 * 128 * 3)]
-pub fn standing(out: &mut [u32]) {
+pub fn position(out: &mut [u32]) {
     let thread = (block::y() * 2 + block::x()) * 128 + thread::index();
     out[3 * thread] = ptx!(
         ".reg .u32 t;",
@@ -313,11 +314,11 @@ pub fn standing(out: &mut [u32]) {
     out[3 * thread + 1] = ptx!("mov.u32 {d}, %lanemask_lt;", d = out(u32));
     let before = ptx!("mov.u64 {d}, %clock64;", d = out(u64));
     let after = ptx!("mov.u64 {d}, %clock64;", d = out(u64));
-    // Not the time, which is nobody's promise.
+    // The time itself is unspecified, so that only its order is stored.
     out[3 * thread + 2] = if after > before { 1 } else { 0 };
 }
 
-fn test_standing(checker: &Checker) {
+fn test_position(checker: &Checker) {
     let expected = (0..6u32).flat_map(|block| {
         (0..128u32).flat_map(move |thread| {
             let lane = thread % 32;
@@ -325,10 +326,10 @@ fn test_standing(checker: &Checker) {
         })
     });
     let expected = exact(0, expected);
-    agree::<standing>(checker, "standing", vec![Input::slice(&vec![0u32; 6 * 128 * 3])], &[expected]);
+    agree::<position>(checker, "position", vec![Input::slice(&vec![0u32; 6 * 128 * 3])], &[expected]);
 }
 
-/// A kernel that has what later targets have, where they have it.
+/// Uses instructions of later targets where they exist.
 #[kernel(block = 32, grid = 1)]
 pub fn later(out: &mut [u32]) {
     let i = thread::index();
@@ -346,35 +347,35 @@ fn all(checker: &Checker) {
     test_types(checker);
     test_roundings(checker);
     test_generic(checker);
-    test_standing(checker);
+    test_position(checker);
     agree::<later>(checker, "later", vec![Input::slice(&[0u32; 32])], &[exact(0, [0x1ff0; 32])]);
 }
 
 #[test]
-fn blocks_compute_what_rust_does() {
+fn blocks_agree_with_rust() {
     all(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_blocks_compute_what_rust_does() {
+fn gpu_blocks_agree_with_rust() {
     all(&checker(true));
 }
 
 #[test]
-fn ptxas_takes_the_blocks() {
+fn ptxas_accepts_the_blocks() {
     assemble::<carries>();
     assemble::<bits>();
     assemble::<types>();
     assemble::<roundings>();
     assemble::<generic<Majority, 3>>();
-    assemble::<standing>();
+    assemble::<position>();
     assemble::<later>();
     assemble::<moved>();
 }
 
-/// What the passes make of blocks: of the first two one, nothing of the third, and before the loop the fourth; those that ask the
-/// machine stay.
+/// Contains blocks for the passes: the first two become one, the third is removed, and the fourth
+/// moves before the loop. Reads of the machine's state remain.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() >= 32, out.len() >= 32)]
 pub fn moved(x: &[u32], out: &mut [u32]) {
@@ -393,7 +394,7 @@ pub fn moved(x: &[u32], out: &mut [u32]) {
 }
 
 #[test]
-fn passes_treat_a_block_as_what_it_is() {
+fn passes_optimize_blocks() {
     insta::assert_snapshot!(moved::PTX);
     let program = moved::ARTIFACT.program().unwrap();
     let kernel = lower::lower(&program, &Instance::default(), Target::SM_61).unwrap();
@@ -426,7 +427,7 @@ pub fn environment(out: &mut [u32]) {
 }
 
 #[test]
-fn the_oracle_tells_of_a_quotient_by_zero() {
+fn oracle_reports_divisions_by_zero() {
     let device = Device::cpu();
     let x = device.upload(&std::array::from_fn::<u32, 32, _>(|i| i as u32)).unwrap();
     let mut out = device.upload(&[0u32; 32]).unwrap();
@@ -440,9 +441,10 @@ fn the_oracle_tells_of_a_quotient_by_zero() {
     assert!((1..32).all(|i| out[i as usize] == 100 % i));
 }
 
-/// What the interpreter does not know is refused by its name, and nothing has run.
+/// Checks that the interpreter rejects an unsupported instruction by its name, before it runs
+/// anything.
 #[test]
-fn the_oracle_refuses_what_it_does_not_know() {
+fn oracle_rejects_unsupported_instructions() {
     let device = Device::cpu();
     let mut out = device.upload(&[7u32; 32]).unwrap();
     let error = stopped::launch(&device, &mut out).unwrap_err();
@@ -455,22 +457,22 @@ fn the_oracle_refuses_what_it_does_not_know() {
     assert!(refused.starts_with(start) && refused.ends_with(end), "{refused}");
 }
 
-/// What only a driver sets is no value that a kernel can count on.
+/// Checks that reads of values that depend on the machine are reported.
 #[test]
-fn the_oracle_tells_of_what_the_machine_gives() {
+fn oracle_reports_machine_dependent_reads() {
     let device = Device::cpu();
     let mut out = device.upload(&[7u32; 32]).unwrap();
     let told = environment::launch(&device, &mut out).unwrap_err().to_string();
     assert!(
-        told.contains("warning[machine-dependent]: inline PTX reads what differs from machine to machine"),
+        told.contains("warning[machine-dependent]: inline PTX reads a value that differs between machines"),
         "{told}"
     );
     assert!(told.contains("%envreg3"), "{told}");
 }
 
-/// A target's own instructions, and what one is told that it lacks.
+/// Checks instructions of later targets, and the message on a target that lacks them.
 #[test]
-fn a_target_has_its_instructions() {
+fn targets_have_their_instructions() {
     assert!(!later::PTX.contains("nanosleep"));
     let program = later::ARTIFACT.program().unwrap();
     let volta = compile(&program, &Instance::default(), Target::SM_70).unwrap();
@@ -480,9 +482,9 @@ fn a_target_has_its_instructions() {
     );
 }
 
-/// On the host there is nothing that runs PTX.
+/// Checks that a device function with inline PTX cannot be called on the host.
 #[test]
 #[should_panic(expected = "`ptx!` needs a device")]
-fn a_device_function_with_a_block_is_none_of_the_host() {
+fn device_functions_with_blocks_do_not_run_on_the_host() {
     wide_product(1, 2, 3);
 }

@@ -1,4 +1,5 @@
-//! Instructions on integers beyond Rust's operators, on pools of boundary values, against what plain Rust says they mean.
+//! Tests of integer instructions beyond Rust's operators, on boundary values, against their meaning
+//! in plain Rust.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
@@ -23,7 +24,7 @@ const WORDS: [u32; 14] = [
 ];
 const SMALL: [u32; 12] = [0, 1, 4, 7, 8, 15, 31, 32, 33, 63, 64, 255];
 
-/// Triples of words, the third from small numbers too.
+/// Returns triples of words; the third is partly from small numbers.
 fn triples(seed: u64) -> [Vec<u32>; 3] {
     let mut random = Random::new(seed);
     let mut all = [Vec::new(), Vec::new(), Vec::new()];
@@ -40,7 +41,7 @@ fn triples(seed: u64) -> [Vec<u32>; 3] {
     all
 }
 
-/// A choice that is stored in several elements of a word, whole and beside others.
+/// Stores a selected value to several elements of a word, alone and beside others.
 #[kernel(block = 64, grid = x.len().div_ceil(64))]
 #[requires(bytes.len() == 8 * x.len(), halves.len() == 2 * x.len())]
 fn spread(x: &[u32], bytes: &mut [u8], halves: &mut [i16]) {
@@ -56,7 +57,7 @@ fn spread(x: &[u32], bytes: &mut [u8], halves: &mut [i16]) {
 }
 
 #[test]
-fn a_choice_may_be_several_parts_of_a_word() {
+fn selected_value_may_be_several_parts_of_a_word() {
     let x: Vec<u32> = WORDS.into_iter().chain(SMALL).collect();
     let bytes = x.iter().flat_map(|x| {
         let (all, other) = if *x > 7 { (255u8, 1) } else { (3, 2) };
@@ -69,7 +70,7 @@ fn a_choice_may_be_several_parts_of_a_word() {
     assemble::<spread>();
 }
 
-/// All of `int::` of 32 bits, and dot products, as bits.
+/// Computes all of `int::` with 32 bits, and dot products, as bits.
 #[kernel(block = 64, grid = a.len().div_ceil(64))]
 #[requires(b.len() == a.len(), c.len() == a.len(), y.len() == 28 * a.len())]
 fn words(a: &[u32], b: &[u32], c: &[u32], y: &mut [u32]) {
@@ -115,7 +116,7 @@ fn words(a: &[u32], b: &[u32], c: &[u32], y: &mut [u32]) {
     }
 }
 
-/// A field of `width` bits at most, bit by bit as the PTX manual writes it.
+/// Extracts a field of at most `width` bits, bit by bit as in the PTX manual.
 fn field(x: u64, width: u32, signed: bool, position: u32, length: u32) -> u64 {
     let (position, length) = (position & 0xff, length & 0xff);
     let last = (position + length).saturating_sub(1).min(width - 1);
@@ -131,7 +132,7 @@ fn inserted(bits: u64, into: u64, width: u32, position: u32, length: u32) -> u64
     (0..width).fold(0, |all, i| all | bit(i) << i)
 }
 
-/// What the kernel gives, by wide arithmetic and bit by bit.
+/// Returns the results of the kernel, by 64-bit arithmetic and bit by bit.
 fn expected(a: u32, b: u32, c: u32) -> [u32; 28] {
     let (s, t) = (a as i32, b as i32);
     let bytes = |x: u32, signed: bool| x.to_le_bytes().map(|b| if signed { i64::from(b as i8) } else { i64::from(b) });
@@ -195,7 +196,7 @@ fn expected(a: u32, b: u32, c: u32) -> [u32; 28] {
     ]
 }
 
-/// Of 64 bits, with position and length from small numbers.
+/// Computes all of `int::` with 64 bits, with position and length from small numbers.
 #[kernel(block = 64, grid = a.len().div_ceil(64))]
 #[requires(b.len() == a.len(), at.len() == a.len(), y.len() == 6 * a.len())]
 fn wide(a: &[u64], b: &[u64], at: &[u32], y: &mut [u64]) {
@@ -258,7 +259,7 @@ fn all(checker: &Checker) {
 }
 
 #[test]
-fn instructions_give_what_plain_rust_does() {
+fn instructions_agree_with_plain_rust() {
     all(&checker(false));
     assemble::<words>();
     assemble::<wide>();
@@ -266,21 +267,21 @@ fn instructions_give_what_plain_rust_does() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_instructions_give_the_bits_of_the_interpreter() {
+fn gpu_instructions_agree_with_the_interpreter() {
     all(&checker(true));
 }
 
 #[test]
-fn each_is_its_instruction() {
+fn each_function_is_its_instruction() {
     let count = |word: &str| words::PTX.lines().filter(|line| line.trim_start().starts_with(word)).count();
     assert_eq!(["dp4a.", "dp2a.lo", "dp2a.hi", "mul.hi", "mul24.lo"].map(count), [5, 3, 4, 2, 2]);
     assert_eq!(["shf.l.wrap", "shf.r.wrap", "bfe.u32", "bfe.s32", "bfi.b32"].map(count), [2, 1, 1, 2, 2]);
     assert!(words::PTX.contains(".version 5.0"));
 }
 
-/// The bodies are real: a test of one's own may call them on the host.
+/// Calls the bodies on the host, as a user's own test may do.
 #[test]
-fn the_bodies_give_what_plain_rust_does() {
+fn bodies_agree_with_plain_rust() {
     let [a, b, c] = triples(3);
     for ((a, b), c) in a.into_iter().zip(b).zip(c) {
         let (s, t) = (a as i32, b as i32);

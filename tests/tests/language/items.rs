@@ -1,4 +1,4 @@
-//! Structs, enums, traits, constants, and what is generic over types.
+//! Tests of structs, enums, traits, constants, and of generics over types.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
@@ -9,7 +9,7 @@ pub const SCALE: f32 = 0.5;
 #[device]
 pub const WIDTH: usize = 4 * 2;
 
-/// A number and how often it was seen.
+/// A number with its number of occurrences.
 #[device]
 #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
 pub struct Seen {
@@ -17,7 +17,7 @@ pub struct Seen {
     pub times: u32,
 }
 
-/// Two of a kind.
+/// Two values of one type.
 #[device]
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<T>(pub T, pub T);
@@ -35,7 +35,7 @@ pub mod shapes {
     use kernel_dsl::prelude::*;
 
     pub trait Shape: Copy {
-        /// Corners.
+        /// Number of corners.
         const CORNERS: u32;
         type Size: Number;
         fn size(&self) -> Self::Size;
@@ -102,7 +102,7 @@ pub mod shapes {
         }
     }
 
-    /// Of any shape.
+    /// Reports properties of any shape.
     pub fn report<S: Shape>(shape: S) -> f32 {
         shape.twice() + S::CORNERS as f32 + S::unit().area()
     }
@@ -182,7 +182,7 @@ fn test_structs(checker: &Checker) {
     assemble::<structs>();
 }
 
-/// y ← s(y), for a shape that a launch passes and one that an instance says.
+/// Computes y ← s(y), for a shape that a launch passes and one that an instance selects.
 #[kernel(block = 32, grid = out.len().div_ceil(32), instances(S = Square | Oblong, T = f32 | f16 | f64))]
 #[requires(x.len() == out.len())]
 pub fn generic<S: Shape, T: Float>(x: &[T], shape: S, out: &mut [T]) {
@@ -251,12 +251,12 @@ fn test_generic(checker: &Checker) {
 }
 
 #[test]
-fn structs_are_as_rust_has_them() {
+fn structs_agree_with_rust() {
     test_structs(&checker(false));
 }
 
 #[test]
-fn what_is_generic_over_types_is_made_for_each() {
+fn generics_are_instantiated_for_each_type() {
     test_generic(&checker(false));
 }
 
@@ -267,13 +267,14 @@ fn gpu_items() {
     test_generic(&checker(true));
 }
 
-/// What a macro makes several times: the same tokens at the same place, each with another `Self`.
+/// Declares impls that a macro repeats: the same tokens at the same location, each with another
+/// `Self`.
 macro_rules! scaled {
     ($($name:ident $by:literal)*) => {
         #[device]
         pub mod scaled {
             use kernel_dsl::prelude::*;
-            /// The first number of memory.
+            /// The first element of a memory object.
             pub trait First {
                 fn first(self) -> f32;
             }
@@ -316,7 +317,7 @@ pub fn told_apart(x: View<f32, 1>, z: View<f64, 1>, y: &mut [f32]) {
 }
 
 #[test]
-fn impls_that_look_alike_are_told_apart() {
+fn impls_of_equal_tokens_are_distinguished() {
     let inputs = vec![Input::view(&[7.0f32], [1]), Input::view(&[9.0f64], [1]), Input::slice(&[0.0f32; 4])];
     let expected = [Expected::new(2, vec![10.0, 15.0, 7.0, 9.0], Bound::Exact)];
     agree::<told_apart>(&checker(false), "told apart", inputs, &expected);
@@ -327,7 +328,7 @@ const Σ: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 #[device]
 const Δ: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
 
-/// Tables whose names PTX does not have.
+/// Uses tables whose names map to one PTX name.
 #[kernel(block = 32, grid = 1)]
 #[requires(y.len() == 32)]
 fn tables_of_alike_names(y: &mut [f32]) {
@@ -339,7 +340,7 @@ fn tables_of_alike_names(y: &mut [f32]) {
 }
 
 #[test]
-fn tables_may_be_called_alike_in_ptx() {
+fn tables_may_share_a_ptx_name() {
     let sum = |t: usize| Σ[(31 - t) % 4] + Δ[(32 - t) % 4];
     let expected = [Expected::exact(0, (0..32).map(sum))];
     agree::<tables_of_alike_names>(&checker(false), "tables", vec![Input::slice(&[0f32; 32])], &expected);

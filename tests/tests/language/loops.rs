@@ -1,22 +1,23 @@
-//! Loops: ranges run backwards, over other integers than `usize`, and unrolled by a number of copies.
+//! Tests of loops: reversed ranges, ranges of integers other than `usize`, and unrolling by a
+//! number of copies.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Checker, Expected, Input};
 
-/// Mixes an index into what was seen so far: order shows.
+/// Mixes an index into a hash of the previous ones, so that the order matters.
 #[device]
 fn mix(seen: u32, index: u32) -> u32 {
     (seen.rotate_left(5) ^ index).wrapping_mul(0x9e37_79b9)
 }
 
-/// Rows of `out` are what the loops saw, for each (from, to) of a table.
+/// Declares kernels whose rows of `out` are the indices of loops, for each (from, to) of a table.
 macro_rules! loops {
     ($module:ident, $t:ty, $count:literal, |$from:ident, $to:ident, $seen:ident| $($e:tt)*) => {
         mod $module {
             use super::*;
 
-            // The count of what was written goes on after the last.
+            // The index of the output continues after the last loop.
             #[allow(unused_assignments, unused_braces)]
             #[kernel(block = 32, grid = starts.len().div_ceil(32), instances(N = $count))]
             #[requires(starts.len() == ends.len(), out.len() == starts.len() * N)]
@@ -128,7 +129,7 @@ loops!(of_u8, u8, 2, |from, to, seen|
     { for i in (from..255).rev() { seen = mix(seen, i as u32); } }
 );
 
-/// Sums of an even and an odd phase, in registers because the phase is constant in each copy.
+/// Sums by even and odd phases in registers, because the phase is constant in each copy.
 #[kernel(block = 32, grid = 1)]
 #[requires(out.len() == 4)]
 pub fn phases(x: &[u32], out: &mut [u32]) {
@@ -156,7 +157,7 @@ fn all(checker: &Checker) {
     of_u8::test(checker, &positive);
     of_i8::test(checker, &signed);
     of_i64::test(checker, &signed);
-    // The distance of the last two exceeds the type.
+    // The distance of the last two ranges exceeds the type.
     signed.extend([(i32::MAX - 9, i32::MAX - 7), (i32::MIN, i32::MIN + 9)]);
     of_i32::test(checker, &signed);
 
@@ -171,17 +172,18 @@ fn all(checker: &Checker) {
 }
 
 #[test]
-fn loops_visit_what_rusts_own_do() {
+fn loops_visit_the_indices_of_rust() {
     all(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_loops_give_the_bits_of_the_interpreter() {
+fn gpu_loops_agree_with_the_interpreter() {
     all(&checker(true));
 }
 
-/// The first index whose square is no less than `n`, by a range that has more indices than `usize` counts.
+/// Finds the first index whose square is at least `n`, in a range with more indices than `usize`
+/// counts.
 #[kernel(block = 32, grid = roots.len().div_ceil(32))]
 #[requires(n.len() == roots.len())]
 fn roots(n: &[u32], roots: &mut [u32]) {
@@ -198,7 +200,7 @@ fn roots(n: &[u32], roots: &mut [u32]) {
 }
 
 #[test]
-fn a_range_of_64_bits_is_counted_as_far_as_usize_goes() {
+fn range_of_64_bits_is_counted_up_to_usize() {
     let n: Vec<u32> = (0..200).collect();
     let expected = n.iter().map(|n| (0u32..).find(|i| i * i >= *n).unwrap());
     let expected = [Expected::exact(1, expected)];

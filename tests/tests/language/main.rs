@@ -1,5 +1,5 @@
-//! Parts of the language through the real macros: what a kernel gives against plain Rust, bit for bit, as lowered, after
-//! all passes, and (ignored where there is none) on an NVIDIA GPU.
+//! Tests of the language through the real macros: results against plain Rust, bit by bit, lowered,
+//! optimized, and on an NVIDIA GPU (ignored by default).
 
 mod blocks;
 mod collectives;

@@ -1,15 +1,16 @@
-//! The methods of numbers on every pair of a pool of boundary values, against rustc's own on the same expressions.
+//! Tests of the methods of numbers on every pair of boundary values, against rustc's own on the
+//! same expressions.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
 use runtime::Device;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
 
-/// Distances for shifts and rotations: within, at and beyond the widths.
+/// Distances of shifts and rotations: within, at and beyond the widths.
 const DISTANCES: [u32; 11] = [0, 1, 5, 7, 8, 15, 31, 32, 33, 63, u32::MAX];
 
-/// A kernel and a function of plain Rust that write what the expressions give as `u64`, one after the other.
-macro_rules! subject {
+/// Declares a kernel and a Rust function that write the values of the expressions as `u64`.
+macro_rules! spec {
     ($module:ident, $t:ty, $count:literal, |$a:ident, $b:ident, $n:ident| $($e:expr,)*) => {
         mod $module {
             use super::*;
@@ -67,7 +68,7 @@ macro_rules! subject {
 
 macro_rules! integers {
     ($module:ident, $t:ty) => {
-        subject!(
+        spec!(
             $module,
             $t,
             33,
@@ -109,7 +110,7 @@ macro_rules! integers {
 }
 macro_rules! signed {
     ($module:ident, $t:ty) => {
-        subject!(
+        spec!(
             $module,
             $t,
             7,
@@ -125,7 +126,7 @@ macro_rules! signed {
 }
 macro_rules! unsigned {
     ($module:ident, $t:ty) => {
-        subject!(
+        spec!(
             $module,
             $t,
             6,
@@ -138,13 +139,14 @@ macro_rules! unsigned {
         );
     };
 }
-/// Bits with one NaN for all, since the sign and payload of a NaN that arithmetic makes are open.
+/// Returns the bits, with one pattern for every NaN, since the sign and payload of a computed NaN
+/// are unspecified.
 #[device]
 fn bits32(x: f32) -> u32 {
     if x.is_nan() { 0x7fc0_0000 } else { x.to_bits() }
 }
 
-/// Likewise.
+/// Returns the bits, with one pattern for every NaN.
 #[device]
 fn bits64(x: f64) -> u64 {
     if x.is_nan() { 0x7ff8_0000_0000_0000 } else { x.to_bits() }
@@ -152,7 +154,7 @@ fn bits64(x: f64) -> u64 {
 
 macro_rules! floats {
     ($module:ident, $t:ty, $bits:ident) => {
-        subject!(
+        spec!(
             $module,
             $t,
             15,
@@ -244,17 +246,17 @@ fn all(checker: &Checker) {
 }
 
 #[test]
-fn methods_give_what_rusts_own_do() {
+fn methods_agree_with_rust() {
     all(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_methods_give_the_bits_of_the_interpreter() {
+fn gpu_methods_agree_with_the_interpreter() {
     all(&checker(true));
 }
 
-/// Shapes and loops may depend on what a method gives for a constant.
+/// Uses methods of constants in shapes and loops.
 #[kernel(block = 32, grid = 1, instances(N = 5))]
 #[requires(out.len() == N.next_power_of_two(), N.is_power_of_two() == (N.count_ones() == 1), N.clamp(2, 4) == 4)]
 fn constants<const N: usize>(out: &mut [u32]) {

@@ -1,15 +1,16 @@
-//! What depends on an order that nothing fixes: lanes of a warp without a barrier, and atomic operations.
+//! Tests of results that depend on an unspecified order: of lanes without a barrier, and of atomic
+//! operations.
 
 use super::support::checker;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel};
-use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, InstanceReport, Random, Subject};
+use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random};
 
-/// A warp turned around through shared memory, with a barrier of the warp if `MET`.
+/// Reverses a warp through shared memory, with a warp barrier if `MET`.
 #[kernel(block = 64, grid = 1, instances(MET = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
-fn turned<const MET: bool>(x: &[f32], y: &mut [f32]) {
+fn reversed<const MET: bool>(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([64]);
     tile[thread::x()] = x[thread::x()];
     if MET {
@@ -18,10 +19,10 @@ fn turned<const MET: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = tile[warp::index() * 32 + 31 - warp::lane()];
 }
 
-/// The same where lanes do not run in lockstep.
+/// Reverses a warp on a target without lockstep.
 #[kernel(target = sm_70, block = 64, grid = 1, instances(MET = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
-fn turned_on_volta<const MET: bool>(x: &[f32], y: &mut [f32]) {
+fn reversed_on_volta<const MET: bool>(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([64]);
     tile[thread::x()] = x[thread::x()];
     if MET {
@@ -31,24 +32,24 @@ fn turned_on_volta<const MET: bool>(x: &[f32], y: &mut [f32]) {
 }
 
 fn turned_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
-    vec![Case::new("turned", [Input::slice(&random.values::<f32>(64)), Input::slice(&[0f32; 64])])]
+    vec![Case::new("reversed", [Input::slice(&random.values::<f32>(64)), Input::slice(&[0f32; 64])])]
 }
 
 fn turned_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let x = inputs[0].values();
-    let turned = (0..64).map(|t| x[t / 32 * 32 + 31 - t % 32]).collect();
-    vec![Expected::new(1, turned, Bound::Exact)]
+    let reversed = (0..64).map(|t| x[t / 32 * 32 + 31 - t % 32]).collect();
+    vec![Expected::new(1, reversed, Bound::Exact)]
 }
 
 fn report(artifact: &'static Artifact, met: bool) -> InstanceReport {
     let instance = artifact.instances.iter().find(|i| i.name.contains(if met { "true" } else { "false" })).unwrap();
-    let subject = Subject { artifact, cases: turned_cases, reference: turned_reference };
-    Checker::new(None).check(&subject, &Instance(instance.constants.to_vec()), 1)
+    let spec = KernelSpec { artifact, cases: turned_cases, reference: turned_reference };
+    Checker::new(None).check(&spec, &Instance(instance.constants.to_vec()), 1)
 }
 
 #[test]
-fn lanes_without_a_barrier_are_a_warning_where_they_run_in_lockstep() {
-    let report = report(turned::<false>::ARTIFACT, false);
+fn missing_warp_barrier_is_a_warning_in_lockstep() {
+    let report = report(reversed::<false>::ARTIFACT, false);
     assert!(report.passed(), "{report}");
     let [warning] = &report.warnings[..] else { panic!("{:#?}", report.warnings) };
     let json = serde_json::to_value(warning).unwrap();
@@ -63,20 +64,20 @@ fn lanes_without_a_barrier_are_a_warning_where_they_run_in_lockstep() {
 }
 
 #[test]
-fn and_an_error_where_they_do_not() {
-    let text = report(turned_on_volta::<false>::ARTIFACT, false).to_string();
+fn missing_warp_barrier_is_an_error_without_lockstep() {
+    let text = report(reversed_on_volta::<false>::ARTIFACT, false).to_string();
     assert!(text.contains("error[warp-race]"), "{text}");
 }
 
 #[test]
-fn a_barrier_of_the_warp_is_enough() {
-    for artifact in [turned::<true>::ARTIFACT, turned_on_volta::<true>::ARTIFACT] {
+fn warp_barrier_is_sufficient() {
+    for artifact in [reversed::<true>::ARTIFACT, reversed_on_volta::<true>::ARTIFACT] {
         let report = report(artifact, true);
         assert!(report.passed() && report.warnings.is_empty(), "{report}: {:?}", report.warnings);
     }
 }
 
-/// Sums of `x`: of floats, in whatever order; and of whole numbers.
+/// Sums `x` as floats, in any order, and as integers.
 #[kernel(block = 64, grid = 4)]
 #[requires(x.len() == 256, sum.len() == 1, count.len() == 1)]
 fn summed(x: &[f32], sum: &mut [f32], count: &mut [u32]) {
@@ -84,7 +85,7 @@ fn summed(x: &[f32], sum: &mut [f32], count: &mut [u32]) {
     count.fetch_add(0, x[grid::index()] as u32);
 }
 
-/// Each thread takes the next place.
+/// Takes the next place in each thread.
 #[kernel(block = 64, grid = 4)]
 #[requires(taken.len() == 1, places.len() == 256)]
 fn places(taken: &mut [u32], places: &mut [u32]) {
@@ -103,7 +104,7 @@ fn sums() -> (Case, Vec<Expected>) {
     let sum: f64 = x.iter().map(|v| f64::from(*v)).sum();
     let count: u32 = x.iter().map(|v| *v as u32).sum();
     let case = Case::new("sums", [Input::slice(&x), Input::slice(&[0f32]), Input::slice(&[0u32])]);
-    // 256 roundings of at most half a unit in the last place of the sum.
+    // The bound is 256 roundings of at most half a unit in the last place of the sum.
     let expected = vec![
         Expected::new(1, vec![sum], Bound::Relative(256.0 * 2f64.powi(-24))),
         Expected::new(2, vec![f64::from(count)], Bound::Exact),
@@ -120,7 +121,7 @@ fn sums_of_floats_depend_on_the_order_of_their_terms() {
 }
 
 #[test]
-fn places_that_threads_take_depend_on_who_comes_first() {
+fn places_depend_on_the_order_of_threads() {
     let case = Case::new("places", [Input::slice(&[0u32]), Input::slice(&[0u32; 256])]);
     let failure = of::<places>(&case, &[], false).expect_err("orders differ");
     assert!(matches!(&failure, Failure::OrderDependent { mismatch, .. } if mismatch.argument == "places"), "{failure}");

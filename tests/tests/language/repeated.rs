@@ -1,4 +1,5 @@
-//! Device functions that a macro writes several times, in the same words: each means what its own module names.
+//! Tests of device functions that a macro repeats with the same tokens: each refers to the names of
+//! the module that contains it.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
@@ -20,7 +21,7 @@ const THREE: f32 = 3.0;
 #[device]
 const FOUR: f32 = 4.0;
 
-/// In expansions of their own.
+/// Declares one function per expansion.
 macro_rules! apart {
     ($module:ident, $step:ident, $offset:ident) => {
         mod $module {
@@ -60,7 +61,7 @@ macro_rules! apart {
     };
 }
 
-/// In one.
+/// Declares all functions in one expansion.
 macro_rules! together {
     ($($module:ident $step:ident)*) => {$(
         mod $module {
@@ -100,7 +101,7 @@ fn repeated(x: &[f32], y: &mut [f32], z: &mut [f32]) {
     z[i] = by_two::thrice(x[i]) + 1000.0 * by_square::thrice(x[i]) + doubling::SCALE + squaring::SCALE;
 }
 
-/// Two structs of one name and one look, with impls of their own.
+/// Scales by two structs with one name and equal tokens, which have separate impls.
 #[kernel(block = 32, grid = 1, instances(S = doubling::of::By, T = squaring::of::By))]
 fn scaled_by_both<S: Scaled, T: Scaled>(s: S, t: T, y: &mut [f32]) {
     let i = thread::x();
@@ -121,13 +122,13 @@ fn test_repeated(checker: &Checker) {
 }
 
 #[test]
-fn functions_of_repeated_words() {
+fn functions_of_repeated_tokens() {
     test_repeated(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_functions_of_repeated_words() {
+fn gpu_functions_of_repeated_tokens() {
     test_repeated(&checker(true));
 }
 
@@ -141,12 +142,12 @@ fn test_structs(checker: &Checker) {
 }
 
 #[test]
-fn structs_of_repeated_words() {
+fn structs_of_repeated_tokens() {
     test_structs(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_structs_of_repeated_words() {
+fn gpu_structs_of_repeated_tokens() {
     test_structs(&checker(true));
 }

@@ -1,11 +1,12 @@
-//! `block::share`, `block::stride` and `grid::stride`: a thread's part of a whole, over blocks of several warps.
+//! Tests of `block::share`, `block::stride` and `grid::stride`, which give a thread its part of the
+//! work, over blocks of several warps.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::host;
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
 
-/// A thread's share of a tile, to registers.
+/// Loads a thread's share of a tile to registers.
 #[device]
 fn fetch<const N: usize>(x: View<f32, 2>, tile: [usize; 2]) -> [[f32; 4]; N] {
     let mut out = [[0.0; 4]; N];
@@ -15,7 +16,7 @@ fn fetch<const N: usize>(x: View<f32, 2>, tile: [usize; 2]) -> [[f32; 4]; N] {
     out
 }
 
-/// From registers to shared memory, turned over.
+/// Stores from registers to shared memory, transposed.
 #[device]
 fn put<const N: usize>(mut to: Shared<f32, 2>, tile: &[[f32; 4]; N]) {
     let (rows, cols) = (to.dim(1), to.dim(0));
@@ -38,10 +39,10 @@ macro_rules! witnessed {
 }
 
 witnessed! {
-    /// y = xᵀ for a tile of R × C, where N pieces of four are a thread's.
+    /// Computes y = xᵀ for a tile of R × C, where a thread has N pieces of four elements.
     #[kernel(block = (32, T), grid = 1, instances(R = 16, C = 32, N = 1, T = 4; R = 32, C = 32, N = 2, T = 4; R = 8, C = 24, N = 1, T = 2))]
     #[requires(x.rows() == R, x.cols() == C, y.rows() == C, y.cols() == R)]
-    pub fn turned<const R: usize, const C: usize, const N: usize, const T: usize>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+    pub fn transposed<const R: usize, const C: usize, const N: usize, const T: usize>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
         let tile = Shared::<f32, 2>::with_pitch([C, R], R + 1);
         put(tile, &fetch::<N>(x, [R, C]));
         block::sync();
@@ -50,7 +51,7 @@ witnessed! {
         }
     }
 
-    /// Sums over the numbers that are a thread's, each way there is to have them.
+    /// Sums the numbers of a thread's share, with every kind of partition.
     #[kernel(block = 96, grid = 3, instances(N = 1000))]
     #[requires(sums.rows() == 3 * 96, sums.cols() == 4)]
     pub fn numbers<const N: usize>(n: usize, mut sums: ViewMut<u32, 2>) {
@@ -86,24 +87,26 @@ fn shares(checker: &Checker) {
             let x = random.values::<f32>($r * $c);
             let mut y = vec![0.0f32; $r * $c];
             let inputs = vec![Input::view(&x, [$r, $c]), Input::view(&y, [$c, $r])];
-            // SAFETY: the vectors outlive the run, in which nothing else touches them; each thread writes elements of its own.
+            // SAFETY: the vectors outlive the run, and nothing else accesses them meanwhile. Each
+            // thread writes its own elements.
             unsafe {
                 let (from, to) = (View::host(&x, [$r, $c]), ViewMut::host(&mut y, [$c, $r]));
-                host::run([1, 1, 1], [32, $t, 1], || plain::turned::<$r, $c, $n, $t>(from, to));
+                host::run([1, 1, 1], [32, $t, 1], || plain::transposed::<$r, $c, $n, $t>(from, to));
             }
-            let turned: Vec<_> = (0..$r * $c).map(|i| x[i % $r * $c + i / $r]).collect();
-            assert_eq!(y, turned, "rustc's");
-            let expected = Expected::new(1, turned.iter().map(|v| f64::from(*v)).collect(), Bound::Exact);
-            agree::<turned<$r, $c, $n, $t>>(checker, "turned", inputs, &[expected]);
+            let transposed: Vec<_> = (0..$r * $c).map(|i| x[i % $r * $c + i / $r]).collect();
+            assert_eq!(y, transposed, "rustc's");
+            let expected = Expected::new(1, transposed.iter().map(|v| f64::from(*v)).collect(), Bound::Exact);
+            agree::<transposed<$r, $c, $n, $t>>(checker, "transposed", inputs, &[expected]);
         })*};
     }
     tile!(16, 32, 1, 4; 32, 32, 2, 4; 8, 24, 1, 2;);
-    assemble::<turned<16, 32, 1, 4>>();
+    assemble::<transposed<16, 32, 1, 4>>();
 
     for n in [0usize, 1, 95, 96, 300] {
         let mut sums = vec![0u32; 3 * 96 * 4];
         let inputs = vec![Input::scalar(n), Input::view(&sums, [288, 4])];
-        // SAFETY: the vectors outlive the run, in which nothing else touches them; each thread writes elements of its own.
+        // SAFETY: the vectors outlive the run, and nothing else accesses them meanwhile. Each
+        // thread writes its own elements.
         unsafe {
             let sums = ViewMut::host(&mut sums, [288, 4]);
             host::run([3, 1, 1], [96, 1, 1], || plain::numbers::<1000>(n, sums));
@@ -129,10 +132,11 @@ fn shares(checker: &Checker) {
     assemble::<numbers<1000>>();
 }
 
-/// Where threads divide the tile there is no compare and no loop, and of the divisions by powers of two shifts and masks are left.
+/// Checks that a share has no comparison and no loop if the threads divide the tile. Divisions by
+/// powers of two become shifts and masks.
 #[test]
-fn a_share_of_a_whole_tile_is_straight_code() {
-    let ptx = turned::<32, 32, 2, 4>::PTX;
+fn share_of_a_whole_tile_is_straight_line_code() {
+    let ptx = transposed::<32, 32, 2, 4>::PTX;
     let code = |line: &&str| !line.trim_start().starts_with("//");
     let (fetch_and_put, _) = ptx.split_once("bar.sync").expect("a barrier");
     for instruction in ["div.", "rem.", "bra", "setp.ge"] {
@@ -141,12 +145,12 @@ fn a_share_of_a_whole_tile_is_straight_code() {
 }
 
 #[test]
-fn shares_are_as_rustc_has_them() {
+fn shares_agree_with_rustc() {
     shares(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_shares_as_the_interpreter_does() {
+fn gpu_shares_agree_with_the_interpreter() {
     shares(&checker(true));
 }

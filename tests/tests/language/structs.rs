@@ -1,4 +1,4 @@
-//! Structs, and what is generic over them, through shuffles, reductions and scans.
+//! Tests of structs, and of generics over them, through shuffles, reductions and scans.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::host;
@@ -9,14 +9,14 @@ use runtime::testing::{Bound, Checker, Expected, Input, Random};
 pub mod monoid {
     use kernel_dsl::prelude::*;
 
-    /// Something to combine two by two.
+    /// An associative operation on values of a type.
     pub trait Monoid: Copy {
         type T: DeviceCopy;
         const ZERO: Self::T;
         fn join(a: Self::T, b: Self::T) -> Self::T;
     }
 
-    /// Largest value and the first place where it is.
+    /// The largest value and its first index.
     #[derive(Clone, Copy, Debug)]
     pub struct ArgMax;
     impl Monoid for ArgMax {
@@ -27,7 +27,7 @@ pub mod monoid {
         }
     }
 
-    /// A softmax in the making.
+    /// A partial result of a softmax.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Partial {
         pub most: f32,
@@ -52,7 +52,7 @@ pub mod monoid {
 }
 use monoid::{ArgMax, Monoid, Partial};
 
-/// The block's reduction by any monoid.
+/// Reduces a block with any monoid.
 #[device]
 fn of_block<M: Monoid>(x: M::T) -> M::T {
     let of_warp = warp::reduce(x, M::join);
@@ -97,11 +97,12 @@ witnessed! {
 
 fn travelling(checker: &Checker) {
     let mut random = Random::new(5);
-    // Eighths, so that sums are exact in any order.
+    // Multiples of 1/8, so that sums are exact in any order.
     let x: Vec<f32> = (0..96).map(|_| random.below(800) as f32 / 8.0).collect();
     let mut out = vec![0f32; 96 * 6];
     let inputs = vec![Input::slice(&x), Input::view(&out, [96 * 6])];
-    // SAFETY: the vectors outlive the run, in which nothing else touches them; each thread writes elements of its own.
+    // SAFETY: the vectors outlive the run, and nothing else accesses them meanwhile. Each thread
+    // writes its own elements.
     unsafe {
         let view = ViewMut::host(&mut out, [96 * 6]);
         host::run([1, 1, 1], [96, 1, 1], || plain::structs_travel(&x, view));
@@ -135,18 +136,19 @@ fn travelling(checker: &Checker) {
 }
 
 #[test]
-fn structs_travel_as_rustc_has_them() {
+fn structs_in_collectives_agree_with_rustc() {
     travelling(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_structs_travel_as_in_the_interpreter() {
+fn gpu_structs_in_collectives_agree_with_the_interpreter() {
     travelling(&checker(true));
 }
 
-/// Structs by what their fields can: what holds a handle is for the device alone, as deep as it lies, and what holds views is
-/// passed and lies in no buffer.
+/// Structs with restrictions that follow from their fields. A struct that contains a shared array,
+/// at any depth, exists on the device only. A struct that contains views can be passed, but not
+/// stored in a buffer.
 #[device]
 pub mod held {
     use kernel_dsl::prelude::*;
@@ -206,12 +208,12 @@ fn test_fields(checker: &Checker) {
 }
 
 #[test]
-fn structs_are_what_their_fields_are() {
+fn structs_follow_their_fields() {
     test_fields(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_structs_are_what_their_fields_are() {
+fn gpu_structs_follow_their_fields() {
     test_fields(&checker(true));
 }

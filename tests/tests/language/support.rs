@@ -1,22 +1,22 @@
-//! One kernel on all executors, and its PTX through ptxas.
+//! Runs one kernel on all executors, and its PTX through ptxas.
 
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
 use runtime::testing::{Case, Checker, Expected, Input, Prepared};
 
-/// The interpreter alone, or a GPU too.
+/// Returns a checker for the CPU's executors, and for a GPU if requested.
 pub fn checker(gpu: bool) -> Checker {
-    Checker::new(gpu.then(|| Device::cuda(0).expect("an NVIDIA GPU")))
+    Checker::new(gpu.then(|| Device::cuda(0).expect("an NVIDIA GPU is present")))
 }
 
-/// Runs the kernel as lowered, after all passes, and on the checker's GPU: all must leave the same bits, and the oracle
-/// must find no fault; and these must be the expected ones.
+/// Runs the kernel lowered, optimized, and on the checker's GPU. The results must be bit-identical
+/// and equal to the expected ones, and the oracle must find no fault.
 pub fn agree<K: Kernel>(checker: &Checker, name: &str, inputs: Vec<Input>, expected: &[Expected]) {
     agree_case::<K>(checker, &Case::new(name, inputs), expected);
 }
 
-/// The same of a case, which may say the size of the block.
+/// Runs a case, which may specify the block size, as [`agree`] does.
 pub fn agree_case<K: Kernel>(checker: &Checker, case: &Case, expected: &[Expected]) {
     let instance = Instance(K::CONSTANTS.to_vec());
     let prepared = Prepared::compile(K::ARTIFACT, &instance).unwrap();

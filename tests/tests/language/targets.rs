@@ -1,4 +1,4 @@
-//! What differs by target, and fences.
+//! Tests of features that differ by target, and of fences.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::compiler::hir::Instance;
@@ -8,7 +8,7 @@ use kernel_dsl::{Artifact, Kernel, host};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 
-/// The lanes that hold what a lane holds, and the number of the target.
+/// Stores the lanes with the same value as a lane, and the number of the target.
 #[kernel(block = 64, grid = 1)]
 #[requires(x.len() == 64, wide.len() == 64, out.len() == 128, sm.len() == 1)]
 pub fn peers(x: &[u32], wide: &[f64], out: &mut [u32], sm: &mut [u32]) {
@@ -20,7 +20,7 @@ pub fn peers(x: &[u32], wide: &[f64], out: &mut [u32], sm: &mut [u32]) {
     }
 }
 
-/// The same where it is one instruction.
+/// Stores the lanes with the same value, with one instruction.
 #[kernel(target = sm_70, block = 64, grid = 1)]
 #[requires(x.len() == 64, wide.len() == 64, out.len() == 128, sm.len() == 1)]
 pub fn matched(x: &[u32], wide: &[f64], out: &mut [u32], sm: &mut [u32]) {
@@ -48,7 +48,7 @@ fn same(x: u32) -> u32 {
     }
 }
 
-/// Reductions of integers of 32 bits: one instruction each from sm_80 on.
+/// Reduces integers of 32 bits, with one instruction each from sm_80 on.
 #[kernel(target = sm_80, block = 96, grid = 1)]
 #[requires(signed.len() == 96, unsigned.len() == 96, out.len() == 4 * 96, indices.len() == 2 * 96)]
 pub fn reductions(signed: &[i32], unsigned: &[u32], out: &mut [i32], indices: &mut [u32]) {
@@ -61,7 +61,7 @@ pub fn reductions(signed: &[i32], unsigned: &[u32], out: &mut [i32], indices: &m
     indices[2 * i + 1] = warp::sum(i) as u32;
 }
 
-/// `total[0]` ← Σ x: the block that ends last adds what the others have left.
+/// Computes `total[0]` ← Σ x: the last block to end adds the results of the others.
 #[kernel(block = 64, grid = partial.len())]
 #[requires(total.len() == 1, ended.len() == 1)]
 pub fn last_block(x: &[u32], partial: &mut [u32], ended: &mut [u32], total: &mut [u32]) {
@@ -86,7 +86,7 @@ pub fn last_block(x: &[u32], partial: &mut [u32], ended: &mut [u32], total: &mut
     }
 }
 
-/// The same with what the oracle must miss: the fence that releases, or the one that acquires.
+/// Computes a total without the releasing or the acquiring fence, which the oracle must report.
 #[kernel(block = 32, grid = partial.len(), instances(RELEASE = true | false, ACQUIRE = true | false))]
 pub fn half_fenced<const RELEASE: bool, const ACQUIRE: bool>(
     partial: &mut [u32],
@@ -114,7 +114,7 @@ pub fn half_fenced<const RELEASE: bool, const ACQUIRE: bool>(
     }
 }
 
-/// A warp hands a value to the next within its block, in shared memory.
+/// Passes a value from each warp to the next in shared memory.
 #[kernel(block = 64, grid = 1)]
 #[requires(y.len() == 2)]
 pub fn within_a_block(y: &mut [u32]) {
@@ -140,7 +140,7 @@ pub fn within_a_block(y: &mut [u32]) {
     }
 }
 
-/// A load before a fence, the same load after it, and stores around.
+/// Loads before a fence and again after it, with stores around.
 #[kernel(block = 32, grid = 1)]
 pub fn order(x: &[f32], y: &mut [f32]) {
     let i = thread::index();
@@ -152,7 +152,7 @@ pub fn order(x: &[f32], y: &mut [f32]) {
     y[i] = a + b;
 }
 
-/// Inputs of `peers`, and what it is to find.
+/// Returns inputs of `peers`, and the expected lanes.
 fn peers_values() -> (Vec<u32>, Vec<f64>, Vec<u32>) {
     let mut random = Random::new(5);
     let x: Vec<u32> = (0..64).map(|_| (random.below(5) as u32).wrapping_mul(0x4000_0001)).collect();
@@ -177,7 +177,7 @@ fn exact(argument: usize, values: impl IntoIterator<Item = impl Into<f64>>) -> E
 }
 
 #[test]
-fn a_branch_on_the_target_takes_the_way_that_it_has() {
+fn branch_on_the_target_is_resolved() {
     let (case, expected) = peers_case();
     for target in Target::ALL {
         let prepared = Prepared::compile_for(peers::ARTIFACT, &Instance::default(), target).unwrap();
@@ -189,7 +189,7 @@ fn a_branch_on_the_target_takes_the_way_that_it_has() {
 }
 
 #[test]
-fn the_branch_that_is_not_taken_leaves_nothing() {
+fn untaken_branch_on_the_target_is_removed() {
     let program = peers::ARTIFACT.program().unwrap();
     for target in Target::ALL {
         let ptx = compile(&program, &Instance::default(), target).unwrap();
@@ -200,7 +200,7 @@ fn the_branch_that_is_not_taken_leaves_nothing() {
 }
 
 #[test]
-fn what_the_target_lacks_names_the_first_that_has_it() {
+fn error_names_the_first_target_with_the_feature() {
     let program = matched::ARTIFACT.program().unwrap();
     assert!(matched::PTX.contains(".version 6.0\n.target sm_70\n"));
     let errors = lower::lower(&program, &Instance::default(), Target::SM_61).unwrap_err().to_string();
@@ -233,7 +233,7 @@ fn reductions_case() -> (Case, Vec<Expected>) {
 }
 
 #[test]
-fn a_reduction_of_one_instruction_gives_what_the_butterfly_does() {
+fn single_instruction_reductions_agree_with_the_butterfly() {
     let (case, expected) = reductions_case();
     let prepared = Prepared::compile(reductions::ARTIFACT, &Instance::default()).unwrap();
     checker(false).case(&prepared, &case, |_| expected).unwrap_or_else(|e| panic!("{e}"));
@@ -243,7 +243,7 @@ fn a_reduction_of_one_instruction_gives_what_the_butterfly_does() {
 }
 
 #[test]
-fn a_sum_of_one_instruction_that_overflows_is_reported() {
+fn overflow_of_a_single_instruction_sum_is_reported() {
     #[kernel(target = sm_80, block = 32, grid = 1)]
     fn overflowing(x: &[u32], y: &mut [u32]) {
         y[thread::x()] = warp::sum(x[thread::x()] as usize) as u32;
@@ -277,14 +277,14 @@ fn fenced(checker: &Checker) {
 }
 
 #[test]
-fn fences_order_what_blocks_do() {
+fn fences_order_accesses_of_blocks() {
     fenced(&checker(false));
     assemble::<last_block>();
     assemble::<within_a_block>();
 }
 
 #[test]
-fn half_a_fence_is_a_race() {
+fn one_fence_is_a_race() {
     let device = Device::cpu();
     fn run(
         device: &Device,
@@ -310,7 +310,7 @@ fn half_a_fence_is_a_race() {
 }
 
 #[test]
-fn fences_are_what_the_target_has() {
+fn fences_compile_for_each_target() {
     let program = order::ARTIFACT.program().unwrap();
     for target in Target::ALL {
         let ptx = compile(&program, &Instance::default(), target).unwrap();
@@ -318,7 +318,7 @@ fn fences_are_what_the_target_has() {
             61 => ["membar.sys;", "membar.cta;"],
             _ => ["fence.acq_rel.sys;", "fence.acq_rel.cta;"],
         };
-        // Nothing has moved across, and no load is another's.
+        // No access has moved across the fence, and no load is combined with another.
         let kept: Vec<_> = ptx
             .lines()
             .map(str::trim)
@@ -331,9 +331,9 @@ fn fences_are_what_the_target_has() {
     assemble::<order>();
 }
 
-/// What a kernel says, as rustc compiled it, a thread each.
+/// Runs a kernel with fences as rustc compiled it, one thread at a time.
 #[test]
-fn fences_do_on_the_host_what_they_say() {
+fn fences_work_on_the_host() {
     let mut ended = [0u32; 1];
     // SAFETY: the vector outlives the run, and the only access is atomic.
     unsafe {
@@ -348,9 +348,9 @@ fn fences_do_on_the_host_what_they_say() {
     assert_eq!(ended, [64 * 61]);
 }
 
-/// `warp::match_any` as rustc compiled it.
+/// Runs `warp::match_any` as rustc compiled it.
 #[test]
-fn lanes_match_on_the_host_too() {
+fn lanes_match_on_the_host() {
     let (x, _, expected) = peers_values();
     let mut out = vec![0u32; 64];
     let memory = host::SliceMut::new(&mut out);
@@ -366,7 +366,7 @@ fn lanes_match_on_the_host_too() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_fences_order_what_blocks_do() {
+fn gpu_fences_order_accesses_of_blocks() {
     fenced(&checker(true));
 }
 

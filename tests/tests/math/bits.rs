@@ -1,4 +1,5 @@
-//! The device computes what the host does, bit for bit: as lowered, after all passes, with checks, and as PTX; and on a GPU.
+//! Tests that the device computes the host's bits: lowered, optimized, with checks, as PTX, and on
+//! a GPU.
 
 use super::every_target::assemble;
 use super::kernels::{DOUBLE, NAN, PAIRWISE, SINGLE, several};
@@ -7,9 +8,10 @@ use kernel_dsl::{Artifact, Kernel, math};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared};
 
-/// Edges of the format, of the functions' intervals and of their ranges, with their neighbors, of both signs; and some of all sizes.
+/// Returns edges of the format, of the functions' intervals and ranges, with their neighbors and
+/// both signs, and values of all magnitudes.
 fn arguments() -> Vec<f32> {
-    // Some are near constants that clippy knows by name.
+    // Some edges are near constants that clippy knows by name.
     #[allow(clippy::approx_constant, clippy::excessive_precision)]
     let edges = [
         0.0,
@@ -72,7 +74,7 @@ fn word(x: f32) -> u32 {
     if x.is_nan() { NAN } else { x.to_bits() }
 }
 
-/// Runs the kernel with these inputs and a last one to hold what is expected.
+/// Runs the kernel with these inputs and an output, which must equal `expected`.
 fn agree(checker: &Checker, artifact: &'static Artifact, mut inputs: Vec<Input>, expected: Vec<f64>) {
     inputs.push(Input::slice(&vec![0u32; expected.len()]));
     let expected = Expected::new(inputs.len() - 1, expected, Bound::Exact);
@@ -99,7 +101,7 @@ fn all(checker: &Checker) {
     let both = wide.iter().flat_map(|x| <[f64; 2]>::from(math::f64::sin_cos(*x)));
     agree(checker, several::sin_cos_f64_bits::ARTIFACT, vec![Input::slice(&wide)], words(both));
 
-    // Each with several of the others, so that special cases of both meet.
+    // Each value is combined with several others, so that special cases of both operands meet.
     let exponents =
         [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 150.25, 16777215.0, -16777216.0, f32::INFINITY, f32::NAN];
     let pairs: Vec<(f32, f32)> = x.iter().flat_map(|x| exponents.map(|y| (*x, y))).collect();
@@ -115,18 +117,18 @@ fn all(checker: &Checker) {
 }
 
 #[test]
-fn the_device_has_the_hosts_bits() {
+fn device_computes_the_bits_of_the_host() {
     all(&Checker::new(None));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_the_device_has_the_hosts_bits() {
-    all(&Checker::new(Some(Device::cuda(0).expect("an NVIDIA GPU"))));
+fn gpu_computes_the_bits_of_the_host() {
+    all(&Checker::new(Some(Device::cuda(0).expect("an NVIDIA GPU is present"))));
 }
 
 #[test]
-fn ptxas_takes_them() {
+fn ptxas_accepts_the_kernels() {
     SINGLE.iter().for_each(|f| assemble(f.plain));
     DOUBLE.iter().for_each(|f| assemble(f.plain));
     PAIRWISE.iter().for_each(|f| assemble(f.plain));

@@ -1,4 +1,4 @@
-//! What a conversion of a custom 16-bit float costs on sm_61: the table in `kernel_dsl::float16`.
+//! Cost of conversions of custom 16-bit floats on sm_61: the table in `kernel_dsl::float16`.
 
 use super::cost::Tools;
 use super::page;
@@ -41,7 +41,7 @@ layouts! {
     wide: 10, 511;
 }
 
-/// A load and a store of as many bytes.
+/// Loads and stores with no conversion, as the baseline.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32, y.len() == 32)]
 fn widened(x: &[u16], y: &mut [f32]) {
@@ -55,10 +55,10 @@ fn narrowed(x: &[f32], y: &mut [u16]) {
 }
 
 #[test]
-fn conversions_cost_what_their_page_says() {
+fn page_of_conversion_costs_is_up_to_date() {
     let Some(tools) = Tools::find() else {
         println!(
-            "note: no ptxas for sm_61 with an nvdisasm, and nothing was counted; `tests/get-nvdisasm` fetches both"
+            "note: no ptxas for sm_61 with an nvdisasm, so that nothing was counted; `tests/get-nvdisasm` fetches both"
         );
         return;
     };

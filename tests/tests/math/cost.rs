@@ -1,22 +1,23 @@
 //! The table of the library: errors, and issue slots on sm_61 beside those of NVIDIA's libdevice.
 //!
-//! `libdevice.cu` has the latter's functions in the same frame, and NVRTC 12.9 made `libdevice.ptx` of it (`../nvrtc/compile`). Both go
-//! through ptxas 12.9; what the frame alone takes is subtracted.
+//! `libdevice.cu` has the functions of libdevice in the same frame, and NVRTC 12.9 compiled it to
+//! `libdevice.ptx` (`../nvrtc/compile`). ptxas 12.9 assembles both, and the slots of the empty
+//! frame are subtracted.
 
 use super::kernels::{PAIRWISE, SINGLE, several};
 use super::page;
 use super::path::slots;
 use super::ulp::{self, FUNCTIONS};
 use kernel_dsl::compiler::Target;
-use kernels_rs::command::nvdisasm::Nvdisasm;
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::nvdisasm::Nvdisasm;
+use kernels_rs_command::ptxas::Ptxas;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// A row: ours, the frame that it stands in, NVIDIA's frame, and NVIDIA's error at most (CUDA C++ Programming Guide 12.9,
-/// *Mathematical Functions*), where it has the function.
+/// A row: our function, the frame around it, NVIDIA's frame, and NVIDIA's maximum error, if it has
+/// the function (CUDA C++ Programming Guide 12.9, *Mathematical Functions*).
 struct Row {
     name: &'static str,
     ptx: &'static str,
@@ -78,13 +79,13 @@ fn rows() -> Vec<Row> {
     single.chain([sin_cos]).chain(pairwise).collect()
 }
 
-/// The largest error that is stated, in ulp.
+/// Returns the documented maximum error, in ulp.
 fn error(name: &str) -> f64 {
     if name == "sin_cos" {
         return error("sin").max(error("cos"));
     }
     let mut bounds = FUNCTIONS.iter().map(|f| (f.name, f.bound)).chain(ulp::PAIRWISE.iter().map(|f| (f.name, f.bound)));
-    bounds.find(|b| b.0 == name).unwrap_or_else(|| panic!("{name} is not measured")).1
+    bounds.find(|b| b.0 == name).unwrap_or_else(|| panic!("{name} has no measured error")).1
 }
 
 pub(super) struct Tools {
@@ -104,20 +105,20 @@ impl Tools {
         slots(&listing.unwrap_or_else(|e| panic!("{e}")))
     }
 
-    /// Slots beyond those of the frame.
+    /// Returns the slots in addition to those of the frame: on the main path, and in all.
     pub(super) fn beyond(&self, ptx: &str, frame: &str) -> (u32, u32) {
         let ((common, all), (_, frame)) = (self.slots(ptx), self.slots(frame));
         (common - frame, all - frame)
     }
 }
 
-/// The entries of a module, each with what stands before the first.
+/// Returns the entries of a module, each with the text before the first entry.
 fn entries(module: &str) -> HashMap<String, String> {
     let mut parts = module.split("\n.visible .entry ");
     let head = parts.next().unwrap_or_default();
     let entry = |text: &str| {
         let name = text.split('(').next().unwrap_or_default().to_string();
-        // What follows the closing brace belongs to the next.
+        // The text after the closing brace belongs to the next entry.
         let end = text.find("\n}").map_or(text.len(), |end| end + 3);
         (name, format!("{head}\n.visible .entry {}\n", &text[..end.min(text.len())]))
     };
@@ -125,10 +126,10 @@ fn entries(module: &str) -> HashMap<String, String> {
 }
 
 #[test]
-fn the_table_is_right() {
+fn table_is_up_to_date() {
     let Some(tools) = Tools::find() else {
         println!(
-            "note: no ptxas for sm_61 with an nvdisasm, and nothing was counted; `tests/get-nvdisasm` fetches both"
+            "note: no ptxas for sm_61 with an nvdisasm, so that nothing was counted; `tests/get-nvdisasm` fetches both"
         );
         return;
     };

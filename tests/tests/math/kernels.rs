@@ -1,19 +1,19 @@
-//! Kernels of one function of `math` each: `plain` ones, whose machine code is counted, and those that leave bits, with one pattern for
-//! all NaNs.
+//! Kernels of one function of `math` each: `plain` kernels, whose machine code is counted, and
+//! kernels that store bits, with one pattern for all NaNs.
 
 use kernel_dsl::{Artifact, Kernel, math};
 
-/// A function, its kernels, and what it gives on the host.
+/// A function, its kernels, and its results on the host.
 pub struct Function<F> {
     pub name: &'static str,
-    /// Nothing but loads and stores around it.
+    /// The kernel with only loads and stores around the function.
     pub plain: &'static Artifact,
-    /// The bits of its results.
+    /// The kernel that stores the bits of the results.
     pub bits: &'static Artifact,
     pub host: F,
 }
 
-/// What to write for a NaN: its bits are open.
+/// The pattern stored for every NaN, whose bits are unspecified.
 pub const NAN: u32 = 0x7FFF_FFFF;
 
 macro_rules! functions {
@@ -141,7 +141,7 @@ pairwise! { PAIRWISE: pairwise, pairwise_bits:
     hypot = math::hypot,
 }
 
-/// Functions of several numbers or with several results, and frames without a function.
+/// Kernels of functions with several operands or results, and frames without a function.
 pub mod several {
     use kernel_dsl::prelude::*;
 

@@ -1,42 +1,44 @@
-//! The way that most threads take through machine code.
+//! The path of most threads through machine code.
 
-use kernels_rs::sass::{Instruction, Listing};
+use kernels_rs_command::sass::{Instruction, Listing};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::ops::Range;
 
-/// Issue slots of the shortest way from the entry to the exit that stores something and goes through a block with the most
-/// multiply-adds, which is where a function's polynomial is; and of all there are.
+/// Returns the issue slots of the shortest path, and of all instructions.
+///
+/// The path leads from the entry to the exit and contains a store. It passes a block with the most
+/// multiply-adds, where the polynomial of the function is.
 pub fn slots(listing: &Listing) -> (u32, u32) {
     let all = listing.slots(0..listing.instructions.len());
-    (shortest(listing).expect("a way through"), all)
+    (shortest(listing).expect("a path from the entry to the exit"), all)
 }
 
-/// Where a way has come to.
+/// A position on a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct State {
     at: usize,
-    /// Where lanes meet again (`SSY`, `PBK`), and where calls return to.
+    /// Addresses where lanes reconverge (`SSY`, `PBK`), and return addresses of calls.
     stack: Vec<usize>,
     through: bool,
     stored: bool,
 }
 
 fn shortest(listing: &Listing) -> Option<u32> {
-    let hearts = hearts(&listing.instructions);
-    let mut ways = BinaryHeap::from([Reverse((0, State { at: 0, stack: Vec::new(), through: false, stored: false }))]);
+    let main_blocks = main_blocks(&listing.instructions);
+    let mut paths = BinaryHeap::from([Reverse((0, State { at: 0, stack: Vec::new(), through: false, stored: false }))]);
     let mut seen = HashSet::new();
-    while let Some(Reverse((slots, mut state))) = ways.pop() {
+    while let Some(Reverse((slots, mut state))) = paths.pop() {
         let Some(instruction) = listing.instructions.get(state.at) else { continue };
         if !seen.insert(state.clone()) {
             continue;
         }
         let slots = slots + listing.slots(state.at..state.at + 1);
-        state.through |= hearts.iter().any(|h| h.contains(&state.at));
+        state.through |= main_blocks.iter().any(|h| h.contains(&state.at));
         state.stored |= instruction.opcode() == "STG";
         let guarded = !instruction.guard.is_empty();
         let next = State { at: state.at + 1, ..state.clone() };
-        let mut go = |state: State| ways.push(Reverse((slots, state)));
+        let mut go = |state: State| paths.push(Reverse((slots, state)));
         match (instruction.opcode(), instruction.targets.first().copied()) {
             ("EXIT", _) if !guarded && state.through && state.stored => return Some(slots),
             ("EXIT", _) if !guarded => continue,
@@ -68,8 +70,8 @@ fn shortest(listing: &Listing) -> Option<u32> {
     None
 }
 
-/// The blocks with the most multiply-adds.
-fn hearts(instructions: &[Instruction]) -> Vec<Range<usize>> {
+/// Returns the blocks with the most multiply-adds.
+fn main_blocks(instructions: &[Instruction]) -> Vec<Range<usize>> {
     let jumps = |i: &Instruction| matches!(i.opcode(), "BRA" | "SYNC" | "BRK" | "RET" | "CAL");
     let targets: HashSet<usize> = instructions.iter().flat_map(|i| i.targets.iter().copied()).collect();
     let starts = (0..instructions.len()).filter(|i| *i == 0 || targets.contains(i) || jumps(&instructions[i - 1]));

@@ -1,4 +1,4 @@
-//! Copies ahead, and arrays on the bytes of others.
+//! Asynchronous copies, and arrays that reuse the memory of others.
 
 use super::values::{check, wide};
 use kernel_dsl::prelude::*;
@@ -6,7 +6,8 @@ use kernel_dsl::{Kernel, host};
 use runtime::Device;
 use runtime::testing::{Input, Random};
 
-/// Column sums of x, reversed: rows come through shared memory, one ahead; the last threads have nothing to copy.
+/// Computes column sums of x, reversed. Rows come through shared memory, one ahead; the last
+/// threads copy no elements.
 #[device]
 pub fn sums_of(x: View<f32, 2>, mut y: ViewMut<f32, 1>) {
     let s = Shared::<f32, 2>::new([2, 48]);
@@ -33,14 +34,14 @@ pub fn sums(x: View<f32, 2>, y: ViewMut<f32, 1>) {
     sums_of(x, y);
 }
 
-/// Begins two copies, of halves as floats and of those scaled: a function that gives a token.
+/// Begins two copies of halves, as floats and as scaled floats, and returns their token.
 #[device]
 fn begin(plain: Shared<f32, 2>, scaled: Shared<f32, 2>, x: View<f16, 2>, scale: f32) -> Pending {
     let first = plain.copy_async_map(x, |v| v.to_f32());
     first.and(scaled.copy_async_map(x, |v| v.to_f32() * scale))
 }
 
-/// y ← plain + scaled tiles, from a token that is none at first.
+/// Computes y ← plain + scaled tiles, with a token that begins as `Pending::none()`.
 #[device]
 pub fn tiles_of(x: View<f16, 2>, mut y: ViewMut<f32, 2>, scale: f32) {
     let (plain, scaled) = (Shared::<f32, 2>::new([8, 10]), Shared::<f32, 2>::padded([8, 10]));
@@ -70,7 +71,7 @@ pub fn tiles(x: View<f16, 2>, y: ViewMut<f32, 2>, scale: f32) {
     tiles_of(x, y, scale);
 }
 
-/// The second plane of `s`, once it has been read, holds what its sums are by way of.
+/// Reads the second plane of `s`, and then reuses its memory for the sums.
 #[device]
 pub fn laid_over_of(x: View<f16, 2>, mut y: ViewMut<f32, 1>, mut bits: ViewMut<u32, 1>) {
     let s = Shared::<f16, 3>::swizzled([2, 8, 64]);
@@ -101,7 +102,7 @@ pub fn laid_over(x: View<f16, 2>, y: ViewMut<f32, 1>, bits: ViewMut<u32, 1>) {
     laid_over_of(x, y, bits);
 }
 
-/// Masked accesses to shared memory, from loads that read each element once.
+/// Makes masked accesses to shared memory, from loads marked as streamed.
 #[device]
 pub fn masked_of(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
     let s = Shared::<f32, 2>::new([4, 6]);
@@ -143,7 +144,7 @@ fn sums_agree(gpu: Option<&Device>) {
         let inputs = vec![Input::view(&x, [rows, cols]), Input::view(&[0f32; 48], [48])];
         check(sums::ARTIFACT, &[], gpu, inputs, vec![(1, wide(&expected))]);
         let mut y = vec![0f32; 48];
-        // SAFETY: each thread writes elements of its own, and the vectors outlive the run.
+        // SAFETY: each thread writes its own elements, and the vectors outlive the run.
         unsafe {
             let (x, y) = (View::host(&x, [rows, cols]), ViewMut::host(&mut y, [48]));
             host::run([1, 1, 1], [64, 1, 1], || sums_of(x, y));
@@ -225,7 +226,7 @@ agreements! {
 }
 
 #[test]
-fn ptx_of_them() {
+fn ptx_of_copies_ahead() {
     insta::assert_snapshot!("copied_ahead", sums::PTX);
     [sums::ARTIFACT, tiles::ARTIFACT, laid_over::ARTIFACT, masked::ARTIFACT]
         .into_iter()

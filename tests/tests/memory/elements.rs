@@ -6,7 +6,7 @@ use kernel_dsl::{Kernel, host};
 use runtime::Device;
 use runtime::testing::{Input, Random};
 
-/// A block of 32 quantized numbers as files have it: 34 bytes, at multiples of two.
+/// A block of 32 quantized numbers in the format of files: 34 bytes with an alignment of two.
 #[device]
 #[derive(Clone, Copy, PartialEq, Debug, DeviceCopy)]
 #[repr(C)]
@@ -15,7 +15,7 @@ pub struct Block {
     pub qs: [i8; 32],
 }
 
-/// Words of four, and scales, apart. One thread a word.
+/// Separates words of four bytes and scales, with one thread per word.
 #[device]
 pub fn repack_of(w: View<Block, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<f16, 2>) {
     let i = grid::index();
@@ -47,7 +47,8 @@ pub struct Entry {
     pub payload: u32,
 }
 
-/// Each row sorted by key, ties by payload: bitonic, in shared memory of the row's size.
+/// Sorts each row by key, and equal keys by payload, with a bitonic sort in shared memory of the
+/// row's size.
 #[device]
 pub fn sorted_of(mut rows: ViewMut<Entry, 2>) {
     let n = rows.cols();
@@ -86,7 +87,8 @@ pub fn sorted(rows: ViewMut<Entry, 2>) {
     sorted_of(rows);
 }
 
-/// A part of a struct in memory is a place: read, written, and changed; and an array in one by an index at run time.
+/// A struct whose parts in memory are places: they are read, written and updated, and an array in
+/// it is indexed at run time.
 #[device]
 #[derive(Clone, Copy, PartialEq, Debug, DeviceCopy)]
 #[repr(C)]
@@ -115,7 +117,7 @@ pub fn moved(x: ViewMut<Particle, 1>, by: f32) {
     moved_of(x, by);
 }
 
-/// Pairs of entries at once, masked at the edge; what is outside counts as zeros.
+/// Copies pairs of entries at once, masked at the edge. Elements outside count as zeros.
 #[device]
 pub fn paired_of(x: View<Entry, 1>, y: ViewMut<Entry, 1>) {
     let i = grid::index() * 2;
@@ -134,7 +136,8 @@ pub fn paired(x: View<Entry, 1>, y: ViewMut<Entry, 1>) {
     paired_of(x, y);
 }
 
-/// Tuples in shared memory, with a `bool` in them; and structs that are filled and copied by the whole block.
+/// Exchanges tuples with a `bool` through shared memory, and fills and copies arrays of structs by
+/// the block.
 #[device]
 pub fn traded_of(x: View<Particle, 2>, mut y: ViewMut<Particle, 2>, mut flags: ViewMut<u32, 1>) {
     let mut s = Shared::<(f32, bool, u8), 1>::new([64]);
@@ -182,7 +185,7 @@ fn repack_agrees(gpu: Option<&Device>) {
         let scales = w.iter().map(|b| f64::from(b.d.to_f32())).collect();
         check(repack::ARTIFACT, &[], gpu, inputs, vec![(1, numbers), (2, scales)]);
         let (mut qs, mut d) = (qs, d);
-        // SAFETY: each thread writes elements of its own, and the vectors outlive the run.
+        // SAFETY: each thread writes its own elements, and the vectors outlive the run.
         unsafe {
             let w = View::host(&w, [rows, blocks]);
             let (q, d) = (ViewMut::host(&mut qs, [rows, blocks * 8]), ViewMut::host(&mut d, [rows, blocks]));
@@ -205,7 +208,8 @@ fn sorted_agrees(gpu: Option<&Device>) {
         let numbers = expected.iter().flat_map(|e| [f64::from(e.key), f64::from(e.payload)]).collect();
         check(sorted::ARTIFACT, &[], gpu, vec![Input::view(&x, [rows, n])], vec![(0, numbers)]);
         let mut y = x;
-        // SAFETY: each block sorts a row of its own, with barriers between, and the vector outlives the run.
+        // SAFETY: each block sorts its own row, with barriers between the steps, and the vector
+        // outlives the run.
         unsafe {
             let y = ViewMut::host(&mut y, [rows, n]);
             host::run([rows, 1, 1], [32, 1, 1], || sorted_of(y));
@@ -276,7 +280,7 @@ fn paired_agrees(gpu: Option<&Device>) {
 }
 
 fn traded_agrees(gpu: Option<&Device>) {
-    // One row short, where copies give zeros.
+    // One row is missing, where copies give zeros.
     let x = particles(56);
     let zero = Particle { position: [0.0; 3], charge: 0.0, counts: [0; 6] };
     let expected: Vec<Particle> = (0..64).map(|i| x.get(i % 8 * 8 + i / 8).copied().unwrap_or(zero)).collect();
@@ -304,7 +308,7 @@ agreements! {
 }
 
 #[test]
-fn ptx_of_them() {
+fn ptx_of_elements() {
     insta::assert_snapshot!("sorted", sorted::PTX);
     insta::assert_snapshot!("repack", repack::PTX);
     [repack::ARTIFACT, sorted::ARTIFACT, moved::ARTIFACT, paired::ARTIFACT, traded::ARTIFACT]

@@ -1,4 +1,4 @@
-//! What is wrong with a kernel, told with its line.
+//! Faults of kernels, reported at their lines.
 
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::{Constant, Instance};
@@ -51,9 +51,9 @@ fn shaped<const N: usize, const P: usize>(y: &mut [f32]) {
     y.store(0, tile.load::<N>((1, 0)));
 }
 
-/// What only an instance shows.
+/// Rejects accesses that are invalid for an instance.
 #[test]
-fn accesses_that_cannot_be_are_refused() {
+fn invalid_accesses_are_rejected() {
     let refused = |n, pitch| {
         let program = shaped::<4, 36>::ARTIFACT.program().unwrap();
         let instance = Instance(vec![Constant::Usize(n), Constant::Usize(pitch)]);
@@ -72,7 +72,7 @@ fn accesses_that_cannot_be_are_refused() {
 
 #[track_caller]
 fn report(outcome: Result<(), runtime::Error>, parts: &[&str]) {
-    let text = outcome.expect_err("the kernel is wrong").to_string();
+    let text = outcome.expect_err("the kernel is faulty").to_string();
     for part in parts {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
     }
@@ -81,7 +81,7 @@ fn report(outcome: Result<(), runtime::Error>, parts: &[&str]) {
 type Floats = runtime::DeviceBuffer<f32>;
 
 #[test]
-fn faults_are_told() {
+fn faults_are_reported() {
     let device = Device::cpu();
     type Launched<'l> = &'l dyn Fn(&Device, &Floats, &mut Floats) -> Result<(), runtime::Error>;
     let run = |launch: Launched, n| {

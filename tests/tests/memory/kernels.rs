@@ -1,8 +1,9 @@
-//! The kernels. Those whose text rustc is to run too are device functions, which are functions on the host.
+//! The kernels. Kernels that rustc runs too have device functions as bodies, which are functions on
+//! the host.
 
 use kernel_dsl::prelude::*;
 
-/// y ← a·x + y, four elements a thread.
+/// Computes y ← a·x + y, four elements per thread.
 #[device]
 pub fn axpy_of(a: f32, x: View<f32, 1>, y: ViewMut<f32, 1>) {
     let i = grid::index() * 4;
@@ -29,7 +30,7 @@ pub fn axpy(a: f32, x: View<f32, 1>, y: ViewMut<f32, 1>) {
     axpy_of(a, x, y);
 }
 
-/// y ← x, N bytes a thread.
+/// Copies y ← x, N bytes per thread.
 #[kernel(block = 32, grid = y.len().div_ceil(32 * N), instances(N = 1 | 2 | 4 | 8 | 16))]
 #[requires(x.len() == y.len(), x.aligned(N), y.aligned(N))]
 pub fn copy_bytes<const N: usize>(x: &[u8], y: &mut [u8]) {
@@ -42,14 +43,14 @@ pub fn copy_bytes<const N: usize>(x: &[u8], y: &mut [u8]) {
     }
 }
 
-/// y ← −x, N halves of a word a thread, by way of shared memory.
+/// Computes y ← −x through shared memory, N 16-bit integers per thread.
 #[kernel(block = 32, grid = x.len() / (32 * N), instances(N = 1 | 2 | 4 | 8 | 16))]
 #[requires(x.len() == y.len(), x.len() % (32 * N) == 0, x.aligned(N.min(8)), y.aligned(N.min(8)))]
 pub fn negate<const N: usize>(x: &[i16], y: &mut [i16]) {
     let s = Shared::<i16, 2>::new([32, N]);
     s.store((thread::x(), 0), x.load::<N>(grid::index() * N));
     block::sync();
-    // Another thread's.
+    // The element of another thread.
     let from = 31 - thread::x();
     let mut v = s.load::<N>((from, 0));
     for k in unroll(0..N) {
@@ -58,7 +59,7 @@ pub fn negate<const N: usize>(x: &[i16], y: &mut [i16]) {
     y.store((block::x() * 32 + from) * N, v);
 }
 
-/// y ← x + 1, N doubles a thread.
+/// Computes y ← x + 1, N doubles per thread.
 #[kernel(block = 32, grid = y.len().div_ceil(32 * N), instances(N = 1 | 2 | 4 | 8 | 16))]
 #[requires(x.len() == y.len(), x.aligned(N.min(2)), y.aligned(N.min(2)))]
 pub fn increment<const N: usize>(x: &[f64], y: &mut [f64]) {
@@ -72,7 +73,7 @@ pub fn increment<const N: usize>(x: &[f64], y: &mut [f64]) {
     }
 }
 
-/// The sum of x at (row, col) and its neighbors, where there are such: y ← Σ x.
+/// Computes the sum of x at (row, col) and its existing neighbors.
 #[device]
 pub fn neighbors_of(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     let (row, col) = (block::y(), grid::index() * 4);
@@ -95,8 +96,8 @@ pub fn neighbors(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     neighbors_of(x, y);
 }
 
-/// C = A·B, sizes multiples of 32: tiles of 32 × 32, each thread four columns of a row, the tiles read four elements at
-/// once.
+/// Computes C = A·B, with sizes that are multiples of 32. Tiles have 32 × 32 elements and each
+/// thread computes four columns of a row; loads of tiles have four elements.
 #[kernel(block = (8, 32), grid = (c.cols() / 32, c.rows() / 32))]
 #[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols())]
 #[requires(a.cols() % 32 == 0, c.rows() % 32 == 0, c.cols() % 32 == 0, c.aligned(4))]
@@ -123,7 +124,7 @@ pub fn matmul(a: View<f32, 2>, b: View<f32, 2>, c: ViewMut<f32, 2>) {
     c.store((block::y() * 32 + row, block::x() * 32 + col), acc);
 }
 
-/// How often each byte occurs.
+/// Counts the occurrences of each byte.
 #[device]
 pub fn histogram_of(x: View<u8, 1>, counts: ViewMut<u32, 1>) {
     let mine = Shared::<u32, 1>::new([256]);
@@ -144,7 +145,8 @@ pub fn histogram(x: View<u8, 1>, counts: ViewMut<u32, 1>) {
     histogram_of(x, counts);
 }
 
-/// y[0] ← y[0] · Π x, wrapping, by exchanges that succeed where nobody came between; y[1] counts those that did.
+/// Computes y[0] ← y[0] · Π x, wrapping, with a compare-and-exchange loop; y[1] counts the
+/// successful exchanges.
 #[device]
 pub fn product_of(x: View<u32, 1>, y: ViewMut<u32, 1>) {
     let i = grid::index();
@@ -167,7 +169,7 @@ pub fn product(x: View<u32, 1>, y: ViewMut<u32, 1>) {
     product_of(x, y);
 }
 
-/// y[i % n] ← y[i % n] + x[i], in global and in shared memory.
+/// Computes y[i % n] ← y[i % n] + x[i], in global and in shared memory.
 #[kernel(block = 128, grid = 1)]
 #[requires(y.len() <= 64, z.len() == y.len())]
 pub fn sums(x: &[f32], y: &mut [f32], z: &mut [f32]) {
@@ -187,7 +189,7 @@ pub fn sums(x: &[f32], y: &mut [f32], z: &mut [f32]) {
     }
 }
 
-/// What there was before a sum of doubles, and what is there after.
+/// Adds doubles atomically, and stores the old and the new values.
 #[kernel(block = 32, grid = x.len().div_ceil(32))]
 #[requires(x.len() == y.len(), x.len() == before.len())]
 pub fn double_sums(x: &[f64], y: &mut [f64], before: &mut [f64]) {
@@ -198,8 +200,10 @@ pub fn double_sums(x: &[f64], y: &mut [f64], before: &mut [f64]) {
     }
 }
 
-/// Every operation on elements of one's own: `$name` in global memory, by a slice, and in shared memory. Each of ten
-/// columns of y is changed by one operation and x; what it gave goes to z.
+/// Declares kernels of every atomic operation on separate elements: `$name` in global memory, on a
+/// slice, and `$shared` in shared memory.
+///
+/// Each of ten columns of y is changed by one operation with x, and its result is stored to z.
 macro_rules! every {
     ($($name:ident $shared:ident $t:ty;)*) => {$(
         #[kernel(block = 64, grid = x.len().div_ceil(64))]
@@ -217,7 +221,7 @@ macro_rules! every {
                 z[at + 6] = y.exchange(at + 6, v);
                 z[at + 7] = y.compare_exchange(at + 7, v, 77);
                 z[at + 8] = y.compare_exchange(at + 8, z[at], 88);
-                // What there was is not used.
+                // The old value is not used.
                 y.fetch_max(at + 9, v);
                 y.compare_exchange(at + 9, v, 99);
                 y.exchange(at + 7, v);

@@ -1,7 +1,9 @@
-//! Accesses of several elements, masked ones, and atomic operations, from Rust text on: as lowered, after passes, as rustc
-//! compiled them, as PTX, and on a GPU, against plain Rust.
+//! Tests of wide, masked and atomic accesses.
+//!
+//! Each kernel runs lowered, optimized, as rustc compiled it, as PTX, and on a GPU, against plain
+//! Rust.
 
-/// A test on the CPU and one on a GPU too, of a function that takes the GPU.
+/// Declares tests on the CPU and on a GPU, of a function that takes the GPU.
 macro_rules! agreements {
     ($($name:ident $gpu:ident $run:ident)*) => {$(
         #[test]

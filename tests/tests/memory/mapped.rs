@@ -1,5 +1,5 @@
-//! Copies ahead that map each element on its way: the pieces that move at once, joined and taken apart, are those of element by
-//! element.
+//! Asynchronous copies that map each element. The results of copies of whole pieces equal those of
+//! copies by element.
 
 use super::values::{check, wide};
 use kernel_dsl::Kernel;
@@ -7,7 +7,8 @@ use kernel_dsl::prelude::*;
 use runtime::Device;
 use runtime::testing::{Input, Random};
 
-/// Kernels that carry tiles of 6 × 64 through two buffers, a tile ahead, and write what comes to `y`.
+/// Declares kernels that copy tiles of 6 × 64 through two buffers, a tile ahead, and store the
+/// results to `y`.
 macro_rules! mapped {
     ($x:ident, $y:ident, $v:ident, $scale:ident;
      $($name:ident, $from:ident to $to:ident, $layout:ident, [$($condition:tt)*], ($($map:tt)*), ($($back:tt)*);)*) => {$(
@@ -53,11 +54,11 @@ mapped! {
     scaled_bytes, i8 to f16, swizzled, [x.aligned(16)], (f16::from_f32(v as f32 * scale)), (v.to_f32());
 }
 
-/// Runs kernels on what `element` makes of small numbers, and expects these doubled.
+/// Runs kernels on small numbers, converted by `element`, and expects the doubled numbers.
 macro_rules! doubled {
     ($gpu:ident; $($name:ident($element:expr, $cols:expr);)*) => {$(
         for (rows, cols) in [(1usize, 8usize), (6, 64), (7, 40), (20, 33), (13, 64), (5, 3), (12, 60)] {
-            // Rows have gaps, so that they begin at multiples of what the conditions say.
+            // Rows have gaps, so that they satisfy the alignment in the conditions.
             let pitch = cols.next_multiple_of(16) + 16;
             let mut random = Random::new((rows * cols) as u64);
             let values: Vec<f32> = (0..rows * pitch).map(|_| random.below(64) as f32).collect();
@@ -98,9 +99,10 @@ agreements! {
 }
 
 #[test]
-fn ptx_of_them() {
+fn ptx_of_mapped_copies() {
     insta::assert_snapshot!("mapped_halves", widened_whole::PTX);
-    // 8 bytes from global memory become 16 of shared memory, and the words between are held as they came.
+    // A copy of 8 bytes from global memory becomes 16 bytes of shared memory. The words in flight
+    // are kept unconverted.
     let accesses = |ptx: &str, access: &str| ptx.lines().filter(|line| line.contains(access)).count();
     for (ptx, load, store) in [
         (widened_whole::PTX, "ld.global.nc.v2.u32", "st.shared.v4.f32"),

@@ -1,5 +1,5 @@
-//! Copies past the registers on sm_80, with the meaning that staged copies have on sm_61; copies of several elements at once on
-//! both; and groups of copies by hand.
+//! Copies with `cp.async` on sm_80, with the semantics of staged copies on sm_61; copies of several
+//! elements at once on both; and explicit groups of copies.
 
 use super::ahead::{sums_of, tiles_of};
 use super::values::{check, wide};
@@ -23,8 +23,8 @@ pub fn tiles(x: View<f16, 2>, y: ViewMut<f32, 2>, scale: f32) {
     tiles_of(x, y, scale);
 }
 
-/// y ← a·b by tiles of 16 × 32 and 32 × 16, each a copy ahead, in pieces of as many elements as lie so; the third tile of each lies
-/// swizzled.
+/// Computes y ← a·b by tiles of 16 × 32 and 32 × 16, each copied ahead in pieces of contiguous
+/// elements. The third tiles are swizzled.
 #[device]
 pub fn product_of(a: View<f32, 2>, b: View<f16, 2>, mut y: ViewMut<f32, 2>) {
     let ta = Shared::<f32, 3>::new([2, 16, 32]);
@@ -75,7 +75,7 @@ products! {
     in_rows_61, sm_61, [a.aligned(4), b.aligned(8), a.cols() % 4 == 0, b.cols() % 8 == 0];
 }
 
-/// Elements of 12 bytes, which go as words.
+/// Elements of 12 bytes, which are copied as words.
 #[device]
 #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
 #[repr(C)]
@@ -84,7 +84,8 @@ pub struct Piece {
     at: [f32; 2],
 }
 
-/// The block copies now and ahead, and each thread sums what two others copied.
+/// Copies with the block, synchronously and ahead, and sums in each thread elements that two others
+/// copied.
 #[device]
 pub fn pieces_of(x: View<Piece, 1>, mut y: ViewMut<f32, 1>) {
     let s = Shared::<Piece, 2>::new([2, 40]);
@@ -105,7 +106,7 @@ pub fn pieces(x: View<Piece, 1>, y: ViewMut<f32, 1>) {
     pieces_of(x, y);
 }
 
-/// Column sums, two rows ahead, the groups by hand.
+/// Computes column sums, two rows ahead, with explicit groups.
 #[device]
 pub fn by_hand_of(x: View<f32, 2>, mut y: ViewMut<f32, 1>) {
     let s = Shared::<f32, 2>::new([3, 64]);
@@ -130,7 +131,7 @@ pub fn by_hand(x: View<f32, 2>, y: ViewMut<f32, 1>) {
     by_hand_of(x, y);
 }
 
-/// A sum three rows deep by tokens: each is waited for with two others under way.
+/// Sums with three tokens in rotation: each is waited for with two others in flight.
 #[kernel(target = sm_80, block = 64, grid = 1)]
 #[requires(y.len() == 64, x.cols() == 64, x.rows() > 2)]
 pub fn three_deep(x: View<f32, 2>, mut y: ViewMut<f32, 1>) {
@@ -175,7 +176,7 @@ fn sums_agree(gpu: Option<&Device>) {
 }
 
 fn products_agree(gpu: Option<&Device>) {
-    // Rows of a and b have gaps of their own, so that they begin at multiples of what the conditions say.
+    // Rows of a and b have separate gaps, so that they satisfy the alignment in the conditions.
     for (n, m, k) in [(16usize, 16usize, 32usize), (20, 24, 40), (17, 19, 33), (5, 30, 70), (33, 8, 4)] {
         let (pitch_a, pitch_b) = (k.next_multiple_of(4) + 4, m.next_multiple_of(8) + 8);
         let a = small(n * pitch_a);
@@ -202,7 +203,7 @@ fn products_agree(gpu: Option<&Device>) {
             a.chunks(pitch_a).flat_map(|row| &row[..k]).copied().collect(),
             b.chunks(pitch_b).flat_map(|row| &row[..m]).copied().collect(),
         );
-        // SAFETY: each thread writes elements of its own, and the vectors outlive the run.
+        // SAFETY: each thread writes its own elements, and the vectors outlive the run.
         unsafe {
             let (a, b) = (View::host(&a, [n, k]), View::host(&b, [k, m]));
             let y = ViewMut::host(&mut y, [n, m]);
@@ -257,8 +258,8 @@ fn count(ptx: &str, what: &str) -> usize {
 }
 
 #[test]
-fn as_wide_as_is_sure() {
-    // 16 × 32 floats, and 32 × 16 halves, over 256 threads.
+fn copies_are_as_wide_as_alignment_allows() {
+    // The tiles are 16 × 32 floats and 32 × 16 halves, copied by 256 threads.
     let (ca, cg) = ("cp.async.ca.shared.global", "cp.async.cg.shared.global");
     let ptx = anywhere::PTX;
     assert!(
@@ -272,7 +273,7 @@ fn as_wide_as_is_sure() {
     }
     assert!(in_rows_61::PTX.contains("ld.global.nc.v4.f32") && in_rows_61::PTX.contains("st.shared.v4.f32"));
     assert!(!in_rows_61::PTX.contains("ld.global.nc.f32"), "{}", in_rows_61::PTX);
-    // A piece that the edge cuts goes by elements.
+    // A piece cut by the edge is copied by elements.
     assert!(aligned_61::PTX.contains("ld.global.nc.v4.f32") && aligned_61::PTX.contains("ld.global.nc.f32"));
     assert!(!anywhere_61::PTX.contains(".v4"));
     assert!(count(pieces::PTX, "cp.async.ca.shared.global") == 3, "{}", pieces::PTX);
@@ -281,7 +282,7 @@ fn as_wide_as_is_sure() {
 }
 
 #[test]
-fn ptx_of_them() {
+fn ptx_of_pipelines() {
     insta::assert_snapshot!("past_registers", sums::PTX);
     insta::assert_snapshot!("tiles_past_registers", in_rows::PTX);
     insta::assert_snapshot!("tiles_by_registers", in_rows_61::PTX);
@@ -301,7 +302,7 @@ fn ptx_of_them() {
     all.into_iter().for_each(super::every_target::assemble);
 }
 
-/// What is copied ahead is not there before it is waited for, whichever way it comes.
+/// Reads the destination of a copy before waiting for it, with both kinds of copies.
 #[kernel(block = 64, grid = 1)]
 #[requires(x.len() == 64, y.len() == 64)]
 pub fn too_early(x: View<f32, 1>, mut y: ViewMut<f32, 1>) {
@@ -313,7 +314,7 @@ pub fn too_early(x: View<f32, 1>, mut y: ViewMut<f32, 1>) {
 }
 
 #[test]
-fn a_read_before_the_wait_is_told() {
+fn reads_before_the_wait_are_reported() {
     let program = too_early::ARTIFACT.program().unwrap();
     for target in [Target::SM_61, Target::SM_80] {
         let prepared =

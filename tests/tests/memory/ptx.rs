@@ -1,4 +1,4 @@
-//! What the kernels become.
+//! The PTX of the kernels.
 
 use super::kernels::*;
 use kernel_dsl::Kernel;
@@ -19,7 +19,7 @@ fn wide_accesses_are_vectors() {
     assert_eq!(count(ptx, "ld.global.nc.v4.f32"), 1, "{ptx}");
     assert_eq!(count(ptx, "ld.global.v4.f32"), 1, "{ptx}");
     assert_eq!(count(ptx, "st.global.v4.f32"), 1, "{ptx}");
-    // Small elements go as words, and are not taken apart where nobody asks for one.
+    // Small elements are copied as words, and are not unpacked unless one of them is used.
     let ptx = copy_bytes::<16>::PTX;
     assert_eq!((count(ptx, "ld.global.nc.v4.u32"), count(ptx, "bfe.u32")), (1, 0), "{ptx}");
     assert_eq!((count(ptx, "st.global.v4.u32"), count(ptx, "bfi.b32")), (1, 0), "{ptx}");
@@ -51,7 +51,7 @@ fn unused_results_make_reductions() {
 }
 
 #[test]
-fn ptxas_takes_all_of_them() {
+fn ptxas_accepts_all_kernels() {
     let artifacts = [
         axpy::ARTIFACT,
         copy_bytes::<1>::ARTIFACT,

@@ -7,7 +7,7 @@ use kernel_dsl::{Kernel, host};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 
-/// y ← the pieces of four of x, transposed: row p of y has piece p of each row.
+/// Transposes pieces of four elements: row p of y has piece p of each row of x.
 #[device]
 pub fn pieces_of(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     let s = Shared::<f32, 2>::swizzled([32, 64]);
@@ -28,7 +28,8 @@ pub fn pieces(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     pieces_of(x, y);
 }
 
-/// Swizzled planes of rows of four pieces, copied and read element by element, column by column.
+/// Copies swizzled planes with rows of four pieces, and reads them element by element, column by
+/// column.
 #[device]
 pub fn planes_of(x: View<f32, 3>, mut y: ViewMut<f32, 3>) {
     let s = Shared::<f32, 3>::swizzled([2, 8, 16]);
@@ -46,7 +47,7 @@ pub fn planes(x: View<f32, 3>, y: ViewMut<f32, 3>) {
     planes_of(x, y);
 }
 
-/// Reverses x, as a whole and its two halves each, in arrays of the launch's size.
+/// Reverses x as a whole, and each of its halves, in arrays of the launch's size.
 #[device]
 pub fn reversed_of(x: View<u32, 1>, mut whole: ViewMut<u32, 1>, mut halves: ViewMut<u32, 2>) {
     let n = x.len();
@@ -72,7 +73,8 @@ pub fn reversed(x: View<u32, 1>, whole: ViewMut<u32, 1>, halves: ViewMut<u32, 2>
     reversed_of(x, whole, halves);
 }
 
-/// Of two arrays of the launch's size one in a branch, and between them one of the block's.
+/// Uses two arrays of the launch's size, one of them in a branch, and an array of constant size
+/// between them.
 #[device]
 pub fn branched_of(x: View<u32, 1>, mut y: ViewMut<u32, 1>, turns: bool) {
     let i = thread::index();
@@ -95,7 +97,7 @@ pub fn branched(x: View<u32, 1>, y: ViewMut<u32, 1>, turns: bool) {
     branched_of(x, y, turns);
 }
 
-/// A tile of the block's own, for as long as it takes.
+/// Uses a tile that lives during the call only.
 #[device]
 fn turned(x: View<f32, 1>, by: usize) -> f32 {
     let mut s = Shared::<f32, 2>::new([1, 6000]);
@@ -107,7 +109,8 @@ fn turned(x: View<f32, 1>, by: usize) -> f32 {
     v
 }
 
-/// Three arrays of 24,000 bytes and more, no two of which live at once: in branches, in braces, and in a loop.
+/// Uses three arrays of at least 24,000 bytes, no two of which live at once: in branches, in
+/// braces, and in a loop.
 #[device]
 pub fn in_turn_of(x: View<f32, 1>, mut y: ViewMut<f32, 1>, deep: u32) {
     let i = thread::x();
@@ -149,7 +152,7 @@ fn pieces_agree(gpu: Option<&Device>) {
     let inputs = vec![Input::view(&x, [32, 64]), Input::view(&vec![0f32; 16 * 128], [16, 128])];
     check(pieces::ARTIFACT, &[], gpu, inputs, vec![(1, wide(&expected))]);
     let mut y = vec![0f32; 16 * 128];
-    // SAFETY: each thread writes elements of its own, and the vectors outlive the run.
+    // SAFETY: each thread writes its own elements, and the vectors outlive the run.
     unsafe {
         let (x, y) = (View::host(&x, [32, 64]), ViewMut::host(&mut y, [16, 128]));
         host::run([1, 1, 1], [128, 1, 1], || pieces_of(x, y));
@@ -158,7 +161,7 @@ fn pieces_agree(gpu: Option<&Device>) {
 }
 
 fn planes_agree(gpu: Option<&Device>) {
-    // One column short, where copies give zero.
+    // One column is missing, where copies give zero.
     let x = values(2 * 8 * 15);
     let at = |plane: usize, row: usize, col: usize| if col < 15 { x[(plane * 8 + row) * 15 + col] } else { 0.0 };
     let expected: Vec<f32> = (0..256).map(|i| 2.0 * at(i / 128, i % 8, i % 128 / 8)).collect();
@@ -228,7 +231,7 @@ fn branched_agrees(gpu: Option<&Device>) {
                 Checker::new(gpu.cloned()).case(&prepared, &case, |_| vec![Expected::new(1, values, Bound::Exact)]);
             assert_eq!(outcome, Ok(()));
             let mut y = vec![0u32; n];
-            // SAFETY: each thread writes elements of its own, and the vectors outlive the run.
+            // SAFETY: each thread writes its own elements, and the vectors outlive the run.
             unsafe {
                 let (x, y) = (View::host(&x, [n]), ViewMut::host(&mut y, [n]));
                 host::run([1, 1, 1], [n, 1, 1], || branched_of(x, y, turns));
@@ -247,7 +250,7 @@ agreements! {
 }
 
 #[test]
-fn ptx_of_them() {
+fn ptx_of_layouts() {
     insta::assert_snapshot!("swizzled", pieces::PTX);
     insta::assert_snapshot!("dynamic", reversed::PTX);
     let ptx = in_turn::PTX;
@@ -257,7 +260,7 @@ fn ptx_of_them() {
         .for_each(super::every_target::assemble);
 }
 
-/// What a launch of `reversed` on arrays of `n` elements says.
+/// Launches `reversed` on arrays of `n` elements, and returns the error.
 fn launched(n: usize) -> Result<(), String> {
     let device = Device::cpu();
     let x = device.upload(&vec![1u32; n]).unwrap();
@@ -267,7 +270,7 @@ fn launched(n: usize) -> Result<(), String> {
 }
 
 #[test]
-fn a_launch_that_a_block_has_no_room_for_is_refused() {
+fn excessive_shared_memory_is_rejected() {
     assert_eq!(launched(6000), Ok(()));
     let message = launched(7000).unwrap_err();
     let expected = "a block has 49152 bytes of shared memory, and needs more: `s` of 7000 elements 28000, `pairs` of 2 × 3500 elements 28000";

@@ -1,5 +1,5 @@
-//! Views of any strides: what they read and write, how a launch makes and refuses them, and what is said of an index that
-//! is beyond them.
+//! Views of any strides: their loads and stores, launches that accept and reject them, and reports
+//! of indices out of bounds.
 
 use super::every_target;
 use super::values::{check, wide};
@@ -8,7 +8,7 @@ use kernel_dsl::{Kernel, host};
 use runtime::testing::Input;
 use runtime::{BufferStrided, Device};
 
-/// y ← a·x + y on whatever strides.
+/// Computes y ← a·x + y on any strides.
 #[kernel(block = 32, grid = x.len().div_ceil(32))]
 #[requires(x.len() == y.len(), y.stride(0) > 0)]
 fn axpy(a: f32, x: Strided<f32, 1>, mut y: StridedMut<f32, 1>) {
@@ -18,7 +18,7 @@ fn axpy(a: f32, x: Strided<f32, 1>, mut y: StridedMut<f32, 1>) {
     }
 }
 
-/// The transposed of x by tiles in shared memory, with the strides in its result.
+/// Transposes x by tiles in shared memory, and stores the strides.
 #[kernel(block = (8, 8), grid = (y.cols().div_ceil(8), y.rows().div_ceil(8)))]
 #[requires(x.rows() == y.rows(), x.cols() == y.cols(), strides.len() == 2)]
 fn copy(x: Strided<f32, 2>, mut y: ViewMut<f32, 2>, strides: &mut [u32]) {
@@ -35,7 +35,8 @@ fn copy(x: Strided<f32, 2>, mut y: ViewMut<f32, 2>, strides: &mut [u32]) {
     }
 }
 
-/// Sums of columns, each a row of what is transposed; what is read comes by a variable, `at`, `get` and a function.
+/// Computes sums of columns, as rows of the transpose. Elements come through a variable, `at`,
+/// `get` and a function.
 #[device]
 fn sum_of(row: Strided<f32, 1>) -> f32 {
     let mut sum = 0.0;
@@ -106,7 +107,7 @@ fn columns_agree(gpu: Option<&Device>) {
         let inputs = vec![Input::view(&x, [rows, cols]), Input::strided(&out, [cols], [2])];
         check(columns::ARTIFACT, &[], gpu, inputs, vec![(1, wide(&sums))]);
         let mut host = out.clone();
-        // SAFETY: each thread writes an element of its own, and the vectors outlive the run.
+        // SAFETY: each thread writes its own element, and the vectors outlive the run.
         unsafe {
             let (x, sums) = (View::host(&x, [rows, cols]), StridedMut::host(&mut host, [cols], [2]));
             host::run([1, 1, 1], [32, 1, 1], || columns_of(x, sums));
@@ -132,14 +133,14 @@ agreements! {
     strided_counts gpu_strided_counts counts_agree
 }
 
-/// A launch takes what a buffer's rows, columns and views are, and refuses what cannot be.
+/// Launches with rows, columns and views of a buffer, and with views that are rejected.
 fn launches(device: &Device) {
     let matrix: Vec<f32> = (0..12).map(|i| i as f32).collect();
     let (x, mut y) = (device.upload(&matrix).unwrap(), device.upload(&[100f32; 12]).unwrap());
-    // Column 1 of a 3 × 4 matrix, onto row 0 of y seen as 4 × 3.
+    // Column 1 of a 3 × 4 matrix, onto row 0 of y viewed as 4 × 3.
     axpy::launch(device, 1.0, x.strided(1, [3], [4]).unwrap(), y.range_mut(0..3).unwrap()).unwrap();
     assert_eq!(y.download().unwrap()[..4], [101.0, 105.0, 109.0, 100.0]);
-    // A view is one of any strides, too.
+    // A contiguous view is accepted for any strides as well.
     axpy::launch(device, 1.0, x.range(0..3).unwrap(), y.strided_mut(3, [3], [4]).unwrap()).unwrap();
     assert_eq!(y.download().unwrap()[3..], [100.0, 100.0, 100.0, 100.0, 101.0, 100.0, 100.0, 100.0, 102.0]);
     let (mut strides, mut out) = (device.zeros::<u32>(2).unwrap(), device.zeros::<f32>(12).unwrap());
@@ -178,8 +179,8 @@ fn past(x: Strided<f32, 2>, y: &mut [f32]) {
     y[thread::x()] = x[(thread::x(), 1)];
 }
 
-/// An index is held against the extents, wherever the strides lead.
-fn beyond_is_told(device: &Device) {
+/// Checks that indices are compared with the extents, for any strides.
+fn out_of_bounds_is_reported(device: &Device) {
     let (x, mut y) = (device.upload(&[1f32; 64]).unwrap(), device.upload(&[0f32; 32]).unwrap());
     past::launch(device, x.strided(0, [32, 2], [1, 32]).unwrap(), &mut y).unwrap();
     let wrong = past::launch(device, x.strided(0, [31, 2], [1, 32]).unwrap(), &mut y).unwrap_err().to_string();
@@ -188,16 +189,16 @@ fn beyond_is_told(device: &Device) {
 
 #[test]
 fn strided_bounds() {
-    beyond_is_told(&Device::cpu());
+    out_of_bounds_is_reported(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_strided_bounds() {
-    beyond_is_told(&Device::cuda(0).unwrap());
+    out_of_bounds_is_reported(&Device::cuda(0).unwrap());
 }
 
-/// A view says how it is read where it goes through a variable and out of a branch, too.
+/// Uses cache hints of views that pass through a variable and out of a branch.
 #[kernel(block = 32, grid = 1)]
 fn streamed(n: usize, x: View<f32, 1>, y: &mut [f32]) {
     let mut moving = x.streaming();

@@ -1,5 +1,5 @@
-//! Constants that are read by an index of run time: what they hold, where they lie, and what is said of an index that is
-//! beyond them.
+//! Constants indexed at run time: their contents, their placement, and reports of indices out of
+//! bounds.
 
 use super::every_target;
 use super::values::{check, wide};
@@ -19,7 +19,7 @@ const WEIGHTS: [f32; 16] =
 #[device]
 const NESTED: [[i16; 3]; 5] = [[1, -2, 3], [-4, 5, -6], [7, -8, 9], [-10, 11, -12], [13, -14, -32768]];
 
-/// The remainders of the polynomial 0xEDB88320, as every implementation of CRC-32 has them.
+/// Returns the CRC-32 table of the polynomial 0xEDB88320.
 #[device]
 const fn crc_table() -> [u32; 256] {
     let mut table = [0u32; 256];
@@ -40,7 +40,7 @@ const fn crc_table() -> [u32; 256] {
 #[device]
 const CRC: [u32; 256] = crc_table();
 
-/// A value of each lane's own.
+/// Reads a different element in each lane.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len())]
 fn by_lane(x: &[u32], y: &mut [f32]) {
@@ -50,7 +50,7 @@ fn by_lane(x: &[u32], y: &mut [f32]) {
     }
 }
 
-/// One value for all lanes, from a loop that stays a loop, and constants.
+/// Reads one element in all lanes, from a loop that is not unrolled, and constants.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 fn by_block(n: usize, y: &mut [f32]) {
     let i = grid::index();
@@ -129,7 +129,7 @@ mod shapes {
 }
 use shapes::{Code, Linear, STENCIL, Steep};
 
-/// Of a struct, the part that is indexed.
+/// Indexes a field of a struct.
 #[kernel(block = 32, grid = 1)]
 fn of_a_struct(y: &mut [f32]) {
     let i = thread::x();
@@ -144,7 +144,8 @@ fn associated<C: Code>(y: &mut [f32], names: &mut [u64]) {
     names[i] = C::NAMES[i % 2];
 }
 
-/// A constant of a body, made of another one; and lent, whole and in part.
+/// Indexes a constant that is declared in a body and computed from another, passed whole and in
+/// part.
 #[device]
 fn third(of: &[f32; 4], i: usize) -> f32 {
     of[(i + 3) % 4]
@@ -194,7 +195,7 @@ fn nested_agrees(gpu: Option<&Device>) {
     every_target::assemble(nested::ARTIFACT);
 }
 
-/// The table against the bitwise definition of CRC-32 of a message of one byte.
+/// Checks the table against the bitwise definition of CRC-32 for messages of one byte.
 fn crc_agrees(gpu: Option<&Device>) {
     let bytes: Vec<u8> = (0..=255).collect();
     let crc = |byte: u8| {
@@ -209,7 +210,7 @@ fn crc_agrees(gpu: Option<&Device>) {
 fn of_a_struct_agrees(gpu: Option<&Device>) {
     let mut expected = vec![0f32; 32];
     let ys = host::SliceMut::new(&mut expected);
-    // SAFETY: each thread writes an element of its own, and the vector outlives the run.
+    // SAFETY: each thread writes its own element, and the vector outlives the run.
     unsafe { host::run([1, 1, 1], [32, 1, 1], || of_a_struct_body(&mut ys.of_thread())) };
     drop(ys);
     check(of_a_struct::ARTIFACT, &[], gpu, vec![Input::slice(&[0f32; 32])], vec![(0, wide(&expected))]);
@@ -260,7 +261,8 @@ agreements! {
     tables_of_bodies gpu_tables_of_bodies of_a_body_agrees
 }
 
-/// Where a table lies follows from how it is read, or from what is said of it; what is not read is not there.
+/// Checks that the placement of a table follows from its reads, or from an attribute, and that
+/// unused tables are absent.
 #[test]
 fn placement() {
     let lines =
@@ -279,9 +281,10 @@ fn placement() {
     assert_eq!(lines(associated::<Linear>::PTX).len(), 2);
 }
 
-/// Lanes that take turns in constant memory are told of; where the compiler chooses, they do not.
+/// Checks that divergent reads of constant memory are reported, and that automatic placement avoids
+/// them.
 #[test]
-fn turns_are_told() {
+fn divergent_constant_reads_are_reported() {
     let turns = |artifact: &Artifact| -> Vec<u32> {
         let program = artifact.program().unwrap();
         let lowered = driver::lowered(&program, &Instance(Vec::new()), Target::SM_61).unwrap();
@@ -293,7 +296,7 @@ fn turns_are_told() {
         };
         lints.iter().filter_map(turns).collect()
     };
-    // Six pairs, two of one row, and four truth values in a word.
+    // Six distinct pairs, two of one row, and four Booleans in one word.
     assert_eq!(turns(of_a_struct::ARTIFACT), [6, 2]);
     assert_eq!(turns(by_block::ARTIFACT), [0; 0]);
     assert_eq!(turns(by_lane::ARTIFACT), [0; 0]);

@@ -1,4 +1,4 @@
-//! What the kernels compute.
+//! Results of the kernels.
 
 use super::kernels::*;
 use kernel_dsl::Element;
@@ -8,8 +8,8 @@ use kernel_dsl::{Artifact, Kernel, Launcher, View, ViewMut, host};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 
-/// Runs the kernel on `inputs` as lowered, after passes, and on `gpu` if there is one, and holds what it leaves in the
-/// arguments of `expected` against that.
+/// Runs the kernel on `inputs`, lowered, optimized, and on `gpu` if there is one, and compares the
+/// arguments of `expected`.
 #[track_caller]
 pub fn check(
     artifact: &'static Artifact,
@@ -29,7 +29,7 @@ pub fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|x| f64::from(*x)).collect()
 }
 
-/// Integers of a few bits, so that sums and products are exact in any order.
+/// Returns integers of a few bits, so that sums and products are exact in any order.
 fn small(random: &mut Random, n: usize) -> Vec<f32> {
     (0..n).map(|_| random.below(64) as f32 - 32.0).collect()
 }
@@ -42,7 +42,7 @@ fn axpy_agrees(gpu: Option<&Device>) {
         let inputs = vec![Input::scalar(1.5f32), Input::view(&x, [n]), Input::view(&y, [n])];
         check(axpy::ARTIFACT, &[], gpu, inputs, vec![(2, wide(&sums))]);
         let mut out = y.clone();
-        // SAFETY: each thread touches elements of its own, and the vectors outlive the run.
+        // SAFETY: each thread accesses its own elements, and the vectors outlive the run.
         unsafe {
             let (x, y) = (View::host(&x, [n]), ViewMut::host(&mut out, [n]));
             host::run([n.div_ceil(128), 1, 1], [32, 1, 1], || axpy_of(1.5, x, y));
@@ -89,7 +89,7 @@ fn neighbors_agree(gpu: Option<&Device>) {
         let inputs = vec![Input::view(&x, [rows, cols]), Input::view(&y, [rows, cols])];
         check(neighbors::ARTIFACT, &[], gpu, inputs, vec![(1, wide(&sums))]);
         let mut out = y;
-        // SAFETY: each thread writes elements of its own, and the vectors outlive the run.
+        // SAFETY: each thread writes its own elements, and the vectors outlive the run.
         unsafe {
             let (x, y) = (View::host(&x, [rows, cols]), ViewMut::host(&mut out, [rows, cols]));
             host::run([cols.div_ceil(128), rows, 1], [32, 1, 1], || neighbors_of(x, y));
@@ -110,14 +110,15 @@ fn matmul_agrees(gpu: Option<&Device>) {
 fn histogram_agrees(gpu: Option<&Device>) {
     for n in [0, 1, 1000, 5003] {
         let mut random = Random::new(n as u64);
-        // Few values, so that lanes meet on one.
+        // Few distinct values, so that several lanes access one element.
         let x: Vec<u8> = (0..n).map(|_| (random.below(20) * random.below(13)) as u8).collect();
         let mut counts = vec![7u32; 256];
         let inputs = vec![Input::view(&x, [n]), Input::view(&counts, [256])];
         let mut out = counts.clone();
         x.iter().for_each(|x| counts[usize::from(*x)] += 1);
         check(histogram::ARTIFACT, &[], gpu, inputs, vec![(1, counts.iter().map(|n| f64::from(*n)).collect())]);
-        // SAFETY: threads share elements by atomic operations alone, or with a sync between; the vectors outlive the run.
+        // SAFETY: threads share elements by atomic operations only, or with a barrier between the
+        // accesses. The vectors outlive the run.
         unsafe {
             let (x, out) = (View::host(&x, [n]), ViewMut::host(&mut out, [256]));
             host::run([3, 1, 1], [64, 1, 1], || histogram_of(x, out));
@@ -133,7 +134,7 @@ fn product_agrees(gpu: Option<&Device>) {
     let inputs = vec![Input::view(&x, [200]), Input::view(&[3u32, 0], [2])];
     check(product::ARTIFACT, &[], gpu, inputs, vec![(1, expected.iter().map(|n| f64::from(*n)).collect())]);
     let mut out = [3u32, 0];
-    // SAFETY: threads share elements by atomic operations alone; the vectors outlive the run.
+    // SAFETY: threads share elements by atomic operations only, and the vectors outlive the run.
     unsafe {
         let (x, y) = (View::host(&x, [200]), ViewMut::host(&mut out, [2]));
         host::run([4, 1, 1], [64, 1, 1], || product_of(x, y));
@@ -142,18 +143,19 @@ fn product_agrees(gpu: Option<&Device>) {
 }
 
 fn sums_agree(gpu: Option<&Device>) {
-    // Integers, whose sums no order changes.
+    // Integers, whose sums do not depend on the order.
     let mut random = Random::new(5);
     let (x, y) = (small(&mut random, 1000), small(&mut random, 50));
     let mut sums = y.clone();
     x.iter().enumerate().for_each(|(i, x)| sums[i % 50] += x);
     let inputs = |x: &[f32], y: &[f32]| vec![Input::slice(x), Input::slice(y), Input::slice(y)];
     check(sums::ARTIFACT, &[], gpu, inputs(&x, &y), vec![(1, wide(&sums)), (2, wide(&sums))]);
-    // Subnormals: in global memory operands and sums of them are zeros of their sign, in shared memory they are not.
+    // Subnormals: in global memory, atomic addition flushes operands and sums to signed zeros; in
+    // shared memory it does not.
     let tiny = f32::from_bits(3);
     let least = f32::MIN_POSITIVE;
     let cases = [
-        // before, added, global, shared
+        // The columns are: before, added, global, shared.
         (tiny, tiny, 0.0, tiny + tiny),
         (-tiny, -tiny, -0.0, -tiny - tiny),
         (least, tiny, least, least + tiny),
@@ -180,7 +182,7 @@ fn double_sums_agree(gpu: Option<&Device>) {
     check(double_sums::ARTIFACT, &[], gpu, inputs, vec![(1, after), (2, before)]);
 }
 
-/// All operations on one integer type, against Rust's own.
+/// Checks all operations on one integer type, against Rust.
 macro_rules! every {
     ($gpu:expr, $($global:ident $shared:ident $t:ident)*) => {$({
         let mut random = Random::new(8);
@@ -210,7 +212,8 @@ macro_rules! every {
     })*};
 }
 
-/// As `check`, and in the elements' own type too, of which an `f64` holds 53 bits.
+/// Checks as `check` does, and also in the elements' own type, of which an `f64` holds only 53
+/// bits.
 #[track_caller]
 fn exactly<T: Element + PartialEq + std::fmt::Debug>(
     kernel: &'static Artifact,

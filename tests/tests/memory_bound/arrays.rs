@@ -1,10 +1,10 @@
-//! Arrays of any strides in a buffer, and what stands at each index.
+//! Arrays of any strides in a buffer, and their elements.
 
 use kernel_dsl::Element;
 use runtime::testing::Random;
 use runtime::{BufferStrided, BufferStridedMut, Device, DeviceBuffer};
 
-/// A buffer with an array in it, and what is there on the host.
+/// A buffer that contains an array, and its contents on the host.
 pub struct Stored<T: Element> {
     pub host: Vec<T>,
     pub buffer: DeviceBuffer<T>,
@@ -13,7 +13,10 @@ pub struct Stored<T: Element> {
 }
 
 impl<T: Element> Stored<T> {
-    /// `draw(n)` are the values in memory, gaps among them. The axes lie in memory in a random order, with gaps of up to 2 elements, or packed.
+    /// Returns an array with random strides.
+    ///
+    /// `draw(n)` returns the values in memory, including gaps. The axes have a random order in
+    /// memory, with gaps of up to 2 elements, or packed.
     pub fn new(
         device: &Device,
         random: &mut Random,
@@ -45,24 +48,25 @@ impl<T: Element> Stored<T> {
         self.buffer.strided_mut(0, self.extents, self.strides).unwrap()
     }
 
-    /// Where in memory an element is.
+    /// Returns the location of an element in memory.
     pub fn place(&self, at: [usize; 4]) -> usize {
         at.iter().zip(self.strides).map(|(i, s)| i * s).sum()
     }
 
-    /// What the host has there, where an axis of one element stands for all.
+    /// Returns the host's element, where an axis of extent 1 is broadcast.
     pub fn at(&self, at: [usize; 4]) -> T {
         let within = std::array::from_fn(|d| if self.extents[d] == 1 { 0 } else { at[d] });
         self.host[self.place(within)]
     }
 }
 
-/// All indices, row-major.
+/// Returns all indices in row-major order.
 pub fn indices([a, b, c, d]: [usize; 4]) -> impl Iterator<Item = [usize; 4]> {
     (0..a * b * c * d).map(move |i| [i / d / c / b, i / d / c % b, i / d % c, i % d])
 }
 
-/// That the buffer holds `expected` at each index, within `bound` of it, and what it held elsewhere.
+/// Checks that the buffer has `expected` at each index, within `bound`, and its old contents
+/// elsewhere.
 pub fn holds<T: Element + PartialEq + std::fmt::Debug>(
     what: &str,
     y: &Stored<T>,

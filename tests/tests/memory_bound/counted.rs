@@ -1,4 +1,4 @@
-//! Rows by number, prefix sums, histograms.
+//! Gathers of rows, prefix sums, histograms.
 
 use kernels_rs::histogram::histogram;
 use kernels_rs::permute::gather;
@@ -20,7 +20,7 @@ pub fn gathers(device: &Device) {
             assert_eq!(y, if row < rows { table[row * pitch + i % n] } else { 0.0 }, "{tokens} of {rows} × {n} at {i}");
         }
     }
-    // One row, however far from no other.
+    // A single row, with any stride.
     let table = device.upload(&random.values::<f32>(17)).unwrap();
     let (index, mut y) = (device.zeros::<u32>(1).unwrap(), device.zeros::<f32>(8).unwrap());
     let row = table.view_strided([1, 8], [9, 1]).unwrap();
@@ -30,7 +30,7 @@ pub fn gathers(device: &Device) {
 
 pub fn scans(device: &Device) {
     let mut random = Random::new(42);
-    // One row that is divided, or would be; many; rows that lie apart; odd lengths.
+    // One row, below and above the size that is split; many rows; strided rows; odd lengths.
     for [rows, n, pitch] in [[1, 1, 1], [1, 20_001, 20_001], [1, 16_384, 16_384], [20, 37, 40], [3, 5, 5], [2, 0, 4]] {
         let x: Vec<u32> = (0..rows * pitch).map(|_| random.below(1000) as u32).collect();
         let floats = random.values::<f32>(rows * pitch);
@@ -89,7 +89,8 @@ pub fn histograms(device: &Device) {
         bytes.iter().for_each(|key| add(&mut expected, usize::from(*key)));
         assert_eq!(count.download().unwrap(), expected, "{n} bytes, {wanted} bins");
 
-        // 32 bins of 1/8, of numbers that are multiples of 1/16: f32 computes them exactly.
+        // The 32 bins have a width of 1/8, and the numbers are multiples of 1/16, so that f32
+        // computes them exactly.
         let df = device.upload(&floats).unwrap();
         let mut count = device.zeros::<u32>(32).unwrap();
         histogram(device, &df.view([n]).unwrap(), -2.0..=2.0, &mut count.view_mut([32]).unwrap()).unwrap();
@@ -99,7 +100,7 @@ pub fn histograms(device: &Device) {
         }
         assert_eq!(count.download().unwrap(), expected, "{n} numbers");
     }
-    // Both ends of f32: the width overflows, is subnormal, or is none.
+    // Both ends of f32: the width overflows, is subnormal, or is zero.
     let most = f32::MAX;
     for (keys, low, high, bins) in [
         (vec![-3e38f32, -1e38, 1e38, 3e38], -3e38, 3e38, vec![1u32, 1, 1, 1]),

@@ -1,4 +1,5 @@
-//! Copies, elementwise functions, reductions and what else memory bounds, as a program calls them: on the CPU and on a GPU, against plain Rust.
+//! Tests of memory-bound calls (copies, element-wise functions, reductions and others), on the CPU
+//! and on a GPU, against plain Rust.
 
 mod arrays;
 mod counted;
@@ -6,7 +7,7 @@ mod moved;
 mod reduced;
 mod rotated;
 
-/// A test of each device there is.
+/// Declares a test for each device.
 macro_rules! on_each_device {
     ($($cpu:ident $gpu:ident $all:path;)*) => {$(
         #[test]

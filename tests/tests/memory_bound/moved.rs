@@ -1,4 +1,4 @@
-//! Copies, transposes, fills, elementwise functions.
+//! Copies, transposes, fills, element-wise functions.
 
 use super::arrays::{Stored, holds, indices};
 use kernel_dsl::half::f16;
@@ -21,7 +21,7 @@ const SHAPES: [[usize; 4]; 9] = [
     [1, 2, 70, 18],
 ];
 
-/// Elements that stay apart.
+/// Returns random elements.
 fn all<T: Draw>(random: &mut Random, n: usize) -> Vec<T> {
     random.values(n)
 }
@@ -66,11 +66,11 @@ pub fn transposes(device: &Device) {
     }
     let (x, mut y) = (device.zeros::<f32>(6).unwrap(), device.zeros::<f32>(6).unwrap());
     assert!(transpose_batch(device, &x.view([1, 2, 3]).unwrap(), &mut y.view_mut([1, 2, 3]).unwrap()).is_err());
-    // One matrix is not the transposes of several.
+    // One matrix does not match the transposes of several.
     let mut many = device.zeros::<f32>(30).unwrap();
     let refused = transpose_batch(device, &x.view([1, 2, 3]).unwrap(), &mut many.view_mut([5, 3, 2]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("y is [5, 3, 2], and is to be [1, 3, 2]"), "{said}");
+    assert!(said.contains("y: extents [5, 3, 2], expected [1, 3, 2]"), "{said}");
 }
 
 pub fn fills(device: &Device) {
@@ -95,13 +95,14 @@ fn product_and_sum(a: f32, b: f32, c: f32) -> f32 {
     a * b + c
 }
 
-/// Within `units` of the last place.
+/// Compares within `units` units in the last place.
 fn near(expected: f64, got: f32, units: f64) -> Result<(), f64> {
     let off = units * 2f64.powi(-24) * expected.abs() + 1e-44;
     if (f64::from(got) - expected).abs() <= off { Ok(()) } else { Err(expected) }
 }
 
-/// Functions of a crate of its own, of one to three inputs that are broadcast each by itself.
+/// Checks functions defined outside the library, of one to three inputs that are broadcast
+/// separately.
 pub fn maps(device: &Device) {
     let mut random = Random::new(14);
     for extents in SHAPES {
@@ -129,7 +130,7 @@ pub fn maps(device: &Device) {
             });
         }
     }
-    // Formats that differ, and a row for all rows.
+    // Different element types, and a row that is broadcast.
     let (a, b) = (random.values::<f16>(5 * 24), random.values::<f32>(24));
     let (da, db) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
     let mut y = device.zeros::<f16>(5 * 24).unwrap();
@@ -141,7 +142,7 @@ pub fn maps(device: &Device) {
     assert!(map2(device, difference {}, va, va, y.view_mut([24, 5]).unwrap().strided()).is_err());
 }
 
-/// From one matrix of both halves, and of two.
+/// Checks gates with both halves in one matrix, and in two.
 pub fn gates(device: &Device) {
     let mut random = Random::new(15);
     for [rows, n] in [[3, 16], [1, 1], [5, 7], [0, 4]] {
@@ -162,7 +163,8 @@ pub fn gates(device: &Device) {
         gate(device, geglu {}, both, y.view_mut([rows, n]).unwrap().strided()).unwrap();
         for (i, y) in y.download().unwrap().into_iter().enumerate() {
             let (a, b) = halves(i);
-            // 1 + erf loses what is near −1: relative to x·b, not to the result.
+            // The sum 1 + erf loses digits near −1, so that the bound is relative to x·b and not to
+            // the result.
             let expected = 0.5 * a * (1.0 + erf(a / std::f64::consts::SQRT_2)) * b;
             assert!(
                 (f64::from(y) - expected).abs() <= 8.0 * (a * b).abs() * 2f64.powi(-24) + 1e-40,
@@ -170,19 +172,19 @@ pub fn gates(device: &Device) {
             );
         }
     }
-    // As many elements, of other rows.
+    // The same number of elements, in other rows.
     let (x, mut y) = (device.zeros::<f32>(16).unwrap(), device.zeros::<f32>(8).unwrap());
     let both = x.view([2, 8]).unwrap().strided();
     gate(device, swiglu {}, both, y.view_mut([2, 4]).unwrap().strided()).unwrap();
     for extents in [[4, 2], [1, 8]] {
         let refused = gate(device, swiglu {}, both, y.view_mut(extents).unwrap().strided());
         let said = refused.unwrap_err().to_string();
-        let wanted = format!("x is [2, 8], and is to be [{}, {}]", extents[0], 2 * extents[1]);
+        let wanted = format!("x: extents [2, 8], expected [{}, {}]", extents[0], 2 * extents[1]);
         assert!(said.contains(&wanted), "{said}");
     }
 }
 
-/// By its series, for |x| ≤ 1.
+/// Computes erf by its series, for |x| ≤ 1.
 fn erf(x: f64) -> f64 {
     let (mut term, mut sum) = (x, x);
     for n in 1..40 {

@@ -1,4 +1,4 @@
-//! Reductions of rows, of columns and of all.
+//! Reductions of rows, of columns and of all elements.
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
@@ -6,7 +6,7 @@ use kernels_rs::reduce::{self, ArgMax, ArgMin, Max, Mean, Min, Norm1, Norm2, Red
 use runtime::testing::{Draw, Extreme, Random};
 use runtime::{Device, DeviceBuffer};
 
-/// What the elements of a row come to in f64, and how far f32 may be off.
+/// Reduces a row in f64, and returns the result with the error bound of f32.
 type Reference = fn(&[f64]) -> (f64, f64);
 
 fn gamma(n: usize) -> f64 {
@@ -41,7 +41,7 @@ fn min(x: &[f64]) -> (f64, f64) {
     (x.iter().copied().fold(f64::INFINITY, f64::min), 0.0)
 }
 
-/// The first place of the value that `best` finds; a NaN counts as `last`.
+/// Returns the first index of `best`; a NaN counts as `last`.
 fn place(x: &[f64], best: f64, last: f64) -> (f64, f64) {
     let is = |x: &f64| *x == best || x.is_nan() && best == last;
     (x.iter().position(is).map_or(f64::from(u32::MAX), |at| at as f64), 0.0)
@@ -55,7 +55,7 @@ fn place_of_min(x: &[f64]) -> (f64, f64) {
     place(x, min(x).0, f64::INFINITY)
 }
 
-/// A matrix with `gap` elements behind each row.
+/// A matrix with `gap` elements after each row.
 struct Matrix<X: kernel_dsl::Element> {
     host: Vec<f64>,
     buffer: DeviceBuffer<X>,
@@ -67,7 +67,7 @@ impl<X: Draw + Float> Matrix<X> {
     fn new(device: &Device, random: &mut Random, shape: [usize; 3], gap: usize) -> Matrix<X> {
         let [n, rows, cols] = shape;
         let pitch = (cols + gap).max(1);
-        // Few values, so that the largest comes more than once.
+        // Few distinct values, so that the maximum occurs several times.
         let draw = |_| X::from_f32(random.below(41) as f32 / 8.0 - 2.5);
         let stored: Vec<X> = (0..(n * rows * pitch).max(1)).map(draw).collect();
         let host = stored.iter().map(|x| f64::from(x.to_f32())).collect();
@@ -116,7 +116,7 @@ fn check<X: Draw + Float + GenericArgument, M: Reduced + Copy>(
     near(y.download().unwrap(), vec![reference(&elements)], "all");
 }
 
-/// Shapes in which each kernel is met, and each way to divide the work.
+/// Checks shapes that use each kernel, and each partition of the work.
 pub fn reductions(device: &Device) {
     let mut random = Random::new(21);
     let shapes = [[1, 1, 1], [1, 5, 64], [2, 3, 37], [1, 70, 256], [1, 1, 9000], [1, 150, 8], [1, 3, 0], [1, 0, 3]];
@@ -140,7 +140,7 @@ pub fn reductions(device: &Device) {
     }
 }
 
-/// Means and norms of rows whose sums, squares or both leave the range of `f32`.
+/// Checks means and norms of rows whose sums or squares exceed the range of `f32`.
 pub fn means_and_norms(device: &Device) {
     let run = |x: [f32; 4], mean: f32, norm: f32| {
         let near = |got: f32, expected: f32| {
@@ -170,7 +170,7 @@ pub fn means_and_norms(device: &Device) {
     run([0.0, -0.0, 0.0, 0.0], 0.0, 0.0);
 }
 
-/// What every reduction gives of numbers at the extremes of their format, as the docs say.
+/// Checks every reduction with extreme values of the element type, against the documentation.
 fn extremes<X: Draw + Float + GenericArgument>(device: &Device) {
     let (mut random, cols) = (Random::new(22), 24);
     for extreme in Extreme::ALL {
@@ -192,12 +192,12 @@ fn extremes<X: Draw + Float + GenericArgument>(device: &Device) {
     }
 }
 
-/// As `f32` has it.
+/// Returns the value as `f32` stores it.
 fn overflowed(x: f64) -> f64 {
     if (x as f32).is_infinite() { f64::from(x as f32) } else { x }
 }
 
-/// What is no number comes last, and the first of equals counts.
+/// Checks that NaN is ordered last, and that the first of equal elements is returned.
 pub fn specials(device: &Device) {
     extremes::<f32>(device);
     extremes::<f16>(device);
@@ -211,22 +211,23 @@ pub fn specials(device: &Device) {
     let mut y = device.zeros::<f32>(4).unwrap();
     reduce::rows(device, Max, &x.view([4, 4]).unwrap(), &mut y.view_mut([4]).unwrap()).unwrap();
     assert_eq!(y.download().unwrap(), [1.0, -inf, -inf, inf]);
-    // One matrix, however far from no other.
+    // A single matrix, with any stride.
     let apart = device.upload(&[1.0f32; 40]).unwrap();
     let mut sums = device.zeros::<f32>(8).unwrap();
     let matrix = apart.view_strided([1, 5, 8], [41, 8, 1]).unwrap();
     reduce::columns(device, Sum, &matrix, &mut sums.view_mut([8]).unwrap()).unwrap();
     assert_eq!(sums.download().unwrap(), [5.0; 8]);
-    // More than 32 bits count, steps beyond the end included: of one element for all.
+    // The count exceeds 32 bits, including steps beyond the end; all rows are one broadcast
+    // element.
     let mut one = sums.range_mut(0..1).unwrap();
     for far in [(1usize << 32) - 64, 1 << 33, usize::MAX] {
         let column = apart.view_strided([1, far, 1], [0, 0, 1]).unwrap();
         let said = reduce::columns(device, Sum, &column, &mut one).unwrap_err().to_string();
-        assert!(said.contains("one call takes") && said.contains("at most"), "{said}");
+        assert!(said.contains("takes at most"), "{said}");
         let pairs = apart.view_strided([far, 2], [0, 1]).unwrap();
         let said = reduce::all(device, Sum, &pairs, &mut one).unwrap_err().to_string();
-        assert!(said.contains("one call takes") && said.contains("at most"), "{said}");
+        assert!(said.contains("takes at most"), "{said}");
     }
-    // A result that there is no room for.
+    // A result without space for it.
     assert!(reduce::rows(device, Max, &x.view([2, 8]).unwrap(), &mut y.view_mut([4]).unwrap()).is_err());
 }

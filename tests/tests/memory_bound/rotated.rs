@@ -1,18 +1,19 @@
-//! Rotary embedding, in each layout, whole and partial, with one and three positions a token, in place and not.
+//! Rotary embedding: each layout, full and partial, with one and three positions per token, in
+//! place and not.
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::rotary::{Layout, Rotary};
+use kernels_rs::rotary::{PairLayout, Rotary};
 use runtime::Device;
 use runtime::testing::{Draw, Random};
 
 struct Call {
     shape: [usize; 3],
-    layout: Layout,
+    layout: PairLayout,
     /// The axis of each pair.
     axes: Vec<u32>,
     kinds: usize,
-    /// Half a unit of the last place of what is stored, relative.
+    /// Half a unit in the last place of the stored type, relative.
     half_unit: f64,
 }
 
@@ -36,11 +37,11 @@ fn check<X: Draw + Float + GenericArgument>(device: &Device, random: &mut Random
             continue;
         }
         let (pair, second) = match layout {
-            Layout::Halves => (at % pairs, at >= pairs),
-            Layout::Interleaved => (at / 2, at % 2 == 1),
+            PairLayout::Halves => (at % pairs, at >= pairs),
+            PairLayout::Interleaved => (at / 2, at % 2 == 1),
         };
         let value = |i: usize| f64::from(x[i].to_f32());
-        let apart = if layout == Layout::Halves { pairs } else { 1 };
+        let apart = if layout == PairLayout::Halves { pairs } else { 1 };
         let angle = f64::from(positions[axes[pair] as usize * tokens + token]) * f64::from(frequencies[pair]);
         let (a, b) = if second { (value(i - apart), value(i)) } else { (value(i), value(i + apart)) };
         let expected = if second { b * angle.cos() + a * angle.sin() } else { a * angle.cos() - b * angle.sin() };
@@ -55,7 +56,7 @@ fn check<X: Draw + Float + GenericArgument>(device: &Device, random: &mut Random
 
 pub fn rotations(device: &Device) {
     let mut random = Random::new(31);
-    for layout in [Layout::Halves, Layout::Interleaved] {
+    for layout in [PairLayout::Halves, PairLayout::Interleaved] {
         for (shape, pairs) in [
             ([3, 2, 16], 8),
             ([2, 3, 10], 3),
@@ -77,8 +78,8 @@ pub fn rotations(device: &Device) {
             check::<f32>(device, &mut random, &call);
         }
     }
-    // One token of one head, however far from no other.
-    let rotary = Rotary::new(device, Layout::Halves, &[1.0; 8]).unwrap();
+    // A single token with one head, with any stride.
+    let rotary = Rotary::new(device, PairLayout::Halves, &[1.0; 8]).unwrap();
     let (mut x, mut y) = (device.zeros::<f32>(32).unwrap(), device.zeros::<f32>(32).unwrap());
     let position = device.zeros::<u32>(1).unwrap();
     let position = position.view([1, 1]).unwrap();
@@ -89,13 +90,13 @@ pub fn rotations(device: &Device) {
     }
     assert_eq!(Rotary::sections(&[2, 1, 3]), [0, 0, 1, 2, 2, 2]);
     assert_eq!(Rotary::sections_in_turns(&[4, 2, 2]), [0, 1, 2, 0, 1, 2, 0, 0]);
-    // More kinds of positions than there are.
-    let rotary = Rotary::with_axes(device, Layout::Halves, &[1.0], &[1]).unwrap();
+    // More axes of positions than exist.
+    let rotary = Rotary::with_axes(device, PairLayout::Halves, &[1.0], &[1]).unwrap();
     let (mut x, positions) = (device.zeros::<f32>(2).unwrap(), device.zeros::<u32>(1).unwrap());
     let view = positions.view([1, 1]).unwrap();
     assert!(rotary.run_in_place(device, &view, &mut x.view_mut([1, 1, 2]).unwrap()).is_err());
-    // With nothing to turn, extents are compared all the same: positions of one token, and of two.
-    let rotary = Rotary::new(device, Layout::Halves, &[]).unwrap();
+    // Without pairs to rotate, extents are still compared: positions of one token, and of two.
+    let rotary = Rotary::new(device, PairLayout::Halves, &[]).unwrap();
     let mut y = device.zeros::<f32>(4).unwrap();
     let (one, mut two) = (x.view([1, 1, 2]).unwrap(), y.view_mut([2, 1, 2]).unwrap());
     assert!(rotary.run(device, &one, &view, &mut two).is_err());

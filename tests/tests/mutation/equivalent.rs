@@ -1,23 +1,24 @@
-//! The mutants that survive and may: a reviewed list, a file of `equivalent` for kernels that belong together.
+//! The reviewed list of mutants that may survive, with one file in `equivalent` for related
+//! kernels.
 //!
-//! A line there is `kernel | function: line of it | change #number`; a line that starts with `#` is the reason of those
-//! that follow it.
+//! A line of a file is `kernel | function: line of it | change #number`. A line that starts with
+//! `#` is the reason for the lines after it.
 
 use super::Name;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// The list, each with its reason.
+/// The list of mutants with their reasons.
 pub struct Equivalent(BTreeMap<Name, String>);
 
 impl Equivalent {
-    /// The lists beside this file.
+    /// Reads the files in `equivalent`, beside this file.
     pub fn read() -> Equivalent {
         let mut equivalent = Equivalent(BTreeMap::new());
         let lists = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mutation/equivalent"));
         for list in lists.expect("the lists are beside this file") {
-            let list = list.expect("the lists can be looked at").path();
-            equivalent.add(&fs::read_to_string(list).expect("a list is text"));
+            let list = list.expect("the list has a path").path();
+            equivalent.add(&fs::read_to_string(list).expect("the list is readable text"));
         }
         equivalent
     }
@@ -32,26 +33,26 @@ impl Equivalent {
                 reason = format!("{reason} {}", text.trim()).trim().to_string();
             } else {
                 fresh = false;
-                let name = name(line).unwrap_or_else(|| panic!("not a mutant's name: {line}"));
-                assert!(!reason.is_empty(), "without a reason: {line}");
+                let name = name(line).unwrap_or_else(|| panic!("invalid name of a mutant: {line}"));
+                assert!(!reason.is_empty(), "the mutant has no reason: {line}");
                 assert!(self.0.insert(name, reason.clone()).is_none(), "there twice: {line}");
             }
         }
     }
 
-    /// Why that mutant may survive.
+    /// Returns the reason why this mutant may survive.
     pub fn reason(&self, name: &Name) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// All of them.
+    /// Returns the names of all mutants in the list.
     pub fn names(&self) -> impl Iterator<Item = &Name> {
         self.0.keys()
     }
 }
 
 fn name(line: &str) -> Option<Name> {
-    // A line of Rust may have bars of its own: the instance is before the first, the change behind the last.
+    // A line of Rust may contain bars: the instance is before the first, the change after the last.
     let (instance, rest) = line.split_once(" | ")?;
     let (site, change) = rest.rsplit_once(" | ")?;
     let (change, number) = match change.rsplit_once(" #") {

@@ -1,40 +1,44 @@
-//! Multiples of powers of two among themselves, and extents that there is a block for each of.
+//! Simplification of comparisons and quotients of multiples of powers of two, and of extents with a
+//! block for each index.
 //!
-//! Of multiples x and b of n, and c below n: x + c lies below b where x does, and nothing of c is left in (x + c) / n. What is a multiple follows from how a value is computed, and of
-//! extents from what `#[requires]` says of their remainder. 2³² is a multiple of a power of two as well: so what is one stays one where it wraps, and x + c does not wrap.
-//! Of a larger constant what is no multiple is left out, of sums that do not wrap.
+//! For multiples x and b of n, and c below n: x + c is below b where x is, and (x + c) / n = x / n.
+//! How a value is computed shows that it is a multiple; for extents, `#[requires]` states their
+//! remainder. 2³² is a multiple of a power of two as well. A multiple therefore remains one when it
+//! wraps, and x + c does not wrap. Of a larger constant, the part below n is removed in sums that
+//! do not wrap.
 //!
-//! A grid has fewer than 2³¹ blocks along an axis: an extent that is the number of them does not wrap where a little is added.
+//! A grid has fewer than 2³¹ blocks along an axis: an extent that equals their number does not wrap
+//! where a small constant is added.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
 use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Location, Op, Region, Role, Type, Value, Values};
 use std::collections::{HashMap, HashSet};
 
-/// An argument's extent: which argument, and which dimension.
+/// An argument's extent: the argument and the dimension.
 type Extent = (u32, u32);
 
-/// What a launch says of extents.
+/// Facts about extents from the contract of a launch.
 #[derive(Default)]
 pub struct Extents {
-    /// For each extent another that is equal to it, up to one that stands for all.
+    /// The union-find parent of each extent among equal extents.
     same: HashMap<Extent, Extent>,
-    /// Of those that stand for all, the power of two that they are multiples of.
+    /// The power of two that divides each representative extent.
     powers: HashMap<Extent, u32>,
-    /// Those that are the number of blocks along an axis.
+    /// Extents that equal the number of blocks along an axis.
     blocks: HashSet<Extent>,
 }
 
-/// The power of two that 0 is a multiple of, and so all are.
+/// The power of two assumed for 0, which is a multiple of all.
 const BITS: u32 = 32;
 
-/// The largest power of two that a number is a multiple of.
+/// Returns the largest power of two that divides a number.
 fn power(n: u64) -> u32 {
     n.trailing_zeros().min(BITS)
 }
 
 impl Extents {
-    /// What `grid` and `#[requires(…)]` say of an instance.
+    /// Reads the facts that `grid` and `#[requires(…)]` state for an instance.
     pub fn of(program: &Monomorphic) -> Extents {
         let (launch, reader) = (&program.program().launch, Reader::of(program));
         let mut extents = Extents::default();
@@ -100,7 +104,7 @@ impl Extents {
         }
     }
 
-    /// Has sums that do not wrap where a constant is added to the number of blocks.
+    /// Marks sums of the number of blocks and a constant as not wrapping.
     pub fn no_block_wraps(&self, kernel: &mut Kernel) {
         let mut body = std::mem::take(&mut kernel.body);
         self.without_wrapping(kernel, &mut body, &mut HashMap::new());
@@ -123,7 +127,8 @@ impl Extents {
         }
     }
 
-    /// Leaves out what is added to a multiple where it is compared with another, or divided, and makes no difference; whether there was something.
+    /// Removes additions to multiples that do not change a comparison or a quotient, and returns
+    /// whether there was one.
     pub fn folds(&self, kernel: &mut Kernel) -> bool {
         let mut body = std::mem::take(&mut kernel.body);
         let mut folds =
@@ -138,7 +143,7 @@ impl Extents {
 struct Folds<'a> {
     extents: &'a Extents,
     kernel: &'a mut Kernel,
-    /// By value: the power of two that it is a multiple of.
+    /// The power of two that divides each value.
     powers: HashMap<Value, u32>,
     made: HashMap<Value, Op>,
     changed: bool,
@@ -157,7 +162,7 @@ impl Folds<'_> {
         self.kernel.ty(value) == Type::Scalar(Scalar::Usize)
     }
 
-    /// What it is rewritten to asks for is returned, and comes before it.
+    /// Rewrites an instruction, and returns the instructions that must precede it.
     fn inst(&mut self, inst: &mut Inst) -> Vec<Inst> {
         let mut before = Vec::new();
         match &mut inst.op {
@@ -196,7 +201,7 @@ impl Folds<'_> {
         before
     }
 
-    /// x + c, computed in `before`.
+    /// Computes x + c in `before`.
     fn sum(&mut self, x: Value, c: u64, location: Location, before: &mut Vec<Inst>) -> Value {
         if c == 0 {
             return x;
@@ -221,7 +226,7 @@ impl Folds<'_> {
         }
     }
 
-    /// Which power of two it is that is divided by, if it is one.
+    /// Returns the exponent of the divisor, if that is a power of two.
     fn divisor(&self, operator: Binary, by: Value) -> Option<u32> {
         let by = self.constant(by)?;
         match operator {
@@ -249,11 +254,11 @@ impl Folds<'_> {
         }
     }
 
-    /// A number without the constant that is added to it, that, and whether the sum may wrap.
+    /// Splits a number into a base and an added constant, and returns whether the sum may wrap.
     fn apart(&self, value: Value) -> (Value, u64, bool) {
         if let Some(Op::Binary(operator @ (Binary::Add | Binary::WrappingAdd), a, b)) = self.made.get(&value) {
             for (of, more) in [(*a, *b), (*b, *a)] {
-                // What is more than half of all numbers stands for less than nothing.
+                // A constant above half of the range represents a negative number.
                 if let Some(more) = self.constant(more).filter(|more| *more < 1 << 31) {
                     return (of, more, *operator == Binary::WrappingAdd);
                 }
@@ -262,34 +267,35 @@ impl Folds<'_> {
         (value, 0, false)
     }
 
-    /// A comparison that comes to the same, of numbers to which less is added: each with what is left of that.
+    /// Returns an equivalent comparison of numbers with smaller added constants, if there is one.
     fn compared(&self, comparison: Comparison, a: Value, b: Value) -> Option<(Comparison, [Term; 2])> {
-        // Below, or not above: where something is added that no multiple has, it is the same.
+        // For < and ≤, an added constant that no multiple reaches makes no difference.
         let (a, b) = match comparison {
             Comparison::Lt | Comparison::Le => (a, b),
             Comparison::Gt | Comparison::Ge => (b, a),
             Comparison::Eq | Comparison::Ne => return None,
         };
-        // What of c is no multiple, and what is. Below a power of two no sum wraps.
+        // Splits c into its part below n and the multiple. Below a power of two no sum wraps.
         let rest = |(x, c, wraps): (Value, u64, bool), other: Value| {
             let n = 1 << self.power(x).min(self.power(other));
             (c % n > 0 && (c < n || !wraps)).then_some((x, c - c % n))
         };
         if let Some(less) = rest(self.apart(a), b) {
-            // No multiple lies between this one and the next, which is the least that b can be above it.
+            // No multiple lies between this one and the next, which is the smallest that b can be
+            // if it is greater.
             return Some((Comparison::Lt, [less, (b, 0)]));
         }
         rest(self.apart(b), a).map(|less| (Comparison::Le, [(a, 0), less]))
     }
 }
 
-/// A number, and a constant that is added to it.
+/// A number and a constant added to it.
 type Term = (Value, u64);
 
-/// The kernel's own names for things, in the expressions of its launch.
+/// Reads the expressions of a kernel's launch with the kernel's own names.
 struct Reader<'p> {
     program: &'p Monomorphic,
-    /// By parameter, the argument of the launch that it is, if it is one alone.
+    /// The launch argument of each parameter that is a single argument.
     arguments: HashMap<u32, u32>,
 }
 
@@ -302,7 +308,7 @@ impl<'p> Reader<'p> {
         Reader { program, arguments }
     }
 
-    /// An argument's extent, where an expression is one.
+    /// Returns the extent of an argument that an expression is, if any.
     fn extent(&self, e: &Expr) -> Option<Extent> {
         let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } = &e.kind else { return None };
         let ExprKind::Local(LocalId(parameter)) = arguments.first()?.kind else { return None };
@@ -313,7 +319,7 @@ impl<'p> Reader<'p> {
         Some((*self.arguments.get(&parameter)?, dimension))
     }
 
-    /// A number, or a constant of the instance.
+    /// Returns a number, or a constant of the instance.
     fn number(&self, e: &Expr) -> Option<u64> {
         match &e.kind {
             ExprKind::Literal(n) => Some(*n),

@@ -1,34 +1,36 @@
-//! A kernel as what it does, in order, and of what: by which number a value has, where it comes from, when what only computes is
-//! computed, and which bounds accesses are held against apart.
+//! A canonical form of a kernel: its effects in order, with their operands.
 //!
-//! What only computes is known by what it is made of alone: the same operation of the same operands is the same wherever it stands.
-//! Sums of integers and multiples of constants are known by what they add up, modulo 2ⁿ. Two kernels of one form have the same
-//! effects in the same order, under the same control, with the same operands.
+//! The form ignores the numbering of values, their origin, the time at which pure values are
+//! computed, and the bounds of checks. A pure value is identified by its operation and operands
+//! alone, wherever it is computed. Sums of integers and multiples of constants are identified by
+//! their terms, modulo 2ⁿ. Two kernels with one form have the same effects in the same order, under
+//! the same control, with the same operands.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Label, Op, Place, Region, Type, Unary, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// All effects, by name.
+/// The names of all effects in order.
 pub type Form = Vec<u32>;
 
-/// Names of what is computed and done, the same ones for all kernels that are compared.
+/// Names of computations and effects, shared by all kernels that are compared.
 #[derive(Default)]
 pub struct Forms {
     known: HashMap<String, u32>,
-    /// By name: what an integer adds up.
+    /// The linear combination of each named integer.
     sums: HashMap<u32, (Scalar, Sum)>,
     constants: HashMap<u32, u64>,
-    /// By name: what computes it, of names.
+    /// The operation of each name, on names.
     made: HashMap<u32, (Op, Type)>,
-    /// By name of a truth value: two integers that are equal where it holds, the second a constant.
+    /// For the name of a Boolean: two integers that are equal where it holds, the second of them a
+    /// constant.
     equal: HashMap<u32, (u32, u32)>,
     /// Names of comparisons of integers.
     of_integers: HashSet<u32>,
     kept: u32,
 }
 
-/// Σ factor · value + constant, modulo 2ⁿ.
+/// A linear combination: Σ factor · value + constant, modulo 2ⁿ.
 #[derive(Clone, Default)]
 struct Sum {
     terms: BTreeMap<u32, u64>,
@@ -36,12 +38,12 @@ struct Sum {
 }
 
 impl Forms {
-    /// Keeps all names so far, for good.
+    /// Keeps all names so far permanently.
     pub fn keep(&mut self) {
         self.kept = self.known.len() as u32;
     }
 
-    /// Forgets those that are not kept.
+    /// Forgets the names that are not kept.
     pub fn forget(&mut self) {
         let kept = self.kept;
         self.known.retain(|_, name| *name < kept);
@@ -57,7 +59,7 @@ impl Forms {
         *self.known.entry(what).or_insert(next)
     }
 
-    /// What a kernel does.
+    /// Returns the form of a kernel.
     pub fn of(&mut self, kernel: &Kernel) -> Form {
         let mut reader =
             Reader { forms: self, kernel, names: HashMap::new(), labels: HashMap::new(), form: Vec::new() };
@@ -143,7 +145,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Names what is not computed by where it comes in.
+    /// Gives values that are not computed a name by their position.
     fn own(&mut self, values: &[Value], what: &str) {
         for (i, value) in values.iter().enumerate() {
             let (at, ty) = (self.form.len(), self.kernel.ty(*value));
@@ -157,7 +159,7 @@ impl Reader<'_, '_> {
         *label = *self.labels.entry(*label).or_insert(next);
     }
 
-    /// An operation, with names for its operands.
+    /// Replaces the operands of an operation by their names.
     fn named(&self, op: &Op) -> Op {
         let mut op = op.clone();
         op.map_operands(|v| Value(self.names.get(&v).copied().unwrap_or(u32::MAX)));
@@ -165,7 +167,7 @@ impl Reader<'_, '_> {
         let plain = |place: &mut Place| {
             if let Place::Global { dims, .. } | Place::Dynamic { dims, .. } = place {
                 for dim in dims {
-                    // It is there for checks alone.
+                    // The extent is used by checks only.
                     dim.extent = Value(u32::MAX);
                     if of_zero(&dim.index) {
                         dim.stride = None;
@@ -185,7 +187,7 @@ impl Reader<'_, '_> {
         op
     }
 
-    /// What only computes; a branch of such is a choice.
+    /// Gives names to the results of a pure instruction; a pure branch is a select.
     fn quiet(&mut self, inst: &Inst) {
         let Op::If { condition, then, otherwise } = &inst.op else {
             let op = self.named(&inst.op);
@@ -217,7 +219,7 @@ impl Reader<'_, '_> {
         Value(self.names.get(&value).copied().unwrap_or(u32::MAX))
     }
 
-    /// The type of what is compared.
+    /// Returns the type of the compared operands.
     fn of_operand(&self, op: &Op) -> Type {
         match op {
             Op::Compare(_, a, _) => self.kernel.ty(*a),
@@ -230,19 +232,20 @@ fn is_integer(ty: Type) -> bool {
     matches!(ty, Type::Scalar(ty) if ty.is_integer())
 }
 
-/// Whether it only computes.
+/// Returns whether an instruction is pure.
 fn is_quiet(inst: &Inst) -> bool {
     let quiet = |region: &Region| region.insts.iter().all(|inst| matches!(inst.op, Op::Yield(_)) || is_quiet(inst));
     inst.op.is_pure() || matches!(&inst.op, Op::If { then, otherwise, .. } if quiet(then) && quiet(otherwise))
 }
 
-/// Operations deep, at most, that a constant is put in.
+/// Maximum depth of operations for the substitution of a constant.
 const DEPTH: usize = 64;
-/// The same where it is tried for each choice.
+/// Maximum depth where the substitution is tested for each select.
 const NEAR: usize = 6;
 
 impl Forms {
-    /// The name of what only computes, of names; of a comparison, whether it is one of integers.
+    /// Returns the name of a pure operation on names. For a comparison, `integers` states whether
+    /// its operands are integers.
     fn computed(&mut self, mut op: Op, ty: Type, integers: bool) -> u32 {
         if let Type::Scalar(ty) = ty
             && let Some(sum) = self.summed(&op, ty)
@@ -252,14 +255,14 @@ impl Forms {
         let constant = |v: &Value| self.constants.get(&v.0).copied();
         match &mut op {
             Op::Constant(bits) => return self.of_constant(ty, *bits),
-            // By one, or of zero: floats are told by their type.
+            // Division by one, or of zero; the type excludes floats.
             Op::Binary(Binary::Div, a, b) if is_integer(ty) && constant(b) == Some(1) => return a.0,
             Op::Binary(Binary::Rem, _, b) if is_integer(ty) && constant(b) == Some(1) => {
                 return self.of_constant(ty, 0);
             }
-            // Where the divisor is 0, too, there is no result that counts.
+            // If the divisor is 0 as well, the result is undefined.
             Op::Binary(Binary::Div | Binary::Rem, a, _) if is_integer(ty) && constant(a) == Some(0) => return a.0,
-            // (a − b)² = (b − a)², as rounding is the same for either sign.
+            // (a − b)² = (b − a)², because rounding is symmetric.
             Op::Binary(Binary::Mul, a, b) | Op::MulAdd(a, b, _) if a == b && !is_integer(ty) => {
                 let difference = self.made.get(&a.0).cloned();
                 if let Some((Op::Binary(Binary::Sub, x, y), of)) = difference
@@ -326,7 +329,7 @@ impl Forms {
                 if let Some(divided) = self.divided(condition, [yes, no]) {
                     return divided;
                 }
-                // Where x is k the other gives the same: then that always does.
+                // If the other value equals it where x is k, the other value is always correct.
                 if let Some((x, k)) = self.equal.get(&condition.0).copied()
                     && self.with(no.0, x, k, DEPTH) == Some(yes.0)
                 {
@@ -340,7 +343,7 @@ impl Forms {
         name
     }
 
-    /// Of a choice by whether one of two is the lesser, or both are equal: without the latter, if where they are the other choice is the same.
+    /// Simplifies a select by ≤ to one by <, if both values are equal where the operands are.
     fn strict(&mut self, condition: Value, [yes, no]: [Value; 2], ty: Type) -> Option<Value> {
         let (Op::Compare(Comparison::Le, a, b), of) = self.made.get(&condition.0).cloned()? else { return None };
         let Type::Scalar(scalar) = ty else { return None };
@@ -351,7 +354,7 @@ impl Forms {
                 yes.is_some() && yes == no
             })
         } else {
-            // Floats that are equal have the same bits, but for zeros.
+            // Equal floats have the same bits, except for zeros.
             let zero = |bits: &u64| *bits << (64 - scalar.bits()) << 1 == 0;
             let one = |v: &Value| self.constants.get(&v.0).is_some_and(|bits| !zero(bits));
             ([yes, no] == [a, b] || [yes, no] == [b, a]) && scalar.is_float() && (one(&a) || one(&b))
@@ -359,7 +362,8 @@ impl Forms {
         same.then(|| Value(self.computed(Op::Compare(Comparison::Lt, a, b), of, integers)))
     }
 
-    /// Of a choice between what is made of a quotient and what that is with 0 for it, by whether the dividend is below the divisor: the former.
+    /// Simplifies a select, by whether a dividend is below its divisor, between an expression of
+    /// the quotient and the same expression with 0: the former is always correct.
     fn divided(&mut self, condition: Value, [yes, no]: [Value; 2]) -> Option<u32> {
         let (op, _) = self.made.get(&condition.0)?;
         let (a, b, [large, small]) = match op {
@@ -375,7 +379,7 @@ impl Forms {
         (self.with(large.0, quotient, zero, DEPTH) == Some(small.0)).then_some(large.0)
     }
 
-    /// The name of the same with `k` for `x`.
+    /// Returns the name of an expression with `k` substituted for `x`.
     fn with(&mut self, name: u32, x: u32, k: u32, depth: usize) -> Option<u32> {
         if name == x {
             return Some(k);
@@ -405,7 +409,7 @@ impl Forms {
         known.then(|| if changed { self.computed(op, ty, integers) } else { name })
     }
 
-    /// What an integer adds up, of operands that have names.
+    /// Returns the linear combination of an integer operation on named operands.
     fn summed(&self, op: &Op, ty: Scalar) -> Option<Sum> {
         if !ty.is_integer() {
             return None;

@@ -1,14 +1,17 @@
-//! What is done for nothing: barriers between which nobody meets, zeros that are added to memory, and questions that are asked again.
+//! Removal of operations without an effect: barriers without conflicts, additions of zero to
+//! memory, and repeated conditions.
 //!
-//! A barrier orders what threads do before it, since the barrier before, and what they do after, until the next. Where nothing of both is one
-//! place of memory of which somebody writes, they need not wait. In a loop all of it counts as being on either side. Arrays in shared memory are
-//! one where they share bytes; all of the global memory is one. A warp's barrier is one of fewer threads.
+//! A barrier orders accesses since the barrier before with accesses until the barrier after. If no
+//! location of memory is accessed in both parts and written in one, threads need not wait. In a
+//! loop, all accesses count as being on both sides. Arrays in shared memory are one object if they
+//! share bytes, and so is all of the global memory. A warp barrier orders fewer threads.
 //!
-//! An atomic addition of 0 leaves what is there, if it is there: only where that is seen from the index is it made always. Nobody else loads or stores
-//! there, so that none races with what was not there before.
+//! An atomic addition of 0 leaves an existing element unchanged. It is made unconditional only
+//! where the index is known to be in bounds. No other instruction may load or store there, so that
+//! no new race appears.
 //!
-//! `if c { … }` need not ask where all that happens inside, and all that differs behind, does so only by conditions which hold nowhere
-//! but where c does; nor `if c && d { … }` for d where that is so of d.
+//! `if c { … }` need not test c if all effects inside, and all differences after it, occur only
+//! under conditions that imply c. `if c && d { … }` need not test d if this is true of d.
 
 use super::turns::Known;
 use kernel_dsl::compiler::Scalar;
@@ -18,7 +21,7 @@ use kernel_dsl::compiler::ir::{
 };
 use std::collections::HashMap;
 
-/// Leaves all of that out; whether there was something.
+/// Removes all of these, and returns whether there was one.
 pub fn idle(kernel: &mut Kernel) -> bool {
     let before = kernel.clone();
     let mut branches = Branches { kernel: &before, known: Known::of(&before), next: 0, idle: HashMap::new() };
@@ -34,7 +37,8 @@ pub fn idle(kernel: &mut Kernel) -> bool {
     found || !idle.is_empty()
 }
 
-/// Has `always` for the conditions of branches, which their order in the text tells, or what of it is left to ask.
+/// Replaces the conditions of branches, numbered in the order of the text, by `always` or by their
+/// remaining part.
 fn decide(region: &mut Region, next: &mut usize, idle: &HashMap<usize, Option<Value>>, always: Value) {
     for inst in &mut region.insts {
         if let Op::If { condition, .. } = &mut inst.op {
@@ -47,15 +51,16 @@ fn decide(region: &mut Region, next: &mut usize, idle: &HashMap<usize, Option<Va
     }
 }
 
-/// Memory that threads have to do with between two barriers.
+/// Memory that threads access between two barriers.
 #[derive(Clone, Default)]
 struct Met {
     /// Arrays in shared memory, and whether they are written.
     shared: Vec<(SharedId, bool)>,
-    /// Whether global memory is read, and whether it is written; the same of shared memory whose size the launch evaluates.
+    /// Whether global memory is read, and whether it is written. The next field states the same for
+    /// shared memory of dynamic size.
     global: [bool; 2],
     dynamic: [bool; 2],
-    /// What is ordered in ways that are not looked at, or goes on elsewhere.
+    /// Whether there are operations with another kind of order, or a jump.
     unknown: bool,
 }
 
@@ -75,7 +80,8 @@ impl Met {
         self.shared.is_empty() && !self.unknown && !all.contains(&true)
     }
 
-    /// Whether threads of which some do the one and some the other may meet.
+    /// Returns whether threads with the one set of accesses can conflict with threads with the
+    /// other set.
     fn meets(&self, other: &Met, kernel: &Kernel) -> bool {
         let one = |a: SharedId, b: SharedId| {
             let [a, b] = [a, b].map(|id| &kernel.shared[id.0 as usize]);
@@ -102,7 +108,7 @@ impl Met {
         }
     }
 
-    /// Of an instruction, and all that it holds.
+    /// Returns the accesses of an instruction, with all nested ones.
     fn of(inst: &Inst) -> Met {
         let mut met = Met::default();
         match &inst.op {
@@ -120,7 +126,8 @@ impl Met {
         inst.op.regions().into_iter().flat_map(|inner| &inner.insts).fold(met, |met, inst| met.and(&Met::of(inst)))
     }
 
-    /// Of what comes up to a barrier that orders as much as `of`, and of `beyond` where there is none. `back` says from where it is looked at.
+    /// Returns the accesses up to a barrier that orders at least as much as `of`, and `beyond` if
+    /// there is none. `back` reverses the direction.
     fn up_to_barrier(insts: &[Inst], back: bool, of: &Inst, beyond: &Met) -> Met {
         let mut met = Met::default();
         for i in 0..insts.len() {
@@ -129,7 +136,8 @@ impl Met {
                 return met;
             }
             let own = match &inst.op {
-                // Behind a loop lies what its last turn ends with, and before it what the first begins with.
+                // After a loop, the accesses at the end of its last iteration count; before it,
+                // those at the beginning of the first.
                 Op::For(l)
                     if !l.body.insts.iter().any(leaves) && l.body.insts.iter().any(|inner| orders(inner, of)) =>
                 {
@@ -147,12 +155,13 @@ fn is_barrier(inst: &Inst) -> bool {
     matches!(inst.op, Op::BlockSync | Op::WarpSync)
 }
 
-/// Whether it is a barrier that all come to who come to `other`.
+/// Returns whether an instruction is a barrier that orders at least as much as `other`.
 fn orders(inst: &Inst, other: &Inst) -> bool {
     matches!(inst.op, Op::BlockSync) || matches!(inst.op, Op::WarpSync) && matches!(other.op, Op::WarpSync)
 }
 
-/// Leaves out barriers between which nobody meets; whether there was one. `before` and `after` is what threads do around the region, up to the next barriers.
+/// Removes barriers without conflicts, and returns whether there was one. `before` and `after` are
+/// the accesses around the region, up to the next barriers.
 fn without_barriers(kernel: &Kernel, region: &mut Region, before: &Met, after: &Met) -> bool {
     let (mut at, mut found) = (0, false);
     while let Some(inst) = region.insts.get(at) {
@@ -178,18 +187,18 @@ fn without_barriers(kernel: &Kernel, region: &mut Region, before: &Met, after: &
     found
 }
 
-/// Whether control goes elsewhere from there, but for threads that end.
+/// Returns whether an instruction contains a jump, other than the end of a thread.
 fn leaves(inst: &Inst) -> bool {
     let within = |region: &Region| region.insts.iter().any(leaves);
     matches!(inst.op, Op::Break(..) | Op::Continue(..)) || inst.op.regions().into_iter().any(within)
 }
 
-/// Branches that need not ask.
+/// Branches whose condition need not be tested.
 struct Branches<'k> {
     kernel: &'k Kernel,
     known: Known<'k>,
     next: usize,
-    /// By number: what is left of the condition, if anything is.
+    /// The remaining part of each condition, by the number of its branch.
     idle: HashMap<usize, Option<Value>>,
 }
 
@@ -215,18 +224,19 @@ impl<'k> Branches<'k> {
         self.known.op(value)
     }
 
-    /// What is left to ask of two conditions of which all that happens in a branch, and what it gives, asks for the other once more.
+    /// Returns the other condition of a conjunction, if one of its two conditions is tested again
+    /// for all effects and results of the branch.
     fn left(&self, condition: Value, then: &Region, otherwise: &Region) -> Option<Value> {
         let Some((Binary::And, [a, b])) = self.parts(condition) else { return None };
         if self.is_asked_again(b, then, otherwise) {
             return Some(a);
         }
-        // What is computed in a branch is not there before it.
+        // A value computed in a branch is not available before it.
         let outside = !matches!(self.op(condition), Some(Op::If { .. }));
         (outside && self.is_asked_again(a, then, otherwise)).then_some(b)
     }
 
-    /// Whether a branch adds a number to what is in memory where it is not zero, and does nothing else.
+    /// Returns whether a branch only adds a number to memory where the number is not zero.
     fn only_adds_zero(&self, condition: Value, then: &Region) -> bool {
         let [Inst { op: Op::Atomic { operation: Atomic::Add, place, element, values }, results, .. }, _] =
             &then.insts[..]
@@ -243,7 +253,7 @@ impl<'k> Branches<'k> {
         asks && results.is_empty() && unsigned && self.is_there(place) && !self.is_loaded_or_stored(place)
     }
 
-    /// Whether the index of an element lies within by what it is.
+    /// Returns whether the index of an element is known to be in bounds.
     fn is_there(&self, place: &Place) -> bool {
         let Place::Global { dims, within: None, .. } = place else { return false };
         dims.iter().all(|dim| match (self.op(dim.index), self.op(dim.extent)) {
@@ -254,7 +264,7 @@ impl<'k> Branches<'k> {
         })
     }
 
-    /// The parameter that an address is made of.
+    /// Returns the parameter from which an address is derived.
     fn origin(&self, base: Value) -> Option<u32> {
         match self.op(base)? {
             Op::Parameter(p) => Some(*p),
@@ -263,7 +273,7 @@ impl<'k> Branches<'k> {
         }
     }
 
-    /// Whether the buffer of a place may be accessed by something else than atomic operations.
+    /// Returns whether an operation that is not atomic may access the buffer of a place.
     fn is_loaded_or_stored(&self, place: &Place) -> bool {
         let Place::Global { base, .. } = place else { return true };
         let Some(own) = self.origin(*base) else { return true };
@@ -278,7 +288,7 @@ impl<'k> Branches<'k> {
         any(&self.kernel.body, &accesses)
     }
 
-    /// Whether all that happens in a branch, and what it gives, asks for the condition once more.
+    /// Returns whether all effects and results of a branch test the condition again.
     fn is_asked_again(&self, condition: Value, then: &Region, otherwise: &Region) -> bool {
         let mut stands = HashMap::new();
         let Some(given) = then.yielded() else { return false };
@@ -287,7 +297,8 @@ impl<'k> Branches<'k> {
             && given.iter().zip(others).all(|(a, b)| stand(&stands, *a) == stand(&stands, *b))
     }
 
-    /// Whether a region does nothing where the condition does not hold, and those of `held` do; what values are there stands in `stands`.
+    /// Returns whether a region has no effect where the condition is false and those of `held` are
+    /// true. `stands` receives the values there.
     fn does_nothing(
         &self,
         region: &Region,
@@ -332,7 +343,7 @@ impl<'k> Branches<'k> {
         true
     }
 
-    /// Whether a condition holds wherever all of `held` do.
+    /// Returns whether a condition holds wherever all of `held` do.
     fn implied(&self, held: &[Value], condition: Value) -> bool {
         match self.parts(condition) {
             Some((Binary::And, [a, b])) => self.implied(held, a) && self.implied(held, b),
@@ -351,7 +362,7 @@ impl<'k> Branches<'k> {
         }
     }
 
-    /// What a conjunction, or an alternative, is made of.
+    /// Returns the operands of a conjunction or disjunction.
     fn parts(&self, condition: Value) -> Option<(Binary, [Value; 2])> {
         match self.op(condition)? {
             Op::Binary(operator @ (Binary::And | Binary::Or), a, b) => Some((*operator, [*a, *b])),
@@ -373,7 +384,7 @@ impl<'k> Branches<'k> {
         }
     }
 
-    /// Whether two truth values are the same comparison, or its opposite.
+    /// Returns whether two Booleans are the same comparison or its negation.
     fn is_same(&self, a: Value, b: Value) -> bool {
         a == b
             || match [self.op(a), self.op(b)] {

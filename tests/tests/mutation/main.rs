@@ -1,19 +1,21 @@
-//! How good the oracle and the subjects of our kernels are: each kernel with one change of its IR at a time, which must be noticed.
+//! Mutation tests of the oracle and of the kernels' cases: each kernel runs with one change of its
+//! IR at a time, which must be detected.
 //!
-//! A mutant (`mutate`) is run by the interpreter with every check on the cases of the kernel's subject, the cheapest first, and what
-//! it leaves is held against the reference. It is caught by a check, by the verifier of the IR, by the reference, or by what
-//! another order of blocks leaves. Of the others some are proved to do what the kernel does in every launch (`proof`): those are no mutants.
-//! What survives does the same as the kernel too, or no case tells it from that yet, and stands in `equivalent` with the reason; a survivor that does not,
-//! and a line there that no survivor matches, fail the test.
+//! The interpreter runs a mutant (`mutate`) with every check on the cases of the kernel, the
+//! cheapest first, and compares its outputs with the reference. A check, the verifier of the IR,
+//! the reference, or another order of blocks can detect it. Some of the other mutants are proved
+//! equivalent to the kernel in every launch (`proof`). A mutant that survives is equivalent as
+//! well, or no case detects it yet, and `equivalent` lists it with the reason. A survivor that is
+//! not listed, and a line that matches no survivor, fail the test.
 //!
-//! By default a sample of each kernel's mutants is tried, the same one each time. All, and the page `README.md`:
+//! By default a fixed sample of each kernel's mutants runs. All mutants, and the page `README.md`:
 //!
 //! ```text
 //! MUTANTS=all cargo test --release -p tests --test mutation
 //! MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation
-//! MUTANTS=saxpy cargo test --release -p tests --test mutation     all of one kernel
-//! MUTANTS=survivors cargo test --release -p tests --test mutation  those that survived when all were last tried, after a new case or rule
-//! MUTANTS=last UPDATE=1 cargo test --release -p tests --test mutation     the page of what came of them when all were last tried
+//! MUTANTS=saxpy cargo test --release -p tests --test mutation      all mutants of one kernel
+//! MUTANTS=survivors cargo test --release -p tests --test mutation  the survivors of the last run
+//! MUTANTS=last UPDATE=1 cargo test --release -p tests --test mutation     the page from saved results
 //! ```
 
 mod equivalent;
@@ -38,102 +40,102 @@ use equivalent::Equivalent;
 use indicatif::{ProgressBar, ProgressStyle};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs as _;
+use kernels_rs_specs as _;
 use mutate::Mutation;
 use page::Page;
-use runtime::testing::{Subject, on_every_core, subjects};
+use runtime::testing::{KernelSpec, kernel_specs, on_every_core};
 use std::collections::{BTreeMap, BTreeSet};
 use tests as _;
 use trial::{Bench, Beside, Fate, lowered};
 
-/// Mutants of a kernel that are tried if none are asked for.
+/// Number of mutants of a kernel in the default sample.
 const SAMPLE: usize = if cfg!(debug_assertions) { 8 } else { 40 };
 
-/// Mutants that are tried one after another, what noticed one before what else might notice the next: so that what notices each does not depend on how
-/// many cores there are.
+/// Number of mutants that run in sequence. A check that detected one mutant is applied first to the
+/// next, so that the number of cores does not affect the result.
 const STRETCH: usize = 16;
 
-/// Which mutants are tried.
-enum Wish {
-    /// Some of each kernel.
+/// The selection of mutants.
+enum Selection {
+    /// A sample of each kernel.
     Sample,
     All,
-    /// What came of all when they were last tried.
+    /// The saved results of all mutants.
     Last,
-    /// That too, and what survived then is tried anew: a new case or a new rule of the prover is for those.
+    /// The saved results, with survivors run again: for a new case or a new rule of the prover.
     Survivors,
-    /// All of the kernels whose names have that in them.
+    /// All mutants of the kernels whose names contain this text.
     Of(String),
 }
 
-impl Wish {
-    fn from_environment() -> Wish {
+impl Selection {
+    fn from_environment() -> Selection {
         match std::env::var("MUTANTS") {
-            Err(_) => Wish::Sample,
-            Ok(all) if all == "all" => Wish::All,
-            Ok(last) if last == "last" => Wish::Last,
-            Ok(survivors) if survivors == "survivors" => Wish::Survivors,
-            Ok(name) => Wish::Of(name),
+            Err(_) => Selection::Sample,
+            Ok(all) if all == "all" => Selection::All,
+            Ok(last) if last == "last" => Selection::Last,
+            Ok(survivors) if survivors == "survivors" => Selection::Survivors,
+            Ok(name) => Selection::Of(name),
         }
     }
 
     fn takes(&self, artifact: &Artifact, instance: &str) -> bool {
         match self {
-            Wish::Of(name) => instance.contains(name.as_str()),
-            Wish::All | Wish::Last | Wish::Survivors => true,
-            Wish::Sample => !LONG.contains(&artifact.name),
+            Selection::Of(name) => instance.contains(name.as_str()),
+            Selection::All | Selection::Last | Selection::Survivors => true,
+            Selection::Sample => !LONG.contains(&artifact.name),
         }
     }
 
-    /// Whether all mutants of an instance are tried, if it is among those that are.
+    /// Returns whether all mutants of a selected instance run.
     fn is_whole(&self, instance: &str) -> bool {
         match self {
-            Wish::Sample => false,
-            Wish::All | Wish::Last | Wish::Survivors => true,
-            Wish::Of(name) => instance.contains(name.as_str()),
+            Selection::Sample => false,
+            Selection::All | Selection::Last | Selection::Survivors => true,
+            Selection::Of(name) => instance.contains(name.as_str()),
         }
     }
 
-    /// The distance from one mutant that is tried to the next.
+    /// Returns the distance between selected mutants.
     fn step(&self, mutants: usize) -> usize {
         match self {
-            Wish::Sample => mutants.div_ceil(SAMPLE).max(1),
+            Selection::Sample => mutants.div_ceil(SAMPLE).max(1),
             _ => 1,
         }
     }
 }
 
-/// What came of the mutants of an instance that were tried.
+/// The results of the mutants of an instance.
 struct Row {
     instance: String,
-    /// The module of its kernel, without those that lie deeper.
+    /// The top-level module of the kernel.
     module: String,
-    /// All there are.
+    /// Number of all mutants.
     mutants: usize,
-    tried: Vec<Tried>,
+    tried: Vec<MutantResult>,
 }
 
-/// What came of a mutant.
-struct Tried {
+/// The result of a mutant.
+struct MutantResult {
     name: Name,
     kind: mutate::Kind,
     fate: Fate,
 }
 
-impl Tried {
+impl MutantResult {
     fn survives(&self) -> bool {
         matches!(self.fate, Fate::Survives(_))
     }
 }
 
-/// A mutant's name: it outlives changes elsewhere in its file.
+/// The name of a mutant, which does not depend on other parts of its file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Name {
     instance: String,
     /// The function, and the line of it.
     site: String,
     change: String,
-    /// Which of those that would have the same name, from 1.
+    /// The number among mutants that would have the same name, from 1.
     number: usize,
 }
 
@@ -145,7 +147,8 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// Kernels of which not the first declared instance is taken: that one takes long, or does less, so that less of it can be told.
+/// Kernels with another instance than the first declared one, which takes long or has fewer
+/// features to test.
 const INSTANCES: &[(&str, usize)] = &[
     ("affine_fit", 1),
     ("attention", 2),
@@ -156,7 +159,7 @@ const INSTANCES: &[(&str, usize)] = &[
     ("csr_spmv", 1),
     ("decode", 1),
     ("flash_attention", 3),
-    ("gemv_across", 4),
+    ("gemv_n", 4),
     ("gemv_normed", 3),
     ("norm_quantized", 1),
     ("rotate", 5),
@@ -166,7 +169,7 @@ const INSTANCES: &[(&str, usize)] = &[
     ("sgemm", 1),
 ];
 
-/// Kernels that take too long for a sample: they are tried where all are asked for, or they by name.
+/// Kernels that take too long for a sample: they run if all mutants or their names are selected.
 const LONG: &[&str] = &[
     "attention",
     "attention_gradient",
@@ -183,21 +186,21 @@ const LONG: &[&str] = &[
     "sgemm",
 ];
 
-/// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
-fn tasks() -> Vec<(&'static Subject, &'static Artifact, Instance)> {
+/// Returns an instance of each kernel with cases, of this crate and of kernels-rs.
+fn tasks() -> Vec<(&'static KernelSpec, &'static Artifact, Instance)> {
     let ours =
         |artifact: &Artifact| artifact.module.starts_with("kernels_rs::") || artifact.module.starts_with("tests::");
-    let task = |subject: &'static Subject| {
-        let artifact = subject.artifact;
+    let task = |spec: &'static KernelSpec| {
+        let artifact = spec.artifact;
         let number = INSTANCES.iter().find(|(name, _)| *name == artifact.name).map_or(0, |(_, number)| *number);
         let declared = artifact.instances.get(number)?;
-        ours(artifact).then(|| (subject, artifact, Instance(declared.constants.to_vec())))
+        ours(artifact).then(|| (spec, artifact, Instance(declared.constants.to_vec())))
     };
-    subjects().into_iter().filter_map(task).collect()
+    kernel_specs().into_iter().filter_map(task).collect()
 }
 
-/// The mutants of a kernel, with their names. Of those that one line has many of, by unrolling and by arrays taken apart, the
-/// first and the last.
+/// Returns the mutants of a kernel with their names. If one line has many mutants of one change,
+/// because of unrolling and scalarized arrays, these are the first and the last.
 fn named(bench: &Bench, instance: &str) -> Vec<(Name, Mutation)> {
     let mut counts = BTreeMap::new();
     let all: Vec<_> = mutate::mutations(&bench.kernel)
@@ -213,40 +216,45 @@ fn named(bench: &Bench, instance: &str) -> Vec<(Name, Mutation)> {
     all.into_iter().filter(|(name, _)| name.number == 1 || Some(name.number) == last(name)).collect()
 }
 
-/// `kernels_rs::gemm` of what lies in `kernels_rs::gemm::tiled`.
+/// Returns the first two segments of a kernel's module path, such as `kernels_rs::gemm`.
 fn module(artifact: &Artifact) -> String {
     artifact.module.split("::").take(2).collect::<Vec<_>>().join("::")
 }
 
-/// An instance whose mutants are to be tried.
+/// An instance whose mutants must run.
 struct Open {
     bench: Bench,
     instance: String,
     module: String,
     mutants: usize,
-    /// Those to try, and what is known of the others.
+    /// The mutants to run, and the known results of the others.
     wanted: Vec<(Name, Mutation)>,
-    known: Vec<Tried>,
+    known: Vec<MutantResult>,
 }
 
-/// Of an instance what came of its mutants, or what is left to try.
+/// The known results of an instance, or the mutants that must run.
 enum Opened {
     Known(Row),
     Open(Box<Open>),
 }
 
-fn opened(subject: &'static Subject, artifact: &'static Artifact, instance: &Instance, wish: &Wish) -> Opened {
+fn opened(
+    spec: &'static KernelSpec,
+    artifact: &'static Artifact,
+    instance: &Instance,
+    selection: &Selection,
+) -> Opened {
     let name = instance.name(artifact.name);
     let last = || saved::load(&lowered(artifact, instance).1, &name, module(artifact));
     let mut known = Vec::new();
-    match wish {
-        Wish::Last => {
-            let other = || panic!("{name} is not what was last tried: MUTANTS={} tries it", artifact.name);
+    match selection {
+        Selection::Last => {
+            let other = || panic!("{name} has changed since the last run; MUTANTS={} runs it", artifact.name);
             return Opened::Known(last().unwrap_or_else(other));
         }
-        Wish::Survivors => {
+        Selection::Survivors => {
             if let Some(row) = last() {
-                if !row.tried.iter().any(Tried::survives) {
+                if !row.tried.iter().any(MutantResult::survives) {
                     return Opened::Known(row);
                 }
                 known = row.tried;
@@ -255,23 +263,24 @@ fn opened(subject: &'static Subject, artifact: &'static Artifact, instance: &Ins
         }
         _ => {}
     }
-    let bench = Bench::new(subject, artifact, instance);
+    let bench = Bench::new(spec, artifact, instance);
     let mut wanted = named(&bench, &name);
-    let (mutants, step) = (wanted.len(), wish.step(wanted.len()));
+    let (mutants, step) = (wanted.len(), selection.step(wanted.len()));
     let names: BTreeSet<_> = known.iter().map(|tried| &tried.name).collect();
     wanted = wanted.into_iter().step_by(step).filter(|(name, _)| !names.contains(name)).collect();
     Opened::Open(Box::new(Open { bench, instance: name, module: module(artifact), mutants, wanted, known }))
 }
 
-/// Tries what is left of an instance, on every core.
-fn row(open: Open, wish: &Wish, bar: &ProgressBar) -> Row {
+/// Runs the remaining mutants of an instance, on all cores.
+fn row(open: Open, selection: &Selection, bar: &ProgressBar) -> Row {
     let Open { bench, instance, module, mutants, wanted, known } = open;
     bar.set_message(instance.clone());
     let stretches: Vec<_> = wanted.chunks(STRETCH).collect();
     let tried = on_every_core(&stretches, |stretch| {
         let mut keenest = 0;
         let one = |(name, mutation): &(Name, Mutation)| {
-            let tried = Tried { name: name.clone(), kind: mutation.kind, fate: bench.fate(mutation, &mut keenest) };
+            let tried =
+                MutantResult { name: name.clone(), kind: mutation.kind, fate: bench.fate(mutation, &mut keenest) };
             bar.inc(1);
             tried
         };
@@ -279,31 +288,31 @@ fn row(open: Open, wish: &Wish, bar: &ProgressBar) -> Row {
     });
     let tried = tried.into_iter().flatten().chain(known).collect();
     let row = Row { instance, module, mutants, tried };
-    if wish.is_whole(&row.instance) {
+    if selection.is_whole(&row.instance) {
         saved::save(&bench.kernel, &row);
     }
     row
 }
 
-/// Rows of all instances.
-fn rows(wish: &Wish) -> Vec<Row> {
+/// Returns the results of all selected instances.
+fn rows(selection: &Selection) -> Vec<Row> {
     let tasks: Vec<_> = tasks()
         .into_iter()
-        .filter(|(_, artifact, instance)| wish.takes(artifact, &instance.name(artifact.name)))
+        .filter(|(_, artifact, instance)| selection.takes(artifact, &instance.name(artifact.name)))
         .collect();
-    let opened = on_every_core(&tasks, |(subject, artifact, instance)| opened(subject, artifact, instance, wish));
+    let opened = on_every_core(&tasks, |(spec, artifact, instance)| opened(spec, artifact, instance, selection));
     let wanted = opened.iter().map(|opened| match opened {
         Opened::Known(_) => 0,
         Opened::Open(open) => open.wanted.len() as u64,
     });
-    // On stderr, and hidden where that is no terminal.
+    // The bar is on stderr, and hidden if that is not a terminal.
     let bar = ProgressBar::new(wanted.sum());
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} {elapsed}") {
         bar.set_style(style);
     }
     let rows = opened.into_iter().map(|opened| match opened {
         Opened::Known(row) => row,
-        Opened::Open(open) => row(*open, wish, &bar),
+        Opened::Open(open) => row(*open, selection, &bar),
     });
     let rows = rows.collect();
     bar.finish_and_clear();
@@ -311,34 +320,34 @@ fn rows(wish: &Wish) -> Vec<Row> {
 }
 
 #[test]
-fn every_change_of_a_kernel_is_noticed_but_for_those_that_change_nothing() {
-    let wish = Wish::from_environment();
-    let rows = rows(&wish);
-    assert!(!rows.is_empty(), "no kernel has that name");
+fn every_mutant_is_detected_or_equivalent() {
+    let selection = Selection::from_environment();
+    let rows = rows(&selection);
+    assert!(!rows.is_empty(), "no kernel matches the name");
     let equivalent = Equivalent::read();
     let mut wrong = Vec::new();
-    for Tried { name, fate, .. } in rows.iter().flat_map(|row| &row.tried) {
+    for MutantResult { name, fate, .. } in rows.iter().flat_map(|row| &row.tried) {
         match (fate, equivalent.reason(name)) {
             (Fate::Survives(beside), None) => {
                 wrong.push(format!("survives{beside}, and is not in `equivalent`: {name}"));
             }
             (Fate::Survives(Beside { bits: false, .. }), Some(reason)) if !reason.contains("bits") => {
-                wrong.push(format!("survives and leaves other bits, of which the reason says nothing: {name}"));
+                wrong.push(format!("survives with other bits, which the reason does not mention: {name}"));
             }
             (Fate::Caught(by), Some(_)) => {
-                wrong.push(format!("is in `equivalent`, and is caught by {by}: {name}"));
+                wrong.push(format!("is in `equivalent`, but is caught by {by}: {name}"));
             }
             (Fate::Same(proof), Some(_)) => {
-                wrong.push(format!("is in `equivalent`, and is proved ({proof}): {name}"));
+                wrong.push(format!("is in `equivalent`, but is proved ({proof}): {name}"));
             }
             _ => {}
         }
     }
     let tried: BTreeSet<_> = rows.iter().flat_map(|row| &row.tried).map(|tried| &tried.name).collect();
-    let unknown = equivalent.names().filter(|name| wish.is_whole(&name.instance) && !tried.contains(name));
-    wrong.extend(unknown.map(|name| format!("is in `equivalent`, and there is no such mutant: {name}")));
+    let unknown = equivalent.names().filter(|name| selection.is_whole(&name.instance) && !tried.contains(name));
+    wrong.extend(unknown.map(|name| format!("is in `equivalent`, but does not exist: {name}")));
     println!("{}", page::summary(&rows));
-    let page = matches!(wish, Wish::All | Wish::Last).then(|| Page::of(&rows, &equivalent));
+    let page = matches!(selection, Selection::All | Selection::Last).then(|| Page::of(&rows, &equivalent));
     if let Some(page) = page.as_ref().filter(|_| std::env::var_os("UPDATE").is_some()) {
         page.write();
     }

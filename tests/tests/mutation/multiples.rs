@@ -1,15 +1,19 @@
 //! Quotients of multiples of powers of two.
 //!
-//! Of an n-fold x, and c below n, (x + c) / n is x / n, unless the sum wraps: nothing is left that c could add to. Where n is a power of two no sum
-//! wraps: 2³² is an n-fold too, so that x is at most 2³² − n. Of other n one may: 2³² − 1 is a 3-fold, and one more is 0. Those are left as they are.
-//! That x is an n-fold is what `#[requires]` says, and shown as comparisons are ([`Bounds`]): it is compared with n times its quotient.
+//! For a multiple x of n, and c below n, (x + c) / n is x / n unless the sum wraps. If n is a power
+//! of two, no sum wraps: 2³² is a multiple of n too, so that x is at most 2³² − n. For another n it
+//! may: 2³² − 1 is a multiple of 3, and adding one gives 0. Such quotients are unchanged.
+//!
+//! That x is a multiple of n follows from `#[requires]`, and is shown by a comparison with n times
+//! its quotient ([`Bounds`]).
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::analyses::bounds::{Bounds, Promised};
 use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Op, Region, Type, Value, Values};
 use std::collections::HashMap;
 
-/// Leaves out what is added to an n-fold before it is divided by n; whether there was something.
+/// Removes additions to a multiple of n before its division by n, and returns whether there was
+/// one.
 pub fn multiples(kernel: &mut Kernel, bounds: &Bounds, promised: &Promised) -> bool {
     let mut found = Vec::new();
     candidates(&kernel.body, &mut HashMap::new(), kernel, &mut found);
@@ -32,7 +36,7 @@ pub fn multiples(kernel: &mut Kernel, bounds: &Bounds, promised: &Promised) -> b
 struct Quotient {
     result: Value,
     x: Value,
-    /// The operator, and what says n.
+    /// The operator, and the value of n.
     by: (Binary, Value),
     n: u64,
 }
@@ -63,7 +67,7 @@ fn candidates(region: &Region, made: &mut HashMap<Value, Op>, kernel: &Kernel, f
     }
 }
 
-/// Compares each x with n · (x / n), behind the quotient.
+/// Inserts a comparison of each x with n · (x / n) after the quotient.
 fn ask(region: &mut Region, kernel: &mut Kernel, found: &[Quotient], probes: &mut HashMap<Value, Value>) {
     for mut inst in std::mem::take(&mut region.insts) {
         inst.op.regions_mut().into_iter().for_each(|inner| ask(inner, kernel, found, probes));

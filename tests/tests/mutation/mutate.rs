@@ -1,6 +1,7 @@
-//! One change of a kernel's IR at a time, of the kinds that people make by mistake.
+//! Single changes of a kernel's IR, of the kinds that programmers make by mistake.
 //!
-//! What only the bounds of checks are computed from is left alone: a change there changes nothing that the kernel does.
+//! Values that only the bounds of checks depend on are not changed, because they do not affect the
+//! kernel.
 
 use super::observed::Observed;
 use kernel_dsl::compiler::Scalar;
@@ -9,37 +10,37 @@ use kernel_dsl::compiler::ir::{
 };
 use std::fmt;
 
-/// What is changed.
+/// The change of an instruction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Change {
-    /// A barrier, a fence or a wait is gone.
+    /// A barrier, a fence or a wait is removed.
     Without(&'static str),
-    /// The operand of that number is one more or less; what it is.
+    /// The operand with this number is one more or less, with its description.
     Shifted(usize, &'static str, Step),
-    /// Another comparison.
+    /// A comparison has another operator.
     Compared(Comparison, Comparison),
-    /// A condition is turned round.
+    /// A condition is negated.
     Negated,
-    /// A condition always holds, or never.
+    /// A condition is constant.
     Decided(bool),
     /// A masked access has no mask.
     Unmasked,
-    /// The mask of an access is turned round.
+    /// The mask of an access is negated.
     MaskNegated,
-    /// The operands of a subtraction have changed places.
+    /// The operands of a subtraction are swapped.
     Swapped,
     /// A constant has other bits.
     Constant(Scalar, u64, u64),
 }
 
-/// By one, up or down.
+/// A step of one, up or down.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Step {
     Up,
     Down,
 }
 
-/// The kinds of changes that the page counts.
+/// The categories of changes that the page counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     Barrier,
@@ -52,30 +53,31 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, with their names.
+    /// All categories, with their names.
     pub const ALL: [(Kind, &'static str); 7] = [
         (Kind::Barrier, "barrier, fence or wait deleted"),
         (Kind::Index, "index, extent, stride or bound of a loop ± 1"),
         (Kind::Condition, "comparison or condition changed"),
-        (Kind::Mask, "mask dropped or turned round"),
+        (Kind::Mask, "mask removed or negated"),
         (Kind::Subtraction, "operands of a subtraction swapped"),
-        (Kind::Constant, "constant ± 1: integers, truth values, floats that something is compared with"),
-        (Kind::Value, "float ± 1 that is only computed with"),
+        (Kind::Constant, "constant ± 1: integers, Booleans, floats in comparisons"),
+        (Kind::Value, "float ± 1 in arithmetic only"),
     ];
 
-    /// Whether it changes where a kernel goes or what it accesses: a barrier, an index, a bound, a mask, a comparison.
+    /// Returns whether the change affects control flow or accesses: a barrier, an index, a bound, a
+    /// mask, a comparison.
     pub fn steers(self) -> bool {
         self != Kind::Value
     }
 
-    /// Whether it is a mistake of one of the four kinds that a kernel is lost by first: a barrier that is missing, an index that is
-    /// off, a mask or a comparison that is wrong.
+    /// Returns whether the change is one of the four most harmful mistakes: a missing barrier, a
+    /// wrong index, a wrong mask or a wrong comparison.
     pub fn is_classic(self) -> bool {
         matches!(self, Kind::Barrier | Kind::Index | Kind::Condition | Kind::Mask)
     }
 }
 
-/// A change of the instruction with that number, counted in the order of the text.
+/// A change of the instruction with this number, counted in the order of the text.
 #[derive(Clone, Debug)]
 pub struct Mutation {
     inst: usize,
@@ -84,7 +86,7 @@ pub struct Mutation {
 }
 
 impl Change {
-    /// Of which kind it is, where it changes `inst`.
+    /// Returns the category of the change of `inst`.
     fn kind(self, observed: &Observed, inst: &Inst) -> Kind {
         match self {
             Change::Without(_) => Kind::Barrier,
@@ -140,7 +142,7 @@ fn number(ty: Scalar, bits: u64) -> String {
     }
 }
 
-/// Every change of `kernel`, in the order of its text.
+/// Returns every change of `kernel`, in the order of its text.
 pub fn mutations(kernel: &Kernel) -> Vec<Mutation> {
     let observed = Observed::of(kernel);
     let mut all = Vec::new();
@@ -155,14 +157,15 @@ pub fn mutations(kernel: &Kernel) -> Vec<Mutation> {
     all
 }
 
-/// Whether it is part of a function of `math`: those are tried on every float, or on millions of pairs, where they stand.
+/// Returns whether an instruction belongs to a function of `math`, whose own tests cover every
+/// float or millions of pairs.
 fn is_of_math(kernel: &Kernel, inst: &Inst) -> bool {
     let place = kernel.locations.get(inst.location.0 as usize);
     let source = place.and_then(|place| kernel.sources.get(place.source as usize));
     source.is_some_and(|source| source.file.starts_with("kernel-dsl/src/math"))
 }
 
-/// Calls `f` on each instruction, outer ones before those that they hold.
+/// Calls `f` on each instruction, outer ones before nested ones.
 fn each<'k>(region: &'k Region, f: &mut dyn FnMut(&'k Inst)) {
     for inst in &region.insts {
         f(inst);
@@ -174,7 +177,7 @@ fn changes(kernel: &Kernel, observed: &Observed, inst: &Inst) -> Vec<Change> {
     let mut list = Vec::new();
     let mut op = inst.op.clone();
     for (operand, (value, what, down)) in shifted(&mut op).into_iter().enumerate() {
-        // A constant of its own is changed where it is defined.
+        // A constant with a single use is changed at its definition.
         if observed.is_own_constant(*value) {
             continue;
         }
@@ -222,12 +225,12 @@ fn changes(kernel: &Kernel, observed: &Observed, inst: &Inst) -> Vec<Change> {
                 && let Type::Scalar(ty) = kernel.ty(result)
             {
                 let mut others = neighbors(ty, *bits);
-                // Masks of 16, 8, 4, 2 and 1 lead to all lanes, and so do 17, 8, 4, 2 and 1.
+                // The masks 16, 8, 4, 2 and 1 reach all lanes, and so do 17, 8, 4, 2 and 1.
                 others.retain(|to| !observed.is_mask(result) || *to < *bits);
                 list.extend(others.into_iter().map(|to| Change::Constant(ty, *bits, to)));
             }
         }
-        // Where an extent or a stride goes into what the kernel computes.
+        // An extent or a stride that the kernel computes with.
         Op::Parameter(p) => {
             let role = kernel.parameters.get(*p as usize).map(|p| p.role);
             let what = match role {
@@ -247,7 +250,7 @@ fn changes(kernel: &Kernel, observed: &Observed, inst: &Inst) -> Vec<Change> {
     list
 }
 
-/// Numbers one above and below; of a truth value, the other.
+/// Returns the numbers one above and below; for a Boolean, the other value.
 fn neighbors(ty: Scalar, bits: u64) -> Vec<u64> {
     let mask = ty.mask();
     let floats = |x: f64, of: &dyn Fn(f64) -> u64| -> Vec<u64> {
@@ -262,7 +265,8 @@ fn neighbors(ty: Scalar, bits: u64) -> Vec<u64> {
     }
 }
 
-/// The operands that are moved by one, what each is, and whether down too.
+/// Returns the operands to change by one, with their descriptions, and whether to decrease them
+/// too.
 fn shifted(op: &mut Op) -> Vec<(&mut Value, &'static str, bool)> {
     fn place<'o>(place: &'o mut Place, list: &mut Vec<(&'o mut Value, &'static str, bool)>) {
         let within = match place {
@@ -310,7 +314,7 @@ fn shifted(op: &mut Op) -> Vec<(&mut Value, &'static str, bool)> {
     list
 }
 
-/// `kernel` with one change.
+/// Returns `kernel` with one change.
 pub fn mutant(kernel: &Kernel, mutation: &Mutation) -> Kernel {
     let mut changed = kernel.clone();
     let mut body = std::mem::take(&mut changed.body);
@@ -320,7 +324,7 @@ pub fn mutant(kernel: &Kernel, mutation: &Mutation) -> Kernel {
     changed
 }
 
-/// Calls `f` on the instruction that `left` others come before; whether it was there.
+/// Calls `f` on the instruction preceded by `left` others, and returns whether it exists.
 fn change_in(region: &mut Region, left: &mut usize, f: &mut dyn FnMut(&mut Region, usize)) -> bool {
     for at in 0..region.insts.len() {
         if *left == 0 {
@@ -354,7 +358,7 @@ fn apply(kernel: &mut Kernel, region: &mut Region, at: usize, change: Change) {
             region.insts.remove(at);
             return;
         }
-        // The bounds of accesses stay those that the launch has.
+        // The bounds of accesses remain those of the launch.
         (Change::Shifted(_, _, by), Op::Parameter(_)) => {
             let known = region.insts[at].results[0];
             let changed = step(kernel, known, by);
@@ -399,7 +403,7 @@ fn apply(kernel: &mut Kernel, region: &mut Region, at: usize, change: Change) {
     region.insts.splice(at..at, before);
 }
 
-/// Has `new` for `old` wherever it is used in a region, but for the extents that accesses are held against.
+/// Replaces `old` by `new` in a region, except in the extents of checks.
 fn replace(region: &mut Region, old: Value, new: Value) {
     for inst in &mut region.insts {
         let extents: Vec<Value> = extents(&mut inst.op).into_iter().map(|extent| *extent).collect();
@@ -409,7 +413,7 @@ fn replace(region: &mut Region, old: Value, new: Value) {
     }
 }
 
-/// The extents that an access is held against.
+/// Returns the extents with which an access is checked.
 fn extents(op: &mut Op) -> Vec<&mut Value> {
     fn of(place: &mut Place) -> Vec<&mut Value> {
         match place {
@@ -430,7 +434,7 @@ fn extents(op: &mut Op) -> Vec<&mut Value> {
     }
 }
 
-/// Where the changed instruction comes from.
+/// Returns the location of the changed instruction.
 pub fn location(kernel: &Kernel, mutation: &Mutation) -> Location {
     let (mut left, mut found) = (mutation.inst, Location(0));
     each(&kernel.body, &mut |inst| {

@@ -1,15 +1,20 @@
-//! What of a kernel is asked for where.
+//! Conditions under which the values of a kernel are demanded.
 //!
-//! A value that is asked for only where a condition holds may be anything elsewhere: `select c, a, b` that is used where `c` holds
-//! alone is `a`, and what a masked load gives to lanes outside its mask is whatever one likes where only those inside ask. Of
-//! that freedom one thing is made always: the other operand, or zero. So kernels that differ there alone become one.
+//! A value that is demanded only where a condition holds may be anything elsewhere. For example,
+//! `select c, a, b` that is used only where `c` holds is `a`. A masked load may give any value to
+//! lanes outside its mask, if only lanes inside demand it. Such a value is always replaced in the
+//! same way, by the other operand or by zero. Kernels that differ only there become equal.
 //!
-//! Why this is sound: with each value go sets of truths (a condition, and whether it holds), one of which holds whenever a thread asks for the
-//! value, by an effect or by way of other values. Along the order of definitions, what replaces a value is equal to it wherever those
-//! truths hold: an operand's truths are among those of the value that it is an operand of, together with what picks it there (the condition of a
-//! select, the side of a branch). Where an index and more lies before an end, so does the index: as in the other rewritings, no sum that
-//! is compared has wrapped. A condition counts for a value only if it is defined before it, and so is of the same turn of each loop
-//! around; what a loop carries on is asked for in all of them, or in none.
+//! The analysis keeps sets of facts for each value; a fact is a condition and whether it holds.
+//! Whenever a thread demands the value, by an effect or through other values, all facts of one set
+//! hold. In the order of definitions, a replacement equals the value wherever these facts hold. The
+//! facts of an operand include those of the value that uses it, and the facts that select it: the
+//! condition of a select, or the side of a branch.
+//!
+//! If an index plus a constant is below an end, so is the index: as in the other rewrites, no
+//! compared sum has wrapped. A fact counts only if its condition is defined before the value, and
+//! so belongs to the same iteration of each loop. A loop-carried value is demanded in all
+//! iterations or in none.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
@@ -20,10 +25,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// Conditions, and whether they hold.
 type Truths = BTreeSet<(Value, bool)>;
 
-/// Sets of truths one of which holds, at most: beyond, what is in all of them.
+/// Maximum number of sets of facts for a value; beyond it, their intersection is kept.
 const WAYS: usize = 4;
 
-/// Has one thing in place of what nobody asks for; whether there was something.
+/// Replaces values where they are not demanded, and returns whether there was one.
 pub fn needed(kernel: &mut Kernel) -> bool {
     let mut needs = Needs {
         asked: vec![Vec::new(); kernel.values.len()],
@@ -67,13 +72,14 @@ fn stand(region: &mut Region, stands: &HashMap<Value, Value>) {
     }
 }
 
-/// What a truth value is made of.
+/// The definition of a Boolean.
 #[derive(Clone, Copy)]
 enum Made {
     And(Value, Value),
     Or(Value, Value),
     Not(Value),
-    /// A constant on one side of a choice: where it is not that, the condition is `holds`.
+    /// A select with a constant on one side: where the result differs from it, the condition is
+    /// `holds`.
     Other {
         condition: Value,
         constant: bool,
@@ -82,33 +88,33 @@ enum Made {
 }
 
 struct Needs {
-    /// By value: the ways in which it is asked for, each by what holds there; none where it never is.
+    /// The sets of facts under which each value is demanded; none if it never is.
     asked: Vec<Vec<Truths>>,
-    /// By value: its place in the order of definitions.
+    /// The position of each value in the order of definitions.
     order: Vec<u32>,
     made_of: HashMap<Value, Made>,
-    /// What each turn of a loop is handed, and what the loop gives.
+    /// The parameters and results of each loop.
     loops: HashMap<Label, Carried>,
     /// Constants of zero.
     zeros: HashSet<Value>,
-    /// Constants that are truth values.
+    /// Constant Booleans.
     outcomes: HashMap<Value, bool>,
-    /// By two values: comparisons of whether the first is less.
+    /// For each pair of values: comparisons of whether the first is less.
     less: HashMap<(Value, Value), Vec<Value>>,
-    /// Indices that are another and a constant, none of which wraps.
+    /// Indices that are the sum of another and a constant, and do not wrap.
     sums: HashMap<Value, (Value, u64)>,
     constants: HashMap<Value, u64>,
-    /// What holds where a comparison does.
+    /// Conditions that hold where a comparison does.
     implied: HashMap<Value, Vec<Value>>,
     next: u32,
 }
 
-/// What a loop carries on, value by value.
+/// The loop-carried values, by position.
 #[derive(Clone, Default)]
 struct Carried {
     parameters: Values,
     results: Values,
-    /// Whether the results are what the last turn hands on.
+    /// Whether the results are the values that the last iteration yields.
     counted: bool,
 }
 
@@ -123,18 +129,18 @@ impl Carried {
         Some((label, Carried { parameters, results: results.clone(), counted }))
     }
 
-    /// What the `i`-th value that a turn hands on becomes.
+    /// Returns the values that the `i`-th yielded value becomes.
     fn becomes(&self, i: usize) -> impl Iterator<Item = Value> {
         let result = self.results.get(i).filter(|_| self.counted);
         self.parameters.get(i).into_iter().chain(result).copied().collect::<Values>().into_iter()
     }
 }
 
-/// Where the values go that a region ends with.
+/// The destination of the values that end a region.
 #[derive(Clone, Copy)]
 enum End<'r> {
     Always,
-    /// They are the results of a branch.
+    /// The results of a branch.
     Side(&'r Values),
     Turn(Label),
 }
@@ -163,7 +169,7 @@ impl Needs {
                 }
                 Op::Binary(Binary::Add, a, b) if kernel.ty(*a) == Type::Scalar(Scalar::Usize) => {
                     for (of, more) in [(a, b), (b, a)] {
-                        // What is more than half of all numbers stands for less than nothing.
+                        // A constant above half of the range represents a negative number.
                         if let Some(more) = self.constants.get(more).filter(|more| **more < 1 << 31) {
                             self.sums.insert(inst.results[0], (*of, *more));
                         }
@@ -184,7 +190,7 @@ impl Needs {
                 _ => {}
             }
             let made = match inst.op {
-                // Integers are not what holds or does not.
+                // Integers are no conditions.
                 Op::Binary(_, a, _) | Op::Unary(_, a) if kernel.ty(a) != Type::Scalar(Scalar::Bool) => continue,
                 Op::Binary(Binary::And, a, b) => Made::And(a, b),
                 Op::Binary(Binary::Or, a, b) => Made::Or(a, b),
@@ -195,7 +201,8 @@ impl Needs {
         }
     }
 
-    /// Where an index and more lies below an end, so do the index, and the index and less.
+    /// Records that an index below an end implies that smaller sums of the same index are below it
+    /// too.
     fn imply(&mut self, (sum, end): (Value, Value), result: Value) {
         let Some(&(of, more)) = self.sums.get(&sum) else { return };
         let lesser = self.sums.iter().filter(|(_, (other, less))| *other == of && *less < more).map(|(v, _)| *v);
@@ -204,7 +211,7 @@ impl Needs {
         self.implied.insert(result, found);
     }
 
-    /// A truth value that is a constant where a condition holds, or where it does not.
+    /// Records a Boolean that is a constant where a condition holds, or where it does not.
     fn choice(&mut self, condition: Value, [yes, no]: [Value; 2], result: Value) {
         let made = match [yes, no].map(|side| self.outcomes.get(&side).copied()) {
             [Some(constant), None] => Made::Other { condition, constant, holds: false },
@@ -214,7 +221,7 @@ impl Needs {
         self.made_of.insert(result, made);
     }
 
-    /// Adds a truth, and what follows from it.
+    /// Adds a fact, and the facts that follow from it.
     fn add(&self, truths: &mut Truths, condition: Value, holds: bool) {
         if truths.insert((condition, holds)) {
             for implied in self.implied.get(&condition).into_iter().flatten().filter(|_| holds) {
@@ -240,7 +247,7 @@ impl Needs {
         more
     }
 
-    /// Whether a truth is among these, or follows from them.
+    /// Returns whether a fact is in the set, or follows from it.
     fn among(&self, truths: &Truths, condition: Value, holds: bool) -> bool {
         truths.contains(&(condition, holds))
             || match (self.made_of.get(&condition), holds) {
@@ -255,7 +262,7 @@ impl Needs {
             }
     }
 
-    /// A value is asked for where `truths` hold: nowhere, where they contradict one another.
+    /// Records that a value is demanded where `truths` hold, unless they are contradictory.
     fn ask(&mut self, value: Value, truths: &Truths) {
         if truths.iter().any(|(condition, holds)| *holds && truths.contains(&(*condition, false))) {
             return;
@@ -275,7 +282,8 @@ impl Needs {
         }
     }
 
-    /// The ways in which a result is asked for, of an instruction that stands where `here` holds.
+    /// Returns the sets of facts under which a result is demanded, for an instruction reached where
+    /// `here` holds.
     fn of(&self, result: Value, here: &Truths) -> Vec<Truths> {
         self.asked[result.0 as usize].iter().map(|way| way.union(here).copied().collect()).collect()
     }
@@ -284,7 +292,8 @@ impl Needs {
         !self.asked[value.0 as usize].is_empty()
     }
 
-    /// Asks for what a turn, or a way out of a loop, hands on, if what it becomes is asked for.
+    /// Demands the values that an iteration or a jump passes on, if their destinations are
+    /// demanded.
     fn hand_on(&mut self, label: Label, values: &Values, leaves: bool, here: &Truths) {
         let carried = self.loops.get(&label).cloned().unwrap_or_default();
         for (i, value) in values.iter().enumerate() {
@@ -299,7 +308,7 @@ impl Needs {
     }
 
     fn region(&mut self, region: &Region, here: &Truths, end: End<'_>) {
-        // What follows a side that leaves stands where the other was taken.
+        // Instructions after a side that jumps are reached by the other side.
         let mut heres = Vec::with_capacity(region.insts.len());
         let mut now = here.clone();
         for inst in &region.insts {
@@ -341,7 +350,8 @@ impl Needs {
                     self.ask(*condition, &truths);
                 }
             }
-            // The second is asked for where the first does not decide: not both ways at once.
+            // The second operand is demanded where the first does not decide, and not both in
+            // reverse.
             Op::Binary(op @ (Binary::And | Binary::Or), a, b) if self.made_of.contains_key(&inst.results[0]) => {
                 for truths in self.of(inst.results[0], here) {
                     self.ask(*a, &truths);
@@ -382,11 +392,12 @@ impl Needs {
         }
     }
 
-    /// A loop, or a block: what it carries on is asked for where a turn asks for it, which the next turn, or a later one, may.
+    /// Handles a loop or a block. Its carried values are demanded where an iteration demands them,
+    /// possibly a later one.
     fn turns(&mut self, inst: &Inst, here: &Truths) {
         let Some((label, carried)) = Carried::of(&inst.op, &inst.results) else { return };
         self.loops.insert(label, carried.clone());
-        // Where a loop is entered its start is below its end.
+        // Inside a loop its start is below its end.
         let mut inside = here.clone();
         if let Op::For(l) = &inst.op {
             for entered in self.less.get(&(l.start, l.end)).cloned().unwrap_or_default() {
@@ -406,7 +417,7 @@ impl Needs {
         match &inst.op {
             Op::For(l) => {
                 [l.start, l.end, l.step].into_iter().for_each(|v| self.ask(v, here));
-                // What the loop gives is what it is handed, where it is not entered.
+                // If a loop has no iteration, its results are its initial values.
                 for ((init, parameter), result) in l.inits.iter().zip(&carried.parameters).zip(&carried.results) {
                     match [result, parameter].map(|of| self.is_asked(*of)) {
                         [true, _] => self.ask(*init, here),
@@ -420,13 +431,13 @@ impl Needs {
         }
     }
 
-    /// What a place is made of, but for the bounds that accesses are held against.
+    /// Demands the operands of a place, except for the bounds of checks.
     fn place(&mut self, place: &Place, truths: &Truths) {
         operands(place, |v| self.ask(v, truths));
     }
 }
 
-/// What an access depends on: not the bounds that it is held against.
+/// Calls `f` on the operands of an access, except for the bounds of checks.
 fn operands(place: &Place, mut f: impl FnMut(Value)) {
     match place {
         Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
@@ -442,7 +453,7 @@ fn operands(place: &Place, mut f: impl FnMut(Value)) {
     place.within().into_iter().flat_map(|within| &within.indices).for_each(|step| f(step.index));
 }
 
-/// Whether control goes elsewhere at the end of a side of a branch.
+/// Returns whether a side of a branch ends with a jump.
 fn leaves(region: &Region) -> bool {
     region.yielded().is_none()
 }
@@ -514,7 +525,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Has zero for what a turn hands on and nobody asks for.
+    /// Replaces by zero the values that an iteration passes on and that are not demanded.
     fn drop(&mut self, label: Label, values: &mut Values) {
         let carried = self.needs.loops.get(&label).cloned().unwrap_or_default();
         for (i, value) in values.iter_mut().enumerate() {
@@ -535,13 +546,13 @@ impl Rewriter<'_> {
         self.changed |= std::mem::replace(value, zero) != zero;
     }
 
-    /// Whether a value is asked for only where the condition does, or does not, hold.
+    /// Returns whether a value is demanded only where the condition has the value `holds`.
     fn is_where(&self, value: Value, condition: Value, holds: bool) -> bool {
         let ways = self.needs.asked.get(value.0 as usize).map_or(&[][..], Vec::as_slice);
         !ways.is_empty() && ways.iter().all(|truths| self.needs.among(truths, condition, holds))
     }
 
-    /// Has zero for `other`, which is `result` where nobody asks.
+    /// Replaces `other` by zero and `result` by the remaining operand, if `other` is not demanded.
     fn let_go(&mut self, result: Value, condition: Value, holds: bool, other: &mut Value) {
         let Type::Scalar(ty) = self.kernel.ty(result) else { return };
         if self.is_where(result, condition, holds) {

@@ -1,8 +1,9 @@
-//! A form of a kernel that does not tell apart what does the same.
+//! A normal form of a kernel that removes differences without an effect.
 //!
-//! What follows from the index of a thread alone is computed for each thread of the block, and stands as these numbers, however the
-//! kernel comes to them; threads that do not come to where it is used have none. Of lanes or threads that would store the same
-//! to one place, the first does. So kernels of one form do the same, in every launch.
+//! A value that follows from the index of a thread alone is computed for each thread of the block,
+//! and replaced by these numbers. Threads that do not reach its use have none. Where several lanes
+//! or threads would store the same value to one location, only the first does. Kernels with one
+//! normal form behave alike in every launch.
 
 use super::threads::{Asked, Came, Comers, Threads};
 use kernel_dsl::compiler::Scalar;
@@ -15,7 +16,7 @@ use std::collections::HashMap;
 /// All bits of a lane's index.
 pub const LANES: u8 = 31;
 
-/// Names for numbers by thread, the same ones for all kernels that are compared.
+/// Names of numbers by thread, shared by all kernels that are compared.
 #[derive(Default)]
 pub struct Names(Vec<(Scalar, Vec<u64>)>);
 
@@ -29,23 +30,23 @@ impl Names {
     }
 }
 
-/// How far forms go.
+/// The steps of the normal form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// Numbers by thread.
     Numbers,
-    /// And one thread for all that store the same.
+    /// In addition, one thread for equal stores.
     Stores,
-    /// And numbers of those threads alone that ask for them.
+    /// In addition, numbers only for the threads that demand them.
     Threads,
 }
 
-/// The form of `kernel`, whose parameters behind its own are the names.
+/// Returns the normal form of `kernel`, whose additional parameters are the names.
 pub fn normal(kernel: &Kernel, names: &mut Names, depth: Depth) -> Kernel {
     let mut form = kernel.clone();
     let mut body = form.body.clone();
     let threads = kernel.block.most_threads() as usize;
-    // A mutant that races is told by the oracle.
+    // The oracle reports mutants with races.
     let uniformity = Uniformity::without_races(kernel);
     let here = Here { active: vec![true; threads], together: LANES | WARPS };
     let comers = match depth {
@@ -85,17 +86,18 @@ enum Symbol {
     Constant(Scalar, u64),
 }
 
-/// Who comes to a place.
+/// The threads that reach an instruction.
 #[derive(Clone)]
 struct Here {
-    /// Threads that may.
+    /// Threads that may reach it.
     active: Vec<bool>,
-    /// Bits of the lane's index, and [`WARPS`]: of threads that differ in these alone and may come, all do or none.
+    /// Bits of the lane's index, and [`WARPS`]: among active threads that differ in these bits
+    /// only, all reach it or none.
     together: u8,
 }
 
 impl Here {
-    /// Those of which `numbers` hold.
+    /// Returns the threads for which `numbers` are nonzero, if `holds`, or zero.
     fn with(&self, numbers: &[u64], holds: bool) -> Here {
         let active = self.active.iter().zip(numbers).map(|(active, n)| *active && (*n != 0) == holds).collect();
         Here { active, together: self.together }
@@ -107,17 +109,17 @@ struct Normal<'a, 'k> {
     uniformity: &'a Uniformity<'k>,
     names: &'a mut Names,
     depth: Depth,
-    /// Where new values are made.
+    /// The kernel in which new values are created.
     form: &'a mut Kernel,
     symbols: HashMap<Symbol, Value>,
-    /// What is the same as another value.
+    /// Values with an equal replacement.
     stands: HashMap<Value, Value>,
     /// The operands of each conjunction.
     defined: HashMap<Value, [Value; 2]>,
-    /// What computes or loads each value.
+    /// The operation and the result index that define each value.
     made: HashMap<Value, (&'k Op, usize)>,
     comers: Comers,
-    /// Who asks for what, where that is known already.
+    /// The threads that demand each value, if already known.
     asked: Option<&'a Asked<'a, 'k>>,
 }
 
@@ -134,7 +136,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         Normal { kernel, uniformity, names, depth, form, symbols, stands, defined, made, comers, asked: None }
     }
 
-    /// `old` is what the analysis has seen, `new` what becomes of it.
+    /// Rewrites `new`, the copy of the analyzed region `old`.
     fn region(&mut self, old: &'k Region, new: &mut Region, mut here: Here) {
         let mut insts = Vec::with_capacity(new.insts.len());
         for (seen, mut inst) in old.insts.iter().zip(std::mem::take(&mut new.insts)) {
@@ -207,7 +209,7 @@ impl<'a, 'k> Normal<'a, 'k> {
                     for (seen, inner_new) in op.regions().into_iter().zip(new.regions_mut()) {
                         self.region(seen, inner_new, inner.clone());
                     }
-                    // Who has left the loop may have left more.
+                    // Threads that left the loop may have left enclosing constructs too.
                     if op_leaves(op, &mut Vec::new()) {
                         here.together &= inner.together;
                     }
@@ -219,7 +221,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         new.insts = insts;
     }
 
-    /// Notes who comes to an instruction, and who of those that come stores or loads.
+    /// Records the threads that reach an instruction, and those among them that store or load.
     fn comes(&mut self, inst: &Inst, here: &Here, by_one: Option<(&[bool], Vec<Value>)>) {
         let of = |active: &[bool]| Threads::of(active.iter().copied());
         let guard = match &inst.op {
@@ -236,7 +238,8 @@ impl<'a, 'k> Normal<'a, 'k> {
         self.comers.insert(std::ptr::from_ref(inst).addr(), came);
     }
 
-    /// Those who come and ask for what an instruction gives, where it does nothing else for the others, whatever its operands are there.
+    /// Returns the threads that demand the results of an instruction, if it has no other effect for
+    /// the others with any operands.
     fn wanted(&self, inst: &Inst, here: &Here) -> Here {
         let gives = inst.op.is_pure() || matches!(inst.op, Op::Shuffle { .. }) || self.finds(inst, here);
         match self.asked.filter(|_| gives) {
@@ -249,7 +252,8 @@ impl<'a, 'k> Normal<'a, 'k> {
         }
     }
 
-    /// Zero for what a side of a branch ends with where nobody who comes there asks for what it becomes.
+    /// Replaces by zero the yielded values of a side of a branch that no thread on that side
+    /// demands.
     fn no_end_unasked(&mut self, results: &Values, side: &mut Region, who: &Here) {
         let Some((asked, Inst { op: Op::Yield(values), .. })) = self.asked.zip(side.insts.last_mut()) else { return };
         for (value, result) in values.iter_mut().zip(results) {
@@ -262,7 +266,8 @@ impl<'a, 'k> Normal<'a, 'k> {
         }
     }
 
-    /// Whether it is a load from shared memory of which the index lies in the array in each thread.
+    /// Returns whether an instruction loads from shared memory at indices that are in bounds for
+    /// each thread.
     fn finds(&self, inst: &Inst, here: &Here) -> bool {
         let Op::Load { place: Place::Shared { array, indices, within: None }, .. } = &inst.op else { return false };
         let shape = &self.kernel.shared[array.0 as usize].shape;
@@ -274,7 +279,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         indices.len() == shape.len() && indices.iter().zip(shape).enumerate().all(lies)
     }
 
-    /// Threads that come to the body of a loop or block.
+    /// Returns the threads that reach the body of a loop or block.
     fn of_loop(&self, op: &Op, here: &Here) -> Here {
         let mut here = here.clone();
         if let Op::For(l) = op {
@@ -288,7 +293,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         here
     }
 
-    /// A side of a branch.
+    /// Returns the threads that take a side of a branch.
     fn side(&self, condition: Value, here: &Here, holds: bool) -> Here {
         match self.uniformity.numbers(condition) {
             Some(numbers) => here.with(&numbers, holds),
@@ -297,7 +302,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         }
     }
 
-    /// Where a condition holds.
+    /// Returns the threads for which a condition holds.
     fn inside(&self, condition: Value, here: &Here) -> Here {
         let mut inside = here.clone();
         for part in self.parts(condition) {
@@ -309,7 +314,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         inside
     }
 
-    /// What a conjunction is made of.
+    /// Returns the operands of a conjunction.
     fn parts(&self, condition: Value) -> Vec<Value> {
         match self.defined.get(&condition) {
             Some([a, b]) if self.uniformity.numbers(condition).is_none() => [self.parts(*a), self.parts(*b)].concat(),
@@ -317,7 +322,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         }
     }
 
-    /// What stands for an operand where those of `here` come.
+    /// Returns the replacement of an operand for the threads of `here`.
     fn operand(&mut self, value: Value, here: &Here) -> Value {
         let value = self.stands.get(&value).copied().unwrap_or(value);
         let (Type::Scalar(ty), Some(mut numbers)) = (self.form.ty(value), self.known(value)) else { return value };
@@ -341,20 +346,20 @@ impl<'a, 'k> Normal<'a, 'k> {
         *self.symbols.entry(symbol).or_insert_with(|| form.value(Type::Scalar(ty)))
     }
 
-    /// A shuffle of what all lanes have gives that.
+    /// Replaces a shuffle of a uniform value by the value.
     fn same_in_all_lanes(&mut self, inst: &Inst, here: &Here) {
         let Op::Shuffle { mode: Shuffle::Index, value, width, .. } = inst.op else { return };
         let segment = (width - 1) as u8 & LANES;
         let same = self.uniformity.indifferent(value) & segment == segment && here.together & LANES == LANES;
-        // Who takes no part has ended, or the oracle tells of it.
+        // Other lanes have ended, or the oracle reports them.
         if same && here.active.chunks(32).all(|warp| warp.iter().all(|active| *active) || !warp.contains(&true)) {
             let value = self.stands.get(&value).copied().unwrap_or(value);
             self.stands.insert(inst.results[0], value);
         }
     }
 
-    /// Where threads store the same to the same places, all that come or under a condition of which only the threads' part differs among them: a
-    /// condition under which of each such group the first does, and these.
+    /// Finds stores of equal values by several threads. Returns a condition that holds for the
+    /// first thread of each group, these threads, and the uniform part of the original condition.
     fn by_one(&mut self, inst: &Inst, here: &Here, before: &mut Vec<Inst>) -> Option<(Value, Vec<bool>, Vec<Value>)> {
         let (condition, mut same) = match &inst.op {
             Op::Store { guard, place, values, .. } => (*guard, self.of_store(place, values)),
@@ -379,7 +384,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         if same & LANES == 0 && more.is_empty() {
             return None;
         }
-        // Of several warps, one that every block has.
+        // Among several warps, choose one that every block has.
         let warps = same & WARPS != 0;
         let least = self.kernel.block.least_threads() as usize;
         let mut first = vec![0; active.len()];
@@ -393,11 +398,11 @@ impl<'a, 'k> Normal<'a, 'k> {
         }
         let everywhere = vec![true; active.len()];
         let these: Vec<bool> = first.iter().map(|n| *n != 0).collect();
-        // They are all who come.
+        // The first threads are all threads that reach it.
         if self.depth == Depth::Threads && condition.is_none() && these == here.active {
             return None;
         }
-        // Who stands for the others comes there too: what is asked for is what it has.
+        // The first thread must reach the instruction itself, because its values are stored.
         if self.depth == Depth::Threads && these.iter().zip(&here.active).any(|(this, comes)| *this && !comes) {
             return None;
         }
@@ -413,7 +418,8 @@ impl<'a, 'k> Normal<'a, 'k> {
         Some((all, within.active, rest))
     }
 
-    /// Conditions that hold where all of these do, for one asks that a sum lies below what it reaches with something more: that is not zero.
+    /// Returns further conditions that hold where all of `parts` do. If the parts require s < t and
+    /// t ≤ s + v, v is not zero.
     fn between(&self, parts: &[Value]) -> Vec<Value> {
         let ordered = |part: &Value| match self.op(*part) {
             Some(Op::Compare(comparison @ (Comparison::Lt | Comparison::Le), a, b)) => Some((*comparison, *a, *b)),
@@ -446,7 +452,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         matches!(self.kernel.ty(value), Type::Scalar(ty) if ty.is_integer())
     }
 
-    /// Conditions each of which holds wherever this integer is not zero.
+    /// Returns conditions each of which holds wherever this integer is not zero.
     fn zero_unless(&self, value: Value) -> Vec<Value> {
         let zero = |v: &Value| matches!(self.op(*v), Some(Op::Constant(0)));
         match self.op(value) {
@@ -472,7 +478,8 @@ impl<'a, 'k> Normal<'a, 'k> {
         }
     }
 
-    /// What neither the place nor the values of a store depend on.
+    /// Returns the bits of the thread index that neither the place nor the values of a store depend
+    /// on.
     fn of_store(&self, place: &Place, values: &Values) -> u8 {
         let mut same = LANES | WARPS;
         let mut place = place.clone();
@@ -484,7 +491,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         same
     }
 
-    /// The same of all stores of a region that does nothing else.
+    /// Returns the same bits for all stores of a region without other effects.
     fn of_stores(&self, region: &Region) -> Option<u8> {
         let mut same = LANES | WARPS;
         for inst in &region.insts {
@@ -506,7 +513,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         Some(same)
     }
 
-    /// Leaves out a guard that holds for all who come.
+    /// Removes a guard that holds for all threads that reach it.
     fn unguarded(&self, op: &mut Op) {
         let holds = |value: Value| {
             let known = self.symbols.iter().find(|(_, symbol)| **symbol == value);
@@ -519,7 +526,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         }
     }
 
-    /// Leaves out what an index of zero is multiplied by.
+    /// Removes a multiplication by an index of zero.
     fn no_term_of_zero(&self, op: &mut Op) {
         let zero = |value: &Value| {
             let known = self.symbols.iter().find(|(_, symbol)| *symbol == value);
@@ -530,7 +537,7 @@ impl<'a, 'k> Normal<'a, 'k> {
         }
     }
 
-    /// The end of a loop that each thread runs once at most: a step that leads there.
+    /// Returns the end of a loop as its step, if each thread runs at most one iteration.
     fn once(&mut self, [start, end, step]: [Value; 3], here: &Here) -> Option<Value> {
         let [from, to, by] = [self.known(start)?, self.known(end)?, self.known(step)?];
         let Type::Scalar(ty) = self.kernel.ty(end) else { return None };
@@ -539,7 +546,7 @@ impl<'a, 'k> Normal<'a, 'k> {
     }
 }
 
-/// Replaces the values that a place is made of.
+/// Replaces the operands of a place.
 pub fn place_operands(place: &mut Place, mut f: impl FnMut(Value) -> Value) {
     let within = match place {
         Place::Global { base, dims, within } | Place::Dynamic { base, dims, within } => {
@@ -563,7 +570,7 @@ pub fn place_operands(place: &mut Place, mut f: impl FnMut(Value) -> Value) {
     within.iter_mut().flat_map(|within| &mut within.indices).for_each(|step| step.index = f(step.index));
 }
 
-/// Whether control goes elsewhere from within a region, but for constructs that lie in it, or have these labels.
+/// Returns whether a region contains a jump to a construct outside, other than those in `within`.
 fn leaves(region: &Region, within: &mut Vec<Label>) -> bool {
     region.insts.iter().any(|inst| match &inst.op {
         Op::Return => true,
@@ -586,7 +593,7 @@ fn op_leaves(op: &Op, within: &mut Vec<Label>) -> bool {
     leaves
 }
 
-/// All conditions of a region.
+/// Calls `f` on all conditions of a region.
 fn conditions(region: &Region, f: &mut dyn FnMut(Value)) {
     for inst in &region.insts {
         match &inst.op {

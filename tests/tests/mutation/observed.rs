@@ -1,23 +1,23 @@
-//! What of a kernel's values takes part in what it does.
+//! The values of a kernel that affect its behavior.
 //!
-//! The bounds that accesses are held against are for checks alone, and so is all that is computed for them and nothing else.
+//! The bounds of accesses are used by checks only, and so are all values computed only for them.
 
 use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Place, Region, Shuffle, Value};
 
-/// Which values, and which locals, something depends on beside the bounds of accesses.
+/// Values and locals with a use other than the bounds of accesses.
 pub struct Observed {
     values: Vec<bool>,
     locals: Vec<bool>,
-    /// By value: the instruction that defines it is a constant, and one operand alone is it.
+    /// Whether each value is a constant with a single use.
     own_constants: Vec<bool>,
-    /// By value: the mask of a shuffle.
+    /// Whether each value is the mask of a shuffle.
     masks: Vec<bool>,
-    /// By value: an operand of a comparison.
+    /// Whether each value is an operand of a comparison.
     compared: Vec<bool>,
 }
 
 impl Observed {
-    /// Of a kernel as lowered.
+    /// Analyzes a lowered kernel.
     pub fn of(kernel: &Kernel) -> Observed {
         let n = kernel.values.len();
         let mut observed = Observed {
@@ -36,7 +36,7 @@ impl Observed {
         observed
     }
 
-    /// Whether a change of the instruction may change what the kernel does.
+    /// Returns whether a change of the instruction may change the behavior of the kernel.
     pub fn matters(&self, inst: &Inst) -> bool {
         match &inst.op {
             Op::WriteLocal { local, .. } => self.locals[local.0 as usize],
@@ -45,17 +45,17 @@ impl Observed {
         }
     }
 
-    /// Whether it is a constant that one operand alone is.
+    /// Returns whether a value is a constant with a single use.
     pub fn is_own_constant(&self, value: Value) -> bool {
         self.own_constants[value.0 as usize]
     }
 
-    /// Whether it is the mask of an XOR shuffle.
+    /// Returns whether a value is the mask of an XOR shuffle.
     pub fn is_mask(&self, value: Value) -> bool {
         self.masks[value.0 as usize]
     }
 
-    /// Whether something is compared with it.
+    /// Returns whether a value is compared with another.
     pub fn is_compared(&self, value: Value) -> bool {
         self.compared[value.0 as usize]
     }
@@ -64,7 +64,7 @@ impl Observed {
         self.values[value.0 as usize]
     }
 
-    /// Whether there was something new.
+    /// Visits a region, and returns whether anything new was found.
     fn region(&mut self, region: &Region) -> bool {
         let mut new = false;
         for inst in region.insts.iter().rev() {
@@ -99,7 +99,7 @@ impl Observed {
     }
 }
 
-/// The operands of an operation but for the extents that it is held against.
+/// Calls `f` on the operands of an operation, except for the extents of checks.
 fn operands(op: &Op, mut f: impl FnMut(Value)) {
     let mut extents = Vec::new();
     let mut of = |place: &Place| match place {
@@ -115,7 +115,7 @@ fn operands(op: &Op, mut f: impl FnMut(Value)) {
         }
         _ => {}
     }
-    // Each extent is left out once: a value may be an index too.
+    // Each extent is skipped once only, because a value may be an index as well.
     op.for_each_operand(|value| match extents.iter().position(|extent| *extent == value) {
         Some(at) => _ = extents.swap_remove(at),
         None => f(value),

@@ -1,9 +1,9 @@
-//! The page of what came of all mutants.
+//! The page with the results of all mutants.
 
 use super::equivalent::Equivalent;
 use super::mutate::Kind;
 use super::trial::{Caught, Fate};
-use super::{Row, Tried};
+use super::{MutantResult, Row};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,37 +13,42 @@ use std::path::{Path, PathBuf};
 const HEAD: &str = "\
 # Mutants
 
-Each kernel of kernels-rs and of `tests/src/paper`, in one instance, with one change of its IR as lowered at a time, on the cases
-of its subject. A mutant is *caught* by the first thing that notices it: a check of the oracle, the verifier of the IR, the
-reference in plain Rust, or another order of blocks and warps. The *proved* do what the kernel does in every launch: both are rewritten, by passes and by
-what the compiler's analyses know of a kernel that has no races, until they are one. Those are no mutants, and are left out of the parts; below stands by what they are
-proved. What *survives* does the same as the kernel too, as far as its reader sees, or no case tells it from that yet, which its reason then says: `equivalent` has
-each one with the reason, and the test fails for any other. Each survivor leaves the kernel's own bits on every case, or its reason says why not; and what it
-does more or less than the kernel, in instructions of active lanes over all cases, is measured: that tells it from the kernel too, but
-it is nothing that a check or the reference flags, and so it counts as a survivor.
-`MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation` writes this page, and
-`MUTANTS=all` without `UPDATE` holds it against what it finds.
+Each kernel of kernels-rs and of `tests/src/paper` runs in one instance, with one change of its lowered IR at a time, on its cases.
+
+- A mutant is *caught* by the first check that detects it: a check of the oracle, the verifier of the IR, the reference in plain Rust,
+  or another order of blocks and warps.
+- A mutant is *proved* if it is equivalent to the kernel in every launch. Passes and analyses of the compiler rewrite both, assuming a
+  kernel without races, until they are equal. Proved mutants are not counted in the rates. A table below lists the steps of the proofs.
+- A mutant *survives* if it is neither caught nor proved. According to its reviewer it is equivalent as well, or no case detects it yet;
+  `equivalent` lists each survivor with the reason. The test fails for any other.
+
+A survivor leaves bit-identical outputs in every case, or its reason explains why not. The page also shows whether it executes more or
+fewer instructions than the kernel, counted for each active lane over all cases. No check or reference reports such a difference, so that
+the mutant counts as a survivor.
+
+`MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation` writes this page. `MUTANTS=all` without `UPDATE` compares the page
+with the results.
 
 ";
 
-/// The page as it should be.
+/// The expected text of the page.
 pub struct Page(String);
 
 impl Page {
-    /// Of all mutants.
+    /// Writes the page for the results of all mutants.
     pub fn of(rows: &[Row], equivalent: &Equivalent) -> Page {
         Page(page(rows, equivalent))
     }
 
-    /// Writes it where it belongs.
+    /// Writes the page to its file.
     pub fn write(&self) {
-        fs::write(path(), &self.0).expect("the page can be written");
+        fs::write(path(), &self.0).expect("the page is writable");
     }
 
-    /// Holds what is written against it.
+    /// Compares the file with the page.
     pub fn check(&self) {
         let written = fs::read_to_string(path()).unwrap_or_default();
-        assert!(written == self.0, "{} is not what the tests find: UPDATE=1 writes it", path().display());
+        assert!(written == self.0, "{} is out of date: UPDATE=1 writes it", path().display());
     }
 }
 
@@ -51,30 +56,33 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutation/README.md")
 }
 
-/// What came of them, a line an instance.
+/// Returns a summary of the results, one line per instance.
 pub fn summary(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
         let survivors = row.tried.iter().filter(|tried| tried.survives()).count();
         let (instance, tried, mutants) = (&row.instance, row.tried.len(), row.mutants);
-        let _ = writeln!(text, "{instance}: {tried} of {mutants} mutants tried, {survivors} survive");
+        let _ = writeln!(text, "{instance}: {tried} of {mutants} mutants run, {survivors} survive");
     }
     text
 }
 
-fn counted<'t, T: Ord>(tried: impl IntoIterator<Item = &'t Tried>, of: impl Fn(&Tried) -> T) -> Vec<(T, usize)> {
+fn counted<'t, T: Ord>(
+    tried: impl IntoIterator<Item = &'t MutantResult>,
+    of: impl Fn(&MutantResult) -> T,
+) -> Vec<(T, usize)> {
     let mut counts = BTreeMap::new();
     tried.into_iter().for_each(|tried| *counts.entry(of(tried)).or_insert(0) += 1);
     counts.into_iter().collect()
 }
 
 fn percent(part: usize, whole: usize) -> f64 {
-    // Rounded down: 100 is all.
+    // Rounded down, so that 100 means all.
     (1000 * part / whole.max(1)) as f64 / 10.0
 }
 
-/// How many there are of some, and what came of them.
-fn part(name: &str, of: &[&Tried]) -> String {
+/// Returns a row of the table for some of the mutants.
+fn part(name: &str, of: &[&MutantResult]) -> String {
     let same = of.iter().filter(|tried| matches!(tried.fate, Fate::Same(_))).count();
     let survive = of.iter().filter(|tried| tried.survives()).count();
     let caught = percent(of.len() - same - survive, of.len() - same);
@@ -85,7 +93,7 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     let mut page = HEAD.to_string();
     page += "| kernel | mutants | by the oracle | by the verifier | by the reference | by another order | proved | survive | caught |\n";
     page += "|---|---|---|---|---|---|---|---|---|\n";
-    let line = |name: &str, tried: &[&Tried]| {
+    let line = |name: &str, tried: &[&MutantResult]| {
         let of = |is: &dyn Fn(Fate) -> bool| tried.iter().filter(|tried| is(tried.fate)).count();
         let oracle = of(&|fate| matches!(fate, Fate::Caught(Caught::Check(_))));
         let others = [Caught::Verifier, Caught::Reference, Caught::Order];
@@ -101,15 +109,15 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     for row in rows {
         page += &line(&format!("`{}`", row.instance), &row.tried.iter().collect::<Vec<_>>());
     }
-    let all: Vec<&Tried> = rows.iter().flat_map(|row| &row.tried).collect();
+    let all: Vec<&MutantResult> = rows.iter().flat_map(|row| &row.tried).collect();
     page += &line("all", &all);
     let steers: Vec<_> = all.iter().copied().filter(|tried| tried.kind.steers()).collect();
-    page += &line("all but floats that are only computed with", &steers);
+    page += &line("all except floats in arithmetic only", &steers);
     let classic: Vec<_> = all.iter().copied().filter(|tried| tried.kind.is_classic()).collect();
-    page += &line("of all: barriers, indices, masks and comparisons", &classic);
+    page += &line("barriers, indices, masks and comparisons only", &classic);
 
     page += "\n| module | mutants | proved | survive | caught |\n|---|---|---|---|---|\n";
-    let mut modules = BTreeMap::<&str, Vec<&Tried>>::new();
+    let mut modules = BTreeMap::<&str, Vec<&MutantResult>>::new();
     for row in rows {
         modules.entry(&row.module).or_default().extend(&row.tried);
     }
@@ -140,7 +148,7 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
         }
     }
 
-    page += "\n| why survivors do the same as the kernel | mutants | of them more work | less |\n|---|---|---|---|\n";
+    page += "\n| why survivors are equivalent to the kernel | mutants | with more work | with less work |\n|---|---|---|---|\n";
     let mut reasons = BTreeMap::<String, Vec<Ordering>>::new();
     for tried in survivors {
         let Fate::Survives(beside) = tried.fate else { continue };
@@ -157,11 +165,12 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     page
 }
 
-/// What is written, which a whole try has found: of all, and of the changes that every kernel has.
+/// Checks the rates of the committed page, which a complete run has written: of all mutants, and of
+/// the changes that every kernel has.
 #[test]
 fn at_least_98_percent_are_caught() {
-    let page = fs::read_to_string(path()).expect("the page can be read");
-    for name in ["all", "of all: barriers, indices, masks and comparisons"] {
+    let page = fs::read_to_string(path()).expect("the page is readable");
+    for name in ["all", "barriers, indices, masks and comparisons only"] {
         let head = format!("| {name} |");
         let row = page.lines().find(|line| line.starts_with(&head)).unwrap_or_else(|| panic!("no row `{name}`"));
         let caught = row.trim_end_matches([' ', '%', '|']).rsplit(' ').next().and_then(|part| part.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! What the prover takes for one, and what it does not, in pairs of small kernels.
+//! Tests of the prover on pairs of small kernels, equivalent ones and others.
 
 use super::proof::{Proof, Prover};
 use super::trial::lowered;
@@ -6,7 +6,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel};
 
-/// By what the second is proved to do what the first does, in every launch of the first.
+/// Returns the proof that the second kernel behaves like the first in every launch of the first.
 fn proof(of: &'static Artifact, other: &'static Artifact) -> Option<Proof> {
     let instance = Instance(of.instances[0].constants.to_vec());
     let (program, kernel) = lowered(of, &instance);
@@ -17,14 +17,14 @@ fn proof(of: &'static Artifact, other: &'static Artifact) -> Option<Proof> {
 macro_rules! same {
     ($of:ident, $other:ident) => {
         assert!(proof($of::ARTIFACT, $other::ARTIFACT).is_some(), "not proved");
-        assert!(proof($other::ARTIFACT, $of::ARTIFACT).is_some(), "not proved the other way round");
+        assert!(proof($other::ARTIFACT, $of::ARTIFACT).is_some(), "not proved in reverse");
     };
 }
 
 macro_rules! different {
     ($of:ident, $other:ident) => {
         assert_eq!(proof($of::ARTIFACT, $other::ARTIFACT), None);
-        assert_eq!(proof($other::ARTIFACT, $of::ARTIFACT), None, "the other way round");
+        assert_eq!(proof($other::ARTIFACT, $of::ARTIFACT), None, "in reverse");
     };
 }
 
@@ -88,7 +88,7 @@ fn otherwise_masked_of_one(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_is_asked_for_only_where_a_mask_holds_may_be_anything_elsewhere() {
+fn values_demanded_under_a_mask_are_arbitrary_elsewhere() {
     same!(masked, masked_of_one);
     different!(otherwise_masked, otherwise_masked_of_one);
     different!(masked, otherwise_masked);
@@ -179,7 +179,7 @@ fn not_kept_inside_of_one(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_is_a_constant_on_one_side_says_where_it_is_not_that_that_the_other_was_taken() {
+fn select_with_a_constant_implies_its_condition() {
     same!(kept_inside, kept_inside_of_one);
     different!(kept_outside, kept_outside_of_one);
     different!(not_kept_inside, not_kept_inside_of_one);
@@ -264,7 +264,7 @@ fn before_another_of_one(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_lies_before_an_end_with_more_lies_before_it() {
+fn sum_below_an_end_implies_the_index_is_below() {
     same!(before_more, before_more_of_one);
     different!(more_before, more_before_of_one);
     different!(before_another, before_another_of_one);
@@ -343,7 +343,7 @@ fn in_two_ways_and_more_of_one(x: &[f32], y: &mut [f32], z: &mut [f32]) {
 }
 
 #[test]
-fn what_is_asked_for_in_two_ways_may_be_anything_where_neither_holds() {
+fn values_demanded_in_two_ways_are_arbitrary_where_neither_holds() {
     same!(in_two_ways, in_two_ways_of_one);
     different!(in_two_ways_and_more, in_two_ways_and_more_of_one);
 }
@@ -375,7 +375,7 @@ fn shuffled_of_one(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn other_lanes_ask_for_what_is_shuffled() {
+fn shuffled_values_are_demanded_by_other_lanes() {
     different!(shuffled, shuffled_of_one);
 }
 
@@ -432,7 +432,7 @@ fn carried_further_of_one(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_a_loop_carries_is_asked_for_where_a_turn_asks_for_it() {
+fn carried_values_are_demanded_where_an_iteration_demands_them() {
     same!(carried, carried_of_one);
     different!(carried_further, carried_further_of_one);
 }
@@ -496,7 +496,7 @@ fn a_thread_each_of_blocks(y: &mut [f32]) {
 }
 
 #[test]
-fn a_block_lies_in_the_grid_and_nothing_more_is_known_of_it() {
+fn block_index_is_below_the_grid_extent_only() {
     same!(a_block_each, a_block_each_or_equal);
     different!(a_block_more, a_block_more_or_equal);
     different!(a_thread_each, a_thread_each_or_equal);
@@ -558,18 +558,19 @@ fn row_of_two(mut y: ViewMut<f32, 2>) {
 }
 
 #[test]
-fn where_there_is_one_row_what_lies_inside_is_in_it() {
+fn index_of_a_single_row_is_zero() {
     same!(row, row_divided);
     different!(row, row_of_two);
 }
 
 #[test]
-fn where_a_number_is_one_what_is_divided_by_it_stays() {
+fn division_by_one_is_the_identity() {
     same!(place, place_divided);
     different!(place, place_of_two);
 }
 
-/// The subtraction wraps where i is 0, and nobody asks for it there.
+/// Subtracts one from an index: the subtraction wraps where i is 0, where its result is not
+/// demanded.
 #[kernel(block = 64, grid = 1)]
 fn before(x: &[f32], y: &mut [f32]) {
     let i = thread::x() + block::y();
@@ -599,7 +600,7 @@ fn before_or_wrapped(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_is_computed_for_nobody_says_nothing_of_what_it_is_computed_of() {
+fn undemanded_values_demand_no_operands() {
     different!(before, before_always);
     different!(before_or_three, before_or_wrapped);
 }
@@ -623,7 +624,7 @@ fn clamped_lower(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn the_lesser_of_two_is_the_one_that_is_never_beyond_the_other() {
+fn minimum_is_at_most_either_operand() {
     same!(clamped, unclamped);
     different!(clamped, clamped_lower);
 }
@@ -661,7 +662,7 @@ fn cubed_turned(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_square_does_not_know_the_sign() {
+fn squares_ignore_the_sign() {
     same!(squared, squared_turned);
     different!(cubed, cubed_turned);
 }
@@ -701,7 +702,7 @@ fn firsts_of_all(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn of_lanes_that_hold_the_same_any_may_store_it() {
+fn any_lane_may_store_a_uniform_value() {
     same!(sums, sums_of_all);
     different!(sums, sums_of_one_warp);
     different!(firsts, firsts_of_all);
@@ -778,7 +779,7 @@ fn of_first_by_seven_and_more(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_no_thread_asks_for_may_be_anything_there() {
+fn undemanded_values_are_arbitrary_per_thread() {
     same!(of_first, of_first_by_seven);
     different!(of_first, of_first_by_six);
     different!(of_first_and_more, of_first_by_seven_and_more);
@@ -863,7 +864,7 @@ fn reached_of_one_of_first(x: &[u32], aim: u32, y: &mut [u32]) {
 }
 
 #[test]
-fn what_lies_below_an_aim_and_reaches_it_with_more_is_where_that_is_not_zero() {
+fn reaching_a_target_implies_a_nonzero_addend() {
     same!(reached, reached_of_first);
     different!(reached_or_not, reached_or_not_of_first);
     different!(reached_of_one, reached_of_one_of_first);
@@ -890,7 +891,7 @@ fn from_middle_of_another(x: &[f32], y: &mut [f32], z: &mut [u32]) {
 }
 
 #[test]
-fn who_stores_for_others_asks_for_what_it_stores() {
+fn representative_thread_demands_its_values() {
     different!(from_middle, from_middle_of_another);
 }
 
@@ -973,7 +974,7 @@ fn summed_with_ones(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_zero_may_be_added_to_a_sum_that_is_not_less_than_one() {
+fn zero_may_be_added_to_a_sum_that_is_not_minus_zero() {
     same!(summed, summed_with_zeros);
     same!(summed, summed_to_the_end);
     different!(summed, summed_in_part);
@@ -1018,7 +1019,7 @@ fn moved_by_another_and_on(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_turn_in_which_nothing_happens_may_be_left_out() {
+fn iterations_without_an_effect_may_be_removed() {
     same!(moved, moved_and_on);
     different!(moved_by_another, moved_by_another_and_on);
 }

@@ -1,8 +1,11 @@
-//! Mutants that are none: what is proved to do what the kernel does, in every launch, by rewriting both until they are the same.
+//! Proofs that a mutant is equivalent to its kernel in every launch: both are rewritten until they
+//! are equal.
 //!
-//! Each rewriting is one of the compiler's passes, or keeps what a kernel does by what the compiler's analyses know: what a launch
-//! promises ([`Promised`]), numbers by thread ([`normal`]), where a value is asked for ([`needed`]), and how integers lie to one another
-//! where they are compared ([`Bounds`], [`folds`](super::folds)). What is left is held against the kernel's own by what it does and of what ([`Forms`]).
+//! Each rewrite is a pass of the compiler, or preserves the behavior because of an analysis of the
+//! compiler. The analyses provide the promises of a launch ([`Promised`]), numbers by thread
+//! ([`normal`]), the conditions under which values are demanded ([`needed`]), and the order of
+//! compared integers ([`Bounds`], [`folds`](super::folds)). The resulting kernels are compared by
+//! their effects and operands ([`Forms`]).
 
 use super::folds::Extents;
 use super::form::{Form, Forms};
@@ -20,31 +23,31 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 
-/// By what a mutant is proved to be none.
+/// The step of the rewriting that proves a mutant equivalent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Proof {
-    /// Its PTX is the kernel's own.
+    /// The PTX equals the kernel's.
     Ptx,
-    /// Loops of constant bounds unrolled, and what a launch promises put in.
+    /// Loops with constant bounds are unrolled, and the promises of a launch are applied.
     Launch,
-    /// And what follows from a thread's index computed for each.
+    /// In addition, values that follow from a thread's index are computed for each thread.
     Numbers,
-    /// And one thread for all that store the same to one place.
+    /// In addition, one thread makes equal stores to one location.
     Stores,
-    /// And one thing for what nobody asks for.
+    /// In addition, values are replaced where they are not demanded.
     Needed,
-    /// And comparisons decided by where they stand.
+    /// In addition, comparisons with a known outcome are resolved.
     Bounds,
-    /// And numbers by thread left out where that thread does not ask for them.
+    /// In addition, numbers by thread are removed for threads that do not demand them.
     Threads,
-    /// And zeros added to sums, and turns left out that do nothing.
+    /// In addition, zeros are added to sums, and iterations without an effect are removed.
     Turns,
-    /// And barriers, additions, stores and questions left out that come to nothing.
+    /// In addition, barriers, additions, stores and conditions without an effect are removed.
     Idle,
 }
 
 impl Proof {
-    /// All of them, those that take the least first.
+    /// All steps, the cheapest first.
     pub const ALL: [Proof; 9] = [
         Proof::Ptx,
         Proof::Launch,
@@ -63,22 +66,22 @@ impl fmt::Display for Proof {
         f.write_str(match self {
             Proof::Ptx => "the PTX of the kernel itself",
             Proof::Launch => {
-                "the same IR, once loops of constant bounds are unrolled and what `grid` and `#[requires]` promise is put in"
+                "the same IR after unrolling loops with constant bounds and applying `grid` and `#[requires]`"
             }
-            Proof::Numbers => "and what follows from the index of a thread alone is computed for each that comes there",
-            Proof::Stores => "and of threads that store the same to one place the first does",
-            Proof::Needed => "and where nobody asks for a value one thing stands for it",
-            Proof::Bounds => "and comparisons of which where they stand, and the launch, leave one outcome have that",
-            Proof::Threads => "and a value is looked at for the threads alone that ask for it",
-            Proof::Turns => "and zeros are added to a sum wherever there are some, and turns of a loop left out that do nothing",
+            Proof::Numbers => "and computing values that follow from the thread index for each thread",
+            Proof::Stores => "and one thread making equal stores to one location",
+            Proof::Needed => "and replacing values where they are not demanded",
+            Proof::Bounds => "and resolving comparisons whose outcome follows from their position and the launch",
+            Proof::Threads => "and considering a value only for the threads that demand it",
+            Proof::Turns => "and adding zeros to sums unconditionally, and removing iterations without an effect",
             Proof::Idle => {
-                "and barriers left out between which nobody meets, additions of zero, stores of what is there, and questions that are asked again"
+                "and removing barriers without conflicts, additions of zero, stores of the present value, and repeated conditions"
             }
         })
     }
 }
 
-/// A kernel in the forms that mutants are held against.
+/// The forms of a kernel with which mutants are compared.
 pub struct Prover {
     promised: Promised,
     bounds: Bounds,
@@ -90,7 +93,7 @@ pub struct Prover {
 }
 
 impl Prover {
-    /// Of a kernel as lowered, and what it was lowered from.
+    /// Makes a prover for a lowered kernel and the program that it was lowered from.
     pub fn new(program: &Monomorphic, kernel: &Kernel) -> Prover {
         let (promised, names, forms) = (Promised::of(program), RefCell::default(), RefCell::default());
         let bounds = Bounds::of(program, &promised);
@@ -103,7 +106,7 @@ impl Prover {
         prover
     }
 
-    /// By what a mutant is proved to be none, if it is.
+    /// Returns the step that proves a mutant equivalent, if any.
     pub fn proof(&self, mutant: &Kernel) -> Option<Proof> {
         if self.ptx.is_some() && self.ptx == ptx(mutant) {
             return Some(Proof::Ptx);
@@ -115,7 +118,7 @@ impl Prover {
         proof
     }
 
-    /// With places, unrolled, and with what a launch promises.
+    /// Returns the kernel with explicit places, unrolled, and with the promises of a launch.
     fn plain(&self, kernel: &Kernel) -> Option<Kernel> {
         let mut kernel = unrolled(kernel)?;
         self.promised.apply(&mut kernel);
@@ -124,7 +127,7 @@ impl Prover {
         passes::with_places(kernel).ok()
     }
 
-    /// The form of a kernel, of which `plain` is the plain one.
+    /// Returns the form of a kernel after a step; `plain` is the result of [`Prover::plain`].
     fn form(&self, kernel: &Kernel, plain: &Kernel, proof: Proof) -> Option<Form> {
         let normal = |kernel: &Kernel, depth| {
             let normal = normal(kernel, &mut self.names.borrow_mut(), depth);
@@ -152,7 +155,7 @@ impl Prover {
         }
     }
 
-    /// With the outcome of comparisons that are decided.
+    /// Resolves comparisons with a known outcome.
     fn decided(&self, kernel: Kernel) -> Option<Kernel> {
         rewritten(kernel, |kernel| {
             let fewer = multiples(kernel, &self.bounds, &self.promised) | self.extents.folds(kernel);
@@ -161,7 +164,7 @@ impl Prover {
     }
 }
 
-/// Has choices for branches that only compute: that the other side is computed too changes nothing.
+/// Replaces branches that only compute by selects: computing the other side as well has no effect.
 fn flat(region: &mut Region) {
     for mut inst in std::mem::take(&mut region.insts) {
         inst.op.regions_mut().into_iter().for_each(flat);
@@ -183,26 +186,26 @@ fn flat(region: &mut Region) {
     }
 }
 
-/// Whether a region only computes what its end hands on.
+/// Returns whether a region only computes the values that it yields.
 fn only_computes(region: &Region) -> bool {
     let Some((Inst { op: Op::Yield(_), .. }, before)) = region.insts.split_last() else { return false };
     before.iter().all(|inst| inst.op.is_pure())
 }
 
-/// Rounds of a rewriting that makes way for itself.
+/// Maximum rounds of a rewrite that enables itself.
 const ROUNDS: usize = 8;
 
-/// With one thing for what nobody asks for.
+/// Replaces values where they are not demanded.
 fn asked(kernel: Kernel) -> Option<Kernel> {
     rewritten(kernel, needed)
 }
 
-/// With zeros added to sums, and without turns that do nothing.
+/// Adds zeros to sums, and removes iterations without an effect.
 fn turned(kernel: Kernel) -> Option<Kernel> {
     rewritten(kernel, turns)
 }
 
-/// Without questions that are asked again, before a pass leaves out those that come second.
+/// Removes the first of repeated conditions, before a pass removes the second.
 fn asked_once(kernel: &Kernel) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     passes::run(&mut kernel, &[passes::FRONT]).ok()?;
@@ -212,7 +215,7 @@ fn asked_once(kernel: &Kernel) -> Option<Kernel> {
     Some(kernel)
 }
 
-/// Rewritten until that changes nothing.
+/// Rewrites a kernel until nothing changes.
 fn rewritten(mut kernel: Kernel, mut rewrite: impl FnMut(&mut Kernel) -> bool) -> Option<Kernel> {
     for _ in 0..ROUNDS {
         let changed = rewrite(&mut kernel);
@@ -224,16 +227,17 @@ fn rewritten(mut kernel: Kernel, mut rewrite: impl FnMut(&mut Kernel) -> bool) -
     Some(kernel)
 }
 
-/// What is compiled of a kernel.
+/// Compiles a kernel to PTX.
 fn ptx(kernel: &Kernel) -> Option<String> {
     let optimized = passes::optimize(kernel.clone()).ok()?;
     emit::emit(&optimized).ok().map(|module| module.to_string())
 }
 
-/// Turns of a loop of constant bounds that are unrolled, whatever the kernel asks.
-const TURNS: u64 = 64;
+/// Maximum iterations of a loop with constant bounds that is unrolled, regardless of the kernel's
+/// hints.
+const MAX_UNROLLED: u64 = 64;
 
-/// The kernel with places, and its loops of constant bounds unrolled.
+/// Returns the kernel with explicit places and with unrolled loops of constant bounds.
 fn unrolled(kernel: &Kernel) -> Option<Kernel> {
     let mut kernel = passes::with_places(kernel.clone()).ok()?;
     let mut constants = HashMap::new();
@@ -251,7 +255,7 @@ fn mark(region: &mut Region, constants: &mut HashMap<Value, u64>) {
                 let known = [l.start, l.end, l.step].map(|v| constants.get(&v).copied());
                 if let [Some(start), Some(end), Some(step)] = known
                     && step > 0
-                    && end.saturating_sub(start).div_ceil(step) <= TURNS
+                    && end.saturating_sub(start).div_ceil(step) <= MAX_UNROLLED
                 {
                     l.unroll = Unroll::Full;
                 }

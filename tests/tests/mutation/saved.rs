@@ -1,9 +1,10 @@
-//! What came of the mutants of a kernel when all were last tried: so that reasons can be written, and the page, without trying them again.
+//! Saved results of all mutants of a kernel, so that reasons and the page can be written without
+//! another run.
 
 use super::mutate::Kind;
 use super::proof::Proof;
 use super::trial::{Beside, Caught, Fate};
-use super::{Name, Row, Tried};
+use super::{MutantResult, Name, Row};
 use kernel_dsl::compiler::ir::Kernel;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
@@ -18,28 +19,28 @@ fn path(instance: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants").join(name).with_extension("json")
 }
 
-/// What tells a kernel from one that it was, or will be.
+/// Returns a hash that identifies this version of a kernel.
 fn mark(kernel: &Kernel) -> u64 {
     let mut hasher = DefaultHasher::new();
     kernel.to_string().hash(&mut hasher);
     hasher.finish()
 }
 
-/// Keeps what came of all mutants of `kernel`.
+/// Saves the results of all mutants of `kernel`.
 pub fn save(kernel: &Kernel, row: &Row) {
-    let tried = row.tried.iter().map(|Tried { name, kind, fate }| {
+    let tried = row.tried.iter().map(|MutantResult { name, kind, fate }| {
         let kind = Kind::ALL.iter().position(|(of, _)| of == kind);
         json!([name.site, name.change, name.number, kind, of_fate(*fate)])
     });
     let all = json!({ "kernel": mark(kernel), "mutants": row.mutants, "tried": tried.collect::<Vec<_>>() });
     let path = path(&row.instance);
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).expect("the folder for what tests leave can be made");
+        fs::create_dir_all(folder).expect("the output folder can be created");
     }
-    fs::write(path, all.to_string()).expect("what tests leave can be written");
+    fs::write(path, all.to_string()).expect("the output file is writable");
 }
 
-/// What was kept of the instance, if its kernel is still the same.
+/// Returns the saved results of the instance, if its kernel is unchanged.
 pub fn load(kernel: &Kernel, instance: &str, module: String) -> Option<Row> {
     let all: Value = serde_json::from_str(&fs::read_to_string(path(instance)).ok()?).ok()?;
     if all["kernel"].as_u64() != Some(mark(kernel)) {
@@ -49,7 +50,7 @@ pub fn load(kernel: &Kernel, instance: &str, module: String) -> Option<Row> {
         let text = |i: usize| Some(of[i].as_str()?.to_string());
         let name =
             Name { instance: instance.into(), site: text(0)?, change: text(1)?, number: of[2].as_u64()? as usize };
-        Some(Tried { name, kind: Kind::ALL.get(of[3].as_u64()? as usize)?.0, fate: fate(&of[4])? })
+        Some(MutantResult { name, kind: Kind::ALL.get(of[3].as_u64()? as usize)?.0, fate: fate(&of[4])? })
     };
     let tried = all["tried"].as_array()?.iter().map(one).collect::<Option<_>>()?;
     Some(Row { instance: instance.into(), module, mutants: all["mutants"].as_u64()? as usize, tried })

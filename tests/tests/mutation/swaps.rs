@@ -1,15 +1,18 @@
-//! What is stored where it is already.
+//! Stores of values that are already present.
 //!
-//! A branch that only stores, each time to a place that was loaded from right before, one of two integers where the other was loaded, changes nothing where both are equal: whether it is
-//! taken there does not matter, and so it is of a store with a mask. A comparison of both that nothing else depends on may ask whether one is less instead of not more.
+//! Consider a branch that only stores, each time to a location loaded directly before, one of two
+//! integers where the other was loaded. If both integers are equal, it has no effect, and the same
+//! is true of a masked store. A comparison of both without other uses may then test < instead of ≤.
 //!
-//! Between the load and the store the thread does nothing that others could be ordered by: if someone else wrote there meanwhile, the load would race with it. What it stores itself
-//! are such stores of the same two.
+//! Between the load and the store, the thread has no operation that orders it with others: a store
+//! by another thread would race with the load. Its own stores in between are exchanges of the same
+//! two values.
 
 use kernel_dsl::compiler::ir::{Comparison, Inst, Kernel, Op, Place, Region, Type, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Has the stricter comparison of two integers where only what changes nothing where they are equal depends on it; whether there was one.
+/// Makes comparisons of two integers strict if only exchanges of these integers depend on them, and
+/// returns whether there was one.
 pub fn swaps(kernel: &mut Kernel) -> bool {
     let mut uses = Uses { kernel, users: HashMap::new(), compared: Vec::new(), exchanges: Vec::new() };
     uses.region(&kernel.body);
@@ -30,19 +33,19 @@ fn rewrite(region: &mut Region, strict: &HashSet<Value>) {
     }
 }
 
-/// Two values, the lesser number first.
+/// Two values, the smaller number first.
 type Pair = [Value; 2];
 
 fn pair(a: Value, b: Value) -> Pair {
     [a.min(b), a.max(b)]
 }
 
-/// What a value goes to.
+/// A use of a value.
 #[derive(Clone, Copy)]
 enum User {
-    /// What is computed of it, alone or with others.
+    /// A value computed from it, possibly with others.
     Value(Value),
-    /// The condition of what stores where the other of two was loaded, by its number.
+    /// The condition of the exchange with this number.
     Exchange(usize),
     Other,
 }
@@ -50,9 +53,9 @@ enum User {
 struct Uses<'k> {
     kernel: &'k Kernel,
     users: HashMap<Value, Vec<User>>,
-    /// Comparisons of integers that hold where both are equal, and of what they are.
+    /// Comparisons of integers that hold where both are equal, with their operands.
     compared: Vec<(Value, Pair)>,
-    /// What is exchanged by each branch or store that does nothing else.
+    /// The exchanged values of each branch or store that only exchanges.
     exchanges: Vec<Pair>,
 }
 
@@ -89,7 +92,7 @@ impl Uses<'_> {
         }
     }
 
-    /// Whether all that comes of a value is whether these two are exchanged.
+    /// Returns whether a value affects only the exchange of these two values.
     fn leads_to_exchanges(&self, value: Value, of: Pair) -> bool {
         let users = self.users.get(&value).map_or(&[][..], Vec::as_slice);
         !users.is_empty()
@@ -101,7 +104,8 @@ impl Uses<'_> {
     }
 }
 
-/// Two values of which an instruction stores, under a condition, the one where the other has been loaded, and does nothing else.
+/// Returns the two values that an instruction exchanges under a condition, if it has no other
+/// effect.
 fn exchanged(before: &[Inst], inst: &Inst) -> Option<Pair> {
     match &inst.op {
         Op::Store { place, values, guard: Some(_), .. } => swapped(before, place, values),
@@ -122,7 +126,7 @@ fn only_yields(region: &Region) -> bool {
     region.insts.iter().all(|inst| matches!(inst.op, Op::Yield(_)))
 }
 
-/// Two values of which these are the one each time where the other has been loaded.
+/// Returns the two values, if each store has the one where the other has been loaded.
 fn swapped(before: &[Inst], to: &Place, stored: &[Value]) -> Option<Pair> {
     let mut exchanged = Vec::new();
     for (at, inst) in before.iter().enumerate().rev() {
@@ -135,7 +139,7 @@ fn swapped(before: &[Inst], to: &Place, stored: &[Value]) -> Option<Pair> {
             }
             Op::Load { .. } => {}
             op if op.is_pure() => {}
-            // What it exchanges itself is the same where both are equal.
+            // A nested exchange has no effect either if both are equal.
             _ => exchanged.push(self::exchanged(&before[..at], inst)?),
         }
     }

@@ -1,11 +1,14 @@
-//! Which threads of a block ask for a value.
+//! The threads of a block that demand a value.
 //!
-//! A thread asks for what it stores, for what an access or a turn of a loop depends on, and for what such values are made of in the thread itself;
-//! where lanes exchange, for what the lane has whose value it gets. What the others have may be anything: there a number that follows from the thread's index is left out, and
-//! so kernels that differ there alone become one.
+//! A thread demands the values that it stores, and those that its accesses and iterations depend
+//! on. It also demands the operands of such values in the thread itself. Where lanes exchange, it
+//! demands the value of the source lane. In other threads the value may be anything. A number that
+//! follows from the thread index is removed there, so that kernels that differ only there become
+//! equal.
 //!
-//! Why this is sound: which thread a shuffle hands a value to is known only by numbers that are themselves known of each thread; where they are not, all lanes of the warp are
-//! asked. What is handed on through memory is asked for by whoever stores it. A choice of which the condition is known of a thread asks for what that thread takes.
+//! The source lane of a shuffle is known only if its selector is known for each thread; otherwise
+//! all lanes of the warp demand the value. The thread that stores a value to memory demands it. If
+//! the condition of a select is known for a thread, the thread demands only the selected operand.
 
 use super::normal::LANES;
 use kernel_dsl::compiler::Scalar;
@@ -13,7 +16,7 @@ use kernel_dsl::compiler::analyses::uniformity::Uniformity;
 use kernel_dsl::compiler::ir::{Binary, Inst, Kernel, Label, Op, Place, Region, Shuffle, Type, Value, Values};
 use std::collections::HashMap;
 
-/// Threads of a block, by linear index.
+/// A set of threads of a block, by linear index.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Threads([u64; 16]);
 
@@ -50,33 +53,34 @@ impl Threads {
         (0..1024).filter(move |t| self.has(*t))
     }
 
-    /// All threads of the warps that have one here.
+    /// Returns all threads of the warps that have a thread in the set.
     fn warps(self) -> Threads {
         let half = |word: u64, mask: u64| if word & mask == 0 { 0 } else { mask };
         Threads(self.0.map(|word| half(word, 0xffff_ffff) | half(word, 0xffff_ffff << 32)))
     }
 }
 
-/// Who comes to an instruction.
+/// The threads that reach an instruction.
 #[derive(Clone)]
 pub struct Came {
     pub threads: Threads,
-    /// Those that store or load, where it is guarded.
+    /// The threads that store or load, if the access is guarded.
     pub inside: Threads,
-    /// Where other threads than those that the condition picks do it for them: what is left of the condition for these.
+    /// The remaining part of the condition, if other threads make the access for those that it
+    /// selects.
     pub rest: Option<Vec<Value>>,
 }
 
-/// Who comes to each instruction, by its address.
+/// The threads that reach each instruction, by its address.
 pub type Comers = HashMap<usize, Came>;
 
-/// The threads that ask for each value.
+/// The threads that demand each value.
 pub struct Asked<'a, 'k> {
     kernel: &'k Kernel,
     uniformity: &'a Uniformity<'k>,
     comers: &'a Comers,
     by_value: Vec<Threads>,
-    /// What a loop or block carries on: parameters and results.
+    /// The carried values of a loop or block: parameters and results.
     loops: HashMap<Label, Vec<Values>>,
     results: HashMap<Label, Values>,
     changed: bool,
@@ -93,7 +97,7 @@ impl<'a, 'k> Asked<'a, 'k> {
         asked
     }
 
-    /// The threads that ask for one of these.
+    /// Returns the threads that demand one of these values.
     pub fn any(&self, values: &[Value]) -> Threads {
         values.iter().fold(Threads::default(), |all, v| all.or(self.by_value[v.0 as usize]))
     }
@@ -104,12 +108,12 @@ impl<'a, 'k> Asked<'a, 'k> {
         self.changed |= std::mem::replace(of, more) != more;
     }
 
-    /// The threads of which a truth value holds, where that is known of each.
+    /// Returns the threads for which a Boolean holds, if that is known for each thread.
     fn where_holds(&self, condition: Value) -> Option<Threads> {
         Some(Threads::of(self.uniformity.numbers(condition)?.into_iter().map(|n| n != 0)))
     }
 
-    /// A region; what its end hands on becomes one of `becomes`, value by value.
+    /// Visits a region whose yielded values become `becomes`, by position.
     fn region(&mut self, region: &Region, becomes: &[Values]) {
         for inst in region.insts.iter().rev() {
             self.inst(inst, becomes);
@@ -174,7 +178,8 @@ impl<'a, 'k> Asked<'a, 'k> {
             }
             Op::Binary(op @ (Binary::And | Binary::Or), a, b) => {
                 for (value, other) in [(*a, *b), (*b, *a)] {
-                    // Not both where the other decides: what is known is asked for everywhere.
+                    // Only one of the two operands is demanded where the other decides; a known
+                    // operand is always demanded.
                     let truth = self.kernel.ty(value) == Type::Scalar(Scalar::Bool);
                     let other = self.where_holds(other).filter(|_| truth && self.uniformity.numbers(value).is_none());
                     let open = |holds: Threads| if *op == Binary::And { by.and(holds) } else { by.but(holds) };
@@ -189,7 +194,7 @@ impl<'a, 'k> Asked<'a, 'k> {
                     None => guard.iter().for_each(|guard| self.ask(*guard, here)),
                 }
             }
-            // Who loads must find something there, whether it is asked for or not.
+            // A load needs an existing element, whether its result is demanded or not.
             Op::Load { place, guard, .. } if by != Threads::default() => {
                 operands(place, |v| self.ask(v, inside));
                 if let Some(guard) = guard {
@@ -202,7 +207,7 @@ impl<'a, 'k> Asked<'a, 'k> {
                     Some(numbers) => sources(by, *mode, &numbers, *width as usize),
                     None => by.warps(),
                 };
-                // Where all lanes have the same, the own stands for another's.
+                // If all lanes have the same value, a lane's own value replaces that of another.
                 let same = self.uniformity.indifferent(*value) & LANES == LANES;
                 self.ask(*value, if same { by.or(from) } else { from });
                 self.ask(*selector, by);
@@ -218,7 +223,7 @@ impl<'a, 'k> Asked<'a, 'k> {
     }
 }
 
-/// The threads whose values these get.
+/// Returns the threads whose values the threads of `by` receive.
 fn sources(by: Threads, mode: Shuffle, numbers: &[u64], width: usize) -> Threads {
     let mut from = Threads::default();
     for thread in by.all().take_while(|t| *t < numbers.len()) {
@@ -229,13 +234,13 @@ fn sources(by: Threads, mode: Shuffle, numbers: &[u64], width: usize) -> Threads
             Shuffle::Up => within.wrapping_sub(n),
             Shuffle::Down => within + n,
         };
-        // Who finds none there keeps its own.
+        // A lane without a source lane keeps its own value.
         from.add(if other < width { thread - within + other } else { thread });
     }
     from
 }
 
-/// What an access depends on.
+/// Calls `f` on the operands of an access.
 fn operands(place: &Place, mut f: impl FnMut(Value)) {
     super::normal::place_operands(&mut place.clone(), |v| {
         f(v);

@@ -1,4 +1,4 @@
-//! A kernel's cases, and what becomes of its mutants on them.
+//! The cases of a kernel, and the results of its mutants on them.
 
 use super::mutate::{Mutation, location, mutant};
 use super::proof::{Proof, Prover};
@@ -6,21 +6,21 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::{driver, ir};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
-use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
+use runtime::testing::{Case, Expected, KernelSpec, Oracle, Prepared, Random, Trial};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// What a mutant is caught by.
+/// The first detection of a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Caught {
     /// A check of the oracle.
     Check(Check),
-    /// The IR is not valid, or not what the interpreter runs, or asks of a launch what that does not have.
+    /// The IR is invalid, is not supported by the interpreter, or does not fit the launch.
     Verifier,
-    /// What it leaves is not what it should be.
+    /// The outputs differ from the reference.
     Reference,
-    /// What it leaves depends on the order of blocks and warps.
+    /// The outputs depend on the order of blocks and warps.
     Order,
 }
 
@@ -35,23 +35,23 @@ impl fmt::Display for Caught {
     }
 }
 
-/// What becomes of a mutant.
+/// The result of a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fate {
-    /// Something notices it.
+    /// The mutant is detected.
     Caught(Caught),
-    /// Nothing notices it, and it is proved to do what the kernel does in every launch: it is no mutant.
+    /// The mutant is not detected, and is proved equivalent to the kernel in every launch.
     Same(Proof),
-    /// Nothing notices it.
+    /// The mutant is not detected.
     Survives(Beside),
 }
 
-/// A survivor beside the kernel, on all cases.
+/// A survivor compared with the kernel, on all cases.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Beside {
-    /// Its instructions, each counted once an active lane.
+    /// The number of its instructions, counted for each active lane.
     pub work: Ordering,
-    /// Whether it leaves the kernel's own bits.
+    /// Whether its outputs are bit-identical to the kernel's.
     pub bits: bool,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Beside {
     }
 }
 
-/// A case, what should come of it, and what the kernel itself does on it.
+/// A case, its expected outputs, and the kernel's own run.
 struct Tried {
     case: Case,
     expected: Vec<Expected>,
@@ -74,7 +74,7 @@ struct Tried {
 }
 
 impl Tried {
-    /// Warp instructions that the kernel takes.
+    /// Returns the number of warp instructions of the kernel.
     fn cost(&self) -> u64 {
         self.trial.statistics().warp_instructions
     }
@@ -85,14 +85,14 @@ pub struct Bench {
     pub kernel: ir::Kernel,
     prepared: Prepared,
     cases: Vec<Tried>,
-    /// Checks that warn of the kernel itself.
+    /// Checks that warn about the kernel itself.
     without: CheckSet,
     program: Monomorphic,
-    /// Those that nobody uses now: as many as have been wanted at once.
+    /// Unused provers, up to the number that was needed at once.
     provers: Mutex<Vec<Prover>>,
 }
 
-/// An instance, and what it is lowered to.
+/// Returns an instance and its lowered kernel.
 pub fn lowered(artifact: &Artifact, instance: &Instance) -> (Monomorphic, ir::Kernel) {
     let program = artifact.program().expect("the kernel's own HIR");
     let program = monomorphic(&program, instance).expect("a declared instance");
@@ -102,15 +102,15 @@ pub fn lowered(artifact: &Artifact, instance: &Instance) -> (Monomorphic, ir::Ke
 
 impl Bench {
     /// Lowers the instance, and runs all its cases once.
-    pub fn new(subject: &Subject, artifact: &'static Artifact, instance: &Instance) -> Bench {
+    pub fn new(spec: &KernelSpec, artifact: &'static Artifact, instance: &Instance) -> Bench {
         let name = instance.name(artifact.name);
         let (program, kernel) = lowered(artifact, instance);
         let prepared = Prepared::compile(artifact, instance).expect("a declared instance");
         let (mut cases, mut warned) = (Vec::new(), Vec::new());
         {
             let oracle = Oracle::new(&prepared, &kernel).expect("lowered IR is valid");
-            for case in (subject.cases)(instance, &mut Random::new(1)).iter().flat_map(|case| prepared.sized(case)) {
-                let expected = (subject.reference)(instance, &case.inputs);
+            for case in (spec.cases)(instance, &mut Random::new(1)).iter().flat_map(|case| prepared.sized(case)) {
+                let expected = (spec.reference)(instance, &case.inputs);
                 let trial = oracle.run(&case, Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
                 if let Some(outcome) = &trial.outcome {
                     assert!(outcome.report.errors().next().is_none(), "{name}, {}: {}", case.name, outcome.report);
@@ -127,7 +127,7 @@ impl Bench {
         Bench { kernel, prepared, cases, without, program, provers: Mutex::default() }
     }
 
-    /// The function that is changed, and its line.
+    /// Returns the changed function and its line.
     pub fn site(&self, mutation: &Mutation) -> String {
         let location = location(&self.kernel, mutation);
         let place = self.kernel.locations.get(location.0 as usize);
@@ -137,12 +137,13 @@ impl Bench {
         })
     }
 
-    /// What becomes of the mutant. What leaves something else must not be proved to do the same. `keenest` is the case that noticed the last one: often
-    /// it notices the next one too, and is tried first.
+    /// Returns the result of a mutant. A mutant with different outputs must not be proved
+    /// equivalent. `keenest` is the case that detected the last mutant, and runs first, because it
+    /// often detects the next one too.
     pub fn fate(&self, mutation: &Mutation, keenest: &mut usize) -> Fate {
         let kernel = mutant(&self.kernel, mutation);
         let fate = self.fate_of(&kernel, keenest);
-        // What another order tells has been given to the prover before.
+        // The prover has already handled a mutant that another order detects.
         if fate == Fate::Caught(Caught::Reference)
             && let Some(proof) = self.proof(&kernel)
         {
@@ -151,7 +152,7 @@ impl Bench {
         fate
     }
 
-    /// By what a mutant is proved to be none, if it is.
+    /// Returns the step that proves a mutant equivalent, if any.
     fn proof(&self, mutant: &ir::Kernel) -> Option<Proof> {
         let idle = || self.provers.lock().unwrap_or_else(PoisonError::into_inner);
         let prover = idle().pop();
@@ -199,7 +200,7 @@ impl Bench {
         Fate::Survives(Beside { work: more.cmp(&0), bits })
     }
 
-    /// What the mutant leaves of a case, or what it is caught by.
+    /// Runs a case, and returns the outputs of the mutant or its detection.
     fn trial(&self, oracle: &Oracle, tried: &Tried) -> Result<Trial, Caught> {
         let trial = self.run(oracle, tried, Options { without: self.without_origins(), ..Default::default() })?;
         match oracle.wrong(&tried.case, &trial, &tried.expected) {
@@ -208,7 +209,8 @@ impl Bench {
         }
     }
 
-    /// By what else a mutant that leaves `trial` of a case is caught: by what it leaves when blocks, warps and lanes run in other orders.
+    /// Runs a case in other orders of blocks, warps and lanes, and returns whether the outputs
+    /// differ from `trial`.
     fn in_other_orders(&self, oracle: &Oracle, tried: &Tried, trial: &Trial) -> Result<(), Caught> {
         let orders: &[Schedule] = if oracle.has_atomics() { &[Schedule::Reversed, Schedule::Seeded(1)] } else { &[] };
         for schedule in orders {
@@ -220,15 +222,17 @@ impl Bench {
         Ok(())
     }
 
-    /// Checks that are left out at first: where NaNs and infinities come from takes several times as long as all else, and is asked where the kernel's own
-    /// bits are not what a mutant leaves.
+    /// Returns the checks that are disabled at first. Following NaNs and infinities is several
+    /// times slower than all other checks, and is enabled where the outputs differ from the
+    /// kernel's.
     fn without_origins(&self) -> CheckSet {
         self.without.and(Check::ORIGINS.into_iter().collect())
     }
 
-    /// What the mutant leaves of a case, or the check that it is caught by.
+    /// Runs a case with options, and returns the outputs of the mutant or the check that detects
+    /// it.
     fn run(&self, oracle: &Oracle, tried: &Tried, options: Options) -> Result<Trial, Caught> {
-        // Enough for a loop that runs once more, a tile that is a little longer.
+        // The fuel suffices for an additional iteration of a loop, or a slightly longer tile.
         let options = Options { fuel: 3 * tried.cost() + 2_000, limit: 1, ..options };
         let Ok(trial) = oracle.run(&tried.case, options) else { return Err(Caught::Verifier) };
         match trial.outcome.as_ref().and_then(|outcome| outcome.report.findings.first()) {

@@ -1,15 +1,21 @@
-//! Sums to which zeros are added, and turns of loops in which nothing happens.
+//! Additions of zeros to sums, and loop iterations without an effect.
 //!
-//! `if c { v } else { 0 }` is v where that is 0 wherever c does not hold. `x + 0` is x, but for x = −0. A sum that begins with 0 never is −0: rounded to the nearest, two numbers add up to −0 only if both are. So `if c { sum + v } else { sum }` is
-//! `sum + v` where v is 0 wherever c does not hold.
+//! `if c { v } else { 0 }` is v, if v is 0 wherever c does not hold. `x + 0` is x, except for x =
+//! −0. A sum that begins with 0 is never −0: with rounding to nearest, two numbers add up to −0
+//! only if both are −0. Therefore `if c { sum + v } else { sum }` is `sum + v`, if v is 0 wherever
+//! c does not hold.
 //!
-//! A turn of a loop whose index is not below `end` does nothing where it stores only under conditions that say that the index, or it and more, is below `end`, and hands on
-//! what it is handed: by choices of which the others need such a condition, or in sums to which zeros are added. Such a loop may end at `end` if its own end is that and a constant: as in the other rewritings, no sum that is compared has wrapped.
+//! An iteration whose index is not below `end` has no effect under two requirements. It stores only
+//! under conditions which imply that the index, or the index plus a number, is below `end`. And its
+//! carried values are unchanged, by selects with such conditions or by sums to which zeros are
+//! added. The loop may then end at `end`, if its own end is `end` plus a constant: as in the other
+//! rewrites, no compared sum has wrapped.
 
 use kernel_dsl::compiler::ir::{Binary, Comparison, For, Inst, Kernel, Op, Region, Type, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Has a sum with its zeros for a choice between it and the sum without, and the end for one behind which turns do nothing; whether there was something.
+/// Replaces selects between a sum with and without a term by the sum, and shortens loops whose last
+/// iterations have no effect. Returns whether there was one.
 pub fn turns(kernel: &mut Kernel) -> bool {
     let known = Known::of(kernel);
     let mut found = Found::default();
@@ -21,11 +27,11 @@ pub fn turns(kernel: &mut Kernel) -> bool {
     changed
 }
 
-/// What is to be rewritten.
+/// The rewrites to make.
 #[derive(Default)]
 struct Found {
     stands: HashMap<Value, Value>,
-    /// By the index of a loop: its end.
+    /// The new end of each loop, by its index.
     ends: HashMap<Value, Value>,
 }
 
@@ -46,19 +52,20 @@ fn rewrite(region: &mut Region, found: &Found) {
     }
 }
 
-/// What values are made of.
+/// The definitions of values.
 pub struct Known<'k> {
     kernel: &'k Kernel,
-    /// What computes or loads each value, and which of its results it is.
+    /// The operation and the result index that define each value.
     made: HashMap<Value, (&'k Op, usize)>,
-    /// What a counted loop carries on, which neither `break` nor `continue` leaves: what it begins with, and what a turn hands on.
+    /// The carried values of counted loops without `break` and `continue`: the initial value, and
+    /// the yielded value.
     carried: HashMap<Value, [Value; 2]>,
-    /// By the index of a loop: its end.
+    /// The end of each loop, by its index.
     ends: HashMap<Value, Value>,
 }
 
 impl<'k> Known<'k> {
-    /// Of all values of `kernel`.
+    /// Collects the definitions of all values of `kernel`.
     pub fn of(kernel: &'k Kernel) -> Known<'k> {
         let mut known = Known { kernel, made: HashMap::new(), carried: HashMap::new(), ends: HashMap::new() };
         known.define(&kernel.body);
@@ -83,12 +90,12 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// What computes or loads it.
+    /// Returns the operation that defines a value.
     pub fn op(&self, value: Value) -> Option<&'k Op> {
         self.made.get(&value).map(|(op, _)| *op)
     }
 
-    /// Where the loop ends whose index it is.
+    /// Returns the end of the loop with this index.
     pub fn end_of(&self, index: Value) -> Option<Value> {
         self.ends.get(&index).copied()
     }
@@ -116,7 +123,8 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// Whether `sum` is `from` and something that is 0 wherever the condition does not hold, and `from` is not −0.
+    /// Returns whether `sum` is `from` plus a value that is 0 wherever the condition does not hold,
+    /// and `from` is not −0.
     fn only_adds_zero(&self, condition: Value, sum: Value, from: Value) -> bool {
         let Some(Op::Binary(Binary::Add, a, b)) = self.op(sum) else { return false };
         let added = match (*a == from, *b == from) {
@@ -129,13 +137,14 @@ impl<'k> Known<'k> {
             && self.zero_unless(added).into_iter().any(|unless| self.follows(unless, condition))
     }
 
-    /// Whether a choice is between something and 0, which that is wherever the condition does not hold.
+    /// Returns whether a select is between 0 and a value that is 0 wherever the condition does not
+    /// hold.
     fn is_zero_else(&self, condition: Value, of: Value, zero: Value) -> bool {
         matches!(self.op(zero), Some(Op::Constant(0)))
             && self.zero_unless(of).into_iter().any(|unless| self.follows(unless, condition))
     }
 
-    /// Conditions each of which holds wherever this is not +0.
+    /// Returns conditions each of which holds wherever the value is not +0.
     fn zero_unless(&self, value: Value) -> Vec<Value> {
         let zero = |v: &Value| matches!(self.op(*v), Some(Op::Constant(0)));
         match self.made.get(&value) {
@@ -145,13 +154,14 @@ impl<'k> Known<'k> {
                 all.push(*condition);
                 all
             }
-            // Of 0 all types have the same bits.
+            // The bits of 0 are the same for all types.
             Some((Op::Cast(of), _)) => self.zero_unless(*of),
             _ => Vec::new(),
         }
     }
 
-    /// Whether a condition holds wherever the other does: the same, or an index that is as large at most is below the same end.
+    /// Returns whether `condition` holds wherever `from` does: they are the same, or an index that
+    /// is not larger is compared with the same end.
     pub fn follows(&self, from: Value, condition: Value) -> bool {
         if from == condition {
             return true;
@@ -169,7 +179,7 @@ impl<'k> Known<'k> {
         end == of && self.reaches(larger, index)
     }
 
-    /// An integer and one that it is below; or, if that is not asked, not above.
+    /// Returns an integer and one that it is below, or not above, unless `strictly`.
     fn below(&self, condition: Value, strictly: bool) -> Option<(Comparison, Value, Value)> {
         let Op::Compare(comparison, a, b) = self.op(condition)? else { return None };
         let (comparison, a, b) = match comparison {
@@ -182,11 +192,11 @@ impl<'k> Known<'k> {
         (is_index && fits).then_some((comparison, a, b))
     }
 
-    /// An index without the constants that are added to it, and their sum.
+    /// Splits an index into a base and the sum of the added constants.
     fn apart(&self, value: Value) -> (Value, u64) {
         if let Some(Op::Binary(Binary::Add, a, b)) = self.op(value) {
             for (of, more) in [(*a, *b), (*b, *a)] {
-                // What is more than half of all numbers stands for less than nothing.
+                // A constant above half of the range represents a negative number.
                 if let Some(Op::Constant(more)) = self.op(more)
                     && *more < 1 << 31
                 {
@@ -198,13 +208,15 @@ impl<'k> Known<'k> {
         (value, 0)
     }
 
-    /// Whether `larger` is `index` and something that is not less than what `index` has added.
+    /// Returns whether `larger` is at least `index`, because its added part is at least that of
+    /// `index`.
     fn reaches(&self, larger: Value, index: Value) -> bool {
         let ((a, more), (b, less)) = (self.apart(larger), self.apart(index));
         a == b && more >= less || less == 0 && self.contains(larger, index) || self.reaches_by_parts(larger, index)
     }
 
-    /// Whether both are sums, or products, of which each part of the one reaches that of the other.
+    /// Returns whether both are sums or products, and each operand of one is at least that of the
+    /// other.
     fn reaches_by_parts(&self, larger: Value, index: Value) -> bool {
         match [self.op(larger), self.op(index)] {
             [Some(Op::Constant(larger)), Some(Op::Constant(index))] => larger >= index,
@@ -217,7 +229,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// Whether it adds up of this and others, none of which stands for less than nothing.
+    /// Returns whether a value is the sum of this index and others, none of which is negative.
     fn contains(&self, sum: Value, index: Value) -> bool {
         let less = |v: &Value| matches!(self.op(*v), Some(Op::Constant(bits)) if *bits >= 1 << 31);
         sum == index
@@ -228,7 +240,7 @@ impl<'k> Known<'k> {
             }
     }
 
-    /// Whether a float never is −0, where those of `assumed` are not.
+    /// Returns whether a float is never −0, assuming that those of `assumed` are not.
     fn not_minus_zero(&self, value: Value, assumed: &mut HashSet<Value>) -> bool {
         if !assumed.insert(value) {
             return true;
@@ -239,7 +251,7 @@ impl<'k> Known<'k> {
         match self.op(value) {
             Some(Op::Constant(bits)) => *bits == 0,
             Some(Op::Binary(Binary::Add, a, b)) => {
-                // A sum that turns out not to be one leaves nothing assumed.
+                // If the assumption fails, it must not remain.
                 let mut other = assumed.clone();
                 if self.not_minus_zero(*a, &mut other) {
                     *assumed = other;
@@ -252,7 +264,8 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// An end behind which the turns of a loop do nothing, of which its own is that and a constant.
+    /// Returns the end after which the iterations of a loop have no effect, if the loop's own end
+    /// is that plus a constant.
     fn end(&self, l: &For) -> Option<Value> {
         let end = match self.op(l.end)? {
             Op::Binary(Binary::Add | Binary::WrappingAdd, of, more) => {
@@ -267,7 +280,7 @@ impl<'k> Known<'k> {
         (stays && self.does_nothing(&l.body, turn)).then_some(end)
     }
 
-    /// Whether the condition does not hold in a turn behind the end.
+    /// Returns whether the condition is false in an iteration beyond the end.
     fn is_before(&self, condition: Value, turn: Turn) -> bool {
         let before = |condition: &Value| self.is_before(*condition, turn);
         match self.op(condition) {
@@ -282,7 +295,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// What a choice may be in a turn behind the end.
+    /// Returns the possible values of a select in an iteration beyond the end.
     fn taken(&self, value: Value, turn: Turn) -> Option<Vec<Value>> {
         let (condition, yes, no) = match self.made.get(&value)? {
             (Op::Select { condition, yes, no }, _) => (*condition, *yes, *no),
@@ -294,7 +307,7 @@ impl<'k> Known<'k> {
         Some(if self.is_before(condition, turn) { vec![no] } else { vec![yes, no] })
     }
 
-    /// Whether a turn behind the end hands on `from` as `to`.
+    /// Returns whether an iteration beyond the end passes on `from` unchanged as `to`.
     fn stays(&self, to: Value, from: Value, turn: Turn) -> bool {
         if to == from {
             return true;
@@ -310,7 +323,7 @@ impl<'k> Known<'k> {
         })
     }
 
-    /// Whether a number is +0 in a turn behind the end.
+    /// Returns whether a number is +0 in an iteration beyond the end.
     fn is_zero(&self, value: Value, turn: Turn) -> bool {
         let zero = |value: &Value| self.is_zero(*value, turn);
         match self.made.get(&value) {
@@ -318,18 +331,19 @@ impl<'k> Known<'k> {
             Some((Op::Load { guard: Some(guard), .. }, i)) => {
                 self.is_before(guard.condition, turn) && zero(&guard.otherwise[*i])
             }
-            // Of 0 all types have the same bits.
+            // The bits of 0 are the same for all types.
             Some((Op::Cast(of), _)) => zero(of),
             Some((Op::Binary(Binary::Add, a, b), _)) => zero(a) && zero(b),
             _ => self.taken(value, turn).is_some_and(|taken| taken.iter().all(zero)),
         }
     }
 
-    /// Whether a turn behind the end, or a part of it, stores nothing and meets nobody.
+    /// Returns whether an iteration beyond the end, or a part of it, stores nothing and has no
+    /// barrier.
     fn does_nothing(&self, region: &Region, turn: Turn) -> bool {
         region.insts.iter().all(|inst| match &inst.op {
             Op::Store { guard: Some(guard), .. } => self.is_before(*guard, turn),
-            // What lies behind the end need not be there.
+            // A location beyond the end need not exist.
             Op::Load { guard: Some(guard), .. } => self.is_before(guard.condition, turn),
             Op::If { condition, otherwise, .. } if self.is_before(*condition, turn) => {
                 self.does_nothing(otherwise, turn)
@@ -341,14 +355,14 @@ impl<'k> Known<'k> {
     }
 }
 
-/// A turn of a loop, and an end that its index is not below.
+/// An iteration of a loop, and an end that its index is not below.
 #[derive(Clone, Copy)]
 struct Turn {
     index: Value,
     end: Value,
 }
 
-/// What each turn of a loop hands on, where all come to its end.
+/// Returns the values that each iteration of a loop yields, if all iterations reach its end.
 fn ends(l: &For) -> Option<&[Value]> {
     let leaves = |inst: &Inst| leaves(inst);
     match l.body.insts.split_last()? {

@@ -1,12 +1,15 @@
-//! What our compiler makes of a kernel beside what NVIDIA's own makes of the same: `cargo test -p tests --test nvrtc -- --nocapture`.
+//! Machine code of our compiler beside NVIDIA's own:
+//! `cargo test -p tests --test nvrtc -- --nocapture`.
 //!
-//! `cuda/` has each kernel in CUDA C, in the same shape and class of arithmetic, and the PTX that NVRTC 12.9 makes of it for sm_61
-//! (`compile` makes it anew). Both texts go through ptxas for sm_61, and the machine code is counted: issue slots an element of
-//! work, which in a kernel with loops are those of the loop that does the work by its elements, and of one without all there are.
-//! Registers are counted as the kernel uses them and as a multiprocessor hands them out, eight of a thread at a time, which is what
-//! decides how many warps it holds.
-//! `README.md` is the table; `UPDATE=1` writes it. Without ptxas and nvdisasm (`tests/get-nvdisasm`) nothing is compared, and it
-//! says so.
+//! `cuda/` has each kernel in CUDA C, with the same shape and class of arithmetic, and the PTX that
+//! NVRTC 12.9 generates for sm_61 (`compile` regenerates it). ptxas for sm_61 assembles both texts,
+//! and the test counts issue slots per element of work. For a kernel with loops these are the slots
+//! of the loop that processes the elements, otherwise all slots of the kernel.
+//!
+//! Registers are counted as the kernel uses them, and as a multiprocessor allocates them: in units
+//! of eight per thread, which determine the number of resident warps. `README.md` is the table;
+//! `UPDATE=1` writes it. Without ptxas and nvdisasm (`tests/get-nvdisasm`) the test compares
+//! nothing, and prints a note.
 
 #[path = "../every_target/mod.rs"]
 #[allow(dead_code, reason = "not every test assembles")]
@@ -19,18 +22,19 @@ mod rows;
 mod support;
 mod values;
 
-use kernels_rs::command::nvdisasm::Nvdisasm;
-use kernels_rs::command::ptxas::Ptxas;
-use kernels_rs::sass::Listing;
+use kernels_rs_command::nvdisasm::Nvdisasm;
+use kernels_rs_command::ptxas::Ptxas;
+use kernels_rs_command::sass::Listing;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// What is counted as an element of work.
+/// The instructions that are counted, and their elements of work.
 enum Work {
-    /// The kernel has no loop: all of it.
+    /// All instructions of a kernel without loops.
     Whole,
-    /// Of each phase, the loop with the most of `counts`, one of which is an element, and with no `without`.
+    /// For each phase, the loop with the most instructions in `counts`, each of which processes an
+    /// element, and with none in `without`.
     Loops(&'static [Phase]),
 }
 
@@ -39,23 +43,23 @@ struct Phase {
     without: &'static str,
 }
 
-/// Slots an element and registers a thread.
+/// Issue slots per element and registers per thread.
 struct Cost {
     slots: f64,
     registers: u32,
 }
 
 impl Cost {
-    /// Registers of a thread that its warp takes: sm_61 hands them out by 256 a warp.
+    /// Returns the allocated registers per thread: sm_61 allocates units of 256 per warp.
     fn allocated(&self) -> u32 {
         self.registers.next_multiple_of(256 / 32)
     }
 }
 
-/// Registers a thread with which a multiprocessor of sm_61 holds all the threads that it can: 65,536 for 2,048.
+/// The most registers per thread with full occupancy on sm_61: 65,536 for 2,048 threads.
 const FULL: u32 = 65_536 / 2_048;
 
-/// Ratios of ours to theirs.
+/// Ratios of our costs to those of NVRTC.
 #[derive(Default)]
 struct Ratios(Vec<f64>);
 
@@ -102,8 +106,8 @@ fn slots(name: &str, listing: &Listing, work: &Work) -> f64 {
     };
     let loops = listing.loops();
     let of_phase = |phase: &Phase| {
-        let elements = |l: &kernels_rs::sass::Loop| l.mix.get(phase.counts).copied().unwrap_or(0);
-        let fits = |l: &&kernels_rs::sass::Loop| elements(l) > 0 && !l.mix.contains_key(phase.without);
+        let elements = |l: &kernels_rs_command::sass::Loop| l.mix.get(phase.counts).copied().unwrap_or(0);
+        let fits = |l: &&kernels_rs_command::sass::Loop| elements(l) > 0 && !l.mix.contains_key(phase.without);
         let main = loops.iter().filter(fits).max_by_key(|l| elements(l));
         let main = main.unwrap_or_else(|| panic!("{name} has no loop with {}", phase.counts));
         f64::from(main.slots) / f64::from(elements(main))
@@ -147,15 +151,15 @@ fn kernels() -> Vec<(&'static str, &'static str, Work)> {
 }
 
 #[test]
-fn code_is_as_good_as_nvrtcs() {
+fn code_is_as_good_as_that_of_nvrtc() {
     let Some(tools) = Tools::find() else {
         println!(
-            "note: no ptxas for sm_61 with an nvdisasm, and nothing was compared; `tests/get-nvdisasm` fetches both"
+            "note: no ptxas for sm_61 with an nvdisasm, so that nothing was compared; `tests/get-nvdisasm` fetches both"
         );
         return;
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvrtc");
-    let mut page = "Issue slots an element of work and registers a thread on sm_61, ptxas 12.9; NVRTC 12.9.86. Written by \
+    let mut page = "Issue slots per element of work and registers per thread on sm_61, with ptxas 12.9 and NVRTC 12.9.86. Written by \
         `UPDATE=1 cargo test -p tests --test nvrtc`.\n\n| kernel | slots | NVRTC's | ratio | registers | NVRTC's | allocated | NVRTC's |\n\
         |---|---|---|---|---|---|---|---|\n"
         .to_string();
@@ -179,13 +183,13 @@ fn code_is_as_good_as_nvrtcs() {
         let _ = write!(page, "\nGeometric mean of the ratios of {what}: {mean:.3}; the largest: {largest:.3}.\n");
     }
     page.push_str(
-        "\nBoth sides of layernorm are told to make one copy of each loop, `rolled` and `#pragma unroll 1`. Left alone, ptxas makes four \
-         of ours, for twelve loads in flight: 17.5 slots and 32 registers; and one of NVRTC's: 38 and 17.\n",
+        "\nBoth versions of layernorm request one copy of each loop, with `rolled` and `#pragma unroll 1`. Otherwise ptxas unrolls ours by \
+         four, with twelve loads in flight, 17.5 slots and 32 registers. It does not unroll NVRTC's: 38 slots and 17 registers.\n",
     );
     let _ = write!(
         page,
-        "\nA warp is given registers by eight a thread. With up to {FULL} of them a multiprocessor holds all the threads that it \
-         can, so that fewer win nothing.\n"
+        "\nRegisters are allocated in units of eight per thread. Up to {FULL} registers per thread allow full occupancy, so that \
+         fewer have no benefit.\n"
     );
     print!("{page}");
     let path = here.join("README.md");
@@ -198,5 +202,5 @@ fn code_is_as_good_as_nvrtcs() {
     let (mean, largest) = (registers.mean(), registers.largest());
     assert!(mean <= 1.0 && largest <= 1.1, "registers: mean {mean:.3}, largest {largest:.3}");
     assert!(allocated.mean() <= 1.0, "registers allocated: mean {:.3}", allocated.mean());
-    assert!(fewer_warps.is_empty(), "a multiprocessor holds fewer warps of {fewer_warps:?} than of NVRTC's");
+    assert!(fewer_warps.is_empty(), "with {fewer_warps:?} a multiprocessor holds fewer warps than with NVRTC's code");
 }

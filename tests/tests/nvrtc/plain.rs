@@ -1,8 +1,8 @@
-//! Kernels that move and add.
+//! Kernels that copy and add.
 
 use kernel_dsl::prelude::*;
 
-/// y ← a·x + y.
+/// Computes y ← a·x + y.
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
 #[requires(x.len() == y.len())]
 pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
@@ -12,7 +12,7 @@ pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// One sum a thread, over elements that lie as many apart as there are threads.
+/// Computes one sum per thread, with a stride of the number of threads.
 #[kernel(block = 256, grid = sums.len() / 256)]
 #[requires(sums.len() % 256 == 0)]
 pub fn strided_sum(x: &[f32], sums: &mut [f32]) {
@@ -23,7 +23,7 @@ pub fn strided_sum(x: &[f32], sums: &mut [f32]) {
     sums[grid::index()] = sum;
 }
 
-/// Sums of 256 elements.
+/// Computes sums of 256 elements.
 #[kernel(block = 256, grid = sums.len())]
 #[requires(sums.len() == x.len().div_ceil(256))]
 pub fn block_sum(x: &[f32], sums: &mut [f32]) {
@@ -34,7 +34,7 @@ pub fn block_sum(x: &[f32], sums: &mut [f32]) {
     }
 }
 
-/// Running sums of each 32 elements.
+/// Computes prefix sums of each 32 elements.
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
 #[requires(x.len() == y.len())]
 pub fn warp_scan(x: &[u32], y: &mut [u32]) {
@@ -50,7 +50,7 @@ pub fn warp_scan(x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// y = xᵀ by 32 × 32 tiles with a pad of one.
+/// Transposes by 32 × 32 tiles with a padding of one element.
 #[kernel(block = (32, 8), grid = (x.cols().div_ceil(32), x.rows().div_ceil(32)))]
 #[requires(y.rows() == x.cols(), y.cols() == x.rows())]
 pub fn transpose(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
@@ -70,7 +70,8 @@ pub fn transpose(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
     }
 }
 
-/// 256 bins of bytes, four a load, in shared memory; then one addition a bin.
+/// Counts bytes in 256 bins in shared memory, four bytes per load, with one atomic addition per bin
+/// at the end.
 #[kernel(block = 256, grid = blocks as usize)]
 #[requires(x.len() % 4 == 0, x.aligned(4), bins.len() == 256)]
 pub fn histogram(x: &[u8], bins: &mut [u32], blocks: u32) {
@@ -87,7 +88,7 @@ pub fn histogram(x: &[u8], bins: &mut [u32], blocks: u32) {
     bins.fetch_add(thread::x(), h[thread::x()]);
 }
 
-/// The mean of a point and its four neighbors, inside a border of one.
+/// Computes the mean of a point and its four neighbors, inside a border of one element.
 #[kernel(block = (32, 8), grid = (x.cols().div_ceil(32), x.rows().div_ceil(8)))]
 #[requires(y.rows() == x.rows(), y.cols() == x.cols())]
 pub fn stencil(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {

@@ -2,7 +2,7 @@
 
 use kernel_dsl::prelude::*;
 
-/// C = A·B by 16 × 16 tiles in shared memory; zeros beyond the edges.
+/// Computes C = A·B by 16 × 16 tiles in shared memory, with zeros beyond the edges.
 #[kernel(block = (16, 16), grid = (c.cols().div_ceil(16), c.rows().div_ceil(16)))]
 #[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols())]
 pub fn tiled(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) {
@@ -24,8 +24,11 @@ pub fn tiled(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) {
     }
 }
 
-/// C = A·B, 128 × 128 × 8 a block, 8 × 8 a thread as 2 × 2 quads of 4 × 4; shared memory double-buffered, global loads a
-/// tile ahead. Extents are multiples of the tile.
+/// Computes C = A·B with 128 × 128 × 8 elements per block and 8 × 8 per thread, as 2 × 2 quads of 4
+/// × 4.
+///
+/// Shared memory is double-buffered, and global loads are a tile ahead. Extents are multiples of
+/// the tile.
 #[kernel(block = 256, min_blocks = 2, grid = (c.cols() / 128, c.rows() / 128))]
 #[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols(), a.aligned(4), b.aligned(4), c.aligned(4))]
 #[requires(c.rows() % 128 == 0, c.cols() % 128 == 0, a.cols() % 8 == 0, a.cols() > 0)]

@@ -1,8 +1,8 @@
-//! Kernels over rows, with the hardware's approximations, and dot products of bytes.
+//! Row-wise kernels with the hardware's approximations, and dot products of bytes.
 
 use kernel_dsl::prelude::*;
 
-/// A warp a row: its maximum, the sum of exponentials, the quotients.
+/// Computes with a warp per row: the maximum, the sum of exponentials, the quotients.
 #[kernel(block = (32, 8), grid = x.rows().div_ceil(8), tolerance(y(relative = 1e-5, absolute = 1e-7)))]
 #[requires(y.rows() == x.rows(), y.cols() == x.cols())]
 pub fn softmax(x: View<f32, 2>, y: ViewMut<f32, 2>) {
@@ -26,7 +26,8 @@ pub fn softmax(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     }
 }
 
-/// A warp a row: mean, variance about it, and (x − mean) / √(variance + ε) · weight + bias; one copy of each loop.
+/// Computes with a warp per row: mean, variance, and (x − mean) / √(variance + ε) · weight + bias,
+/// with one copy of each loop.
 #[kernel(block = (32, 8), grid = x.rows().div_ceil(8), tolerance(y(relative = 1e-5, absolute = 1e-6)))]
 #[requires(y.rows() == x.rows(), y.cols() == x.cols(), weight.len() == x.cols(), bias.len() == x.cols())]
 pub fn layernorm(x: View<f32, 2>, weight: &[f32], bias: &[f32], y: ViewMut<f32, 2>, epsilon: f32) {
@@ -51,7 +52,7 @@ pub fn layernorm(x: View<f32, 2>, weight: &[f32], bias: &[f32], y: ViewMut<f32, 
     }
 }
 
-/// Sums of products of bytes, four at once, one a thread.
+/// Computes sums of products of bytes, four at once, with one sum per thread.
 #[kernel(block = 256, grid = sums.len() / 256)]
 #[requires(sums.len() % 256 == 0, a.len() == b.len())]
 pub fn dot(a: &[[i8; 4]], b: &[[i8; 4]], sums: &mut [i32]) {
@@ -62,7 +63,8 @@ pub fn dot(a: &[[i8; 4]], b: &[[i8; 4]], sums: &mut [i32]) {
     sums[grid::index()] = sum;
 }
 
-/// Pairs (x[i], x[i + half]) of each row turned by the angle of the row's position and the pair's frequency.
+/// Rotates the pairs (x[i], x[i + half]) of each row by the angle of the row's position and the
+/// pair's frequency.
 #[kernel(block = 64, grid = x.rows(), tolerance(x(relative = 1e-4, absolute = 1e-4)))]
 #[requires(x.cols() % 2 == 0, frequencies.len() == x.cols() / 2)]
 pub fn rotary(x: ViewMut<f32, 2>, frequencies: &[f32], first: u32) {

@@ -1,10 +1,10 @@
-//! That our side of the comparison computes what it says: each kernel on every executor, against plain Rust in `f64`.
+//! Tests of the compared kernels: each on every executor, against plain Rust in `f64`.
 
 use super::{plain, products, rows};
 use crate::support::{agree, checker};
 use runtime::testing::{Bound, Checker, Expected, Input};
 
-/// Small whole numbers: their sums are exact in any order.
+/// Returns small integers, whose sums are exact in any order.
 fn whole(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7 + seed * 13 + i * i % 11) % 17) as f32 - 8.0).collect()
 }
@@ -137,12 +137,12 @@ fn all(checker: &Checker) {
 }
 
 #[test]
-fn each_computes_what_it_says() {
+fn compared_kernels_are_correct() {
     all(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_each_computes_what_it_says() {
+fn gpu_compared_kernels_are_correct() {
     all(&checker(true));
 }

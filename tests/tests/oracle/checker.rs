@@ -1,4 +1,5 @@
-//! What a check may be told: orders, checks left out, what unwritten memory holds, fuel, where to stop; and its three verdicts.
+//! Options of a check: orders, disabled checks, the contents of unwritten memory, fuel and where to
+//! stop. Also its three verdicts.
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
@@ -6,12 +7,12 @@ use kernel_dsl::{Artifact, Kernel};
 use runtime::Device;
 use runtime::interpreter::{Check, Options, Schedule, Verdict};
 use runtime::testing::{
-    Bound, Case, CaseReport, Checker, Expected, Failure, Input, InstanceReport, Random, Reported, Stop, Subject,
+    Bound, Case, CaseReport, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random, Reported, Stop,
 };
 
 const N: usize = 32;
 
-/// Two cases of `(y: &mut [f32])`.
+/// Returns two cases of `(y: &mut [f32])`.
 fn cases(_: &Instance, _: &mut Random) -> Vec<Case> {
     ["one", "two"].map(|name| Case::new(name, [Input::slice(&[0f32; N])])).into()
 }
@@ -25,14 +26,14 @@ fn ones(_: &Instance, _: &[Input]) -> Vec<Expected> {
 }
 
 fn check(artifact: &'static Artifact, checker: Checker) -> InstanceReport {
-    checker.check(&Subject { artifact, cases, reference: ones }, &Instance::default(), 1)
+    checker.check(&KernelSpec { artifact, cases, reference: ones }, &Instance::default(), 1)
 }
 
 fn checker(options: Options) -> Checker {
     Checker::new(None).with_options(options)
 }
 
-/// Why the first case stopped.
+/// Returns the reason why the first case stopped.
 fn stop(report: &InstanceReport) -> Stop {
     match report.first_failure() {
         Some((_, Failure::Stopped { why, .. })) => *why,
@@ -40,7 +41,7 @@ fn stop(report: &InstanceReport) -> Stop {
     }
 }
 
-/// The middle one of three blocks takes the second ticket, in order and reversed.
+/// Lets the middle one of three blocks take the second ticket, both in order and in reverse order.
 #[kernel(block = 32, grid = 3)]
 fn by_ticket(y: &mut [f32]) {
     let mut ticket = 0.0;
@@ -59,9 +60,9 @@ fn tickets(_: &Instance, _: &[Input]) -> Vec<Expected> {
 }
 
 #[test]
-fn as_many_orders_are_tried_as_are_asked_for() {
-    let subject = Subject { artifact: by_ticket::ARTIFACT, cases, reference: tickets };
-    let check = |orders| Checker::new(None).with_orders(orders).check(&subject, &Instance::default(), 1);
+fn requested_number_of_orders_runs() {
+    let spec = KernelSpec { artifact: by_ticket::ARTIFACT, cases, reference: tickets };
+    let check = |orders| Checker::new(None).with_orders(orders).check(&spec, &Instance::default(), 1);
     let none = check(0);
     assert!(none.passed(), "{none}");
     let many = check(8);
@@ -74,14 +75,14 @@ fn as_many_orders_are_tried_as_are_asked_for() {
     );
 }
 
-/// All blocks store the same.
+/// Stores the same value in all blocks.
 #[kernel(block = 32, grid = 2)]
 fn flagged(y: &mut [f32]) {
     y[thread::x()] = 1.0;
 }
 
 #[test]
-fn the_order_that_is_asked_for_is_the_one_that_is_told() {
+fn reports_state_the_requested_order() {
     for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(7)] {
         let report = check(flagged::ARTIFACT, checker(Options { schedule, ..Options::default() }));
         let Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), .. })) = report.first_failure() else {
@@ -95,7 +96,7 @@ fn the_order_that_is_asked_for_is_the_one_that_is_told() {
 }
 
 #[test]
-fn a_check_that_is_left_out_fails_nothing() {
+fn disabled_checks_do_not_fail() {
     let failed = check(flagged::ARTIFACT, Checker::new(None));
     assert_eq!((failed.verdict(), stop(&failed)), (Verdict::Fail, Stop::Reported("global-race")));
     for without in [[Check::GlobalRace].into_iter().collect(), Check::named("race").unwrap().into_iter().collect()] {
@@ -104,16 +105,16 @@ fn a_check_that_is_left_out_fails_nothing() {
     }
 }
 
-/// Who comes last is what is left.
+/// Stores a different value in each block; the last store remains.
 #[kernel(block = 32, grid = 2)]
-fn who_was_last(y: &mut [f32]) {
+fn last_store_remains(y: &mut [f32]) {
     y[thread::x()] = 1.0 - block::x() as f32;
 }
 
 #[test]
-fn where_races_are_left_out_orders_are_compared_instead() {
+fn orders_are_compared_when_race_checks_are_disabled() {
     let without = [Check::GlobalRace].into_iter().collect();
-    let report = check(who_was_last::ARTIFACT, checker(Options { without, ..Options::default() }));
+    let report = check(last_store_remains::ARTIFACT, checker(Options { without, ..Options::default() }));
     let Some((_, Failure::OrderDependent { mismatch, .. })) = report.first_failure() else { panic!("{report}") };
     assert_eq!((&mismatch.left[..], &mismatch.right[..]), ("0.0 (0x00000000)", "1.0 (0x3f800000)"));
 }
@@ -125,7 +126,7 @@ fn never_stored(y: &mut [f32]) {
 }
 
 #[test]
-fn unwritten_memory_holds_what_is_said() {
+fn unwritten_memory_holds_the_fill_byte() {
     let report = check(never_stored::ARTIFACT, Checker::new(None));
     assert_eq!(stop(&report), Stop::Reported("uninitialized-shared"));
     for (fill, passes) in [(1, true), (2, false)] {
@@ -135,9 +136,9 @@ fn unwritten_memory_holds_what_is_said() {
     }
 }
 
-/// A loop of a hundred turns.
+/// Runs a loop of a hundred iterations.
 #[kernel(block = 32, grid = 1)]
-fn a_hundred_turns(y: &mut [f32]) {
+fn a_hundred_iterations(y: &mut [f32]) {
     let mut sum = 0.0;
     for _ in rolled(0..100) {
         sum += 0.01;
@@ -145,25 +146,25 @@ fn a_hundred_turns(y: &mut [f32]) {
     y[thread::x()] = if sum > 0.5 { 1.0 } else { sum };
 }
 
-/// Waits for what nobody does.
+/// Waits for a value that no thread stores.
 #[kernel(block = 32, grid = 1)]
-fn in_vain(y: &mut [f32]) {
+fn endless_wait(y: &mut [f32]) {
     while y.fetch_add(0, 0.0) == 0.0 {}
 }
 
 #[test]
 fn a_loop_ends_with_its_fuel() {
     let fuelled = |artifact, fuel| check(artifact, checker(Options { fuel, ..Options::default() }));
-    let enough = fuelled(a_hundred_turns::ARTIFACT, 10_000);
+    let enough = fuelled(a_hundred_iterations::ARTIFACT, 10_000);
     assert!(enough.passed(), "{enough}");
-    assert_eq!(stop(&fuelled(a_hundred_turns::ARTIFACT, 50)), Stop::Reported("fuel-exhausted"));
-    // What ends a launch cannot be left out, or it would have passed.
+    assert_eq!(stop(&fuelled(a_hundred_iterations::ARTIFACT, 50)), Stop::Reported("fuel-exhausted"));
+    // A check that ends a launch cannot be disabled; otherwise this launch would pass.
     let without = Check::ALL.into_iter().collect();
-    let report = check(in_vain::ARTIFACT, checker(Options { without, fuel: 100_000, ..Options::default() }));
+    let report = check(endless_wait::ARTIFACT, checker(Options { without, fuel: 100_000, ..Options::default() }));
     assert!(matches!(stop(&report), Stop::Reported("livelock" | "fuel-exhausted")), "{report}");
 }
 
-/// Twice beyond the end.
+/// Stores out of bounds twice.
 #[kernel(block = 32, grid = 1)]
 fn beyond(y: &mut [f32]) {
     y[thread::x() + 32] = 1.0;
@@ -171,7 +172,7 @@ fn beyond(y: &mut [f32]) {
 }
 
 #[test]
-fn the_first_that_is_wrong_may_be_the_last() {
+fn check_can_stop_at_the_first_failure() {
     let findings = |report: &InstanceReport| match report.first_failure() {
         Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), .. })) => found.findings.len(),
         _ => panic!("{report}"),
@@ -183,7 +184,7 @@ fn the_first_that_is_wrong_may_be_the_last() {
 }
 
 #[test]
-fn a_report_tells_the_line_of_the_ptx() {
+fn reports_state_the_line_of_the_ptx() {
     let report = check(beyond::ARTIFACT, Checker::new(None));
     let Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), error, .. })) = report.first_failure()
     else {
@@ -199,34 +200,34 @@ fn a_report_tells_the_line_of_the_ptx() {
     assert_ne!(found.findings[0].ptx, found.findings[1].ptx);
 }
 
-/// Right.
+/// Stores 1 to every element.
 #[kernel(block = 32, grid = 1)]
 fn one(y: &mut [f32]) {
     y[thread::x()] = 1.0;
 }
 
 #[test]
-fn what_cannot_be_checked_neither_passes_nor_fails() {
+fn unsupported_neither_passes_nor_fails() {
     let right = check(one::ARTIFACT, Checker::new(None));
     assert_eq!(right.verdict(), Verdict::Pass);
-    // No page of shadow memory: whether there are races is not known.
+    // Without a page of shadow memory, races cannot be detected.
     let report = check(one::ARTIFACT, checker(Options { shadow: 0, ..Options::default() }));
     assert_eq!((report.verdict(), report.passed(), stop(&report)), (Verdict::Unsupported, false, Stop::Unsupported));
     assert!(report.cases.iter().all(|case| case.verdict == Verdict::Unsupported));
-    assert!(report.to_string().contains("2 of 2 cases could not be tried to their end (seed 1)"), "{report}");
+    assert!(report.to_string().contains("2 of 2 cases could not be completed (seed 1)"), "{report}");
     let json = serde_json::to_value(&report.cases).unwrap();
     assert_eq!((&json[0]["verdict"], &json[0]["failure"]["why"]), (&"unsupported".into(), &"unsupported".into()));
-    // Nobody has tried it.
-    let subject = Subject { artifact: one::ARTIFACT, cases: no_cases, reference: ones };
-    assert_eq!(Checker::new(None).check(&subject, &Instance::default(), 1).verdict(), Verdict::Unsupported);
-    // One that fails is worse.
+    // A spec without cases.
+    let spec = KernelSpec { artifact: one::ARTIFACT, cases: no_cases, reference: ones };
+    assert_eq!(Checker::new(None).check(&spec, &Instance::default(), 1).verdict(), Verdict::Unsupported);
+    // A failed case outweighs an unsupported one.
     let failure = Failure::Incomplete { why: String::new() };
     let cases = [report.cases, vec![CaseReport::new("wrong", Some(failure))]].concat();
     assert_eq!(InstanceReport { cases, ..right }.verdict(), Verdict::Fail);
 }
 
 #[test]
-fn an_error_of_a_launch_has_a_verdict_too() {
+fn error_of_a_launch_has_a_verdict() {
     let device = Device::cpu();
     let mut y = device.upload(&[0f32; N]).unwrap();
     assert_eq!(beyond::launch(&device, &mut y).unwrap_err().verdict(), Verdict::Fail);

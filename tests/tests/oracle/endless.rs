@@ -1,4 +1,4 @@
-//! Loops that wait: for whom they may, and what is said of those that wait for ever.
+//! Loops that wait: which waits are legal, and the reports of waits that never end.
 
 use super::kernels::{set_and_wait, wait_and_set};
 use super::support::{Memory, checks, run_on};
@@ -12,7 +12,7 @@ fn numbers() -> Memory {
 }
 
 #[test]
-fn a_warp_may_wait_for_another_whichever_runs_first() {
+fn warps_may_wait_for_each_other_in_any_order() {
     let expected = numbers().values();
     for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(3)] {
         for tier in [Checks::Values, Checks::Accesses, Checks::All] {
@@ -25,7 +25,7 @@ fn a_warp_may_wait_for_another_whichever_runs_first() {
 }
 
 #[test]
-fn who_waits_for_ever_is_told_what_for() {
+fn report_states_what_a_livelock_waits_for() {
     for tier in [Checks::Values, Checks::All] {
         let options = Options { checks: tier, fuel: 1 << 20, ..Options::default() };
         let (report, _) = run_on(wait_and_set::ARTIFACT, 1, &numbers(), options);
@@ -35,10 +35,10 @@ fn who_waits_for_ever_is_told_what_for() {
             finding.message,
             "a loop that cannot end: it reads element 0 of `ready`, which is 0, and no thread that can still run changes it"
         );
-        let object = finding.object.as_ref().expect("what it reads");
+        let object = finding.object.as_ref().expect("the location it reads");
         assert_eq!((&object.name[..], object.element), ("ready", Some(0)));
         let other = finding.other.as_ref().expect("the other warp");
-        assert_eq!((other.thread.warp, other.action), (1, "is in an infinite loop too"));
+        assert_eq!((other.thread.warp, other.action), (1, "is in an endless loop too"));
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["findings"][0]["check"], "livelock");
         assert_eq!(json["findings"][0]["object"]["name"], "ready");
@@ -46,7 +46,7 @@ fn who_waits_for_ever_is_told_what_for() {
     }
 }
 
-/// Each turn counts in memory: that is no circle.
+/// Changes in each iteration a counter in memory, so no state repeats.
 #[kernel(block = 64, grid = 1)]
 fn taken_in_turns(x: &[f32], y: &mut [f32]) {
     let mut ticket = Shared::<u32, 1>::new([1]);
@@ -59,7 +59,8 @@ fn taken_in_turns(x: &[f32], y: &mut [f32]) {
     y[i] = x[i];
 }
 
-/// Blocks without atomic operations run on several threads.
+/// Waits forever in the last block only. Blocks without atomic operations run on several host
+/// threads.
 #[kernel(block = 32, grid = 64)]
 fn stands_in_one_block(x: &[f32], y: &mut [f32]) {
     let mut i = 0;
@@ -74,24 +75,25 @@ fn stands_in_one_block(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn loops_that_end_are_not_taken_for_others() {
+fn ending_loops_are_not_reported() {
     let (report, y) = run_on(taken_in_turns::ARTIFACT, 1, &numbers(), Options::default());
     assert!(report.findings.is_empty(), "{report}");
     assert_eq!(y, numbers().values());
 }
 
 #[test]
-fn a_loop_is_told_on_one_thread_and_on_several() {
+fn livelock_is_reported_on_one_host_thread_and_on_several() {
     for threads in [1, 2] {
         let options = Options { threads: NonZeroUsize::new(threads), ..Options::default() };
         let (report, _) = run_on(stands_in_one_block::ARTIFACT, 64, &numbers(), options);
         assert_eq!(checks(&report), [Check::Livelock], "{report}");
-        assert_eq!(report.findings[0].message, "a loop that cannot end: a turn of it changes nothing");
+        assert_eq!(report.findings[0].message, "a loop that cannot end: an iteration of it changes nothing");
         assert_eq!(report.findings[0].thread.block, [63, 0, 0]);
     }
 }
 
-/// A lock that the lanes of a warp take one after the other: the one that has it is past the loop, where before sm_70 it waits for the others.
+/// Takes a lock in the lanes of a warp, one after the other. The lane with the lock has left the
+/// loop; before sm_70 it would wait there for the other lanes.
 #[kernel(target = sm_70, block = 32, grid = 1)]
 fn lock_of_lanes(x: &[f32], y: &mut [f32]) {
     let mut lock = Shared::<u32, 1>::new([1]);
@@ -111,7 +113,7 @@ fn lock_of_lanes(x: &[f32], y: &mut [f32]) {
     y[lane] = sum[0] + warp::sum(x[lane]);
 }
 
-/// The same before sm_70.
+/// Takes a lock in the lanes of a warp before sm_70.
 #[kernel(block = 32, grid = 1)]
 fn lock_of_lanes_in_lockstep(x: &[f32], y: &mut [f32]) {
     let mut lock = Shared::<u32, 1>::new([1]);
@@ -124,7 +126,7 @@ fn lock_of_lanes_in_lockstep(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = x[0];
 }
 
-/// The lane that has the lock waits for all lanes, which wait for the lock.
+/// Lets the lane with the lock wait for all lanes, which wait for the lock.
 #[kernel(target = sm_70, block = 32, grid = 1)]
 fn lock_over_a_barrier(x: &[f32], y: &mut [f32]) {
     let mut lock = Shared::<u32, 1>::new([1]);
@@ -137,7 +139,7 @@ fn lock_over_a_barrier(x: &[f32], y: &mut [f32]) {
     lock.exchange(0, 0);
 }
 
-/// Lanes that come to different barriers of the warp, one of them by way of a loop.
+/// Lets lanes reach different barriers of the warp, some of them after a loop.
 #[kernel(target = sm_70, block = 32, grid = 1)]
 fn two_barriers(x: &[f32], y: &mut [f32]) {
     let mut flag = Shared::<u32, 1>::new([1]);
@@ -163,18 +165,18 @@ fn lanes_of_a_warp_may_wait_for_one_another_from_sm_70_on() {
             let options = Options { checks: tier, schedule, fuel: 1 << 22, ..Options::default() };
             let (report, y) = run_on(lock_of_lanes::ARTIFACT, 1, &numbers(), options);
             assert!(report.findings.is_empty(), "{schedule}, {tier:?}: {report}");
-            // 0 + 1 + … + 31, twice.
+            // The sum 0 + 1 + … + 31, twice.
             assert_eq!(y[..32], [992.0; 32], "{schedule}, {tier:?}");
         }
     }
     let (report, _) = run_on(lock_of_lanes_in_lockstep::ARTIFACT, 1, &numbers(), Options::default());
     assert_eq!(checks(&report), [Check::Livelock], "{report}");
     let other = report.findings[0].other.as_ref().expect("the lane that has the lock");
-    assert_eq!(other.action, "waits for it where the lanes of the warp meet again");
+    assert_eq!(other.action, "waits for it where the lanes of the warp reconverge");
 }
 
 #[test]
-fn they_may_not_wait_for_one_that_waits_for_them() {
+fn lanes_may_not_wait_for_each_other_in_a_cycle() {
     let (report, _) = run_on(lock_over_a_barrier::ARTIFACT, 1, &numbers(), Options::default());
     assert_eq!(checks(&report), [Check::Livelock], "{report}");
     let (report, _) = run_on(two_barriers::ARTIFACT, 1, &numbers(), Options::default());

@@ -1,7 +1,7 @@
-//! For each check, a kernel that breaks it and one that does not, and the same of what is told elsewhere than by a run. The page of
-//! `runtime::interpreter::check` shows them.
+//! For each check, a kernel that violates it and one that does not; the same for the other reports.
+//! The page of `runtime::interpreter::check` shows these kernels.
 //!
-//! Each runs with `x[i] = i` in 64 elements and `y` of as many.
+//! Each kernel runs with `x[i] = i` in 64 elements, and with 64 elements of `y`.
 
 use kernel_dsl::prelude::*;
 
@@ -422,7 +422,7 @@ pub fn exponentials(x: &[f32], y: &mut [f32]) {
 #[kernel(block = 64, grid = 1)]
 pub fn exponentials_below_one(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
-    // A mask written down is no finding.
+    // A mask written as a constant is not reported.
     let score = if i == 0 { f32::NEG_INFINITY } else { x[i] - 63.0 };
     y[i] = math::exp(score);
     if i == 0 {

@@ -1,13 +1,13 @@
-//! Every check of the oracle, on kernels of the language; and the page that shows them.
+//! Tests of every check of the oracle, on kernels of the language, and of the page of the checks.
 
 mod checker;
+mod declarations;
+mod details;
 mod endless;
 mod kernels;
 mod origins;
 mod page;
 mod precision;
-mod said;
 mod support;
-mod told;
 mod undefined;
-mod vacant;
+mod uninitialized;

@@ -1,4 +1,4 @@
-//! Where NaNs and infinities come from, through whatever they pass on their way.
+//! Origins of NaNs and infinities, which the oracle follows through memory and registers.
 
 use super::support::{Memory, checks, run, run_on};
 use kernel_dsl::Kernel;
@@ -6,7 +6,7 @@ use kernel_dsl::prelude::*;
 use runtime::interpreter::report::Finding;
 use runtime::interpreter::{Check, Options};
 
-/// The only finding, with the line of its operation and that of its store.
+/// Returns the only finding, with the line of its operation and that of its store.
 #[track_caller]
 fn only(report: &runtime::interpreter::Report, check: Check) -> (&Finding, String, String) {
     assert_eq!(checks(report), [check], "{report}");
@@ -19,7 +19,7 @@ fn only(report: &runtime::interpreter::Report, check: Check) -> (&Finding, Strin
     (finding, text(&finding.place), text(stored))
 }
 
-/// By way of shared memory, a shuffle, a register array and a loop, to another thread.
+/// Passes a NaN through shared memory, a shuffle, a register array and a loop to another thread.
 #[kernel(block = 64, grid = 1)]
 fn far(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([64]);
@@ -39,7 +39,7 @@ fn far(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn an_origin_is_carried_to_the_store() {
+fn origin_is_followed_to_the_store() {
     let (report, y) = run(far::ARTIFACT, 1);
     assert!(y[1].is_nan() && !y[10].is_nan());
     let (finding, made, stored) = only(&report, Check::NanProduced);
@@ -51,25 +51,25 @@ fn an_origin_is_carried_to_the_store() {
     assert_eq!(json["findings"][0]["produced"]["inputs"][0], "-4.0");
 }
 
-/// y = x, and what is made of it.
+/// Computes y from x, which may have non-finite elements.
 #[kernel(block = 64, grid = 1)]
-fn handed_through(x: &[f32], y: &mut [f32]) {
+fn passed_through(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     y[i] = x[i] * 2.0 + 1.0;
 }
 
 #[test]
-fn what_comes_from_outside_is_no_finding() {
+fn non_finite_inputs_are_not_reported() {
     let x = Memory::new(|i| [f32::NAN, f32::INFINITY, 1.0][i % 3]);
-    let (report, y) = run_on(handed_through::ARTIFACT, 1, &x, Options::default());
+    let (report, y) = run_on(passed_through::ARTIFACT, 1, &x, Options::default());
     assert!(report.findings.is_empty() && y[0].is_nan() && y[1].is_infinite(), "{report}");
-    // But an infinity that was made of finite numbers is.
-    let (report, _) = run_on(handed_through::ARTIFACT, 1, &Memory::new(|_| f32::MAX), Options::default());
+    // An infinity computed from finite numbers is reported.
+    let (report, _) = run_on(passed_through::ARTIFACT, 1, &Memory::new(|_| f32::MAX), Options::default());
     let (finding, ..) = only(&report, Check::InfinityProduced);
     assert_eq!(finding.count, 64);
 }
 
-/// The scores of a row that a mask leaves nothing of.
+/// Computes the scores of a fully masked row.
 #[kernel(block = 32, grid = 1)]
 fn masked(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -80,7 +80,7 @@ fn masked(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_mask_is_no_finding_and_what_is_made_of_two_is() {
+fn nan_of_two_masks_is_reported_but_not_the_masks() {
     let (report, y) = run(masked::ARTIFACT, 1);
     assert!(y[0] == f32::NEG_INFINITY && y[32].is_nan());
     let (finding, made, _) = only(&report, Check::NanProduced);
@@ -95,7 +95,7 @@ fn logarithms(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn an_edge_of_a_function_of_math_is_its_caller_s() {
+fn infinity_of_a_math_function_is_reported_at_the_call() {
     let (report, y) = run(logarithms::ARTIFACT, 1);
     assert_eq!(y[0], f32::NEG_INFINITY);
     let (finding, ..) = only(&report, Check::InfinityProduced);
@@ -116,18 +116,18 @@ fn as_small_floats(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn conversions_that_are_written_out_in_integers_are_told_too() {
+fn software_conversions_are_reported() {
     let (report, _) = run_on(as_brain_floats::ARTIFACT, 1, &Memory::new(|_| f32::MAX), Options::default());
     let (finding, ..) = only(&report, Check::ConversionOverflow);
     assert!(finding.message.starts_with("`3.4028235e38 as bf16` is beyond the type's range (inf)"), "{report}");
     let (report, _) = run_on(as_small_floats::ARTIFACT, 1, &Memory::new(|i| 1e3 * i as f32), Options::default());
     only(&report, Check::ConversionOverflow);
-    // Infinities stay what they are.
+    // Conversions preserve infinities.
     let (report, _) = run_on(as_small_floats::ARTIFACT, 1, &Memory::new(|_| f32::INFINITY), Options::default());
     assert!(report.findings.is_empty(), "{report}");
 }
 
-/// A buffer is memory on the way, too, and an atomic sum an operation.
+/// Follows an origin through a buffer, with an atomic addition as the operation.
 #[kernel(block = 64, grid = 1)]
 fn summed(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -142,7 +142,7 @@ fn an_atomic_sum_overflows() {
 }
 
 #[test]
-fn a_check_that_is_left_out_is_not_told() {
+fn disabled_checks_are_not_reported() {
     let without = [Check::NanProduced].into_iter().collect();
     let (report, _) =
         run_on(masked::ARTIFACT, 1, &Memory::new(|i| i as f32), Options { without, ..Options::default() });

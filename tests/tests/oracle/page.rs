@@ -1,6 +1,8 @@
-//! The page of the checks: their definitions as they are written in the compiler, and of each a kernel that breaks it, what a
-//! run prints of it, and a kernel that does not. Behind them stands the same of what is told of a kernel and is no check of a run.
-//! `UPDATE=1 cargo test -p tests --test oracle` writes it anew.
+//! The page of the checks.
+//!
+//! For each check the page has its definition from the compiler, a kernel that violates it, the
+//! report of a run, and a corrected kernel. Reports that do not come from a check of a run follow.
+//! `UPDATE=1 cargo test -p tests --test oracle` writes the page.
 
 use super::kernels::*;
 use super::support::{Memory, lowered, run_on};
@@ -11,7 +13,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{Scalar, Target, ir, passes};
 use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{Check, Options, Severity};
-use runtime::testing::{Case, Checker, Expected, Failure, Input, InstanceReport, Random, Subject};
+use runtime::testing::{Case, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random};
 use std::fmt::{Debug, Write};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/oracle/src/checks.md");
@@ -21,17 +23,17 @@ const APPROXIMATE: &str = include_str!("../../../kernel-dsl/compiler/src/analyse
 const LINTS: &str = include_str!("../../../kernel-dsl/compiler/src/analyses/slow.rs");
 const FAILURES: &str = include_str!("../../../runtime/testing/src/report.rs");
 
-const ELSEWHERE: &str = "
-# Told elsewhere
+const OTHER_REPORTS: &str = "
+# Other reports
 
-The rest is told of a kernel and is no `Check` of a run: what approximations decide, and what is legal and slow, before any run; what
-depends on the order of atomic operations, of several. The error fails `kernels check`; what is warned of or noted here does not.
+The following reports are not a `Check` of a run. Decisions by approximate values and slow code are found before any run,
+dependence on the order of atomic operations by several runs. The error fails `kernels check`; the warnings and notes do not.
 
-| told | severity | when, and by which command | |
+| report | severity | when, and by which command | |
 |---|---|---|---|
 ";
 
-/// A check, a kernel that breaks it and one that does not, each with the blocks of its grid.
+/// A check, a kernel that violates it and one that does not, each with the number of its blocks.
 struct Entry(Check, (&'static Artifact, u32), (&'static Artifact, u32));
 
 fn entries() -> Vec<Entry> {
@@ -75,33 +77,33 @@ fn entries() -> Vec<Entry> {
     }
 }
 
-/// What only IR can do that no kernel's text says: the compiler refuses it before.
+/// A check of IR that no source can violate, because a compiler rejects the source.
 struct Refused {
     check: Check,
     why: &'static str,
-    /// Kernels that are refused, each before its mended twin, with an empty line between.
+    /// Rejected kernels, each before its corrected twin, separated by an empty line.
     kernels: &'static str,
-    /// What is said of them.
+    /// The compiler's errors.
     said: &'static str,
 }
 
 const REFUSED: [Refused; 2] = [
     Refused {
         check: Check::ReadOnlyWrite,
-        why: "The compiler refuses a store to a `&[T]` or `View`; the oracle holds IR to it that a pass made, or a test.",
+        why: "The compiler rejects a store to a `&[T]` or `View`. The oracle checks it in IR made by a pass or a test.",
         kernels: include_str!("../../../kernel-dsl/compile_fail/zoo_read_only_write.rs"),
         said: include_str!("../../../kernel-dsl/compile_fail/expected/zoo_read_only_write.stderr"),
     },
     Refused {
         check: Check::UninitializedLocal,
-        why: "rustc refuses a variable that is read before it is written; the oracle holds IR to it that a pass made, or a test.",
+        why: "rustc rejects a variable that is read before it is written. The oracle checks it in IR made by a pass or a test.",
         kernels: include_str!("../../../kernel-dsl/compile_fail/zoo_uninitialized_local.rs"),
         said: include_str!("../../../kernel-dsl/compile_fail/expected/zoo_uninitialized_local.stderr"),
     },
 ];
 
 impl Refused {
-    /// The first kernel, what is said of it, and its twin, of which nothing is.
+    /// Returns the first kernel, its error, and its corrected twin.
     fn first(&self) -> [String; 3] {
         let mut kernels = self.kernels.split("\n\n").skip(1);
         let mark = format!(" //~ {}", self.check);
@@ -110,79 +112,80 @@ impl Refused {
     }
 }
 
-/// What is told of a kernel, and is no check of a run.
+/// A report about a kernel that is not a check of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Told {
-    /// What comes of approximations decides.
+enum OtherReport {
+    /// An approximate value decides.
     Decides(Decided),
-    /// Another order leaves something else.
+    /// The result depends on the order.
     Order,
-    /// It is legal and slow.
+    /// The code is legal and slow.
     Slow(Slow),
 }
 
-/// Each of them, with a kernel of which it is told and one of which it is not; of what ptxas finds there are none.
-fn elsewhere() -> Vec<(Told, Option<[&'static Artifact; 2]>)> {
+/// Returns every report with a kernel that causes it and one that does not. Reports that need ptxas
+/// have no kernels.
+fn other_reports() -> Vec<(OtherReport, Option<[&'static Artifact; 2]>)> {
     macro_rules! pairs {
-        ($($told:expr => $wrong:ident, $right:ident;)*) => {
-            vec![$(($told, Some([$wrong::ARTIFACT, $right::ARTIFACT]))),*]
+        ($($other:expr => $wrong:ident, $right:ident;)*) => {
+            vec![$(($other, Some([$wrong::ARTIFACT, $right::ARTIFACT]))),*]
         };
     }
     let mut all = pairs! {
-        Told::Decides(Decided::Branch) => kept_by_an_approximation, kept_by_a_value;
-        Told::Decides(Decided::Index) => at_an_approximate_power, at_a_power;
-        Told::Decides(Decided::Integer) => approximate_thirds, thirds;
-        Told::Order => added_as_they_come, added_by_block;
-        Told::Slow(Slow::Double) => a_tenth_in_f64, a_tenth;
-        Told::Slow(Slow::IntegerDivision(Scalar::Usize)) => next_by_remainder, next_by_comparison;
-        Told::Slow(Slow::WideMultiply) => hashed_in_64_bits, hashed_in_32_bits;
-        Told::Slow(Slow::FloatDivision(Scalar::F32)) => divided_in_a_loop, divided_before_it;
-        Told::Slow(Slow::SquareRoot(Scalar::F32)) => roots_in_a_loop, a_root_after_it;
-        Told::Slow(Slow::SharedAtomic(Scalar::F32)) => added_as_floats, added_as_integers;
-        Told::Slow(Slow::BankConflict(32)) => columns_of_a_tile, columns_of_a_padded_tile;
-        Told::Slow(Slow::ConstantTurns(4)) => weights_in_turns, weights_at_once;
-        Told::Slow(Slow::Scattered { sectors: 8, least: 4 }) => down_the_columns, along_the_rows;
-        Told::Slow(Slow::PartialWarp(48)) => a_warp_and_a_half, two_warps;
+        OtherReport::Decides(Decided::Branch) => kept_by_an_approximation, kept_by_a_value;
+        OtherReport::Decides(Decided::Index) => at_an_approximate_power, at_a_power;
+        OtherReport::Decides(Decided::Integer) => approximate_thirds, thirds;
+        OtherReport::Order => added_as_they_come, added_by_block;
+        OtherReport::Slow(Slow::Double) => a_tenth_in_f64, a_tenth;
+        OtherReport::Slow(Slow::IntegerDivision(Scalar::Usize)) => next_by_remainder, next_by_comparison;
+        OtherReport::Slow(Slow::WideMultiply) => hashed_in_64_bits, hashed_in_32_bits;
+        OtherReport::Slow(Slow::FloatDivision(Scalar::F32)) => divided_in_a_loop, divided_before_it;
+        OtherReport::Slow(Slow::SquareRoot(Scalar::F32)) => roots_in_a_loop, a_root_after_it;
+        OtherReport::Slow(Slow::SharedAtomic(Scalar::F32)) => added_as_floats, added_as_integers;
+        OtherReport::Slow(Slow::BankConflict(32)) => columns_of_a_tile, columns_of_a_padded_tile;
+        OtherReport::Slow(Slow::ConstantTurns(4)) => weights_in_turns, weights_at_once;
+        OtherReport::Slow(Slow::Scattered { sectors: 8, least: 4 }) => down_the_columns, along_the_rows;
+        OtherReport::Slow(Slow::PartialWarp(48)) => a_warp_and_a_half, two_warps;
     };
-    all.push((Told::Slow(Slow::Spills { stores: 8, loads: 8 }), None));
+    all.push((OtherReport::Slow(Slow::Spills { stores: 8, loads: 8 }), None));
     all
 }
 
-impl Told {
+impl OtherReport {
     fn name(self) -> String {
         match self {
-            Told::Decides(decided) => format!("approximate-{}", decided.name()),
-            Told::Order => "order-dependent".to_string(),
-            Told::Slow(slow) => slow.name().to_string(),
+            OtherReport::Decides(decided) => format!("approximate-{}", decided.name()),
+            OtherReport::Order => "order-dependent".to_string(),
+            OtherReport::Slow(slow) => slow.name().to_string(),
         }
     }
 
     fn severity(self) -> &'static str {
         match self {
-            Told::Decides(_) => "warning",
-            Told::Order => "error",
-            Told::Slow(_) => "note",
+            OtherReport::Decides(_) => "warning",
+            OtherReport::Order => "error",
+            OtherReport::Slow(_) => "note",
         }
     }
 
-    /// When it is told, and by which command.
+    /// Returns when the report appears, and by which command.
     fn when(self) -> &'static str {
         match self {
-            Told::Decides(_) => "before any run, by `kernels check` and `kernels report`",
-            Told::Order => {
-                "by runs in several orders of blocks, warps and lanes, of `kernels check` (`--orders` says how many)"
+            OtherReport::Decides(_) => "before any run, by `kernels check` and `kernels report`",
+            OtherReport::Order => {
+                "by `kernels check`, from runs in several orders of blocks, warps and lanes (`--orders` sets their number)"
             }
-            Told::Slow(Slow::Spills { .. }) => "by `kernels report`, where it finds a ptxas",
-            Told::Slow(_) => "before any run, by `kernels report`",
+            OtherReport::Slow(Slow::Spills { .. }) => "by `kernels report`, if ptxas is installed",
+            OtherReport::Slow(_) => "before any run, by `kernels report`",
         }
     }
 
-    /// The source that declares it, the enum, and the variant.
+    /// Returns the source that declares the report, the enum, and the variant.
     fn declared(self) -> (&'static str, &'static str, String) {
         match self {
-            Told::Decides(decided) => (APPROXIMATE, "Decided", variant(&decided)),
-            Told::Order => (FAILURES, "Failure", "OrderDependent".to_string()),
-            Told::Slow(slow) => (LINTS, "Slow", variant(&slow)),
+            OtherReport::Decides(decided) => (APPROXIMATE, "Decided", variant(&decided)),
+            OtherReport::Order => (FAILURES, "Failure", "OrderDependent".to_string()),
+            OtherReport::Slow(slow) => (LINTS, "Slow", variant(&slow)),
         }
     }
 
@@ -190,31 +193,35 @@ impl Told {
         let (source, of, variant) = self.declared();
         let text = documented(source, of, &variant);
         match self {
-            Told::Decides(_) => {
+            OtherReport::Decides(_) => {
                 let (first, rest) = text.split_at(1);
-                format!("What comes of an approximation (`fast::`) decides {}{rest}", first.to_lowercase())
+                format!("An approximate value (`fast::`) decides {}{rest}", first.to_lowercase())
             }
             _ => text,
         }
     }
 
-    /// What is printed of it where it is told of that kernel.
+    /// Returns the text of this report for a kernel, if the kernel causes it.
     fn of(self, artifact: &'static Artifact) -> Option<String> {
         match self {
-            Told::Decides(decided) => {
+            OtherReport::Decides(decided) => {
                 let kernel = lowered(artifact);
                 let decisions = Approximations::of(&kernel).decisions;
                 let decision = decisions.into_iter().find(|decision| decision.decided == decided)?;
                 let text = decision.error(&kernel).to_string();
-                assert!(checked(artifact).decisions.contains(&text), "{}: a check does not say {text}", artifact.name);
+                assert!(
+                    checked(artifact).decisions.contains(&text),
+                    "{}: the check does not report {text}",
+                    artifact.name
+                );
                 Some(text)
             }
-            Told::Order => {
+            OtherReport::Order => {
                 let report = checked(artifact);
                 let (_, failure) = report.first_failure()?;
                 matches!(failure, Failure::OrderDependent { .. }).then(|| report.to_string())
             }
-            Told::Slow(slow) => {
+            OtherReport::Slow(slow) => {
                 let (kernel, lints) = slow_in(artifact);
                 let lint = lints.iter().find(|lint| lint.slow == slow)?;
                 Some(printed(&kernel, lint))
@@ -223,7 +230,7 @@ impl Told {
     }
 }
 
-/// What a check comes to, in order and in two other orders. What the kernel's results should be, nobody says.
+/// Checks a kernel in order and in two other orders, without a reference for its results.
 fn checked(artifact: &'static Artifact) -> InstanceReport {
     fn cases(_: &Instance, _: &mut Random) -> Vec<Case> {
         let x: Vec<f32> = (0..64).map(|i| i as f32).collect();
@@ -232,11 +239,11 @@ fn checked(artifact: &'static Artifact) -> InstanceReport {
     fn reference(_: &Instance, _: &[Input]) -> Vec<Expected> {
         Vec::new()
     }
-    let subject = Subject { artifact, cases, reference };
-    Checker::new(None).with_orders(1).check(&subject, &Instance::default(), 1)
+    let spec = KernelSpec { artifact, cases, reference };
+    Checker::new(None).with_orders(1).check(&spec, &Instance::default(), 1)
 }
 
-/// The kernel after all passes, and what is slow in it.
+/// Returns the kernel after all passes, and the lints of slow code.
 fn slow_in(artifact: &Artifact) -> (passes::Optimized, Vec<Lint>) {
     let lowered = lowered(artifact);
     let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
@@ -245,7 +252,7 @@ fn slow_in(artifact: &Artifact) -> (passes::Optimized, Vec<Lint>) {
     (kernel, lints)
 }
 
-/// A lint in the form that `kernels report` gives it.
+/// Formats a lint as `kernels report` prints it.
 fn printed(kernel: &ir::Kernel, lint: &Lint) -> String {
     let Lint { slow, location, count, looped } = lint;
     let times = match (count, looped) {
@@ -273,12 +280,12 @@ fn options(check: Check) -> Options {
     Options { fuel: 100_000, uninitialized, cancellation, notes, ..Options::default() }
 }
 
-/// The name of a variant.
+/// Returns the name of a variant.
 fn variant(of: &impl Debug) -> String {
     format!("{of:?}").chars().take_while(|c| c.is_alphanumeric()).collect()
 }
 
-/// The variants of the enum `of`, each with its documentation.
+/// Returns the variants of the enum `of`, each with its documentation.
 fn variants(source: &str, of: &str) -> Vec<(String, String)> {
     let (mut all, mut lines) = (Vec::new(), Vec::new());
     let head = format!("pub enum {of} {{");
@@ -297,43 +304,43 @@ fn variants(source: &str, of: &str) -> Vec<(String, String)> {
     all
 }
 
-/// The documentation of a variant.
+/// Returns the documentation of a variant.
 fn documented(source: &str, of: &str, variant: &str) -> String {
     let found = variants(source, of).into_iter().find(|(name, text)| name == variant && !text.is_empty());
     found.map(|(_, text)| text).unwrap_or_else(|| panic!("{of}::{variant} is not documented"))
 }
 
-/// The definition of a check: the documentation of its variant.
+/// Returns the definition of a check: the documentation of its variant.
 fn definition(check: Check) -> String {
     documented(DEFINITIONS, "Check", &variant(&check))
 }
 
-/// The first of what a definition says.
+/// Returns the first statement of a definition.
 fn beginning(definition: &str) -> String {
     let definition = definition.replace('\n', " ");
     let end = [". ", "; ", ": "].iter().filter_map(|mark| definition.find(mark)).min();
     definition[..end.unwrap_or(definition.len())].trim_end_matches('.').to_string()
 }
 
-/// The text of a kernel.
+/// Returns the source of a kernel.
 fn kernel(of: &str, which: &str) -> &'static str {
     let head = format!("// {of}: {which}\n");
     let (_, text) = KERNELS.split_once(&head).unwrap_or_else(|| panic!("no {which} kernel of {of}"));
     text.split("\n// ").next().unwrap_or_default().trim()
 }
 
-/// A kernel of which something is told, what is printed of it, and one of which nothing is.
+/// Writes a kernel that causes a report, the report, and a kernel that does not cause it.
 fn shown(page: &mut String, [wrong, said, right]: [&str; 3]) {
     writeln!(page, "\n```text\n{wrong}\n```\n\n```text\n{said}\n```").unwrap();
-    writeln!(page, "\nNothing is said of this one:\n\n```text\n{right}\n```").unwrap();
+    writeln!(page, "\nThis kernel is not reported:\n\n```text\n{right}\n```").unwrap();
 }
 
-/// The report of the first finding of a check: how a kernel that breaks it is told so.
-fn told(entry: &Entry) -> String {
+/// Returns the report of the first finding of a check.
+fn finding_report(entry: &Entry) -> String {
     let Entry(check, (wrong, blocks), _) = entry;
     let (report, _) = run_on(wrong, *blocks, &Memory::new(|i| i as f32), options(*check));
     let finding = report.findings.iter().find(|f| f.check == *check);
-    let finding = finding.unwrap_or_else(|| panic!("{} is not told of {check}:\n{report}", wrong.name));
+    let finding = finding.unwrap_or_else(|| panic!("{} does not violate {check}:\n{report}", wrong.name));
     report.alone(finding).to_string()
 }
 
@@ -342,10 +349,10 @@ fn page() -> String {
         "<!-- Made by `UPDATE=1 cargo test -p tests --test oracle`. -->\n\n| check | severity | |\n|---|---|---|\n",
     );
     let severity = |check: Check| match [Target::SM_61, Target::SM_70].map(|target| check.severity(target)) {
-        [Severity::Warning, Severity::Error] => "warning; from sm_70 on error",
+        [Severity::Warning, Severity::Error] => "warning; error from sm_70 on",
         [Severity::Error, _] => "error",
         [Severity::Warning, _] => "warning",
-        [Severity::Note, _] => "note, where a launch asks for notes",
+        [Severity::Note, _] => "note, if a launch requests notes",
     };
     for check in Check::ALL {
         let first = beginning(&definition(check));
@@ -359,27 +366,27 @@ fn page() -> String {
             shown(&mut page, refused.first().each_ref().map(String::as_str));
             continue;
         }
-        let entry = entries.iter().find(|e| e.0 == check).unwrap_or_else(|| panic!("no kernels of {check}"));
+        let entry = entries.iter().find(|e| e.0 == check).unwrap_or_else(|| panic!("{check} has no kernels"));
         let name = check.to_string();
-        shown(&mut page, [kernel(&name, "wrong"), &told(entry), kernel(&name, "right")]);
+        shown(&mut page, [kernel(&name, "wrong"), &finding_report(entry), kernel(&name, "right")]);
     }
-    page += ELSEWHERE;
-    let elsewhere = elsewhere();
-    for (told, _) in &elsewhere {
-        let (name, severity, when) = (told.name(), told.severity(), told.when());
-        writeln!(page, "| [`{name}`](#{name}) | {severity} | {when} | {} |", beginning(&told.definition())).unwrap();
+    page += OTHER_REPORTS;
+    let other_reports = other_reports();
+    for (other, _) in &other_reports {
+        let (name, severity, when) = (other.name(), other.severity(), other.when());
+        writeln!(page, "| [`{name}`](#{name}) | {severity} | {when} | {} |", beginning(&other.definition())).unwrap();
     }
-    for (told, kernels) in elsewhere {
-        let (name, severity, when) = (told.name(), told.severity(), told.when());
-        let (_, of, variant) = told.declared();
-        writeln!(page, "\n# {name}\n\n`{of}::{variant}`, {severity}, told {when}. {}", told.definition()).unwrap();
+    for (other, kernels) in other_reports {
+        let (name, severity, when) = (other.name(), other.severity(), other.when());
+        let (_, of, variant) = other.declared();
+        writeln!(page, "\n# {name}\n\n`{of}::{variant}`, {severity}, reported {when}. {}", other.definition()).unwrap();
         match kernels {
             Some([wrong, _]) => {
-                let said = told.of(wrong).unwrap_or_else(|| panic!("{} is not told of {name}", wrong.name));
+                let said = other.of(wrong).unwrap_or_else(|| panic!("{} does not cause {name}", wrong.name));
                 shown(&mut page, [kernel(&name, "wrong"), &said, kernel(&name, "right")]);
             }
             None => {
-                let why = "Registers are ptxas's to give out, so that no text of a kernel is sure to be told of it.";
+                let why = "ptxas allocates registers, so no kernel is certain to cause this report.";
                 writeln!(page, "\n{why}").unwrap();
             }
         }
@@ -388,7 +395,7 @@ fn page() -> String {
 }
 
 #[test]
-fn kernels_that_do_nothing_wrong_are_not_reported() {
+fn correct_kernels_have_no_findings() {
     for Entry(check, _, (right, blocks)) in entries() {
         let (report, _) = run_on(right, blocks, &Memory::new(|i| i as f32), options(check));
         assert!(report.findings.is_empty(), "{} ({check}):\n{report}", right.name);
@@ -396,35 +403,35 @@ fn kernels_that_do_nothing_wrong_are_not_reported() {
 }
 
 #[test]
-fn nothing_is_told_elsewhere_of_kernels_that_do_nothing_wrong() {
-    for (told, kernels) in elsewhere() {
+fn other_reports_do_not_appear_for_correct_kernels() {
+    for (other, kernels) in other_reports() {
         let Some([wrong, right]) = kernels else { continue };
-        // No run finds anything in either.
+        // No run reports a finding for either kernel.
         for artifact in [wrong, right] {
             let (report, _) = run_on(artifact, 1, &Memory::new(|i| i as f32), Options::default());
-            assert!(report.findings.is_empty(), "{} ({}):\n{report}", artifact.name, told.name());
+            assert!(report.findings.is_empty(), "{} ({}):\n{report}", artifact.name, other.name());
         }
         let (_, slow) = slow_in(right);
         let report = checked(right);
-        let quiet = match told {
-            Told::Decides(_) => report.decisions.is_empty(),
-            // All that is missing is what the results should be.
-            Told::Order => matches!(report.first_failure(), Some((_, Failure::Incomplete { .. }))),
-            Told::Slow(_) => slow.is_empty(),
+        let quiet = match other {
+            OtherReport::Decides(_) => report.decisions.is_empty(),
+            // The case is incomplete only because it has no reference.
+            OtherReport::Order => matches!(report.first_failure(), Some((_, Failure::Incomplete { .. }))),
+            OtherReport::Slow(_) => slow.is_empty(),
         };
-        assert!(quiet, "{} ({}): {report}\n{:?}\n{slow:?}", right.name, told.name(), report.decisions);
+        assert!(quiet, "{} ({}): {report}\n{:?}\n{slow:?}", right.name, other.name(), report.decisions);
     }
 }
 
 #[test]
-fn all_that_is_told_elsewhere_is_there() {
-    let there = elsewhere();
+fn other_reports_are_complete() {
+    let there = other_reports();
     for (source, of) in [(APPROXIMATE, "Decided"), (LINTS, "Slow")] {
         let declared = variants(source, of);
         assert!(!declared.is_empty(), "{of}");
         for (variant, _) in declared {
-            let listed = there.iter().any(|(told, _)| {
-                let (_, enumeration, name) = told.declared();
+            let listed = there.iter().any(|(other, _)| {
+                let (_, enumeration, name) = other.declared();
                 (enumeration, name) == (of, variant.clone())
             });
             assert!(listed, "{of}::{variant} is not on the page");
@@ -433,12 +440,12 @@ fn all_that_is_told_elsewhere_is_there() {
 }
 
 #[test]
-fn the_page_shows_what_runs_print() {
+fn page_is_up_to_date() {
     let page = page();
     if std::env::var("UPDATE").is_ok() {
         std::fs::write(PAGE, &page).unwrap();
     }
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     let different = written.lines().zip(page.lines()).find(|(a, b)| a != b);
-    assert!(written == page, "runtime/oracle/src/checks.md is not what runs print ({different:?}): set UPDATE=1");
+    assert!(written == page, "runtime/oracle/src/checks.md is out of date ({different:?}): set UPDATE=1");
 }

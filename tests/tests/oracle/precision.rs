@@ -1,4 +1,4 @@
-//! Digits that cancel, where a launch asks to be told.
+//! Cancellation of leading digits, which the oracle reports where a launch requests it.
 
 use super::kernels::squares;
 use super::support::{Memory, checks, run, run_on};
@@ -6,22 +6,23 @@ use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Options, Report};
 
-fn told(artifact: &kernel_dsl::Artifact) -> Report {
+fn cancellation_report(artifact: &kernel_dsl::Artifact) -> Report {
     let options = Options { cancellation: Some(1e-3), ..Options::default() };
     run_on(artifact, 1, &Memory::new(|i| i as f32), options).0
 }
 
 #[test]
-fn nothing_is_said_unless_a_launch_asks() {
+fn cancellation_is_not_reported_by_default() {
     assert!(run(squares::ARTIFACT, 1).0.findings.is_empty());
 }
 
 #[test]
-fn the_operation_is_told_with_what_it_would_have_been() {
-    let report = told(squares::ARTIFACT);
+fn report_has_the_operation_and_its_accurate_result() {
+    let report = cancellation_report(squares::ARTIFACT);
     assert_eq!(checks(&report), [Check::Cancellation], "{report}");
     let finding = &report.findings[0];
-    // Thread 0: 1000.0009765625² − 1000² = 1.953125953674…; the first square is rounded to a multiple of 1/16.
+    // Thread 0 computes 1000.0009765625² − 1000² = 1.953125953674…. The first square is rounded to
+    // a multiple of 1/16.
     let produced = finding.produced.as_ref().expect("the operation");
     assert_eq!(
         (&produced.inputs[..], &produced.result[..]),
@@ -36,7 +37,7 @@ fn the_operation_is_told_with_what_it_would_have_been() {
     );
 }
 
-/// The difference goes through shared memory, a shuffle and an array before it is stored.
+/// Passes a difference through shared memory, a shuffle and an array before it is stored.
 #[kernel(block = 64, grid = 1)]
 fn by_detours(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([64]);
@@ -50,7 +51,7 @@ fn by_detours(x: &[f32], y: &mut [f32]) {
     y[i] = pair[0] + pair[1];
 }
 
-/// What is lost is small beside what it is added to.
+/// Loses digits that are negligible in the final sum.
 #[kernel(block = 64, grid = 1)]
 fn lost_in_a_sum(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -58,7 +59,7 @@ fn lost_in_a_sum(x: &[f32], y: &mut [f32]) {
     y[i] = (third - 100000.0) + 1.0e6;
 }
 
-/// Differences of exact numbers are exact; sums of many roundings grow slowly.
+/// Computes exact differences, and a sum whose many roundings lose digits slowly.
 #[kernel(block = 64, grid = 1)]
 fn nothing_lost(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -69,14 +70,14 @@ fn nothing_lost(x: &[f32], y: &mut [f32]) {
     y[i] = sum;
 }
 
-/// Exponentials reduce their operand by differences that cancel as they are meant to.
+/// Computes exponentials, which reduce their operand by differences that cancel by design.
 #[kernel(block = 64, grid = 1)]
 fn exponentials(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     y[i] = math::exp(-x[i]) + math::sin(x[i]) + math::ln(x[i] + 1.0);
 }
 
-/// Thirds of an `f64` lose their digits in something large.
+/// Loses the digits of thirds in a large sum of `f64`.
 #[kernel(block = 64, grid = 1)]
 fn in_doubles(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -84,7 +85,7 @@ fn in_doubles(x: &[f32], y: &mut [f32]) {
     y[i] = (third - 1.0e14) as f32;
 }
 
-/// The same of 16 bits: an `f16` near 1000 is a multiple of a half.
+/// Loses the digits of thirds in a sum of `f16`: an `f16` near 1000 is a multiple of 1/2.
 #[kernel(block = 64, grid = 1)]
 fn in_halves(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -92,7 +93,8 @@ fn in_halves(x: &[f32], y: &mut [f32]) {
     y[i] = (third - f16::from_f32(1000.0)).to_f32();
 }
 
-/// Digits enough: an `f64` of what an `f32` loses, and an `f16` that holds what it is given.
+/// Computes with enough digits: an `f64` for digits that an `f32` loses, and an `f16` whose
+/// operands are exact.
 #[kernel(block = 64, grid = 1)]
 fn digits_enough(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -102,31 +104,32 @@ fn digits_enough(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn other_floats_are_followed_in_more_digits_than_they_have() {
+fn f64_and_f16_are_followed_in_higher_precision() {
     let finding = |artifact| {
-        let report = told(artifact);
+        let report = cancellation_report(artifact);
         assert_eq!(checks(&report), [Check::Cancellation], "{report}");
         report.findings[0].message.clone()
     };
-    // Thread 1: a third and 10¹⁴ are a multiple of 1/64, one and 1000 of a half.
+    // Thread 1: the sum of 1/3 and 10¹⁴ is a multiple of 1/64, the sum of 1/3 and 1000 a multiple
+    // of 1/2.
     let (doubles, halves) = (finding(in_doubles::ARTIFACT), finding(in_halves::ARTIFACT));
     let third = 1.0e14 + 1.0 / 3.0;
     assert!(doubles.contains(&format!("`{third:?} - {:?}` is {:?}", 1.0e14, third - 1.0e14)), "{doubles}");
     assert!(doubles.contains("0.3333333333333333 if all had been computed with twice its digits"), "{doubles}");
     assert!(halves.contains("`1000.5 - 1000.0` is 0.5, and would be 0.33333334 if"), "{halves}");
-    let report = told(digits_enough::ARTIFACT);
+    let report = cancellation_report(digits_enough::ARTIFACT);
     assert!(report.findings.is_empty(), "{report}");
 }
 
 #[test]
-fn what_is_lost_is_followed_to_where_it_is_stored() {
-    let report = told(by_detours::ARTIFACT);
+fn lost_digits_are_followed_to_the_store() {
+    let report = cancellation_report(by_detours::ARTIFACT);
     assert_eq!(checks(&report), [Check::Cancellation], "{report}");
     let place = &report.findings[0].place;
     let source = &report.sources[place.source];
     assert_eq!(source.line_code(place.line - source.line), "tile[i] = third - 100000.0;");
     for artifact in [lost_in_a_sum::ARTIFACT, nothing_lost::ARTIFACT, exponentials::ARTIFACT] {
-        let report = told(artifact);
+        let report = cancellation_report(artifact);
         assert!(report.findings.is_empty(), "{report}");
     }
 }

@@ -1,4 +1,4 @@
-//! Runs a kernel under the oracle.
+//! Support for tests: runs a kernel under the oracle.
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::driver;
@@ -6,7 +6,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir;
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Report};
 
-/// Memory that is aligned as a device's is.
+/// Memory with the alignment of device memory.
 #[repr(align(256))]
 pub struct Memory([u8; 256]);
 
@@ -24,7 +24,7 @@ impl Memory {
     }
 }
 
-/// A kernel without generic parameters, as lowered.
+/// Lowers a kernel without generic parameters.
 pub fn lowered(artifact: &Artifact) -> ir::Kernel {
     let program = artifact.program().unwrap();
     driver::lowered(&program, &Instance::default(), artifact.target).unwrap()
@@ -42,7 +42,7 @@ pub fn run_on(artifact: &Artifact, blocks: u32, x: &Memory, options: Options) ->
     (outcome.report, y.values())
 }
 
-/// The same with x[i] = i.
+/// Runs a kernel of `(x: &[f32], y: &mut [f32])` with x[i] = i.
 pub fn run(artifact: &Artifact, blocks: u32) -> (Report, Vec<f32>) {
     run_on(artifact, blocks, &Memory::new(|i| i as f32), Options::default())
 }

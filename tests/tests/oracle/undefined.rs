@@ -1,18 +1,18 @@
-//! Where undefined values go, and where they go no further.
+//! The flow of undefined values, and where it ends.
 
 use super::support::{Memory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Checks, Options, Report};
 
-/// What is said of an undefined value, without where it comes from.
-fn told(report: &Report) -> Vec<&str> {
+/// Returns the messages about undefined values, without their sources.
+fn messages(report: &Report) -> Vec<&str> {
     report.findings.iter().filter(|f| f.check == Check::UndefinedValue).map(|f| &f.message[..]).collect()
 }
 
-/// Lanes of the second half ask those of the first, which are not there, and no one looks at what they get.
+/// Reads in the second half of the lanes from inactive lanes, without using the result.
 #[kernel(block = 32, grid = 1)]
-fn asked_in_vain(x: &[f32], y: &mut [f32]) {
+fn unused_shuffle(x: &[f32], y: &mut [f32]) {
     let lane = warp::lane();
     let mut own = 1.0;
     if x[lane / 16] > 0.5 {
@@ -22,9 +22,9 @@ fn asked_in_vain(x: &[f32], y: &mut [f32]) {
     y[lane] = own;
 }
 
-/// By registers, a register array and shared memory.
+/// Passes an undefined value through registers, a register array and shared memory.
 #[kernel(block = 32, grid = 1)]
-fn handed_on(x: &[f32], y: &mut [f32]) {
+fn passed_on(x: &[f32], y: &mut [f32]) {
     let lane = warp::lane();
     let mut tile = Shared::<f32, 1>::new([32]);
     let mut parts = [0.0; 4];
@@ -37,7 +37,7 @@ fn handed_on(x: &[f32], y: &mut [f32]) {
 }
 
 #[kernel(block = 32, grid = 1)]
-fn gone_by(x: &[f32], y: &mut [f32]) {
+fn branched_on(x: &[f32], y: &mut [f32]) {
     let lane = warp::lane();
     let mut first = 0.0;
     if x[lane / 16] > 0.5 {
@@ -75,49 +75,50 @@ fn counted(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_nobody_uses_is_told_at_its_source_alone() {
-    let (report, y) = run(asked_in_vain::ARTIFACT, 1);
-    assert_eq!(told(&report), [""; 0], "{report}");
+fn unused_undefined_value_is_reported_at_its_source_only() {
+    let (report, y) = run(unused_shuffle::ARTIFACT, 1);
+    assert_eq!(messages(&report), [""; 0], "{report}");
     assert!(report.findings.iter().any(|f| f.check == Check::ShuffleInactive), "{report}");
     assert_eq!((y[0], y[31]), (1.0, 2.0));
 }
 
 #[test]
-fn it_spreads_to_what_is_stored() {
-    let (report, _) = run(handed_on::ARTIFACT, 1);
-    assert_eq!(told(&report), ["an undefined value is stored: element 0 of `y`"], "{report}");
-    let finding = report.findings.iter().find(|f| f.check == Check::UndefinedValue).expect("it is told");
+fn undefined_value_is_followed_to_the_store() {
+    let (report, _) = run(passed_on::ARTIFACT, 1);
+    assert_eq!(messages(&report), ["an undefined value is stored: element 0 of `y`"], "{report}");
+    let finding =
+        report.findings.iter().find(|f| f.check == Check::UndefinedValue).expect("the stored value is reported");
     assert_eq!((finding.count, finding.thread.lane), (16, 0));
-    let source = finding.other.as_ref().expect("where it comes from");
-    let shuffle = report.findings.iter().find(|f| f.check == Check::ShuffleInactive).expect("it is told");
+    let source = finding.other.as_ref().expect("its source");
+    let shuffle = report.findings.iter().find(|f| f.check == Check::ShuffleInactive).expect("the shuffle is reported");
     assert_eq!(source.place.as_ref().map(|place| place.line), Some(shuffle.place.line));
     assert_eq!(source.thread.lane, 31);
 }
 
 #[test]
-fn it_is_told_wherever_what_happens_depends_on_it() {
+fn undefined_value_is_reported_at_every_kind_of_use() {
     for (kernel, what) in [
-        (gone_by::ARTIFACT, "an undefined value decides where a thread goes"),
+        (branched_on::ARTIFACT, "an undefined value decides a branch"),
         (looked_up::ARTIFACT, "an undefined value is part of an address"),
-        (added::ARTIFACT, "an undefined value goes into an atomic operation: element 0 of `y`"),
+        (added::ARTIFACT, "an undefined value is an operand of an atomic operation: element 0 of `y`"),
         (counted::ARTIFACT, "an undefined value is stored: element 16 of `y`"),
     ] {
         let (report, _) = run(kernel, 1);
-        assert_eq!(told(&report)[..1], [what], "{}: {report}", kernel.name);
+        assert_eq!(messages(&report)[..1], [what], "{}: {report}", kernel.name);
     }
 }
 
 #[test]
-fn who_does_not_ask_is_not_told() {
+fn undefined_values_are_not_reported_when_disabled() {
     let numbers = || Memory::new(|i| i as f32);
     let without = Options { without: [Check::UndefinedValue].into_iter().collect(), ..Options::default() };
-    let (report, _) = run_on(handed_on::ARTIFACT, 1, &numbers(), without);
+    let (report, _) = run_on(passed_on::ARTIFACT, 1, &numbers(), without);
     assert!(!checks(&report).contains(&Check::UndefinedValue), "{report}");
-    // Its source may be silent, and it is told all the same.
+    // An undefined value is reported even where its source is not.
     let without = [Check::ShuffleInactive, Check::DivergentWarp].into_iter().collect();
-    let (report, _) = run_on(handed_on::ARTIFACT, 1, &numbers(), Options { without, ..Options::default() });
+    let (report, _) = run_on(passed_on::ARTIFACT, 1, &numbers(), Options { without, ..Options::default() });
     assert_eq!(checks(&report), [Check::UndefinedValue], "{report}");
     let (report, _) =
-        run_on(handed_on::ARTIFACT, 1, &numbers(), Options { checks: Checks::Accesses, ..Options::default() });
+        run_on(passed_on::ARTIFACT, 1, &numbers(), Options { checks: Checks::Accesses, ..Options::default() });
     assert!(!checks(&report).contains(&Check::UndefinedValue), "{report}");
 }

@@ -1,4 +1,5 @@
-//! Streams, events, pinned memory and the pool, on the CPU and on a GPU: what comes out is what one stream alone would leave.
+//! Tests of streams, events, pinned memory and the pool, on the CPU and on a GPU: results are those
+//! of one stream.
 
 mod order;
 mod random;
@@ -9,7 +10,7 @@ use runtime::doctor::{self, DriverFinding};
 use runtime::{Device, Error};
 use sum::{add, added};
 
-/// Wrong: it looks one further.
+/// Reads one element beyond the end.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == y.len())]
 pub fn beyond(x: &[u32], y: &mut [u32]) {
@@ -19,7 +20,7 @@ pub fn beyond(x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// Whether the driver's device is one: the driver on the CPU takes its time.
+/// Returns whether the driver's device is a GPU; the driver on the CPU is slower.
 fn is_gpu() -> bool {
     matches!(doctor::examine().driver, DriverFinding::Found { on_cpu: false, .. })
 }
@@ -30,11 +31,11 @@ fn cpu_keeps_the_order() {
 }
 
 #[test]
-fn cpu_counts_what_is_in_use() {
+fn cpu_counts_memory_in_use() {
     let device = Device::cpu();
-    order::what_is_dropped_is_not_in_use(&device);
+    order::dropped_memory_is_not_in_use(&device);
     order::all(&device, 3);
-    order::what_is_dropped_is_not_in_use(&device);
+    order::dropped_memory_is_not_in_use(&device);
 }
 
 #[test]
@@ -44,34 +45,35 @@ fn gpu_keeps_the_order() {
 }
 
 #[test]
-fn cpu_serves_threads_that_do_anything() {
+fn cpu_serves_threads_with_random_operations() {
     random::threads(&Device::cpu(), 4, 30, 2_000);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_serves_threads_that_do_anything() {
+fn gpu_serves_threads_with_random_operations() {
     let (steps, most) = if is_gpu() { (2_000, 200_000) } else { (100, 2_000) };
     random::threads(&Device::cuda(0).unwrap(), 8, steps, most);
 }
 
 #[test]
-fn cpu_tells_late_what_it_would_on_a_gpu() {
+fn cpu_reports_at_the_next_wait() {
     late(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_tells_late_what_a_launch_found() {
+fn gpu_reports_at_the_next_wait() {
     late(&Device::cuda(0).unwrap());
 }
 
-/// What a checked launch finds is the error of the next wait, once, and the stream goes on.
+/// Checks that a finding of a checked launch is the error of the next wait, once, and that the
+/// stream remains usable.
 fn late(device: &Device) {
     let stream = device.stream().unwrap();
     let x = device.upload(&[1u32, 2, 3]).unwrap();
     let mut y = device.zeros(3).unwrap();
-    // More than a stream keeps records for.
+    // More launches than a stream has records for.
     for _ in 0..300 {
         add::launch(&stream, 1, &x, &mut y).unwrap();
         beyond::launch(&stream, &x, &mut y).unwrap();
@@ -82,18 +84,19 @@ fn late(device: &Device) {
     stream.wait().unwrap();
     add::launch(&stream, 1, &x, &mut y).unwrap();
     stream.wait().unwrap();
-    // Another's launches are not told here.
+    // A stream does not report findings of another.
     let other = device.stream().unwrap();
     beyond::launch(&stream, &x, &mut y).unwrap();
     other.wait().unwrap();
     add::launch(device, 1, &x, &mut y).unwrap();
     assert!(stream.wait().is_err());
-    // Nor is what a stream found that is gone, whoever has its place.
+    // A stream does not report findings of a dropped stream whose slot it reuses.
     beyond::launch(&device.stream().unwrap(), &x, &mut y).unwrap();
     device.stream().unwrap().wait().unwrap();
 }
 
-/// Two cards, where there are two: each write comes before the copy that reads it and after the one that read before, whichever stream asks.
+/// Copies between two cards, if there are two. Each write precedes the copy that reads it, and
+/// follows the copy that read before, for all streams.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_copies_between_two() {
@@ -120,7 +123,7 @@ fn gpu_copies_between_two() {
     assert_eq!(x.download().unwrap(), (0..n as u32).map(after).collect::<Vec<_>>());
     let refused = add::launch(&here, 1, &y, &mut x).unwrap_err().to_string();
     assert!(refused.contains("its memory belongs to another device"), "{refused}");
-    // Nor does a stream know who uses what is pinned for the other card, or views of its memory.
+    // A stream rejects memory that is pinned for the other card, and views of its memory.
     let mut pinned = second.pinned::<u32>(n).unwrap();
     for refused in [
         here.upload_to(&mut x, &pinned).unwrap_err(),
@@ -135,7 +138,7 @@ fn gpu_copies_between_two() {
 }
 
 #[test]
-fn what_belongs_to_another_device_is_refused() {
+fn memory_of_another_device_is_rejected() {
     let Ok(gpu) = Device::cuda(0) else { return };
     let mut buffer = gpu.zeros::<u32>(3).unwrap();
     let stream = Device::cpu().stream().unwrap();
@@ -152,7 +155,7 @@ fn what_belongs_to_another_device_is_refused() {
 }
 
 #[test]
-fn views_of_slots_are_of_no_stream() {
+fn views_of_slots_are_rejected() {
     let device = Device::cpu();
     let stream = device.stream().unwrap();
     let buffer = device.zeros::<u32>(3).unwrap();

@@ -1,4 +1,4 @@
-//! Work of several streams on the same memory, of which nobody says what comes first but the order of the calls.
+//! Work of several streams on the same memory, ordered by the calls alone.
 
 use super::{add, added, beyond};
 use runtime::Device;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const N: usize = 1000;
 
-/// All of it; `times` is how long a launch takes.
+/// Runs all tests of this file; `times` is the length of a launch.
 pub fn all(device: &Device, times: u32) {
     writes_are_seen(device, times);
     reads_are_waited_for(device, times);
@@ -21,12 +21,12 @@ fn count() -> Vec<u32> {
     (0..N as u32).collect()
 }
 
-/// What `rounds` launches in a row leave of zeros.
+/// Returns the result of `rounds` launches on zeros.
 fn expected(rounds: u32, times: u32) -> Vec<u32> {
     count().iter().map(|x| (0..rounds).fold(0, |y, _| added(times, *x, y))).collect()
 }
 
-/// Streams take turns in writing one buffer.
+/// Writes one buffer from several streams alternately.
 fn writes_are_seen(device: &Device, times: u32) {
     let streams: Vec<_> = (0..4).map(|_| device.stream().unwrap()).collect();
     let x = device.upload(&count()).unwrap();
@@ -36,14 +36,14 @@ fn writes_are_seen(device: &Device, times: u32) {
         if round % 2 == 0 {
             add::launch(stream, times, &x, &mut y).unwrap();
         } else {
-            // SAFETY: the kernel looks at its own elements only, which there are.
+            // SAFETY: each thread accesses only its own elements, in bounds.
             unsafe { add::launch_unchecked(stream, times, &x, &mut y).unwrap() };
         }
     }
     assert_eq!(y.download().unwrap(), expected(12, times));
 }
 
-/// What is read by slow launches is overwritten by another stream, and by the device.
+/// Overwrites the input of slow launches from another stream, and from the device.
 fn reads_are_waited_for(device: &Device, times: u32) {
     let (slow, other, quick) = (device.stream().unwrap(), device.stream().unwrap(), device.stream().unwrap());
     let mut x = device.upload(&count()).unwrap();
@@ -57,7 +57,7 @@ fn reads_are_waited_for(device: &Device, times: u32) {
     for y in sums {
         assert_eq!(y.download().unwrap(), expected(1, times));
     }
-    // The same, overwritten from the host.
+    // The same input, overwritten from the host.
     let mut x = device.upload(&count()).unwrap();
     let mut y = device.zeros(N).unwrap();
     add::launch(&slow, times, &x, &mut y).unwrap();
@@ -65,7 +65,7 @@ fn reads_are_waited_for(device: &Device, times: u32) {
     assert_eq!((x.download().unwrap(), y.download().unwrap()), (vec![5; N], expected(1, times)));
 }
 
-/// Buffers are dropped while they are still used; who gets the memory waits.
+/// Drops buffers while they are in use; the next owner of their memory waits.
 fn memory_changes_hands(device: &Device, times: u32) {
     let (slow, quick) = (device.stream().unwrap(), device.stream().unwrap());
     let mut results = Vec::new();
@@ -75,7 +75,7 @@ fn memory_changes_hands(device: &Device, times: u32) {
             let x = slow.upload(&count()).unwrap();
             add::launch(&slow, times, &x, &mut y).unwrap();
         }
-        // The memory of x, most likely.
+        // Most likely the memory of x.
         let garbage = quick.upload(&[77u32; N]).unwrap();
         results.push((y, garbage));
     }
@@ -83,13 +83,14 @@ fn memory_changes_hands(device: &Device, times: u32) {
         assert_eq!(y.download().unwrap(), expected(1, times));
         assert_eq!(garbage.download().unwrap(), [77; N]);
     }
-    // No more can be said here: a GPU's pool is the process's, and other tests use it too.
+    // The exact amount is unknown here: the pool of a GPU belongs to the process, and other tests
+    // use it too.
     let held = device.memory();
     assert!(held.in_use >= 16 * 4 * N as u64, "{held}");
 }
 
-/// On a device of one's own: what is held is in use, and nothing else is.
-pub fn what_is_dropped_is_not_in_use(device: &Device) {
+/// Checks, on a separate device, that all live memory counts as in use, and nothing else.
+pub fn dropped_memory_is_not_in_use(device: &Device) {
     let held: Vec<_> = (0..16).map(|_| device.zeros::<u32>(N).unwrap()).collect();
     let with = device.memory().in_use;
     assert!(with >= 16 * 4 * N as u64, "{}", device.memory());
@@ -103,7 +104,7 @@ fn pinned_memory_is_waited_for(device: &Device, times: u32) {
     let mut result = device.pinned::<u32>(N).unwrap();
     let mut x = device.alloc(N).unwrap();
     for round in 1..5 {
-        // Waits for the last round's upload.
+        // Waits for the upload of the last round.
         pinned.as_mut_slice().unwrap().iter_mut().zip(0..).for_each(|(p, i)| *p = round * i);
         stream.upload_to(&mut x, &pinned).unwrap();
         let mut y = device.zeros(N).unwrap();
@@ -112,7 +113,7 @@ fn pinned_memory_is_waited_for(device: &Device, times: u32) {
         let expected: Vec<_> = count().iter().map(|x| added(times, round * x, 0)).collect();
         assert_eq!(result.as_slice().unwrap(), expected);
     }
-    // Who gets the memory of one that a copy still writes does not see it change.
+    // The next owner of memory that a copy still writes does not see it change.
     let mut y = device.zeros(N).unwrap();
     (0..2).for_each(|_| add::launch(&stream, times, &x, &mut y).unwrap());
     stream.download_to(&y, &mut result).unwrap();
@@ -141,7 +142,7 @@ fn events_say_when(device: &Device, times: u32) {
     assert_eq!(start.since(&end).unwrap(), Duration::ZERO);
 }
 
-/// A stream that is dropped while it works passes its place on.
+/// Drops streams while they work; new streams reuse their slots.
 fn streams_are_reused(device: &Device, times: u32) {
     let x = device.upload(&count()).unwrap();
     let mut y = device.zeros(N).unwrap();
@@ -151,7 +152,7 @@ fn streams_are_reused(device: &Device, times: u32) {
     assert_eq!(y.download().unwrap(), expected(50, times / 10));
 }
 
-/// Ready launches and others take turns; a ready one is checked as any.
+/// Alternates prepared launches with others; a prepared launch is checked as well.
 fn launches_are_prepared_once(device: &Device, times: u32) {
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
     let x = device.upload(&count()).unwrap();
@@ -161,7 +162,7 @@ fn launches_are_prepared_once(device: &Device, times: u32) {
         let mut checked = on.prepare(add::call(times, &x, &mut y)).unwrap();
         (0..5).for_each(|_| checked.launch().unwrap());
         drop(checked);
-        // SAFETY: the kernel looks at its own elements only, which there are.
+        // SAFETY: each thread accesses only its own elements, in bounds.
         let mut bare = unsafe { other.prepare_unchecked(add::call(times, &x, &mut y)).unwrap() };
         (0..5).for_each(|_| bare.launch().unwrap());
     }

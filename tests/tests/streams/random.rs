@@ -1,16 +1,16 @@
-//! Threads that allocate, launch, copy and free at random, and look whether what they wrote is there.
+//! Threads that allocate, launch, copy and release at random, and check their results.
 
 use super::{add, added};
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer, Stream};
 
-/// A buffer, and what must be in it.
+/// A buffer, with its expected contents.
 struct Kept {
     buffer: DeviceBuffer<u32>,
     expected: Vec<u32>,
 }
 
-/// `threads` threads that take `steps` steps each, with buffers of up to `most` elements.
+/// Runs `threads` threads of `steps` steps each, with buffers of up to `most` elements.
 pub fn threads(device: &Device, threads: u64, steps: usize, most: usize) {
     let shared = device.upload(&(0..most as u32).collect::<Vec<_>>()).unwrap();
     std::thread::scope(|s| {

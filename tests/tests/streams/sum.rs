@@ -1,8 +1,8 @@
-//! What streams are given to do.
+//! The work of the streams.
 
 use kernel_dsl::prelude::*;
 
-/// y ← y + x, element by element, as often as `times` says: long enough for the host to come back while it runs.
+/// Computes y ← y + x, `times` times per element: long enough for the host to return while it runs.
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
 #[requires(x.len() == y.len())]
 pub fn add(times: u32, x: &[u32], y: &mut [u32]) {
@@ -16,7 +16,7 @@ pub fn add(times: u32, x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// What `add` leaves of one element.
+/// Returns the result of `add` for one element.
 pub fn added(times: u32, x: u32, y: u32) -> u32 {
     (0..times).fold(y, |y, _| y.wrapping_mul(3).wrapping_add(x))
 }

@@ -1,4 +1,4 @@
-//! Kernels that are wrong, each in one way, and some that are not.
+//! Faulty kernels with one fault each, and some correct ones.
 
 use kernel_dsl::prelude::*;
 
@@ -46,7 +46,7 @@ pub fn added(from: usize, y: &mut [f32]) {
     y[i + from] = 1.0;
 }
 
-/// Every `step`-th element.
+/// Writes every `step`-th element.
 #[kernel(block = 32, grid = 1)]
 pub fn stepped(step: usize, y: &mut [f32]) {
     for i in (thread::x()..y.len()).step_by(step) {
@@ -54,7 +54,7 @@ pub fn stepped(step: usize, y: &mut [f32]) {
     }
 }
 
-/// The same, counted by 64 bits, and by 32 with a sign.
+/// Writes every `step`-th element, with 64-bit and with signed 32-bit counters.
 #[kernel(block = 32, grid = 1)]
 pub fn stepped_wide(step: usize, y: &mut [f32]) {
     for i in (thread::x() as i64..y.len() as i64).step_by(step) {
@@ -65,26 +65,26 @@ pub fn stepped_wide(step: usize, y: &mut [f32]) {
     }
 }
 
-/// How often loops go round whose next index no number of their type is.
+/// Counts the iterations of loops whose next index would exceed its type.
 #[kernel(block = 32, grid = 1)]
 pub fn ranges_to_the_end(step: usize, y: &mut [f32]) {
-    let mut turns = [0u32; 4];
+    let mut iterations = [0u32; 4];
     for _ in (0u32..u32::MAX).step_by(step) {
-        turns[0] += 1;
+        iterations[0] += 1;
     }
     for _ in (i32::MIN..i32::MAX).step_by(step) {
-        turns[1] += 1;
+        iterations[1] += 1;
     }
     for _ in (u64::MAX - 7..u64::MAX).step_by(step) {
-        turns[2] += 1;
+        iterations[2] += 1;
     }
     for _ in (i64::MAX - 7..i64::MAX).step_by(step) {
-        turns[3] += 1;
+        iterations[3] += 1;
     }
-    y[thread::x()] = (1000 * turns[0] + 100 * turns[1] + 10 * turns[2] + turns[3]) as f32;
+    y[thread::x()] = (1000 * iterations[0] + 100 * iterations[1] + 10 * iterations[2] + iterations[3]) as f32;
 }
 
-/// In an element of more arrays than a record tells of.
+/// More nested arrays than a record can hold indices for.
 #[allow(clippy::type_complexity)]
 #[device]
 const CUBES: [[[[[[f32; 2]; 2]; 2]; 2]; 2]; 2] = [[[[[[1.0, 2.0]; 2]; 2]; 2]; 2]; 2];
@@ -94,7 +94,7 @@ pub fn in_six_arrays(i: usize, y: &mut [f32]) {
     y[thread::x()] = CUBES[i][i][i][i][i][thread::x() % 2];
 }
 
-/// Sums of rows from each on, a view that moves until a number is negative, in tiles of a width that may be anything.
+/// Sums rows with a moving view, in steps of any width, until an element is negative.
 #[kernel(block = 32, grid = 1)]
 pub fn running(x: View<f32, 2>, width: usize, y: &mut [f32]) {
     let (mut rows, mut sum) = (x, 0.0);
@@ -173,7 +173,7 @@ pub const SQUARES: [f32; 8] = [0.0, 1.0, 4.0, 9.0, 16.0, 25.0, 36.0, 49.0];
 #[device]
 pub const ROWS: [[i32; 3]; 4] = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]];
 
-/// Beyond one table, and within the second beyond a row.
+/// Reads beyond one table, and in the second table beyond a row.
 #[kernel(block = 32, grid = 1)]
 pub fn beyond_table(n: usize, y: &mut [f32]) {
     let i = thread::x();

@@ -13,7 +13,7 @@ pub const BUGS: &[Bug] = &[
     bug!(moved_view, Misaligned, [Input::view(&[1f32; 136], [136]), zeros(32)]),
 ];
 
-/// four elements at once, one element behind the buffer's start
+/// a load of four elements that begins one element after the start of the buffer
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 160, y.len() == 32)]
 fn behind_a_header<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -23,7 +23,7 @@ fn behind_a_header<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = v[0] + v[3];
 }
 
-/// rows of six elements, and the first four of each at once
+/// a load of four elements at the start of each row of six
 #[kernel(block = 8, grid = 1, instances(MENDED = false | true))]
 #[requires(x.rows() == 8, x.cols() == 6, y.len() == 8)]
 fn odd_rows<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
@@ -37,7 +37,7 @@ fn odd_rows<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
     }
 }
 
-/// a sliding window over shared memory by loads of two
+/// a sliding window over shared memory, loaded two elements at a time
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 32)]
 fn shared_window<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -51,7 +51,7 @@ fn shared_window<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = v[0] + v[1];
 }
 
-/// pairs are stored from an odd element on
+/// stores of two elements that begin at an odd index
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(y.len() == 65)]
 fn store_of_pairs<const MENDED: bool>(y: &mut [f32]) {
@@ -59,7 +59,7 @@ fn store_of_pairs<const MENDED: bool>(y: &mut [f32]) {
     y.store(first + 2 * thread::x(), [1.0, 2.0]); //~ misaligned
 }
 
-/// sixteen bytes at once behind a length of four
+/// a load of sixteen bytes after a header of four bytes
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 520, y.len() == 32)]
 fn bytes_behind_a_length<const MENDED: bool>(x: &[u8], y: &mut [u32]) {
@@ -69,7 +69,7 @@ fn bytes_behind_a_length<const MENDED: bool>(x: &[u8], y: &mut [u32]) {
     y[t] = v[0] as u32 + v[15] as u32;
 }
 
-/// a view that moved by two elements keeps its loads of four
+/// a view is moved by two elements and still loads four at a time
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 136, y.len() == 32)]
 fn moved_view<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {

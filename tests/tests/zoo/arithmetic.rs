@@ -51,7 +51,7 @@ fn left_neighbor<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = x[i] - x.get(before).copied().unwrap_or(0.0);
 }
 
-/// an element of a matrix of 65536 × 65536 by a 32-bit product
+/// an index into a 65536 × 65536 matrix, computed as a 32-bit product
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() > 0, y.len() == 32)]
 fn large_matrix<const MENDED: bool>(row: usize, cols: usize, x: &[f32], y: &mut [f32]) {
@@ -64,7 +64,7 @@ fn large_matrix<const MENDED: bool>(row: usize, cols: usize, x: &[f32], y: &mut 
     y[t] = x[hash];
 }
 
-/// what is left behind the last tile, where there is less than a tile
+/// the length of the remainder is computed for a buffer shorter than one tile
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(y.len() == 64)]
 fn tiles_that_are_left<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -73,7 +73,7 @@ fn tiles_that_are_left<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = if inside { 1.0 } else { x.get(t).copied().unwrap_or(0.0) };
 }
 
-/// a loop counts down to zero and once more
+/// a loop counts down past zero
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 4, y.len() == 4)]
 fn counting_down<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -92,7 +92,7 @@ fn counting_down<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = sum;
 }
 
-/// a view moves by so many rows that the product overflows, to where there is something
+/// the offset of a view overflows and wraps to an address inside the buffer
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.cols() == 32, y.len() == 32)]
 fn view_far_down<const MENDED: bool>(row: usize, x: View<f32, 2>, y: &mut [f32]) {
@@ -102,7 +102,7 @@ fn view_far_down<const MENDED: bool>(row: usize, x: View<f32, 2>, y: &mut [f32])
     y[t] = part.get((0, t)).unwrap_or(0.0);
 }
 
-/// a length in bytes is more than 32 bits hold
+/// a length in bytes does not fit in 32 bits
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(y.len() == 32)]
 fn bytes_of_a_buffer<const MENDED: bool>(n: usize, y: &mut [f32]) {
@@ -110,7 +110,7 @@ fn bytes_of_a_buffer<const MENDED: bool>(n: usize, y: &mut [f32]) {
     y[thread::x()] = if large { 1.0 } else { 0.0 };
 }
 
-/// a checksum is multiplied without saying that it wraps
+/// a checksum multiplies without `wrapping_mul`
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn checksum<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
@@ -118,7 +118,7 @@ fn checksum<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
     y[t] = if MENDED { x[t].wrapping_mul(0x0100_0193) } else { x[t] * 0x0100_0193 }; //~ integer-overflow
 }
 
-/// a product of fixed-point numbers before it is shifted
+/// a product of fixed-point numbers overflows before the shift
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn fixed_point_product<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
@@ -127,7 +127,7 @@ fn fixed_point_product<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
     y[thread::x()] = if MENDED { wide as i32 } else { (a * a) >> 16 }; //~ integer-overflow
 }
 
-/// a distance of unsigned numbers is below zero
+/// the difference of unsigned numbers is negative
 #[kernel(block = 1, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 2, y.len() == 2)]
 fn distance_of_colors<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
@@ -135,7 +135,7 @@ fn distance_of_colors<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
     y[0] = if MENDED { a.abs_diff(b) } else { a - b }; //~ integer-overflow
 }
 
-/// the least number has no negation
+/// the minimum of `i32` is negated
 #[kernel(block = 2, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 2, y.len() == 2)]
 fn magnitude_of_the_least<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
@@ -144,7 +144,7 @@ fn magnitude_of_the_least<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
     y[thread::x()] = if sized < 0 { -sized } else { sized }; //~ integer-overflow
 }
 
-/// a sum of a warp that 32 bits do not hold
+/// the sum of a warp does not fit in 32 bits
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn sum_of_a_warp<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
@@ -152,7 +152,7 @@ fn sum_of_a_warp<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
     y[thread::x()] = warp::reduce(own, |a, b| a + b); //~ integer-overflow
 }
 
-/// a mean over a count that is zero
+/// a mean with a count of zero
 #[kernel(block = 2, grid = 1, instances(MENDED = false | true))]
 #[requires(sum.len() == 2, count.len() == 2, y.len() == 2)]
 fn mean_of_nothing<const MENDED: bool>(sum: &[u32], count: &[u32], y: &mut [u32]) {
@@ -161,7 +161,7 @@ fn mean_of_nothing<const MENDED: bool>(sum: &[u32], count: &[u32], y: &mut [u32]
     y[t] = sum[t] / n; //~ division-by-zero
 }
 
-/// an index by a stride that the caller gave as zero
+/// an index modulo a stride of zero, given by the caller
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn stride_of_zero<const MENDED: bool>(stride: usize, x: &[f32], y: &mut [f32]) {
@@ -170,7 +170,7 @@ fn stride_of_zero<const MENDED: bool>(stride: usize, x: &[f32], y: &mut [f32]) {
     y[t] = x[(t % stride).min(31)]; //~ division-by-zero
 }
 
-/// members of a group in turn, of which one is empty
+/// an index modulo the size of a group, one of which is empty
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(sizes.len() == 4, x.len() == 4, y.len() == 4)]
 fn empty_group<const MENDED: bool>(sizes: &[u32], x: &[f32], y: &mut [f32]) {
@@ -181,7 +181,7 @@ fn empty_group<const MENDED: bool>(sizes: &[u32], x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// the least number by −1
+/// the minimum of `i32` is divided by −1
 #[kernel(block = 2, grid = 1, instances(MENDED = false | true))]
 #[requires(a.len() == 2, b.len() == 2, y.len() == 2)]
 fn least_by_minus_one<const MENDED: bool>(a: &[i32], b: &[i32], y: &mut [i32]) {
@@ -189,7 +189,7 @@ fn least_by_minus_one<const MENDED: bool>(a: &[i32], b: &[i32], y: &mut [i32]) {
     y[t] = if MENDED { (a[t] as i64 / b[t] as i64).min(i32::MAX as i64) as i32 } else { a[t] / b[t] }; //~ division-overflow
 }
 
-/// what is left of the least number by −1
+/// the remainder of the minimum of `i64` by −1
 #[kernel(block = 2, grid = 1, instances(MENDED = false | true))]
 #[requires(a.len() == 2, b.len() == 2, y.len() == 2)]
 fn rest_of_the_least<const MENDED: bool>(a: &[i64], b: &[i64], y: &mut [i64]) {
@@ -198,7 +198,7 @@ fn rest_of_the_least<const MENDED: bool>(a: &[i64], b: &[i64], y: &mut [i64]) {
     y[t] = a[t] % divisor; //~ division-overflow
 }
 
-/// a loop whose step the caller gave as zero
+/// a loop with a step of zero, given by the caller
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn no_step<const MENDED: bool>(step: usize, x: &[f32], y: &mut [f32]) {
@@ -211,7 +211,7 @@ fn no_step<const MENDED: bool>(step: usize, x: &[f32], y: &mut [f32]) {
     y[thread::x()] = sum;
 }
 
-/// a step that is a quotient rounded down to nothing
+/// a loop whose step is a quotient rounded down to zero
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn step_of_a_division<const MENDED: bool>(n: usize, x: &[f32], y: &mut [f32]) {
@@ -224,7 +224,7 @@ fn step_of_a_division<const MENDED: bool>(n: usize, x: &[f32], y: &mut [f32]) {
     y[thread::x()] = sum;
 }
 
-/// a mask of n bits where n is all of them
+/// a mask of n bits, where n is the width of the type
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(bits.len() == 4, y.len() == 4)]
 fn mask_of_all_bits<const MENDED: bool>(bits: &[u32], y: &mut [u32]) {
@@ -232,7 +232,7 @@ fn mask_of_all_bits<const MENDED: bool>(bits: &[u32], y: &mut [u32]) {
     y[thread::x()] = if MENDED { if n < 32 { (1 << n) - 1 } else { u32::MAX } } else { (1 << n) - 1 }; //~ shift-overflow
 }
 
-/// a set of 64 bits whose bits are of 32
+/// a bit of a 64-bit set, made by a 32-bit shift
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 2)]
 fn bit_of_a_long_set<const MENDED: bool>(x: &[f32], y: &mut [u64]) {
@@ -243,7 +243,7 @@ fn bit_of_a_long_set<const MENDED: bool>(x: &[f32], y: &mut [u64]) {
     }
 }
 
-/// a number is shifted right by the difference of two exponents, which may be large
+/// a right shift by the difference of two exponents, which may exceed the width
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 4, y.len() == 4)]
 fn alignment_of_exponents<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
@@ -252,7 +252,7 @@ fn alignment_of_exponents<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
     y[t] = if MENDED { x[t] >> down.min(31) } else { x[t] >> down }; //~ shift-overflow
 }
 
-/// a color brighter than white becomes white again only by saturation, and one of a NaN black
+/// a cast of colors to `u8`, where bright values saturate and NaN becomes 0
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 4, y.len() == 4)]
 fn color_of_a_bright_pixel<const MENDED: bool>(x: &[f32], y: &mut [u8]) {
@@ -261,7 +261,7 @@ fn color_of_a_bright_pixel<const MENDED: bool>(x: &[f32], y: &mut [u8]) {
     y[i] = level as u8; //~ lossy-cast
 }
 
-/// a count that has outgrown the 16 bits that it is kept in
+/// a count does not fit in the `u16` that stores it
 #[kernel(block = 2, grid = 1, instances(MENDED = false | true))]
 #[requires(counts.len() == 2, y.len() == 2)]
 fn counts_in_half_a_word<const MENDED: bool>(counts: &[u32], y: &mut [u16]) {

@@ -1,12 +1,15 @@
-//! Kernels of the zoo launched bare, as a user's own program would: for tools that look on from outside. `sanitizer/README.md` says how.
+//! Launches kernels of the zoo without checks, as a user's program would, for external tools that
+//! observe them.
+//!
+//! `sanitizer/README.md` describes the use.
 
 use crate::{Bug, bugs};
 use runtime::{Device, Result};
 
-/// Names the bug that is launched.
+/// Environment variable that names the bug to launch.
 const NAMED: &str = "ZOO_BUG";
 
-/// The bug of that name, or what there is instead.
+/// Returns the bug of this name, or a message that lists the names.
 fn named(name: &str) -> std::result::Result<&'static Bug, String> {
     let names = || bugs().map(|bug| bug.artifact.name).collect::<Vec<_>>().join(", ");
     bugs()
@@ -14,11 +17,12 @@ fn named(name: &str) -> std::result::Result<&'static Bug, String> {
         .ok_or_else(|| format!("there is no bug `{name}`; there are {}", names()))
 }
 
-/// Launches one of the two kernels, of which nothing is checked.
+/// Launches one of the two kernels of a bug, unchecked.
 fn launch(device: &Device, bug: &Bug, mended: bool) -> Result<()> {
     let specimen = bug.specimen(mended);
-    // SAFETY: of a twin, since the oracle finds nothing wrong with it. What a bug does to memory is the whole process's loss: none other
-    // than a test for it launches one on a GPU, and the CPU device checks every access.
+    // SAFETY: the oracle finds no fault in a corrected twin. The CPU device checks every access of
+    // a bug. On a GPU, only the test that is made for it launches a bug, and
+    // its process runs nothing else.
     unsafe { specimen.prepared.launch_bare(device, &specimen.case) }
 }
 
@@ -26,10 +30,10 @@ fn launch(device: &Device, bug: &Bug, mended: bool) -> Result<()> {
 fn bugs_and_twins_are_launched_by_name() {
     let device = Device::cpu();
     let bug = named("guard_off_by_one").expect("a bug of the zoo");
-    launch(&device, bug, true).expect("nothing is wrong with the twin");
-    let told = launch(&device, bug, false).expect_err("the CPU device checks whatever it launches").to_string();
-    assert!(told.contains("out-of-bounds"), "{told}");
-    let unknown = named("no_such_bug").err().expect("none of that name");
+    launch(&device, bug, true).expect("the twin is correct");
+    let reported = launch(&device, bug, false).expect_err("the CPU device checks every launch").to_string();
+    assert!(reported.contains("out-of-bounds"), "{reported}");
+    let unknown = named("no_such_bug").err().expect("no bug has that name");
     assert!(unknown.starts_with("there is no bug `no_such_bug`; there are guard_off_by_one, no_guard, "), "{unknown}");
 }
 
@@ -37,8 +41,8 @@ fn bugs_and_twins_are_launched_by_name() {
 fn the_list_for_the_sanitizer_names_bugs() {
     let list = include_str!("sanitizer/bugs");
     for line in list.lines() {
-        let (tool, name) = line.split_once(' ').unwrap_or_else(|| panic!("`{line}` is no tool and bug"));
-        assert!(["memcheck", "initcheck", "racecheck", "synccheck"].contains(&tool), "`{tool}` is no tool");
+        let (tool, name) = line.split_once(' ').unwrap_or_else(|| panic!("`{line}` is not a tool and a bug"));
+        assert!(["memcheck", "initcheck", "racecheck", "synccheck"].contains(&tool), "unknown tool `{tool}`");
         named(name).unwrap_or_else(|e| panic!("{e}"));
     }
 }
@@ -52,7 +56,7 @@ fn gpu_twins_run_bare() {
     }
 }
 
-/// Launches the bug that the environment names, and nothing if it names none: what comes of the launch is for others to say.
+/// Launches the bug that `ZOO_BUG` names, if it is set. The external tool judges the launch.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_the_named_bug_runs_bare() {

@@ -1,5 +1,7 @@
-//! Barriers that not all threads of the block reach. What threads do is known from memory here: where it is known from their
-//! indices, the compiler refuses the kernel.
+//! Barriers that not all threads of the block reach.
+//!
+//! The branches here depend on values in memory. Where a branch depends on thread indices alone,
+//! the compiler rejects the kernel.
 
 use crate::{Bug, bug, zeros};
 use kernel_dsl::prelude::*;
@@ -15,12 +17,12 @@ pub const BUGS: &[Bug] = &[
     bug!(in_a_loop_of_each_lane, DivergentBarrier, [by_lane(), zeros(64)]),
 ];
 
-/// A number for each of three warps: 1, 2, 3.
+/// Returns a number for each of three warps: 1, 2, 3.
 fn by_warp() -> Input {
     Input::slice(&[1u32, 2, 3])
 }
 
-/// 1 and 2, in turns.
+/// Returns 1 and 2 alternately.
 fn by_lane() -> Input {
     Input::slice(&[1u32, 2].repeat(32))
 }
@@ -39,7 +41,7 @@ fn return_before_it<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
     y[t] = tile[t];
 }
 
-/// lanes that found something wait for all
+/// a barrier in a branch that only some lanes take
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn in_a_branch<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
@@ -55,7 +57,7 @@ fn in_a_branch<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
     y[t] = if x[t] > 1 { tile[t] } else { 0.0 };
 }
 
-/// a loop runs as often as the warp has work, with a barrier in it
+/// a barrier in a loop whose number of iterations depends on the warp
 #[kernel(block = 96, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 3, y.len() == 96)]
 fn in_a_loop_of_each_warp<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
@@ -69,7 +71,7 @@ fn in_a_loop_of_each_warp<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// a barrier on either side of a branch: they are two
+/// one barrier on each side of a branch, which are two different barriers
 #[kernel(block = 96, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 3, y.len() == 96)]
 fn one_on_each_side<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
@@ -88,7 +90,7 @@ fn one_on_each_side<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
     y[t] = own;
 }
 
-/// a reduction of the block, which has barriers, for the warps that want its result
+/// a block reduction, which contains barriers, in a branch that only some warps take
 #[kernel(block = 96, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 3, y.len() == 96)]
 fn reduction_in_a_branch<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
@@ -117,7 +119,7 @@ fn left_by_break<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// lanes of a warp run a loop with a barrier as often as each has work
+/// a barrier in a loop whose number of iterations depends on the lane
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn in_a_loop_of_each_lane<const MENDED: bool>(x: &[u32], y: &mut [f32]) {

@@ -23,7 +23,7 @@ pub const BUGS: &[Bug] = &[
     bug!(gather_of_missing, OutOfBounds, [Input::slice(&[3u32, 0, u32::MAX, 2]), counted(4), zeros(4)]),
 ];
 
-/// the guard lets one thread too many through
+/// the guard admits one thread too many
 #[kernel(block = 64, grid = y.len().div_ceil(64), instances(MENDED = false | true))]
 #[requires(x.len() == y.len())]
 fn guard_off_by_one<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -33,7 +33,7 @@ fn guard_off_by_one<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// no guard, and a length that is no multiple of the block
+/// no guard, and a length that is not a multiple of the block size
 #[kernel(block = 64, grid = y.len().div_ceil(64), instances(MENDED = false | true))]
 #[requires(x.len() == y.len())]
 fn no_guard<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -52,7 +52,7 @@ fn right_neighbor<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = x[next] - x[i]; //~ out-of-bounds
 }
 
-/// a window of three begins where only one element is left
+/// a window of three elements begins at the last element
 #[kernel(block = 64, grid = y.len().div_ceil(64), instances(MENDED = false | true))]
 #[requires(x.len() == y.len())]
 fn window_at_the_end<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -80,7 +80,7 @@ fn tile_turned<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = tile[(r, c)]; //~ out-of-bounds
 }
 
-/// an index leads to the padding of a row, which is memory of the array
+/// an index reaches the padding of a row, which belongs to the array's memory
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn padding_of_a_row<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -93,7 +93,7 @@ fn padding_of_a_row<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[(1, t)];
 }
 
-/// a column beyond the row's end, which is inside the buffer
+/// a column beyond the end of its row, still inside the buffer
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(x.rows() == 4, y.len() == 4)]
 fn into_the_next_row<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
@@ -102,7 +102,7 @@ fn into_the_next_row<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
     y[row] = x[(row, last)]; //~ out-of-bounds
 }
 
-/// a transposition is guarded by the extents of its input
+/// a transposition is guarded by the extents of its input instead of its output
 #[kernel(block = (8, 8), grid = 1, instances(MENDED = false | true))]
 #[requires(y.rows() == x.cols(), y.cols() == x.rows())]
 fn rows_for_columns<const MENDED: bool>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
@@ -113,7 +113,7 @@ fn rows_for_columns<const MENDED: bool>(x: View<f32, 2>, mut y: ViewMut<f32, 2>)
     }
 }
 
-/// the largest value falls into a bin that there is not
+/// the largest value falls into a bin that does not exist
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 4, bins.len() == 16)]
 fn last_bin<const MENDED: bool>(x: &[f32], bins: &mut [u32]) {
@@ -122,7 +122,7 @@ fn last_bin<const MENDED: bool>(x: &[f32], bins: &mut [u32]) {
     bins.fetch_add(bin, 1); //~ out-of-bounds
 }
 
-/// a loop over the grid ends where the longer of two buffers does
+/// a grid-stride loop is bounded by the longer of two buffers
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 fn stride_over_the_other<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let n = if MENDED { x.len().min(y.len()) } else { x.len() };
@@ -134,7 +134,7 @@ fn stride_over_the_other<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
 #[device]
 const WEIGHTS: [f32; 5] = [1.0, 4.0, 6.0, 4.0, 1.0];
 
-/// an index into a table of weights
+/// an index beyond the end of a table of weights
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn beyond_a_table<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -143,7 +143,7 @@ fn beyond_a_table<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = x[t] * WEIGHTS[t % taps]; //~ out-of-bounds
 }
 
-/// four elements at once from a buffer whose length is no multiple of four
+/// loads of four elements from a buffer whose length is not a multiple of four
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(y.len() == 32)]
 fn vector_at_the_end<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -178,7 +178,7 @@ fn ring_of_one_more<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = ring[(t + 1) % length]; //~ out-of-bounds
 }
 
-/// shared memory has the size of one buffer and the indices of another
+/// shared memory has the size of one buffer and is indexed by the length of another
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() <= 64, y.len() == 64)]
 fn sized_by_the_other<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -191,7 +191,7 @@ fn sized_by_the_other<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = if t < x.len() { copy[t] * x[t] } else { 0.0 };
 }
 
-/// an index list marks what is missing by the largest number
+/// a gather uses the index `u32::MAX`, which marks a missing element
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(index.len() == 4, y.len() == 4)]
 fn gather_of_missing<const MENDED: bool>(index: &[u32], x: &[f32], y: &mut [f32]) {

@@ -1,4 +1,4 @@
-//! Lanes of a warp that store different values to one element in one instruction, or the same.
+//! Lanes of a warp that store to one element in one instruction: different values, or equal ones.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -29,7 +29,7 @@ fn all_to_one<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// what all lanes know is stored by each
+/// every lane stores the same result
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 1)]
 fn each_stores_the_largest<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -39,7 +39,7 @@ fn each_stores_the_largest<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a scatter by keys of which some are the same
+/// a scatter by keys with duplicates
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(keys.len() == 32, y.len() == 32)]
 fn keys_that_repeat<const MENDED: bool>(keys: &[u32], y: &mut [u32]) {
@@ -48,7 +48,7 @@ fn keys_that_repeat<const MENDED: bool>(keys: &[u32], y: &mut [u32]) {
     y[key] = t as u32; //~ store-conflict
 }
 
-/// two lanes for each element
+/// two lanes store to each element
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn halved_index<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -57,7 +57,7 @@ fn halved_index<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[to] = x[t]; //~ store-conflict
 }
 
-/// lanes of the upper half fall on those of the lower in shared memory
+/// the upper half of the lanes stores to the elements of the lower half
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn bank_for_index<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -71,7 +71,7 @@ fn bank_for_index<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[31 - t];
 }
 
-/// two lanes store four elements each to the same place
+/// two lanes each store four elements to the same location
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 128)]
 fn vectors_that_overlap<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -80,7 +80,7 @@ fn vectors_that_overlap<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y.store(4 * to, [x[t]; 4]); //~ store-conflict
 }
 
-/// an index of two dimensions forgets the row
+/// a two-dimensional index omits the row
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.rows() == 4, y.cols() == 8)]
 fn rows_without_stride<const MENDED: bool>(x: &[f32], mut y: ViewMut<f32, 2>) {

@@ -1,4 +1,7 @@
-//! What an approximation of the hardware decides: a GPU may go the other way than the interpreter, by more than any tolerance.
+//! Control flow and indices that depend on an approximate instruction of the hardware.
+//!
+//! A GPU may decide differently from the interpreter, and the results then differ by more than any
+//! tolerance.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -11,7 +14,7 @@ pub const BUGS: &[Bug] = &[
     bug!(levels_by_a_reciprocal, decides Integer, [counted(32), Input::slice(&[0u32; 32])]),
 ];
 
-/// a value is kept where a probability is above a half, which is an approximation
+/// a branch on a probability that an approximation computes
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn threshold_of_an_approximation<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -23,7 +26,7 @@ fn threshold_of_an_approximation<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// as many rounds as an approximation needs to become small
+/// a loop runs until an approximated value is small
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn loop_until_it_is_small<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -38,7 +41,7 @@ fn loop_until_it_is_small<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = rounds;
 }
 
-/// a histogram by powers of two, of which an approximation tells the number
+/// a histogram whose bins are approximated logarithms
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, bins.len() == 16)]
 fn bin_of_a_logarithm<const MENDED: bool>(x: &[f32], bins: &mut [u32]) {
@@ -51,7 +54,7 @@ fn bin_of_a_logarithm<const MENDED: bool>(x: &[f32], bins: &mut [u32]) {
     bins.fetch_add(bin.min(15), 1); //~ approximate-index
 }
 
-/// levels of a quantizer: a quotient is cut off to an integer
+/// a quantizer truncates an approximated quotient to an integer
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn levels_by_a_reciprocal<const MENDED: bool>(x: &[f32], y: &mut [u32]) {

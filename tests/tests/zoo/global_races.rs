@@ -1,5 +1,7 @@
-//! Threads that meet in a buffer with nothing that orders them: of different blocks, or of different warps of one. The mark is
-//! at the access that comes second when blocks and warps run in order.
+//! Unordered accesses to one buffer by threads of different blocks, or by different warps of one
+//! block.
+//!
+//! The mark is at the access that comes second when blocks and warps run in order.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -42,7 +44,7 @@ fn in_place_across_blocks<const MENDED: bool>(y: &mut [f32], z: &mut [f32]) {
     }
 }
 
-/// each block adds its sum to the total, plainly
+/// each block adds its sum to the total without an atomic operation
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, total.len() == 1)]
 fn plain_sum_of_blocks<const MENDED: bool>(x: &[f32], total: &mut [f32]) {
@@ -56,7 +58,7 @@ fn plain_sum_of_blocks<const MENDED: bool>(x: &[f32], total: &mut [f32]) {
     }
 }
 
-/// the last block to end sums what the others stored, and no fence hands it over
+/// the last block sums the results of the others, without a fence
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
 fn last_block_without_fence<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
@@ -79,7 +81,7 @@ fn last_block_without_fence<const MENDED: bool>(x: &[f32], partial: &mut [f32], 
     }
 }
 
-/// the same with fences that reach no further than the block
+/// the last block sums the results of the others, with fences of block scope
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
 fn fence_too_narrow<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
@@ -106,7 +108,7 @@ fn fence_too_narrow<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &
     }
 }
 
-/// the fence comes before the store that it is to hand over
+/// the fence comes before the store that it should publish
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
 fn stored_behind_the_fence<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
@@ -130,7 +132,7 @@ fn stored_behind_the_fence<const MENDED: bool>(x: &[f32], partial: &mut [f32], e
     }
 }
 
-/// a thread's fence is for what itself has seen: the block's other warps must have come to a barrier before
+/// a fence publishes stores of the block's other warps, without a barrier before it
 #[kernel(block = 64, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 256, y.len() == 256, ended.len() == 1, total.len() == 1)]
 fn fence_without_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
@@ -152,7 +154,7 @@ fn fence_without_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32], ended: &m
     }
 }
 
-/// blocks of 64 threads are 60 elements apart, and each stores all of its 64
+/// blocks of 64 threads are 60 elements apart, and each stores 64 elements
 #[kernel(block = 64, grid = 2, instances(MENDED = false | true))]
 #[requires(x.len() == 128, y.len() == 128)]
 fn tiles_that_overlap<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -162,7 +164,7 @@ fn tiles_that_overlap<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a block looks at a flag that another one sets
+/// a block reads a flag that another block sets
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(x.len() == 64, flag.len() == 1, y.len() == 64)]
 fn flag_of_another_block<const MENDED: bool>(x: &[f32], flag: &mut [u32], y: &mut [f32]) {
@@ -184,7 +186,7 @@ fn flag_of_another_block<const MENDED: bool>(x: &[f32], flag: &mut [u32], y: &mu
     }
 }
 
-/// bins in global memory, counted plainly by one lane a bin
+/// bins in global memory, counted without atomic operations by one lane per bin
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(x.len() == 64, bins.len() == 4)]
 fn plain_bins<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
@@ -199,7 +201,7 @@ fn plain_bins<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
     }
 }
 
-/// the first part of a split sum stores plainly where the second adds atomically
+/// the first part of a split sum stores to an element that the second part updates atomically
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 32)]
 fn split_sums<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -211,7 +213,7 @@ fn split_sums<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a warp reads what the block's other warp stored, without a barrier
+/// a warp reads the stores of the block's other warp without a barrier
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64, z.len() == 64)]
 fn warps_of_a_block<const MENDED: bool>(x: &[f32], y: &mut [f32], z: &mut [f32]) {
@@ -223,7 +225,7 @@ fn warps_of_a_block<const MENDED: bool>(x: &[f32], y: &mut [f32], z: &mut [f32])
     z[t] = y[t ^ 32]; //~ global-race
 }
 
-/// a grid larger than the work: blocks that have none do that of others again
+/// surplus blocks of a grid repeat the work of other blocks
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 128)]
 fn block_index_folded<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -232,7 +234,7 @@ fn block_index_folded<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[32 * tile + t] = x[32 * (b % 2) + t]; //~ global-race
 }
 
-/// the first block sets a counter to zero that all count on
+/// the first block resets a counter that all blocks increment
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(count.len() == 1, y.len() == 64)]
 fn counter_reset<const MENDED: bool>(count: &mut [u32], y: &mut [f32]) {
@@ -246,7 +248,7 @@ fn counter_reset<const MENDED: bool>(count: &mut [u32], y: &mut [f32]) {
     y[grid::index()] = 1.0;
 }
 
-/// a matrix is transposed in place, tile by tile, each block for itself
+/// each block transposes one tile of a matrix in place
 #[kernel(block = (8, 8), grid = (2, 2), instances(MENDED = false | true))]
 #[requires(y.rows() == 16, y.cols() == 16)]
 fn turned_in_place<const MENDED: bool>(mut y: ViewMut<f32, 2>) {
@@ -264,7 +266,7 @@ fn turned_in_place<const MENDED: bool>(mut y: ViewMut<f32, 2>) {
     }
 }
 
-/// a lane makes the fence for what the others of its warp have stored, and they have not met before
+/// one lane's fence publishes the stores of its warp, without a warp barrier before it
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, y.len() == 128, ended.len() == 1, total.len() == 1)]
 fn fence_of_one_lane<const MENDED: bool>(x: &[f32], y: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
@@ -287,7 +289,7 @@ fn fence_of_one_lane<const MENDED: bool>(x: &[f32], y: &mut [f32], ended: &mut [
     }
 }
 
-/// the lane that has counted makes the fence behind it, and the others read what that hands over before the warp has met
+/// one lane makes the acquire fence, and the others read before the warp reconverges
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
 fn acquired_by_one_lane<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
@@ -313,7 +315,7 @@ fn acquired_by_one_lane<const MENDED: bool>(x: &[f32], partial: &mut [f32], ende
     }
 }
 
-/// of four blocks that read a value which the last of them replaces, one makes no fence before it says that it has
+/// the last of four readers replaces a value, and one reader signals without a fence
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(value.len() == 1, ended.len() == 1, y.len() == 4)]
 fn one_of_the_readers_without_fence<const MENDED: bool>(value: &mut [f32], ended: &mut [u32], y: &mut [f32]) {
@@ -330,7 +332,7 @@ fn one_of_the_readers_without_fence<const MENDED: bool>(value: &mut [f32], ended
     }
 }
 
-/// the warp of a block that ends second counts for both, and its fence reaches no further than the first one's did
+/// one warp signals for both warps of its block, after a fence of block scope
 #[kernel(block = 64, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 256, partial.len() == 8, ended.len() == 1, total.len() == 1)]
 fn handed_on_within_the_block<const MENDED: bool>(
@@ -366,7 +368,7 @@ fn handed_on_within_the_block<const MENDED: bool>(
     }
 }
 
-/// a scan takes the sum of the block before from memory, as if that had run
+/// a scan reads the sum of the preceding block, which may not have run
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(x.len() == 64, sums.len() == 2, y.len() == 64)]
 fn carry_of_the_block_before<const MENDED: bool>(x: &[f32], sums: &mut [f32], y: &mut [f32]) {
@@ -383,7 +385,7 @@ fn carry_of_the_block_before<const MENDED: bool>(x: &[f32], sums: &mut [f32], y:
     y[32 * b + t] = before + x[32 * b + t];
 }
 
-/// the block that comes first puts up a flag by an exchange that expects what is not there: it changes nothing, and so hands nothing over
+/// a flag is set by a compare-and-exchange that fails, so it releases nothing
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(value.len() == 1, came.len() == 1, flag.len() == 1, y.len() == 1)]
 fn exchange_that_fails<const MENDED: bool>(value: &mut [f32], came: &mut [u32], flag: &mut [u32], y: &mut [f32]) {

@@ -1,4 +1,5 @@
-//! Memory that is loaded and that nobody has stored to: the block's own, and buffers that hold nothing when the launch begins.
+//! Loads of uninitialized memory: shared memory, and buffers that are uninitialized when the launch
+//! begins.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -26,7 +27,7 @@ pub const BUGS: &[Bug] = &[
     bug!(scratch_of_half, UninitializedBuffer, [counted(32), Input::uninitialized::<f32, 1>([64]), zeros(64)]),
 ];
 
-/// the cell behind a tile, which pads a window, is never filled
+/// the padding element after a tile is never written
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn padding_never_filled<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -57,7 +58,7 @@ fn bins_never_zeroed<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
     }
 }
 
-/// one warp fills a table for two
+/// one warp fills a table for two, and leaves half of it unwritten
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn half_of_a_table<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -70,7 +71,7 @@ fn half_of_a_table<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = table[63 - t]; //~ uninitialized-shared
 }
 
-/// an array laid over another one has nothing of what that held
+/// an array that reuses the memory of another is read before it is written
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn laid_over<const MENDED: bool>(x: &[f32], y: &mut [u32]) {
@@ -89,7 +90,7 @@ fn laid_over<const MENDED: bool>(x: &[f32], y: &mut [u32]) {
     y[t] = second[t]; //~ uninitialized-shared
 }
 
-/// a copy is waited for after it has been used
+/// an asynchronous copy is waited for after the first read
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn copy_not_waited_for<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
@@ -107,7 +108,7 @@ fn copy_not_waited_for<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
     y[t] = own;
 }
 
-/// what a loop has begun to copy last, nobody waits for
+/// the last copy that a loop begins is never waited for
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.rows() == 3, x.cols() == 64, y.len() == 64)]
 fn copy_never_waited_for<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
@@ -128,7 +129,7 @@ fn copy_never_waited_for<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// the same past the registers
+/// the last copy of a loop is never waited for, with `cp.async`
 #[kernel(target = sm_80, block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.rows() == 3, x.cols() == 64, y.len() == 64)]
 fn group_never_waited_for<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
@@ -141,7 +142,7 @@ fn group_never_waited_for<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
         pipeline::wait::<0>();
         block::sync();
         let next = if MENDED { row + 1 } else { (row + 1) % 3 };
-        // Past the end it brings zeros, which nobody misses.
+        // Beyond the end the copy brings zeros, which the sum ignores.
         stages.at((row + 1) % 2).cp_async(x.offset((next, 0)).at(0)); //~ unfinished-copy
         pipeline::commit();
         sum += stages[(row % 2, 63 - t)];
@@ -149,7 +150,7 @@ fn group_never_waited_for<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// a tile is cleared for the next turn while a copy to it is still under way
+/// a tile is cleared for the next iteration while a copy to it is in flight
 #[kernel(target = sm_80, block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn cleared_meanwhile<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
@@ -168,7 +169,7 @@ fn cleared_meanwhile<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
     y[t] = tile[t];
 }
 
-/// a token is let go, and its array is stored to by hand instead
+/// the token of a copy is dropped, and the kernel stores to its array
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn token_let_go<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
@@ -184,7 +185,7 @@ fn token_let_go<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
     y[t] = tile[t];
 }
 
-/// cp.async: all groups but one are waited for, and there is one
+/// `cp.async`: the kernel waits for all groups except one, and there is only one
 #[kernel(target = sm_80, block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn one_group_too_few<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
@@ -201,7 +202,7 @@ fn one_group_too_few<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
     y[t] = tile[t]; //~ uninitialized-shared
 }
 
-/// double buffering reads the buffer that is filled next
+/// double buffering reads the buffer that is filled in the next iteration
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 128, y.len() == 64)]
 fn other_stage<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -221,7 +222,7 @@ fn other_stage<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// the last tile is stored under a guard and loaded without
+/// the last tile is stored with a guard and loaded without one
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() <= 64, y.len() == 64)]
 fn edge_of_a_tile<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -236,7 +237,7 @@ fn edge_of_a_tile<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[63 - t]; //~ uninitialized-shared
 }
 
-/// a tree for 128 elements over 96
+/// a tree reduction for 128 elements is used for 96
 #[kernel(block = 96, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 96, y.len() == 1)]
 fn tree_of_a_power_of_two<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -260,7 +261,7 @@ fn tree_of_a_power_of_two<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// sums of 32 warps are added where there are three
+/// the sums of 32 warps are added, in a block of three
 #[kernel(block = 96, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 96, y.len() == 1)]
 fn sums_of_warps_that_are_not<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -281,7 +282,7 @@ fn sums_of_warps_that_are_not<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// the second block counts on what the first left in shared memory
+/// the second block relies on shared memory written by the first
 #[kernel(block = 1, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 4, y.len() == 4)]
 fn kept_from_the_block_before<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -292,7 +293,7 @@ fn kept_from_the_block_before<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[block::x()] = x[block::x()] * factor[0]; //~ uninitialized-shared
 }
 
-/// a tile is swizzled by hand when stored, and read as if it were not
+/// a tile is stored with a swizzle and read without it
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn stale_swizzle<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -304,7 +305,7 @@ fn stale_swizzle<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = if MENDED { tile[(row, (2 * col) ^ (row % 8))] } else { tile[(row, 2 * col)] }; //~ uninitialized-shared
 }
 
-/// adds to an output that the launch is the first to touch
+/// an addition to an uninitialized output
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn sums_on_nothing<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -316,7 +317,7 @@ fn sums_on_nothing<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// counts into bins of a buffer that nobody zeroes
+/// atomic increments of bins that are never zeroed
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, bins.len() == 16)]
 fn counts_on_nothing<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
@@ -328,7 +329,7 @@ fn counts_on_nothing<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
     bins.fetch_add(x[t] as usize % 16, 1); //~ uninitialized-buffer
 }
 
-/// scratch memory is filled as far as the input goes, and read to its end
+/// scratch memory is filled to the length of the input, and read to its own end
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(scratch.len() == 64, y.len() == 64)]
 fn scratch_of_half<const MENDED: bool>(x: &[f32], scratch: &mut [f32], y: &mut [f32]) {

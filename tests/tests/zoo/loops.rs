@@ -19,7 +19,7 @@ pub const BUGS: &[Bug] = &[
     bug!(even_numbers_to_an_odd_one, FuelExhausted, [Input::slice(&[1u32]), Input::slice(&[0u32; 32])]),
 ];
 
-/// the index is not stepped where an element is passed over
+/// the index is not incremented where an element is skipped
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn no_progress<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -38,7 +38,7 @@ fn no_progress<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = sum;
 }
 
-/// a binary search whose interval of two does not shrink
+/// a binary search whose interval of two elements does not shrink
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn search_that_stands<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -56,7 +56,7 @@ fn search_that_stands<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = low as f32;
 }
 
-/// lanes of one warp wait for one another's lock
+/// lanes of one warp wait for a lock that another lane of the warp holds
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(lock.len() == 1, y.len() == 1)]
 fn spin_lock_of_lanes<const MENDED: bool>(lock: &mut [u32], y: &mut [f32]) {
@@ -69,7 +69,7 @@ fn spin_lock_of_lanes<const MENDED: bool>(lock: &mut [u32], y: &mut [f32]) {
     }
 }
 
-/// a flag is waited for that nobody sets
+/// a wait for a flag that no thread sets
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(flag.len() == 1, y.len() == 32)]
 fn flag_that_nobody_sets<const MENDED: bool>(flag: &mut [u32], y: &mut [f32]) {
@@ -81,7 +81,7 @@ fn flag_that_nobody_sets<const MENDED: bool>(flag: &mut [u32], y: &mut [f32]) {
     y[t] = 1.0;
 }
 
-/// a block waits for one behind it, which need not have begun
+/// a block waits for a later block, which may not have started
 #[kernel(block = 1, grid = 2, instances(MENDED = false | true))]
 #[requires(done.len() == 1, y.len() == 2)]
 fn later_block_awaited<const MENDED: bool>(done: &mut [u32], y: &mut [f32]) {
@@ -94,7 +94,7 @@ fn later_block_awaited<const MENDED: bool>(done: &mut [u32], y: &mut [f32]) {
     y[block::x()] = 1.0;
 }
 
-/// a maximum by compare and exchange that expects its first guess for ever
+/// a compare-and-exchange loop never updates its expected value
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, top.len() == 1)]
 fn exchange_without_news<const MENDED: bool>(x: &[f32], top: &mut [u32]) {
@@ -126,7 +126,7 @@ fn handshake_the_wrong_way_round<const MENDED: bool>(flags: &mut [u32], y: &mut 
     y[t] = 1.0;
 }
 
-/// a warp waits for what the others do after a barrier, at which they wait for it
+/// a warp waits for a store after a barrier that it has not reached itself
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(ready.len() == 1, y.len() == 64)]
 fn wait_before_the_barrier<const MENDED: bool>(ready: &mut [u32], y: &mut [f32]) {
@@ -144,7 +144,7 @@ fn wait_before_the_barrier<const MENDED: bool>(ready: &mut [u32], y: &mut [f32])
     y[t] = 1.0;
 }
 
-/// a block goes round, with a barrier each time, until there is no work, which it takes none of
+/// a block loops until no work is left, and never takes any
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(left.len() == 1, y.len() == 64)]
 fn rounds_of_a_block<const MENDED: bool>(left: &mut [u32], y: &mut [f32]) {
@@ -162,7 +162,7 @@ fn rounds_of_a_block<const MENDED: bool>(left: &mut [u32], y: &mut [f32]) {
     y[thread::x()] = 1.0;
 }
 
-/// blocks take turns by their index, from the last on
+/// blocks run in turn by index, beginning with the last
 #[kernel(block = 1, grid = 3, instances(MENDED = false | true))]
 #[requires(turn.len() == 1, y.len() == 3)]
 fn turn_of_the_last<const MENDED: bool>(turn: &mut [u32], y: &mut [f32]) {
@@ -172,7 +172,7 @@ fn turn_of_the_last<const MENDED: bool>(turn: &mut [u32], y: &mut [f32]) {
     turn.fetch_add(0, 1);
 }
 
-/// steps of a tenth never meet one
+/// steps of 0.1 never add up to exactly 1
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(y.len() == 32)]
 fn steps_to_a_sum<const MENDED: bool>(step: f32, y: &mut [f32]) {
@@ -185,7 +185,7 @@ fn steps_to_a_sum<const MENDED: bool>(step: f32, y: &mut [f32]) {
     y[thread::x()] = steps;
 }
 
-/// every second number of a ring of 2³², up to one between them
+/// even numbers modulo 2³² are counted up to an odd one
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(end.len() == 1, y.len() == 32)]
 fn even_numbers_to_an_odd_one<const MENDED: bool>(end: &[u32], y: &mut [u32]) {

@@ -1,4 +1,5 @@
-//! What the machine gives, and not the launch: results that are others on another card, or the next time.
+//! Results that depend on the machine and not on the launch alone. They differ on another card, or
+//! in the next launch.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -9,7 +10,7 @@ pub const BUGS: &[Bug] = &[
     bug!(slot_of_the_multiprocessor, MachineDependent, [counted(4), zeros(4)]),
 ];
 
-/// random numbers whose seed is the time
+/// random numbers seeded from the clock
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(y.len() == 32)]
 fn seed_of_the_clock<const MENDED: bool>(seed: u32, y: &mut [u32]) {
@@ -18,7 +19,7 @@ fn seed_of_the_clock<const MENDED: bool>(seed: u32, y: &mut [u32]) {
     y[t] = (first ^ (t as u32).wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
 }
 
-/// a factor for each block, by the multiprocessor that it happens to run on
+/// a factor selected by the multiprocessor that the block runs on
 #[kernel(block = 1, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 4, y.len() == 4)]
 fn slot_of_the_multiprocessor<const MENDED: bool>(x: &[f32], y: &mut [f32]) {

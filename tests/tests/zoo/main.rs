@@ -1,12 +1,19 @@
-//! A zoo of bugs: kernels with one mistake each, each beside its mended twin, and what the oracle says of both.
+//! A zoo of bugs: kernels with one mistake each, beside their corrected twins, and the reports of
+//! the oracle for both.
 //!
-//! A kernel here is two instances: `MENDED = false` has the mistake that its documentation names, `MENDED = true` has not. The line
-//! at which the oracle is to report it is marked in the source, `//~ out-of-bounds`, or below it, `//~^ loop-step`; of a race, one of its two sides is
-//! marked, the one that comes second when blocks and warps run in order. The oracle must report what is marked, nothing else, and nothing
-//! at all of the twin. What approximations decide the compiler tells before any run, `//~ approximate-branch`, and what is legal and slow,
-//! `//~ bank-conflict`: that of the kernels which are here for it alone, since what is slow in the others is not what they are about. Where the order of atomic
-//! operations shows, the argument is told and no line. What rustc and our compiler refuse stands in `kernel-dsl/compile_fail/zoo_*.rs`,
-//! with marks too. `README.md` here is the list; `UPDATE=1 cargo test -p tests --test zoo` writes it anew.
+//! A kernel here has two instances. `MENDED = false` has the mistake that the documentation names,
+//! and `MENDED = true` does not. A mark in the source, `//~ out-of-bounds`, names the line at which
+//! the oracle must report the bug. A mark below the line is written `//~^ loop-step`. Of a race,
+//! the access that comes second when blocks and warps run in order is marked. The oracle must
+//! report exactly what is marked, and nothing for the twin.
+//!
+//! Some classes are found without a run. The compiler reports decisions by approximations,
+//! `//~ approximate-branch`. `kernels report` finds what is legal and slow, `//~ bank-conflict`:
+//! only in the kernels that are here for it. Where the order of atomic operations affects the
+//! result, the report names the argument and no line. Kernels that rustc or our compiler rejects
+//! are in `kernel-dsl/compile_fail/zoo_*.rs`, with marks too.
+//!
+//! `README.md` here lists the bugs; `UPDATE=1 cargo test -p tests --test zoo` writes it.
 
 mod alignment;
 mod arithmetic;
@@ -41,28 +48,29 @@ use runtime::testing::{Case, Input, Oracle, Prepared};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A bug in a kernel, which has the constant `MENDED` alone.
+/// A bug in a kernel whose only constant is `MENDED`.
 pub struct Bug {
     artifact: &'static Artifact,
-    /// What is told of it. More may be told of what follows from it, where that is marked.
+    /// The class in which the bug is reported. Consequences of the bug may be reported as well, if
+    /// they are marked.
     class: Class,
     inputs: fn() -> Vec<Input>,
 }
 
-/// What is told of a bug.
+/// The class of a bug, by the way in which it is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// By a run.
+    /// Found by a run.
     Check(Check),
-    /// Before any run: what an approximation decides.
+    /// Found before any run: a decision by an approximation.
     Decides(Decided),
-    /// By runs in several orders: the argument in which they show.
+    /// Found by runs in several orders: the argument whose contents differ.
     Order(usize),
-    /// Before any run: what is legal and slow, by its name in reports.
+    /// Found before any run: legal and slow code, by its name in reports.
     Slow(&'static str),
 }
 
-/// What is slow and found without ptxas.
+/// Lints of slow code that need no ptxas.
 const SLOW: [&str; 10] = [
     "f64-arithmetic",
     "integer-division",
@@ -77,7 +85,7 @@ const SLOW: [&str; 10] = [
 ];
 
 impl Class {
-    /// All that no run tells; of orders, one.
+    /// Returns the classes that no single run finds, with one representative of `Order`.
     fn others() -> impl Iterator<Item = Class> {
         let decided = [Decided::Branch, Decided::Index, Decided::Integer].map(Class::Decides);
         decided.into_iter().chain([Class::Order(0)]).chain(SLOW.map(Class::Slow))
@@ -95,7 +103,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// A row: the kernel, the check that reports it, and its arguments.
+/// Declares a row: the kernel, the check that reports it, and its arguments.
 #[macro_export]
 macro_rules! bug {
     ($kernel:ident, decides $decided:ident, [$($input:expr),* $(,)?]) => {
@@ -139,10 +147,10 @@ const ZOO: &[&[Bug]] = &[
     slow::BUGS,
 ];
 
-/// Warp instructions after which a loop here is endless.
+/// Warp instructions after which a loop here is considered endless.
 const FUEL: u64 = 1 << 16;
 
-/// 0, 1, 2, …
+/// Returns 0, 1, 2, …
 fn counted(n: usize) -> Input {
     Input::slice(&(0..n).map(|i| i as f32).collect::<Vec<_>>())
 }
@@ -151,15 +159,15 @@ fn zeros(n: usize) -> Input {
     Input::slice(&vec![0f32; n])
 }
 
-/// A class, and a line of a file.
-type Told = (String, String, u32);
+/// A class, a file and a line.
+type Reported = (String, String, u32);
 
 /// One of the two instances of a kernel, with its launch.
 struct Specimen {
     prepared: Prepared,
     lowered: ir::Kernel,
     case: Case,
-    /// Whether what is slow is told too.
+    /// Whether slow code is reported as well.
     slow: bool,
 }
 
@@ -174,7 +182,7 @@ impl Bug {
         Specimen { prepared, lowered, case: Case::new(self.artifact.name, (self.inputs)()), slow }
     }
 
-    /// The first line of the kernel's documentation.
+    /// Returns the first line of the kernel's documentation.
     fn title(&self) -> &'static str {
         self.artifact.docs.lines().next().unwrap_or_default().trim()
     }
@@ -190,7 +198,7 @@ impl Specimen {
         let trial = oracle
             .run(&self.case, Options { schedule, ..self.options() })
             .unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
-        trial.outcome.expect("a grid that is not empty").report
+        trial.outcome.expect("the grid is not empty").report
     }
 
     fn options(&self) -> Options {
@@ -199,52 +207,57 @@ impl Specimen {
         Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, uninitialized, ..Default::default() }
     }
 
-    /// What is told, with the lines: of a run, of what approximations decide, and of what is slow.
-    fn told(&self, report: &Report) -> BTreeSet<Told> {
+    /// Returns all reports with their lines: those of a run, of decisions by approximations, and of
+    /// slow code.
+    fn reported(&self, report: &Report) -> BTreeSet<Reported> {
         let decisions = Approximations::of(&self.lowered).decisions.into_iter().map(|decision| {
             let (file, line) = place(&self.lowered, decision.location);
             (Class::Decides(decision.decided).to_string(), file, line)
         });
         let slow = if self.slow { self.slow_places() } else { Vec::new() };
-        report.findings.iter().map(told).chain(decisions).chain(slow).collect()
+        report.findings.iter().map(reported).chain(decisions).chain(slow).collect()
     }
 
-    /// What is slow, with the lines; of the whole kernel, that of its `fn`.
-    fn slow_places(&self) -> Vec<Told> {
+    /// Returns the reports of slow code with their lines. A report for the whole kernel has the
+    /// line of its `fn`.
+    fn slow_places(&self) -> Vec<Reported> {
         let sites = accesses(&passes::with_places(self.lowered.clone()).expect("lowered IR is valid"));
         let kernel = passes::optimize(self.lowered.clone()).expect("lowered IR is valid");
         let own = &self.lowered.sources[0];
-        let told = |lint: &Lint| {
+        let reported = |lint: &Lint| {
             let whole = || (own.file.clone(), own.line);
             let (file, line) = lint.location.map_or_else(whole, |location| place(&kernel, location));
             (lint.slow.name().to_string(), file, line)
         };
-        lints(&kernel, &sites).iter().map(told).collect()
+        lints(&kernel, &sites).iter().map(reported).collect()
     }
 
-    /// Whether another order of blocks, warps and lanes leaves something else in other arguments than these.
+    /// Returns whether another order of blocks, warps and lanes changes the results in any argument
+    /// except `but_for`.
     fn depends_on_order(&self, but_for: Option<usize>) -> bool {
         let oracle = Oracle::new(&self.prepared, &self.lowered).expect("lowered IR is valid");
         let case = but_for.into_iter().fold(self.case.clone(), Case::with_order_dependent);
-        let run = |schedule| oracle.run(&case, Options { schedule, ..self.options() }).expect("as in order");
+        let run = |schedule| {
+            oracle.run(&case, Options { schedule, ..self.options() }).expect("the run in order succeeds too")
+        };
         let first = run(Schedule::InOrder);
         [Schedule::Reversed, Schedule::Seeded(1)].into_iter().any(|other| oracle.differ(&case, &first, &run(other)))
     }
 
-    /// Whether the form that runs on a GPU tells of it.
-    fn told_by_checked_form(&self) -> bool {
+    /// Returns whether the checked form, which runs on a GPU, reports the bug.
+    fn reported_by_checked_form(&self) -> bool {
         self.prepared.checked_form(&self.case, self.options()).expect("the oracle has run it").is_some()
     }
 
-    /// What the interpreter of PTX says first.
-    fn told_by_ptx(&self) -> Option<ptx::Check> {
+    /// Returns the first check that the PTX interpreter reports.
+    fn reported_by_ptx(&self) -> Option<ptx::Check> {
         let options = ptx::Options { fuel: FUEL, ..Default::default() };
         let report = self.prepared.ptx_report(&self.case, options).expect("the oracle has run it")?;
         report.findings.first().map(|finding| finding.check)
     }
 
-    /// What is marked in the source of the kernel, and of the functions that it calls.
-    fn marks(&self) -> BTreeSet<Told> {
+    /// Returns the marks in the source of the kernel and of the functions that it calls.
+    fn marks(&self) -> BTreeSet<Reported> {
         let mut all = BTreeSet::new();
         for source in &self.lowered.sources {
             for (offset, line) in source.text.iter().enumerate() {
@@ -262,7 +275,7 @@ impl Specimen {
     }
 }
 
-fn told(finding: &Finding) -> Told {
+fn reported(finding: &Finding) -> Reported {
     (finding.check.to_string(), finding.place.file.clone(), finding.place.line)
 }
 
@@ -270,7 +283,7 @@ fn at(finding: &Finding) -> (String, u32) {
     (finding.place.file.clone(), finding.place.line)
 }
 
-/// The file and the line.
+/// Returns the file and the line.
 fn place(kernel: &ir::Kernel, location: ir::Location) -> (String, u32) {
     let at = kernel.locations[location.0 as usize];
     let source = &kernel.sources[at.source as usize];
@@ -282,30 +295,30 @@ fn bugs() -> impl Iterator<Item = &'static Bug> {
 }
 
 #[test]
-fn each_bug_is_told_where_it_is_and_nothing_else() {
+fn each_bug_is_reported_at_its_mark_and_nothing_else() {
     let mut wrong = Vec::new();
     for bug in bugs() {
         let specimen = bug.specimen(false);
         let report = specimen.report();
-        let found = specimen.told(&report);
+        let found = specimen.reported(&report);
         let marks = specimen.marks();
-        let is_told = match bug.class {
+        let is_reported = match bug.class {
             Class::Order(argument) => specimen.depends_on_order(None) && !specimen.depends_on_order(Some(argument)),
-            class => found.iter().any(|(told, ..)| *told == class.to_string()),
+            class => found.iter().any(|(reported, ..)| *reported == class.to_string()),
         };
-        if found != marks || !is_told {
-            let list = |told: &BTreeSet<Told>| {
-                told.iter().map(|(check, _, line)| format!("{check} at {line}")).collect::<Vec<_>>().join(", ")
+        if found != marks || !is_reported {
+            let list = |reported: &BTreeSet<Reported>| {
+                reported.iter().map(|(check, _, line)| format!("{check} at {line}")).collect::<Vec<_>>().join(", ")
             };
             let (name, marks, found) = (bug.artifact.name, list(&marks), list(&found));
-            wrong.push(format!("{name}: marked {marks}; told {found}\n{report}"));
+            wrong.push(format!("{name}: marked {marks}; reported {found}\n{report}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn races_are_told_in_other_orders_too() {
+fn races_are_reported_in_other_orders_too() {
     let mut wrong = Vec::new();
     for bug in bugs() {
         let Class::Check(check @ (Check::SharedRace | Check::WarpRace | Check::GlobalRace)) = bug.class else {
@@ -321,9 +334,9 @@ fn races_are_told_in_other_orders_too() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// No access that goes out of bounds is proved not to.
+/// Checks that no access out of bounds is proved in bounds.
 #[test]
-fn no_proof_is_of_what_goes_out_of_bounds() {
+fn accesses_out_of_bounds_are_not_proved() {
     let mut unproved = 0;
     for bug in bugs() {
         let specimen = bug.specimen(false);
@@ -341,29 +354,34 @@ fn no_proof_is_of_what_goes_out_of_bounds() {
             let here = |site: &&Site| place(&kernel, site.location) == *beyond;
             let open = sites.iter().filter(here).filter(|site| site.proof.is_none()).count();
             unproved += open;
-            assert!(open > 0, "{}: what goes out of bounds in line {} is proved", bug.artifact.name, beyond.1);
+            assert!(
+                open > 0,
+                "{}: the access out of bounds in line {} is proved in bounds",
+                bug.artifact.name,
+                beyond.1
+            );
         }
     }
     assert!(unproved >= 16, "{unproved}");
 }
 
 #[test]
-fn nothing_is_told_of_their_twins() {
+fn nothing_is_reported_for_twins() {
     let mut wrong = Vec::new();
     for bug in bugs() {
         let twin = bug.specimen(true);
         let report = twin.report();
-        let told = twin.told(&report);
-        if !told.is_empty() {
-            wrong.push(format!("{}: {told:?}\n{report}", bug.artifact.name));
+        let reported = twin.reported(&report);
+        if !reported.is_empty() {
+            wrong.push(format!("{}: {reported:?}\n{report}", bug.artifact.name));
         }
         if matches!(bug.class, Class::Order(_)) && twin.depends_on_order(None) {
-            wrong.push(format!("{}: another order shows", bug.artifact.name));
+            wrong.push(format!("{}: the result depends on the order", bug.artifact.name));
         }
-        if let Some(check) = twin.told_by_ptx() {
-            wrong.push(format!("{}: the interpreter of PTX tells {check}", bug.artifact.name));
+        if let Some(check) = twin.reported_by_ptx() {
+            wrong.push(format!("{}: the PTX interpreter reports {check}", bug.artifact.name));
         }
-        if twin.told_by_checked_form() {
+        if twin.reported_by_checked_form() {
             wrong.push(format!("{}: the checked form reports", bug.artifact.name));
         }
     }
@@ -371,13 +389,13 @@ fn nothing_is_told_of_their_twins() {
 }
 
 #[test]
-fn what_does_not_compile_is_told_where_it_is() {
-    let untold: Vec<_> = refused::all().into_iter().filter(|bug| bug.code.is_none()).collect();
-    assert!(untold.is_empty(), "rustc says nothing there: {untold:?}");
+fn compile_errors_are_at_the_marks() {
+    let unreported: Vec<_> = refused::all().into_iter().filter(|bug| bug.code.is_none()).collect();
+    assert!(unreported.is_empty(), "rustc reports no error at these marks: {unreported:?}");
 }
 
 #[test]
-fn the_page_lists_them() {
+fn the_page_lists_the_bugs() {
     page::check();
 }
 

@@ -1,4 +1,5 @@
-//! Atomic operations whose order shows in what is left: no race, and another result the next time.
+//! Atomic operations whose order affects the result: no race, and yet a different result in the
+//! next launch.
 
 use crate::{Bug, bug, counted};
 use kernel_dsl::prelude::*;
@@ -10,25 +11,25 @@ pub const BUGS: &[Bug] = &[
     bug!(last_exchange, order 1, [counted(64), Input::slice(&[0f32])]),
 ];
 
-/// Numbers whose sum depends on the order.
+/// Returns numbers whose sum depends on the order of the additions.
 fn numbers() -> Input {
     Input::slice(&(0..128).map(|i| if i % 3 == 0 { 1.0e7 } else { 0.37 * i as f32 }).collect::<Vec<_>>())
 }
 
-/// sums of blocks are added as floats, by whichever block ends first
+/// sums of blocks are added as floats, in the order in which blocks end
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, fixed.len() == 1, y.len() == 1)]
 fn float_sum_of_blocks<const MENDED: bool>(x: &[f32], fixed: &mut [u32], y: &mut [f32]) {
     let value = x[grid::index()];
     if MENDED {
-        // Integers add up to the same in any order.
+        // The sum of integers is the same in any order.
         fixed.fetch_add(0, (value as u32) >> 4);
     } else {
         y.fetch_add(0, value);
     }
 }
 
-/// what passes a test is packed in the order in which threads come
+/// selected elements are packed in the order of an atomic counter
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(x.len() == 64, count.len() == 1, y.len() == 64)]
 fn slots_as_they_come<const MENDED: bool>(x: &[f32], count: &mut [u32], y: &mut [f32]) {
@@ -38,7 +39,7 @@ fn slots_as_they_come<const MENDED: bool>(x: &[f32], count: &mut [u32], y: &mut 
     y[slot] = x[i];
 }
 
-/// who stores last is seen
+/// the last of several atomic exchanges remains
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 1)]
 fn last_exchange<const MENDED: bool>(x: &[f32], y: &mut [f32]) {

@@ -1,4 +1,4 @@
-//! The page that lists the zoo, and the one that compares what other tools tell of it.
+//! The page that lists the zoo, and the check of the comparison with other tools.
 
 use crate::{Class, bugs, refused};
 use runtime::interpreter::Check;
@@ -9,24 +9,29 @@ use std::path::Path;
 const HEAD: &str = "\
 # A zoo of bugs
 
-Each row is a kernel with one mistake, which stands in this folder beside its mended twin. `UPDATE=1 cargo test -p tests --test zoo`
-writes this page; without `UPDATE` the test holds it against what it finds. *Told at* is the line that the oracle names; of a race, the
-side that comes second when blocks and warps run in order. What approximations decide, the compiler names before any run, and
-`kernels report` what is legal and slow; where the order of atomic operations shows, runs in three orders tell the argument; what does
-not compile has rustc's code. *On a GPU* are those that the checked form reports, which `launch` runs there; *PTX* is what the
-interpreter of PTX says first, which shares no code with the oracle and looks for no races. No twin is reported by any of the three.
+Each row is a kernel with one mistake, defined in this folder beside its corrected twin. `UPDATE=1 cargo test -p tests --test zoo`
+writes this page. Without `UPDATE` the test compares the page with its results.
+
+- *Reported at* is the line that the oracle reports: of a race, the access that comes second when blocks and warps run in order.
+- The compiler reports decisions by approximations before any run, and `kernels report` reports what is legal and slow.
+- Where the order of atomic operations affects the result, runs in three orders find the argument.
+- For a kernel that does not compile, the row has the error code of rustc.
+- *On a GPU* marks the bugs that the checked form reports, which is what `launch` runs on a GPU.
+- *PTX* is the first report of the PTX interpreter, which executes the generated PTX and does not look for races.
+
+No twin is reported by any of the three.
 
 ";
 
-/// Holds the page against what it should be, or writes it where `UPDATE` is set.
+/// Compares the page with the text that the tests produce, or writes it if `UPDATE` is set.
 pub fn check() {
     let page = page();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zoo/README.md");
     if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, page).expect("the page can be written");
+        fs::write(&path, page).expect("the page is writable");
     } else {
         let written = fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == page, "{} is not what the tests find: UPDATE=1 writes it", path.display());
+        assert!(written == page, "{} is out of date: UPDATE=1 writes it", path.display());
     }
 }
 
@@ -36,7 +41,7 @@ fn page() -> String {
         let specimen = bug.specimen(false);
         let report = specimen.report();
         let class = bug.class.to_string();
-        let told = specimen.told(&report);
+        let reported = specimen.reported(&report);
         let at = match bug.class {
             Class::Order(argument) => {
                 let parameter = specimen.lowered.parameters.iter().find(|p| p.argument as usize == argument);
@@ -45,7 +50,9 @@ fn page() -> String {
             _ => {
                 let first = report.findings.iter().find(|f| Class::Check(f.check) == bug.class);
                 let first = first.map(|f| (class.clone(), f.place.file.clone(), f.place.line));
-                let Some((_, file, line)) = first.or_else(|| told.into_iter().find(|(told, ..)| *told == class)) else {
+                let Some((_, file, line)) =
+                    first.or_else(|| reported.into_iter().find(|(reported, ..)| *reported == class))
+                else {
                     continue;
                 };
                 let lines = specimen.lowered.sources.iter().filter(|s| s.file == file && s.line <= line);
@@ -53,8 +60,8 @@ fn page() -> String {
                 format!("`{}`", code.replace('|', "\\|"))
             }
         };
-        let checked = specimen.told_by_checked_form();
-        let ptx = specimen.told_by_ptx();
+        let checked = specimen.reported_by_checked_form();
+        let ptx = specimen.reported_by_ptx();
         by_checked_form += usize::from(checked);
         by_ptx += usize::from(ptx.is_some());
         let (name, title) = (bug.artifact.name, bug.title());
@@ -69,12 +76,12 @@ fn page() -> String {
     }
     let (all, not_compiled) = (bugs().count() + refused.len(), refused.len());
     let mut page = HEAD.to_string();
-    page += "| kernel | bug | class | told at | on a GPU | PTX |\n|---|---|---|---|---|---|\n";
+    page += "| kernel | bug | class | reported at | on a GPU | PTX |\n|---|---|---|---|---|---|\n";
     page += &rows;
     let _ = writeln!(
         page,
-        "\n{all} bugs: the oracle and what looks on before it tell all of them, {not_compiled} by not compiling; the checked form \
-         {by_checked_form}, the interpreter of PTX {by_ptx}.\n"
+        "\n{all} bugs: the oracle and the analyses before a run report all of them, {not_compiled} of them as compile errors. The checked \
+         form reports {by_checked_form}, the PTX interpreter {by_ptx}.\n"
     );
     page += "| class | bugs |\n|---|---|\n";
     for (class, count) in classes() {
@@ -83,7 +90,7 @@ fn page() -> String {
     page
 }
 
-/// Every class, and how many bugs are of it.
+/// Returns every class with its number of bugs.
 fn classes() -> Vec<(String, usize)> {
     let refused = refused::all();
     let count = |class: String| {
@@ -95,7 +102,8 @@ fn classes() -> Vec<(String, usize)> {
     checks.chain(Class::others().map(|class| class.to_string())).map(count).collect()
 }
 
-/// Holds the comparison against the zoo: each class that has bugs stands in one row, and the row says of how many.
+/// Compares `COMPARISON.md` with the zoo: each class with bugs is in one row, and the row states
+/// their number.
 pub fn compared() {
     let text = include_str!("COMPARISON.md");
     let rows = text.lines().filter(|line| line.starts_with("| ")).skip(1);
@@ -104,7 +112,7 @@ pub fn compared() {
     let classes: Vec<(String, usize)> = classes().into_iter().filter(|(_, count)| *count > 0).collect();
     for (class, _) in &classes {
         let there = rows.iter().filter(|row| names(row).contains(class)).count();
-        assert!(there == 1, "{class} stands in {there} rows of COMPARISON.md");
+        assert!(there == 1, "{class} is in {there} rows of COMPARISON.md");
     }
     for row in &rows {
         let own = names(row);
@@ -113,7 +121,7 @@ pub fn compared() {
         let count = all.to_string();
         assert!(
             said == [count.as_str(), "of", count.as_str()],
-            "COMPARISON.md says {} of {}, and there are {all}",
+            "COMPARISON.md states {} for {}, but there are {all}",
             row[3],
             row[0]
         );

@@ -1,23 +1,25 @@
-//! Bugs of the zoo that do not compile: `kernel-dsl/compile_fail/zoo_*.rs`, whose marks are held against what
-//! `kernel-dsl/tests/compile_fail.rs` has seen rustc say. The mended twins in these files compile: what is said there would be told.
+//! Bugs of the zoo that do not compile: `kernel-dsl/compile_fail/zoo_*.rs`.
+//!
+//! The marks there are compared with the errors that `kernel-dsl/tests/compile_fail.rs` records.
+//! The corrected twins in these files compile, so an error in a twin would be reported.
 
 use std::fs;
 use std::path::Path;
 
-/// A kernel that is refused.
+/// A kernel that the compiler rejects.
 #[derive(Debug)]
 pub struct Refused {
     pub name: String,
-    /// The line of documentation above it.
+    /// The line of documentation above the kernel.
     pub title: String,
     pub class: String,
     /// The marked line.
     pub line: String,
-    /// Of the error there; `None` if there is none.
+    /// The code of the error at that line, or `None` if there is no error.
     pub code: Option<String>,
 }
 
-/// All of them, in the order of files and lines.
+/// Returns all rejected kernels, in the order of files and lines.
 pub fn all() -> Vec<Refused> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel-dsl/compile_fail");
     let files = fs::read_dir(&folder).expect("the cases").flatten().map(|entry| entry.path());
@@ -31,7 +33,7 @@ fn name(path: &Path) -> String {
 }
 
 fn of(folder: &Path, file: &Path) -> Vec<Refused> {
-    let text = fs::read_to_string(file).expect("a case is text");
+    let text = fs::read_to_string(file).expect("the case is readable text");
     let said = folder.join("expected").join(format!("{}.stderr", name(file)));
     let said = fs::read_to_string(said).unwrap_or_default();
     let (mut title, mut kernel, mut all) = (String::new(), String::new(), Vec::new());
@@ -54,7 +56,7 @@ fn of(folder: &Path, file: &Path) -> Vec<Refused> {
     all
 }
 
-/// The code of the error whose place is that line.
+/// Returns the code of the error at a line.
 fn error_at(said: &str, line: usize) -> Option<String> {
     let mut code = None;
     for text in said.lines() {

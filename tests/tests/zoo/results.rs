@@ -1,4 +1,5 @@
-//! What a kernel leaves: numbers that are none, and elements that nobody or two write.
+//! Results of a kernel: values that are not finite or not accurate, and elements that are written
+//! never or twice.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -33,7 +34,7 @@ pub const BUGS: &[Bug] = &[
     bug!(clamped_to_the_last, WrittenTwice, [counted(24), zeros(24)]),
 ];
 
-/// a vector of zeros is divided by its length
+/// a vector of zeros is divided by its norm
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn norm_of_nothing<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -43,7 +44,7 @@ fn norm_of_nothing<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = x[i] / length; //~ nan-produced
 }
 
-/// a row that is masked as a whole: −∞ less −∞
+/// a softmax over a fully masked row: −∞ − (−∞)
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn softmax_of_minus_infinity<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -53,7 +54,7 @@ fn softmax_of_minus_infinity<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = x[i] - base; //~ nan-produced
 }
 
-/// a variance as the mean of squares less the square of the mean, where only the squares are weighted
+/// a variance, mean of squares minus square of the mean, where only the squares are weighted
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn root_of_a_canceled_sum<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -63,7 +64,7 @@ fn root_of_a_canceled_sum<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = if MENDED { variance.max(0.0).sqrt() } else { variance.sqrt() }; //~ nan-produced
 }
 
-/// one over the first of 0, 1, 2, …
+/// the reciprocal of the first of 0, 1, 2, …
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn reciprocal_of_zero<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -71,7 +72,7 @@ fn reciprocal_of_zero<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = if MENDED && x[i] == 0.0 { 0.0 } else { 1.0 / x[i] }; //~ infinity-produced
 }
 
-/// squares of what is itself small enough
+/// the square of a finite number overflows
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 1)]
 fn sum_of_squares<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -83,7 +84,7 @@ fn sum_of_squares<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// 300 · 300 is more than an `f16` holds
+/// 300 · 300 does not fit in an `f16`
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn products_as_halves<const MENDED: bool>(x: &[f32], y: &mut [f16]) {
@@ -92,7 +93,7 @@ fn products_as_halves<const MENDED: bool>(x: &[f32], y: &mut [f16]) {
     y[i] = f16::from_f32(if MENDED { product.min(65504.0) } else { product }); //~ conversion-overflow
 }
 
-/// a bound that is one too small
+/// a bound that is too small by one
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true), writes(y = all))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn last_column_left_out<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -103,7 +104,7 @@ fn last_column_left_out<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// tiles that overlap by the element between them
+/// tiles that overlap by one element
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true), writes(y = once))]
 #[requires(x.len() == 65, y.len() == 65)]
 fn seam_written_twice<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -116,7 +117,7 @@ fn seam_written_twice<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// the difference of the squares of two numbers that are close
+/// the difference of the squares of two close numbers
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn difference_of_squares<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -125,7 +126,7 @@ fn difference_of_squares<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = if MENDED { (b - a) * (b + a) } else { b * b - a * a }; //~ cancellation
 }
 
-/// a variance as the mean of squares less the square of the mean, of values far from zero
+/// a variance, mean of squares minus square of the mean, of values far from zero
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 1)]
 fn variance_in_one_pass<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -141,7 +142,7 @@ fn variance_in_one_pass<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a step is added to a time far larger, in 16 bits, and taken from it again
+/// a small step is added to a large time in 16 bits, and subtracted again
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn step_in_halves<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -152,7 +153,7 @@ fn step_in_halves<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = if MENDED { step.to_f32() } else { taken.to_f32() };
 }
 
-/// the lesser root of x² − 2·10⁸·b·x + 1, in `f64`, by the formula for the larger
+/// the smaller root of x² − 2·10⁸·b·x + 1, in `f64`, by the formula for the larger one
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(b.len() == 32, y.len() == 32)]
 fn root_near_zero<const MENDED: bool>(b: &[f64], y: &mut [f64]) {
@@ -162,7 +163,7 @@ fn root_near_zero<const MENDED: bool>(b: &[f64], y: &mut [f64]) {
     y[i] = if MENDED { 1.0 / (half + root) } else { half - root }; //~ cancellation
 }
 
-/// the sum of a warp is stored in 16 bits, where its mean would fit
+/// the sum of a warp does not fit in 16 bits, where its mean would
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 1)]
 fn sum_as_a_half<const MENDED: bool>(x: &[f32], y: &mut [f16]) {
@@ -172,7 +173,7 @@ fn sum_as_a_half<const MENDED: bool>(x: &[f32], y: &mut [f16]) {
     }
 }
 
-/// squares that an `f64` holds and an `f32` does not
+/// a square that fits in an `f64` and not in an `f32`
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn double_to_single<const MENDED: bool>(x: &[f64], y: &mut [f32]) {
@@ -181,7 +182,7 @@ fn double_to_single<const MENDED: bool>(x: &[f64], y: &mut [f32]) {
     y[i] = (if MENDED { square.sqrt() } else { square }) as f32; //~ conversion-overflow
 }
 
-/// tiles of 64 as often as they go into the length, and nothing for the rest
+/// only the full tiles of 64 elements are written, not the remainder
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true), writes(y = all))]
 #[requires(x.len() == y.len())]
 fn rest_of_a_division<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -194,7 +195,7 @@ fn rest_of_a_division<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// where there is no reciprocal nothing is stored, not even that
+/// no value is stored where the reciprocal does not exist
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true), writes(y = all))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn nothing_for_zero<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -206,7 +207,7 @@ fn nothing_for_zero<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a border is set after all has been copied, the border too
+/// a border is written after the whole array, border included, has been copied
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true), writes(y = once))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn border_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -220,7 +221,7 @@ fn border_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// threads beyond the end do the last element's work again
+/// threads beyond the end are clamped and repeat the last element
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true), writes(y = once))]
 #[requires(x.len() == y.len(), y.len() > 0)]
 fn clamped_to_the_last<const MENDED: bool>(x: &[f32], y: &mut [f32]) {

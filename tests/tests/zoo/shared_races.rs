@@ -1,5 +1,7 @@
-//! Warps of a block that meet in shared memory with no barrier between. Of the two sides, the mark is at the one that comes
-//! second when warps run in order: that is where the oracle finds it.
+//! Warps of a block that access shared memory with no barrier between the accesses.
+//!
+//! The mark is at the access that comes second when warps run in order, where the oracle finds the
+//! race.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -27,7 +29,7 @@ pub const BUGS: &[Bug] = &[
     bug!(turned_tile, SharedRace, [counted(1024), zeros(1024)]),
 ];
 
-/// Numbers of bins: each of 32 once in a warp.
+/// Returns bins, each of the 32 once in a warp.
 fn distinct(n: u32) -> Vec<u32> {
     (0..n).map(|i| i * 7 % 32).collect()
 }
@@ -59,7 +61,7 @@ fn tree_without_barriers<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a loop over tiles has no barrier at its end: the next tile comes while others read this one
+/// a loop over tiles has no barrier at its end: the next tile overwrites the one being read
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 256, y.len() == 64)]
 fn tile_overwritten<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -77,7 +79,7 @@ fn tile_overwritten<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// a block turned around without any barrier
+/// a block reverses its elements without a barrier
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn exchange_without_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -90,7 +92,7 @@ fn exchange_without_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[63 - t]; //~ shared-race, uninitialized-shared
 }
 
-/// double buffering whose barrier stands before the read: what others still read is stored to
+/// double buffering with its barrier before the read: a buffer is overwritten while being read
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 256, y.len() == 64)]
 fn one_barrier_for_two_stages<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -112,7 +114,7 @@ fn one_barrier_for_two_stages<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// a histogram by plain additions
+/// a histogram without atomic operations
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, bins.len() == 32)]
 fn plain_histogram<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
@@ -132,7 +134,7 @@ fn plain_histogram<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
     }
 }
 
-/// bins are counted by some while others still zero them
+/// some threads count into bins while others still zero them
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, bins.len() == 32)]
 fn zeroed_meanwhile<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
@@ -153,7 +155,7 @@ fn zeroed_meanwhile<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
     }
 }
 
-/// a counter that some change atomically and one thread sets
+/// a counter that one thread sets, without an atomic operation, while others increment it
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, n.len() == 1)]
 fn plain_and_atomic<const MENDED: bool>(x: &[f32], n: &mut [u32]) {
@@ -189,7 +191,7 @@ fn scan_in_place<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = sums[63 - t];
 }
 
-/// one thread hands a value to all, again and again, and waits for nobody
+/// one thread broadcasts a value in each iteration, without a barrier after the reads
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 4, y.len() == 64)]
 fn broadcast_again<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -209,7 +211,7 @@ fn broadcast_again<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// the scratch of one reduction is used by the next
+/// a reduction reuses the scratch memory of the one before
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn scratch_used_twice<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -234,7 +236,7 @@ fn scratch_used_twice<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = scratch[0] + scratch[1];
 }
 
-/// an array is filled, and then some of it stored, with no barrier between
+/// an array is filled and then partly stored to, with no barrier between
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn filled_and_stored<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -249,7 +251,7 @@ fn filled_and_stored<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[t];
 }
 
-/// an array is laid over one that others still read
+/// an array reuses the memory of one that other threads still read
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn over_what_is_read<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -285,7 +287,7 @@ fn stencil_in_place<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = line[63 - t];
 }
 
-/// a barrier of the warp where one of the block is needed
+/// a warp barrier where a block barrier is needed
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn barrier_of_the_warp<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -302,7 +304,7 @@ fn barrier_of_the_warp<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[t ^ 32]; //~ shared-race
 }
 
-/// a thread sets a flag that the other warp looks at
+/// a thread sets a flag that the other warp reads
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn flag_in_shared_memory<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -321,7 +323,7 @@ fn flag_in_shared_memory<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = if found[0] == 1 { x[t] } else { 0.0 }; //~ shared-race
 }
 
-/// a fence orders nothing where no value is handed over
+/// a fence instead of a barrier, without an atomic operation that publishes a value
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn fence_for_a_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -338,7 +340,7 @@ fn fence_for_a_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[t ^ 32]; //~ shared-race
 }
 
-/// a slot is filled again when its three readers have signed off, and the second of them does so before it has read
+/// a slot is refilled after three readers signaled, and one of them signaled before its read
 #[kernel(block = 128, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 2, y.len() == 97)]
 fn signed_off_too_early<const MENDED: bool>(x: &[f32], y: &mut [f32]) {

@@ -1,4 +1,6 @@
-//! What is legal on sm_61 and slow there, and the same result by a way that is not: `kernels report` tells it, of the text alone.
+//! Code that is legal on sm_61 and slow there, beside a faster way to the same result.
+//!
+//! `kernels report` finds it in the code, without a run.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -21,13 +23,13 @@ pub const BUGS: &[Bug] = &[
     bug!(warp_and_a_half, slow "partial-warp", [counted(48), zeros(48)]),
 ];
 
-/// A multiplication table, which is symmetric.
+/// Returns a multiplication table, which is symmetric.
 fn products() -> Input {
     let values: Vec<f32> = (0..1024).map(|i| (i / 32 * (i % 32)) as f32).collect();
     Input::view(&values, [32, 32])
 }
 
-/// a factor makes an `f64` of the product
+/// an `f64` factor makes the product an `f64`
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn factor_as_an_f64<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -35,7 +37,7 @@ fn factor_as_an_f64<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = if MENDED { x[i] * 1.609344 } else { (x[i] as f64 * 1.609344) as f32 }; //~ f64-arithmetic
 }
 
-/// an index is taken apart by a division, where a block has a row
+/// an index is split by a division, although the block index is the row
 #[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
 #[requires(factors.len() == 2, x.len() == 64, y.len() == 64)]
 fn row_of_an_index<const MENDED: bool>(cols: usize, factors: &[f32], x: &[f32], y: &mut [f32]) {
@@ -44,7 +46,7 @@ fn row_of_an_index<const MENDED: bool>(cols: usize, factors: &[f32], x: &[f32], 
     y[i] = factors[row] * x[i];
 }
 
-/// a hash is multiplied in 64 bits, and 24 of them are used
+/// a hash is multiplied in 64 bits, and only 24 bits are used
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn hash_of_64_bits<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
@@ -58,7 +60,7 @@ fn hash_of_64_bits<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
     };
 }
 
-/// each turn of a loop divides by what stays the same
+/// each iteration of a loop divides by the same value
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(largest.len() == 1, y.len() == 32)]
 fn quotients_summed<const MENDED: bool>(largest: &[f32], x: &[f32], y: &mut [f32]) {
@@ -71,7 +73,7 @@ fn quotients_summed<const MENDED: bool>(largest: &[f32], x: &[f32], y: &mut [f32
     y[i] = sum;
 }
 
-/// the root is taken of each square, and not of the largest
+/// the root of each square is computed, instead of the root of the largest
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == y.len(), z.len() == 32)]
 fn longest_of_vectors<const MENDED: bool>(x: &[f32], y: &[f32], z: &mut [f32]) {
@@ -84,7 +86,7 @@ fn longest_of_vectors<const MENDED: bool>(x: &[f32], y: &[f32], z: &mut [f32]) {
     z[i] = if MENDED { longest.sqrt() } else { longest };
 }
 
-/// whole numbers are added up in shared memory as floats, for which there is no instruction
+/// atomic additions of floats in shared memory, for which there is no instruction
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn bins_of_floats<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -106,7 +108,7 @@ fn bins_of_floats<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a tile whose rows are as long as there are banks is read by columns
+/// a tile whose row length is the number of banks is read by columns
 #[kernel(block = (32, 32), grid = 1, instances(MENDED = false | true))]
 #[requires(x.rows() == 32, x.cols() == 32, y.rows() == 32, y.cols() == 32)]
 fn tile_without_pad<const MENDED: bool>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
@@ -123,7 +125,7 @@ const PINNED: [f32; 8] = [1.0, 7.0, 21.0, 35.0, 35.0, 21.0, 7.0, 1.0];
 #[device]
 const TAPS: [f32; 8] = [1.0, 7.0, 21.0, 35.0, 35.0, 21.0, 7.0, 1.0];
 
-/// a table is put into constant memory, and each lane reads another element of it
+/// a table in constant memory, of which each lane reads a different element
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn taps_put_into_constants<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -132,7 +134,7 @@ fn taps_put_into_constants<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = x[i] * weight;
 }
 
-/// sums of a symmetric matrix, each lane along a row of its own
+/// row sums of a symmetric matrix, where each lane reads its own row
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.rows() == 32, x.cols() == 32, y.len() == 32)]
 fn row_of_each_lane<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
@@ -144,7 +146,7 @@ fn row_of_each_lane<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// the block has a warp and a half
+/// the block has one and a half warps
 #[kernel(block = if MENDED { 64 } else { 48 }, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == y.len())]
 fn warp_and_a_half<const MENDED: bool>(x: &[f32], y: &mut [f32]) {

@@ -1,5 +1,7 @@
-//! Lanes of a warp that meet in memory with no barrier of the warp between: a warning for sm_61, an error from sm_70 on. The
-//! mark is at the access that comes second.
+//! Lanes of a warp that access one location with no warp barrier between the accesses.
+//!
+//! This is a warning for sm_61 and an error from sm_70 on. The mark is at the access that comes
+//! second.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -20,7 +22,7 @@ pub const BUGS: &[Bug] = &[
     bug!(last_writer_wins, WarpRace, [counted(64), zeros(64)]),
 ];
 
-/// the last steps of a tree, which count on lockstep
+/// the last steps of a tree reduction, which rely on lockstep
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 1)]
 fn warp_synchronous_tree<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -44,7 +46,7 @@ fn warp_synchronous_tree<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a warp turned around through shared memory
+/// a warp reverses its elements through shared memory
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn turned_within_the_warp<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -57,7 +59,7 @@ fn turned_within_the_warp<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[t ^ 31]; //~ warp-race
 }
 
-/// the same where lanes do not run in lockstep: an error
+/// a warp reverses its elements on a target without lockstep: an error
 #[kernel(target = sm_70, block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn turned_on_volta<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -70,7 +72,7 @@ fn turned_on_volta<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[t ^ 31]; //~ warp-race
 }
 
-/// one side of a branch stores what the other loads
+/// one side of a branch stores the element that the other side loads
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn two_sides_of_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -101,7 +103,7 @@ fn neighbor_in_global_memory<const MENDED: bool>(x: &[f32], y: &mut [f32], z: &m
     z[t] = y[(t + 1) % 32]; //~ warp-race
 }
 
-/// a scan by a warp through shared memory
+/// a warp scan through shared memory
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn scan_of_the_warp<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -122,7 +124,7 @@ fn scan_of_the_warp<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = sums[t];
 }
 
-/// lane 0 stores what all lanes load
+/// lane 0 stores the element that all lanes load
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn a_lane_for_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -137,7 +139,7 @@ fn a_lane_for_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = x[t] - first[0]; //~ warp-race
 }
 
-/// all lanes load what lane 0 then stores to
+/// all lanes load the element that lane 0 stores to afterwards
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn a_lane_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -156,7 +158,7 @@ fn a_lane_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = first + offset[0];
 }
 
-/// all lanes load an element each of two, and then the last lane stores to its own
+/// each lane loads one of two elements, and then the last lane stores to its own
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn the_last_lane_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -175,7 +177,7 @@ fn the_last_lane_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = first + offsets[t % 2];
 }
 
-/// a shuffle between the two accesses, which orders no memory
+/// a shuffle between the two accesses, which does not order memory
 #[kernel(target = sm_70, block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn shuffle_is_no_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -189,7 +191,7 @@ fn shuffle_is_no_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[t ^ 1] / top; //~ warp-race
 }
 
-/// in each turn of a loop lanes store where their neighbors did the turn before
+/// in each iteration lanes store where their neighbors stored in the one before
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 35)]
 fn window_that_moves<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -202,7 +204,7 @@ fn window_that_moves<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// one lane a turn stores to the warp's slot, and the last is to stay
+/// one lane per iteration stores to the warp's slot, and the last store should remain
 #[kernel(target = sm_70, block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn last_writer_wins<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -220,7 +222,7 @@ fn last_writer_wins<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = last[warp::index()];
 }
 
-/// a slot of the warp is stored to again while lanes may still load it
+/// a slot of the warp is overwritten while lanes may still load it
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 32)]
 fn slot_used_again<const MENDED: bool>(x: &[f32], y: &mut [f32]) {

@@ -1,4 +1,5 @@
-//! Shuffles, votes and barriers of a warp where lanes are missing, and selectors that a shuffle cannot have.
+//! Shuffles, votes and barriers of a warp in which lanes are missing, and invalid selectors of
+//! shuffles.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -19,12 +20,12 @@ pub const BUGS: &[Bug] = &[
     bug!(mask_of_a_group, ShuffleSelector, [Input::scalar(8usize), counted(32), zeros(32)]),
 ];
 
-/// 1 and −1, in turns.
+/// Returns 1 and −1 alternately.
 fn signs() -> Input {
     Input::slice(&[1f32, -1.0].repeat(16))
 }
 
-/// a sum of the warp for the lanes that want it
+/// a warp sum in a branch that only some lanes take
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn sum_in_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -37,7 +38,7 @@ fn sum_in_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// lanes vote whether to go on, and those that are done no longer do
+/// lanes vote whether to continue, and lanes that have left the loop do not
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn vote_in_a_loop<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -54,7 +55,7 @@ fn vote_in_a_loop<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = turns;
 }
 
-/// a barrier of the warp in a branch
+/// a warp barrier in a branch
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn barrier_in_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -72,7 +73,7 @@ fn barrier_in_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = if x[t] > 0.0 { tile[t] } else { 0.0 };
 }
 
-/// the second half of a condition is a vote, which lanes that fail the first do not come to
+/// the second operand of `&&` is a vote, which lanes with a false first operand skip
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn ballot_in_a_condition<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -86,7 +87,7 @@ fn ballot_in_a_condition<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = if many { 1.0 } else { 0.0 }; //~ undefined-value
 }
 
-/// lanes leave a loop by `break`, and the others go on to shuffle
+/// lanes leave a loop by `break`, and the others continue to shuffle
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn lanes_that_left<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -101,7 +102,7 @@ fn lanes_that_left<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = sum;
 }
 
-/// lanes look for their like, and some do not come
+/// `match_any` in a branch that only some lanes take
 #[kernel(target = sm_70, block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn match_by_some<const MENDED: bool>(x: &[f32], y: &mut [u32]) {
@@ -124,7 +125,7 @@ fn lanes_that_returned<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = warp::shuffle_xor(own, 1); //~ shuffle-inactive, undefined-value
 }
 
-/// a broadcast from a lane that takes no part
+/// a broadcast from an inactive lane
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn from_a_lane_outside<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -138,7 +139,7 @@ fn from_a_lane_outside<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = first; //~ undefined-value
 }
 
-/// what a lane that takes no part would have given goes by shared memory into what is stored
+/// the undefined result of a shuffle from an inactive lane reaches a store via shared memory
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn next_of_the_absent<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -156,7 +157,7 @@ fn next_of_the_absent<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[31 - t]; //~ undefined-value
 }
 
-/// a lane that takes no part is asked where to store
+/// the index of a store comes from an inactive lane
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 64)]
 fn place_from_the_absent<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -171,7 +172,7 @@ fn place_from_the_absent<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a mask that is as large as the warp
+/// a shuffle mask equal to the warp size
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn mask_of_a_warp<const MENDED: bool>(mask: usize, x: &[f32], y: &mut [f32]) {
@@ -179,7 +180,7 @@ fn mask_of_a_warp<const MENDED: bool>(mask: usize, x: &[f32], y: &mut [f32]) {
     y[thread::x()] = warp::shuffle_xor(x[thread::x()], mask); //~ shuffle-selector
 }
 
-/// a mask that leads out of a group of eight lanes
+/// a shuffle mask that leaves its group of eight lanes
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn mask_of_a_group<const MENDED: bool>(mask: usize, x: &[f32], y: &mut [f32]) {

@@ -1,5 +1,7 @@
-//! Damages kernels for a while, and stops at the first that makes the compiler panic or takes too long:
-//! `cargo run --release -p kernel-dsl-compiler --features frontend --example fuzz -- 60 1` for 60 seconds from seed 1.
+//! Damages kernels at random, and stops at the first that makes the compiler panic or exceeds the
+//! time limit. Run it with
+//! `cargo run --release -p kernel-dsl-compiler --features frontend --example fuzz -- 60 1` for 60
+//! seconds from seed 1.
 
 #[path = "../../tests/frontend/damage.rs"]
 mod damage;
@@ -14,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use support::{Crate, KERNELS, library};
 
-/// Files of functions, right and wrong ones.
+/// Files of functions, valid and invalid ones.
 const FUNCTIONS: [&str; 18] = [
     KERNELS[0],
     KERNELS[1],
@@ -46,10 +48,10 @@ const ITEMS: [&str; 6] = [
     include_str!("../../../../tests/tests/language/items.rs"),
 ];
 
-/// The program that is being compiled, and since when.
+/// The program that is being compiled, and its start time.
 type Current = Arc<Mutex<Option<(Instant, String)>>>;
 
-/// Ends the process where a program takes too long.
+/// Ends the process if a program exceeds the time limit.
 fn watch(current: Current) {
     std::thread::spawn(move || {
         loop {
@@ -75,7 +77,7 @@ fn main() {
     let items: Vec<Marked> = ITEMS.into_iter().flat_map(Marked::all).collect();
     let current = Current::default();
     watch(current.clone());
-    // What is said of a panic is said below, with the program.
+    // The panic's message is printed below, with the program.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
 
     let (start, mut random) = (Instant::now(), Random(seed.max(1)));

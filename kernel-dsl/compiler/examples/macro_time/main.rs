@@ -1,4 +1,5 @@
-//! The time of expansions in whatever profile this is built with, as JSON; the bench of the same name compares.
+//! Prints the time of expansions in the profile of this build, as JSON; the bench of the same name
+//! compares profiles.
 
 mod measure;
 #[path = "../../tests/frontend/support.rs"]

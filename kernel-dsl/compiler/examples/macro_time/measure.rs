@@ -1,7 +1,7 @@
-//! How long the compiler works on a kernel at its expansion, stage by stage.
+//! Measures the compiler's time for the expansion of a kernel, by stage.
 //!
-//! The program is the same whether optimized or not: cargo builds procedural macros with the profile of build scripts,
-//! which is unoptimized where a workspace does not say otherwise.
+//! The program is the same with and without optimization. Cargo builds procedural macros with the
+//! profile of build scripts, which is unoptimized by default.
 
 use crate::support::{Crate, Function, KERNELS, library};
 use kernel_dsl_compiler::check::{self, Callee};
@@ -11,27 +11,28 @@ use quote::ToTokens;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Runs of a stage: until it has had its share of time, and at least so many.
+/// The minimum number of runs of a stage, which is repeated until it has used its share of time.
 const RUNS: usize = 15;
 const SHARE: Duration = Duration::from_millis(100);
 
-/// Milliseconds, medians over many runs.
+/// Median times over many runs, in milliseconds.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Times {
-    /// As named in Rust.
+    /// The instance's name in Rust.
     pub instance: String,
-    /// Tokens to checked HIR, with the HIR of device functions read; once a kernel, however many instances it has.
+    /// From tokens to checked HIR, including reading the HIR of device functions; once per kernel
+    /// for all instances.
     pub front: f64,
     pub lower: f64,
     pub analyses: f64,
     pub passes: f64,
-    /// To PTX as text.
+    /// Emission of PTX as text.
     pub emit: f64,
-    /// All of it.
+    /// All stages.
     pub total: f64,
 }
 
-/// The median time of `run`, and what it gave.
+/// Returns the median time of `run`, and its result.
 fn time<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     let begin = Instant::now();
     let mut times = Vec::new();
@@ -46,7 +47,7 @@ fn time<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     }
 }
 
-/// The declared instances of the kernels of kernels-rs.
+/// Returns the times of all declared instances of kernels-rs.
 pub fn all() -> Vec<Times> {
     let library = library();
     let kernels = KERNELS.map(|text| Crate::parse(text).expect("the file is Rust").with(&library));
@@ -54,7 +55,7 @@ pub fn all() -> Vec<Times> {
 }
 
 fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
-    // What the macros of the device functions hand over.
+    // The output of the device functions' macros.
     let handed: Vec<(String, Vec<u8>)> = all
         .callees(&syntax::device(&kernel.item).expect("a kernel"))
         .into_iter()
@@ -74,7 +75,8 @@ fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
     let instances = program.launch.instances.iter().map(|instance| {
         let (lower, lowered) = time(|| lower::lower(&program, instance, Target::SM_61).expect("IR"));
         let (analyses, _) = time(|| analyses::accept(&lowered).expect("a right kernel"));
-        // A copy is no part of a pass; it is some hundredths of the time, and is left in.
+        // The copy is not part of the passes, but takes only a few percent of their time, and is
+        // included.
         let (passes, optimized) = time(|| passes::optimize(lowered.clone()).expect("IR"));
         let (emit, _) = time(|| emit::emit(&optimized).expect("PTX").to_string());
         let total = front + lower + analyses + passes + emit;

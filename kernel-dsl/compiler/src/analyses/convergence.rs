@@ -83,7 +83,7 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
              `{name}`"
         ),
         Some(Happening::Left) => {
-            format!("let all {threads} go on, and put what only some have to do under an `if` without the `{name}`")
+            format!("let all {threads} continue, and put what only some have to do under an `if` without the `{name}`")
         }
         _ => format!(
             "move the `{name}` out, to where all {threads} come; what only some have to do stays under its condition"
@@ -127,7 +127,7 @@ fn trace(kernel: &Kernel, steps: &[Step]) -> Vec<String> {
             Happening::Computed => "depends on the thread",
             Happening::Branch => "threads part",
             Happening::Trips => "threads run this loop unequally often",
-            Happening::Left => "some threads leave, and others go on",
+            Happening::Left => "some threads leave, and others continue",
         };
         notes.push(format!("{of}line {number}{code}: {what}"));
     }

@@ -154,7 +154,7 @@ mod tests {
 
     /// Compares with results derived by hand from the limits.
     #[test]
-    fn the_scarcest_decides() {
+    fn the_scarcest_resource_limits_occupancy() {
         use Limit::*;
         let sm_61 = |threads, registers, shared| occupancy(Target::SM_61, threads, registers, shared);
         assert_eq!(sm_61(256, 32, 0), (8, 100, vec![Warps, Registers]));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn without_figures_for_registers_they_limit_nothing() {
+    fn unknown_register_counts_do_not_limit_occupancy() {
         let needs = Needs { threads: 512, registers: None, shared: 0 };
         assert_eq!(Occupancy::of(Target::SM_61, needs).limited_by, [Limit::Warps]);
     }

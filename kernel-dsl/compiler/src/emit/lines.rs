@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_a_name_that_ptx_can_hold() {
+    fn file_names_are_valid_in_ptx() {
         let named = |file: &str| {
             let (name, file) = ("f".to_string(), file.to_string());
             file_name(&Source { name, file, line: 1, text: Vec::new() })

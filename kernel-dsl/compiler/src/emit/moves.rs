@@ -40,7 +40,7 @@ mod tests {
     /// Checks that every assignment of four registers from five sources has the effect of parallel
     /// copies.
     #[test]
-    fn order_has_the_effect_of_all_at_once() {
+    fn any_order_has_the_effect_of_lockstep() {
         let register = |number| Register { declaration: 0, number };
         for code in 0..5usize.pow(4) {
             let sources: Vec<usize> = (0..4).map(|i| code / 5usize.pow(i) % 5).collect();

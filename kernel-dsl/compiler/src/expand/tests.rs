@@ -145,7 +145,7 @@ fn instances_have_their_ptx_and_the_generic_type_its_constants() {
 }
 
 #[test]
-fn rustc_is_asked_to_agree() {
+fn the_expansion_contains_rustcs_type_checks() {
     let text = expand(
         "block = 1, grid = 1",
         "fn k(y: &mut [f32]) { let mut t = 0.0; t += y[0]; y[0] = warp::sum(t); block::sync(); }",
@@ -162,7 +162,7 @@ fn rustc_is_asked_to_agree() {
 /// Checks that no variable is compared with the type of another, in an editor that gives all tokens
 /// the same position.
 #[test]
-fn where_names_share_a_place_no_types_are_compared() {
+fn types_of_names_at_one_location_are_not_compared() {
     let item = quote::quote!(
         fn k(y: &mut [f32]) {
             let i = grid::index();
@@ -186,7 +186,7 @@ fn launch_expressions_are_in_the_copy() {
 }
 
 #[test]
-fn refused_rust_is_told_once_each_and_uses_still_resolve() {
+fn each_rejection_is_reported_once_and_uses_still_resolve() {
     let expansion = expand(
         "block = 1, grid = 1",
         "fn k<const N: usize>(y: &mut [f32]) { let s = \"x\"; let c = move || 1; y[0] = 1.0; }",
@@ -198,7 +198,7 @@ fn refused_rust_is_told_once_each_and_uses_still_resolve() {
 }
 
 #[test]
-fn own_mistakes_wait_for_rustc() {
+fn errors_of_the_macro_come_after_rustcs() {
     let expansion =
         expand("block = 1, grid = 1", "fn k(y: &mut [f32]) { let a: usize = 0x1_0000_0000; y[a] = missing; }");
     items(&expansion);
@@ -241,7 +241,7 @@ fn equal_functions_in_two_places_have_macros_of_two_names() {
 }
 
 #[test]
-fn a_chain_ends_with_everything_in_hand() {
+fn a_chain_ends_with_everything_available() {
     let twice = device(tokens(""), tokens("fn twice(x: f32) -> f32 { x + x }"));
     let start = device(tokens(""), tokens("fn four(x: f32) -> f32 { twice(twice(x)) }"));
     let four = follow(&start, &[("twice", &twice)]);
@@ -257,7 +257,7 @@ fn a_chain_ends_with_everything_in_hand() {
 }
 
 #[test]
-fn those_that_call_a_failed_function_are_silent() {
+fn callers_of_an_invalid_function_report_nothing() {
     let failed = device(tokens(""), tokens("fn twice(x: f32) -> f32 { let s = \"x\"; x }"));
     assert_eq!(said(&failed, "compile_error").len(), 1);
     assert_eq!(handed(&failed), b"");
@@ -303,7 +303,7 @@ fn a_place_in_the_source_is_found_among_the_tokens() {
 
 /// Checks that every name that can appear in a message is the user's, or describes itself.
 #[test]
-fn no_name_is_made_up() {
+fn the_expansion_contains_no_generated_names() {
     struct Underscored(Vec<String>);
     impl<'a> Visit<'a> for Underscored {
         fn visit_ident(&mut self, ident: &'a Ident) {

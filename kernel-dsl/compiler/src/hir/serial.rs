@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_data_is_read_back() {
         let program = sample();
         assert_eq!(super::program(&encode_program(&program)), Ok(program));
         let library = library_of(vec![function("f", Block::default())]);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_named() {
+    fn an_error_names_the_other_version() {
         let mut bytes = encode_program(&sample());
         bytes[0] = 10;
         assert_eq!(program(&bytes), Err(Error::Version(10)));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_byte_is_seen() {
+    fn every_damaged_byte_is_detected() {
         let good = encode_program(&sample());
         for i in 0..good.len() {
             for flip in [1, 0x80, 0xff] {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_no_program() {
+    fn a_library_is_not_a_program() {
         let library = library_of(vec![function("f", Block::default())]);
         assert_eq!(program(&encode_library(&library)), Err(Error::Shape));
     }

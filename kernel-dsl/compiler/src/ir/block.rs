@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_number_of_threads_narrows_it() {
+    fn known_thread_counts_narrow_ranges() {
         let block = Block::ranging([100, 1, 1], 0, 1, 1).unwrap();
         assert!(!block.has_whole_warps());
         let whole = block.multiple_of(32);

@@ -156,25 +156,25 @@ fn a_launch_that_meets_its_contract_has_a_shape() {
 }
 
 #[test]
-fn nothing_to_run_is_no_mistake() {
+fn an_empty_launch_is_valid() {
     let shape = launch(&[f32(2.0), at(0, 0, false), at(0, 0, true)]).unwrap();
     assert_eq!(shape.grid, [0, 1, 1]);
     assert!(shape.is_empty());
 }
 
 #[test]
-fn a_broken_condition_is_told_with_both_values() {
+fn a_violated_condition_is_reported_with_both_values() {
     let refused = launch(&[f32(2.0), at(0x1000, 5, false), at(0x2000, 4, true)]);
     assert_eq!(words(refused), ["requires `x.len() == y.len()`: x.len() is 5, y.len() is 4"]);
 }
 
 #[test]
-fn a_wrong_count_names_the_parameters() {
+fn a_wrong_argument_count_names_the_parameters() {
     assert_eq!(words(launch(&[f32(2.0)])), ["expected 3 arguments (`a`, `x`, `y`), given 1"]);
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_and_each_once() {
+fn all_mistakes_are_reported_at_once() {
     let facts = [
         Fact::Scalar { ty: Scalar::F64, bits: 0 },
         Fact::Slice { element: Scalar::I32.into(), mutable: false, len: 5, address: 0x1000 },
@@ -206,7 +206,7 @@ fn kind_rank_and_mutability_are_checked() {
 }
 
 #[test]
-fn numbers_that_the_device_cannot_count_are_refused() {
+fn numbers_beyond_32_bits_are_rejected() {
     let program = kernel(
         &[],
         &[
@@ -246,7 +246,7 @@ fn an_address_range_must_exist() {
 }
 
 #[test]
-fn a_written_argument_shares_no_byte_with_another() {
+fn written_arguments_do_not_overlap_others() {
     let overlap = launch(&[f32(0.0), at(0x1000, 4, false), at(0x100c, 4, true)]);
     assert_eq!(
         words(overlap),
@@ -538,7 +538,7 @@ fn views_of_any_strides() {
 }
 
 #[test]
-fn what_only_the_device_knows_is_refused() {
+fn values_known_only_on_the_device_are_rejected() {
     let mut program = kernel(&[], &[]);
     program.launch.grid = vec![call(USIZE, Intrinsic::Thread(0), vec![])];
     assert_eq!(

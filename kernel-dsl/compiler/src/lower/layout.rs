@@ -3,8 +3,8 @@
 //! The lifetime of an array starts at its creation and ends with the enclosing braces. Bytes are
 //! allocated as on a stack: arrays created in braces free their bytes at the end, so that arrays of
 //! blocks that follow or exclude one another share memory. If the bytes of an array may have been
-//! used before, by another array or in an earlier iteration, [`Op::LifetimeStart`] stays to inform the
-//! oracle.
+//! used before, by another array or in an earlier iteration, [`Op::LifetimeStart`] stays to inform
+//! the oracle.
 //!
 //! Shared memory has 32 banks of 4 bytes; accesses of a warp to different words of one bank are
 //! serialized. The layout considers each access to a padded array with an analyzable index. It

@@ -1,4 +1,4 @@
-//! Right programs, in which threads are together though it takes a look to see that. Each is accepted.
+//! Valid programs with converged threads that are not obviously so. Each is accepted.
 
 #[kernel(block = 256, grid = 1)]
 fn rows_of_warps(x: View<f32, 2>, y: &mut [f32]) {

@@ -1,6 +1,6 @@
-//! Programs damaged token by token, and how far the compiler takes what comes of it.
+//! Programs damaged token by token, and the stage that the compiler reaches with them.
 //!
-//! The tests damage a fixed number of programs; the example `fuzz` goes on for as long as it is told.
+//! The tests damage a fixed number of programs; the example `fuzz` continues for a given time.
 
 use crate::support::{Checked, Crate, Function};
 use kernel_dsl_compiler::lower::checked::Checked as Guarded;
@@ -9,17 +9,17 @@ use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::time::Duration;
 
-/// What one program may take, on a busy machine.
+/// The time limit of one program on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Numbers at the edge of something.
+/// Boundary values.
 const EDGES: [u64; 10] = [0, 1, 31, 32, 48, 1025, 65536, 4294967295, 4294967296, u64::MAX];
 
 /// xorshift64* (Vigna, 2016).
 pub struct Random(pub u64);
 
 impl Random {
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Tokens of a tree, groups included.
+/// Returns the number of tokens of a tree, including groups.
 fn count(tokens: &TokenStream) -> usize {
     let below = |t: TokenTree| match t {
         TokenTree::Group(g) => 1 + count(&g.stream()),
@@ -37,7 +37,7 @@ fn count(tokens: &TokenStream) -> usize {
     tokens.clone().into_iter().map(below).sum()
 }
 
-/// All tokens of a tree, in order.
+/// Collects all tokens of a tree, in order.
 fn all(tokens: &TokenStream, found: &mut Vec<TokenTree>) {
     for token in tokens.clone() {
         if let TokenTree::Group(g) = &token {
@@ -47,19 +47,20 @@ fn all(tokens: &TokenStream, found: &mut Vec<TokenTree>) {
     }
 }
 
-/// What happens to a token.
+/// The damage to a token.
 enum Damage {
     Delete,
     Duplicate,
-    /// With the one that follows.
+    /// Swaps the token with the next one.
     Swap,
-    /// By one of these, the first of its kind: most programs stay functions that way.
+    /// Replaces the token by the first of these with the same kind: most programs remain functions
+    /// that way.
     Replace(Vec<TokenTree>),
-    /// Of a group's delimiters.
+    /// Removes a group's delimiters.
     Unwrap,
 }
 
-/// Whether a parser may take one where it takes the other.
+/// Returns whether a parser may accept either token in the same position.
 fn alike(a: &TokenTree, b: &TokenTree) -> bool {
     let keyword = |i: &Ident| syn::parse_str::<Ident>(&i.to_string()).is_err();
     match (a, b) {
@@ -72,7 +73,7 @@ fn alike(a: &TokenTree, b: &TokenTree) -> bool {
     }
 }
 
-/// `tokens` with the token numbered `*at` damaged.
+/// Returns `tokens` with damage to the token numbered `*at`.
 fn damaged(tokens: TokenStream, at: &mut usize, damage: &Damage) -> TokenStream {
     let mut out: Vec<TokenTree> = Vec::new();
     let mut tokens = tokens.into_iter();
@@ -107,7 +108,7 @@ fn damaged(tokens: TokenStream, at: &mut usize, damage: &Damage) -> TokenStream 
     out.into_iter().collect()
 }
 
-/// `tokens` damaged in one place.
+/// Returns `tokens` with damage at one position.
 fn damage(tokens: TokenStream, stock: &[TokenTree], random: &mut Random) -> TokenStream {
     let mut some: Vec<_> = (0..8).map(|_| stock[random.below(stock.len())].clone()).collect();
     let damage = match random.below(12) {
@@ -125,8 +126,9 @@ fn damage(tokens: TokenStream, stock: &[TokenTree], random: &mut Random) -> Toke
     damaged(tokens, &mut at, &damage)
 }
 
-/// `attribute` and `item` damaged in one to three places, by tokens of their own or of another program. The attribute is a small part
-/// of a program, and has a share of its own.
+/// Damages `attribute` and `item` at one to three positions, with their own tokens or those of
+/// another program. The attribute is a small part of a program, and is damaged with a separate
+/// probability.
 fn mutated(attribute: &mut TokenStream, item: TokenStream, other: &TokenStream, random: &mut Random) -> TokenStream {
     let mut tokens = item;
     for _ in 0..1 + random.below(3) {
@@ -144,7 +146,8 @@ fn mutated(attribute: &mut TokenStream, item: TokenStream, other: &TokenStream, 
     tokens
 }
 
-/// A damaged copy of `function`, some of it from `other`: its text, and itself if it is still a function.
+/// Returns a damaged copy of `function`, partly from `other`: its text, and the function if it
+/// still is one.
 pub fn mutate(function: &Function, other: &Function, random: &mut Random) -> (String, Option<Function>) {
     let mut attribute = function.attribute.clone().unwrap_or_default();
     let tokens = mutated(&mut attribute, function.item.to_token_stream(), &other.item.to_token_stream(), random);
@@ -153,7 +156,7 @@ pub fn mutate(function: &Function, other: &Function, random: &mut Random) -> (St
     (text, syn::parse2(tokens).ok().map(|item| Function { attribute, item }))
 }
 
-/// An item that a macro of ours stands on.
+/// An item marked with one of this project's macros.
 #[derive(Clone)]
 pub struct Marked {
     kernel: bool,
@@ -162,7 +165,7 @@ pub struct Marked {
 }
 
 impl Marked {
-    /// The items of a file that are marked `#[kernel]` or `#[device]`.
+    /// Returns the items of a file that are marked `#[kernel]` or `#[device]`.
     pub fn all(text: &str) -> Vec<Marked> {
         let file = syn::parse_file(text).expect("the file is Rust");
         let attributes = |item: &mut syn::Item| match item {
@@ -183,14 +186,14 @@ impl Marked {
                 syn::Meta::List(list) => list.tokens,
                 _ => TokenStream::new(),
             };
-            // What else stands over it goes on standing there.
+            // Keeps the item's other attributes.
             let item = quote::quote!(#(#marks)* #item);
             found.push(Marked { kernel: kernel.is_some(), attribute, item });
         }
         found
     }
 
-    /// A damaged copy, some of it from `other`, and its text.
+    /// Returns a damaged copy, partly from `other`, and its text.
     pub fn mutate(&self, other: &Marked, random: &mut Random) -> (String, Marked) {
         let mut attribute = self.attribute.clone();
         let item = mutated(&mut attribute, self.item.clone(), &other.item, random);
@@ -198,7 +201,7 @@ impl Marked {
         (format!("#[{name}({attribute})]\n{item}"), Marked { kernel: self.kernel, attribute, item })
     }
 
-    /// What the macro makes of it.
+    /// Expands the item, and returns the outcome.
     pub fn expand(&self) -> &'static str {
         match self.kernel {
             true => expand::kernel(self.attribute.clone(), self.item.clone()),
@@ -208,7 +211,8 @@ impl Marked {
     }
 }
 
-/// As far as the function goes: to the text of its PTX, and that of its checked form.
+/// Compiles the function up to the text of its PTX, and that of its checked form. Returns the
+/// outcome.
 pub fn compile(all: &Crate, function: &Function) -> &'static str {
     let program = match all.check(function) {
         Ok(Checked::Kernel(program)) => program,

@@ -1,16 +1,16 @@
-//! Right programs, and the IR that they become as lowered.
+//! Valid programs, and their IR as lowered.
 
 use crate::support::{Crate, KERNELS, library};
 use kernel_dsl_compiler::hir::serial;
 use kernel_dsl_compiler::{emit, ir, lower, passes};
 
-/// The IR of each kernel of `text`, in a snapshot of its name. It keeps the IR's invariants, goes through all passes, and
-/// comes out the same from HIR that was serialized.
+/// Compares the IR of each kernel of `text` with a snapshot of its name. The IR must satisfy the
+/// verifier, pass all passes, and be the same when it is made from serialized HIR.
 fn snapshots(text: &str) {
     let all = Crate::parse(text).expect("the file is Rust").with(&library());
     for function in all.kernels() {
         let program = all.program(function);
-        // Two instances show what differs between instances.
+        // Two instances show the differences between instances.
         for instance in program.launch.instances.iter().take(2) {
             let name = instance.entry(&function.name());
             let kernel =
@@ -26,7 +26,7 @@ fn snapshots(text: &str) {
             let ptx = |kernel| {
                 let kernel = passes::optimize(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
                 let module = emit::emit(&kernel).unwrap_or_else(|e| panic!("{name}: {e}")).to_string();
-                // Comments that cite the source.
+                // Comments that quote the source.
                 module.lines().filter(|line| !line.contains("//")).collect::<Vec<_>>().join("\n")
             };
             assert_eq!(ptx(parsed), ptx(kernel), "{name}, parsed");
@@ -34,7 +34,7 @@ fn snapshots(text: &str) {
     }
 }
 
-/// The lines of the IR but those that cite the source, which the parser skips.
+/// Returns the lines of the IR without the quoted source, which the parser skips.
 fn without_comments(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect()
 }
@@ -89,9 +89,10 @@ fn memory() {
     snapshots(include_str!("lowered/memory.rs"));
 }
 
-/// Near the limit of what unrolls, the checked form, which is longer, is within its own.
+/// Checks that a kernel near the unroll limit has a checked form, which is longer, within the limit
+/// of checked forms.
 #[test]
-fn what_unrolls_has_a_checked_form() {
+fn kernels_near_the_unroll_limit_have_a_checked_form() {
     let text = "
         #[kernel(block = 32, grid = 1)]
         fn unrolled(mut y: ViewMut<f32, 2>) {

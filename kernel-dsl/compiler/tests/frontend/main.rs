@@ -1,8 +1,11 @@
-//! The front end as ordinary code: from Rust text to checked HIR and to IR as lowered, with no macro in between.
+//! The front end as ordinary code: from Rust text to checked HIR and to IR as lowered, without
+//! macros.
 //!
-//! [`refused`] holds wrong programs and what is said about each, whole and with its place; [`lowered`] holds right ones
-//! and the IR that they become; [`uniformity`] what is
-//! the same for which threads; [`reference`] makes the page that lists all constructs; [`mutations`] damages right programs at random and looks for panics.
+//! - [`refused`] has invalid programs with their complete messages and locations.
+//! - [`lowered`] has valid programs with their IR.
+//! - [`uniformity`] tests which threads share which values.
+//! - [`reference`] makes the page that lists all constructs.
+//! - [`mutations`] damages valid programs at random and looks for panics.
 #![cfg(feature = "frontend")]
 
 mod damage;

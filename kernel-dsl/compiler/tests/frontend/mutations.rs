@@ -1,4 +1,4 @@
-//! Right programs, damaged token by token: whatever comes of it, nothing panics and nothing takes long.
+//! Valid programs, damaged token by token: the compiler must neither panic nor exceed a time limit.
 
 use crate::damage::{Marked, PATIENCE, Random, compile, mutate};
 use crate::support::{Crate, KERNELS, library};
@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// Damaged functions a test, of which the larger part is still a function: a second or two unoptimized.
+/// The number of damaged functions per test, most of which are still functions: a second or two
+/// unoptimized.
 const PROGRAMS: u32 = 4000;
 
-/// What comes of a program, which takes its time and does not panic.
+/// Returns the outcome of a program, which must not panic or exceed the time limit.
 fn outcome(text: &str, run: impl FnOnce() -> &'static str) -> &'static str {
     let start = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(run));
@@ -35,7 +36,7 @@ fn survives(texts: &[&str], seed: u64) {
         *outcomes.entry(outcome(&text, || compile(all, &mutant))).or_default() += 1;
     }
     println!("{outcomes:?}");
-    // Damage that no program survives, or all do, would test one stage alone.
+    // Damage that no program survives, or every program, would test one stage only.
     assert!(["compiled", "refused"].iter().all(|o| outcomes[o] > PROGRAMS / 40), "{outcomes:?}");
 }
 
@@ -55,7 +56,7 @@ fn constructs_damaged() {
     survives(&texts, 2);
 }
 
-/// Inline PTX in a loop, with every direction.
+/// Inline PTX in a loop, with every operand direction.
 const INLINE: &str = r##"
 #[device]
 fn product(a: u32, b: u32) -> (u32, u32) {
@@ -82,7 +83,7 @@ fn inline_ptx_damaged() {
     survives(&[INLINE], 3);
 }
 
-/// Modules, structs, enums and constants, as the macros take them.
+/// Tests modules, structs, enums and constants, as the macros accept them.
 #[test]
 fn items_damaged() {
     let items = Marked::all(include_str!("../../../../tests/tests/constructs/items.rs"));

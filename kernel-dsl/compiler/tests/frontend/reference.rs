@@ -1,8 +1,9 @@
-//! The page `kernel_dsl::reference`: each construct of the language with its PTX, as the compiler makes it of a program that is about
-//! that construct alone.
+//! The page `kernel_dsl::reference`: each construct of the language with its PTX, compiled from a
+//! program that uses this construct alone.
 //!
-//! The programs are those of `tests/tests/constructs`, where they run. `UPDATE=1 cargo test -p kernel-dsl-compiler --features
-//! frontend --test frontend reference` writes the page anew.
+//! The programs are those of `tests/tests/constructs`, where they run.
+//! `UPDATE=1 cargo test -p kernel-dsl-compiler --features frontend --test frontend reference`
+//! rewrites the page.
 
 use crate::support::{Crate, Function, math};
 use kernel_dsl_compiler::analyses::rate::Rate;
@@ -29,24 +30,32 @@ const FILES: [&str; 8] = [
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/reference.rs");
 
 const HEAD: &str = "\
-//! Every construct of the language, what it becomes, and what that costs on sm_61.
+//! All constructs of the language, the PTX that each compiles to, and its cost on sm_61.
 //!
-//! The page is made by the compiler: for each construct it compiles a program that is about that construct alone, and shows the
-//! instructions that come of it, in their order, each once with how often it comes. Constants are folded and places are in registers,
-//! as everywhere: what shows no instructions is known when the kernel is compiled, or part of what it is used in. A
-//! construct on another type has that type's instructions. Every program runs on each executor in the tests
-//! (`tests/tests/constructs`), against what rustc makes of it.
+//! The compiler generates this page. For each construct it compiles a program that uses this
+//! construct alone, and lists the resulting instructions in order, each once with its count.
+//! Constants are folded, and variables are in registers, as in every kernel. A construct without
+//! instructions is evaluated at compile time, or its instructions belong to its uses. On other
+//! types a construct has the instructions of those types. The tests run every program on each
+//! executor (`tests/tests/constructs`), and compare with code compiled by rustc.
 //!
-//! *Rate* is what part of the 128 results that a multiprocessor of sm_61 gives in a clock an instruction reaches, for each rate among the
-//! instructions: 1 for `f32` arithmetic and integer addition and logic, 1/2 for shifts, comparisons, minima and bit
-//! fields, 1/4 for conversions, shuffles and the special function unit, 1/32 for `f64`, 1/64 for arithmetic of 16-bit
-//! floats, which is never emitted for them. A *sequence* is no instruction of the machine: ptxas writes several, for a product of
-//! integers three or four, for a division of integers some thirty, for a correctly rounded quotient or root ten to thirty. *Shared* accesses
-//! cost by their bank conflicts, *global* ones by the sectors they touch, *atomic* ones by how many meet; what they
-//! are in a kernel tells `kernels report`.
+//! *Rate* is the throughput of each instruction, as a fraction of 128 results per clock of a
+//! multiprocessor of sm_61:
+//!
+//! - 1 for `f32` arithmetic, and for addition and logic of integers;
+//! - 1/2 for shifts, comparisons, minima and bit fields;
+//! - 1/4 for conversions, shuffles and the special function unit;
+//! - 1/32 for `f64`;
+//! - 1/64 for arithmetic of 16-bit floats, which the compiler never emits.
+//!
+//! A *sequence* is several machine instructions made by ptxas. A product of integers has three or
+//! four, a division of integers about thirty, a correctly rounded quotient or root ten to thirty.
+//! The cost of *shared* accesses depends on their bank conflicts, and that of *global* ones on the
+//! number of sectors. The cost of *atomic* ones depends on the number of threads with the same
+//! address. `kernels report` measures them for a kernel.
 ";
 
-/// A construct, and the instructions that it becomes; `None` where it is an item, and is part of what it is used in.
+/// A construct, and its instructions; `None` for an item, whose instructions are part of its uses.
 struct Row {
     chapter: String,
     name: String,
@@ -54,7 +63,7 @@ struct Row {
     ptx: Option<Vec<Instruction>>,
 }
 
-/// Takes tokens one by one.
+/// A reader of tokens.
 struct Tokens(std::iter::Peekable<proc_macro2::token_stream::IntoIter>);
 
 impl Tokens {
@@ -62,7 +71,7 @@ impl Tokens {
         Tokens(tokens.into_iter().peekable())
     }
     fn next(&mut self) -> TokenTree {
-        self.0.next().expect("a table goes on")
+        self.0.next().expect("a table has another token")
     }
     fn skip(&mut self, text: &str) {
         let token = self.next();
@@ -83,7 +92,7 @@ impl Tokens {
     }
 }
 
-/// The rows of a file's tables.
+/// Returns the rows of a file's tables.
 fn rows(text: &str) -> Vec<Row> {
     let all = Crate::parse(text).expect("the file is Rust").with(&math());
     let mut rows = Vec::new();
@@ -100,7 +109,7 @@ fn rows(text: &str) -> Vec<Row> {
     rows
 }
 
-/// `module, "Chapter",`
+/// Parses the head of a table: `module, "Chapter",`.
 fn chapter(tokens: &mut Tokens) -> String {
     tokens.next();
     tokens.skip(",");
@@ -130,7 +139,7 @@ fn values(all: &Crate, tokens: &mut Tokens, rows: &mut Vec<Row>) {
         },
         parameters,
     );
-    // What is written here stands in line 1, the parameters too; the construct in its own.
+    // Tokens of this test have line 1, including the parameters; the construct has its own lines.
     let here = |name: syn::Ident| syn::Ident::new(&name.to_string(), proc_macro2::Span::call_site());
     let (names, types): (Vec<_>, Vec<_>) =
         parameters.expect("parameters").into_iter().map(|(name, ty)| (here(name), ty)).unzip();
@@ -190,13 +199,14 @@ fn items(tokens: &mut Tokens, rows: &mut Vec<Row>) {
     }
 }
 
-/// What stands in the lines that are about a construct: all of it, or the path or method that it calls.
+/// Returns what identifies the lines that implement a construct: its text, or the path or method
+/// that it calls.
 fn needles(construct: &str) -> Vec<String> {
     let written = construct.trim_matches('`');
     let mut all = vec![written.to_string()];
     let Some((called, _)) = written.split_once('(').filter(|(called, _)| !called.contains('[')) else { return all };
     let path = match called.rsplit_once(">::") {
-        // Of a generic type the last name.
+        // The last name of a generic type.
         Some((_, last)) => format!("::{last}"),
         None => called.split("::<").next().unwrap_or_default().to_string(),
     };
@@ -205,7 +215,7 @@ fn needles(construct: &str) -> Vec<String> {
     all
 }
 
-/// A kernel's row: the instructions of its lines that are `about` the construct.
+/// Returns a kernel's row: the instructions of its lines that are `about` the construct.
 fn row(
     all: &Crate,
     chapter: &str,
@@ -227,7 +237,7 @@ fn row(
     for statement in body {
         match statement {
             Statement::Comment(heading) => {
-                // `+3 let …` of the kernel; of a function that is called, its name stands before.
+                // `+3 let …` for the kernel; for a called function, its name precedes.
                 let (function, offset) = heading.split_once('+').unwrap_or((heading, ""));
                 let offset = offset.split(' ').next().and_then(|n| n.parse().ok());
                 inside = match offset {
@@ -245,7 +255,7 @@ fn row(
     Row { chapter: chapter.to_string(), name, target: target.to_string(), ptx: Some(ptx) }
 }
 
-/// `add.s32`
+/// Returns the instruction's name, such as `add.s32`.
 fn mnemonic(instruction: &Instruction) -> String {
     let modifiers = instruction.modifiers.iter().map(|m| m.spelling());
     modifiers.fold(instruction.opcode.spelling().to_string(), |text, m| match m.starts_with('.') {
@@ -296,7 +306,7 @@ fn page(rows: &[Row]) -> String {
 }
 
 #[test]
-fn the_page_is_what_the_compiler_makes() {
+fn the_page_matches_the_compiler() {
     let rows: Vec<Row> = FILES.into_iter().flat_map(rows).collect();
     let page = page(&rows);
     if std::env::var("UPDATE").is_ok() {
@@ -311,7 +321,7 @@ fn the_page_is_what_the_compiler_makes() {
     println!("{} constructs", rows.len());
 }
 
-/// Chapters that the methods of a receiver stand in.
+/// Returns the chapters of the methods of a receiver.
 fn chapters(on: &str) -> &'static [&'static str] {
     match on {
         "Float" => &["Floats"],
@@ -329,7 +339,7 @@ fn chapters(on: &str) -> &'static [&'static str] {
     }
 }
 
-/// Words of launch expressions: a kernel's body has no use for them.
+/// Words of launch expressions, which do not occur in a kernel's body.
 const OF_LAUNCHES: [&str; 3] = ["aligned", "device::multiprocessors", "device::waves"];
 
 #[test]

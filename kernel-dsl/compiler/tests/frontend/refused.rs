@@ -1,10 +1,11 @@
-//! Wrong programs: each is refused by the stage that its file names, and everything that is said stands in the snapshot.
+//! Invalid programs. Each is rejected by the stage that its file names, and a snapshot has the
+//! complete messages.
 
 use crate::support::{Checked, Complaint, Crate, Function, Refusal};
 use kernel_dsl_compiler::{driver, passes};
 use std::fmt::Write;
 
-/// Through all stages, until one refuses.
+/// Runs all stages until one rejects the function.
 fn refusal(all: &Crate, function: &Function) -> Option<Refusal> {
     let program = match all.check(function) {
         Ok(Checked::Kernel(program)) => program,
@@ -21,7 +22,8 @@ fn refusal(all: &Crate, function: &Function) -> Option<Refusal> {
     (!complaints.is_empty()).then_some(Refusal(complaints))
 }
 
-/// What is said about each function of `text`, under its name. Functions named `helper…` are there to be called.
+/// Returns the messages for each function of `text`, under its name. Functions named `helper…`
+/// exist only to be called.
 fn refusals(text: &str) -> String {
     let all = Crate::parse(text).expect("the file is Rust");
     let mut out = String::new();

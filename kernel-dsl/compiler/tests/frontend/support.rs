@@ -1,7 +1,7 @@
-//! A crate in small: kernels and device functions as text, read as the macros read them.
+//! A miniature crate: kernels and device functions as text, read as the macros read them.
 //!
-//! Names of device functions are resolved by their last segment, over all the texts of a [`Crate`]. Items may stand in a call of
-//! a macro `witnessed!`, which the crate `tests` gives a meaning.
+//! Names of device functions are resolved by their last segment, over all texts of a [`Crate`].
+//! Items may be in a call of the macro `witnessed!`, which the crate `tests` defines.
 
 #![allow(dead_code)] // Each of those that include this file uses a part of it.
 
@@ -14,7 +14,7 @@ use syn::{Item, ItemFn, Meta};
 /// A `#[kernel]` or `#[device]` function.
 #[derive(Clone)]
 pub struct Function {
-    /// Of `#[kernel(…)]`; a device function has none.
+    /// The argument of `#[kernel(…)]`; `None` for a device function.
     pub attribute: Option<TokenStream>,
     pub item: ItemFn,
 }
@@ -25,14 +25,14 @@ impl Function {
     }
 }
 
-/// What the front end makes of a function.
+/// The front end's result for a function.
 #[allow(clippy::large_enum_variant, reason = "a test has one at a time")]
 pub enum Checked {
     Kernel(hir::Program),
     Device(hir::Library),
 }
 
-/// The functions of some files.
+/// The functions of several files.
 #[derive(Default)]
 pub struct Crate {
     pub functions: Vec<Function>,
@@ -45,7 +45,7 @@ impl Crate {
         Ok(Crate { functions })
     }
 
-    /// These functions, and those of `other` to be called.
+    /// Returns these functions, and those of `other` for calls.
     pub fn with(mut self, other: &Crate) -> Crate {
         self.functions.extend(other.functions.iter().filter(|f| f.attribute.is_none()).cloned());
         self
@@ -55,12 +55,12 @@ impl Crate {
         self.functions.iter().filter(|f| f.attribute.is_some())
     }
 
-    /// A function through syntax and check.
+    /// Runs syntax and check on a function.
     pub fn check(&self, function: &Function) -> Result<Checked, Refusal> {
         self.check_below(function, 0)
     }
 
-    /// A kernel that is right.
+    /// Returns the program of a valid kernel.
     pub fn program(&self, kernel: &Function) -> hir::Program {
         match self.check(kernel) {
             Ok(Checked::Kernel(program)) => program,
@@ -84,13 +84,13 @@ impl Crate {
         }
     }
 
-    /// What would be handed over for the device functions that are there and right.
+    /// Returns what the macros of the valid device functions would provide.
     pub fn callees(&self, function: &syntax::Function) -> Vec<Callee> {
         self.callees_below(function, 0)
     }
 
     fn callees_below(&self, function: &syntax::Function, depth: u32) -> Vec<Callee> {
-        // A function that calls itself, by whatever way, ends here: the macros would not resolve.
+        // A directly or indirectly recursive function ends here: the macros would not resolve.
         if depth > 16 {
             return Vec::new();
         }
@@ -134,11 +134,11 @@ fn written(path: &syn::Path) -> String {
     format!("{}{}", if path.leading_colon.is_some() { "::" } else { "" }, names.join("::"))
 }
 
-/// What was said about a program.
+/// The messages about a program.
 #[derive(Debug)]
 pub struct Refusal(pub Vec<Complaint>);
 
-/// One sentence, and what it is said about: lines from 1, columns from 0.
+/// A message and its location: lines from 1, columns from 0.
 #[derive(Debug)]
 pub struct Complaint {
     pub place: Option<(LineColumn, LineColumn)>,
@@ -180,7 +180,7 @@ impl Complaint {
         Complaint { place: Some((first.start(), last.end())), message: message.to_string() }
     }
 
-    /// The line of `text` that is meant, the tokens underlined, and the message.
+    /// Returns the line of `text`, with the tokens underlined, and the message.
     pub fn render(&self, text: &str) -> String {
         let mut out = String::new();
         if let Some((start, end)) = self.place {
@@ -196,19 +196,20 @@ impl Complaint {
     }
 }
 
-/// Device functions of the library that kernels call.
+/// Returns the library's device functions that kernels call.
 pub fn library() -> Crate {
     let activation = include_str!("../../../../kernels-rs/src/activation.rs");
     Crate::parse(activation).expect("activation").with(&math())
 }
 
-/// The functions of `kernel_dsl::math`, without those of other crates, one of which has a name of theirs.
+/// Returns the functions of `kernel_dsl::math`. They are separate from other crates, one of which
+/// has a function of the same name.
 pub fn math() -> Crate {
     let parse = |text: &str| Crate::parse(text).expect("math");
     MATH.iter().fold(Crate::default(), |all, file| all.with(&parse(file)))
 }
 
-/// The files of `kernel_dsl::math`, functions of `f32`.
+/// The files of `kernel_dsl::math` with functions of `f32`.
 const MATH: [&str; 10] = [
     include_str!("../../../src/math/error_function.rs"),
     include_str!("../../../src/math/exponential.rs"),
@@ -222,7 +223,7 @@ const MATH: [&str; 10] = [
     include_str!("../../../src/math/trigonometric.rs"),
 ];
 
-/// The files of kernels-rs that hold kernels.
+/// The files of kernels-rs with kernels.
 pub const KERNELS: [&str; 4] = [
     include_str!("../../../../kernels-rs/src/elementwise.rs"),
     include_str!("../../../../kernels-rs/src/gemm.rs"),

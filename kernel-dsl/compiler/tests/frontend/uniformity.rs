@@ -1,4 +1,4 @@
-//! What is the same for which threads, and which programs that makes right.
+//! Tests which threads share which values, and which programs are therefore valid.
 
 use crate::support::{Crate, KERNELS, library};
 use kernel_dsl_compiler::analyses::uniformity::{UniformScope, Uniformity};
@@ -39,7 +39,7 @@ fn room_for_parameters() {
     );
 }
 
-/// The kernel in a block of that shape that stores the `u32` that `body` ends with.
+/// Returns a kernel with blocks of shape `block` that stores the `u32` at the end of `body`.
 fn storing(block: &str, body: &str) -> Kernel {
     let text = format!(
         "#[kernel(block = {block}, grid = 1)]
@@ -64,10 +64,10 @@ fn scope(block: &str, body: &str) -> UniformScope {
 }
 
 #[test]
-fn what_is_the_same_for_whom() {
+fn values_are_uniform_in_the_expected_scope() {
     use UniformScope::{Block, Grid, Lane, Warp};
     let all = [
-        // What is given, and what is asked.
+        // Parameters and indices.
         ("64", "n as u32", Grid),
         ("64", "block::x() as u32", Block),
         ("64", "grid::dim_x() as u32 + 3", Grid),
@@ -110,7 +110,7 @@ fn what_is_the_same_for_whom() {
         ("64", "x[thread::x()]", Lane),
         ("64", "w[n]", Lane),
         ("64", "let s = Shared::<u32, 1>::new([4]); s[0]", Lane),
-        // What lanes hand each other.
+        // Exchanges between lanes.
         ("64", "warp::sum(x[thread::x()])", Warp),
         ("64", "warp::max(w[thread::x()])", Warp),
         ("32", "warp::min(x[thread::x()])", Block),
@@ -136,7 +136,7 @@ fn what_is_the_same_for_whom() {
         ("96", "block::all(thread::x() == n) as u32", Block),
         ("128", "block::broadcast(w[thread::x()], 7)", Block),
         ("128", "warp::sum(warp::lane()) as u32", Block),
-        // Variables, and where ways meet.
+        // Variables, and joins of control flow.
         ("64", "let mut v = thread::x(); v = n; v as u32", Grid),
         ("64", "let mut v = n; if thread::x() < 3 { v = 1; } v as u32", Lane),
         ("64", "let mut v = n; if thread::x() < 32 { v = 1; } v as u32", Warp),

@@ -1,5 +1,5 @@
-//! Passes change no value: random programs give the same stores before and after, each pass alone
-//! and all in order.
+//! Tests that passes change no value: random programs have the same stores before and after, for
+//! each pass alone and for all in order.
 
 use crate::{evaluator, generator};
 use kernel_dsl_compiler::ir::Kernel;
@@ -7,7 +7,7 @@ use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::lower::checked::Checked;
 use kernel_dsl_compiler::passes::{optimize_with, pipeline};
 
-/// Programs tried; `PASSES_SEEDS` asks for more.
+/// Returns the seeds of the tested programs; `PASSES_SEEDS` sets their number.
 pub fn seeds() -> std::ops::Range<u64> {
     0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(250)
 }
@@ -59,8 +59,8 @@ fn all_passes_in_order() {
     }
 }
 
-/// The checked form of a program that is right stores what the program stores; of any, passes keep
-/// what it stores and reports.
+/// Checks that the checked form of a valid program stores what the program stores. Also checks that
+/// passes preserve the stores and reports of any checked form.
 #[test]
 fn checked_forms() {
     let mut right = 0;

@@ -1,4 +1,4 @@
-//! What the verifier and the passes say of kernels that they refuse.
+//! Tests of the errors of the verifier and the passes.
 
 use crate::examples::{Write, at, saxpy};
 use kernel_dsl_compiler::ir::verify::verify;
@@ -8,7 +8,7 @@ use kernel_dsl_compiler::source::{Source, Span};
 use kernel_dsl_compiler::{Errors, Scalar};
 use smallvec::smallvec;
 
-/// A kernel of two lines with places for its two accesses.
+/// Returns a kernel of two lines with locations for its two accesses.
 fn with_source(line: &str, columns: [(u16, u16); 2]) -> Kernel {
     let mut k = crate::generator::empty();
     let text = vec!["fn k() {".to_string(), line.to_string(), "}".to_string()];
@@ -68,7 +68,7 @@ fn lowered_ir_is_not_legal() {
     insta::assert_snapshot!(legal(saxpy()).unwrap_err());
 }
 
-/// What the verifier says of `saxpy` after `spoil`.
+/// Returns the verifier's errors for `saxpy` after `spoil`.
 fn spoiled(spoil: impl FnOnce(&mut Kernel)) -> Errors {
     let mut k = saxpy();
     assert_eq!(verify(&k), Ok(()));

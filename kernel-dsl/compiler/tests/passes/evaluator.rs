@@ -1,7 +1,7 @@
-//! Runs IR for one thread, plainly: what the passes are held against.
+//! A simple interpreter of IR for one thread, with which the passes are compared.
 //!
-//! Global memory is a buffer for each address parameter, shared memory another. Every NaN is one
-//! NaN.
+//! Global memory is a buffer for each address parameter, and shared memory another. All NaNs are
+//! equal.
 
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half;
@@ -10,44 +10,44 @@ use kernel_dsl_compiler::ptx::inline::Effect;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What a run shows: stores in order (address, value), and how it ended.
+/// The observable result of a run: stores in order (address, value), and how it ended.
 #[derive(Debug, PartialEq)]
 pub struct Trace {
     pub stores: Vec<(u64, u64)>,
     pub syncs: u32,
 }
 
-/// Runs `kernel` with scalar parameters, thread and contents of memory that depend on `input`.
+/// Runs `kernel` with scalar parameters, thread index and memory contents that depend on `input`.
 pub fn run(kernel: &Kernel, input: u64) -> Trace {
     run_with(kernel, input, None)
 }
 
-/// What one thread came by: each time that it did, with the iterations of the loops around,
+/// The values and instructions that a thread reaches, with the iterations of the enclosing loops,
 /// outermost first.
 #[derive(Default)]
 pub struct Seen {
-    /// Values as they were defined.
+    /// Values at their definitions.
     pub values: HashMap<(Value, Vec<u32>), u64>,
     /// Instructions, by their address.
     pub reached: HashSet<(usize, Vec<u32>)>,
 }
 
-/// Runs the thread of those indices, and tells what it came by.
+/// Runs the thread with the given indices, and returns what it reaches.
 pub fn observe(kernel: &Kernel, input: u64, thread: [u32; 3]) -> Seen {
     let mut machine = Machine { thread: Some(thread), ..machine(kernel, input, None) };
     machine.region(&kernel.body);
     machine.seen
 }
 
-/// What a lane of a warp comes by: the thread whose index along x is `lane`. What it stores nobody
-/// reads, itself included: it is one of 32, and what another of them wrote last is not known.
+/// Runs a lane of a warp: the thread whose index along x is `lane`. Its stores are not read back,
+/// not even by itself: the order of the 32 lanes' stores is unknown.
 pub fn lane(kernel: &Kernel, input: u64, lane: u32) -> Seen {
     let mut machine = Machine { thread: Some([lane, 0, 0]), keeps: false, ..machine(kernel, input, None) };
     machine.region(&kernel.body);
     machine.seen
 }
 
-/// Runs `kernel` with all scalar parameters equal to `scalar`, if it is given.
+/// Runs `kernel`, with all scalar parameters equal to `scalar` if it is given.
 pub fn run_with(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Trace {
     let mut machine = machine(kernel, input, scalar);
     machine.region(&kernel.body);
@@ -72,7 +72,7 @@ fn machine(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Machine<'_> {
     }
 }
 
-/// The value of parameter `i` of an extent or stride, and of a scalar.
+/// The value of parameter `i` that is an extent or stride, and of a scalar.
 pub const EXTENT: u64 = 4096;
 pub const STRIDE: u64 = 37;
 const SHARED: u64 = 0;
@@ -91,13 +91,13 @@ struct Machine<'k> {
     values: Vec<Option<u64>>,
     locals: Vec<Vec<u64>>,
     memory: HashMap<u64, u64>,
-    /// Where the next array of dynamic size begins.
+    /// The address of the next array of dynamic size.
     dynamic: u64,
     trace: Trace,
     steps: u64,
-    /// Whether what is stored is there to be loaded.
+    /// Whether stored values can be loaded.
     keeps: bool,
-    /// Whose run is observed.
+    /// The thread that is observed.
     thread: Option<[u32; 3]>,
     iterations: Vec<u32>,
     seen: Seen,
@@ -374,8 +374,8 @@ impl Machine<'_> {
         }
     }
 
-    /// A place that nothing was stored to holds a number made of its address, a special one now and
-    /// then.
+    /// Loads an element. An address that was never stored to has a number computed from the
+    /// address, sometimes a special one.
     fn load(&self, address: u64, element: Scalar) -> u64 {
         let fresh = || {
             let mixed = (address + (self.input << 50)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
@@ -512,8 +512,8 @@ impl Machine<'_> {
                 self.locals[local.0 as usize][index as usize] = value;
                 return None;
             }
-            // Some function of what goes in. What is asked of the machine comes in an order, of
-            // which it gives the number.
+            // An arbitrary function of the inputs. Queries of the machine are ordered, and return
+            // their number in that order.
             Op::Inline { code, inputs } => {
                 if code.effect() == Effect::Machine {
                     self.trace.syncs += 1;
@@ -536,7 +536,7 @@ impl Machine<'_> {
                 return None;
             }
             Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
-            // As stores that are nowhere near memory.
+            // Recorded as stores at addresses outside of memory.
             Op::RecordViolation { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();
                 self.trace.stores.extend(values.into_iter().map(|v| (1 << 62 | u64::from(*site), v)));

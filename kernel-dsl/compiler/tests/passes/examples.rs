@@ -1,4 +1,4 @@
-//! Kernels as lowering would write them, made by hand.
+//! Hand-written kernels in the form of lowering.
 
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
@@ -41,7 +41,7 @@ fn slice(name: &str, argument: u32, mutable: bool) -> [Parameter; 2] {
     ]
 }
 
-/// What the examples write often.
+/// Shorthands for the examples.
 pub struct Write(pub Builder);
 
 impl Write {

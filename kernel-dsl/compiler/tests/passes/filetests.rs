@@ -17,9 +17,9 @@
 //! * `verify`: the verifier, whose findings are the result;
 //! * `legal`: the check of what emission needs.
 //!
-//! The verifier accepts the IR before and after each pass. What a pass refuses is the result too.
-//! The IR in a file is in the form in which the compiler prints it, which the test checks.
-//! `UPDATE=1` writes the results anew.
+//! The verifier accepts the IR before and after each pass. The error of a pass is also a result.
+//! The IR in a file has the form in which the compiler prints it, which the test checks. `UPDATE=1`
+//! rewrites the results.
 
 use kernel_dsl_compiler::emit::emit;
 use kernel_dsl_compiler::ir::Kernel;
@@ -37,7 +37,7 @@ pub fn plain(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns what `run` makes of the IR, or why the file is no test.
+/// Returns the result of `run` for the IR, or the reason why the file is not a test.
 fn result(run: &str, text: &str) -> Result<String, String> {
     let kernel: Kernel = text.parse().map_err(|fault| format!("{fault}"))?;
     if plain(&kernel.to_string()) != plain(text) {
@@ -73,7 +73,7 @@ fn result(run: &str, text: &str) -> Result<String, String> {
     }
 }
 
-/// Runs the file at `path`; returns what is wrong.
+/// Runs the file at `path`; returns the errors.
 fn check(path: &Path, update: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
     let (ir, expected) = text.split_once(SEPARATOR).unwrap_or((&text, ""));

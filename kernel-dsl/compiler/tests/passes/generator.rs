@@ -1,8 +1,8 @@
 //! Random IR by seed: arithmetic of several types, locals and register arrays, memory, all
 //! constructs and jumps.
 //!
-//! What it makes is free of what the language leaves open: divisors are not 0, `usize` does not
-//! overflow, indices are in range, loops end.
+//! The programs avoid everything that the language leaves undefined: divisors are not 0, `usize`
+//! does not overflow, indices are in range, and loops end.
 
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::build::Builder;
@@ -11,7 +11,7 @@ use kernel_dsl_compiler::ptx::inline::{self, Direction};
 use kernel_dsl_compiler::{Approximation, Scalar};
 use smallvec::smallvec;
 
-/// Blocks that compute, with one result or two; that ask who the thread is; and that ask the
+/// Blocks that compute, with one result or two; that read the thread's index; and that query the
 /// machine.
 const INLINE: [&str; 4] = [
     "brev.b32 {d}, {a};",
@@ -20,8 +20,8 @@ const INLINE: [&str; 4] = [
     "mov.u32 {d}, %clock;",
 ];
 
-/// A kernel with nothing in it: slices `x` (read-only) and `y`, a view `m` with a row stride,
-/// scalars `s` and `a`.
+/// Returns an empty kernel: slices `x` (read-only) and `y`, a view `m` with a row stride, scalars
+/// `s` and `a`.
 pub fn empty() -> Kernel {
     let parameter = |name: &str, argument, role| Parameter { name: name.into(), argument, role };
     let address = |mutable| Role::Address { element: Scalar::F32.into(), mutable };
@@ -64,7 +64,8 @@ pub struct Generator {
     scope: Vec<(Scalar, Value)>,
     /// `usize` values in scope that are below 32.
     small: Vec<Value>,
-    /// Constructs around: label, what `Break` carries, what `Continue` does (for loops).
+    /// Enclosing constructs: label, the types that `Break` carries, and those that `Continue`
+    /// carries (for loops).
     open: Vec<(Label, Vec<Scalar>, Option<Vec<Scalar>>)>,
     labels: u32,
     budget: u32,
@@ -89,8 +90,8 @@ pub fn kernel(seed: u64) -> Kernel {
     made(seed, empty(), |_| {})
 }
 
-/// A kernel whose values depend on the thread or on what all threads have, and not on memory, but
-/// for few. Two warps, in rows of 8.
+/// Returns a kernel whose values depend on the thread or on shared inputs, and rarely on memory. It
+/// has two warps, in rows of 8.
 pub fn of_threads(seed: u64) -> Kernel {
     made(seed, Kernel { block: Block::fixed([8, 8, 1]), ..empty() }, |g| {
         g.scope.clear();
@@ -105,7 +106,7 @@ pub fn of_threads(seed: u64) -> Kernel {
                 g.scope.push((ty, v));
             }
         }
-        // The warp's index, and others.
+        // The warp's index, and other values.
         let [.., x, y] = g.small[..] else { unreachable!("two thread indices") };
         for (of, by) in [(y, 4), (y, 4), (x, 2), (block, 8)] {
             let n = g.b.index(by);
@@ -119,7 +120,7 @@ pub fn of_threads(seed: u64) -> Kernel {
     })
 }
 
-/// `known` says what the program starts with.
+/// Makes a program; `known` adds the values that it starts with.
 fn made(seed: u64, mut k: Kernel, known: impl Fn(&mut Generator)) -> Kernel {
     for (i, ty) in TYPES.into_iter().enumerate() {
         k.locals.push(Local { name: format!("v{i}"), element: Type::Scalar(ty), len: 1 });
@@ -160,7 +161,7 @@ fn made(seed: u64, mut k: Kernel, known: impl Fn(&mut Generator)) -> Kernel {
     let extents: Vec<Value> = g.dynamic.iter().map(|d| d.1).collect();
     let mut kernel = g.b.finish();
     for (i, extent) in extents.into_iter().enumerate() {
-        kernel.dynamic[i].extents = smallvec![Formula::of(&kernel, extent).expect("it is of a parameter")];
+        kernel.dynamic[i].extents = smallvec![Formula::of(&kernel, extent).expect("it is a formula of a parameter")];
     }
     kernel
 }
@@ -219,7 +220,7 @@ impl Generator {
         }
     }
 
-    /// Stores a value of any type as what `y` holds.
+    /// Stores a value of any type as the element type of `y`.
     fn show(&mut self, ty: Scalar, v: Value) {
         let v = match ty {
             Scalar::F32 => v,
@@ -254,7 +255,7 @@ impl Generator {
 
     fn store(&mut self, v: Value) {
         let place = self.place(true);
-        // Its result is used at times, and at times not.
+        // The result is used only sometimes.
         if self.below(4) == 0 {
             let operation = self.one_of(&[Atomic::Add, Atomic::Exchange]);
             let op = Op::Atomic { operation, place, element: Scalar::F32, values: smallvec![v] };
@@ -264,7 +265,7 @@ impl Generator {
         self.b.effect(Op::Store { place, element: Scalar::F32, values: smallvec![v], guard: None });
     }
 
-    /// A place in an element of `bytes` bytes.
+    /// Returns a position in an element of `bytes` bytes.
     fn within(&mut self, bytes: u32, offset: u32) -> Option<Box<Within>> {
         Some(Box::new(Within { bytes, offset, indices: smallvec![] }))
     }
@@ -496,7 +497,7 @@ impl Generator {
         }
     }
 
-    /// Runs `inside` in a region by itself, whose values go out of scope, and gives the region.
+    /// Runs `inside` in a separate region, whose values go out of scope, and returns the region.
     fn scoped(&mut self, inside: impl FnOnce(&mut Self)) -> Region {
         let (scope, small) = (self.scope.len(), self.small.len());
         inside(self);
@@ -554,7 +555,7 @@ impl Generator {
         of[i as usize].clone()
     }
 
-    /// A block of inline PTX of two words, of one kind or another.
+    /// Adds a block of inline PTX with two words, of a random kind.
     fn inline(&mut self) {
         let text = self.one_of(&INLINE);
         let operand = |name: &str, direction| inline::Operand { name: name.into(), direction, ty: Scalar::U32 };
@@ -615,9 +616,9 @@ impl Generator {
         }
     }
 
-    /// A loop that carries an address along: moved always or at times, by a constant or by what the
-    /// loop does not change, used before and after it is moved, alone or with a thread's own place
-    /// added; it may end early.
+    /// Adds a loop that carries an address. The address moves always or sometimes, by a constant or
+    /// a loop-invariant value, and is used before and after it moves. It is used alone or with the
+    /// thread's offset; the loop may end early.
     fn running(&mut self) {
         let label = self.label();
         let (base, extent) = (self.parameters[2], self.parameters[3]);
@@ -701,7 +702,8 @@ impl Generator {
         }
     }
 
-    /// A float by condition: in each branch a loaded one, one that is there, or a choice again.
+    /// Adds a float selected by a condition: in each branch a loaded one, an existing one, or
+    /// another choice.
     fn choice(&mut self, depth: u32) -> Value {
         let condition = self.any(Scalar::Bool);
         let branch = |g: &mut Self| {
@@ -774,7 +776,7 @@ impl Generator {
         self.scope.extend(types.into_iter().zip(results));
     }
 
-    /// A `loop` with a counter that breaks it.
+    /// Adds a `loop` with a counter that breaks it.
     fn endless(&mut self) {
         let (label, leave, carried) = (self.label(), self.some_types(), self.some_types());
         let inits: Values = [self.b.constant(Scalar::U32, 0)].into_iter().chain(self.values(&carried)).collect();

@@ -1,5 +1,5 @@
-//! Folding and strength reduction hold for every operand: each operator, with each special constant
-//! on either side, of each special value.
+//! Tests that folding and strength reduction are correct for every operand: each operator, with
+//! each special constant on either side, for each special value.
 
 use crate::evaluator::run_with;
 use crate::examples::{Write, at};
@@ -48,8 +48,8 @@ fn show(w: &mut Write, y: &[Value], v: Value) {
     }
 }
 
-/// Holds the kernel that `write` makes of a scalar parameter against itself folded and reduced, for
-/// each special value.
+/// Compares the kernel that `write` makes of a scalar parameter with its folded and reduced form,
+/// for each special value.
 fn check(ty: Scalar, what: &str, allowed: impl Fn(u64) -> bool, write: impl Fn(&mut Write, Value) -> Value) {
     let mut k = generator::empty();
     k.parameters.truncate(4);
@@ -108,7 +108,8 @@ fn binary() {
     }
 }
 
-/// A remainder of a remainder and a mask of a mask: one of them, where the numbers let it.
+/// Tests a remainder of a remainder and a mask of a mask, which are merged if the constants allow
+/// it.
 #[test]
 fn narrowed_twice() {
     for ty in [Scalar::U8, Scalar::I32, Scalar::U32, Scalar::U64, Scalar::Usize] {
@@ -136,7 +137,7 @@ fn comparisons() {
         for op in &all[..if ty == Scalar::Bool { 2 } else { 6 }] {
             for c in special(ty) {
                 for swap in [false, true] {
-                    // And its inverse.
+                    // Also the inverse.
                     for inverse in [false, true] {
                         check(
                             ty,

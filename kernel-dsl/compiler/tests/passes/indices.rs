@@ -1,5 +1,5 @@
-//! Indices near 2³²: constants that wrap, or that are larger than an access can add, lead to the
-//! element that the kernel names.
+//! Tests of indices near 2³²: constants that wrap, or that exceed the offset of an access, must
+//! address the element that the kernel names.
 
 use crate::evaluator::run_with;
 use crate::examples::Write;
@@ -9,9 +9,9 @@ use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::passes::optimize;
 use smallvec::smallvec;
 
-/// Stores to `y` at what `index` makes of a run-time `usize` and the next one, and holds the
-/// store's address after passes against that before, for each of `given`; to floats, and to a part
-/// of elements of 16 bytes.
+/// Stores to `y` at the index that `index` makes of a run-time `usize`, and at the next one. It
+/// compares the store's address after passes with that before, for each of `given`, with floats,
+/// and with a part of elements of 16 bytes.
 fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
     check_within(given, |_, _| None, &index);
     check_within(given, |_, _| Some(Within { bytes: 16, offset: 8, indices: smallvec![] }), &index);
@@ -26,7 +26,7 @@ fn check_within(
     k.parameters.truncate(4);
     k.parameters.push(Parameter { name: "v".into(), argument: 2, role: Role::Value(Scalar::Usize) });
     let (mut w, p) = Write::new(k);
-    // In a loop, so that a constant is not summed with the index in 32 bits but moves the base.
+    // In a loop, so that a constant moves the base instead of being added to the index in 32 bits.
     let (one, two) = (w.n(1), w.n(2));
     let end = w.add(p[4], two);
     w.each(0, [p[4], end, one], Unroll::Never, |w, v| {
@@ -45,7 +45,7 @@ fn check_within(
 }
 
 #[test]
-fn a_wrapped_sum_is_no_addend() {
+fn a_wrapped_sum_is_not_an_addend() {
     for (by, more) in [(32, 8), (u32::MAX - 15, 8), (u32::MAX, 0), (1 << 31, 12)] {
         check(&[16, 100, 1 << 31, u32::MAX - 15], |w, v| {
             let (by, more) = (w.n(by), w.n(more));
@@ -71,7 +71,7 @@ fn a_large_constant_moves_the_index() {
             let n = w.n(n);
             w.add(v, n)
         });
-        // The sum is hoisted apart from the constant where a loop changes one of them.
+        // The sum is hoisted separately from the constant if a loop changes one of them.
         check(&[n, n + 1], |w, v| {
             let thread = w.special(Special::Thread(0));
             let (n, sum) = (w.n(n), w.add(v, thread));
@@ -81,8 +81,8 @@ fn a_large_constant_moves_the_index() {
 }
 
 #[test]
-fn constants_whose_product_nobody_can_count() {
-    // No index is right here; it is enough that the passes end.
+fn overflowing_products_of_constants_terminate() {
+    // No index is valid here; the passes only have to end.
     check(&[], |w, v| {
         let n = w.n(4_000_000_000);
         let sum = w.add(v, n);
@@ -91,7 +91,7 @@ fn constants_whose_product_nobody_can_count() {
 }
 
 #[test]
-fn a_constant_within_an_element_is_no_more_than_an_access_can_add_beside_another() {
+fn offsets_within_an_element_fit_in_an_access() {
     for n in [(1 << 27) - 1, 1 << 27, (1 << 27) + 1] {
         let within = |w: &mut Write, v: Value| {
             let (low, two, one) = (w.n(1), w.n(2), w.n(1));

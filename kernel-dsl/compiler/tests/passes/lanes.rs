@@ -1,5 +1,5 @@
-//! What is known of values across lanes holds of what each lane computes: random indices, in loops
-//! and branches.
+//! Tests that the analysis of lanes agrees with the values that each lane computes: random indices,
+//! in loops and branches.
 
 use crate::{equal, evaluator, generator};
 use kernel_dsl_compiler::Scalar;
@@ -12,13 +12,13 @@ use std::collections::HashMap;
 
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 
-/// Programs on indices, none of which overflows.
+/// Programs on indices that do not overflow.
 struct Indices {
     b: Builder,
     state: u64,
-    /// Values in scope, and what they are below.
+    /// Values in scope, and their upper bounds.
     scope: Vec<(Value, u64)>,
-    /// Where values are loaded from and stored to.
+    /// The addresses of loads and stores.
     memory: [(Value, Value); 2],
     labels: u32,
 }
@@ -52,7 +52,7 @@ impl Indices {
     }
 
     fn any(&mut self) -> (Value, u64) {
-        // The last ones more often.
+        // Prefers recent values.
         let n = self.scope.len() as u64;
         let i = self.below(n).max(self.below(n));
         self.scope[i as usize]
@@ -153,11 +153,11 @@ impl Indices {
                 (self.b.scalar(Op::Cast(loaded), Scalar::Usize), 256)
             }
         };
-        // So that bounds hold whatever the operands are.
+        // Bounds then hold for any operands.
         (made.0, made.1.max(2))
     }
 
-    /// Returns the region that `body` makes, which ends with what it gives, and what that is below.
+    /// Returns the region that `body` makes, which yields its result, and the bound of the result.
     fn region(&mut self, parameters: &[(Value, u64)], body: impl FnOnce(&mut Self) -> (Op, u64)) -> (Region, u64) {
         let known = self.scope.len();
         self.scope.extend(parameters);
@@ -181,7 +181,7 @@ impl Indices {
         (self.b.value(Op::If { condition, then, otherwise }, USIZE), a.max(b))
     }
 
-    /// What a loop carries on: a sum, kept small; sometimes under a condition.
+    /// Returns the next value of a carried one: a sum, kept small, sometimes under a condition.
     fn next(&mut self, carried: Value) -> Value {
         let (more, _) = self.any();
         let sum = self.bin(Binary::Add, carried, more);
@@ -208,7 +208,7 @@ impl Indices {
                 let otherwise = g.b.leave();
                 g.b.effect(Op::If { condition, then, otherwise });
             }
-            // Some are pointers, which move by the same in all lanes.
+            // Some are pointers, which move equally in all lanes.
             let next = if g.below(2) == 0 { g.bin(Binary::Add, parameters[1], step) } else { g.next(parameters[1]) };
             (Op::Yield(smallvec![next]), 0)
         });
@@ -241,8 +241,8 @@ impl Indices {
     }
 }
 
-/// Holds what is known of each value against what the lanes have; how many values are known, and
-/// how many are not.
+/// Compares the known values with those of the lanes. Returns how many values are known, and how
+/// many are not.
 fn check(seed: u64, kernel: &Kernel) -> (usize, usize) {
     let known = Lanes::of(kernel, 0);
     let (mut sure, mut unsure) = (0, 0);
@@ -279,9 +279,9 @@ fn check(seed: u64, kernel: &Kernel) -> (usize, usize) {
 }
 
 #[test]
-fn what_is_known_across_lanes_holds() {
+fn known_lane_values_are_correct() {
     let (mut sure, mut unsure) = (0, 0);
-    // Each program runs 32 times: a fourth of the others' number takes as long.
+    // Each program runs 32 times: a quarter of the other tests' number takes the same time.
     for seed in equal::seeds().step_by(4) {
         let kernel = Indices::kernel(seed);
         verify::verify(&kernel).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{kernel}"));

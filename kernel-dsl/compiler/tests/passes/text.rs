@@ -1,4 +1,4 @@
-//! The parser of IR is the inverse of its printer.
+//! Tests that the parser of IR is the inverse of its printer.
 
 use crate::filetests::plain;
 use crate::{evaluator, generator};
@@ -8,7 +8,7 @@ use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::lower::checked::Checked;
 use kernel_dsl_compiler::passes::{optimize, optimize_with};
 
-/// Parses what `kernel` prints. The result prints the same.
+/// Parses the printed `kernel`. The result must print the same.
 fn again(kernel: &Kernel) -> Kernel {
     let text = kernel.to_string();
     let parsed: Kernel = text.parse().unwrap_or_else(|fault| panic!("{fault}\n{text}"));

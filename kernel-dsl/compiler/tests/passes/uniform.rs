@@ -1,4 +1,4 @@
-//! What is proven uniform is: random programs, each run in all threads of a block, one by one.
+//! Tests of proven uniformity: random programs, each run in all threads of a block, one by one.
 
 use crate::{evaluator, generator};
 use kernel_dsl_compiler::Scalar;
@@ -20,7 +20,7 @@ fn insts<'k>(region: &'k Region, all: &mut Vec<&'k Inst>) {
     }
 }
 
-/// What was proven and looked at.
+/// Proven and observed values.
 #[derive(Default, Debug)]
 struct Proven {
     values: usize,
@@ -70,7 +70,7 @@ fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
 }
 
 #[test]
-fn what_is_proven_uniform_is() {
+fn values_proven_uniform_are_uniform() {
     let mut proven = Proven::default();
     for seed in seeds() {
         check(seed, &generator::of_threads(seed), &mut proven);
@@ -81,7 +81,7 @@ fn what_is_proven_uniform_is() {
 }
 
 #[test]
-fn what_is_proven_uniform_after_passes_is() {
+fn values_proven_uniform_after_passes_are_uniform() {
     let mut proven = Proven::default();
     for seed in seeds() {
         let optimized = optimize(generator::of_threads(seed)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
@@ -90,10 +90,10 @@ fn what_is_proven_uniform_after_passes_is() {
     assert!(proven.values > 1000, "{proven:?}");
 }
 
-/// A carried value that is the same for a block, and comes back by two ways of which the block's
-/// index chooses: walking the loop again finds nothing new.
+/// Tests a carried value that is uniform in a block, and returns on two paths chosen by the block's
+/// index. A second analysis of the loop must find nothing new.
 #[test]
-fn what_blocks_carry_settles() {
+fn analysis_of_values_carried_by_blocks_terminates() {
     let mut b = Builder::new(generator::empty());
     let (start, block) =
         (b.scalar(Op::Parameter(8), Scalar::U32), b.scalar(Op::Special(Special::Block(0)), Scalar::Usize));

@@ -1,4 +1,4 @@
-//! The assembler as a witness, where one that knows sm_61 is found.
+//! The assembler as a witness, if one that supports sm_61 is installed.
 
 #[allow(dead_code, reason = "not every test changes texts")]
 pub mod mutate;
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The first ptxas on PATH, or fetched to `target/tools`, of before CUDA 13, which has dropped sm_61.
+/// Returns the first ptxas on PATH, or in `target/tools`, from before CUDA 13, which dropped sm_61.
 fn ptxas() -> Option<&'static PathBuf> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let knows_sm_61 = |path: &PathBuf| {
@@ -27,7 +27,7 @@ fn ptxas() -> Option<&'static PathBuf> {
     FOUND.get_or_init(find).as_ref()
 }
 
-/// Whether there is a ptxas that knows sm_61; says so where there is none.
+/// Returns whether a ptxas that supports sm_61 is installed; prints a notice if not.
 pub fn installed() -> bool {
     let found = ptxas().is_some();
     if !found {
@@ -36,18 +36,19 @@ pub fn installed() -> bool {
     found
 }
 
-/// What `ptxas -arch=sm_{sm}` says against `text`.
+/// Returns the errors of `ptxas -arch=sm_{sm}` for `text`.
 pub fn assemble(text: &str, sm: u16) -> Result<(), String> {
     assembled(text, sm).map(|_| ())
 }
 
-/// What `ptxas -arch=sm_{sm}` makes of `text`, or says against it. Functions may be left for others to define.
+/// Returns the output of `ptxas -arch=sm_{sm}` for `text`, or its errors. Functions may be left
+/// undefined.
 pub fn assembled(text: &str, sm: u16) -> Result<Vec<u8>, String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("kernel-dsl-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let [from, to] = ["ptx", "cubin"].map(|e| env::temp_dir().join(format!("{name}.{e}")));
     std::fs::write(&from, text).expect("the temporary directory takes a file");
-    let ptxas = ptxas().expect("whoever assembles asks first whether it is installed");
+    let ptxas = ptxas().expect("the caller checks first that it is installed");
     let run = Command::new(ptxas).arg(format!("-arch=sm_{sm}")).arg("-c").arg(&from).arg("-o").arg(&to).output();
     let made = std::fs::read(&to);
     let _ = (std::fs::remove_file(&from), std::fs::remove_file(&to));

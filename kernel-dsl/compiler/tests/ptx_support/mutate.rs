@@ -1,17 +1,17 @@
-//! Texts changed at random.
+//! Random changes of texts.
 
-/// Numbers that are as random as a test needs, the same each time.
+/// A generator of reproducible random numbers.
 pub struct Random(pub u64);
 
 impl Random {
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 33) % n.max(1) as u64) as usize
     }
 }
 
-/// The pieces of a text: words with their dots and signs, spaces, single characters.
+/// Splits a text into pieces: words with their dots and signs, spaces, single characters.
 pub fn pieces(text: &str) -> Vec<&str> {
     let class = |c: char| if c.is_ascii_alphanumeric() || "_$%.".contains(c) { 0 } else { 1 + u32::from(c) };
     let mut pieces = Vec::new();
@@ -28,7 +28,7 @@ pub fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// A text with a few changes of the kind that slips of the hand are, and worse.
+/// Returns a text with a few changes: typing errors, and worse.
 pub fn mutated(text: &str, others: &[&str], random: &mut Random) -> String {
     let mut pieces: Vec<String> = pieces(text).into_iter().map(str::to_string).collect();
     for _ in 0..1 + random.below(3) {
@@ -57,7 +57,7 @@ pub fn mutated(text: &str, others: &[&str], random: &mut Random) -> String {
                 pieces.insert(at, odd[random.below(odd.len())].to_string());
             }
             7 => {
-                // Some letter left out.
+                // Drops the last letter.
                 pieces[at].pop();
             }
             _ => pieces.truncate(if random.below(8) == 0 { at.max(1) } else { pieces.len() }),

@@ -1,4 +1,4 @@
-//! Instructions made from the forms of the table, with something of everything to name.
+//! Instructions made from the forms of the table, and a module that defines every kind of name.
 
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::form::{Limit, OperandForm, OperandKind, OperandType, Presence, Row, Selection};
@@ -7,23 +7,23 @@ use kernel_dsl_compiler::ptx::{
     Type, Variable,
 };
 
-/// What is tried in place of a register.
+/// A replacement of a register operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Instead {
     Constant,
     /// A part of a register.
     Selected,
-    /// A register negated, or a predicate's opposite.
+    /// A negated register or predicate.
     Negated,
-    /// Nothing.
+    /// The sink `_`.
     Sink,
     /// Two registers.
     Pair,
-    /// Of a texture or surface that is named, its handle in a register.
+    /// The handle of a texture or surface in a register instead of its name.
     Handle,
 }
 
-/// A module under construction with something of everything to name.
+/// A module under construction that defines every kind of name.
 pub struct Sample {
     pub builder: Builder,
     parameter: Symbol,
@@ -38,7 +38,7 @@ impl Sample {
         Sample { builder, parameter, variables: Vec::new(), objects: Vec::new() }
     }
 
-    /// A variable in that space.
+    /// Returns a variable in a space.
     fn variable(&mut self, space: Space) -> Symbol {
         if let Some((_, symbol)) = self.variables.iter().find(|(s, _)| *s == space) {
             return *symbol;
@@ -48,7 +48,7 @@ impl Sample {
         symbol
     }
 
-    /// A texture or a surface. There are no samplers beside textures, but their handles.
+    /// Returns a texture or a surface. Samplers exist only as handles.
     fn object(&mut self, ty: Type, instead: Option<Instead>) -> Option<Base> {
         match instead {
             Some(Instead::Handle) => return Some(Base::Register(self.builder.register(Type::U64))),
@@ -66,7 +66,7 @@ impl Sample {
         Some(Base::Symbol(symbol))
     }
 
-    /// A place in one.
+    /// Returns a position in a texture or surface.
     fn texel(
         &mut self,
         object: Type,
@@ -94,7 +94,7 @@ impl Sample {
         }
     }
 
-    /// The operand of a form; `instead` of a register if the form says that it can be.
+    /// Returns the operand of a form, with `instead` of a register if the form allows it.
     fn operand(
         &mut self,
         opcode: Opcode,
@@ -126,7 +126,7 @@ impl Sample {
             if instead == Some(Instead::Constant) {
                 return if form.destination || form.register { None } else { Sample::constant(ty) };
             }
-            // There are no registers of 8 bits worth having.
+            // Registers of 8 bits are rarely useful.
             let register = self.builder.register(if form.wider && ty.bits() == 8 { Type::U32 } else { ty });
             Some(match instead {
                 Some(Instead::Selected) => Operand::Selected(register, selector(form.selection)?),
@@ -181,7 +181,8 @@ impl Sample {
         }
     }
 
-    /// The instruction of a row with this choice of modifiers, and something instead of a register in one operand.
+    /// Returns the instruction of a row with this choice of modifiers, and a replacement of one
+    /// register operand.
     pub fn instruction(
         &mut self,
         row: &Row,
@@ -209,7 +210,7 @@ impl Sample {
     }
 }
 
-/// A selector that the form takes.
+/// Returns a selector that the form accepts.
 fn selector(selection: Selection) -> Option<Selector> {
     Some(match selection {
         Selection::None => return None,

@@ -1,4 +1,4 @@
-//! The ways back as one calls them.
+//! The calls for gradients of softmax and norms.
 
 use super::plan::{Team, queue, wide};
 use super::{Norm, Softmax};
@@ -10,22 +10,24 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Elements of each of two matrices that a thread keeps at most.
+/// The maximum number of elements of each of two matrices that a thread keeps.
 const KEEPS: u32 = 8;
 
-/// The least rows of a slab, and the most slabs.
+/// The minimum number of rows of a slab, and the maximum number of slabs.
 const SLAB: usize = 64;
 const SLABS: usize = 256;
 
 impl Softmax<'_> {
-    /// Queues dx, the gradient by x, from y = softmax of scale · x + bias, or its logarithm, and dy, the gradient by y. What was masked gets
-    /// 0; the gradient by the bias is that by x over the scale.
+    /// Queues dx, the gradient of x, from y = softmax of scale · x + bias, or its logarithm, and
+    /// dy, the gradient of y. Masked elements get 0. The gradient of the bias is dx / scale.
     ///
-    /// Where y is 0, or −∞ of a logarithm, dx is 0 and dy takes no part: it may be NaN. Another NaN or ∞ in dy makes the rest of its row NaN or ∞.
-    /// So may finite gradients whose row has a sum of magnitudes beyond 3.4·10³⁸.
+    /// Where y is 0, or −∞ for the logarithm, dx is 0 and dy is ignored: it may be NaN. Another NaN
+    /// or ∞ in dy makes the rest of its row NaN or ∞. Finite gradients may do so, too, if the sum
+    /// of their magnitudes in a row exceeds 3.4·10³⁸.
     ///
     /// # Errors
-    /// Where extents differ, dx overlaps y or dy, or a buffer is another device's.
+    /// Returns an error if extents differ, dx overlaps y or dy, or a buffer belongs to another
+    /// device.
     pub fn backward<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -34,37 +36,41 @@ impl Softmax<'_> {
         dx: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = y.extents();
-        dy.expected("dy", [rows, cols], "as y is")?;
-        dx.expected("dx", [rows, cols], "as y is")?;
+        dy.expected("dy", [rows, cols], "the extents of y")?;
+        dx.expected("dx", [rows, cols], "the extents of y")?;
         let wide =
             wide::<T>(cols, |wide| vec![rows_begin_at(y, wide), rows_begin_at(dy, wide), rows_begin_at(&*dx, wide)]);
         let constants = [T::CONSTANT, Constant::Bool(self.log)].into_iter();
         let constants: Vec<_> = constants.chain(Team::of(on.device(), rows, cols, KEEPS).constants(wide)).collect();
         let call = softmax_backward::<T, false, 32, 8, 1, 8, 8>::call(self.scale, y, dy, dx);
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
+        // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
+        // within them.
         unsafe { queue(on, &call, &constants) }
     }
 }
 
-/// Rejects what was saved of z, or a gradient by y, of other extents than z's.
+/// Rejects saved statistics of z, or a gradient of y, that do not match the extents of z.
 fn of_rows<T: Float>(
     z: &BufferView<'_, T, 2>,
     saved: &BufferView<'_, f32, 2>,
     dy: &BufferView<'_, T, 2>,
 ) -> Result<(), Error> {
     saved.expected("saved", [z.extents()[0], 2], "two numbers for each row of z")?;
-    dy.expected("dy", z.extents(), "as z is")
+    dy.expected("dy", z.extents(), "the extents of z")
 }
 
 impl<W: Float + GenericArgument> Norm<'_, W> {
-    /// Queues dz, the gradient by z (and by x and the residual, which it is the sum of), from z, what [`run_added`](Norm::run_added) saved of it, and
-    /// dy, the gradient by y.
+    /// Queues dz, the gradient of z, from z, the statistics that [`run_added`](Norm::run_added)
+    /// saved, and dy, the gradient of y. It is also the gradient of x and of the residual, whose
+    /// sum is z.
     ///
-    /// Any finite z will do, except that a row with a saved factor of ∞ (a deviation below 2⁻¹²⁸ with an ε of 0) has no finite gradient. A NaN or ∞ in
-    /// z or dy makes its row NaN; so may finite gradients whose row has a sum of magnitudes beyond 3.4·10³⁸.
+    /// Any finite z is supported, with one exception: a row with a saved factor of ∞ (a deviation
+    /// below 2⁻¹²⁸ with an ε of 0) has no finite gradient. A NaN or ∞ in z or dy makes its row NaN.
+    /// Finite gradients may do so, too, if the sum of their magnitudes in a row exceeds 3.4·10³⁸.
     ///
     /// # Errors
-    /// Where extents do not belong together, dz overlaps something else, or a buffer is another device's.
+    /// Returns an error if extents do not match, dz overlaps another operand, or a buffer belongs
+    /// to another device.
     pub fn backward<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -75,7 +81,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
     ) -> Result<(), Error> {
         let [rows, cols] = z.extents();
         self.of_columns(cols)?;
-        dz.expected("dz", [rows, cols], "as z is")?;
+        dz.expected("dz", [rows, cols], "the extents of z")?;
         of_rows(z, saved, dy)?;
         let wide = wide::<T>(cols, |wide| {
             let all = [rows_begin_at(z, wide), rows_begin_at(dy, wide), rows_begin_at(&*dz, wide)];
@@ -91,11 +97,11 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         unsafe { queue(on, &call, &constants) }
     }
 
-    /// Queues the gradients by weight and bias, whichever are asked for: sums over the rows, in an order that depends on nothing but their
-    /// number.
+    /// Queues the gradients of weight and bias, if requested: sums over the rows, in an order that
+    /// depends on their number only.
     ///
     /// # Errors
-    /// As for [`backward`](Norm::backward), and where memory for partial sums is short.
+    /// As for [`backward`](Norm::backward); also if memory for partial sums is short.
     pub fn backward_columns<T: Float + GenericArgument>(
         self,
         on: &impl Queue,

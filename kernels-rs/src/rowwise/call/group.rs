@@ -1,4 +1,4 @@
-//! Group norm as one calls it.
+//! The calls for group norm.
 
 use super::plan::{Team, queue, wide};
 use crate::Queue;
@@ -9,23 +9,26 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Elements that a thread keeps at most, as of a layer norm; and of two matrices each.
+/// The maximum number of elements that a thread keeps, as for a layer norm; also of each of two
+/// matrices.
 const KEEPS: u32 = 16;
 const KEEPS_OF_TWO: u32 = 8;
 
-/// Group norm (Wu, He, *Group Normalization*, 2018), in `f32` whatever is stored.
+/// Group norm (Wu, He, *Group Normalization*, 2018), computed in `f32` for any storage format.
 ///
 /// ```text
 ///   y = (x − μ) / √(σ² + ε) · weight[channel] + bias[channel]        μ the mean of a sample's group of channels, σ² the mean of (x − μ)²
 /// ```
 ///
-/// x and y are [sample, channel, spatial], of any extents, whose channels follow one another without a gap; strides between samples are free. What has more spatial axes is
-/// [reshaped](runtime::BufferStrided::reshaped). Channels are a multiple of the groups: one group is a layer norm of the sample, as many as channels an instance norm. Weight and
-/// bias have a number a channel. Any extent may be 0; gradients by weight and bias take at most 2³¹
-/// − 1 channels.
+/// x and y are [sample, channel, spatial], with any extents. Channels have no gaps; strides between
+/// samples are arbitrary. Arrays with more spatial axes can be
+/// [reshaped](runtime::BufferStrided::reshaped). The number of channels is a multiple of the
+/// groups: one group is a layer norm of the sample, and one group per channel an instance norm.
+/// Weight and bias have one number per channel. Any extent may be 0; gradients of weight and bias
+/// have at most 2³¹ − 1 channels.
 ///
-/// Groups of any finite x have a finite norm; equal elements, infinities and NaNs give what they give in a row of a
-/// [layer norm](super::super::Norm).
+/// Groups of any finite x have a finite norm. Equal elements, infinities and NaNs have the same
+/// effect as in a row of a [layer norm](super::super::Norm).
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -49,28 +52,30 @@ pub struct GroupNorm<'a, W: Element = f32> {
 }
 
 impl GroupNorm<'_> {
-    /// Of so many groups, with what is added to the variance.
+    /// Returns a norm with `groups` groups; `epsilon` is added to the variance.
     pub const fn new(groups: usize, epsilon: f32) -> Self {
         GroupNorm { groups, epsilon, weight: None, bias: None }
     }
 
-    /// With a weight a channel, of any storage; a bias comes after it.
+    /// Sets a weight per channel, in any storage format. A bias must be set after it.
     pub const fn weight<'w, W: Element>(self, weight: &'w BufferView<'w, W, 1>) -> GroupNorm<'w, W> {
         GroupNorm { groups: self.groups, epsilon: self.epsilon, weight: Some(weight), bias: None }
     }
 }
 
 impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
-    /// With what is added to each channel at last.
+    /// Sets a bias per channel, which is added last.
     pub const fn bias(self, bias: &'a BufferView<'a, W, 1>) -> GroupNorm<'a, W> {
         GroupNorm { bias: Some(bias), ..self }
     }
 
-    /// Queues y ← group norm of x. `saved`, [sample, group, 2], takes each group's mean and 1 / √(σ² + ε), which the way back wants.
+    /// Queues y ← group norm of x. `saved`, [sample, group, 2], receives each group's mean and 1 /
+    /// √(σ² + ε), which the gradient requires.
     ///
     /// # Errors
-    /// Where extents do not belong together, channels are no multiple of the groups or do not follow one another, what is written overlaps something else, or a buffer is another
-    /// device's.
+    /// Returns an error if extents do not match, or the channels are no multiple of the groups or
+    /// have gaps. Also if an output overlaps another operand, or a buffer belongs to another
+    /// device.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -104,11 +109,13 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
             &mut y,
             &mut saved,
         );
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
+        // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
+        // within them.
         unsafe { queue(on, &call, &constants) }
     }
 
-    /// Queues dx, the gradient by x, from x, what [`run`](GroupNorm::run) saved of it, and dy, the gradient by y.
+    /// Queues dx, the gradient of x, from x, the statistics that [`run`](GroupNorm::run) saved, and
+    /// dy, the gradient of y.
     ///
     /// # Errors
     /// As for [`run`](GroupNorm::run).
@@ -122,7 +129,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     ) -> Result<(), Error> {
         let [samples, all, spatial] = x.extents();
         self.of_channels(all)?;
-        dy.expected("dy", x.extents(), "as x is")?;
+        dy.expected("dy", x.extents(), "the extents of x")?;
         saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
         let mut dx = self.rows_mut("dx", x.extents(), dx)?;
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
@@ -138,7 +145,8 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         unsafe { queue(on, &call, &constants) }
     }
 
-    /// Queues the gradients by weight and bias, whichever are asked for: sums over samples and elements of a channel, in an order that depends on nothing but their number.
+    /// Queues the gradients of weight and bias, if requested: sums over samples and elements of a
+    /// channel, in an order that depends on their number only.
     ///
     /// # Errors
     /// As for [`run`](GroupNorm::run).
@@ -153,7 +161,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     ) -> Result<(), Error> {
         let [samples, all, spatial] = x.extents();
         let channels = self.of_group(all)?;
-        dy.expected("dy", x.extents(), "as x is")?;
+        dy.expected("dy", x.extents(), "the extents of x")?;
         saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
         given(dweight.as_deref(), "dweight", [all], "a number for each channel of x")?;
         given(dbias.as_deref(), "dbias", [all], "a number for each channel of x")?;
@@ -178,32 +186,32 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         unsafe { queue(on, &call, &constants) }
     }
 
-    /// x as rows of groups, and the channels of one.
+    /// Returns x as rows of groups, and the number of channels of a group.
     fn rows<'v, T: Element>(&self, x: &BufferView<'v, T, 3>) -> Result<(BufferView<'v, T, 3>, usize), Error> {
         let [samples, all, spatial] = x.extents();
         let channels = self.of_group(all)?;
         Ok((x.strided().reshaped([samples, self.groups, channels * spatial])?.side_by_side()?, channels))
     }
 
-    /// The same of what is written, which is of the extents of x.
+    /// Returns an output as rows of groups, after checking that it has the extents of x.
     fn rows_mut<'v, T: Element>(
         &self,
         name: &str,
         extents: [usize; 3],
         y: &'v mut BufferViewMut<'_, T, 3>,
     ) -> Result<BufferViewMut<'v, T, 3>, Error> {
-        y.expected(name, extents, "as x is")?;
+        y.expected(name, extents, "the extents of x")?;
         let [samples, all, spatial] = extents;
         y.reborrow().strided().reshaped([samples, self.groups, self.of_group(all)? * spatial])?.side_by_side()
     }
 
-    /// That weight and bias have a number for each of so many channels, whichever are given.
+    /// Rejects a weight or bias that does not have one number for each of `channels` channels.
     fn of_channels(&self, channels: usize) -> Result<(), Error> {
         given(self.weight, "weight", [channels], "a number for each channel of x")?;
         given(self.bias, "bias", [channels], "a number for each channel of x")
     }
 
-    /// The channels of a group, of so many.
+    /// Returns the number of channels of a group, of `channels` in total.
     fn of_group(&self, channels: usize) -> Result<usize, Error> {
         if channels == 0 || self.groups > 0 && channels.is_multiple_of(self.groups) {
             return Ok(channels / self.groups.max(1));

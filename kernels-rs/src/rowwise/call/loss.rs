@@ -1,4 +1,4 @@
-//! Cross-entropy as one calls it.
+//! The calls for cross-entropy.
 
 use super::plan::{Team, queue, wide};
 use crate::Queue;
@@ -9,15 +9,17 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Elements that a thread takes at a time.
+/// The number of elements that a thread takes at a time.
 const AT_ONCE: u32 = 8;
 
-/// The cross-entropy of rows of logits and a label each: log Σ exp(x) − `x[label]`, or a mean of that over the columns and that with label
-/// smoothing. A label that is no column, say `u32::MAX`, is ignored: its loss and gradient are 0, and its logits may be NaN.
+/// The cross-entropy of rows of logits with one label each: log Σ exp(x) − `x[label]`. With label
+/// smoothing it is a weighted mean of that over all labels. A label beyond the columns, such as
+/// `u32::MAX`, is ignored: its loss and gradient are 0, and its logits may be NaN.
 ///
-/// Any finite logits give a finite loss, or ∞ where the loss is beyond 3.4·10³⁸. log Σ exp is rounded to `f32`, by which the gradient of logits from
-/// some 10⁷ on is off. A label's logit of −∞ gives ∞, as does any −∞ with smoothing. A logit of NaN or +∞ makes loss and gradient
-/// NaN. The gradient of a row whose loss has the gradient 0 is 0, whatever its logits are.
+/// Any finite logits give a finite loss, or ∞ if the loss exceeds 3.4·10³⁸. log Σ exp is rounded to
+/// `f32`, which makes the gradient inaccurate for logits of about 10⁷ or more. A label's logit of
+/// −∞ gives ∞, and so does any −∞ with smoothing. A logit of NaN or +∞ makes loss and gradient NaN.
+/// If the loss of a row has a gradient of 0, the gradient of its logits is 0 for any logits.
 ///
 /// Either extent of the logits may be 0. There are at most 2³¹ − 1 rows.
 ///
@@ -38,24 +40,26 @@ pub struct CrossEntropy {
     smoothing: f32,
 }
 
-/// Why a list is as long as the logits have rows.
+/// The expected length of a list with an element for each row.
 const OF_ROWS: &str = "a number for each row of the logits";
 
 impl CrossEntropy {
-    /// Of the label alone.
+    /// Returns a loss without label smoothing.
     pub const fn new() -> CrossEntropy {
         CrossEntropy { smoothing: 0.0 }
     }
 
-    /// With `smoothing`, from 0 to 1, of a label's weight given to all columns alike.
+    /// Distributes the fraction `smoothing`, from 0 to 1, of a label's weight equally over all
+    /// columns.
     pub const fn smoothing(self, smoothing: f32) -> CrossEntropy {
         CrossEntropy { smoothing }
     }
 
-    /// Queues the loss of each row, and log Σ exp of its logits, which the way back needs.
+    /// Queues the loss of each row, and log Σ exp of its logits, which the gradient requires.
     ///
     /// # Errors
-    /// Where extents do not belong together, what is written overlaps something else, or a buffer is another device's.
+    /// Returns an error if extents do not match, an output overlaps another operand, or a buffer
+    /// belongs to another device.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -71,12 +75,13 @@ impl CrossEntropy {
         let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide)]);
         let [threads, of_block, wide, pieces, _] = Team::of(on.device(), rows, cols, AT_ONCE).constants(wide);
         let call = cross_entropy::<T, 32, 8, 1, 8>::call(self.smoothing, logits, labels, loss, log_sum);
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, a label's
-        // logit only where there is one.
+        // SAFETY: the launch checks all extents against each other. The kernel's accesses stay
+        // within them, and it reads a label's logit only if the label is a column.
         unsafe { queue(on, &call, &[T::CONSTANT, threads, of_block, wide, pieces]) }
     }
 
-    /// Queues the gradient by the logits, from them, what `run` found of each row, and the gradient by each row's loss.
+    /// Queues the gradient of the logits, from the logits, the results of `run`, and the gradient
+    /// of each row's loss.
     ///
     /// # Errors
     /// As for [`run`](CrossEntropy::run).
@@ -93,7 +98,7 @@ impl CrossEntropy {
         labels.expected("labels", [rows], OF_ROWS)?;
         log_sum.expected("log_sum", [rows], OF_ROWS)?;
         gradient.expected("gradient", [rows], OF_ROWS)?;
-        dx.expected("dx", [rows, cols], "as the logits are")?;
+        dx.expected("dx", [rows, cols], "the extents of the logits")?;
         logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
         let pieces = (2 * AT_ONCE as usize / wide).min(4);

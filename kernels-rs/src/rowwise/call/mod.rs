@@ -1,4 +1,4 @@
-//! The row kernels as one calls them: shapes looked at, the team chosen.
+//! The calls for row kernels, which check the shapes and choose the team.
 
 mod backward;
 mod group;

@@ -1,4 +1,4 @@
-//! Layer norm and RMS norm as one calls them.
+//! The calls for layer norm and RMS norm.
 
 use super::plan::{Team, queue, wide};
 use crate::Queue;
@@ -9,13 +9,14 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Elements that a thread keeps: few, of which more threads come, as long as a block of them keeps a row. Of narrow ones more, since what the threads of
-/// a row do together is done once for half as many bytes.
+/// Returns the maximum number of elements that a thread keeps. It is small, for more threads, as
+/// long as a block of them can keep a row. For narrow elements it is larger, because the cost of a
+/// row's reductions is spread over half the bytes.
 fn keeps<T>(cols: usize) -> u32 {
     if size_of::<T>() == 4 && cols <= 8192 { 8 } else { 16 }
 }
 
-/// Layer norm or RMS norm of the rows of a matrix, in `f32` whatever is stored.
+/// Layer norm or RMS norm of the rows of a matrix, computed in `f32` for any storage format.
 ///
 /// ```text
 ///   z = x + residual
@@ -23,13 +24,16 @@ fn keeps<T>(cols: usize) -> u32 {
 ///   RMS     y = z / √(the mean of z² + ε) · weight + bias
 /// ```
 ///
-/// x, residual, z and y are [rows, cols], of any extents, the last stride 1, weight and bias have a number a column; what is written overlaps nothing else.
-/// z is not rounded on its way to y.
+/// x, residual, z and y are [rows, cols], with any extents and a last stride of 1. Weight and bias
+/// have one number per column. Outputs overlap no other operand. y is computed from the unrounded
+/// z.
 ///
-/// Rows of any finite z have a finite norm, up to 3.4·10³⁸ and down to subnormal numbers: where a sum or a square leaves the range of `f32`, the row is
-/// scaled by a power of two, which is exact ([`moments`](crate::rowwise::moments)). A row of equal elements gives the bias, off by what the mean is
-/// rounded by; with an ε of 0 it has no norm, and gives NaN or numbers up to √columns. A sum x + residual beyond 3.4·10³⁸ is ∞. A row with a NaN is NaN. So
-/// is a layer norm's with an ∞; an RMS norm's is NaN there, and 0 · weight + bias elsewhere.
+/// Rows of any finite z have a finite norm, up to 3.4·10³⁸ and down to subnormal numbers. If a sum
+/// or a square exceeds the range of `f32`, the row is scaled by a power of two, which is exact
+/// ([`moments`](crate::rowwise::moments)). A row of equal elements gives the bias, up to the
+/// rounding of the mean. With an ε of 0 it has no norm, and gives NaN or numbers up to √columns. A
+/// sum x + residual beyond 3.4·10³⁸ is ∞. A row with a NaN is NaN. With an ∞, a layer norm's row is
+/// NaN; in an RMS norm the ∞ becomes NaN, and the other elements 0 · weight + bias.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -50,31 +54,32 @@ pub struct Norm<'a, W: Element = f32> {
     pub(super) bias: Option<&'a BufferView<'a, W, 1>>,
 }
 
-/// What is added to x, and where the sum z goes: the residual stream of a transformer.
+/// The summand of x, and the output for the sum z: the residual stream of a transformer.
 pub type Added<'a, 'b, T> = Option<(&'a BufferView<'b, T, 2>, &'a mut BufferViewMut<'b, T, 2>)>;
 
-/// Where each row's mean (0 of an RMS norm) and 1 / √(… + ε) go, for the way back: [rows, 2].
+/// The output for each row's mean (0 for an RMS norm) and 1 / √(… + ε), [rows, 2], which the
+/// gradient requires.
 pub type Saved<'a, 'b> = Option<&'a mut BufferViewMut<'b, f32, 2>>;
 
 impl Norm<'_> {
-    /// Layer norm, with what is added to the variance.
+    /// Returns a layer norm; `epsilon` is added to the variance.
     pub const fn layer(epsilon: f32) -> Self {
         Norm { centered: true, epsilon, weight: None, bias: None }
     }
 
-    /// RMS norm, with what is added to the mean square.
+    /// Returns an RMS norm; `epsilon` is added to the mean square.
     pub const fn rms(epsilon: f32) -> Self {
         Norm { centered: false, epsilon, weight: None, bias: None }
     }
 
-    /// With a weight a column, of any storage; a bias comes after it.
+    /// Sets a weight per column, in any storage format. A bias must be set after it.
     pub const fn weight<'w, W: Element>(self, weight: &'w BufferView<'w, W, 1>) -> Norm<'w, W> {
         Norm { centered: self.centered, epsilon: self.epsilon, weight: Some(weight), bias: None }
     }
 }
 
 impl<'a, W: Float + GenericArgument> Norm<'a, W> {
-    /// With what is added to each column at last.
+    /// Sets a bias per column, which is added last.
     pub const fn bias(self, bias: &'a BufferView<'a, W, 1>) -> Norm<'a, W> {
         Norm { bias: Some(bias), ..self }
     }
@@ -92,10 +97,12 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         self.run_added(on, x, None, y, None)
     }
 
-    /// Queues z ← x + residual, where it is asked for, y ← norm of z, and what the way back needs, where that is; one kernel.
+    /// Queues z ← x + residual, if requested, y ← norm of z, and the saved statistics, if
+    /// requested, in one kernel.
     ///
     /// # Errors
-    /// Where extents do not belong together, what is written overlaps something else, or a buffer is another device's.
+    /// Returns an error if extents do not match, an output overlaps another operand, or a buffer
+    /// belongs to another device.
     pub fn run_added<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -105,7 +112,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         saved: Saved<'_, '_>,
     ) -> Result<(), Error> {
         self.compared(x, &added)?;
-        y.expected("y", x.extents(), "as x is")?;
+        y.expected("y", x.extents(), "the extents of x")?;
         given(saved.as_deref(), "saved", [x.extents()[0], 2], "two numbers for each row of x")?;
         let fused = added.is_some();
         let constants = |team: Team, wide| {
@@ -137,13 +144,15 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             y,
             &mut saved,
         );
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
+        // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
+        // within them.
         unsafe { queue(on, &call, &constants(team, wide)) }
     }
 
-    /// Queues the same with y in 8 bits: an element is its byte times its row's scale, which is the row's largest magnitude over 127. The byte
-    /// is the nearest whole number, ties to even; 0 of a NaN. Where the largest magnitude is ∞, all bytes are 0 and the scale is ∞; where it is
-    /// subnormal, the scale is too, and has fewer bits.
+    /// Queues the norm with y in 8 bits: an element is its byte times its row's scale, which is the
+    /// row's largest magnitude / 127. The byte is rounded to nearest, ties to even; a NaN
+    /// becomes 0. If the largest magnitude is ∞, all bytes are 0 and the scale is ∞. If it is
+    /// subnormal, the scale is subnormal, too, with less precision.
     ///
     /// # Errors
     /// As for [`run_added`](Norm::run_added).
@@ -156,7 +165,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
         self.compared(x, &added)?;
-        q.expected("q", x.extents(), "as x is")?;
+        q.expected("q", x.extents(), "the extents of x")?;
         scales.expected("scales", [x.extents()[0]], "one for each row of x")?;
         let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
@@ -183,21 +192,22 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         unsafe { queue(on, &call, &constants) }
     }
 
-    /// That weight and bias have a number for each of so many columns, whichever are given.
+    /// Rejects a weight or bias that does not have one number for each of `cols` columns.
     pub(super) fn of_columns(&self, cols: usize) -> Result<(), Error> {
         given(self.weight, "weight", [cols], "a number for each column of x")?;
         given(self.bias, "bias", [cols], "a number for each column of x")
     }
 
-    /// The same of x's columns, and that what is added to x and where the sum goes are as x is.
+    /// Rejects a weight or bias that does not match x's columns, and a summand or sum that does not
+    /// match x.
     fn compared<T: Element>(&self, x: &BufferView<'_, T, 2>, added: &Added<'_, '_, T>) -> Result<(), Error> {
         self.of_columns(x.extents()[1])?;
         let Some((residual, z)) = added else { return Ok(()) };
-        residual.expected("residual", x.extents(), "as x is")?;
-        z.expected("z", x.extents(), "as x is")
+        residual.expected("residual", x.extents(), "the extents of x")?;
+        z.expected("z", x.extents(), "the extents of x")
     }
 
-    /// Elements that an access takes.
+    /// Returns the number of elements of an access.
     fn wide<T: Float>(
         &self,
         x: &BufferView<'_, T, 2>,

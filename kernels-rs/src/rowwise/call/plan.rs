@@ -1,4 +1,4 @@
-//! How many threads share a row, and how its instance is named to the runtime.
+//! The choice of the number of threads that share a row, and of the kernel instance.
 
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::launcher::Call;
@@ -6,7 +6,8 @@ use runtime::{Device, Error};
 
 use crate::Queue;
 
-/// Threads that share a row, rows of a block, and elements of it that a thread keeps in registers.
+/// A team: the threads that share a row, the rows of a block, and the elements of a row that a
+/// thread keeps in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Team {
     threads: u32,
@@ -14,9 +15,10 @@ pub(super) struct Team {
     keeps: u32,
 }
 
-/// Teams for many rows, by the elements that they keep: the fewest threads that keep a row, since rows are enough to fill the device. Of those
-/// that keep as many, the one that keeps fewer a thread comes last: it is for kernels that keep several matrices.
-const MANY: [Team; 10] = [
+/// Teams for many rows, sorted by the elements that they keep: the fewest threads that keep a row,
+/// because the rows are enough to fill the device. Of equal ones, the one with fewer elements per
+/// thread is last, for kernels that keep several matrices.
+const TEAMS_FOR_MANY_ROWS: [Team; 10] = [
     Team { threads: 32, rows: 8, keeps: 8 },
     Team { threads: 32, rows: 8, keeps: 32 },
     Team { threads: 128, rows: 1, keeps: 8 },
@@ -29,8 +31,9 @@ const MANY: [Team; 10] = [
     Team { threads: 1024, rows: 1, keeps: 32 },
 ];
 
-/// Teams for no more rows than multiprocessors: as many threads as have work, since it is one row's time that counts.
-const FEW: [Team; 4] = [
+/// Teams for at most one row per multiprocessor: as many threads as there is work, because the time
+/// of a single row counts.
+const TEAMS_FOR_FEW_ROWS: [Team; 4] = [
     Team { threads: 32, rows: 8, keeps: 8 },
     Team { threads: 256, rows: 1, keeps: 8 },
     Team { threads: 1024, rows: 1, keeps: 8 },
@@ -38,29 +41,31 @@ const FEW: [Team; 4] = [
 ];
 
 impl Team {
-    /// For rows of `cols` elements on `device`; a thread keeps `most` elements at most.
+    /// Returns the team for rows of `cols` elements on `device`. A thread keeps at most `most`
+    /// elements.
     pub fn of(device: &Device, rows: usize, cols: usize, most: u32) -> Team {
         let few = rows <= device.facts().multiprocessors as usize;
-        let teams: &[Team] = if few { &FEW } else { &MANY };
+        let teams: &[Team] = if few { &TEAMS_FOR_FEW_ROWS } else { &TEAMS_FOR_MANY_ROWS };
         let possible = || teams.iter().filter(|team| team.keeps <= most).copied();
         let whole = possible().find(|team| cols <= team.kept());
-        // What no team keeps, the largest one passes over again.
-        whole.or_else(|| possible().last()).unwrap_or(MANY[0])
+        // The largest team reads again what it cannot keep.
+        whole.or_else(|| possible().last()).unwrap_or(TEAMS_FOR_MANY_ROWS[0])
     }
 
-    /// Elements of a row that a team keeps.
+    /// Returns the number of elements of a row that a team keeps.
     pub fn kept(self) -> usize {
         (self.threads * self.keeps) as usize
     }
 
-    /// The constants L, ROWS, V, N and S of a row kernel, for accesses of `wide` elements.
+    /// Returns the constants L, ROWS, V, N and S of a row kernel, for accesses of `wide` elements.
     pub fn constants(self, wide: usize) -> [Constant; 5] {
         let wide = wide as u32;
         [self.threads, self.rows, wide, self.keeps / wide, 8 / wide].map(Constant::Usize)
     }
 }
 
-/// Elements that an access takes: 16 bytes of `T` where all arrays' rows begin at as many, as `begin` says, else one.
+/// Returns the number of elements of an access: 16 bytes of `T` if the rows of all arrays are
+/// aligned to it, according to `begin`, otherwise one.
 pub(super) fn wide<T>(cols: usize, begin: impl Fn(usize) -> Vec<bool>) -> usize {
     let wide = match size_of::<T>() {
         2 => 8,
@@ -70,11 +75,12 @@ pub(super) fn wide<T>(cols: usize, begin: impl Fn(usize) -> Vec<bool>) -> usize 
     if cols.is_multiple_of(wide) && begin(wide).into_iter().all(|begins| begins) { wide } else { 1 }
 }
 
-/// Queues the kernel of `call` as the instance of `constants`, whichever it was made for: all take the same arguments.
+/// Queues the kernel of `call` as the instance of `constants`. All instances take the same
+/// arguments.
 ///
 /// # Safety
-/// That instance accesses nothing but what it may, for these arguments.
+/// With these arguments, the instance's accesses must be in bounds.
 pub(crate) unsafe fn queue(on: &impl Queue, call: &Call<'_>, constants: &[Constant]) -> Result<(), Error> {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { on.launch_unchecked(call.kernel(), constants, None, call.arguments()) }
 }

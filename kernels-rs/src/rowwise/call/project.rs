@@ -1,8 +1,9 @@
-//! A norm with the product behind it, as one calls it: of few rows one kernel, of many the norm's and the product's.
+//! The call for a norm followed by a product. For few rows it is one kernel, for many rows two.
 
 use super::Norm;
 use crate::Queue;
 use crate::access::rows_are_whole;
+use crate::dispatch::dispatch;
 use crate::elementwise::gate;
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, Epilogue, Identity};
@@ -12,18 +13,23 @@ use crate::{Memory, Passed};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Rows for which the product is limited by its matrix being read, so that each block may normalize them for itself.
-const FEW: usize = 8;
+/// The maximum number of rows for which each block may normalize the rows itself: reading the
+/// matrix limits the product.
+const MAX_GEMV_ROWS: usize = 8;
 
 impl<N: Float + GenericArgument> Norm<'_, N> {
-    /// Queues y ← norm(x)·Wᵀ + bias: x [rows, K] of any storage, W [N, K] as checkpoints have it, y [rows, N]; the bias, if any, has N numbers.
+    /// Queues y ← norm(x)·Wᵀ + bias. x is [rows, K] in any storage format, W is [N, K] as in
+    /// checkpoints, and y is [rows, N]. The optional bias has N numbers.
     ///
-    /// Up to 8 rows are one kernel, [`gemv_normed`]: it reads x some times more than the norm alone, and saves the norm's launch and its way through memory, which is what a step of
-    /// decoding waits for; nothing is rounded between the two. Of more rows each block of the product would normalize the rows of its tile again, N / 128 times all told, in the loop
-    /// that multiplication limits. So these are two kernels, and norm(x) is stored as W is.
+    /// Up to 8 rows are one kernel, [`gemv_normed`], which rounds nothing between the two steps. It
+    /// reads x more often than the norm alone, but saves a launch and a round trip through memory,
+    /// which limit a decoding step. For more rows, each block of the product would normalize the
+    /// rows of its tile again, N / 128 times in total. The loop is limited by multiplications.
+    /// Therefore these are two kernels, and norm(x) is stored in the format of W.
     ///
     /// # Errors
-    /// Where extents do not belong together, y overlaps something else, a buffer is another device's, or memory is short.
+    /// Returns an error if extents do not match, y overlaps another operand, a buffer belongs to
+    /// another device, or memory is short.
     pub fn project<X: Float + GenericArgument, W: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -35,16 +41,17 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         match bias {
             Some(bias) => {
                 bias.expected("bias", [y.extents()[1]], "a number for each column of y")?;
-                // SAFETY: the bias has an element for each column, and is noted as read by the launch, which is queued before its borrow ends.
+                // SAFETY: the bias has an element for each column. The launch records it as read,
+                // and is queued before its borrow ends.
                 let product = || unsafe { self.project_with(on, x, w, y, Bias { bias: bias.detached() }) };
                 on.reading(bias, product)
             }
-            // SAFETY: this epilogue accesses nothing.
+            // SAFETY: this epilogue accesses no memory.
             None => unsafe { self.project_with(on, x, w, y, Identity) },
         }
     }
 
-    /// Queues y ← epilogue(norm(x)·Wᵀ), of an epilogue of [`Gemm`]'s.
+    /// Queues y ← epilogue(norm(x)·Wᵀ), with an epilogue of [`Gemm`].
     ///
     /// # Safety
     /// As for [`Gemm::run_with`]; y is a batch of one.
@@ -67,8 +74,8 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let [rows_of_x, columns] = x.extents();
         w.expected("w", [w.extents()[0], columns], "a number for each column of x")?;
         y.expected("y", [rows_of_x, w.extents()[0]], "a row for each of x, a column for each row of W")?;
-        if rows_of_x <= FEW {
-            // Pairs are not asked for, and their function is never called.
+        if rows_of_x <= MAX_GEMV_ROWS {
+            // Without pairs the function is never called.
             return self.fused::<X, W, O, E, crate::activation::swiglu, false>(on, x, w, y, epilogue);
         }
         let normed = self.normed::<X, W>(on, x)?;
@@ -76,16 +83,20 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let w = w.strided().reshaped([1, cols, w.extents()[1]])?.side_by_side()?;
         let [m, n] = y.extents();
         let mut y = y.reborrow().strided().reshaped([1, m, n])?.side_by_side()?;
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller guarantees what the epilogue accesses.
         unsafe { Gemm::new().transpose_b().run_with(on, &normed.view([1, rows, depth])?, &w, &mut y, epilogue) }
     }
 
-    /// Queues y ← f(a, b), a and b the halves of norm(x)·Wᵀ: W [2·N, K], the gate's rows and then the others', y [rows, N]. f is [`swiglu`](crate::activation::swiglu()),
-    /// [`geglu`](crate::activation::geglu()), or any other of two numbers.
+    /// Queues y ← f(a, b), where a and b are the halves of norm(x)·Wᵀ. W is [2·N, K], the gate's
+    /// rows and then the value's, and y is [rows, N]. f is [`swiglu`](crate::activation::swiglu()),
+    /// [`geglu`](crate::activation::geglu()), or any other function of two numbers.
     ///
-    /// Up to 8 rows are one kernel, which stores neither half. Of more rows the product's halves are stored as W is, and [`gate`] reads them: 8 bytes an element of y in 16 bits, beside 4·K
-    /// operations. Two products, of which the second's epilogue reads what the first left, would move less, and have half as many tiles each: of 512 rows by 6144 columns four waves of
-    /// blocks twice on 30 multiprocessors, where one product has seven.
+    /// Up to 8 rows are one kernel, which stores neither half. For more rows the product's halves
+    /// are stored in the format of W, and [`gate`] reads them. In 16 bits these are 8 bytes per
+    /// element of y, compared with 4·K operations. Two products, where the second's epilogue reads
+    /// the result of the first, would move less, but each would have half as many tiles. For 512
+    /// rows by 6144 columns on 30 multiprocessors these are two times four waves of blocks, and
+    /// seven for one product.
     ///
     /// # Errors
     /// As for [`project`](Norm::project).
@@ -105,16 +116,16 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let ([rows, columns], [both, _]) = (x.extents(), w.extents());
         w.expected("w", [both / 2 * 2, columns], "a number for each column of x, in an even number of rows")?;
         y.expected("y", [rows, both / 2], "a row for each of x, a column for each two rows of W")?;
-        if rows <= FEW {
+        if rows <= MAX_GEMV_ROWS {
             return self.fused::<X, W, O, Identity, F, true>(on, x, w, y, Identity);
         }
         let mut halves = on.scratch::<W>(rows * both)?;
-        // SAFETY: this epilogue accesses nothing.
+        // SAFETY: this epilogue accesses no memory.
         unsafe { self.project_with(on, x, w, &mut halves.view_mut([rows, both])?, Identity)? };
         gate(on, f, halves.view([rows, both])?.strided(), y.reborrow().strided())
     }
 
-    /// norm(x), as W is stored.
+    /// Queues norm(x), in the storage format of W.
     fn normed<X: Float + GenericArgument, W: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -125,7 +136,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         Ok(normed)
     }
 
-    /// By [`gemv_normed`].
+    /// Queues the product by [`gemv_normed`].
     fn fused<
         X: Float + GenericArgument,
         W: Float + GenericArgument,
@@ -145,35 +156,31 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let none = on.scratch::<N>(0)?;
         let none = none.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&none), self.bias.unwrap_or(&none));
-        macro_rules! launch {
-            ($centered:literal, $rows:literal, $cols:literal, $v:literal, $p:literal, $ahead:literal) => {
-                // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever their numbers are stored as: the
-                // oracle ran it in `f32` and `f16` at and around every edge (`kernels check`). What the epilogue does is the caller's promise.
-                unsafe {
-                    gemv_normed::<X, N, W, O, E, F, $centered, PAIRED, $rows, $cols, $v, $p, $ahead>::launch_unchecked(
-                        on, self.epsilon, x, weight, bias, w, y, epilogue,
-                    )
-                }
-            };
-        }
-        macro_rules! by {
-            ($centered:literal, $v:literal, $p:literal, $ahead:literal, $some:literal) => {
-                match x.extents()[0] {
-                    0 | 1 => launch!($centered, 1, 2, $v, $p, $ahead),
-                    2 => launch!($centered, 2, $some, $v, $p, $ahead),
-                    3 | 4 => launch!($centered, 4, $some, $v, $p, $ahead),
-                    _ => launch!($centered, 8, 2, $v, $p, $ahead),
-                }
-            };
-        }
-        // 16 bytes an access are four or eight elements; columns are as many as registers hold.
-        match (self.centered, size_of::<W>()) {
-            (true, 2) if rows_are_whole(w, 8) => by!(true, 8, 8, 2, 2),
-            (false, 2) if rows_are_whole(w, 8) => by!(false, 8, 8, 2, 2),
-            (true, 4) if rows_are_whole(w, 4) => by!(true, 4, 4, 4, 4),
-            (false, 4) if rows_are_whole(w, 4) => by!(false, 4, 4, 4, 4),
-            (true, _) => by!(true, 1, 4, 4, 2),
-            (false, _) => by!(false, 1, 4, 4, 2),
-        }
+        // An access of 16 bytes takes four or eight elements. A thread has as many columns as its
+        // registers hold.
+        let width = [8, 4].into_iter().find(|n| n * size_of::<W>() == 16 && rows_are_whole(w, *n)).unwrap_or(1);
+        dispatch!(let CENTERED: bool = self.centered;
+            let [V: usize, P: usize, AHEAD: usize, ROWS: usize, COLS: usize] = match (width, x.extents()[0]) {
+            (8, 0 | 1) => [8, 8, 2, 1, 2],
+            (8, 2) => [8, 8, 2, 2, 2],
+            (8, 3 | 4) => [8, 8, 2, 4, 2],
+            (8, _) => [8, 8, 2, 8, 2],
+            (4, 0 | 1) => [4, 4, 4, 1, 2],
+            (4, 2) => [4, 4, 4, 2, 4],
+            (4, 3 | 4) => [4, 4, 4, 4, 4],
+            (4, _) => [4, 4, 4, 8, 2],
+            (_, 0 | 1) => [1, 4, 4, 1, 2],
+            (_, 2) => [1, 4, 4, 2, 2],
+            (_, 3 | 4) => [1, 4, 4, 4, 2],
+            _ => [1, 4, 4, 8, 2],
+        };
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only, whatever their type. The oracle ran it in `f32` and `f16` at
+        // and around every edge (`kernels check`). The caller promises what the epilogue does.
+        unsafe {
+            gemv_normed::<X, N, W, O, E, F, CENTERED, PAIRED, ROWS, COLS, V, P, AHEAD>::launch_unchecked(
+                on, self.epsilon, x, weight, bias, w, y, epilogue,
+            )
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Softmax as one calls it.
+//! The call for softmax.
 
 use super::plan::{Team, queue, wide};
 use crate::Queue;
@@ -9,18 +9,20 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// y ← softmax of scale · x + bias, row by row, or its logarithm, in `f32` whatever is stored.
+/// Softmax of scale · x + bias, row by row, or its logarithm, computed in `f32` for any storage
+/// format.
 ///
-/// x and y are [rows, cols], of any extents, the last stride 1; they do not overlap. What is masked counts as −∞: it gets 0, and in the
-/// logarithm −∞, whatever the element is: a NaN too. A row of which nothing is left, or that is −∞ throughout, gets these too. A row with a NaN
-/// or +∞ that is not masked gets NaNs.
+/// x and y are [rows, cols], with any extents and a last stride of 1; they do not overlap. A masked
+/// element, even a NaN, counts as −∞: its result is 0, or −∞ for the logarithm. The same holds for
+/// a row that is fully masked or −∞ throughout. A row with an unmasked NaN or +∞ gives NaNs.
 ///
-/// Logits are scale · x + bias in `f32`: any finite logits give finite results, and a logit beyond ±3.4·10³⁸ is ±∞. A difference below −104 gives
-/// a probability of 0. Subnormal logits are exact.
+/// Logits are scale · x + bias in `f32`. Any finite logits give finite results, and a logit beyond
+/// ±3.4·10³⁸ is ±∞. A difference below −104 gives a probability of 0. Subnormal logits are exact.
 ///
-/// With d = scale · x + bias − max, an element is off by the factor 1 + θ, |θ| ≤ (2·|d| + 2·D + 16 + n)·u, where D is the largest |d| up to
-/// 104, n the number of elements that one thread adds up, cols over some hundred, and u = 2⁻²⁴; and by the rounding of what is stored.
-/// The same call gives the same bits on the same device.
+/// Let d = scale · x + bias − max, D the largest |d| up to 104, and u = 2⁻²⁴. Let n be the number
+/// of elements that one thread adds, about cols / 100. An element has the error factor 1 + θ
+/// with |θ| ≤ (2·|d| + 2·D + 16 + n)·u, and the rounding of the storage format. Results are
+/// deterministic on one device.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -51,42 +53,44 @@ impl Default for Softmax<'_> {
 }
 
 impl<'a> Softmax<'a> {
-    /// Of x as it is.
+    /// Returns the softmax of x, unscaled and unmasked.
     pub const fn new() -> Softmax<'a> {
         Softmax { scale: 1.0, log: false, bias: None, keep: None, queries: 0 }
     }
 
-    /// The factor of x.
+    /// Sets the factor of x.
     pub const fn scale(self, scale: f32) -> Softmax<'a> {
         Softmax { scale, ..self }
     }
 
-    /// The logarithm of the softmax.
+    /// Selects the logarithm of the softmax.
     pub const fn log(self) -> Softmax<'a> {
         Softmax { log: true, ..self }
     }
 
-    /// What is added to scale · x: of the extents of x, where a row stride of 0 gives all rows the same; −∞ masks.
+    /// Sets the summand of scale · x, with the extents of x. A row stride of 0 shares one row; −∞
+    /// masks.
     pub const fn bias(self, bias: &'a BufferView<'a, f32, 2>) -> Softmax<'a> {
         Softmax { bias: Some(bias), ..self }
     }
 
-    /// A byte for each element of x, 0 where it is masked; a row stride of 0 gives all rows the same.
+    /// Sets a byte for each element of x, 0 for a masked element. A row stride of 0 shares one row.
     pub const fn keep(self, keep: &'a BufferView<'a, u8, 2>) -> Softmax<'a> {
         Softmax { keep: Some(keep), ..self }
     }
 
-    /// Rows are the queries of one sequence after another, `queries` each, and columns its keys, of which the last belongs to the last
-    /// query: the keys behind a query's own are masked, and not read. 0 masks nothing.
+    /// Sets a causal mask. Rows are the queries of consecutive sequences, `queries` each, and
+    /// columns are their keys, of which the last belongs to the last query. Keys after a query's
+    /// own are masked, and not read. 0 masks nothing.
     pub const fn causal(self, queries: usize) -> Softmax<'a> {
         Softmax { queries, ..self }
     }
 
-    /// Queues it.
+    /// Queues the softmax.
     ///
     /// # Errors
-    /// Where extents do not belong together, there are more queries than columns, y overlaps what is read, or a buffer is another
-    /// device's.
+    /// Returns an error if extents do not match, there are more queries than columns, y overlaps
+    /// another operand, or a buffer belongs to another device.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -94,13 +98,13 @@ impl<'a> Softmax<'a> {
         y: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = x.extents();
-        y.expected("y", [rows, cols], "as x is")?;
+        y.expected("y", [rows, cols], "the extents of x")?;
         if self.queries > cols {
             let queries = self.queries;
-            return Err(x.refused(format!("the mask is causal for {queries} queries, and x has {cols} columns: give it one for each query at least")));
+            return Err(x.refused(format!("the mask is causal for {queries} queries, and x has {cols} columns; x needs at least one for each query")));
         }
-        given(self.bias, "bias", [rows, cols], "as x is; a row stride of 0 gives all rows the same")?;
-        given(self.keep, "keep", [rows, cols], "as x is; a row stride of 0 gives all rows the same")?;
+        given(self.bias, "bias", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
+        given(self.keep, "keep", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
         let team = Team::of(on.device(), rows, cols, if masked { 16 } else { 32 });
         let wide = wide::<T>(cols, |wide| {
@@ -115,7 +119,8 @@ impl<'a> Softmax<'a> {
         let constants = [T::CONSTANT, Constant::Bool(self.log), Constant::Bool(masked)].into_iter();
         let constants: Vec<_> = constants.chain(team.constants(wide)).collect();
         let call = softmax_rows::<T, false, false, 32, 8, 1, 8, 8>::call(self.scale, x, bias, keep, self.queries, y);
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
+        // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
+        // within them.
         unsafe { queue(on, &call, &constants) }
     }
 }

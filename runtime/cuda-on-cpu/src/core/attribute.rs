@@ -52,7 +52,7 @@ pub fn of_device(settings: &Settings, attribute: i32) -> Result<i32> {
         (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1),
     ];
     if !(1..=LAST).contains(&attribute) {
-        return Err(Error::value(format!("{attribute} is no attribute of a device")));
+        return Err(Error::value(format!("unknown attribute of a device: {attribute}")));
     }
     Ok(all.iter().find(|(known, _)| *known as i32 == attribute).map_or(0, |(_, value)| *value))
 }

@@ -158,7 +158,7 @@ impl Engine {
         let error = match done {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error,
-            Err(_) => Error::new(CUresult::CUDA_ERROR_UNKNOWN, "a mistake in this library"),
+            Err(_) => Error::new(CUresult::CUDA_ERROR_UNKNOWN, "internal error of this library"),
         };
         self.log.refused("in the stream", &error);
         context.fail(error);

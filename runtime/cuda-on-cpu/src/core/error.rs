@@ -99,7 +99,7 @@ const CODES: &[(u32, &CStr, &CStr)] = &[
     (219, c"CUDA_ERROR_INVALID_GRAPHICS_CONTEXT", c"invalid graphics context"),
     (220, c"CUDA_ERROR_NVLINK_UNCORRECTABLE", c"uncorrectable NVLink error"),
     (221, c"CUDA_ERROR_JIT_COMPILER_NOT_FOUND", c"the PTX compiler was not found"),
-    (222, c"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", c"the PTX is of a later version than the driver knows"),
+    (222, c"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", c"the driver does not support this version of PTX"),
     (223, c"CUDA_ERROR_JIT_COMPILATION_DISABLED", c"compiling PTX is disabled"),
     (224, c"CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY", c"the execution affinity is not supported"),
     (225, c"CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC", c"synchronizing on the device is not supported"),
@@ -110,12 +110,12 @@ const CODES: &[(u32, &CStr, &CStr)] = &[
     (303, c"CUDA_ERROR_SHARED_OBJECT_INIT_FAILED", c"a shared object could not be initialized"),
     (304, c"CUDA_ERROR_OPERATING_SYSTEM", c"a call of the operating system failed"),
     (400, c"CUDA_ERROR_INVALID_HANDLE", c"invalid resource handle"),
-    (401, c"CUDA_ERROR_ILLEGAL_STATE", c"the resource is in no state for this"),
-    (402, c"CUDA_ERROR_LOSSY_QUERY", c"the answer would leave something out"),
+    (401, c"CUDA_ERROR_ILLEGAL_STATE", c"the resource is not in a state for this operation"),
+    (402, c"CUDA_ERROR_LOSSY_QUERY", c"the query would lose information"),
     (500, c"CUDA_ERROR_NOT_FOUND", c"no such symbol"),
     (600, c"CUDA_ERROR_NOT_READY", c"not ready"),
     (700, c"CUDA_ERROR_ILLEGAL_ADDRESS", c"an illegal memory access"),
-    (701, c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"the launch asks for too many resources"),
+    (701, c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"the launch requests too many resources"),
     (702, c"CUDA_ERROR_LAUNCH_TIMEOUT", c"the launch ran too long"),
     (703, c"CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING", c"the launch uses another way of texturing"),
     (704, c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"peer access is enabled already"),
@@ -136,7 +136,7 @@ const CODES: &[(u32, &CStr, &CStr)] = &[
     (800, c"CUDA_ERROR_NOT_PERMITTED", c"not permitted"),
     (801, c"CUDA_ERROR_NOT_SUPPORTED", c"not supported"),
     (802, c"CUDA_ERROR_SYSTEM_NOT_READY", c"the system is not ready"),
-    (803, c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", c"the kernel's driver is of another version"),
+    (803, c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", c"the versions of the driver and of its kernel module differ"),
     (804, c"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", c"no forward compatibility on the device"),
     (805, c"CUDA_ERROR_MPS_CONNECTION_FAILED", c"the MPS server cannot be reached"),
     (806, c"CUDA_ERROR_MPS_RPC_FAILURE", c"a call of the MPS server failed"),
@@ -145,7 +145,7 @@ const CODES: &[(u32, &CStr, &CStr)] = &[
     (809, c"CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED", c"too many connections of MPS"),
     (810, c"CUDA_ERROR_MPS_CLIENT_TERMINATED", c"the MPS client was ended"),
     (811, c"CUDA_ERROR_CDP_NOT_SUPPORTED", c"no launches from the device"),
-    (812, c"CUDA_ERROR_CDP_VERSION_MISMATCH", c"launches from the device are of another version"),
+    (812, c"CUDA_ERROR_CDP_VERSION_MISMATCH", c"the versions for launches from the device differ"),
     (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", c"not permitted while a stream is capturing"),
     (901, c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", c"the capture was invalidated before"),
     (902, c"CUDA_ERROR_STREAM_CAPTURE_MERGE", c"two captures would be merged"),
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_ascend_and_have_the_bindings_names() {
+    fn codes_ascend_and_match_the_names_of_the_bindings() {
         assert!(CODES.windows(2).all(|pair| pair[0].0 < pair[1].0));
         for code in [
             CUresult::CUDA_SUCCESS,

@@ -59,7 +59,7 @@ impl Event {
             return Err(Error::unsupported("events are not shared between processes"));
         }
         if flags & !known != 0 {
-            return Err(Error::value(format!("{flags:#x} are no flags of an event")));
+            return Err(Error::value(format!("invalid flags of an event: {flags:#x}")));
         }
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Event {
     pub fn ticket(&self) -> Result<Ticket> {
         let state = self.lock();
         if let Some(captured) = &state.captured {
-            captured.capture.invalidate("an event that was recorded in it was asked for");
+            captured.capture.invalidate("an event recorded in the capture was queried");
             return Err(Error::new(CUresult::CUDA_ERROR_CAPTURED_EVENT, "the event was recorded in a capture"));
         }
         Ok(state.ticket)
@@ -116,7 +116,7 @@ impl Event {
         self.ticket()?;
         let state = self.lock();
         if self.flags & CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 != 0 || state.calls == 0 {
-            let why = "an event has no time: it was never recorded, or made without";
+            let why = "the event has no time: it was never recorded, or timing is disabled";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         state.time.ok_or_else(Error::not_ready)

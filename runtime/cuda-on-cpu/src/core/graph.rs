@@ -31,7 +31,7 @@ impl Mode {
         [Mode::Global, Mode::ThreadLocal, Mode::Relaxed]
             .into_iter()
             .find(|mode| *mode as u32 == number)
-            .ok_or_else(|| Error::value(format!("{number} is no mode of capture")))
+            .ok_or_else(|| Error::value(format!("invalid capture mode: {number}")))
     }
 }
 
@@ -214,7 +214,7 @@ impl Capture {
         let joined = state.behind(self.origin);
         let open = state.fronts.iter().find(|(_, front)| front.iter().any(|node| !joined[*node]));
         if let Some((stream, _)) = open {
-            let why = format!("the stream {:#x} was not joined to the stream of the capture again", stream.0);
+            let why = format!("the stream {:#x} was not joined to the stream of the capture", stream.0);
             return Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNJOINED, why));
         }
         Ok(std::mem::take(&mut state.nodes).into_iter().map(|node| node.work).collect())
@@ -224,7 +224,7 @@ impl Capture {
         let state = self.lock();
         match &state.invalid {
             Some(why) => {
-                let why = format!("the capture came to nothing before: {why}");
+                let why = format!("the capture was invalidated before: {why}");
                 Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, why))
             }
             None => Ok(state),

@@ -127,7 +127,7 @@ fn place<T: Object>(handle: Handle) -> Option<(u32, u32)> {
 fn refusal<T: Object>(handle: Handle) -> Error {
     let why = match place::<T>(handle) {
         _ if handle.0 == 0 => format!("the {} is null", T::NAME),
-        Some(_) => format!("the {} {:#x} is not there, or no longer", T::NAME, handle.0),
+        Some(_) => format!("the {} {:#x} does not exist or has been destroyed", T::NAME, handle.0),
         None => format!("{:#x} is no {}", handle.0, T::NAME),
     };
     Error::new(T::REFUSAL, why)
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_lead_to_what_lives_and_to_nothing_else() {
+    fn handles_find_only_live_objects_of_their_type() {
         let (cats, dogs) = (Table::<Cat>::default(), Table::<Dog>::default());
         let mut handles = Vec::new();
         for i in 0..10 {
@@ -174,11 +174,11 @@ mod tests {
         });
         for (handle, why) in [
             (Handle(0), "the cat is null"),
-            (handles[7], "is not there, or no longer"),
+            (handles[7], "does not exist or has been destroyed"),
             (dog, "is no cat"),
             (Handle(0x7fff_1234_5678), "is no cat"),
             (Handle(u64::MAX), "is no cat"),
-            (Handle(0xC100_0000_FFFF_FFFF), "is not there"),
+            (Handle(0xC100_0000_FFFF_FFFF), "does not exist"),
         ] {
             for error in [cats.get(handle).unwrap_err(), cats.remove(handle).unwrap_err()] {
                 assert_eq!(error.code, CUresult::CUDA_ERROR_INVALID_HANDLE);

@@ -32,7 +32,7 @@ pub fn refuse_binary() -> Error {
 pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, String)> {
     let refuse = |code, log: String| Err((Error::new(code, log.clone()), log));
     if let Some(version) = version(text).filter(|version| *version > LATEST) {
-        let log = format!("ptx fatal: version {version} of PTX is later than {LATEST}, the last that is known here");
+        let log = format!("ptx fatal: version {version} of PTX is later than {LATEST}, the latest supported version");
         return refuse(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, log);
     }
     let module = match parse(text) {
@@ -55,7 +55,7 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
         Variant::Family => target.sm / 10 == device.sm() / 10 && target.sm <= device.sm(),
     };
     if !runs {
-        let log = format!("ptx fatal: the module is for {target}, and the device is {device}");
+        let log = format!("ptx fatal: the module is for {target}, but the device is {device}");
         return refuse(CUresult::CUDA_ERROR_INVALID_PTX, log);
     }
     Ok(module)
@@ -78,13 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_load_says_why() {
+    fn load_errors_state_the_cause() {
         let empty = ".version 6.0\n.target sm_61\n.address_size 64\n";
         assert!(read(empty, Target::SM_61).is_ok());
         assert!(read(empty, Target::SM_90).is_ok());
         let (code, log) = refusal(&empty.replace("sm_61", "sm_90").replace("6.0", "8.0"), Target::SM_61);
         assert_eq!(code, CUresult::CUDA_ERROR_INVALID_PTX);
-        assert!(log.contains("for sm_90, and the device is sm_61"), "{log}");
+        assert!(log.contains("for sm_90, but the device is sm_61"), "{log}");
         let (code, log) = refusal(&empty.replace("6.0", "9.9"), Target::SM_61);
         assert_eq!(code, CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
         assert!(log.contains("9.9"), "{log}");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_code_is_told_by_its_first_bytes() {
+    fn machine_code_is_recognized_by_its_first_bytes() {
         assert!(is_binary(b"\x7fELF\x02\x01") && is_binary(&[0x50, 0xED, 0x55, 0xBA, 1]));
         assert!(!is_binary(b".version 6.0") && !is_binary(b""));
     }

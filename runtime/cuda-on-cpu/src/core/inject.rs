@@ -80,7 +80,7 @@ impl Injection {
         if fault.number.is_some_and(|wanted| wanted != number) {
             return None;
         }
-        Some(Error::new(fault.code, format!("a failure that was asked for, at call {number}")))
+        Some(Error::new(fault.code, format!("an injected failure, at call {number}")))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Fault>> {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_met_by_number_or_by_name() {
+    fn faults_select_a_call_by_number_or_by_name() {
         assert_eq!(failing("700@2", &["cuInit", "cuMemAlloc_v2", "cuInit"]), [false, true, false]);
         assert_eq!(failing("2@cuInit", &["cuInit", "cuMemAlloc_v2", "cuInit"]), [true, false, true]);
         assert_eq!(failing("2@cuInit#2", &["cuInit", "cuMemAlloc_v2", "cuInit"]), [false, false, true]);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_fails_unasked() {
+    fn without_a_fault_no_call_fails() {
         let injection = Injection::default();
         assert!(injection.meets("cuInit").is_none());
         injection.set(Some("2@1".parse().unwrap()));

@@ -48,8 +48,8 @@ impl State {
                 *self = State::Added(ptx);
                 Ok(())
             }
-            State::Added(_) => Err(Error::unsupported("two modules are to be joined")),
-            State::Complete(_) => Err(Error::value("something is added after the end")),
+            State::Added(_) => Err(Error::unsupported("joining two modules is not supported")),
+            State::Complete(_) => Err(Error::value("an addition after the end of linking")),
         }
     }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_compiled_is_for_its_device() {
+    fn linked_images_load_only_on_their_target() {
         let mut state = State::Empty;
         assert!(state.complete(Target::SM_61).is_err());
         state.add(".version 6.0".into()).unwrap();

@@ -183,7 +183,7 @@ impl Function {
             _ if is(Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) => {
                 self.carveout.load(Ordering::Relaxed)
             }
-            _ => return Err(Error::value(format!("{attribute} is no attribute of a function"))),
+            _ => return Err(Error::value(format!("unknown attribute of a function: {attribute}"))),
         })
     }
 
@@ -192,15 +192,15 @@ impl Function {
         if attribute == Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as i32 {
             let most = self.shared_at_most.saturating_sub(self.program.shared_bytes());
             let bytes = u32::try_from(value).ok().filter(|bytes| *bytes <= most);
-            let why = || Error::value(format!("a launch can add {most} bytes of shared memory at most, not {value}"));
+            let why = || Error::value(format!("a launch can add at most {most} bytes of shared memory, not {value}"));
             self.dynamic.store(bytes.ok_or_else(why)?, Ordering::Relaxed);
         } else if attribute == Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT as i32 {
             if !(-1..=100).contains(&value) {
-                return Err(Error::value(format!("{value} is no percentage")));
+                return Err(Error::value(format!("{value} is not a percentage")));
             }
             self.carveout.store(value, Ordering::Relaxed);
         } else {
-            return Err(Error::value(format!("{attribute} is no attribute of a function that can be set")));
+            return Err(Error::value(format!("the attribute {attribute} of a function cannot be set")));
         }
         Ok(())
     }
@@ -209,28 +209,28 @@ impl Function {
     pub fn check(&self, grid: Grid) -> Result {
         let Grid { grid: blocks, block, dynamic_shared } = grid;
         if block.contains(&0) || blocks.contains(&0) {
-            return Err(Error::value(format!("a grid of {blocks:?} blocks of {block:?} threads has none")));
+            return Err(Error::value(format!("a grid of {blocks:?} blocks of {block:?} threads is empty")));
         }
         let threads = block.iter().map(|n| u64::from(*n)).product::<u64>();
         if block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024 {
-            return Err(Error::value(format!("a block of {block:?} threads is larger than there can be")));
+            return Err(Error::value(format!("a block of {block:?} threads exceeds the maximum size")));
         }
         if blocks[0] > i32::MAX as u32 || blocks[1] > 65535 || blocks[2] > 65535 {
-            return Err(Error::value(format!("a grid of {blocks:?} blocks is larger than there can be")));
+            return Err(Error::value(format!("a grid of {blocks:?} blocks exceeds the maximum size")));
         }
         let most = self.dynamic.load(Ordering::Relaxed);
         if dynamic_shared > most {
-            let why = format!("{dynamic_shared} bytes of shared memory are more than the {most} that a launch may add");
+            let why = format!("{dynamic_shared} bytes of dynamic shared memory exceed the limit of {most}");
             return Err(Error::value(why));
         }
         let directives = self.directives();
         if directives.required_threads.is_some_and(|required| required != block) || threads > self.most_threads().into()
         {
-            let why = format!("`{}` is for other blocks than of {block:?} threads", self.name);
+            let why = format!("`{}` does not support blocks of {block:?} threads", self.name);
             return Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, why));
         }
         if self.program.shared_bytes() > self.limits.shared_of_block {
-            let why = format!("{} bytes of shared memory are more than a block has", self.program.shared_bytes());
+            let why = format!("{} bytes of shared memory exceed the limit of a block", self.program.shared_bytes());
             return Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, why));
         }
         Ok(())

@@ -9,7 +9,7 @@ use kernel_dsl_compiler::analyses::occupancy::{Limits, Needs, Occupancy};
 /// Returns the number of blocks of `threads` threads that a multiprocessor holds at once.
 pub fn blocks(function: &Function, settings: &Settings, threads: i64, dynamic: usize) -> Result<u32> {
     let Some(threads) = u32::try_from(threads).ok().filter(|n| *n > 0) else {
-        return Err(Error::value(format!("a block of {threads} threads is none that there can be")));
+        return Err(Error::value(format!("invalid block size {threads}: a block has at least one thread")));
     };
     let shared = u64::from(function.program.shared_bytes()).saturating_add(dynamic as u64);
     if threads > function.most_threads() || shared > super::module::shared_at_most(settings).into() {
@@ -50,7 +50,7 @@ pub fn dynamic(function: &Function, settings: &Settings, resident: i32, threads:
     let limits = Limits::of(settings.target());
     let own = function.program.shared_bytes();
     let Some(resident) = u32::try_from(resident).ok().filter(|n| *n > 0) else {
-        return Err(Error::value(format!("{resident} blocks are none that there can be")));
+        return Err(Error::value(format!("invalid number of blocks: {resident}")));
     };
     if blocks(function, settings, threads.into(), 0)? < resident {
         return Err(Error::value(format!("{resident} blocks of {threads} threads do not fit a multiprocessor")));

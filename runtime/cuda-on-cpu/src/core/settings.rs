@@ -31,18 +31,18 @@ pub struct Settings {
 
 /// The environment variables, with descriptions.
 pub const VARIABLES: [(&str, &str); 9] = [
-    ("CUDA_ON_CPU_DEVICES", "how many there are, all alike, each with memory of its own; 1 without, 16 at most"),
-    ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; 6.1 without"),
-    ("CUDA_ON_CPU_NAME", "what the device calls itself"),
-    ("CUDA_ON_CPU_MEMORY", "bytes of its memory, perhaps with K, M or G; 8G without"),
-    ("CUDA_ON_CPU_MULTIPROCESSORS", "how many it says it has; 2 without"),
-    ("CUDA_ON_CPU_CHECKS", "`faults`: what a GPU stops for too; `all`: everything that the PTX interpreter checks"),
-    ("CUDA_ON_CPU_FUEL", "warp instructions that a block may run before its launch is stopped; 2^36 without"),
+    ("CUDA_ON_CPU_DEVICES", "number of identical devices with separate memory, at most 16; default 1"),
+    ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; default 6.1"),
+    ("CUDA_ON_CPU_NAME", "name of the device"),
+    ("CUDA_ON_CPU_MEMORY", "size of its memory in bytes, with an optional K, M or G; default 8G"),
+    ("CUDA_ON_CPU_MULTIPROCESSORS", "number of multiprocessors that it reports; default 2"),
+    ("CUDA_ON_CPU_CHECKS", "`faults`: faults that a GPU detects too; `all`: every check of the PTX interpreter"),
+    ("CUDA_ON_CPU_FUEL", "warp instructions that a block may run before its launch is stopped; default 2^36"),
     (
         "CUDA_ON_CPU_FAIL",
-        "calls that fail, with a code of CUDA's: `700@17` the 17th of all, `2@cuMemAlloc_v2` every one of that name, `2@cuMemAlloc_v2#3` its third",
+        "calls that fail with a CUDA error code: `700@17` the 17th call, `2@cuMemAlloc_v2` every call of that name, `2@cuMemAlloc_v2#3` its third call",
     ),
-    ("CUDA_ON_CPU_LOG", "`stderr`, or a file: a line for each call that is refused"),
+    ("CUDA_ON_CPU_LOG", "`stderr`, or a file: one line for each rejected call"),
 ];
 
 impl Default for Settings {
@@ -71,7 +71,7 @@ impl Settings {
         for (name, meaning) in VARIABLES {
             let Some(text) = variable(name) else { continue };
             if settings.set(name, text.trim()).is_none() {
-                wrong.push(format!("{name}={text} is not understood: {meaning}"));
+                wrong.push(format!("invalid {name}={text}: {meaning}"));
             }
         }
         settings.visible = settings.devices;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told_and_left() {
+    fn invalid_settings_are_reported_and_ignored() {
         for (name, text) in [
             ("CUDA_ON_CPU_CAPABILITY", "6"),
             ("CUDA_ON_CPU_CAPABILITY", "6.7"),

@@ -22,7 +22,7 @@ unsafe fn create(
 }
 
 fn limit(number: c_uint) -> crate::core::error::Result<usize> {
-    let why = || Error::new(CUresult::CUDA_ERROR_UNSUPPORTED_LIMIT, format!("there is no limit {number}"));
+    let why = || Error::new(CUresult::CUDA_ERROR_UNSUPPORTED_LIMIT, format!("unknown limit {number}"));
     Some(number as usize).filter(|number| *number < 7).ok_or_else(why)
 }
 
@@ -179,7 +179,7 @@ exports! {
         no_flags(flags)?;
         driver.current()?;
         driver.contexts.get(handle(peer))?;
-        let why = "no device here reaches another's memory but by a copy";
+        let why = "devices access memory of other devices by copies only";
         Err(Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, why))
     };
 

@@ -18,7 +18,7 @@ unsafe fn put_text(
     let text = find(code);
     // SAFETY: guaranteed by the caller. The text lives as long as the library.
     unsafe { put(to, text.map_or(ptr::null(), std::ffi::CStr::as_ptr))? };
-    text.map(|_| ()).ok_or_else(|| Error::value(format!("{code} is no code of an error")))
+    text.map(|_| ()).ok_or_else(|| Error::value(format!("unknown error code {code}")))
 }
 
 /// Returns the version of this library. NVIDIA's driver lacks this function, so programs can
@@ -68,7 +68,7 @@ exports! {
         super::no_flags(flags)?;
         let process = process();
         if process.driver.settings.visible == 0 {
-            let why = "CUDA_VISIBLE_DEVICES names no device that there is";
+            let why = "CUDA_VISIBLE_DEVICES names no existing device";
             return Err(Error::new(CUresult::CUDA_ERROR_NO_DEVICE, why));
         }
         process.initialized.store(true, Ordering::Release);

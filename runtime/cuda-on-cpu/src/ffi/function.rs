@@ -27,7 +27,7 @@ const SIZE: usize = 2;
 unsafe fn by_pointers(function: &Function, pointers: *mut *mut c_void) -> Result<Vec<u8>> {
     let mut bytes = vec![0; function.program.parameter_bytes()];
     if pointers.is_null() && !bytes.is_empty() {
-        return Err(Error::value(format!("`{}` has parameters, and none are given", function.name)));
+        return Err(Error::value(format!("`{}` has parameters, but none are given", function.name)));
     }
     for (index, slot) in function.program.slots().enumerate() {
         // SAFETY: guaranteed by the caller.
@@ -60,7 +60,7 @@ unsafe fn by_buffer(function: &Function, extra: *mut *mut c_void) -> Result<Vec<
             BUFFER => buffer = value.cast_const().cast::<u8>(),
             // SAFETY: the value of this key is the address of the size.
             SIZE => size = Some(unsafe { get(value.cast::<usize>())? }),
-            _ => return Err(Error::value(format!("{key:#x} is nothing that `extra` can name"))),
+            _ => return Err(Error::value(format!("`extra` has an unknown key {key:#x}"))),
         }
     }
     match size {
@@ -69,7 +69,7 @@ unsafe fn by_buffer(function: &Function, extra: *mut *mut c_void) -> Result<Vec<
             // SAFETY: guaranteed by the caller.
             parameters(function, unsafe { slice::from_raw_parts(buffer, size) })
         }
-        _ => Err(Error::value("`extra` names no buffer, or not its size")),
+        _ => Err(Error::value("`extra` lacks the buffer or its size")),
     }
 }
 

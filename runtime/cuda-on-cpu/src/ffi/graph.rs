@@ -23,7 +23,7 @@ unsafe fn instantiate(driver: &Driver, to: *mut sys::CUgraphExec, graph: sys::CU
     match flags & !FREE_UPLOAD_PRIORITY {
         0 => {}
         DEVICE_LAUNCH if flags == DEVICE_LAUNCH => return Err(Error::unsupported("graphs that the device launches")),
-        _ => return Err(Error::value(format!("{flags:#x} are no flags of an executable graph"))),
+        _ => return Err(Error::value(format!("invalid flags of an executable graph: {flags:#x}"))),
     }
     let made = driver.instantiate(handle(graph))?;
     // SAFETY: guaranteed by the caller.
@@ -79,7 +79,7 @@ exports! {
         wanted(node)?;
         let after: Vec<_> = match (after.is_null(), count) {
             (_, 0) => Vec::new(),
-            (true, _) => return Err(Error::value("the nodes that it comes after are null")),
+            (true, _) => return Err(Error::value("the dependencies of the node are null")),
             // SAFETY: the caller's array has `count` elements, as cuda.h requires.
             (false, _) => unsafe { slice::from_raw_parts(after, count) }.iter().map(|node| handle(*node)).collect(),
         };

@@ -117,7 +117,7 @@ impl Side3D {
         // A pitch of 0 means rows without gaps.
         let pitch = if self.pitch == 0 { extent.width } else { self.pitch as u64 };
         let rows = if self.height == 0 { extent.height } else { self.height as u64 };
-        let overflow = || Error::value("the copy is larger than there are addresses");
+        let overflow = || Error::value("the copy exceeds the address space");
         let layer = rows.checked_mul(pitch).ok_or_else(overflow)?;
         let parts = [(self.x as u64, 1), (self.y as u64, pitch), (self.z as u64, layer)];
         let offset = parts.iter().try_fold(0u64, |sum, (n, stride)| sum.checked_add(n.checked_mul(*stride)?));
@@ -137,7 +137,7 @@ impl Side3D {
                 side.place
             }
             ARRAY => return Err(Error::unsupported("copies of arrays")),
-            kind => return Err(Error::value(format!("{kind} is no kind of memory"))),
+            kind => return Err(Error::value(format!("unknown kind of memory: {kind}"))),
         };
         Ok(Side { place, pitch, layer })
     }

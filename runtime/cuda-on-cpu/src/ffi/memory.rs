@@ -22,7 +22,7 @@ const REGISTER_FLAGS: c_uint = 0xf;
 unsafe fn pin(driver: &Driver, to: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result {
     wanted(to)?;
     if flags & !HOST_FLAGS != 0 {
-        return Err(Error::value(format!("{flags:#x} are no flags of pinned memory")));
+        return Err(Error::value(format!("invalid flags of pinned memory: {flags:#x}")));
     }
     let address = driver.allocate(Kind::Pinned(flags), bytes)?;
     let memory = driver.current()?.memory().pointer(address, bytes as u64)?;
@@ -93,7 +93,7 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
             {
                 put(to.cast(), 0u8)?;
             }
-            _ => return Err(Error::value(format!("{attribute} is no attribute of a pointer that is known here"))),
+            _ => return Err(Error::value(format!("unknown attribute of a pointer: {attribute}"))),
         }
     }
     Ok(true)
@@ -129,7 +129,7 @@ exports! {
         }
         let row = width.checked_next_multiple_of(PITCH);
         let Some((row, bytes)) = row.and_then(|row| Some((row, row.checked_mul(height)?))) else {
-            return Err(Error::new(CUresult::CUDA_ERROR_OUT_OF_MEMORY, "more bytes than there are addresses"));
+            return Err(Error::new(CUresult::CUDA_ERROR_OUT_OF_MEMORY, "the size exceeds the address space"));
         };
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
@@ -142,7 +142,7 @@ exports! {
         wanted(address)?;
         // Attached to all streams, or to the host.
         if !matches!(flags, 1 | 2) {
-            return Err(Error::value(format!("{flags:#x} are no flags of managed memory")));
+            return Err(Error::value(format!("invalid flags of managed memory: {flags:#x}")));
         }
         let managed = driver.allocate(Kind::Managed, bytes)?;
         driver.current()?.memory().pointer(managed, bytes as u64)?.expose_provenance();
@@ -187,7 +187,7 @@ exports! {
 
     fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: c_uint) = call |driver| {
         if flags & !REGISTER_FLAGS != 0 {
-            return Err(Error::value(format!("{flags:#x} are no flags of registered memory")));
+            return Err(Error::value(format!("invalid flags of registered memory: {flags:#x}")));
         }
         let start = NonNull::new(memory.cast()).ok_or_else(|| Error::value("the memory is null"))?;
         // SAFETY: the caller keeps the memory valid until it is unregistered, as cuda.h requires.

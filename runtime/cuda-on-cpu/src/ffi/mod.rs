@@ -91,7 +91,7 @@ fn guard(name: &str, body: impl FnOnce() -> Result) -> CUresult {
     let error = match catch_unwind(AssertUnwindSafe(|| fail(name).map_or_else(body, Err))) {
         Ok(Ok(())) => return CUresult::CUDA_SUCCESS,
         Ok(Err(error)) => error,
-        Err(_) => Error::new(CUresult::CUDA_ERROR_UNKNOWN, "a mistake in this library"),
+        Err(_) => Error::new(CUresult::CUDA_ERROR_UNKNOWN, "internal error of this library"),
     };
     // "Not ready" is a result, not an error.
     if error.code != CUresult::CUDA_ERROR_NOT_READY {
@@ -196,6 +196,6 @@ fn pointer<T>(handle: Handle) -> *mut T {
 fn no_flags(flags: impl Into<u64>) -> Result {
     match flags.into() {
         0 => Ok(()),
-        flags => Err(Error::value(format!("flags {flags:#x}, where there are none"))),
+        flags => Err(Error::value(format!("invalid flags {flags:#x}: this function has none"))),
     }
 }

@@ -28,7 +28,7 @@ impl<'a> Options<'a> {
         let names = unsafe { slice::from_raw_parts(names, count as usize) };
         // CUDA 12.9 has the options 0 to 33.
         match names.iter().find(|name| !(0..34).contains(*name)) {
-            Some(name) => Err(Error::value(format!("{name} is no option of the JIT compiler"))),
+            Some(name) => Err(Error::value(format!("unknown option of the JIT compiler: {name}"))),
             None => Ok(Options { names, values }),
         }
     }
@@ -185,7 +185,7 @@ exports! {
             return Err(image::refuse_binary());
         }
         if data.is_null() || bytes == 0 {
-            return Err(Error::value("there is no PTX"));
+            return Err(Error::value("the input has no PTX"));
         }
         // SAFETY: the caller's data has `bytes` bytes.
         let text = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
@@ -255,7 +255,7 @@ exports! {
         name: *const c_char,
     ) = call |driver| {
         if address.is_null() && bytes.is_null() {
-            return Err(Error::value("neither the address nor the size is asked for"));
+            return Err(Error::value("neither the address nor the size is requested"));
         }
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let found = driver.variable(handle(module), unsafe { text(name)? })?;
@@ -287,7 +287,7 @@ mod tests {
     use sys::CUjit_option::*;
 
     #[test]
-    fn a_log_is_cut_to_its_buffer_and_says_how_long_it_is() {
+    fn logs_are_truncated_and_their_length_is_returned() {
         let mut buffer = [7u8; 8];
         let mut names = [CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as c_int, CU_JIT_ERROR_LOG_BUFFER as c_int];
         let mut values = [std::ptr::without_provenance_mut(8), buffer.as_mut_ptr().cast()];

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 /// Returns the index of a pool attribute. Attributes 5 to 8 are the reserved and used memory, each
 /// with its current and highest value.
 fn attribute(number: c_uint) -> Result<usize> {
-    let why = || Error::value(format!("{number} is no attribute of a pool"));
+    let why = || Error::value(format!("unknown attribute of a pool: {number}"));
     Some(number as usize).filter(|number| (1..=8).contains(number)).ok_or_else(why)
 }
 
@@ -75,7 +75,7 @@ exports! {
         let PoolProperties { allocation, handles, location, device } = unsafe { get(properties)? };
         // The supported type is pinned memory on a device.
         if allocation != 1 || location != 1 {
-            return Err(Error::value("a pool of other memory than a device's"));
+            return Err(Error::value("only pools of device memory are supported"));
         }
         if handles != 0 {
             return Err(Error::unsupported("pools are not shared between processes"));
@@ -114,7 +114,7 @@ exports! {
         };
         // Only the high-water marks can be set among the memory attributes, and only to 0.
         if number == 5 || number == 7 || number > 5 && set != 0 {
-            return Err(Error::value("memory in use is not set"));
+            return Err(Error::value("the amount of memory in use cannot be set"));
         }
         pool.attributes[number].store(set, Ordering::Relaxed);
         Ok(())

@@ -64,7 +64,7 @@ pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, 
     // SAFETY: guaranteed by the caller.
     unsafe { put(to, ptr::null_mut())? };
     if flags & !3 != 0 || flags == 3 {
-        return Err(Error::value(format!("{flags:#x} are no flags of cuGetProcAddress")));
+        return Err(Error::value(format!("invalid flags of cuGetProcAddress: {flags:#x}")));
     }
     // SAFETY: guaranteed by the caller.
     let name = unsafe { text(symbol)? };
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_what_the_version_of_cuda_meant_by_it() {
+    fn names_resolve_by_cuda_version() {
         assert_eq!(ask(c"cuMemAlloc", 12000), exported("cuMemAlloc_v2"));
         assert_eq!(ask(c"cuCtxCreate", 11000), exported("cuCtxCreate_v2"));
         assert_eq!(ask(c"cuCtxCreate", 12090), exported("cuCtxCreate_v4"));

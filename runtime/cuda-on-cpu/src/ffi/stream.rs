@@ -35,7 +35,7 @@ exports! {
     fn cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint) = call |driver| {
         // Flag 1 marks an event from outside of a capture.
         if flags > 1 {
-            return Err(Error::value(format!("{flags:#x} are no flags of a wait")));
+            return Err(Error::value(format!("invalid flags of a wait: {flags:#x}")));
         }
         driver.wait_for(&driver.queue(handle(stream))?, handle(event))
     };
@@ -94,7 +94,7 @@ exports! {
     ) = call |driver| {
         no_flags(flags)?;
         let queue = driver.queue(handle(stream))?;
-        queue.refuse_in_capture("it was to call back")?;
+        queue.refuse_in_capture("callbacks in a capture are not supported")?;
         let function = function.ok_or_else(|| Error::value("the function is null"))?;
         let stream = handle(stream).0;
         driver.submit(&queue, Work::Call(HostFunction::WithStatus { function, stream, data }))
@@ -116,7 +116,7 @@ exports! {
 
     fn cuEventRecordWithFlags(event: sys::CUevent, stream: sys::CUstream, flags: c_uint) = call |driver| {
         if flags > 1 {
-            return Err(Error::value(format!("{flags:#x} are no flags of a recording")));
+            return Err(Error::value(format!("invalid flags of a recording: {flags:#x}")));
         }
         driver.record(handle(event), &driver.queue(handle(stream))?)
     };

@@ -9,7 +9,7 @@ macro_rules! unsupported {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name() -> cudarc::driver::sys::CUresult {
-                super::guard(stringify!($name), || Err(Error::unsupported("this library does not have it")))
+                super::guard(stringify!($name), || Err(Error::unsupported("this library does not support the function")))
             }
         )*
 

@@ -328,7 +328,7 @@ impl Context {
     fn free_memory(&self) -> Option<(usize, usize)> {
         let (mut free, mut total) = (0, 0);
         let asked = self.run(
-            || "asking for free memory".into(),
+            || "querying the free memory".into(),
             // SAFETY: both outlive the call.
             |driver| unsafe { (driver.memory_info)(&mut free, &mut total) },
         );
@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs an NVIDIA GPU"]
-    fn gpu_is_not_opened_in_the_context_of_a_kernel_that_does_not_end() {
+    fn gpu_is_opened_in_an_own_context_after_a_time_limit() {
         let primary = Context::open(0, true).expect("a GPU");
         assert_eq!(primary.kind, Kind::Primary);
         let known_by = primary.handle();

@@ -168,7 +168,7 @@ impl Driver {
         let mut version = 0;
         // SAFETY: `version` outlives the call; this function may be called before `cuInit`.
         let code = unsafe { (driver.driver_version)(&mut version) };
-        driver.check(code, || "asking the CUDA driver for its version".into())?;
+        driver.check(code, || "querying the version of the CUDA driver".into())?;
         driver.version = CudaVersion::from_driver(version);
         if driver.version < CudaVersion::OLDEST {
             return Err(Error::DriverTooOld {
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_without_our_functions_is_refused_by_name() {
+    fn a_driver_without_required_functions_is_rejected() {
         let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
         assert!(functions.contains(&"cuLaunchKernel"));
         assert_eq!(functions.len(), 46);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_that_cannot_serve_say_why() {
+    fn unusable_drivers_are_rejected_with_the_cause() {
         assert_eq!(
             refusal(driver(version_function::<7050>(), init_function::<0>())),
             "the driver supports CUDA 7.5; sm_61 needs CUDA 8.0 or later: update NVIDIA's driver"
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_older_than_the_second_release_function_serves() {
+    fn a_driver_with_only_the_first_release_function_works() {
         assert_eq!(driver(version_function::<9000>(), init_function::<0>()).unwrap().version().to_string(), "9.0");
     }
 }

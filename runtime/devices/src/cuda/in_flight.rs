@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_waited_for_is_no_longer_under_way() {
+    fn completed_launches_leave_the_list() {
         let shape = Shape { grid: [4, 1, 1], block: [256, 1, 1] };
         let (in_flight, a, b) = (InFlight::default(), Arc::from("a"), Arc::from("b::<16>"));
         in_flight.note(&a, shape, 1);

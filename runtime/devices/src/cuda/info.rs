@@ -77,24 +77,24 @@ impl Driver {
     /// Returns the properties of device `ordinal`.
     pub fn device_info(&self, ordinal: usize) -> Result<DeviceInfo, Error> {
         let device = self.device(ordinal)?;
-        let asking = |what: &str| format!("asking CUDA device {ordinal} for its {what}");
+        let querying = |what: &str| format!("querying the {what} of CUDA device {ordinal}");
 
         let mut name = [0u8; 256];
         // SAFETY: the driver writes at most the given number of bytes, including a NUL.
         let code = unsafe { (self.device_name)(name.as_mut_ptr().cast(), name.len() as i32, device) };
-        self.check(code, || asking("name"))?;
+        self.check(code, || querying("name"))?;
         let name = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy().into_owned();
 
         let mut memory = 0;
         // SAFETY: `memory` outlives the call.
         let code = unsafe { (self.device_memory)(&mut memory, device) };
-        self.check(code, || asking("memory size"))?;
+        self.check(code, || querying("memory size"))?;
 
         let attribute = |attribute: Attribute, what: &str| -> Result<u32, Error> {
             let mut value = 0;
             // SAFETY: `value` outlives the call.
             let code = unsafe { (self.device_attribute)(&mut value, attribute as i32, device) };
-            self.check(code, || asking(what))?;
+            self.check(code, || querying(what))?;
             Ok(value.max(0) as u32)
         };
         Ok(DeviceInfo {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_device_is_refused_with_both_names() {
+    fn an_older_device_is_rejected_with_both_names() {
         let device = DeviceInfo {
             ordinal: 0,
             name: "Tesla P40".to_string(),

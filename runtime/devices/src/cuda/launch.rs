@@ -92,7 +92,7 @@ impl Launch {
         let threads = self.shape.block.iter().product::<u32>();
         let (mut blocks, mut registers, mut shared) = (0, 0, 0);
         context.run(
-            || format!("asking how many blocks of {} a multiprocessor holds", self.instance),
+            || format!("querying how many blocks of {} fit on a multiprocessor", self.instance),
             // SAFETY: the function is alive; what is written to outlives the calls.
             |driver| unsafe {
                 let asked = (driver.function_attribute)(&mut registers, REGISTERS, function);

@@ -50,7 +50,7 @@ impl Mark {
     pub fn is_over(&self) -> Result<bool> {
         let mut over = true;
         self.context().run(
-            || "asking for an event".into(),
+            || "querying an event".into(),
             // SAFETY: the event is alive.
             |driver| match unsafe { (driver.event_query)(self.event) } {
                 NOT_READY => {
@@ -85,7 +85,7 @@ impl Mark {
         self.wait()?;
         let mut milliseconds = 0.0;
         self.context().run(
-            || "asking for the time between two events".into(),
+            || "measuring the time between two events".into(),
             // SAFETY: both events are alive; `milliseconds` outlives the call.
             |driver| unsafe { (driver.event_elapsed)(&mut milliseconds, earlier.event, self.event) },
         )?;

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_that_the_driver_cannot_read_is_refused_with_both_versions() {
+    fn unsupported_ptx_is_rejected_with_both_versions() {
         let ptx = "// made by kernel-dsl\n.version 6.0\n.target sm_61\n";
         assert!(check_version(ptx, cuda(9, 0), "softmax::<4>").is_ok());
         let error = check_version(ptx, cuda(8, 0), "softmax::<4>").unwrap_err();

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_has_the_operations_name_and_ends() {
+    fn a_range_has_the_operations_name_and_is_closed() {
         let nvtx = Nvtx { push, pop };
         let range = nvtx.range(Operation::Fill { bytes: 16, at: 0x100 });
         SAID.with_borrow(|said| assert_eq!(*said, ["filling 16 bytes at 0x100"]));

@@ -103,7 +103,7 @@ impl Timeline {
         while let Some(step) = self.steps.front() {
             let mut ready = true;
             context.run(
-                || "asking for an event".into(),
+                || "querying an event".into(),
                 // SAFETY: the event is alive.
                 |driver| match unsafe { (driver.event_query)(step.end) } {
                     NOT_READY => {
@@ -174,7 +174,7 @@ impl Timeline {
 fn since(context: &Context, from: sys::CUevent, to: sys::CUevent) -> Result<Duration> {
     let mut milliseconds = 0.0;
     context.run(
-        || "asking for the time between two events".into(),
+        || "measuring the time between two events".into(),
         // SAFETY: both events are alive; `milliseconds` outlives the call.
         |driver| unsafe { (driver.event_elapsed)(&mut milliseconds, from, to) },
     )?;

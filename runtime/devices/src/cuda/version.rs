@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn driver_numbers_are_versions() {
+    fn driver_numbers_convert_to_versions() {
         assert_eq!(CudaVersion::from_driver(11040), cuda(11, 4));
         assert_eq!(CudaVersion::from_driver(8000), cuda(8, 0));
         assert_eq!(CudaVersion::from_driver(13020).to_string(), "13.2");

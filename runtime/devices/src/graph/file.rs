@@ -248,7 +248,7 @@ impl Kernel {
         let kernel = kernels().into_iter().find(|kernel| kernel.module == self.module && kernel.name == self.name);
         let kernel = kernel.ok_or_else(|| of("this program has no such kernel".into()))?;
         if checksum(kernel.hir) != self.hash {
-            return Err(of("it has changed since the graph was saved; record it anew".into()));
+            return Err(of("it has changed since the graph was saved; record it again".into()));
         }
         // Code comes from the program, never from the file.
         let declared = kernel.instances.iter().find(|declared| declared.constants == self.constants);
@@ -263,7 +263,7 @@ impl Kernel {
         };
         let form = if self.checked { Variant::Checked } else { Variant::Unchecked };
         if text(device, kernel, &constants, form)? != self.ptx {
-            return Err(of("this program compiles it to other PTX than was saved; record the graph anew".into()));
+            return Err(of("this program compiles it to different PTX; record the graph again".into()));
         }
         Ok((kernel, constants, form))
     }
@@ -302,7 +302,8 @@ impl Argument {
             .get(slot as usize)
             .ok_or_else(|| refused("an argument names a slot that the file does not contain"))?;
         let known = elements.get(element.as_str());
-        let element = *known.ok_or_else(|| refused(format!("no slot holds {element}, as an argument does")))?;
+        let element =
+            *known.ok_or_else(|| refused(format!("an argument has elements of {element}, which no slot has")))?;
         let shape = match shape {
             Extents::Slice(len) => Shape::Slice(*len),
             Extents::View { extents, strides, strided } => {

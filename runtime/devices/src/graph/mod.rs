@@ -401,7 +401,7 @@ mod tests {
     use AccessMode::{Read, Write};
 
     #[test]
-    fn launches_come_after_those_whose_memory_they_share() {
+    fn launches_depend_on_conflicting_launches() {
         let mut order = Order::default();
         assert_eq!(order.add(0, &[(0, Read), (1, Write)]), [0usize; 0]);
         assert_eq!(order.add(1, &[(0, Read), (2, Write)]), [0usize; 0], "both only read slot 0");

@@ -12,7 +12,7 @@ fn sorted(mut pending: WaitSet) -> Vec<TimelinePoint> {
 }
 
 #[test]
-fn a_read_waits_for_the_write_and_a_write_for_all() {
+fn reads_wait_for_writes_and_writes_for_all() {
     let uses = HazardTracker::default();
     assert!(uses.before_read().is_empty());
     assert!(uses.before_write().is_empty());
@@ -29,7 +29,7 @@ fn a_read_waits_for_the_write_and_a_write_for_all() {
 }
 
 #[test]
-fn a_new_owner_waits_for_the_former_ones() {
+fn a_new_owner_waits_for_earlier_uses() {
     let uses = HazardTracker::inherited([at(4, 2), at(5, 6)].into_iter().collect());
     assert_eq!(sorted(uses.before_read()), [at(4, 2), at(5, 6)], "what is read must not be written meanwhile");
     assert_eq!(sorted(uses.before_write()), [at(4, 2), at(5, 6)]);
@@ -70,7 +70,7 @@ fn writers_of_parts_are_all_waited_for() {
 }
 
 #[test]
-fn readers_of_many_threads_are_all_noted() {
+fn reads_of_many_threads_are_recorded() {
     let uses = HazardTracker::default();
     std::thread::scope(|s| {
         for stream in 0..8 {

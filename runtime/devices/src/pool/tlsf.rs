@@ -377,7 +377,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn lists_are_in_the_order_of_sizes() {
+    fn size_classes_are_ordered() {
         let mut last = (0, 0);
         for granules in (1..5000).chain((5000..1 << 24).step_by(997)) {
             let bytes = granules * GRANULE;
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_whole_again() {
+    fn freed_neighbors_merge() {
         let mut tlsf = Tlsf::default();
         tlsf.add(4096, 64 * GRANULE);
         let parts: Vec<_> = (0..64).map(|_| tlsf.take(GRANULE).unwrap()).collect();
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_side_by_side_stay_two() {
+    fn adjacent_segments_do_not_merge() {
         let mut tlsf = Tlsf::default();
         tlsf.add(0, 4 * GRANULE);
         tlsf.add(4 * GRANULE, 4 * GRANULE);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pending_goes_with_the_memory() {
+    fn pending_uses_pass_with_the_memory() {
         let at = |stream, count| TimelinePoint { stream, count };
         let mut tlsf = Tlsf::default();
         tlsf.add(0, 4 * GRANULE);
@@ -434,7 +434,7 @@ mod tests {
     /// Compares with a list of used ranges: nothing overlaps, everything lies in a segment, and at
     /// the end every segment is whole.
     #[test]
-    fn any_order_of_taking_and_giving() {
+    fn random_allocations_and_frees_match_a_model() {
         let mut seed = 1u64;
         let mut random = move |n: u64| {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

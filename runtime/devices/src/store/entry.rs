@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_the_published_one() {
+    fn the_hash_matches_published_vectors() {
         // From the test vectors of the draft: the empty string and "a".
         assert_eq!(fnv(b""), 0x6c62272e07bb014262b821756295c58d);
         assert_eq!(fnv(b"a"), 0xd228cb696f1a8caf78912b704e4a8964);

@@ -18,7 +18,7 @@ fn end(store: Store) {
 }
 
 #[test]
-fn what_is_kept_is_found_and_nothing_else() {
+fn saved_entries_are_found() {
     let store = store("found", 1 << 20);
     assert_eq!(store.usage().unwrap(), Usage { entries: 0, bytes: 0, limit: 1 << 20 });
     assert_eq!(store.load(&key(1)), None);
@@ -38,7 +38,7 @@ fn what_is_kept_is_found_and_nothing_else() {
 }
 
 #[test]
-fn what_is_damaged_is_made_again() {
+fn damaged_entries_are_replaced() {
     let store = store("damaged", 1 << 20);
     store.save(&key(1), b"one").unwrap();
     for damage in [&b""[..], b"kernel-dsl cache, format 1\n", &[0xff; 200]] {
@@ -55,7 +55,7 @@ fn what_is_damaged_is_made_again() {
 }
 
 #[test]
-fn the_one_that_was_not_used_for_longest_goes() {
+fn the_least_recently_used_entry_is_removed() {
     let bytes = key(0).entry(&[0; 1000]).len() as u64;
     let store = store("limit", 4 * bytes);
     let at = |n: u32, seconds| {
@@ -98,7 +98,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_behind() {
+fn a_full_disk_leaves_no_files() {
     let store = store("full", 1 << 20);
     let whole = key(1).entry(b"payload").len();
     for room in 0..whole {
@@ -114,7 +114,7 @@ fn a_full_disk_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_an_error_and_no_more() {
+fn an_invalid_folder_is_an_error() {
     let store = store("file", 1 << 20);
     fs::write(store.folder(), b"a file").unwrap();
     assert!(store.save(&key(1), b"x").is_err());
@@ -132,7 +132,7 @@ fn content(n: u32) -> Vec<u8> {
 }
 
 #[test]
-fn processes_that_are_killed_while_they_write_do_no_harm() {
+fn killed_writers_do_not_damage_the_store() {
     if let Some(folder) = std::env::var_os(WRITER) {
         let store = Store::new(folder, 2 << 20);
         for n in (0..40).cycle() {
@@ -144,7 +144,7 @@ fn processes_that_are_killed_while_they_write_do_no_harm() {
     }
     let store = store("killed", 2 << 20);
     let program = std::env::current_exe().unwrap();
-    let name = "store::tests::processes_that_are_killed_while_they_write_do_no_harm";
+    let name = "store::tests::killed_writers_do_not_damage_the_store";
     for _ in 0..6 {
         let mut writers: Vec<_> = (0..3)
             .map(|_| {
@@ -185,7 +185,7 @@ fn processes_that_are_killed_while_they_write_do_no_harm() {
 }
 
 #[test]
-fn the_users_folder_is_where_the_system_has_it() {
+fn users_folder_follows_the_system() {
     let variables = |name: &str| match name {
         "HOME" => Some("/home/ann".into()),
         "LOCALAPPDATA" => Some(r"C:\Users\ann\AppData\Local".into()),

@@ -112,7 +112,7 @@ mod tests {
 
     /// A cast with `as` and back restores the operand, truncated, where nothing is lost.
     #[test]
-    fn what_is_lost_does_not_come_back() {
+    fn lossy_conversions_are_detected() {
         let edges = [
             0.0, -0.0, 0.5, -0.5, -1.0, 127.0, 127.9, 128.0, -128.9, -129.0, 255.5, 256.0, 65535.0, 1e9, 3e9, 5e9,
             -1e30,

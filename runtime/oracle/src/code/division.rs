@@ -1,7 +1,7 @@
 //! Integer division of all lanes: processors divide vectors of floats, but not of integers.
 
-/// Division that rounds towards zero. By zero, all bits of both results are ones, as the machine code
-/// for every target returns; `MIN / −1` wraps.
+/// Division that rounds toward zero. By zero, all bits of both results are ones, as in the machine
+/// code for every target; `MIN / −1` wraps.
 pub(crate) trait Divide: Copy {
     fn quotient(self, by: Self) -> Self;
     fn remainder(self, by: Self) -> Self;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_divided_as_rust_divides_them() {
+    fn integer_division_matches_rust() {
         // Powers of two and their neighbors, small numbers, multiples of an odd one, and the output
         // of a generator by Knuth.
         let edges = (0..64).flat_map(|bit| [-2, -1, 0, 1, 2].map(|by| (1u64 << bit).wrapping_add_signed(by)));

@@ -67,7 +67,7 @@ pub(crate) use versions;
 versions! {
     /// `to` ← op `a`. Registers are given by row; `to` lies above its operands.
     fn unary(rows: &mut [Row], op: Unary, ty: Scalar, to: u32, a: u32);
-    /// `to` ← `a` op `b`. By zero, integer division and its remainder give all ones; `MIN / −1` wraps.
+    /// `to` ← `a` op `b`. By zero, integer division and remainder give all ones; `MIN / −1` wraps.
     fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32);
     /// Returns the lanes where `a` op `b` (+, −, ×, ÷, %, <<, >>) overflows integer type `ty`, or a
     /// shift distance is its width or more.

@@ -30,7 +30,7 @@ impl Decoder<'_> {
                     return self.refuse(format!("there is no parameter {index}"));
                 };
                 if parameter.ty() != self.ty(result)? {
-                    return self.refuse(format!("parameter `{}` is of another type", parameter.name));
+                    return self.refuse(format!("parameter `{}` has another type", parameter.name));
                 }
                 let to = self.define(result)?;
                 self.code.parameters.push((to, index));
@@ -38,7 +38,7 @@ impl Decoder<'_> {
             // The addresses of tables follow the parameters.
             Op::Table(table) => {
                 if self.kernel.table(table).is_none() || !self.ty(result)?.is_wide_address() {
-                    return self.refuse(format!("there is no table {}, or its address is none", table.0));
+                    return self.refuse(format!("there is no table {}, or its type is not an address", table.0));
                 }
                 let to = self.define(result)?;
                 self.code.parameters.push((to, self.kernel.parameters.len() as u32 + table.0));

@@ -123,7 +123,7 @@ impl Decoder<'_> {
             }
             Op::RecordViolation { record, site, values } => {
                 if self.ty(*record)? != Type::Global || values.len() > ir::record::MAX_VALUES {
-                    return self.refuse("a report has the address of a record, and as many values as that holds");
+                    return self.refuse("a report needs the address of a record and its number of values");
                 }
                 let record = self.used(*record)?.row;
                 let values = values.iter().map(|v| self.typed(*v, Scalar::Usize)).collect::<Result<_>>()?;

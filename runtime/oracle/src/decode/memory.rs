@@ -57,7 +57,7 @@ impl Decoder<'_> {
     pub(super) fn poison(&mut self, place: &ir::Place, element: Scalar, n: u32, guard: Option<Value>) -> Result<()> {
         let mut access = self.access(place, element, n)?;
         if !access.place.is_shared() || n == 0 {
-            return self.refuse("what is poisoned is in shared memory, and at least one scalar");
+            return self.refuse("only shared memory of at least one scalar can be poisoned");
         }
         access.guard = self.truth(guard)?;
         self.code.accesses.push(access);
@@ -69,7 +69,7 @@ impl Decoder<'_> {
         let to = self.access(&copy.to, copy.element, copy.count)?;
         let from = self.access(&copy.from, copy.element, copy.count)?;
         if !to.place.is_shared() || from.place.is_shared() || !matches!(copy.size(), 4 | 8 | 16) {
-            return self.refuse("a copy is of 4, 8 or 16 bytes from global to shared memory");
+            return self.refuse("a copy must have 4, 8 or 16 bytes, from global to shared memory");
         }
         let (guard, inside) = (self.truth(copy.guard)?, self.truth(copy.inside)?);
         let bytes = copy.bytes.map(|v| self.typed(v, Scalar::Usize)).transpose()?;

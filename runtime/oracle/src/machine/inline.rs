@@ -15,7 +15,7 @@ impl Machine<'_, '_> {
         let Inline { block, inputs, results, checked, reads_machine, .. } = &program.code.inlines[index as usize];
         if TIER >= ACCESSES && *checked && *reads_machine {
             self.report(Check::MachineDependent, site, warp.index, mask, |_, _| {
-                Description::new("inline PTX reads what differs from machine to machine, and from run to run")
+                Description::new("inline PTX reads a value that differs between machines and between runs")
             });
         }
         let mut registers = std::mem::take(&mut self.inline[index as usize]);

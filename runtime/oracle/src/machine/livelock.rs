@@ -210,12 +210,12 @@ impl Machine<'_, '_> {
             if apart != 0 {
                 let lane = apart.trailing_zeros() as usize;
                 let thread = machine.thread(warp.index, lane);
-                return description.against(None, thread, "waits for it where the lanes of the warp meet again");
+                return description.against(None, thread, "waits for it where the lanes of the warp reconverge");
             }
             match other {
                 Some(w) if w.cycle.is_some() => {
                     let site = w.cycle.map(|cycle| cycle.site);
-                    description.against(site, machine.thread(w.index, 0), "is in an infinite loop too")
+                    description.against(site, machine.thread(w.index, 0), "is in an endless loop too")
                 }
                 Some(w) => description.against(w.waits, machine.thread(w.index, 0), "waits here"),
                 None => description,
@@ -274,15 +274,15 @@ impl Machine<'_, '_> {
         if more > 0 {
             what += &format!(", and {more} more");
         }
-        let whoever = match self.waiting {
+        let changed_by = match self.waiting {
             0 => "no thread that can still run changes it".to_string(),
             n => format!(
-                "who could is perhaps among the {n} blocks that have not begun, and need not before this one ends"
+                "a thread that could may be among the {n} blocks that have not begun, which need not begin before this one ends"
             ),
         };
         let message = match named.is_empty() {
-            true => "a loop that cannot end: a turn of it changes nothing".to_string(),
-            false => format!("a loop that cannot end: it reads {what}, and {whoever}"),
+            true => "a loop that cannot end: an iteration of it changes nothing".to_string(),
+            false => format!("a loop that cannot end: it reads {what}, and {changed_by}"),
         };
         let object = if named.len() == 1 { others.into_iter().next().map(|(object, ..)| object) } else { None };
         let mask = if warp.mask == 0 { 1 } else { warp.mask };

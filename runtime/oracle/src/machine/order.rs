@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_on_either_side_hands_over_what_came_before() {
+    fn fences_on_both_sides_order_earlier_accesses() {
         // No barrier lies before the other warp's access in the epoch of the fence.
         assert_eq!(handed_over(Some(Scope::Grid), Some(Scope::System)), [true, true, false, true]);
         assert_eq!(handed_over(Some(Scope::Grid), None), [false; 4]);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_acquires_and_hands_nothing_over() {
+    fn atomic_loads_acquire_but_do_not_release() {
         let mut order = Order::default();
         let first = |order: &Order| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0));
         order.begin(1, 1);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acquired_is_released_again() {
+    fn releases_are_transitive() {
         let mut order = Order::default();
         for block in [1, 2, 3] {
             order.begin(1, block);
@@ -376,11 +376,11 @@ mod tests {
             order.fence(0, 1, Scope::Grid, at(block));
             order.atomic(0, 0, (Some(0), u64::from(block)));
         }
-        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0)), "by way of the second block");
+        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0)), "through the second block");
     }
 
     #[test]
-    fn what_was_acquired_goes_as_far_as_the_next_fence() {
+    fn acquired_order_has_the_scope_of_the_next_fence() {
         let mut order = Order::default();
         let hand_over = |order: &mut Order, [from, to]: [u32; 2], element, scope, now| {
             order.fence(from, 1, scope, now);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_releases_nothing_that_is_acquired_behind_it() {
+    fn a_fence_does_not_release_later_acquisitions() {
         let mut order = Order::default();
         order.begin(1, 1);
         order.fence(0, 1, Scope::Grid, at(1));
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_s_fence_is_its_own() {
+    fn a_fence_applies_to_its_lane() {
         let mut order = Order::default();
         // Lane 0 of the first block has made a fence; lane `from` releases to lane `to` of another
         // block.
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn warps_of_a_block_hand_over_by_a_fence_of_the_block() {
+    fn block_fences_order_warps_of_a_block() {
         let mut order = Order::default();
         order.begin(2, 5);
         order.fence(0, u32::MAX, Scope::Block, at(5));

@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_orders_warps_of_a_block() {
+    fn a_barrier_orders_warps_of_a_block() {
         let mut cell = Cell::default();
         assert!(cell.store(clock(5, 5, SHARED), Stamp::new(5, 1, 0)).is_none());
         assert!(cell.load(clock(5, 5, SHARED), Stamp::new(5, 2, 0)).is_none(), "own");
@@ -597,12 +597,12 @@ mod tests {
     }
 
     #[test]
-    fn any_two_loads_betray_a_store() {
+    fn two_loads_suffice_to_detect_a_race() {
         for (first, second, third) in [(0, 32, 0), (0, 32, 32), (0, 32, 64), (32, 0, 0)] {
             let (mut cell, now) = (Cell::default(), clock(1, 1, SHARED));
             cell.load(now, Stamp::new(1, 1, first));
             cell.load(now, Stamp::new(1, 1, second));
-            let conflict = cell.store(now, Stamp::new(1, 2, third)).expect("one of the loads is of another warp");
+            let conflict = cell.store(now, Stamp::new(1, 2, third)).expect("another warp made one of the loads");
             assert_ne!(conflict.stamp.thread() / 32, third / 32);
         }
     }
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn of_lanes_that_load_at_once_none_may_store_next() {
+    fn a_store_races_with_loads_of_other_lanes() {
         for (storing, after_barrier) in [(0, false), (1, false), (17, false), (31, false), (0, true), (31, true)] {
             let (mut cell, now) = (Cell::default(), clock(5, 4, SHARED));
             if after_barrier {
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn of_three_loads_any_may_be_the_one_that_no_fence_orders() {
+    fn a_store_races_with_any_unordered_load_of_three() {
         assert_eq!(after_loads_of_three_warps(&[0, 1, 2]), [0; 0]);
         assert_eq!(after_loads_of_three_warps(&[1, 2]), [0]);
         assert_eq!(after_loads_of_three_warps(&[0, 2]), [1]);
@@ -678,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_that_cells_have_no_room_for_come_out_of_the_budget() {
+    fn loads_beyond_a_cell_count_towards_the_budget() {
         let budget = Budget::new(2 * PAGE_BYTES);
         let mut shadow = Shadow::new(4 * PAGE, 4, budget.clone());
         shadow.set_among_fences();
@@ -695,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_that_comes_again_is_another() {
+    fn repeated_instructions_are_distinct() {
         let now = clock(5, 5, SHARED);
         let mut cell = Cell::default();
         cell.store(now, Stamp::new(5, 1, 0));

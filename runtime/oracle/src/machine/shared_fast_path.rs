@@ -151,7 +151,7 @@ pub(super) fn parted<'a>(
     (memo.beyond & lanes == 0).then_some(Words { relative: &memo.words, pattern: memo.pattern, first })
 }
 
-/// Returns the words that the lanes access, or `None` if the access is of another kind or a lane is
+/// Returns the words that the lanes access, or `None` if it is another kind of access or a lane is
 /// out of bounds. `to` holds them if the indices are not classified.
 #[inline(always)]
 fn locate<'a>(

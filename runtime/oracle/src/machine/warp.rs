@@ -398,10 +398,7 @@ impl Machine<'_, '_> {
             Some(deadline) if deadline.is_over() => {
                 format!("the launch reached its time limit of {:?} and was stopped", deadline.limit)
             }
-            _ => format!(
-                "the block reached its limit of {} warp instructions in this loop and was stopped",
-                self.options.fuel
-            ),
+            _ => format!("the block reached its limit of {} warp instructions and was stopped", self.options.fuel),
         };
         // The loop may just have ended for all lanes: then the report names the first lane.
         self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
@@ -463,7 +460,7 @@ impl Machine<'_, '_> {
                 let operand = value(from, register.get(&warp.rows, lane));
                 let why = match from.is_float() {
                     true if operand == "NaN" => "is no integer",
-                    true => "lies beyond the type's range",
+                    true => "is outside the type's range",
                     false => "loses bits",
                 };
                 Description::new(format!("`{operand} as {into}`, of `{from}`, {why}"))
@@ -580,7 +577,7 @@ fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> S
     let (sign, width) = (symbol(op).unwrap_or_default(), ty.bits());
     let counts = distance % width;
     format!(
-        "`{a} {sign} {distance}` shifts a `{ty}`, which has {width} bits, by as many or more: it counts as {counts}"
+        "`{a} {sign} {distance}` shifts a `{ty}` of {width} bits by at least its width: the distance counts as {counts}"
     )
 }
 

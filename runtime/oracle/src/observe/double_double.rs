@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_and_products_are_those_of_integers() {
+    fn sums_and_products_match_integers() {
         let wide = |x: DoubleDouble| x.first as i128 + x.rest as i128;
         for (a, b) in numbers().zip(numbers().skip(7)) {
             let [x, y] = [a, b].map(|n| DoubleDouble::from((n >> 20 << 20) as f64).add(((n & 0xf_ffff) as f64).into()));

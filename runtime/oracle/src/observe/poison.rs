@@ -139,7 +139,7 @@ impl<'p> Poison<'p> {
         let mut description = Description::new(format!("an undefined value {what}{place}")).against(
             Some(source.site),
             source.thread,
-            "gets it here, where not all lanes take part that are asked",
+            "gets it here, where some of the required lanes are missing",
         );
         if let Some(object) = object {
             description = description.about(object);
@@ -176,7 +176,7 @@ impl Machine<'_, '_> {
             _ => return,
         };
         let ids = p.of_rows(at.warp, &rows);
-        p.tell(self, at, &ids, "decides where a thread goes", |_| None);
+        p.tell(self, at, &ids, "decides a branch", |_| None);
         // The lanes have decided by this value: a later decision by it is the same mistake.
         rows.iter().for_each(|row| p.set(at, *row, |_| 0));
     }
@@ -287,7 +287,7 @@ impl Machine<'_, '_> {
                 self.each_part(site, warp, mask, access, |machine, part| {
                     let there = Where { mask: part.lanes, ..at };
                     let object = |l: usize| Some(machine.object(part.target, part.offset[l], access));
-                    p.tell(machine, there, &ids, "goes into an atomic operation", object);
+                    p.tell(machine, there, &ids, "is an operand of an atomic operation", object);
                 });
                 atomic.to.iter().for_each(|to| p.set(at, to.row, |_| 0));
             }

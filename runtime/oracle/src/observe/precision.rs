@@ -260,7 +260,7 @@ impl<'p> Precision<'p> {
         let produced = Produced { operation: format!("`{}`", event.operation), inputs: event.inputs.clone(), result };
         let description = Description::new(message)
             .about(object)
-            .against(Some(at.0), machine.thread(at.1.index, lane), "stores what comes of it")
+            .against(Some(at.0), machine.thread(at.1.index, lane), "stores a result of it")
             .produced(produced);
         self.findings.add(check, site, 1, thread, description);
     }
@@ -271,7 +271,7 @@ fn share(error: f64) -> String {
     match error {
         e if e < 0.01 => format!("{e:.1e} of it"),
         e if e < 10.0 => format!("{:.0} %", 100.0 * e),
-        _ => "more than ten times what it is".to_string(),
+        _ => "more than ten times its value".to_string(),
     }
 }
 

@@ -512,7 +512,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sectors_are_of_32_bytes_and_lines_of_128() {
+    fn sectors_have_32_bytes_and_lines_128() {
         let of = |f: fn(u64) -> u64, bytes| {
             let asked = asked((0..32).map(f), bytes);
             (touched_of(SECTOR, &asked), asked.len(), touched_of(LINE, &asked))
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn banks_are_of_4_bytes() {
+    fn banks_have_4_bytes() {
         let of = |f: fn(u64) -> u64, bytes, merged| busiest((0..32).map(|l| (l as usize, f(l))), bytes, merged);
         assert_eq!(of(|l| 4 * l, 4, true), 1);
         assert_eq!(of(|l| 8 * l, 4, true), 2);

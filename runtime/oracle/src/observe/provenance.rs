@@ -468,7 +468,7 @@ impl<'p> Tracer<'p> {
         };
         let description = Description::new(message)
             .about(object)
-            .against(Some(at.site), machine.thread(at.warp, lane), "stores what comes of it")
+            .against(Some(at.site), machine.thread(at.warp, lane), "stores a result of it")
             .produced(describe(self.program, event));
         let thread = event.thread;
         self.findings.add(check, site, 1, thread, description);

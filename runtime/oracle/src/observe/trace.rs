@@ -401,9 +401,9 @@ impl fmt::Display for Event {
             Event::Masked { access, array } => write!(f, "no {access} of {array}: its condition does not hold"),
             Event::Branch { holds: true } => f.write_str("the condition holds"),
             Event::Branch { holds: false } => f.write_str("the condition does not hold"),
-            Event::Turn { number } => write!(f, "turn {number}"),
-            Event::Left { turns: 1 } => f.write_str("the loop ends after 1 turn"),
-            Event::Left { turns } => write!(f, "the loop ends after {turns} turns"),
+            Event::Turn { number } => write!(f, "iteration {number}"),
+            Event::Left { turns: 1 } => f.write_str("the loop ends after 1 iteration"),
+            Event::Left { turns } => write!(f, "the loop ends after {turns} iterations"),
             Event::Barrier { scope: Threads::Block } => f.write_str("the block's barrier"),
             Event::Barrier { scope: Threads::Warp } => f.write_str("the warp's barrier"),
             Event::Exchanged { value } => write!(f, "from the warp: {value}"),
@@ -418,7 +418,7 @@ impl fmt::Display for Trace {
         let Trace { kernel, block, thread, lines, left_out } = self;
         write!(f, "{kernel}, thread {thread:?} of block {block:?}")?;
         if lines.is_empty() && *left_out == 0 {
-            write!(f, "\nit does nothing")?;
+            write!(f, "\nit executes no operations")?;
         }
         for Line { file, line, text, events, .. } in lines {
             write!(f, "\n{file}:{line}  {text}")?;

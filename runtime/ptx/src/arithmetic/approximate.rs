@@ -1,13 +1,14 @@
-//! Instructions that promise a bound instead of bits.
+//! Instructions for which the manual states an error bound instead of a result.
 //!
-//! Each gives the true result, computed in `f64` and rounded to `f32`: one of the values that the manual allows. Values
-//! that come of one are marked (`Registers::approximate`), for a GPU may give others, within the bound.
+//! Each returns the true result, computed in `f64` and rounded to `f32`, which is one of the values
+//! that the manual allows. Values derived from it are marked (`Registers::approximate`), because a
+//! GPU may compute others within the bound.
 
 use super::convert::to_float;
 use super::float::{F16, F32, F64, F64_UPPER, Format, Manner, Number, Rounding};
 use kernel_dsl_compiler::Approximation;
 
-/// In single precision: what the interpreter of IR and the prelude give too.
+/// Returns the result in single precision, which the IR interpreter and the prelude also compute.
 pub fn single(what: Approximation, bits: u32) -> u32 {
     let result = what.nearest(f32::from_bits(bits));
     if result.is_nan() { F32.nan() as u32 } else { result.to_bits() }
@@ -43,13 +44,13 @@ pub fn upper_half(what: Approximation, bits: u64) -> u64 {
     to_float(F64, F64_UPPER, what.exact(f64::from_bits(x)).to_bits(), how) << 32
 }
 
-/// In half precision: the true result, rounded.
+/// Returns the result in half precision: the true result, rounded.
 pub fn half(what: Approximation, bits: u64) -> u64 {
     let x = f64::from_bits(to_float(F16, F64, bits, Rounding::Nearest));
     to_float(F64, F16, what.exact(x).to_bits(), Rounding::Nearest)
 }
 
-/// How far a GPU may be from the true result in half precision, which the manual says apart.
+/// Returns the error bound of a GPU in half precision, as the manual words it.
 pub fn half_bound(what: Approximation) -> &'static str {
     match what {
         Approximation::Tangent => "2^-10.987",
@@ -57,7 +58,7 @@ pub fn half_bound(what: Approximation) -> &'static str {
     }
 }
 
-/// How far a GPU's `div.approx.f32` and `div.full.f32` may be from the true quotient.
+/// Error bound of `div.approx.f32` and `div.full.f32` on a GPU.
 pub const DIVISION_BOUND: &str = "2 ulp";
 
 /// Returns the quotient of `div.approx.f32`, which multiplies a by the reciprocal of b. For 2^126 <

@@ -1,25 +1,25 @@
 //! Bits: permutations, selections, searches.
 
-/// How `prmt` chooses bytes.
+/// The mode in which `prmt` selects bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permutation {
-    /// Each nibble of the selector names a byte; its top bit spreads the byte's sign.
+    /// Each nibble of the selector names a byte; its highest bit replicates the byte's sign.
     Free,
-    /// `.f4e`: four from there upwards.
+    /// `.f4e`: four bytes from the selected one upward.
     Forward,
-    /// `.b4e`: four from there downwards.
+    /// `.b4e`: four bytes from the selected one downward.
     Backward,
     /// `.rc8`: one byte four times.
     Replicate8,
-    /// `.ecl`: the byte's number or its place, whichever is greater.
+    /// `.ecl`: the selected byte or the byte's own position, whichever is greater.
     EdgeLeft,
-    /// `.ecr`: the byte's number or its place, whichever is less.
+    /// `.ecr`: the selected byte or the byte's own position, whichever is less.
     EdgeRight,
     /// `.rc16`: two bytes twice.
     Replicate16,
 }
 
-/// `prmt`: four bytes of the eight of b and a (a's are 0 to 3).
+/// Computes `prmt`: four of the eight bytes of b and a (bytes 0 to 3 are those of a).
 pub const fn permute(a: u32, b: u32, selector: u32, mode: Permutation) -> u32 {
     let bytes = (b as u64) << 32 | a as u64;
     let low = selector & 3;
@@ -30,7 +30,7 @@ pub const fn permute(a: u32, b: u32, selector: u32, mode: Permutation) -> u32 {
         let (number, sign) = match mode {
             Permutation::Free => (nibble & 7, nibble & 8 != 0),
             Permutation::Forward => (low + place, false),
-            // Below byte 0 comes byte 7.
+            // Byte 7 precedes byte 0.
             Permutation::Backward => ((low + 8 - place) & 7, false),
             Permutation::Replicate8 => (low, false),
             Permutation::EdgeLeft => (if low > place { low } else { place }, false),
@@ -45,7 +45,7 @@ pub const fn permute(a: u32, b: u32, selector: u32, mode: Permutation) -> u32 {
     result
 }
 
-/// `lop3`: each bit is the one of `table` that the bits of a, b and c (from the highest) name.
+/// Computes `lop3`: the bits of a, b and c, from the highest, select a bit of `table`.
 #[inline(always)]
 pub const fn logic(a: u32, b: u32, c: u32, table: u32) -> u32 {
     let mut result = 0;
@@ -60,7 +60,8 @@ pub const fn logic(a: u32, b: u32, c: u32, table: u32) -> u32 {
     result
 }
 
-/// `shf`: 32 bits of the 64 of high and low, the upper ones after a shift left, or the lower ones after one right.
+/// Computes `shf`: 32 of the 64 bits of high and low, the upper ones after a left shift, or the
+/// lower ones after a right shift.
 pub const fn funnel(low: u32, high: u32, distance: u32, left: bool, wrap: bool) -> u32 {
     let distance = if wrap {
         distance & 31
@@ -105,7 +106,7 @@ pub const fn find_nth(mask: u32, base: u32, offset: i32) -> u32 {
     NONE
 }
 
-/// `bmsk`: `length` ones from `position`.
+/// Computes `bmsk`: `length` ones from `position`.
 pub const fn ones(position: u32, length: u32, wrap: bool) -> u32 {
     let (position, length) = if wrap { (position & 31, length & 31) } else { (position, length) };
     if position >= 32 {
@@ -115,7 +116,7 @@ pub const fn ones(position: u32, length: u32, wrap: bool) -> u32 {
     run << position
 }
 
-/// `szext`: the low `bits` bits of a word, extended by the highest of them or by zeros.
+/// Computes `szext`: the low `bits` bits of a word, extended by sign or by zeros.
 pub const fn extended(a: u32, bits: u32, signed: bool, wrap: bool) -> u32 {
     let bits = if wrap { bits & 31 } else { bits };
     match bits {

@@ -1,9 +1,9 @@
-//! `cvt`: from number to number.
+//! The conversions of `cvt`.
 
 use super::float::{Exact, F64, Format, Manner, Number, Rounding};
 use super::integer::Integer;
 
-/// The integer next to a number in the sense of `rounding`, `None` beyond 127 bits.
+/// Rounds a number to an integer, or returns `None` beyond 127 bits.
 fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
     if x.significand == 0 {
         return Some(0);
@@ -18,7 +18,7 @@ fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
         let dropped = -x.exponent;
         let (kept, rest) = match dropped {
             ..128 => (x.significand >> dropped, x.significand << (128 - dropped)),
-            // Less than half, and not nothing.
+            // Less than half, and not zero.
             _ => (0, 1),
         };
         let half = rest.cmp(&(1 << 127));
@@ -35,7 +35,8 @@ fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
     Some(if x.negative { -value } else { value })
 }
 
-/// Float to integer: rounded, held to the range. A NaN becomes 0, or the highest bit where 64 bits are involved.
+/// Converts a float to an integer: rounds and clamps to the range. A NaN becomes 0, or the highest
+/// bit if 64 bits are involved.
 pub fn to_integer(from: Format, to: Integer, bits: u64, rounding: Rounding) -> u64 {
     match from.decode(bits) {
         Number::Nan if from == F64 || to.bits == 64 => 1 << (to.bits - 1),
@@ -48,13 +49,13 @@ pub fn to_integer(from: Format, to: Integer, bits: u64, rounding: Rounding) -> u
     }
 }
 
-/// Integer to float.
+/// Converts an integer to a float.
 pub fn from_integer(from: Integer, to: Format, word: u64, rounding: Rounding) -> u64 {
     let value = from.value(word);
     to.encode(Exact { negative: value < 0, significand: value.unsigned_abs(), exponent: 0 }, rounding)
 }
 
-/// Float to float.
+/// Converts a float to another format.
 pub fn to_float(from: Format, to: Format, bits: u64, how: impl Into<Manner>) -> u64 {
     match from.decode(bits) {
         Number::Nan => to.nan_from(from, bits),
@@ -63,11 +64,11 @@ pub fn to_float(from: Format, to: Format, bits: u64, how: impl Into<Manner>) -> 
     }
 }
 
-/// Float to an integral float of the same format; a zero keeps the sign.
+/// Rounds a float to an integral float of the same format; a zero keeps its sign.
 pub fn to_integral(format: Format, bits: u64, rounding: Rounding) -> u64 {
     match format.decode(bits) {
         Number::Nan => format.nan_of([bits]),
-        // A nonnegative exponent: an integer already.
+        // With a nonnegative exponent, the number is an integer already.
         Number::Finite(x) if x.exponent < 0 => {
             let value = integral(x, rounding).unwrap_or(0);
             let whole = Exact { negative: x.negative, significand: value.unsigned_abs(), exponent: 0 };

@@ -1,29 +1,31 @@
-//! IEEE 754 arithmetic made of integers: any rounding, any binary format of at most 64 bits.
+//! IEEE 754 arithmetic in integers: any rounding, any binary format of at most 64 bits.
 //!
-//! An operation computes its result exactly, or with a last bit that says that something was left, and rounds once.
+//! An operation computes its result exactly, or with a sticky last bit, and rounds once.
 
 use std::cmp::Ordering;
 
-/// Which representable number an exact one becomes.
+/// A rounding direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
-    /// `.rn`: the nearest, of two the one whose last bit is 0.
+    /// `.rn`: to nearest, ties to even.
     Nearest,
-    /// `.rz`: the next towards zero.
+    /// `.rz`: toward zero.
     Zero,
-    /// `.rm`: the next below.
+    /// `.rm`: toward −∞.
     Down,
-    /// `.rp`: the next above.
+    /// `.rp`: toward +∞.
     Up,
 }
 
 impl Rounding {
-    /// Every rounding.
+    /// All roundings.
     #[cfg(test)]
     pub const ALL: [Rounding; 4] = [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up];
 
-    /// Whether a magnitude between two neighbors becomes the greater; `odd` is the last bit of the lesser, `rest` how what
-    /// is above the lesser compares with half of their distance.
+    /// Returns whether a magnitude between two neighbors is rounded to the greater one.
+    ///
+    /// `odd` is the last bit of the lesser neighbor. `rest` compares the distance above it with
+    /// half of the distance of the neighbors.
     fn away(self, negative: bool, odd: bool, rest: Ordering) -> bool {
         match self {
             Rounding::Nearest => rest == Ordering::Greater || rest == Ordering::Equal && odd,
@@ -34,12 +36,12 @@ impl Rounding {
     }
 }
 
-/// How an exact result becomes a representable number.
+/// The conversion of an exact result to a representable number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Manner {
-    /// Which neighbor it becomes.
+    /// The rounding direction.
     pub rounding: Rounding,
-    /// `.ftz`: whether a result below the least normal number becomes a zero of its sign.
+    /// `.ftz`: whether a result below the smallest normal number becomes a zero of its sign.
     pub flush: bool,
 }
 
@@ -67,15 +69,15 @@ pub const F64_UPPER: Format = Format { exponent: 11, fraction: 20 };
 /// Double precision.
 pub const F64: Format = Format { exponent: 11, fraction: 52 };
 
-/// What bits stand for.
+/// The value that bits represent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Number {
-    /// No number.
+    /// Not a number.
     Nan,
-    /// Of either sign.
+    /// An infinity.
     #[allow(missing_docs)]
     Infinite { negative: bool },
-    /// A number.
+    /// A finite number.
     Finite(Exact),
 }
 
@@ -121,12 +123,12 @@ impl Format {
         (1 << self.fraction) - 1
     }
 
-    /// The bits of +∞.
+    /// Returns the bits of +∞.
     pub const fn infinity(self) -> u64 {
         ((1 << self.exponent) - 1) << self.fraction
     }
 
-    /// The sign bit.
+    /// Returns the sign bit.
     pub const fn sign(self) -> u64 {
         1 << (self.exponent + self.fraction)
     }
@@ -136,7 +138,7 @@ impl Format {
         if self.fraction == F64.fraction { self.sign() | self.infinity() | self.quiet() } else { self.sign() - 1 }
     }
 
-    /// The bit that makes a NaN quiet.
+    /// Returns the bit that makes a NaN quiet.
     const fn quiet(self) -> u64 {
         1 << (self.fraction - 1)
     }
@@ -161,27 +163,27 @@ impl Format {
         sign | self.infinity() | self.quiet() | payload
     }
 
-    /// The bits of one.
+    /// Returns the bits of one.
     pub const fn one(self) -> u64 {
         (self.bias() as u64) << self.fraction
     }
 
-    /// Whether these bits stand for no number.
+    /// Returns whether these bits represent a NaN.
     pub const fn is_nan(self, bits: u64) -> bool {
         bits & (self.sign() - 1) > self.infinity()
     }
 
-    /// Whether the number is nonzero and below the least normal one.
+    /// Returns whether the number is nonzero and below the smallest normal one.
     pub const fn is_subnormal(self, bits: u64) -> bool {
         bits & self.infinity() == 0 && bits & self.fraction_mask() != 0
     }
 
-    /// `.ftz`: a subnormal becomes a zero of its sign.
+    /// Applies `.ftz`: a subnormal becomes a zero of its sign.
     pub const fn flush(self, bits: u64) -> u64 {
         if self.is_subnormal(bits) { bits & self.sign() } else { bits }
     }
 
-    /// `.sat`: to [+0, 1]; a NaN becomes +0.
+    /// Applies `.sat`: clamps to [+0, 1]; a NaN becomes +0.
     pub const fn saturate(self, bits: u64) -> u64 {
         if self.is_nan(bits) || bits & self.sign() != 0 {
             0
@@ -196,7 +198,7 @@ impl Format {
         if negative { self.sign() | magnitude } else { magnitude }
     }
 
-    /// What the low bits of `bits` stand for.
+    /// Returns the value that the low bits of `bits` represent.
     pub fn decode(self, bits: u64) -> Number {
         let negative = bits & self.sign() != 0;
         let biased = (bits & self.infinity()) >> self.fraction;
@@ -245,8 +247,8 @@ impl Format {
         self.signed(negative, (biased as u64) << self.fraction | kept & self.fraction_mask())
     }
 
-    /// Whether a nonzero number, rounded to the format's precision with an unbounded exponent, is
-    /// below the least normal number. The hardware flushes exactly these results.
+    /// Returns whether a nonzero number, rounded to the format's precision with an unbounded
+    /// exponent, is below the smallest normal number. The hardware flushes exactly these results.
     fn is_tiny(self, number: Exact, rounding: Rounding) -> bool {
         let below = 1 - self.bias() - number.top();
         let dropped = number.top() - self.fraction as i32 - number.exponent;
@@ -257,17 +259,17 @@ impl Format {
         self.signed(negative, self.infinity())
     }
 
-    /// a + b.
+    /// Computes a + b.
     pub fn add(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
         self.sum(self.decode(a), self.decode(b), how.into()).unwrap_or_else(|| self.nan_of([a, b]))
     }
 
-    /// a − b.
+    /// Computes a − b.
     pub fn sub(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
         self.sum(self.decode(a), self.decode(b ^ self.sign()), how.into()).unwrap_or_else(|| self.nan_of([a, b]))
     }
 
-    /// a · b.
+    /// Computes a · b.
     pub fn mul(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
         match product(self.decode(a), self.decode(b)) {
             Number::Nan => self.nan_of([a, b]),
@@ -276,7 +278,7 @@ impl Format {
         }
     }
 
-    /// a · b + c, rounded once.
+    /// Computes a · b + c, rounded once.
     pub fn fma(self, a: u64, b: u64, c: u64, how: impl Into<Manner>) -> u64 {
         let product = product(self.decode(a), self.decode(b));
         self.sum(product, self.decode(c), how.into()).unwrap_or_else(|| self.nan_of([a, c, b]))
@@ -292,7 +294,7 @@ impl Format {
         }
     }
 
-    /// a / b.
+    /// Computes a / b.
     pub fn div(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
         let negative = (a ^ b) & self.sign() != 0;
         match (self.decode(a), self.decode(b)) {
@@ -317,7 +319,7 @@ impl Format {
         }
     }
 
-    /// √a.
+    /// Computes √a.
     pub fn sqrt(self, a: u64, how: impl Into<Manner>) -> u64 {
         match self.decode(a) {
             Number::Finite(x) if x.significand == 0 => a,
@@ -335,7 +337,7 @@ impl Format {
         }
     }
 
-    /// How a compares with b; `None` where one is a NaN.
+    /// Compares a with b; `None` if one is a NaN.
     pub fn compare(self, a: u64, b: u64) -> Option<Ordering> {
         if self.is_nan(a) || self.is_nan(b) {
             return None;
@@ -348,12 +350,12 @@ impl Format {
         Some(key(a).cmp(&key(b)))
     }
 
-    /// The lesser, −0 below +0; of a NaN and a number the number.
+    /// Returns the lesser number, with −0 below +0. If one is a NaN, the result is the other.
     pub fn min(self, a: u64, b: u64) -> u64 {
         self.extreme(a, b, Ordering::Less)
     }
 
-    /// The greater, −0 below +0; of a NaN and a number the number.
+    /// Returns the greater number, with −0 below +0. If one is a NaN, the result is the other.
     pub fn max(self, a: u64, b: u64) -> u64 {
         self.extreme(a, b, Ordering::Greater)
     }
@@ -364,7 +366,7 @@ impl Format {
             (true, ..) => b,
             (_, true, _) => a,
             (.., Some(Ordering::Equal)) => {
-                // Zeros of two signs, or the same bits.
+                // Zeros of different signs, or identical bits.
                 if wanted == Ordering::Less { a | b } else { a & b }
             }
             (.., order) => {
@@ -378,13 +380,14 @@ impl Format {
     }
 }
 
-/// The same number with `bits` bits of significand. It is not zero and has no more.
+/// Returns the same number with `bits` bits of significand. It must be nonzero and have at most
+/// that many.
 fn normalized(x: Exact, bits: u32) -> Exact {
     let shift = x.significand.leading_zeros() as i32 - (128 - bits as i32);
     Exact { significand: x.significand << shift, exponent: x.exponent - shift, ..x }
 }
 
-/// a · b, exactly: each has at most 53 bits.
+/// Computes a · b exactly: each has at most 53 bits.
 fn product(a: Number, b: Number) -> Number {
     match (a, b) {
         (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
@@ -410,7 +413,7 @@ fn is_negative(x: Number) -> bool {
     }
 }
 
-/// a + b, where each has at most 106 bits; the last bit of the result may stand for what lies below it.
+/// Computes a + b, where each has at most 106 bits. The last bit of the result is sticky.
 fn finite_sum(a: Exact, b: Exact, rounding: Rounding) -> Exact {
     if a.significand == 0 && b.significand == 0 {
         let negative = if a.negative == b.negative { a.negative } else { rounding == Rounding::Down };
@@ -422,7 +425,7 @@ fn finite_sum(a: Exact, b: Exact, rounding: Rounding) -> Exact {
     if b.significand == 0 {
         return a;
     }
-    // One bit is left for the carry, and as many as the lesser can lose without harm.
+    // One bit remains for the carry, and enough bits that the lesser can lose without harm.
     let (a, b) = (normalized(a, 126), normalized(b, 126));
     let (greater, lesser) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
     let distance = (greater.exponent - lesser.exponent) as u32;

@@ -3,42 +3,42 @@
 /// Width and sign of an integer type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Integer {
-    /// At most 64.
+    /// The width in bits, at most 64.
     pub bits: u32,
-    /// Two's complement, or not.
+    /// Whether the type is two's complement.
     pub signed: bool,
 }
 
 impl Integer {
-    /// All its bits.
+    /// Returns a mask of all bits of the type.
     pub const fn mask(self) -> u64 {
         u64::MAX >> (64 - self.bits)
     }
 
-    /// The number that the low bits of `word` stand for.
+    /// Returns the number that the low bits of `word` represent.
     #[inline(always)]
     pub const fn value(self, word: u64) -> i128 {
         let unused = 64 - self.bits;
         if self.signed { ((word << unused) as i64 >> unused) as i128 } else { (word & self.mask()) as i128 }
     }
 
-    /// The low bits of a number.
+    /// Returns the low bits of a number.
     #[inline(always)]
     pub const fn wrap(self, value: i128) -> u64 {
         value as u64 & self.mask()
     }
 
-    /// The least value.
+    /// Returns the minimum of the type.
     pub const fn least(self) -> i128 {
         if self.signed { -(1 << (self.bits - 1)) } else { 0 }
     }
 
-    /// The greatest value.
+    /// Returns the maximum of the type.
     pub const fn greatest(self) -> i128 {
         (1 << (self.bits - self.signed as u32)) - 1
     }
 
-    /// The bits of a number held to the type's range.
+    /// Returns the bits of a number clamped to the type's range.
     pub const fn clamp(self, value: i128) -> u64 {
         let (least, greatest) = (self.least(), self.greatest());
         self.wrap(if value < least {
@@ -50,7 +50,7 @@ impl Integer {
         })
     }
 
-    /// The upper half of the product.
+    /// Returns the upper half of the product.
     pub const fn mul_hi(self, a: u64, b: u64) -> u64 {
         if self.bits == 64 && !self.signed {
             return ((a as u128 * b as u128) >> 64) as u64;
@@ -58,7 +58,7 @@ impl Integer {
         self.wrap((self.value(a) * self.value(b)) >> self.bits)
     }
 
-    /// a / b towards zero; `None` where b is 0. MIN / −1 wraps.
+    /// Computes a / b, rounded toward zero; `None` if b is 0. MIN / −1 wraps.
     pub const fn div(self, a: u64, b: u64) -> Option<u64> {
         match self.value(a).checked_div(self.value(b)) {
             Some(quotient) => Some(self.wrap(quotient)),
@@ -66,7 +66,7 @@ impl Integer {
         }
     }
 
-    /// a − b · (a / b); `None` where b is 0.
+    /// Computes a − b · (a / b); `None` if b is 0.
     pub const fn rem(self, a: u64, b: u64) -> Option<u64> {
         match self.value(a).checked_rem(self.value(b)) {
             Some(rest) => Some(self.wrap(rest)),
@@ -74,27 +74,28 @@ impl Integer {
         }
     }
 
-    /// c + |a − b|.
+    /// Computes c + |a − b|.
     pub const fn sad(self, a: u64, b: u64, c: u64) -> u64 {
         let difference = self.value(a) - self.value(b);
         self.wrap(self.value(c) + difference.abs())
     }
 
-    /// The low or high 32 of the 48 bits of the product of the operands' low 24 bits: bits 0 to 31, or 16 to 47.
+    /// Returns the low or high 32 of the 48 bits of the product of the operands' low 24 bits: bits
+    /// 0 to 31, or 16 to 47.
     pub const fn mul24(self, a: u64, b: u64, high: bool) -> u64 {
         let part = Integer { bits: 24, ..self };
         let product = part.value(a) * part.value(b);
         (if high { product >> 16 } else { product }) as u64 & 0xffff_ffff
     }
 
-    /// a shifted right by `distance`, all of it taken: beyond the width, sign or zeros remain.
+    /// Shifts a right by the whole `distance`: beyond the width, sign bits or zeros remain.
     #[inline(always)]
     pub const fn shr(self, a: u64, distance: u32) -> u64 {
         let distance = if distance > self.bits { self.bits } else { distance };
         self.wrap(self.value(a) >> distance)
     }
 
-    /// a shifted left by `distance`, all of it taken.
+    /// Shifts a left by the whole `distance`.
     #[inline(always)]
     pub const fn shl(self, a: u64, distance: u32) -> u64 {
         if distance >= self.bits { 0 } else { a << distance & self.mask() }
@@ -109,7 +110,8 @@ impl Integer {
         (if position > 64 { 64 } else { position }, if length > 64 { 64 } else { length })
     }
 
-    /// `bfe`: `length` bits of a from `position`; beyond a's end, and above those, copies of the last taken bit where signed.
+    /// Computes `bfe`: `length` bits of a from `position`. Beyond the end of a, and above the
+    /// field, a signed field is extended by its last bit.
     pub const fn extract(self, a: u64, position: u32, length: u32) -> u64 {
         let (position, length) = self.field(position, length);
         let last = self.bits - 1;
@@ -126,7 +128,7 @@ impl Integer {
         result
     }
 
-    /// `bfi`: b, with `length` bits of a from `position`.
+    /// Computes `bfi`: b, with `length` bits of a inserted at `position`.
     pub const fn insert(self, a: u64, b: u64, position: u32, length: u32) -> u64 {
         let (position, length) = self.field(position, length);
         let mut result = b & self.mask();
@@ -139,8 +141,8 @@ impl Integer {
         result
     }
 
-    /// `bfind`: the place of the highest bit that is not the sign's; 32 ones where there is none. With `distance`, how far
-    /// left it would go instead.
+    /// Computes `bfind`: the position of the highest bit that differs from the sign, or 32 ones if
+    /// there is none. With `distance`, the left shift that moves this bit to the top.
     pub const fn find(self, a: u64, distance: bool) -> u32 {
         let a = if self.signed && self.value(a) < 0 { !a } else { a } & self.mask();
         if a == 0 {
@@ -151,7 +153,7 @@ impl Integer {
     }
 }
 
-/// `dp4a` and `dp2a`: c plus the sum of products of the parts of a with bytes of b.
+/// Computes `dp4a` and `dp2a`: c plus the sum of products of the parts of a with bytes of b.
 pub const fn dot(a: u32, a_part: Integer, b: u32, b_signed: bool, first_byte: u32, c: u32) -> u32 {
     let byte = Integer { bits: 8, signed: b_signed };
     let parts = 32 / a_part.bits;

@@ -1,8 +1,13 @@
-//! What instructions compute, as functions of bits: this interpreter's own, shared with nothing.
+//! The computations of instructions, as functions of bits, implemented for this interpreter only.
 //!
-//! `float` has IEEE arithmetic made of integers, in every rounding and format, without the processor's rounding mode.
-//! `native` has what the processor's default mode computes as well, and faster; tests hold it against `float`.
-//! `integer` and `bits` have integers, `convert` has `cvt`, `video` the parts of words, `approximate` the instructions that only promise a bound.
+//! - `float` has IEEE arithmetic in integers, in every rounding and format, independent of the
+//!   processor's rounding mode.
+//! - `native` has the operations that the processor's default mode computes as well, and faster;
+//!   tests compare it with `float`.
+//! - `integer` and `bits` have integer operations.
+//! - `convert` has `cvt`.
+//! - `video` has operations on parts of words.
+//! - `approximate` has the instructions with an error bound instead of a result.
 
 pub mod approximate;
 pub mod bits;

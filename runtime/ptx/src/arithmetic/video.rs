@@ -1,8 +1,8 @@
-//! The video instructions: parts of words, one at a time, two halves or four bytes at once.
+//! Video instructions: operations on parts of words, on one part, two halves or four bytes at once.
 
 use super::integer::Integer;
 
-/// What they compute of two numbers.
+/// An operation on two numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Operation {
@@ -15,12 +15,12 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Of two numbers, exactly.
+    /// Computes the exact result.
     pub fn of(self, a: i64, b: i64) -> i64 {
         match self {
             Operation::Add => a + b,
             Operation::Subtract => a - b,
-            // To the nearest, halves away from zero.
+            // Rounded to nearest, ties away from zero.
             Operation::Average => (a + b + i64::from(a + b >= 0)) >> 1,
             Operation::Difference => (a - b).abs(),
             Operation::Min => a.min(b),
@@ -29,7 +29,7 @@ impl Operation {
     }
 }
 
-/// A part of a word: so many bits from there.
+/// A part of a word: `bits` bits from `shift`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Part {
@@ -38,35 +38,35 @@ pub struct Part {
 }
 
 impl Part {
-    /// All of it.
+    /// The whole word.
     pub const WHOLE: Part = Part { shift: 0, bits: 32 };
 
-    /// The number that the part of a word stands for.
+    /// Returns the number that the part of a word represents.
     pub fn value(self, word: u32, signed: bool) -> i64 {
         Integer { bits: self.bits, signed }.value(u64::from(word) >> self.shift) as i64
     }
 
-    /// The word with that part replaced.
+    /// Returns the word with this part replaced.
     pub fn put(self, value: i128, into: u32) -> u32 {
         let mask = (u32::MAX >> (32 - self.bits)) << self.shift;
         into & !mask | (value as u32) << self.shift & mask
     }
 
-    /// A number held to the range of the part.
+    /// Clamps a number to the range of the part.
     pub fn clamp(self, value: i128, signed: bool) -> i128 {
         let range = Integer { bits: self.bits, signed };
         value.clamp(range.least(), range.greatest())
     }
 }
 
-/// What follows a scalar operation.
+/// The secondary operation of a scalar instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Second {
-    /// Nothing: the result is the low 32 bits.
+    /// None: the result is the low 32 bits.
     None,
-    /// The result takes that part's place in c.
+    /// The result replaces this part of c.
     Merge(Part),
-    /// c is added.
+    /// Adds c.
     Add,
     /// The lesser of the result and c.
     Min,
@@ -75,7 +75,7 @@ pub enum Second {
 }
 
 impl Second {
-    /// What becomes of a scalar operation's result.
+    /// Applies the secondary operation to the result.
     pub fn of(self, result: i128, c: u32, saturate: bool, signed: bool) -> u32 {
         let part = if let Second::Merge(part) = self { part } else { Part::WHOLE };
         let result = if saturate { part.clamp(result, signed) } else { result };
@@ -91,23 +91,23 @@ impl Second {
     }
 }
 
-/// What follows an operation on several parts.
+/// The operands and results of an operation on several parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parts {
-    /// Bits of a part: 16 or 8.
+    /// Width of a part in bits: 16 or 8.
     pub bits: u32,
-    /// By part, from the lowest: which of the parts of a and, after them, b it takes on the left.
+    /// For each part, from the lowest: the left operand among the parts of a and then b.
     pub left: [u8; 4],
-    /// The same on the right.
+    /// For each part: the right operand.
     pub right: [u8; 4],
-    /// Which parts are computed: a bit each.
+    /// The computed parts, a bit for each.
     pub mask: u32,
-    /// Whether the results are all added to c, instead of taking their places in it.
+    /// Whether all results are added to c, instead of replacing its parts.
     pub accumulate: bool,
 }
 
 impl Parts {
-    /// The result, from what `f` computes of each pair of numbers.
+    /// Returns the result, where `f` computes each pair of numbers.
     pub fn of(self, [a, b, c]: [u32; 3], signed: [bool; 2], f: impl Fn(Part, i64, i64) -> i128) -> u32 {
         let both = u64::from(b) << 32 | u64::from(a);
         let pick = |number: u8, signed: bool| {
@@ -127,25 +127,25 @@ impl Parts {
     }
 }
 
-/// How `vmad` computes.
+/// The variant of `vmad`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MulAdd {
     /// Whether the product is negated.
     pub negate_product: bool,
-    /// Whether c is.
+    /// Whether c is negated.
     pub negate_c: bool,
-    /// `.po`: one more.
+    /// `.po`: whether one is added.
     pub plus_one: bool,
-    /// Bits to the right.
+    /// Distance of the right shift, in bits.
     pub scale: u32,
-    /// To the range of the result.
+    /// Whether the result saturates to its range.
     pub saturate: bool,
     /// Whether the result is signed.
     pub signed: bool,
 }
 
 impl MulAdd {
-    /// a · b + c.
+    /// Computes a · b + c.
     pub fn of(self, a: i64, b: i64, c: u32) -> u32 {
         let word = Integer { bits: 32, signed: self.signed };
         let product = i128::from(a) * i128::from(b);

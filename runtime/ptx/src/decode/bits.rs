@@ -61,10 +61,10 @@ impl<'m> Decoder<'m> {
                 Logic::Or => binary(d, [x, y], |a: u64, b: u64| a | b),
                 Logic::Xor => binary(d, [x, y], |a: u64, b: u64| a ^ b),
             },
-            _ => return Err("its operands are of different widths".to_string()),
+            _ => return Err("its operands have different widths".to_string()),
         };
         let mut decoded = self.compute(to, &[a, b], body);
-        // x ^ x is 0, whatever x is.
+        // The result of x ^ x is 0 for any x.
         if operation == Logic::Xor
             && a.id == b.id
             && let Kind::Compute { follows, .. } = &mut decoded.kind
@@ -98,7 +98,7 @@ impl<'m> Decoder<'m> {
 
     fn shift(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         let ty = words.ty()?;
-        let Some(integers) = integer(ty) else { return Err(format!("there is none of .{ty}")) };
+        let Some(integers) = integer(ty) else { return Err(format!("it does not support .{ty}")) };
         let to = self.to(frame, operands, 0)?;
         let a = self.operand(frame, operands, 1, ty)?;
         let distance = self.operand(frame, operands, 2, Type::U32)?;
@@ -119,7 +119,7 @@ impl<'m> Decoder<'m> {
                 true => binary(d, [x, y], move |a: u64, n: u32| integers.shl(a, n)),
                 false => binary(d, [x, y], move |a: u64, n: u32| integers.shr(a, n)),
             },
-            _ => return Err("its operands are of different widths".to_string()),
+            _ => return Err("its operands have different widths".to_string()),
         };
         Ok(self.compute(to, &[a, distance], body))
     }
@@ -127,7 +127,7 @@ impl<'m> Decoder<'m> {
     fn search(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         let distance = words.take(Modifier::Shiftamt);
         let ty = words.ty()?;
-        let Some(integers) = integer(ty) else { return Err(format!("there is none of .{ty}")) };
+        let Some(integers) = integer(ty) else { return Err(format!("it does not support .{ty}")) };
         let (to, a) = (self.to(frame, operands, 0)?, self.operand(frame, operands, 1, ty)?);
         let unused = 64 - ty.bits();
         Ok(self.lanewise(to, &[a], move |[a, ..]| match opcode {
@@ -140,7 +140,7 @@ impl<'m> Decoder<'m> {
 
     fn field(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         let ty = words.ty()?;
-        let Some(integers) = integer(ty) else { return Err(format!("there is none of .{ty}")) };
+        let Some(integers) = integer(ty) else { return Err(format!("it does not support .{ty}")) };
         let to = self.to(frame, operands, 0)?;
         let mut from = vec![self.operand(frame, operands, 1, ty)?];
         let first = if opcode == Opcode::Bfi { 3 } else { 2 };
@@ -161,7 +161,7 @@ impl<'m> Decoder<'m> {
         })
     }
 
-    /// Those of 32-bit words alone.
+    /// Decodes the operations on 32-bit words only.
     fn words32(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         let left = words.take_one(&[Modifier::L, Modifier::R]) == Some(Modifier::L);
         let wrap = words.take_one(&[Modifier::Wrap, Modifier::Clamp]) == Some(Modifier::Wrap);
@@ -177,7 +177,7 @@ impl<'m> Decoder<'m> {
         let mode = permutation.unwrap_or(Permutation::Free);
         let ty = words.ty()?;
         if ty != Type::B32 {
-            return Err(format!("there is none of .{ty}"));
+            return Err(format!("it does not support .{ty}"));
         }
         let to = self.to(frame, operands, 0)?;
         let mut from = Vec::new();
@@ -214,7 +214,7 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// Logic of predicates.
+/// Returns an operation on predicates.
 fn predicates(operation: Logic, (to, d): (Source, u32), (a, x): (Source, u32), (b, y): (Source, u32)) -> Decoded {
     let body: Body = Box::new(move |registers: &mut Registers, mask| {
         let value = operation.of(registers.predicates[x as usize], registers.predicates[y as usize]);

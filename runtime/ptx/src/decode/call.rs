@@ -1,4 +1,5 @@
-//! Calls, inlined: a copy of the callee's code at each, with registers and memory of its own.
+//! Calls, which are inlined: each has a copy of the callee's code with separate registers and
+//! memory.
 
 use super::super::body::{Join, comparison};
 use super::super::code::{Kind, NOWHERE, Pc, Window};
@@ -8,7 +9,7 @@ use super::{Decoded, Decoder, Frame, GAP, Result};
 use kernel_dsl_compiler::ptx::ast::Call;
 use kernel_dsl_compiler::ptx::{Callee, Callees, Module, Operand, Parameter, Register, Statement, Symbol};
 
-/// The functions whose addresses the module takes.
+/// Returns the functions whose addresses the module takes.
 pub fn addressed(module: &Module) -> Vec<usize> {
     let mut found = Vec::new();
     let mut add = |symbol: Symbol| {
@@ -41,7 +42,7 @@ pub fn addressed(module: &Module) -> Vec<usize> {
     found
 }
 
-/// The functions that a call may reach, of those whose addresses are taken.
+/// Returns the functions that an indirect call may reach, among those whose addresses are taken.
 fn candidates(module: &Module, callees: &Callees) -> Vec<usize> {
     let alike = |a: &[Parameter], b: &[Parameter]| {
         let same =
@@ -64,7 +65,7 @@ fn candidates(module: &Module, callees: &Callees) -> Vec<usize> {
 impl<'m> Decoder<'m> {
     pub(super) fn call(&mut self, frame: &mut Frame<'m>, call: &Call) -> Result<()> {
         let site = self.site;
-        // Lanes that do not call go round.
+        // Lanes that do not call jump past the body.
         let around = match &call.guard {
             Some(guard) => {
                 let condition = self.condition(frame, guard.register, !guard.negated)?;
@@ -83,7 +84,7 @@ impl<'m> Decoder<'m> {
         Ok(())
     }
 
-    /// Branches that go to the next instruction.
+    /// Directs branches to the next instruction.
     fn arrive_here(&mut self, branches: &[Pc]) {
         let here = self.here();
         for pc in branches {
@@ -91,15 +92,17 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// A call of what a register holds: of each function that it can be, where it is that one.
+    /// Decodes an indirect call: it compares the register with each possible function, and inlines
+    /// that function.
     fn indirect(&mut self, frame: &mut Frame<'m>, call: &Call, register: Register, targets: u32) -> Result<()> {
         let Some(targets) = frame.function.call_targets.get(targets as usize) else {
-            return Err("what it may call is not declared".to_string());
+            return Err("its possible callees are not declared".to_string());
         };
         let address = self.register(frame, register)?;
         let mut done = Vec::new();
         for index in candidates(self.module, &targets.callees) {
-            // A call of what is being called would be recursive; it is none of those that can be met, or is told of.
+            // A call of a function that is being called would be recursive. Such a function is not
+            // compared, so that a call of it is reported.
             if self.chain.contains(&index) {
                 continue;
             }
@@ -119,23 +122,23 @@ impl<'m> Decoder<'m> {
             self.arrive_here(&[next]);
         }
         let site = self.site;
-        self.push(None, Decoded::plain(Kind::Trap("it calls what is none of the functions that it can call")), site);
+        self.push(None, Decoded::plain(Kind::Trap("it calls a function that is not among its possible callees")), site);
         self.arrive_here(&done);
         Ok(())
     }
 
-    /// The function's body, here.
+    /// Inlines the function's body here.
     fn inline(&mut self, frame: &mut Frame<'m>, call: &Call, index: usize) -> Result<()> {
         let callee = &self.module.functions()[index];
         if callee.body.is_none() {
             let known = "the module does not define it";
-            return Err(format!("{known}, and the interpreter has no function `{}` of its own", callee.name));
+            return Err(format!("{known}, and the interpreter does not provide the function `{}`", callee.name));
         }
         if self.chain.contains(&index) {
             return Err("it is recursive; calls are inlined here".to_string());
         }
         if callee.parameters.len() != call.arguments.len() || callee.returns.len() != call.returns.len() {
-            return Err(format!("`{}` has another number of parameters or results", callee.name));
+            return Err(format!("`{}` has a different number of parameters or results", callee.name));
         }
         let site = self.site;
         let parameters = self.handed(frame, &call.arguments)?;
@@ -147,40 +150,40 @@ impl<'m> Decoder<'m> {
         let returns = inlined.returns_at.take().unwrap_or_default();
         self.arrive_here(&returns);
         self.site = site;
-        // What the function has allocated ends with it.
+        // The allocations of a function end with it.
         if let Some((stack, kept)) = stack {
             self.move_register(stack, kept);
         }
         self.give_registers(frame, &mut inlined, call)
     }
 
-    /// What a call hands over.
+    /// Returns the arguments or results of a call.
     fn handed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<Home>> {
         let mut homes = Vec::new();
         for operand in operands {
             homes.push(match operand {
                 Operand::Register(r) => Home::Value(self.register(frame, *r)?),
                 Operand::Symbol(Symbol::Variable(i), 0) => frame.variables[*i as usize]
-                    .ok_or_else(|| "the interpreter has no place for an argument".to_string())?,
+                    .ok_or_else(|| "the interpreter has no location for an argument".to_string())?,
                 Operand::Symbol(Symbol::Parameter(i), 0) => frame.parameters[*i as usize],
                 Operand::Symbol(Symbol::Return(i), 0) => frame.returns[*i as usize],
                 Operand::Integer(n) => Home::Constant { bits: *n as u64 },
                 Operand::Bits(n) | Operand::F64(n) => Home::Constant { bits: *n },
                 Operand::F32(n) => Home::Constant { bits: u64::from(*n) },
                 Operand::Sink => Home::Value(self.fresh(64)),
-                _ => return Err("the interpreter does not know such an argument".to_string()),
+                _ => return Err("the interpreter does not support such an argument".to_string()),
             });
         }
         Ok(homes)
     }
 
-    /// Copies what is handed over in registers to the callee's.
+    /// Copies arguments in registers to the callee's registers.
     fn take_registers(&mut self, callee: &mut Frame<'m>) -> Result<()> {
         let function = callee.function;
         for (i, parameter) in function.parameters.iter().enumerate() {
             let home = callee.parameters[i];
             let Some(register) = parameter.register else {
-                // Bytes are handed over by their place; a register must first be put there.
+                // Memory is passed by its address; a register must first be stored there.
                 match home {
                     Home::Value(from) => {
                         let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), GAP);
@@ -202,7 +205,7 @@ impl<'m> Decoder<'m> {
                 Home::Value(from) => from,
                 Home::Constant { bits } => self.constant(bits, parameter.ty.bits()),
                 Home::Memory { .. } | Home::Buffer { .. } => {
-                    return Err("bytes are handed over where a register is taken".to_string());
+                    return Err("bytes are passed where a register is expected".to_string());
                 }
             };
             self.move_register(to, from);
@@ -218,7 +221,7 @@ impl<'m> Decoder<'m> {
         Ok(())
     }
 
-    /// Copies what comes back in registers.
+    /// Copies results in registers to the caller's registers.
     fn give_registers(&mut self, caller: &mut Frame<'m>, callee: &mut Frame<'m>, call: &Call) -> Result<()> {
         let function = callee.function;
         for (i, result) in function.returns.iter().enumerate() {
@@ -236,7 +239,7 @@ impl<'m> Decoder<'m> {
                         self.load_local(to, offset, result.size());
                     }
                 }
-                (Some(_), None) => return Err("a register comes back where bytes are wanted".to_string()),
+                (Some(_), None) => return Err("a register is returned where bytes are expected".to_string()),
                 (None, None) => {}
             }
         }

@@ -13,13 +13,13 @@ use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Ordering;
 
-/// What a comparison asks.
+/// The condition of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Question {
     less: bool,
     equal: bool,
     greater: bool,
-    /// Of a NaN.
+    /// The result if an operand is NaN.
     unordered: bool,
 }
 
@@ -55,7 +55,7 @@ impl Question {
         }
     }
 
-    /// The same, without branches.
+    /// Returns the result for an order, without branches.
     #[inline(always)]
     fn of_order(self, less: bool, equal: bool, greater: bool) -> bool {
         (self.less & less)
@@ -65,7 +65,7 @@ impl Question {
     }
 }
 
-/// How `set` and `setp` compare.
+/// The comparison of `set` and `setp`.
 struct Comparison {
     question: Question,
     join: Join,
@@ -81,7 +81,7 @@ impl Comparison {
         [Some(self.a), Some(self.b), self.joined].into_iter().flatten().map(|s| s.id).collect()
     }
 
-    /// How two values of the type compare.
+    /// Returns the function that compares two values of the type.
     fn order(ty: Type, ftz: bool) -> impl Fn(u64, u64) -> Option<Ordering> + Copy + Send + Sync + 'static {
         let format = format(ty);
         let integers = integer(ty);
@@ -134,10 +134,10 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// The modifiers and operands of a comparison.
+    /// Decodes the modifiers and operands of a comparison.
     fn compared(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result<Comparison> {
         let Some(question) = words.take_as(Question::of) else {
-            return Err("it does not say what it asks".to_string());
+            return Err("it has no comparison operator".to_string());
         };
         let operation = words.take_as(|m| match m {
             Modifier::And => Some(Logic::And),
@@ -161,7 +161,7 @@ impl<'m> Decoder<'m> {
         Ok(Comparison { question, join, joined, ftz, ty, a, b })
     }
 
-    /// `setp` of two halves: a predicate each.
+    /// Decodes `setp` of two halves, with a predicate for each.
     fn set_pair(&mut self, frame: &mut Frame<'m>, c: Comparison, operands: &[Operand]) -> Result {
         let [p, q] = self.destinations(frame, operands, "predicate")?;
         let order = Comparison::order(Type::F16, c.ftz);
@@ -183,7 +183,7 @@ impl<'m> Decoder<'m> {
         Ok(Decoded { kind, reads: c.reads(), writes: [p, q].iter().flatten().map(|s| s.id).collect() })
     }
 
-    /// `set`: a truth value as a number.
+    /// Decodes `set`, which gives a Boolean as a number.
     fn set(&mut self, c: Comparison, to: Source, result: Type) -> Result {
         let (order, question, join) = (Comparison::order(part_type(c.ty), c.ftz), c.question, c.join);
         let (a, b, d) = (c.a.place, c.b.place, to.place);
@@ -225,14 +225,14 @@ impl<'m> Decoder<'m> {
         let body: Body = match (to.place, yes.place, no.place) {
             (Place::Word(d), Place::Word(a), Place::Word(b)) => choose::<u32>(d, a, b, predicate),
             (Place::Wide(d), Place::Wide(a), Place::Wide(b)) => choose::<u64>(d, a, b, predicate),
-            _ => return Err("its operands are of different widths".to_string()),
+            _ => return Err("its operands have different widths".to_string()),
         };
         let follows = Follows::Chosen { yes: yes.id, no: no.id, condition: condition.id, predicate };
         let kind = Kind::Compute { body, follows, reason: "" };
         Ok(Decoded { kind, reads: smallvec![yes.id, no.id, condition.id], writes: smallvec![to.id] })
     }
 
-    /// `slct`: a where c is not negative.
+    /// Decodes `slct`: a where c is not negative.
     fn select_by_sign(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
         let ftz = words.take(Modifier::Ftz);
         let (ty, sign) = (words.ty()?, words.ty()?);
@@ -295,7 +295,7 @@ fn set_predicates(c: Comparison, p: Option<Source>, q: Option<Source>) -> Result
     Ok(Decoded { kind, reads: c.reads(), writes: [p, q].iter().flatten().map(|s| s.id).collect() })
 }
 
-/// a or b, by a predicate.
+/// Returns a selection of a or b by a predicate.
 fn choose<L: super::super::registers::Lane>(d: u32, a: u32, b: u32, predicate: u32) -> Body {
     Box::new(move |registers: &mut Registers, mask| {
         let chosen = registers.predicates[predicate as usize];

@@ -1,4 +1,4 @@
-//! Branches, ends, barriers, and what lanes do together.
+//! Branches, ends, barriers, and operations of several lanes.
 
 use super::super::code::{Barrier, Condition, Exchange, Gather, Kind, NOWHERE, Poll, Reduction, Shuffle, Told, Vote};
 use super::super::registers::{Id, Place};
@@ -20,7 +20,7 @@ impl<'m> Decoder<'m> {
             Opcode::Bra => {
                 words.take(Modifier::Uni);
                 let Some(Operand::Label(label)) = operands.first() else {
-                    return Err("it goes to what is not a label".to_string());
+                    return Err("its target is not a label".to_string());
                 };
                 frame.forward.push((self.here(), 0, *label));
                 Ok(Decoded::plain(Kind::Branch(NOWHERE)))
@@ -48,7 +48,7 @@ impl<'m> Decoder<'m> {
                 let to = self.to(frame, operands, 0)?;
                 Ok(Decoded { kind: Kind::ActiveMask(to.place), reads: smallvec![], writes: smallvec![to.id] })
             }
-            // All accesses happen at once and in order here; nobody sleeps.
+            // All accesses happen at once and in order here, and no thread sleeps.
             _ => {
                 self.code.ordered = true;
                 words.pass(&[
@@ -96,7 +96,7 @@ impl<'m> Decoder<'m> {
         let arrive = words.take(Modifier::Arrive);
         let reduces = words.take(Modifier::Red);
         if !arrive && !reduces && !words.take(Modifier::Sync) {
-            return Err("it does not say whether it waits".to_string());
+            return Err("it has neither `.sync`, `.arrive` nor `.red`".to_string());
         }
         let mut reads = SmallVec::new();
         let (first, last) = if reduces { (1, operands.len() - 1) } else { (0, operands.len()) };
@@ -112,7 +112,7 @@ impl<'m> Decoder<'m> {
                 Modifier::Or => Some(Reduction::Any),
                 _ => None,
             });
-            let Some(how) = how else { return Err("it does not say how it reduces".to_string()) };
+            let Some(how) = how else { return Err("it has no reduction operation".to_string()) };
             words.ty()?;
             let to = self.to(frame, operands, 0)?;
             let condition = self.predicate(frame, operands.last())?;
@@ -133,7 +133,7 @@ impl<'m> Decoder<'m> {
             Modifier::Idx => Some(Exchange::Index),
             _ => None,
         });
-        let Some(mode) = mode else { return Err("it does not say where it reads".to_string()) };
+        let Some(mode) = mode else { return Err("it has no shuffle mode".to_string()) };
         words.ty()?;
         let [result, inside] = self.destinations(frame, operands, "register")?;
         let value = self.operand(frame, operands, 1, Type::B32)?;
@@ -167,7 +167,7 @@ impl<'m> Decoder<'m> {
             Modifier::Ballot => Some(Poll::Ballot),
             _ => None,
         });
-        let Some(mode) = mode else { return Err("it does not say what it asks".to_string()) };
+        let Some(mode) = mode else { return Err("it has no vote mode".to_string()) };
         words.ty()?;
         let to = self.to(frame, operands, 0)?;
         let condition: Condition = self.predicate(frame, operands.get(1))?;
@@ -200,7 +200,7 @@ impl<'m> Decoder<'m> {
             (Opcode::Redux, Some(Modifier::And)) => Told::And,
             (Opcode::Redux, Some(Modifier::Or)) => Told::Or,
             (Opcode::Redux, Some(Modifier::Xor)) => Told::Xor,
-            _ => return Err("it does not say what it tells of the values".to_string()),
+            _ => return Err("it has no match mode".to_string()),
         };
         let [result, same] = self.destinations(frame, operands, "register")?;
         let value = self.operand(frame, operands, 1, ty)?;

@@ -1,4 +1,4 @@
-//! `cvt`.
+//! Conversions by `cvt`.
 
 use super::super::arithmetic::convert::{from_integer, to_float, to_integer, to_integral};
 use super::super::arithmetic::float::{BF16, F16, F32, F64, Format, Manner, Rounding};
@@ -20,7 +20,7 @@ enum Side {
 
 fn side(ty: Type) -> Result<Side> {
     match ty {
-        // Of a pair, either.
+        // An element of a pair has the type of both.
         Type::F16 | Type::F16x2 => Ok(Side::Float(F16)),
         Type::Bf16 => Ok(Side::Float(BF16)),
         Type::F32 => Ok(Side::Float(F32)),
@@ -38,11 +38,11 @@ struct Conversion {
     to: Side,
     from: Side,
     rounding: Option<Rounding>,
-    /// To an integral value.
+    /// The rounding to an integral value.
     integral: Option<Rounding>,
     ftz: bool,
     saturate: bool,
-    /// Bits of the destination's register, which a narrower integer is extended to.
+    /// Width of the destination register, to which a narrower integer is extended.
     register: u32,
 }
 
@@ -50,7 +50,8 @@ impl Conversion {
     fn of(self, bits: u64) -> u64 {
         // To f16, the machine's conversion has no `.FTZ` and takes subnormal operands as they are.
         let flushes = self.ftz && self.to != Side::Float(F16);
-        // An instruction of arithmetic flushes before the conversion, and makes every NaN one.
+        // An arithmetic instruction flushes before the conversion, and has one result for every
+        // NaN.
         let flush = |format: Format, x: u64| match flushes && format == F32 {
             true if format.is_nan(x) => format.nan(),
             true => format.flush(x),
@@ -72,7 +73,7 @@ impl Conversion {
                 let bits = flush(from, bits);
                 let result = match self.integral {
                     Some(integral) if to == from => to_integral(to, bits, integral),
-                    // The machine moves the bits.
+                    // The machine copies the bits.
                     None if to == F64 && from == F64 => bits,
                     _ => to_float(from, to, bits, Manner { rounding, flush: self.ftz && to == F32 }),
                 };
@@ -81,7 +82,7 @@ impl Conversion {
         }
     }
 
-    /// An integer as its register holds it: extended by its own sign.
+    /// Returns an integer as its register holds it, extended by its own sign.
     fn extended(self, ty: Integer, bits: u64) -> u64 {
         ty.value(bits) as u64 & u64::MAX >> (64 - self.register)
     }
@@ -94,13 +95,13 @@ impl<'m> Decoder<'m> {
         let (to_type, from_type) = (words.ty()?, words.ty()?);
         let pair = to_type == Type::F16x2;
         if operands.len() != 2 + usize::from(pair) {
-            return Err("it has another number of operands".to_string());
+            return Err("it has a wrong number of operands".to_string());
         }
         let to = self.to(frame, operands, 0)?;
         let from = self.operand(frame, operands, 1, from_type)?;
         let (to_side, from_side) = (side(to_type)?, side(from_type)?);
         if matches!((to_side, from_side), (Side::Float(_), Side::Integer(_))) && rounding.is_none() {
-            return Err("it does not say how it rounds".to_string());
+            return Err("it has no rounding".to_string());
         }
         let conversion =
             Conversion { to: to_side, from: from_side, rounding, integral, ftz, saturate, register: to.bits };
@@ -115,7 +116,7 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// Conversions that are frequent.
+/// Returns a fast path for frequent conversions.
 fn fast(conversion: Conversion, (to_type, to): (Type, Source), (from_type, from): (Type, Source)) -> Option<Body> {
     let Conversion { rounding, integral, ftz: false, saturate: false, .. } = conversion else { return None };
     Some(match (to_type, from_type, to.place, from.place) {
@@ -134,7 +135,8 @@ fn fast(conversion: Conversion, (to_type, to): (Type, Source), (from_type, from)
         (Type::F32, Type::S32, Place::Word(d), Place::Word(a)) if rounding == Some(Rounding::Nearest) => {
             unary(d, a, |x: u32| (x as i32 as f32).to_bits())
         }
-        // Rust's `as` truncates, holds to the range and makes 0 of a NaN, as this does in 32 bits.
+        // Rust's `as` truncates, clamps to the range and converts a NaN to 0, as this instruction
+        // does in 32 bits.
         (Type::S32, Type::F32, Place::Word(d), Place::Word(a)) if integral == Some(Rounding::Zero) => {
             unary(d, a, |x: u32| f32::from_bits(x) as i32 as u32)
         }

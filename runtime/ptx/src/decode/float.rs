@@ -13,12 +13,12 @@ use kernel_dsl_compiler::Approximation;
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::{SmallVec, smallvec};
 
-/// How an instruction computes with floats.
+/// The mode of floating-point arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mode {
-    /// Of an element.
+    /// The format of an element.
     pub format: Format,
-    /// Whether there are two of them.
+    /// Whether a register contains two elements.
     pub pair: bool,
     pub rounding: Rounding,
     pub ftz: bool,
@@ -26,7 +26,7 @@ pub(super) struct Mode {
 }
 
 impl Mode {
-    /// Of a type, with the modifiers that are left to take.
+    /// Reads the mode from a type and the remaining modifiers.
     pub fn take(ty: Type, words: &mut Words) -> Result<Mode> {
         let (format, pair) = match ty {
             Type::F16 => (F16, false),
@@ -35,12 +35,13 @@ impl Mode {
             Type::F64 => (F64, false),
             _ => return Err(format!("the interpreter has no arithmetic of .{ty}")),
         };
-        // Without a rounding, an instruction rounds to nearest, and may be contracted: it is not, here.
+        // Without a rounding, an instruction rounds to nearest and may be contracted. It is not
+        // contracted here.
         let rounding = words.rounding().unwrap_or(Rounding::Nearest);
         Ok(Mode { format, pair, rounding, ftz: words.take(Modifier::Ftz), saturate: words.take(Modifier::Sat) })
     }
 
-    /// How results are rounded.
+    /// Returns the rounding of results.
     fn manner(self) -> Manner {
         Manner { rounding: self.rounding, flush: self.ftz }
     }
@@ -58,20 +59,21 @@ impl Mode {
         }
     }
 
-    /// Whether the processor computes it by itself.
+    /// Returns whether the processor computes the result directly.
     fn is_plain(self) -> bool {
         self.rounding == Rounding::Nearest && !self.ftz && !self.saturate && !self.pair
     }
 
-    /// Whether the processor computes it by itself, but for flushing and saturation.
+    /// Returns whether the processor computes the result directly, except for flushing and
+    /// saturation.
     fn is_near(self) -> bool {
         self.rounding == Rounding::Nearest && self.format == F32
     }
 }
 
-/// Returns a product that the processor rounded, or `exact` where flushing needs to know what was
-/// rounded: a result that is the least normal number may have been less before it was rounded to
-/// the grid of subnormals. Sums are exact there.
+/// Returns a product that the processor rounded, or `exact` where flushing depends on the exact
+/// product. A result equal to the smallest normal number may have been less before it was rounded
+/// to the grid of subnormals. Sums are exact there.
 #[inline(always)]
 fn least_normal_or(x: u32, mode: Mode, exact: impl Fn() -> u64) -> u32 {
     if mode.ftz && x << 1 == 1 << 24 { exact() as u32 } else { x }
@@ -84,7 +86,7 @@ fn finish(mode: Mode, x: u32) -> u32 {
 }
 
 impl<'m> Decoder<'m> {
-    /// `add`, `sub`, `mul`, `mad`, `div`, `min`, `max`, `neg`, `abs` of floats.
+    /// Decodes `add`, `sub`, `mul`, `mad`, `div`, `min`, `max`, `neg` and `abs` of floats.
     pub(super) fn float_arithmetic(
         &mut self,
         frame: &mut Frame<'m>,
@@ -129,7 +131,7 @@ impl<'m> Decoder<'m> {
         Ok(self.lanewise(to, &from, move |x| mode.apply(x, f)))
     }
 
-    /// `fma`, `rcp`, `sqrt`, the approximations, `copysign`, `testp`.
+    /// Decodes `fma`, `rcp`, `sqrt`, the approximations, `copysign` and `testp`.
     pub(super) fn float(
         &mut self,
         frame: &mut Frame<'m>,
@@ -199,7 +201,7 @@ impl<'m> Decoder<'m> {
 
     fn test(&mut self, to: Source, from: Source, ty: Type, test: Option<Modifier>) -> Result<Decoded> {
         let format = if ty == Type::F64 { F64 } else { F32 };
-        let Some(test) = test else { return Err("it does not say what it tests".to_string()) };
+        let Some(test) = test else { return Err("it has no property to test".to_string()) };
         let p = to.predicate()?;
         let body: Body = Box::new(move |registers: &mut Registers, mask| {
             let mut holds = 0;
@@ -234,7 +236,7 @@ const TESTS: [Modifier; 6] = [
     Modifier::Subnormal,
 ];
 
-/// What the processor computes by itself.
+/// Returns a fast path that the processor computes directly.
 fn fast(opcode: Opcode, mode: Mode, to: Source, from: &[Source]) -> Option<Body> {
     if mode.pair {
         return None;
@@ -285,7 +287,7 @@ fn fast(opcode: Opcode, mode: Mode, to: Source, from: &[Source]) -> Option<Body>
     if !mode.is_near() {
         return None;
     }
-    // With flushing or saturation around it.
+    // With flushing or saturation before and after.
     let flush = move |x: u32| if mode.ftz { native::flush32(x) } else { x };
     Some(match opcode {
         Opcode::Add => binary(d, two()?, move |a: u32, b: u32| finish(mode, native::add32(flush(a), flush(b)))),

@@ -1,4 +1,4 @@
-//! Arithmetic on integers, and what is the same word for floats.
+//! Arithmetic on integers, and instructions whose opcode is the same for floats.
 
 use super::super::arithmetic::integer::{Integer, dot};
 use super::super::body::{binary, ternary};
@@ -12,13 +12,14 @@ use kernel_dsl_compiler::ptx::words::Class;
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::SmallVec;
 
-/// The integer type that is twice as wide.
+/// Returns the integer type of twice the width.
 fn doubled(ty: Type) -> Result<Type> {
     ty.doubled().ok_or_else(|| format!("there is no type twice as wide as .{ty}"))
 }
 
 impl<'m> Decoder<'m> {
-    /// `add`, `sub`, `mul`, `mad`, `div`, `rem`, `min`, `max`, `neg`, `abs` of either kind.
+    /// Decodes `add`, `sub`, `mul`, `mad`, `div`, `rem`, `min`, `max`, `neg` and `abs` of integers
+    /// and floats.
     pub(super) fn arithmetic(
         &mut self,
         frame: &mut Frame<'m>,
@@ -30,7 +31,7 @@ impl<'m> Decoder<'m> {
         if ty.class() == Class::Float {
             return self.float_arithmetic(frame, opcode, words, ty, operands);
         }
-        let Some(integers) = integer(ty) else { return Err(format!("there is none of .{ty}")) };
+        let Some(integers) = integer(ty) else { return Err(format!("it does not support .{ty}")) };
         match opcode {
             Opcode::Add | Opcode::Sub => self.sum(frame, opcode, words, ty, operands),
             Opcode::Mul | Opcode::Mad => self.product(frame, opcode, words, ty, operands),
@@ -127,7 +128,7 @@ impl<'m> Decoder<'m> {
         operands: &[Operand],
     ) -> Result {
         let Some(part) = words.take_one(&[Modifier::Lo, Modifier::Hi, Modifier::Wide]) else {
-            return Err("it does not say which part of the product it gives".to_string());
+            return Err("it does not select a part of the product".to_string());
         };
         let saturate = words.take(Modifier::Sat);
         let carry = words.take(Modifier::Cc);
@@ -144,12 +145,12 @@ impl<'m> Decoder<'m> {
             return Ok(self.compute(to, &from, body));
         }
         let (Some(integers), Some(wide)) = (integer(ty), integer(result)) else {
-            return Err(format!("there is none of .{ty}"));
+            return Err(format!("it does not support .{ty}"));
         };
         Ok(self.lanewise(to, &from, move |[a, b, c, _]| {
             let product = match part {
                 Modifier::Hi => integers.value(integers.mul_hi(a, b)),
-                // The low 64 bits of the product of 64 bits do not depend on the sign.
+                // The low 64 bits of a 64-bit product do not depend on the sign.
                 _ if integers.bits == 64 => i128::from((a as i64).wrapping_mul(b as i64)),
                 _ => integers.value(a) * integers.value(b),
             };
@@ -158,7 +159,7 @@ impl<'m> Decoder<'m> {
         }))
     }
 
-    /// `addc`, `subc`, `madc`, `mul24`, `mad24`, `sad`, `dp4a`, `dp2a`.
+    /// Decodes `addc`, `subc`, `madc`, `mul24`, `mad24`, `sad`, `dp4a` and `dp2a`.
     pub(super) fn integer(
         &mut self,
         frame: &mut Frame<'m>,
@@ -170,7 +171,7 @@ impl<'m> Decoder<'m> {
             return self.dot_product(frame, opcode, words, operands);
         }
         let ty = words.ty()?;
-        let Some(integers) = integer(ty) else { return Err(format!("there is none of .{ty}")) };
+        let Some(integers) = integer(ty) else { return Err(format!("it does not support .{ty}")) };
         let (to, [a, b]) = self.two(frame, operands, ty)?;
         let gives = words.take(Modifier::Cc);
         match opcode {
@@ -233,9 +234,9 @@ impl<'m> Decoder<'m> {
         }))
     }
 
-    /// Half of a product, and a summand, that takes or gives the carry.
+    /// Decodes half of a product plus an addend, which reads or writes the carry.
     fn carried_product(&mut self, to: Source, from: &[Source], ty: Type, part: Modifier, carry: Carry) -> Result {
-        let Some(integers) = integer(ty) else { return Err(format!("there is none of .{ty}")) };
+        let Some(integers) = integer(ty) else { return Err(format!("it does not support .{ty}")) };
         Ok(self.with_carry(to, from, carry, move |[a, b, c], given| {
             let half = match part {
                 Modifier::Hi => integers.mul_hi(a, b),
@@ -273,7 +274,7 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// What an instruction does with the carry.
+/// The use of the carry by an instruction.
 #[derive(Clone, Copy)]
 struct Carry {
     subtract: bool,
@@ -281,7 +282,7 @@ struct Carry {
     gives: bool,
 }
 
-/// Products by rows.
+/// Returns a fast path for products of whole rows.
 fn fast_product(to: Source, from: &[Source], ty: Type, part: Modifier, saturate: bool) -> Option<Body> {
     if saturate {
         return None;

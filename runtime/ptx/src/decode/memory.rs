@@ -10,7 +10,8 @@ use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::SmallVec;
 
-/// How caches are used, whom an order holds for, and what it is: all accesses happen at once and in order here.
+/// Modifiers without an effect here: cache hints, scopes and orders. All accesses happen at once
+/// and in order.
 const ORDERS: [Modifier; 17] = [
     Modifier::Volatile,
     Modifier::Ca,
@@ -31,11 +32,11 @@ const ORDERS: [Modifier; 17] = [
     Modifier::Sc,
 ];
 
-/// What other threads see in some order.
+/// Orders that other threads can observe.
 const STRONG: [Modifier; 6] =
     [Modifier::Volatile, Modifier::Relaxed, Modifier::Acquire, Modifier::Release, Modifier::AcqRel, Modifier::Sc];
 
-/// The state space that modifiers name.
+/// Returns the state space that modifiers name.
 fn window(words: &mut Words) -> Window {
     words
         .take_as(|m| match m {
@@ -74,7 +75,7 @@ impl<'m> Decoder<'m> {
         let named = window(words);
         self.code.ordered |= words.take_one(&STRONG).is_some();
         words.pass(&ORDERS);
-        // The path by which it comes is no difference where every access is seen at once.
+        // The path of a load makes no difference where every access is visible at once.
         words.take(Modifier::Nc);
         let length = words.take_as(Modifier::vector).unwrap_or(1);
         let ty = words.ty()?;
@@ -100,7 +101,7 @@ impl<'m> Decoder<'m> {
                 Operand::Sink => None,
                 Operand::Register(r) => Some(self.register(frame, *r)?),
                 constant if !load => Some(self.from(frame, constant, ty)?),
-                _ => return Err("it loads to what is not a register".to_string()),
+                _ => return Err("its destination is not a register".to_string()),
             };
             if let Some(source) = source {
                 if load { writes.push(source.id) } else { reads.push(source.id) }
@@ -113,7 +114,7 @@ impl<'m> Decoder<'m> {
         Ok(Decoded { kind: if load { Kind::Load(access) } else { Kind::Store(access) }, reads, writes })
     }
 
-    /// `cp.async`
+    /// Decodes `cp.async`.
     fn copy_async(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
         words.take(Modifier::Async);
         if words.take(Modifier::CommitGroup) {
@@ -123,7 +124,9 @@ impl<'m> Decoder<'m> {
             return Ok(Decoded::plain(Kind::CopyWait(None)));
         }
         let number = |operand: Option<&Operand>| match operand {
-            Some(Operand::Integer(n)) => u32::try_from(*n).map_err(|_| format!("{n} is no number of groups or bytes")),
+            Some(Operand::Integer(n)) => {
+                u32::try_from(*n).map_err(|_| format!("{n} is not a valid number of groups or bytes"))
+            }
             _ => Err("it has a constant there".to_string()),
         };
         if words.take(Modifier::WaitGroup) {
@@ -184,7 +187,7 @@ impl<'m> Decoder<'m> {
             given.push(self.operand(frame, operands, first + 1 + i, ty)?.data());
         }
         if operands.len() != first + 1 + count {
-            return Err("it has another number of operands".to_string());
+            return Err("it has a wrong number of operands".to_string());
         }
         let update = update(operation, ty)?;
         let element = ty.bits() / 8;
@@ -197,7 +200,7 @@ impl<'m> Decoder<'m> {
         Ok(Decoded { kind, reads, writes })
     }
 
-    /// `cvta`: between the generic address and the one in its own space.
+    /// Decodes `cvta`, which converts between generic addresses and those of a state space.
     pub(super) fn convert_address(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
         let to_window = words.take(Modifier::To);
         let window = window(words);
@@ -220,7 +223,7 @@ impl<'m> Decoder<'m> {
 }
 
 impl<'m> Decoder<'m> {
-    /// `isspacep`: whether a generic address lies in a space.
+    /// Decodes `isspacep`, which tests whether a generic address is in a state space.
     pub(super) fn is_space(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
         let window = window(words);
         let (to, from) = (self.to(frame, operands, 0)?, self.operand(frame, operands, 1, Type::U64)?);
@@ -244,7 +247,7 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// What an atomic operation leaves.
+/// Returns the function that computes the new value of an atomic operation.
 fn update(operation: Modifier, ty: Type) -> Result<Update> {
     let float: Option<Format> = match ty {
         Type::F32 => Some(F32),
@@ -262,7 +265,7 @@ fn update(operation: Modifier, ty: Type) -> Result<Update> {
         if operation != Modifier::Add {
             return Err(format!("there is no atomic .{operation} of .{ty}"));
         }
-        // In global memory a sum of singles flushes subnormals; in shared memory it does not.
+        // In global memory, sums of singles flush subnormals; in shared memory they do not.
         return Ok(Box::new(move |old, a, _, shared| {
             let flush = |x| if format == F32 && !shared { format.flush(x) } else { x };
             flush(format.add(flush(old), flush(a), Rounding::Nearest))
@@ -281,6 +284,6 @@ fn update(operation: Modifier, ty: Type) -> Result<Update> {
         Modifier::Dec => Box::new(|old, a, _, _| if old == 0 || old > a { a } else { old - 1 }),
         Modifier::Min => Box::new(move |old, a, _, _| if integers.value(a) < integers.value(old) { a } else { old }),
         Modifier::Max => Box::new(move |old, a, _, _| if integers.value(a) > integers.value(old) { a } else { old }),
-        _ => return Err(format!("the interpreter does not know `.{operation}`")),
+        _ => return Err(format!("the interpreter does not support `.{operation}`")),
     })
 }

@@ -1,6 +1,7 @@
-//! From the tree of a module to code: one entry, every call inlined, each instruction resolved.
+//! Decodes the syntax tree of a module to code: one entry, with every call inlined and each
+//! instruction resolved.
 //!
-//! All that is not known is refused here, by its name, and nothing runs.
+//! Unsupported instructions are rejected here by name, before anything runs.
 
 mod bits;
 mod call;
@@ -36,62 +37,63 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 use words::Words;
 
-/// Bytes between variables of one state space, which belong to none.
+/// Unused bytes between variables of one state space.
 const GAP: u32 = 16;
 
-/// What an instruction is decoded to.
+/// A decoded instruction.
 pub(super) struct Decoded {
     kind: Kind,
     reads: SmallVec<[Id; 4]>,
     writes: SmallVec<[Id; 2]>,
 }
 
-/// An instruction, or why there is none.
+/// An instruction, or the reason why it is rejected.
 pub(super) type Result<T = Decoded> = std::result::Result<T, String>;
 
 impl Decoded {
-    /// Without registers.
+    /// Returns an instruction without registers.
     fn plain(kind: Kind) -> Decoded {
         Decoded { kind, reads: SmallVec::new(), writes: SmallVec::new() }
     }
 }
 
-/// A function as it is inlined at one place.
+/// A function as it is inlined at one call.
 pub(super) struct Frame<'m> {
     pub index: usize,
     pub function: &'m Function,
     registers: HashMap<Register, Source>,
     labels: Vec<Pc>,
-    /// Branches to labels that are not placed yet.
+    /// Branches to labels that are not resolved yet.
     forward: Vec<(Pc, usize, Label)>,
-    /// Where its returns go, once that is known; `None` in the entry.
+    /// The returns to resolve, or `None` in the entry.
     returns_at: Option<Vec<Pc>>,
     variables: Vec<Option<Home>>,
     parameters: Vec<Home>,
     returns: Vec<Home>,
 }
 
-/// A module's entry as it is decoded.
+/// Decodes an entry of a module.
 pub(super) struct Decoder<'m> {
     module: &'m Module,
     code: Code,
     constants: HashMap<(u64, operand::Width), Source>,
     specials: HashMap<SpecialRegister, Source>,
-    /// Where the module's variables are.
+    /// The location of each of the module's variables.
     globals: Vec<Option<Home>>,
-    /// Where variables of functions are that all threads share, by function and variable.
+    /// Locations of function variables that all threads share, by function and variable.
     own: HashMap<(usize, usize), Home>,
-    /// Where the stack ends, and up to where it can, of a kernel that has one.
+    /// The register of the stack's end and the limit of the stack, if the kernel has a stack.
     stack: Option<(Source, u64)>,
     refusals: Vec<Refusal>,
-    /// Where variables lie that outlive the launch; without, each launch has its own.
+    /// Locations of variables that persist between launches; without them, each launch has its own
+    /// variables.
     places: Option<&'m Places>,
-    /// Functions that are being inlined, outermost first.
+    /// The functions being inlined, outermost first.
     chain: Vec<usize>,
     site: u32,
 }
 
-/// Makes steps of inline PTX; the instruction that cannot be run, if there is one.
+/// Decodes inline PTX, or returns the first instruction that is not supported.
 pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal> {
     let mut decoder = Decoder::new(code.module());
     let mut frame = decoder.frame(0, Vec::new(), Vec::new());
@@ -125,9 +127,9 @@ impl Program {
     }
 }
 
-/// Makes code of the entry of that name.
+/// Decodes the entry of this name.
 ///
-/// The module's variables lie where `places` has them; without, each launch has its own.
+/// The module's variables are at the locations in `places`; without it, each launch has its own.
 pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::result::Result<Program, Unsupported> {
     let refuse = |why: String| {
         let refusal = Refusal { text: format!(".entry {name}"), line: None, why };
@@ -153,7 +155,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     let mut frame = decoder.frame(index, parameters, Vec::new());
     frame.returns_at = None;
     decoder.function(&mut frame);
-    // Falling off the end is a return.
+    // The end of the body is a return.
     let site = decoder.new_site("}".to_string(), None, None, &entry.name);
     decoder.push(None, Decoded::plain(Kind::Exit), site);
     if !decoder.refusals.is_empty() {
@@ -175,7 +177,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     })
 }
 
-/// A branch to a place where threads end ends them.
+/// Replaces branches to an end of the thread by that end.
 fn straight_to_the_end(insts: &mut [Inst]) {
     for pc in 0..insts.len() {
         let Kind::Branch(target) = insts[pc].kind else { continue };
@@ -207,7 +209,7 @@ impl<'m> Decoder<'m> {
         self.refusals.push(Refusal { text, line, why });
     }
 
-    /// Function `index` at the place where it is now inlined.
+    /// Returns the frame of function `index` for the current call.
     fn frame(&mut self, index: usize, parameters: Vec<Home>, returns: Vec<Home>) -> Frame<'m> {
         let function = &self.module.functions()[index];
         let variables = function.variables.iter().enumerate();
@@ -276,7 +278,7 @@ impl<'m> Decoder<'m> {
                         self.refuse(text, line, why);
                     }
                 }
-                // What is declared is known by its index; the rest says nothing of what happens.
+                // Declarations are found by index; the others have no effect.
                 Statement::Registers(_)
                 | Statement::Variable(_)
                 | Statement::BranchTargets(_)
@@ -291,7 +293,7 @@ impl<'m> Decoder<'m> {
             let target = frame.labels[label.0 as usize];
             if target == NOWHERE {
                 let name = &function.labels[label.0 as usize];
-                self.refuse(format!("bra {name}"), None, "its label is nowhere".to_string());
+                self.refuse(format!("bra {name}"), None, "its label is not defined".to_string());
                 continue;
             }
             match &mut self.code.insts[pc as usize].kind {
@@ -312,7 +314,7 @@ impl<'m> Decoder<'m> {
         let operands = &instruction.operands[..];
         let decoded = self.decoded(frame, instruction.opcode, &mut words, operands)?;
         if let Some(modifier) = words.left() {
-            return Err(format!("the interpreter does not know `.{modifier}` of `{}`", instruction.opcode));
+            return Err(format!("the interpreter does not support `.{modifier}` of `{}`", instruction.opcode));
         }
         let site = self.site;
         self.push(guard, decoded, site);
@@ -344,23 +346,23 @@ impl<'m> Decoder<'m> {
             Bra | Brkpt | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux
             | Activemask | Nanosleep | Pmevent => self.control(frame, opcode, words, operands),
             Alloca | Stackrestore | Stacksave => self.allocation(frame, opcode, words, operands),
-            // A call is a statement of its own; a launch has no textures and no surfaces.
+            // A call is a separate statement, and a launch has no textures or surfaces.
             Call | Istypep | Suld | Suq | Sured | Sust | Tex | Tld4 | Txq => {
-                Err(format!("the interpreter does not know `{opcode}`"))
+                Err(format!("the interpreter does not support `{opcode}`"))
             }
         }
     }
 
-    /// A computation of `to` from the operands, which it reads.
+    /// Returns a computation of `to` from operands, which it reads.
     fn compute(&self, to: Source, from: &[Source], body: super::code::Body) -> Decoded {
         Decoded {
-            kind: Kind::Compute { body, follows: Follows::All, reason: "it gives nothing that is defined" },
+            kind: Kind::Compute { body, follows: Follows::All, reason: "its result is undefined" },
             reads: from.iter().map(|s| s.id).collect(),
             writes: smallvec![to.id],
         }
     }
 
-    /// A computation lane by lane.
+    /// Returns a computation lane by lane.
     fn lanewise(
         &self,
         to: Source,

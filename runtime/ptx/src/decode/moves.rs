@@ -1,4 +1,4 @@
-//! `mov`, and copies that the decoder makes.
+//! Decodes `mov`, and makes the copies that the decoder inserts.
 
 use super::super::body::{lanewise, unary};
 use super::super::code::{Access, Body, Data, Follows, Kind, Window};
@@ -11,13 +11,13 @@ use kernel_dsl_compiler::ptx::{Operand, Type};
 use smallvec::{SmallVec, smallvec};
 
 impl Source {
-    /// As the data of an access.
+    /// Returns the registers as the data of an access.
     pub fn data(self) -> Data {
         Data { place: self.place, id: self.id, bits: self.bits }
     }
 }
 
-/// A copy between registers of any width, cut to the destination's.
+/// Returns a copy between registers of any width, truncated to the destination's.
 fn copy(to: Source, from: Source) -> Body {
     let mask = u64::MAX >> (64 - to.bits.min(64));
     match (to.place, from.place) {
@@ -64,7 +64,7 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// A value into registers of its parts, the lowest first.
+    /// Unpacks a value into registers, the lowest part first.
     fn unpack(&mut self, frame: &mut Frame<'m>, parts: &[Operand], from: Source, ty: Type) -> Result {
         let bits = ty.bits() / parts.len().max(1) as u32;
         let mut to: SmallVec<[Option<Source>; 4]> = SmallVec::new();
@@ -92,14 +92,14 @@ impl<'m> Decoder<'m> {
         Ok(Decoded { kind, reads: smallvec![from.id], writes: to.iter().flatten().map(|s| s.id).collect() })
     }
 
-    /// Parts put together to a value, the lowest first.
+    /// Packs registers into a value, the lowest part first.
     fn pack(&mut self, frame: &mut Frame<'m>, to: Source, parts: &[Operand], ty: Type) -> Result {
         let bits = ty.bits() / parts.len().max(1) as u32;
         let part_type = match bits {
             8 => Type::B8,
             16 => Type::B16,
             32 => Type::B32,
-            _ => return Err("it has parts of a size that there is not".to_string()),
+            _ => return Err("the size of its parts is not supported".to_string()),
         };
         let mut from: SmallVec<[Source; 4]> = SmallVec::new();
         for part in parts {
@@ -113,14 +113,14 @@ impl<'m> Decoder<'m> {
         }))
     }
 
-    /// A copy that the text does not have.
+    /// Inserts a copy that is not in the text.
     pub(super) fn move_register(&mut self, to: Source, from: Source) {
         let decoded = self.compute(to, &[from], copy(to, from));
         let site = self.site;
         self.push(None, decoded, site);
     }
 
-    /// A store to the thread's own memory that the text does not have.
+    /// Inserts a store to local memory that is not in the text.
     pub(super) fn store_local(&mut self, from: Source, offset: u32, bytes: u32) {
         let access = local(from, offset, bytes);
         let site = self.site;
@@ -128,7 +128,7 @@ impl<'m> Decoder<'m> {
         self.push(None, Decoded { kind, reads: smallvec![from.id], writes: smallvec![] }, site);
     }
 
-    /// A load from the thread's own memory that the text does not have.
+    /// Inserts a load from local memory that is not in the text.
     pub(super) fn load_local(&mut self, to: Source, offset: u32, bytes: u32) {
         let access = local(to, offset, bytes);
         let site = self.site;

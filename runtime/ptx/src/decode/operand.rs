@@ -1,4 +1,4 @@
-//! Operands: registers, constants and addresses, resolved to places.
+//! Operands: registers, constants and addresses, resolved to locations.
 
 use super::super::access::generic;
 use super::super::code::{Condition, Window};
@@ -7,18 +7,18 @@ use super::super::registers::{Id, Place};
 use super::{Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Address, Base, Operand, Register, Symbol, Type};
 
-/// A place that an instruction reads or writes.
+/// A location that an instruction reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// Where its lanes are.
+    /// The storage of its lanes.
     pub place: Place,
-    /// Under which its state is kept.
+    /// The index of its definedness.
     pub id: Id,
-    /// Bits of the register.
+    /// Width of the register in bits.
     pub bits: u32,
 }
 
-/// What lanes a value needs.
+/// The storage that each lane of a value needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Width {
     Predicate,
@@ -27,7 +27,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// Of values with that many bits.
+    /// Returns the storage for values of this width.
     pub fn of(bits: u32) -> Width {
         match bits {
             1 => Width::Predicate,
@@ -37,34 +37,34 @@ impl Width {
     }
 }
 
-/// What a variable or parameter is.
+/// The location of a variable or parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
-    /// Bytes of a window, from an offset.
+    /// Bytes of a state space, from an offset.
     #[allow(missing_docs)]
     Memory { window: Window, offset: u32 },
-    /// A buffer of the module's own.
+    /// A buffer of the module.
     #[allow(missing_docs)]
     Buffer { address: u64, bytes: u64, constant: bool },
-    /// A register or a constant that is handed over.
+    /// A register or a constant that is passed.
     Value(Source),
-    /// A constant that is handed over, whose type the parameter says.
+    /// A constant that is passed, with the type of the parameter.
     #[allow(missing_docs)]
     Constant { bits: u64 },
 }
 
 impl Home {
-    /// Of a variable in shared memory.
+    /// Returns the location of a variable in shared memory.
     pub fn shared(offset: u32) -> Home {
         Home::Memory { window: Window::Shared, offset }
     }
 
-    /// Of a variable in local memory.
+    /// Returns the location of a variable in local memory.
     pub fn local(offset: u32) -> Home {
         Home::Memory { window: Window::Local, offset }
     }
 
-    /// Its window, and its address there.
+    /// Returns the state space, and the address in it.
     fn address(self) -> Option<(Window, u64)> {
         match self {
             Home::Memory { window, offset } => Some((window, offset.into())),
@@ -77,33 +77,33 @@ impl Home {
 }
 
 impl Source {
-    /// The row of a register of at most 32 bits.
+    /// Returns the row of a register of at most 32 bits.
     pub fn word(self) -> Result<u32> {
         match self.place {
             Place::Word(row) => Ok(row),
-            _ => Err(format!("an operand of {} bits stands where one of at most 32 is needed", self.bits)),
+            _ => Err(format!("expected an operand of at most 32 bits, found one of {}", self.bits)),
         }
     }
 
-    /// The rows of a register of 64 bits.
+    /// Returns the rows of a 64-bit register.
     pub fn wide(self) -> Result<u32> {
         match self.place {
             Place::Wide(row) => Ok(row),
-            _ => Err(format!("an operand of {} bits stands where one of 64 is needed", self.bits)),
+            _ => Err(format!("expected an operand of 64 bits, found one of {}", self.bits)),
         }
     }
 
-    /// The predicate.
+    /// Returns the predicate.
     pub fn predicate(self) -> Result<u32> {
         match self.place {
             Place::Predicate(index) => Ok(index),
-            _ => Err("a register stands where a predicate is needed".to_string()),
+            _ => Err("expected a predicate, found a register".to_string()),
         }
     }
 }
 
 impl<'m> Decoder<'m> {
-    /// A place of its own for that many bits.
+    /// Allocates a location of this width.
     pub fn fresh(&mut self, bits: u32) -> Source {
         let sizes = &mut self.code.sizes;
         let place = match Width::of(bits) {
@@ -124,7 +124,8 @@ impl<'m> Decoder<'m> {
         Source { place, id: sizes.ids - 1, bits }
     }
 
-    /// What is written first and, behind `|`, second; `_` and what is left away are none. `what` it has to be.
+    /// Returns the first destination and the second one, after `|`; `_` and a missing one are
+    /// `None`. `what` is the required kind.
     pub fn destinations(
         &mut self,
         frame: &mut Frame<'m>,
@@ -142,7 +143,7 @@ impl<'m> Decoder<'m> {
         Ok([first, second])
     }
 
-    /// The place of a register.
+    /// Returns the location of a register.
     pub fn register(&mut self, frame: &mut Frame<'m>, register: Register) -> Result<Source> {
         let Some(declaration) = frame.function.registers.get(register.declaration as usize) else {
             return Err("it names a register that is not declared".to_string());
@@ -158,7 +159,7 @@ impl<'m> Decoder<'m> {
         Ok(source)
     }
 
-    /// A register that is written.
+    /// Returns the location of a register that is written.
     pub fn to(&mut self, frame: &mut Frame<'m>, operands: &[Operand], index: usize) -> Result<Source> {
         match operands.get(index) {
             Some(Operand::Register(r)) => self.register(frame, *r),
@@ -167,7 +168,7 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Bits that stay as they are.
+    /// Returns the location of constant bits.
     pub fn constant(&mut self, bits: u64, width: u32) -> Source {
         let key = (bits, Width::of(width));
         if let Some(known) = self.constants.get(&key) {
@@ -179,7 +180,7 @@ impl<'m> Decoder<'m> {
         source
     }
 
-    /// An operand that is read as a value of `ty`.
+    /// Returns the location of an operand that is read as a value of `ty`.
     pub fn from(&mut self, frame: &mut Frame<'m>, operand: &Operand, ty: Type) -> Result<Source> {
         let mask = u64::MAX >> (64 - ty.bits().clamp(1, 64));
         Ok(match operand {
@@ -200,20 +201,20 @@ impl<'m> Decoder<'m> {
                 let (_, address) = self.symbol(frame, *symbol)?;
                 self.constant(address.wrapping_add(*offset as u64) & mask, ty.bits())
             }
-            Operand::Not(_) => return Err("a negated predicate stands where none can".to_string()),
+            Operand::Not(_) => return Err("a negated predicate is not allowed here".to_string()),
             Operand::Negated(..) | Operand::Selected(..) => {
-                return Err("the interpreter does not know parts of operands".to_string());
+                return Err("the interpreter does not support parts of operands".to_string());
             }
             Operand::Pair(..) | Operand::Resident(..) | Operand::Vector(_) | Operand::Sink => {
-                return Err("several operands stand where one is needed".to_string());
+                return Err("expected one operand, found several".to_string());
             }
             Operand::Address(_) | Operand::Texel(_) | Operand::Label(_) | Operand::BranchTargets(_) => {
-                return Err("a place stands where a value is needed".to_string());
+                return Err("expected a value, found a memory operand".to_string());
             }
         })
     }
 
-    /// Operand `index`, read as a value of `ty`.
+    /// Returns the location of operand `index`, which is read as a value of `ty`.
     pub fn operand(&mut self, frame: &mut Frame<'m>, operands: &[Operand], index: usize, ty: Type) -> Result<Source> {
         match operands.get(index) {
             Some(operand) => self.from(frame, operand, ty),
@@ -221,13 +222,13 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// A predicate that something depends on.
+    /// Returns a condition by a predicate.
     pub fn condition(&mut self, frame: &mut Frame<'m>, register: Register, negated: bool) -> Result<Condition> {
         let source = self.register(frame, register)?;
         Ok(Condition { predicate: source.predicate()?, id: source.id, negated })
     }
 
-    /// An operand that is a predicate, perhaps negated, or a constant.
+    /// Returns a condition by an operand: a predicate, possibly negated, or a constant.
     pub fn predicate(&mut self, frame: &mut Frame<'m>, operand: Option<&Operand>) -> Result<Condition> {
         match operand {
             Some(Operand::Not(r)) => self.condition(frame, *r, true),
@@ -239,20 +240,21 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// The window of a variable or parameter, and its address there.
+    /// Returns the state space of a variable or parameter, and its address in it.
     pub fn symbol(&mut self, frame: &Frame<'m>, symbol: Symbol) -> Result<(Window, u64)> {
         let home = match symbol {
             Symbol::Parameter(i) => frame.parameters.get(i as usize).copied(),
             Symbol::Return(i) => frame.returns.get(i as usize).copied(),
             Symbol::Variable(i) => frame.variables.get(i as usize).copied().flatten(),
             Symbol::Global(i) => self.globals.get(i as usize).copied().flatten(),
-            Symbol::Function(_) => return Err("a function's address stands where memory's is needed".to_string()),
+            Symbol::Function(_) => return Err("expected the address of memory, found that of a function".to_string()),
         };
-        let Some(home) = home else { return Err("the interpreter has no place for its variable".to_string()) };
+        let Some(home) = home else { return Err("the interpreter has no location for its variable".to_string()) };
         home.address().ok_or_else(|| "it takes the address of a register".to_string())
     }
 
-    /// Where an access goes: the window that it names or implies, a register, and bytes from there.
+    /// Returns the location of an access: the named or implied state space, a register, and an
+    /// offset in bytes.
     pub fn place(
         &mut self,
         frame: &mut Frame<'m>,
@@ -264,7 +266,7 @@ impl<'m> Decoder<'m> {
         };
         match base {
             Base::Register(r) => {
-                // Parameters of functions are kept in local memory.
+                // Parameters of functions are in local memory.
                 let device = named == Window::Param && !frame.function.is_entry();
                 let window = if device { Window::Local } else { named };
                 Ok((window, Some(self.register(frame, *r)?), i64::from(*offset)))
@@ -277,7 +279,7 @@ impl<'m> Decoder<'m> {
                     (named, home) if named == home => Ok((home, None, at)),
                     (Window::Param, Window::Local) => Ok((home, None, at)),
                     (named, home) => {
-                        Err(format!("it names {} memory, and its variable is in {}", named.name(), home.name()))
+                        Err(format!("it names {} memory, but its variable is in {}", named.name(), home.name()))
                     }
                 }
             }

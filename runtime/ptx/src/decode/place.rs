@@ -1,4 +1,4 @@
-//! Where variables lie, of those that an entry can reach.
+//! Locations of the variables that an entry can reach.
 
 use super::super::global::{Global, Owner};
 use super::super::memory::{MAX_BUFFERS, base};
@@ -9,7 +9,7 @@ use kernel_dsl_compiler::ptx::{
     Base, Callee, Function, Initializer, Module, Operand, Space, Statement, Symbol, Variable,
 };
 
-/// The functions that the entry calls, itself among them.
+/// Returns the functions that the entry calls, including the entry.
 pub fn reachable(module: &Module, entry: usize) -> Vec<usize> {
     let mut found = vec![entry];
     let mut next = 0;
@@ -31,7 +31,7 @@ pub fn reachable(module: &Module, entry: usize) -> Vec<usize> {
     found
 }
 
-/// Tells `each` what an initializer has the addresses of.
+/// Calls `each` on the symbols whose addresses an initializer contains.
 pub fn symbols(initializer: &Initializer, each: &mut dyn FnMut(Symbol)) {
     match initializer {
         Initializer::Address { symbol, .. } => each(*symbol),
@@ -40,7 +40,7 @@ pub fn symbols(initializer: &Initializer, each: &mut dyn FnMut(Symbol)) {
     }
 }
 
-/// Whether the function refers to variable `index` of the module.
+/// Returns whether the function refers to variable `index` of the module.
 fn uses(function: &Function, index: u32) -> bool {
     fn operand(o: &Operand, wanted: Symbol) -> bool {
         match o {
@@ -58,7 +58,7 @@ fn uses(function: &Function, index: u32) -> bool {
     })
 }
 
-/// Whether some variable's initializer has the address of variable `index`.
+/// Returns whether the initializer of a variable contains the address of variable `index`.
 fn pointed_at(module: &Module, index: u32) -> bool {
     let mut found = false;
     for variable in module.variables() {
@@ -68,7 +68,7 @@ fn pointed_at(module: &Module, index: u32) -> bool {
 }
 
 impl<'m> Decoder<'m> {
-    /// Gives each variable of the module that lies in global or constant memory a buffer.
+    /// Assigns a buffer to each variable of the module in global or constant memory.
     pub(super) fn place_globals(&mut self, reachable: &[usize]) -> Vec<Global> {
         let module = self.module;
         let mut globals = Vec::new();
@@ -101,12 +101,12 @@ impl<'m> Decoder<'m> {
         globals
     }
 
-    /// A buffer for a variable: the launch's own, or the one that it has in a device's memory.
+    /// Returns a buffer for a variable: the launch's own, or the one in a device's memory.
     fn buffer(&mut self, owner: Owner, variable: &Variable, globals: &mut Vec<Global>) -> Option<Home> {
         let constant = variable.space == Space::Const;
         let placed = self.places.map(|places| places.get(&owner));
         let why = match Global::of(variable) {
-            _ if placed == Some(None) => "it has no place on the device".to_string(),
+            _ if placed == Some(None) => "it has no location on the device".to_string(),
             Ok(global) if globals.len() < MAX_BUFFERS / 2 => {
                 let bytes = global.bytes.len() as u64;
                 let address = match placed.flatten() {
@@ -125,7 +125,8 @@ impl<'m> Decoder<'m> {
         None
     }
 
-    /// Gives each shared variable its place; where what the launch adds begins, if something refers to it.
+    /// Assigns a location to each shared variable. Returns the beginning of dynamic shared memory,
+    /// if something refers to it.
     pub(super) fn place_shared(&mut self, reachable: &[usize]) -> u32 {
         let module = self.module;
         let mut align = 16;

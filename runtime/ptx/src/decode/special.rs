@@ -1,4 +1,4 @@
-//! Registers that the hardware sets.
+//! Special registers, which the hardware sets.
 
 use super::super::code::Special;
 use super::super::registers::Place;
@@ -8,7 +8,7 @@ use crate::code::Kind;
 use kernel_dsl_compiler::ptx::SpecialRegister;
 use smallvec::smallvec;
 
-/// What a special register holds, if that is the same throughout a block and known.
+/// Returns the contents of a special register, if they are known and constant in a block.
 fn known(register: SpecialRegister) -> Option<Special> {
     use SpecialRegister::*;
     Some(match register {
@@ -27,9 +27,10 @@ fn known(register: SpecialRegister) -> Option<Special> {
         LaneId => Special::Lane,
         WarpId => Special::Warp,
         NwarpId => Special::Warps,
-        // One multiprocessor does it all, one grid.
+        // There is one multiprocessor and one grid.
         SmId | GridId => Special::Constant(0),
-        // Nothing of shared memory is kept from the kernel, and no graph has launched it.
+        // The whole shared memory is available to the kernel, and the launch is not part of a
+        // graph.
         ReservedSmemBegin | ReservedSmemEnd | ReservedSmemCap | ReservedSmem0 | ReservedSmem1 | CurrentGraphExec => {
             Special::Constant(0)
         }
@@ -45,23 +46,21 @@ fn known(register: SpecialRegister) -> Option<Special> {
     })
 }
 
-/// Why nothing can be known of what a special register holds, where that is so.
+/// Returns the reason why the contents of a special register cannot be known, if so.
 pub(super) fn unknowable(register: SpecialRegister) -> Option<&'static str> {
     use SpecialRegister::*;
     match register {
         Pm0 | Pm0Wide | Pm1 | Pm1Wide | Pm2 | Pm2Wide | Pm3 | Pm3Wide | Pm4 | Pm4Wide | Pm5 | Pm5Wide | Pm6
-        | Pm6Wide | Pm7 | Pm7Wide => Some("it counts what a profiler has asked for, and there is none"),
+        | Pm6Wide | Pm7 | Pm7Wide => Some("it counts events for a profiler, and there is none"),
         Envreg0 | Envreg1 | Envreg2 | Envreg3 | Envreg4 | Envreg5 | Envreg6 | Envreg7 | Envreg8 | Envreg9
         | Envreg10 | Envreg11 | Envreg12 | Envreg13 | Envreg14 | Envreg15 | Envreg16 | Envreg17 | Envreg18
         | Envreg19 | Envreg20 | Envreg21 | Envreg22 | Envreg23 | Envreg24 | Envreg25 | Envreg26 | Envreg27
-        | Envreg28 | Envreg29 | Envreg30 | Envreg31 => {
-            Some("it holds what the driver has put there, and there is none")
-        }
+        | Envreg28 | Envreg29 | Envreg30 | Envreg31 => Some("the driver sets its value, and there is none"),
         _ => None,
     }
 }
 
-/// A clock: whether its upper half is meant.
+/// Returns whether a register is the upper half of a clock, or `None` for other registers.
 pub(super) fn clock(register: SpecialRegister) -> Option<bool> {
     use SpecialRegister::*;
     match register {
@@ -72,7 +71,7 @@ pub(super) fn clock(register: SpecialRegister) -> Option<bool> {
 }
 
 impl<'m> Decoder<'m> {
-    /// A special register as an operand.
+    /// Returns a special register as an operand.
     pub(super) fn special(&mut self, register: SpecialRegister) -> Result<Source> {
         if let Some(known) = self.specials.get(&register) {
             return Ok(*known);
@@ -86,7 +85,7 @@ impl<'m> Decoder<'m> {
         Ok(source)
     }
 
-    /// A reading of a clock.
+    /// Returns an instruction that reads a clock.
     pub(super) fn read_clock(&mut self, to: Source, high: bool) -> Decoded {
         let place: Place = to.place;
         Decoded { kind: Kind::Clock { to: place, high }, reads: smallvec![], writes: smallvec![to.id] }

@@ -1,6 +1,7 @@
-//! The stack in a thread's local memory: what a kernel allocates as it runs.
+//! The stack in a thread's local memory, on which a kernel allocates while it runs.
 //!
-//! Where it ends is a register of the thread's own. What a function allocates is given back where it returns.
+//! A register of each thread holds the end of the stack. The allocations of a function are released
+//! when it returns.
 
 use super::super::code::{Body, Follows, Kind, Special};
 use super::super::registers::lanes;
@@ -10,14 +11,14 @@ use super::{Decoded, Decoder, Frame, GAP, Result};
 use kernel_dsl_compiler::ptx::{Function, Opcode, Operand, Statement};
 use smallvec::smallvec;
 
-/// Bytes that each thread of a kernel can allocate that allocates at all.
+/// Size of the stack of each thread in bytes, if the kernel allocates.
 const STACK: u32 = 16 << 10;
 
-/// What is allocated is aligned so, if nothing is said.
+/// The default alignment of allocations.
 const ALIGNMENT: u64 = 8;
 
 impl<'m> Decoder<'m> {
-    /// Where the stack ends.
+    /// Returns the register of the stack's end.
     fn stack(&mut self) -> Source {
         if let Some((source, _)) = self.stack {
             return source;
@@ -29,7 +30,8 @@ impl<'m> Decoder<'m> {
         source
     }
 
-    /// Keeps the end of the stack for when `function` returns, if it allocates: the register of it, and what it is now.
+    /// Saves the end of the stack until `function` returns, if it allocates. Returns the register,
+    /// and the saved copy.
     pub(super) fn keep_stack(&mut self, function: &Function) -> Option<(Source, Source)> {
         let allocates = |s: &Statement| matches!(s, Statement::Instruction(i) if i.opcode == Opcode::Alloca);
         function.statements().iter().any(allocates).then(|| {
@@ -39,7 +41,7 @@ impl<'m> Decoder<'m> {
         })
     }
 
-    /// `alloca`, `stacksave`, `stackrestore`.
+    /// Decodes `alloca`, `stacksave` and `stackrestore`.
     pub(super) fn allocation(
         &mut self,
         frame: &mut Frame<'m>,
@@ -64,10 +66,10 @@ impl<'m> Decoder<'m> {
                     None => ALIGNMENT,
                     Some(Operand::Integer(n)) => *n as u64,
                     Some(Operand::Bits(n)) => *n,
-                    Some(_) => return Err("its alignment is no constant".to_string()),
+                    Some(_) => return Err("its alignment is not a constant".to_string()),
                 };
                 if !align.is_power_of_two() || align > u64::from(STACK) {
-                    return Err(format!("its alignment is {align}, which is no power of two, or more than the stack"));
+                    return Err(format!("its alignment, {align}, is not a power of two, or exceeds the stack"));
                 }
                 let limit = self.stack.map_or(0, |(_, limit)| limit);
                 let body: Body = Box::new(move |registers, mask| {

@@ -1,4 +1,4 @@
-//! The video instructions.
+//! Decodes the video instructions.
 
 use super::super::arithmetic::video::{MulAdd, Operation, Part, Parts, Second};
 use super::operand::Source;
@@ -6,14 +6,14 @@ use super::words::Words;
 use super::{Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Selector, Type};
 
-/// An operand, the part of it that is meant, and whether it is negated.
+/// An operand with its selected part, and whether it is negated.
 struct Chosen {
     source: Source,
     selector: Option<Selector>,
     negated: bool,
 }
 
-/// The part that a scalar operation reads or writes.
+/// Returns the part that a scalar operation reads or writes.
 fn part(selector: Option<Selector>) -> Result<Part> {
     match selector {
         None => Ok(Part::WHOLE),
@@ -23,7 +23,7 @@ fn part(selector: Option<Selector>) -> Result<Part> {
     }
 }
 
-/// By part, from the lowest, which of the parts of two words it is.
+/// Returns, for each part from the lowest, its source among the parts of two words.
 fn order(selector: Option<Selector>, bits: u32, default: [u8; 4]) -> Result<[u8; 4]> {
     match (selector, bits) {
         (None, _) => Ok(default),
@@ -33,7 +33,7 @@ fn order(selector: Option<Selector>, bits: u32, default: [u8; 4]) -> Result<[u8;
     }
 }
 
-/// The parts that are computed: a bit each.
+/// Returns the mask of computed parts, a bit for each.
 fn mask(selector: Option<Selector>, bits: u32) -> Result<u32> {
     match (selector, bits) {
         (None, 16) => Ok(0b11),
@@ -58,7 +58,7 @@ fn operation(opcode: Opcode) -> Option<Operation> {
     })
 }
 
-/// Bits of the parts of an operation on several; `None` of a scalar one.
+/// Returns the width of the parts of an operation on several, or `None` for a scalar one.
 fn parallel(opcode: Opcode) -> Option<u32> {
     use Opcode::*;
     match opcode {
@@ -68,7 +68,7 @@ fn parallel(opcode: Opcode) -> Option<u32> {
     }
 }
 
-/// Whether two numbers compare as asked.
+/// Returns the function that compares two numbers by the next modifier.
 fn compares(words: &mut Words) -> Option<fn(i64, i64) -> bool> {
     words.take_as(|m| {
         let f: fn(i64, i64) -> bool = match m {
@@ -107,7 +107,7 @@ impl<'m> Decoder<'m> {
         operands: &[Operand],
     ) -> Result {
         let set = matches!(opcode, Opcode::Vset | Opcode::Vset2 | Opcode::Vset4);
-        // `vset` gives an unsigned number.
+        // `vset` returns an unsigned number.
         let result = if set { Type::U32 } else { words.ty()? };
         let types = [words.ty()?, words.ty()?];
         let signed = types.map(|ty| ty == Type::S32);
@@ -126,7 +126,7 @@ impl<'m> Decoder<'m> {
                 let wrap = words.take_one(&[Modifier::Clamp, Modifier::Wrap]) == Some(Modifier::Wrap);
                 Compute::Shift { left: opcode == Opcode::Vshl, wrap }
             }
-            _ => return Err(format!("the interpreter does not know `{opcode}`")),
+            _ => return Err(format!("the interpreter does not support `{opcode}`")),
         };
         if let Some(bits) = parallel(opcode) {
             let parts = Parts {
@@ -195,7 +195,7 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// What a video instruction computes of two numbers.
+/// The computation of a video instruction on two numbers.
 #[derive(Clone, Copy)]
 enum Compute {
     Operation(Operation),
@@ -204,7 +204,8 @@ enum Compute {
 }
 
 impl Compute {
-    /// Exactly: a word shifted left by 32 has more than 64 bits with its sign.
+    /// Computes the exact result: a word shifted left by 32 has more than 64 bits including its
+    /// sign.
     fn of(self, a: i64, b: i64) -> i128 {
         match self {
             Compute::Operation(operation) => operation.of(a, b).into(),

@@ -1,43 +1,44 @@
-//! The modifiers of an instruction, each to be taken by whoever decodes it: what nobody takes is refused.
+//! Modifiers of an instruction. The decoder takes each one that it handles; those that remain are
+//! rejected.
 
 use crate::arithmetic::float::Rounding;
 use crate::arithmetic::integer::Integer;
 use kernel_dsl_compiler::ptx::words::Class;
 use kernel_dsl_compiler::ptx::{Modifier, Type};
 
-/// Modifiers that are left.
+/// The remaining modifiers.
 pub struct Words(Vec<Modifier>);
 
 impl Words {
-    /// All of them.
+    /// Starts with all modifiers.
     pub fn new(modifiers: &[Modifier]) -> Words {
         Words(modifiers.to_vec())
     }
 
-    /// Whether that one is there.
+    /// Takes a modifier, and returns whether it was present.
     pub fn take(&mut self, modifier: Modifier) -> bool {
         self.take_one(&[modifier]).is_some()
     }
 
-    /// The first one of these.
+    /// Takes the first of these modifiers.
     pub fn take_one(&mut self, of: &[Modifier]) -> Option<Modifier> {
         let at = self.0.iter().position(|m| of.contains(m))?;
         Some(self.0.remove(at))
     }
 
-    /// What `f` makes of the first one that it knows.
+    /// Takes the first modifier for which `f` returns a value.
     pub fn take_as<T>(&mut self, f: impl Fn(Modifier) -> Option<T>) -> Option<T> {
         let (at, found) = self.0.iter().enumerate().find_map(|(i, m)| Some((i, f(*m)?)))?;
         self.0.remove(at);
         Some(found)
     }
 
-    /// The next type.
+    /// Takes the next type.
     pub fn ty(&mut self) -> Result<Type, String> {
         self.take_as(Modifier::ty).ok_or_else(|| "it has no type".to_string())
     }
 
-    /// `.rn`, `.rz`, `.rm` or `.rp`.
+    /// Takes `.rn`, `.rz`, `.rm` or `.rp`.
     pub fn rounding(&mut self) -> Option<Rounding> {
         self.take_as(|m| match m {
             Modifier::Rn => Some(Rounding::Nearest),
@@ -48,7 +49,7 @@ impl Words {
         })
     }
 
-    /// `.rni`, `.rzi`, `.rmi` or `.rpi`.
+    /// Takes `.rni`, `.rzi`, `.rmi` or `.rpi`.
     pub fn integral(&mut self) -> Option<Rounding> {
         self.take_as(|m| match m {
             Modifier::Rni => Some(Rounding::Nearest),
@@ -59,18 +60,18 @@ impl Words {
         })
     }
 
-    /// Those that change nothing here: how a cache is used, whom an order holds for.
+    /// Takes modifiers without an effect here: cache hints and scopes.
     pub fn pass(&mut self, of: &[Modifier]) {
         self.0.retain(|m| !of.contains(m));
     }
 
-    /// One that nobody took.
+    /// Returns a modifier that was not taken.
     pub fn left(&self) -> Option<Modifier> {
         self.0.first().copied()
     }
 }
 
-/// The integers of a type; bits count as unsigned.
+/// Returns the integers of a type; untyped bits count as unsigned.
 pub fn integer(ty: Type) -> Option<Integer> {
     let signed = matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64);
     let whole = matches!(ty.class(), Class::Integer | Class::Bits) && ty.bits() <= 64;

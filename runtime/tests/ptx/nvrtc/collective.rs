@@ -34,7 +34,7 @@ fn sums_by_shuffles() {
 }
 
 #[test]
-fn the_last_block_adds_up() {
+fn last_block_sums() {
     let x: Vec<u32> = numbers(3).take(500).map(|x| x as u32).collect();
     let out = Kernel::of(&collective(), "reduce_last_block", 8, 64)
         .read(&x)

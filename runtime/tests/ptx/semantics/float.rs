@@ -158,8 +158,10 @@ where
 /// A power of two that lifts a result at the end of a format's range away from the subnormals.
 pub const SCALE: i32 = 12;
 
-/// Returns the bits of a result. With `.ftz`, a result that is below the least normal number if it
-/// is rounded without the subnormals' grid, as 2^SCALE times the result is, becomes a zero.
+/// Returns the bits of a result, with `.ftz` applied.
+///
+/// A result becomes zero if it is below the smallest normal number when rounded without the grid of
+/// the subnormals. 2^SCALE times the result is rounded in this way.
 pub fn flushed<F: Float>(given: &Given<'_>, result: F, scaled: impl Fn() -> F) -> u64 {
     let least = F::smallest_normalized();
     let edge = result.abs() == least;

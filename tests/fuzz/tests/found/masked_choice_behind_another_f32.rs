@@ -1,8 +1,10 @@
 //! Seed 60.
-//! Fault: the pass `masked`. A select whose `yes` had become a masked load, behind a select by the load's own condition that was left
-//! out, was taken for such a one itself and left out too.
+//! Fault: the pass `predicated_loads`. A select whose `yes` had become a masked load followed a
+//! select that had been removed, because it tested the load's own condition. The pass took the
+//! remaining select for one of this kind, and removed it too.
 //!
-//! the interpreter after all passes leaves 0xa9ec1d88 in hash[2], the interpreter as lowered 0x29ec1d88
+//! the interpreter after all passes leaves 0xa9ec1d88 in hash[2], the interpreter as lowered
+//!   0x29ec1d88
 
 #[kernel(block = 32, grid = 1)]
 fn k60(x0: &[f32], x3: &[f32], hash: &mut [u64]) {

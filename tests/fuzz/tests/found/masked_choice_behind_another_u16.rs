@@ -1,6 +1,7 @@
 //! Seed 1164.
-//! Fault: the pass `masked`. A select whose `yes` had become a masked load, behind a select by the load's own condition that was left
-//! out, was taken for such a one itself and left out too.
+//! Fault: the pass `predicated_loads`. A select whose `yes` had become a masked load followed a
+//! select that had been removed, because it tested the load's own condition. The pass took the
+//! remaining select for one of this kind, and removed it too.
 //!
 //! the interpreter after all passes leaves 0x1 in y0[56], the interpreter as lowered 0x0
 

@@ -1,6 +1,7 @@
 //! Seed 28149.
-//! Fault: emission. The load under a condition took the register of what it gives the other lanes, here the loop's variable, which lives on:
-//! `@%p1 ld.global.u32 %r7, …` before `add.u32 %r7, %r7, 1`.
+//! Fault: emission. The masked load reused the register of its substitute for other lanes, here the
+//! variable of the loop, which is still live: `@%p1 ld.global.u32 %r7, …` before `add.u32 %r7, %r7,
+//! 1`.
 //!
 //! the PTX interpreter leaves 0x1f in y1[0], the interpreter as lowered 0x1
 

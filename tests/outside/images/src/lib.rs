@@ -1,8 +1,8 @@
-//! Twelve kernels on images: each pixel by itself ([`point`]), with its neighbors ([`neighbors`]), and all of them
-//! together ([`statistics`]).
+//! Twelve kernels on images: on single pixels ([`point`]), on pixels with their neighbors
+//! ([`neighbors`]), and on all pixels ([`statistics`]).
 #![deny(warnings, missing_docs, clippy::all)]
 
 pub mod neighbors;
 pub mod point;
+mod specs;
 pub mod statistics;
-mod subjects;

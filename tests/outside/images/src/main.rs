@@ -1,8 +1,8 @@
-//! The command `kernels` over this crate's kernels.
+//! The command `kernels` for this crate's kernels.
 #![deny(warnings)]
 
 use images as _;
 
 fn main() -> std::process::ExitCode {
-    kernels_rs::command::main()
+    kernels_rs_command::main()
 }

@@ -1,10 +1,11 @@
-//! Each pixel with its neighbors.
+//! Kernels on pixels with their neighbors.
 
 use kernel_dsl::prelude::*;
 use pixel::border::{Border, resolve};
 use pixel::format::{Color, Gray16, Pixel, Rgba8};
 
-/// The mean over (2R + 1)² pixels, those beyond the edge as the nearest. A tile and its rim are read once.
+/// Computes the mean of (2R + 1)² pixels, where pixels beyond the edge equal the nearest one. A
+/// tile and its border are read once.
 #[kernel(
     block = (16, 16),
     grid = (out.cols().div_ceil(16), out.rows().div_ceil(16)),
@@ -37,17 +38,17 @@ pub fn box_blur<const R: usize, const SIDE: usize>(x: View<f32, 2>, mut out: Vie
 /// Weights of a pixel and its eight neighbors.
 #[device]
 pub mod stencils {
-    /// Nine weights, and what is done with the sum.
+    /// Nine weights, and a function of the weighted sum.
     pub trait Stencil {
-        /// By row.
+        /// The weights by row.
         const WEIGHTS: [[f32; 3]; 3];
-        /// Of the weighted sum.
+        /// Returns the result for the weighted sum.
         fn finish(sum: f32) -> f32 {
             sum
         }
     }
 
-    /// Edges, whichever way they go.
+    /// Edges in any direction.
     #[derive(Clone, Copy)]
     pub struct Laplace;
     impl Stencil for Laplace {
@@ -57,7 +58,7 @@ pub mod stencils {
         }
     }
 
-    /// More contrast at edges.
+    /// Increases the contrast at edges.
     #[derive(Clone, Copy)]
     pub struct Sharpen;
     impl Stencil for Sharpen {
@@ -66,7 +67,7 @@ pub mod stencils {
 }
 use stencils::{Laplace, Sharpen, Stencil};
 
-/// A stencil of 3 × 3 on the luma of any pixels.
+/// Applies a stencil of 3 × 3 to the luma of any pixels.
 #[kernel(
     block = (32, 4),
     grid = (out.cols().div_ceil(32), out.rows().div_ceil(4)),
@@ -100,7 +101,7 @@ fn order(v: &mut [f32; 9], a: usize, b: usize) {
     (v[a], v[b]) = (v[a].min(v[b]), v[a].max(v[b]));
 }
 
-/// The middle of nine values; a network of nineteen comparisons.
+/// Returns the median of nine values, by a network of nineteen comparisons.
 #[device]
 pub fn median(mut v: [f32; 9]) -> f32 {
     const STEPS: [(usize, usize); 19] = [
@@ -130,7 +131,7 @@ pub fn median(mut v: [f32; 9]) -> f32 {
     v[4]
 }
 
-/// Without specks: the median of 3 × 3.
+/// Removes specks by the median of 3 × 3 pixels.
 #[kernel(block = (32, 4), grid = (out.cols().div_ceil(32), out.rows().div_ceil(4)))]
 #[requires(x.rows() == out.rows(), x.cols() == out.cols())]
 pub fn despeckle(x: View<f32, 2>, mut out: ViewMut<f32, 2>) {
@@ -144,26 +145,26 @@ pub fn despeckle(x: View<f32, 2>, mut out: ViewMut<f32, 2>) {
     }
 }
 
-/// An affine map of the plane: where a pixel of the result lies in the source.
+/// An affine map of the plane, from a pixel of the result to its position in the source.
 #[device]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Affine {
-    /// Of (1, 0).
+    /// The image of (1, 0).
     pub x: (f32, f32),
-    /// Of (0, 1).
+    /// The image of (0, 1).
     pub y: (f32, f32),
-    /// Of the origin.
+    /// The image of the origin.
     pub origin: (f32, f32),
 }
 
-/// Where `at` comes from.
+/// Returns the source position of `at`.
 #[device]
 pub fn mapped(map: Affine, at: (f32, f32)) -> (f32, f32) {
     let along = |x: f32, y: f32, o: f32| at.0.mul_add(x, at.1.mul_add(y, o));
     (along(map.x.0, map.y.0, map.origin.0), along(map.x.1, map.y.1, map.origin.1))
 }
 
-/// The color between four pixels.
+/// Interpolates the color between four pixels.
 #[device]
 fn bilinear<P: Pixel>(image: View<P, 2>, at: (f32, f32)) -> Color {
     let (x, y) = at;
@@ -183,7 +184,7 @@ fn bilinear<P: Pixel>(image: View<P, 2>, at: (f32, f32)) -> Color {
     color
 }
 
-/// The image under an affine map; black beyond the edge.
+/// Resamples the image under an affine map; it is black beyond the edge.
 #[kernel(block = (16, 16), grid = (out.cols().div_ceil(16), out.rows().div_ceil(16)), instances(P = Rgba8 | Gray16))]
 pub fn resample<P: Pixel>(x: View<P, 2>, mut out: ViewMut<P, 2>, map: Affine) {
     let (row, col) = (block::y() * 16 + thread::y(), block::x() * 16 + thread::x());

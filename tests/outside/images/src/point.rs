@@ -1,11 +1,11 @@
-//! Each pixel by itself.
+//! Kernels on single pixels.
 
 use kernel_dsl::prelude::*;
 use pixel::Pixel;
 use pixel::curve::{Camera, Curve, Gamma, Levels};
 use pixel::format::{Color, Gray16, Rgb32f, Rgba8};
 
-/// Another format.
+/// Converts to another format.
 #[kernel(block = 256, grid = to.len().div_ceil(256), instances(P = Rgba8, Q = Rgb32f; P = Rgb32f | Rgba8, Q = Gray16; P = Gray16, Q = Rgba8))]
 #[requires(from.len() == to.len())]
 pub fn convert<P: Pixel, Q: Pixel>(from: &[P], to: &mut [Q]) {
@@ -15,7 +15,7 @@ pub fn convert<P: Pixel, Q: Pixel>(from: &[P], to: &mut [Q]) {
     }
 }
 
-/// A tone curve, in place.
+/// Applies a tone curve in place.
 #[kernel(block = 256, grid = image.len().div_ceil(256), instances(P = Rgba8 | Rgb32f, C = Gamma | Levels; P = Rgba8, C = Camera))]
 pub fn tone<P: Pixel, C: Curve>(curve: C, image: &mut [P]) {
     for i in grid::stride(image.len()) {
@@ -24,16 +24,16 @@ pub fn tone<P: Pixel, C: Curve>(curve: C, image: &mut [P]) {
     }
 }
 
-/// How two layers become one.
+/// Modes of blending two layers.
 #[device]
 pub mod layers {
     /// A function of the lower and the upper layer.
     pub trait Mode {
-        /// One part of the color.
+        /// Blends one channel of the color.
         fn mix(below: f32, above: f32) -> f32;
     }
 
-    /// As two slides in one projector.
+    /// Multiplication, as with two slides in one projector.
     #[derive(Clone, Copy)]
     pub enum Multiply {}
     impl Mode for Multiply {
@@ -42,7 +42,7 @@ pub mod layers {
         }
     }
 
-    /// As two projectors on one wall.
+    /// Inverse multiplication, as with two projectors on one wall.
     #[derive(Clone, Copy)]
     pub enum Screen {}
     impl Mode for Screen {
@@ -53,7 +53,7 @@ pub mod layers {
 }
 use layers::{Mode, Multiply, Screen};
 
-/// One layer over another, by a mode and as much as `opacity` says.
+/// Blends one layer over another, by a mode and with an opacity.
 #[kernel(block = (32, 8), grid = (out.cols().div_ceil(32), out.rows().div_ceil(8)), instances(P = Rgba8, M = Multiply | Screen))]
 #[requires(below.rows() == out.rows(), below.cols() == out.cols(), above.rows() == out.rows(), above.cols() == out.cols())]
 pub fn blend<P: Pixel, M: Mode>(below: View<P, 2>, above: View<P, 2>, mut out: ViewMut<P, 2>, opacity: f32) {
@@ -66,19 +66,19 @@ pub fn blend<P: Pixel, M: Mode>(below: View<P, 2>, above: View<P, 2>, mut out: V
     out[at] = low.with(color);
 }
 
-/// The negative of a color.
+/// Returns the negative of a color.
 #[device(value)]
 pub fn negative(c: Color) -> Color {
     c.map(|x| 1.0 - x)
 }
 
-/// Black where it is dark, white where it is bright.
+/// Returns black for dark colors and white for bright ones.
 #[device(value)]
 pub fn stencil(c: Color) -> Color {
     if c.luma() < 0.5 { Color::BLACK } else { Color::gray(1.0) }
 }
 
-/// Any device function of a color.
+/// Applies any device function to each color.
 #[kernel(block = 128, grid = y.len().div_ceil(128), instances(F = negative | stencil))]
 #[requires(x.len() == y.len())]
 pub fn recolor<F: DeviceFn<(Color,), Output = Color>>(x: &[Rgb32f], y: &mut [Rgb32f]) {

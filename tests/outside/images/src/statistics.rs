@@ -1,14 +1,14 @@
-//! All pixels together.
+//! Kernels on all pixels of an image.
 
 use kernel_dsl::prelude::*;
 use pixel::Pixel;
 use pixel::format::{Gray16, Rgb32f, Rgba8};
 
-/// Bins of a histogram.
+/// Number of bins of a histogram.
 #[device]
 pub const BINS: usize = 64;
 
-/// How often each brightness is there; bins are added to.
+/// Adds the number of pixels of each brightness to the bins.
 #[kernel(block = 128, grid = device::waves(4, x.len().div_ceil(128)), instances(P = Rgba8 | Gray16))]
 #[requires(bins.len() == BINS)]
 pub fn histogram<P: Pixel>(x: &[P], bins: &mut [u32]) {
@@ -25,30 +25,30 @@ pub fn histogram<P: Pixel>(x: &[P], bins: &mut [u32]) {
     }
 }
 
-/// Darkest and brightest, and how many there were.
+/// The minimum and the maximum, and the number of values.
 #[device]
 #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
 #[repr(C)]
 pub struct Extent {
-    /// The least.
+    /// The minimum.
     pub low: f32,
-    /// The most.
+    /// The maximum.
     pub high: f32,
-    /// Of how many.
+    /// The number of values.
     pub count: u32,
 }
 
-/// Of nothing.
+/// The extent of no values.
 #[device]
 pub const NOTHING: Extent = Extent { low: f32::INFINITY, high: f32::NEG_INFINITY, count: 0 };
 
-/// Of two together.
+/// Returns the extent of both.
 #[device]
 pub fn joined(a: Extent, b: Extent) -> Extent {
     Extent { low: a.low.min(b.low), high: a.high.max(b.high), count: a.count + b.count }
 }
 
-/// The extent of each row's brightness; a block a row.
+/// Computes the extent of each row's brightness, with one block per row.
 #[kernel(block = THREADS, grid = x.rows(), instances(P = Rgba8 | Rgb32f, THREADS = 64 | 256))]
 #[requires(out.len() == x.rows())]
 pub fn extents<P: Pixel, const THREADS: usize>(x: View<P, 2>, out: &mut [Extent]) {
@@ -64,7 +64,7 @@ pub fn extents<P: Pixel, const THREADS: usize>(x: View<P, 2>, out: &mut [Extent]
     }
 }
 
-/// Each row's running sums: what an integral image is made of.
+/// Computes the prefix sums of each row, as for an integral image.
 #[kernel(block = 128, grid = x.rows(), instances(T = u32 | f32))]
 #[requires(x.rows() == out.rows(), x.cols() == out.cols())]
 pub fn running<T: Number>(x: View<T, 2>, mut out: ViewMut<T, 2>) {
@@ -81,7 +81,7 @@ pub fn running<T: Number>(x: View<T, 2>, mut out: ViewMut<T, 2>) {
     }
 }
 
-/// The mean of each row, a warp a row.
+/// Computes the mean of each row, with one warp per row.
 #[kernel(block = (32, 4), grid = x.rows().div_ceil(4), instances(T = f32 | f16))]
 #[requires(means.len() == x.rows())]
 pub fn row_means<T: Float>(x: View<T, 2>, means: &mut [f32]) {

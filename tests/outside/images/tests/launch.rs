@@ -1,4 +1,4 @@
-//! Launches by hand, and with what a third crate makes of `pixel`'s traits.
+//! Tests of launches, and of a third crate's implementations of `pixel`'s traits.
 
 use images::neighbors::{Affine, resample};
 use images::point::tone;
@@ -8,7 +8,7 @@ use pixel::curve::{Curve, Gamma};
 use pixel::format::{Color, Pixel, Rgb32f, Rgba8};
 use runtime::{Device, Result};
 
-/// What is brighter than `from` turns dark again.
+/// Inverts the brightness above `from`.
 #[device]
 pub mod solarize {
     use pixel::Curve;
@@ -31,7 +31,7 @@ fn gray(n: usize) -> Vec<Rgba8> {
 }
 
 #[test]
-fn a_struct_is_an_argument() -> Result<()> {
+fn structs_can_be_arguments() -> Result<()> {
     let device = Device::cpu();
     let pixels = gray(1000);
     let mut image = device.upload(&pixels)?;
@@ -44,7 +44,7 @@ fn a_struct_is_an_argument() -> Result<()> {
 }
 
 #[test]
-fn a_curve_of_this_crate_runs_in_a_kernel_of_another() -> Result<()> {
+fn curves_of_this_crate_run_in_kernels_of_another() -> Result<()> {
     let device = Device::cpu();
     let pixels: Vec<Rgb32f> = gray(100).iter().map(|p| Rgb32f::of(p.color())).collect();
     let mut image = device.upload(&pixels)?;
@@ -56,7 +56,7 @@ fn a_curve_of_this_crate_runs_in_a_kernel_of_another() -> Result<()> {
 }
 
 #[test]
-fn structs_come_back() -> Result<()> {
+fn structs_can_be_results() -> Result<()> {
     let device = Device::cpu();
     let image = device.upload(&gray(256))?;
     let mut out = device.zeros(2)?;
@@ -68,7 +68,7 @@ fn structs_come_back() -> Result<()> {
 }
 
 #[test]
-fn the_identity_changes_nothing() -> Result<()> {
+fn identity_changes_nothing() -> Result<()> {
     let device = Device::cpu();
     let pixels: Vec<Rgba8> = gray(60).into_iter().map(|p| Rgba8 { a: 255, ..p }).collect();
     let image = device.upload(&pixels)?;

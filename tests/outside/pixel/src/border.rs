@@ -1,20 +1,20 @@
-//! What lies beyond the edge of an image.
+//! Pixels beyond the edge of an image.
 
 use kernel_dsl::prelude::*;
 
-/// Where a place beyond the edge is looked up.
+/// The source of pixels beyond the edge.
 #[device]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Border {
-    /// At the nearest pixel.
+    /// The nearest pixel.
     Clamp,
-    /// At the other side.
+    /// The opposite side.
     Wrap,
-    /// Behind the edge, as in a mirror.
+    /// The mirrored position.
     Mirror,
 }
 
-/// The place within `0..len` that stands for place `at`; `len` is not 0.
+/// Returns the position in `0..len` whose pixel replaces the one at `at`; `len` is not 0.
 #[device]
 pub fn resolve(border: Border, at: i32, len: usize) -> usize {
     let n = len as i32;

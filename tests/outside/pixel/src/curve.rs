@@ -1,10 +1,10 @@
-//! Tone curves: what becomes of a brightness.
+//! Tone curves, which map brightness to brightness.
 
 use kernel_dsl::prelude::*;
 
 pub use curves::*;
 
-/// Curves, and a way to put two behind one another.
+/// Curves, and their composition.
 #[device]
 pub mod curves {
     use crate::format::Color;
@@ -12,19 +12,19 @@ pub mod curves {
 
     /// A function of brightness.
     pub trait Curve: Copy {
-        /// The new brightness.
+        /// Returns the new brightness.
         fn apply(&self, x: f32) -> f32;
 
-        /// Of each part of a color.
+        /// Applies the curve to each channel of a color.
         fn of(&self, color: Color) -> Color {
             color.map(|x| self.apply(x))
         }
     }
 
-    /// x to a power.
+    /// The power function of x.
     #[derive(Clone, Copy, Debug)]
     pub struct Gamma {
-        /// The power.
+        /// The exponent.
         pub power: f32,
     }
 
@@ -34,17 +34,17 @@ pub mod curves {
         }
     }
 
-    /// What is at `black` becomes 0, what is at `white` 1.
+    /// A linear curve that maps `black` to 0 and `white` to 1.
     #[derive(Clone, Copy, Debug)]
     pub struct Levels {
-        /// Becomes 0.
+        /// The brightness that becomes 0.
         pub black: f32,
-        /// Becomes 1.
+        /// The brightness that becomes 1.
         pub white: f32,
     }
 
     impl Levels {
-        /// From 0 to 1: changes nothing.
+        /// The identity on 0 to 1.
         pub const ALL: Levels = Levels { black: 0.0, white: 1.0 };
 
         fn range(&self) -> f32 {
@@ -58,7 +58,7 @@ pub mod curves {
         }
     }
 
-    /// One curve after another.
+    /// The composition of two curves, the first one applied first.
     #[derive(Clone, Copy, Debug)]
     pub struct Then<A, B>(pub A, pub B);
 
@@ -68,12 +68,12 @@ pub mod curves {
         }
     }
 
-    /// The curve that most cameras want: levels, then a gamma.
+    /// The curve of typical cameras: levels, then a gamma.
     #[derive(Clone, Copy, Debug)]
     pub struct Camera {
-        /// First.
+        /// The first curve.
         pub levels: Levels,
-        /// Then.
+        /// The second curve.
         pub gamma: Gamma,
     }
 

@@ -1,10 +1,10 @@
-//! Pixels: how a color lies in memory, and what it is worth.
+//! Pixel formats, and the colors that they represent.
 
 use kernel_dsl::prelude::*;
 
 pub use pixels::*;
 
-/// Formats, and the color that they are all read as.
+/// Pixel formats, and the common type of colors.
 #[device]
 pub mod pixels {
     use kernel_dsl::prelude::*;
@@ -21,53 +21,53 @@ pub mod pixels {
     }
 
     impl Color {
-        /// No light.
+        /// Black.
         pub const BLACK: Color = Color::gray(0.0);
 
-        /// As much of each.
+        /// Returns gray with this value in each channel.
         pub const fn gray(value: f32) -> Color {
             Color { r: value, g: value, b: value }
         }
 
-        /// How bright it looks (Rec. 709).
+        /// Returns the perceived brightness (Rec. 709).
         pub fn luma(self) -> f32 {
             let Color { r, g, b } = self;
             0.2126f32.mul_add(r, 0.7152f32.mul_add(g, 0.0722 * b))
         }
 
-        /// `f` of each part.
+        /// Applies `f` to each channel.
         pub fn map(self, f: impl Fn(f32) -> f32) -> Color {
             Color { r: f(self.r), g: f(self.g), b: f(self.b) }
         }
 
-        /// `f` of each two parts.
+        /// Applies `f` to each pair of channels.
         pub fn zip(self, other: Color, f: impl Fn(f32, f32) -> f32) -> Color {
             Color { r: f(self.r, other.r), g: f(self.g, other.g), b: f(self.b, other.b) }
         }
 
-        /// self + by · other
+        /// Computes self + by · other.
         pub fn add_scaled(&mut self, other: Color, by: f32) {
             *self = self.zip(other, |a, b| b.mul_add(by, a));
         }
     }
 
-    /// A format of pixels.
+    /// A pixel format.
     pub trait Pixel: Element {
-        /// Bytes of a pixel.
+        /// Size of a pixel in bytes.
         const BYTES: usize;
-        /// The largest value of a channel, 1 where it is a float.
+        /// The largest value of a channel; 1 if it is a float.
         const WHITE: f32;
-        /// The color.
+        /// Returns the color of the pixel.
         fn color(self) -> Color;
-        /// The nearest pixel to a color; what is brighter than white is white.
+        /// Returns the pixel nearest to a color; brighter colors than white become white.
         fn of(color: Color) -> Self;
-        /// A pixel like this one with another color.
+        /// Returns a pixel with another color and otherwise the properties of this one.
         fn with(self, color: Color) -> Self {
             Self::of(color)
         }
     }
 
-    /// Four bytes; the last says how much the pixel covers.
+    /// Four bytes, the last of which is the coverage of the pixel.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, DeviceCopy)]
     #[repr(C)]
     pub struct Rgba8 {
@@ -81,7 +81,7 @@ pub mod pixels {
         pub a: u8,
     }
 
-    /// Three floats, of linear light.
+    /// Three floats of linear light.
     #[derive(Clone, Copy, Debug, PartialEq, Default, DeviceCopy)]
     #[repr(C)]
     pub struct Rgb32f {
@@ -89,12 +89,12 @@ pub mod pixels {
         pub channels: [f32; 3],
     }
 
-    /// One float of 16 bits.
+    /// One 16-bit float.
     #[derive(Clone, Copy, Debug, PartialEq, Default, DeviceCopy)]
     #[repr(C)]
     pub struct Gray16(pub f16);
 
-    /// 0 to 1 as 0 to 255, rounded.
+    /// Maps 0 to 1 onto 0 to 255, rounded.
     pub fn quantize(x: f32) -> u8 {
         (x.clamp(0.0, 1.0) * Rgba8::WHITE).round() as u8
     }

@@ -1,4 +1,5 @@
-//! What images on a GPU are made of. No kernels here: every item is for kernels of other crates, and for the host.
+//! Building blocks for images on a GPU. This crate has no kernels: its items are for kernels of
+//! other crates, and for the host.
 #![deny(warnings, missing_docs, clippy::all)]
 
 pub mod border;

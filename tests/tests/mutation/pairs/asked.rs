@@ -1,4 +1,4 @@
-//! Of two conditions of a branch, one of which is asked for again.
+//! Conjunctions in a branch, one operand of which is tested again.
 
 use super::*;
 
@@ -32,9 +32,9 @@ fn of_some_or_equal(x: &[f32], y: &mut [f32], factor: &[f32]) {
     }
 }
 
-/// Whether there is a factor is asked once alone.
+/// Applies a factor with a single test for its presence.
 #[kernel(block = 64, grid = 1)]
-fn of_all(x: &[f32], y: &mut [f32], factor: &[f32]) {
+fn with_one_test(x: &[f32], y: &mut [f32], factor: &[f32]) {
     for i in (2 * thread::x()..y.len()).step_by(128) {
         let mut v = [1.0f32; 2];
         if i < x.len() {
@@ -79,8 +79,8 @@ fn of_some_with_more_or_equal(x: &[f32], y: &mut [f32], factor: &[f32]) {
 }
 
 #[test]
-fn a_condition_beside_another_need_not_be_asked_where_it_is_asked_again() {
+fn repeated_operand_of_a_conjunction_may_be_removed() {
     same!(of_some, of_some_or_equal);
-    different!(of_some, of_all);
+    different!(of_some, with_one_test);
     different!(of_some_with_more, of_some_with_more_or_equal);
 }

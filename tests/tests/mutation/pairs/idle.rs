@@ -1,4 +1,4 @@
-//! Of what is done for nothing, and of comparisons that differ where both are one.
+//! Operations without an effect, and comparisons that differ only where both operands are equal.
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn not_met_in_global_memory(y: &mut [f32], z: &mut [f32]) {
     z[t] = y[63 - t];
 }
 
-/// The next turn stores what others still load.
+/// Stores in the next iteration to elements that other threads still load.
 #[kernel(block = 64, grid = 1)]
 fn met_in_turns(x: &[f32], y: &mut [f32]) {
     let mut s = Shared::<f32, 1>::new([64]);
@@ -95,7 +95,7 @@ fn met_once_in_turns(x: &[f32], y: &mut [f32]) {
     y[t] = sum;
 }
 
-/// Who leaves the loop stores what others still load.
+/// Stores, after leaving the loop, to elements that other threads still load.
 #[kernel(block = 64, grid = 1)]
 fn met_before_leaving(x: &[f32], y: &mut [f32]) {
     let (mut s, mut p) = (Shared::<f32, 1>::new([64]), Shared::<f32, 1>::new([64]));
@@ -139,7 +139,7 @@ fn not_met_before_leaving(x: &[f32], y: &mut [f32]) {
     y[t] = s[63 - t];
 }
 
-/// The loop ends with a barrier of its own.
+/// Has a barrier at the end of the loop.
 #[kernel(block = 64, grid = 1)]
 fn met_behind_turns(x: &[f32], y: &mut [f32]) {
     let (mut s, mut p) = (Shared::<f32, 1>::new([64]), Shared::<f32, 1>::new([64]));
@@ -175,7 +175,7 @@ fn met_once_behind_turns(x: &[f32], y: &mut [f32]) {
     y[t] = s[63 - t] + p[63 - t];
 }
 
-/// The loop ends with loads of what is stored behind it.
+/// Has loads at the end of the loop from elements stored after it.
 #[kernel(block = 64, grid = 1)]
 fn met_behind_loads(x: &[f32], y: &mut [f32]) {
     let (mut s, mut p) = (Shared::<f32, 1>::new([64]), Shared::<f32, 1>::new([64]));
@@ -232,7 +232,7 @@ fn warp_met_once(x: &[f32], y: &mut [f32]) {
     y[t] = s[63 - t] + p[63 - t];
 }
 
-/// A warp's barrier orders nothing for another warp.
+/// Uses a warp barrier, which does not order other warps.
 #[kernel(block = 64, grid = 1)]
 fn met_by_block(x: &[f32], y: &mut [f32]) {
     let mut s = Shared::<f32, 1>::new([64]);
@@ -261,7 +261,7 @@ fn met_by_nobody(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_barrier_between_which_nobody_meets_may_be_left_out() {
+fn barrier_without_conflicts_may_be_removed() {
     same!(met_twice, met_once);
     different!(met_in_one_array, met_once_in_one_array);
     same!(met_behind_turns, met_once_behind_turns);
@@ -299,7 +299,7 @@ fn adds_more_than_one(x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// There need not be an element.
+/// Adds to an element that may not exist.
 #[kernel(block = 64, grid = 1)]
 fn adds_somewhere(x: &[u32], y: &mut [u32]) {
     let (t, n) = (thread::x(), x[thread::x()]);
@@ -314,7 +314,7 @@ fn adds_somewhere_always(x: &[u32], y: &mut [u32]) {
     y.fetch_add(t, n);
 }
 
-/// Another thread may load it at the same time.
+/// Adds to an element that another thread may load at the same time.
 #[kernel(block = 64, grid = 1)]
 #[requires(y.len() == 64)]
 fn adds_beside_a_load(x: &[u32], y: &mut [u32], z: &mut [u32]) {
@@ -366,7 +366,7 @@ fn adds_in_a_loop_always(x: &[u32], y: &mut [u32]) {
 }
 
 #[test]
-fn a_zero_may_be_added_to_an_element_that_is_there() {
+fn zero_may_be_added_to_an_existing_element() {
     same!(adds, adds_always);
     same!(adds_in_a_loop, adds_in_a_loop_always);
     different!(adds, adds_more_than_one);
@@ -411,7 +411,7 @@ fn asks_once(x: &[f32], w: &[f32], y: &mut [f32]) {
     y[t + 64] = b;
 }
 
-/// The second index may lie before the end where the first does not.
+/// Tests two indices; the second may be below the end where the first is not.
 #[kernel(block = 64, grid = 1)]
 fn asks_for_more(x: &[f32], w: &[f32], y: &mut [f32]) {
     let t = thread::x();
@@ -442,7 +442,7 @@ fn asks_for_less(x: &[f32], w: &[f32], y: &mut [f32]) {
     y[t + 64] = b;
 }
 
-/// Something is done without a question.
+/// Has an effect without a test.
 #[kernel(block = 64, grid = 1)]
 fn asks_for_one(x: &[f32], w: &[f32], y: &mut [f32]) {
     let t = thread::x();
@@ -467,7 +467,7 @@ fn asks_for_one_of_both(x: &[f32], w: &[f32], y: &mut [f32]) {
     y[t] = a;
 }
 
-/// What is loaded need not be there.
+/// Loads an element that may not exist.
 #[kernel(block = 64, grid = 1)]
 fn asks_for_a_load(x: &[f32], w: &[f32], y: &mut [f32]) {
     let t = thread::x();
@@ -493,7 +493,7 @@ fn asks_behind_a_load(x: &[f32], w: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_question_that_is_asked_again_may_be_left_out() {
+fn repeated_condition_may_be_removed() {
     same!(asks_twice, asks_once);
     different!(asks_for_more, asks_for_less);
     different!(asks_for_one, asks_for_one_of_both);
@@ -512,7 +512,7 @@ fn below_or_equal(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = if v <= -104.0 { -104.0 } else { v };
 }
 
-/// −0 becomes 0.
+/// Replaces −0 by 0.
 #[kernel(block = 64, grid = 1)]
 fn below_zero(x: &[f32], y: &mut [f32]) {
     let v = x[thread::x()];
@@ -565,7 +565,7 @@ fn left_behind_or_equal_or_one(n: usize, y: &mut [u32]) {
     y[t] = left as u32;
 }
 
-/// 0 and −0 are equal, and have other bits.
+/// Stores the bits of 0 and −0, which are equal but have other bits.
 #[kernel(block = 64, grid = 1)]
 fn bits_below(x: &[f32], y: &mut [u32]) {
     let t = thread::x();
@@ -581,7 +581,7 @@ fn bits_below_or_equal(x: &[f32], y: &mut [u32]) {
 }
 
 #[test]
-fn of_two_that_are_equal_either_may_be_chosen() {
+fn either_of_two_equal_values_may_be_selected() {
     same!(below, below_or_equal);
     same!(left_behind, left_behind_or_nothing);
     different!(left_behind_or_one, left_behind_or_equal_or_one);
@@ -618,7 +618,7 @@ fn of_second_matrix(n: usize, x: &[f32], y: &mut [f32]) {
     y[i] = x[matrix * 100 + place];
 }
 
-/// What is divided to 0 is divided once more.
+/// Divides a quotient that is 0 once more.
 #[kernel(block = 1, grid = 7)]
 fn of_plane(n: usize, m: usize, x: &[f32], y: &mut [f32]) {
     let i = block::x() + block::y();
@@ -634,7 +634,7 @@ fn of_plane_divided(n: usize, m: usize, x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_lies_below_a_divisor_is_divided_to_zero() {
+fn quotient_below_the_divisor_is_zero() {
     same!(of_matrix, of_matrix_divided);
     same!(of_plane, of_plane_divided);
     different!(of_later_matrix, of_matrix_divided);
@@ -687,7 +687,7 @@ fn of_pairs_and_more(x: View<f32, 2>, y: &mut [f32]) {
 }
 
 #[test]
-fn of_a_multiple_nothing_is_left_that_more_could_add_to() {
+fn multiple_has_no_remainder_to_add_to() {
     same!(quads, quads_and_more);
     different!(quads, quads_and_one);
     different!(of_pairs, of_pairs_and_more);
@@ -707,7 +707,7 @@ fn masked_once(x: &[f16], y: &mut [f32]) {
     y[i] = v.to_f32();
 }
 
-/// It is 1 where it is not loaded.
+/// Gets 1 where the element is not loaded.
 #[kernel(block = 64, grid = 1)]
 fn masked_of_one_twice(x: &[f16], y: &mut [f32]) {
     let i = thread::x();
@@ -722,7 +722,7 @@ fn masked_of_one_once(x: &[f16], y: &mut [f32]) {
     y[i] = v.to_f32();
 }
 
-/// Some of what is loaded is not taken.
+/// Loads elements, some of which are not used.
 #[kernel(block = 64, grid = 1)]
 fn masked_by_less(x: &[f16], y: &mut [f32]) {
     let i = thread::x();
@@ -731,7 +731,7 @@ fn masked_by_less(x: &[f16], y: &mut [f32]) {
 }
 
 #[test]
-fn what_is_zero_where_it_is_not_asked_for_need_not_be_chosen() {
+fn value_that_is_zero_elsewhere_needs_no_select() {
     same!(masked_twice, masked_once);
     different!(masked_of_one_twice, masked_of_one_once);
     different!(masked_by_less, masked_once);

@@ -1,4 +1,5 @@
-//! Of what threads load from one place: they have the same, where what is stored there is ordered before.
+//! Loads by several threads from one location: their values are equal if the stores are ordered
+//! before.
 
 use super::*;
 
@@ -99,7 +100,7 @@ fn first_stores_where_it_comes(x: &mut [f32], y: &mut [f32]) {
 }
 
 #[test]
-fn any_thread_that_comes_may_store_what_all_have_loaded() {
+fn any_thread_may_store_what_all_have_loaded() {
     same!(first_of_a_warp_stores, another_of_a_warp_stores);
     different!(first_of_a_warp_stores_its_own, another_of_a_warp_stores_its_own);
     same!(first_stores, one_of_another_warp_stores);
@@ -181,7 +182,7 @@ fn kept_from_the_turn_before_by_another(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_threads_have_loaded_in_different_turns_is_not_the_same() {
+fn loads_of_different_iterations_differ() {
     same!(taken_in_turns, taken_in_turns_by_another);
     different!(kept_from_the_turn_before, kept_from_the_turn_before_by_another);
 }

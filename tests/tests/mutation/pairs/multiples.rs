@@ -1,4 +1,4 @@
-//! Of multiples of powers of two, and of extents that there is a block for each of.
+//! Multiples of powers of two, and extents with a block for each index.
 
 use super::*;
 
@@ -101,7 +101,7 @@ fn from_anywhere_or_equal(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn between_multiples_of_four_less_than_four_makes_no_difference() {
+fn less_than_four_makes_no_difference_between_multiples_of_four() {
     same!(by_fours, by_fours_or_equal);
     same!(by_fours, by_fours_always);
     same!(by_fours_and_more, by_fours_and_seven_or_equal);
@@ -152,7 +152,7 @@ fn words_of_any_three_more(x: &[f32], y: &mut [u32]) {
 }
 
 #[test]
-fn of_less_than_the_divisor_nothing_is_left_in_the_quotient_of_a_multiple() {
+fn addend_below_the_divisor_does_not_change_a_quotient() {
     same!(words_of, words_of_three_more);
     different!(words_of, words_of_four_more);
     different!(words_of_any, words_of_any_three_more);
@@ -182,9 +182,9 @@ fn thirds_of_one_more_or_of_nothing(x: &[f32], y: &mut [u32]) {
     }
 }
 
-/// There may be 2³² − 1.
+/// Checks that a multiple of three may be 2³² − 1, so that adding one wraps.
 #[test]
-fn a_multiple_of_three_and_one_more_may_wrap() {
+fn multiple_of_three_plus_one_may_wrap() {
     different!(thirds, thirds_of_one_more);
     different!(thirds, thirds_of_one_more_or_of_nothing);
 }
@@ -238,7 +238,7 @@ fn another_of_which_there_may_be_as_many_as_fit_below_more(x: &[f32], y: &mut [f
 }
 
 #[test]
-fn one_more_than_there_are_blocks_is_one_more() {
+fn number_of_blocks_plus_one_does_not_wrap() {
     same!(a_block_for_each, a_block_for_each_below_more);
     different!(two_threads_for_each, two_threads_for_each_below_more);
     different!(another_of_which_there_may_be_as_many_as_fit, another_of_which_there_may_be_as_many_as_fit_below_more);

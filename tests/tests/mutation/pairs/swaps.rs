@@ -1,4 +1,4 @@
-//! Of branches that store what is there already.
+//! Branches that store the present value.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn doubled_or_equal(x: &mut [u32]) {
     }
 }
 
-/// Zeros of both signs are equal, and not the same.
+/// Exchanges floats: zeros of both signs are equal, but not identical.
 #[kernel(block = 32, grid = 1)]
 fn floats_in_order(x: &mut [f32]) {
     let i = 2 * thread::x();
@@ -106,7 +106,7 @@ fn elsewhere_or_equal(x: &mut [u32]) {
     }
 }
 
-/// What others have stored meanwhile would be lost.
+/// Exchanges after a point where other threads may have stored, whose stores would be lost.
 #[kernel(block = 32, grid = 1)]
 fn after_others(x: &mut [u32]) {
     let i = 2 * thread::x();
@@ -134,7 +134,7 @@ fn after_others_or_equal(x: &mut [u32]) {
 }
 
 #[test]
-fn equal_integers_may_be_exchanged() {
+fn equal_integers_may_be_exchanged_or_not() {
     same!(in_order, in_order_or_equal);
     different!(doubled, doubled_or_equal);
     different!(floats_in_order, floats_in_order_or_equal);

@@ -1,4 +1,4 @@
-//! Of turns of loops in which nothing happens.
+//! Loop iterations without an effect.
 
 use super::*;
 
@@ -122,7 +122,7 @@ fn added_up_with_one_and_on(x: &[f32], z: &[f32], both: u32, y: &mut [f32]) {
     y[thread::x()] = sum;
 }
 
-/// Products that are rounded to −0 leave a sum that a zero makes +0.
+/// Sums products: a product rounded to −0 leaves a sum that adding zero makes +0.
 #[kernel(block = 64, grid = 1)]
 fn products(x: &[f32], z: &[f32], y: &mut [f32]) {
     let mut sum = 0.0;
@@ -146,7 +146,7 @@ fn products_and_on(x: &[f32], z: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_turn_of_choices_that_all_come_to_nothing_may_be_left_out() {
+fn iteration_of_selects_without_an_effect_may_be_removed() {
     same!(largest_of_kept, largest_of_kept_and_on);
     different!(largest_of_others, largest_of_others_and_on);
     same!(added_up, added_up_and_on);

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_numbers_keep_is_impossible() {
+    fn unsatisfiable_conditions_are_impossible() {
         // x ≥ 5, and x ≤ 4.
         assert!(impossible(&[of(-5, &[(1, &[0])])], &[of(4, &[(-1, &[0])])]));
         // 4x ≤ 4y + 3, and x > y: among integers alone.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_numbers_keep_is_not() {
+    fn satisfiable_conditions_are_possible() {
         let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(0, &[(1, &[1, 2]), (-1, &[3])])];
         // q · n ≤ a ≤ m · n: q may be m.
         assert!(!impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));

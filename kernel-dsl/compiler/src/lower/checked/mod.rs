@@ -7,8 +7,8 @@
 //! * Sums, differences and products of `usize`, and steps of a loop, wrap on overflow. No pass may
 //!   assume that they do not, so that the address uses exactly the index that was compared. A loop
 //!   ends before its index would wrap, and a loop whose step is not positive does not start.
-//! * Each violation is reported ([`Op::RecordViolation`]) to a record. The address of the record is an
-//!   additional last parameter, which counts as an argument.
+//! * Each violation is reported ([`Op::RecordViolation`]) to a record. The address of the record is
+//!   an additional last parameter, which counts as an argument.
 //!
 //! Vector accesses are split into single elements, because a misaligned vector access would destroy
 //! the context.

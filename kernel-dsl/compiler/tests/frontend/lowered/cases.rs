@@ -1,4 +1,4 @@
-//! `match`, `if let`, and `Option`. Each kernel is one warp with an element a lane.
+//! `match`, `if let`, and `Option`. Each kernel is one warp with one element per lane.
 
 use kernel_dsl::prelude::*;
 

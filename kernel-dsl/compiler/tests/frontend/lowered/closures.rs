@@ -1,4 +1,4 @@
-//! Closures, and functions where closures fit: inlined where they are called.
+//! Closures, and functions in place of closures, inlined at their calls.
 
 use kernel_dsl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What the lanes of a warp and the threads of a block do together, of which there are 32 here.
+//! Collective operations of the lanes of a warp and the threads of a block, 32 of each.
 
 use kernel_dsl::prelude::*;
 

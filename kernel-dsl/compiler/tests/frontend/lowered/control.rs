@@ -1,4 +1,4 @@
-//! Control flow. Each kernel is one warp with an element a lane.
+//! Control flow. Each kernel is one warp with one element per lane.
 
 use kernel_dsl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Device functions: inlined, with the caller's places behind `&mut` parameters.
+//! Device functions: inlined, with the caller's places for `&mut` parameters.
 
 use kernel_dsl::prelude::*;
 
@@ -141,7 +141,7 @@ fn generic<const N: usize, const FLIP: bool>(x: &[f32], y: &mut [f32]) {
     y[i] = choose::<FLIP>(v[N / 2], v[0]) + (FLIP as usize + N) as f32;
 }
 
-/// Where `a` may be the one that is written, it is not read by the read-only path.
+/// Reads `a`, which may be the written slice, without the read-only path.
 #[kernel(block = 32, grid = 1)]
 fn either(c: bool, x: &[f32], y: &mut [f32]) {
     let a: &[f32] = if c { x } else { y };

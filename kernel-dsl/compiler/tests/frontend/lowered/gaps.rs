@@ -1,4 +1,4 @@
-//! Constructs as kernels of some size use them together.
+//! Combinations of constructs from larger kernels.
 
 use kernel_dsl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What a `for` runs over beside plain ranges, register arrays as a whole, and labeled blocks.
+//! `for` loops over more than plain ranges, whole register arrays, and labeled blocks.
 
 use kernel_dsl::prelude::*;
 

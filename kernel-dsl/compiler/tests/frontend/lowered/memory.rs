@@ -1,4 +1,4 @@
-//! Views, shared memory, copies, warps. The kernels are launched with views of 5 rows and 37 columns.
+//! Views, shared memory, copies, warps. Kernels run with views of 5 rows and 37 columns.
 
 use kernel_dsl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Values: tuples, arrays, variables, operators. Each kernel is one warp with an element a lane.
+//! Values: tuples, arrays, variables, operators. Each kernel is one warp with one element per lane.
 
 use kernel_dsl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Attributes that say nothing known, too little, or twice.
+//! Attributes that are unknown, incomplete, or repeated.
 
 #[kernel]
 fn nothing_said(y: &mut [f32]) {}

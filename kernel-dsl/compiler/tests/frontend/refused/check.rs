@@ -1,4 +1,4 @@
-//! Mistakes of names, types and mutability: refused by the checker.
+//! Mistakes of names, types and mutability, rejected by the checker.
 
 #[device]
 fn helper(x: f32, v: &mut f32) -> f32 {

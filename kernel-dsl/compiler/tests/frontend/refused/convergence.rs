@@ -1,4 +1,4 @@
-//! Operations that threads do together, where not all of them come.
+//! Collective operations that not all threads reach.
 
 #[kernel(block = 256, grid = 1)]
 fn under_a_condition(y: &mut [f32]) {

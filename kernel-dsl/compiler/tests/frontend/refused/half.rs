@@ -1,4 +1,4 @@
-//! Floats of 16 bits: what they do not do.
+//! Unsupported operations of 16-bit floats.
 
 #[kernel(block = 32, grid = 1)]
 fn casts(x: &[f16], n: i32, y: &mut [bf16]) {

@@ -1,4 +1,4 @@
-//! What is wrong with an instance: refused while it is lowered, or by a pass.
+//! Instances with mistakes, rejected by lowering or by a pass.
 
 #[device]
 fn helper_apply(f: impl Fn(f32) -> f32, x: f32) -> f32 {

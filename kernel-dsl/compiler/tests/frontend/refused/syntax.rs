@@ -1,4 +1,4 @@
-//! Rust that has no meaning on the device: refused where it is read.
+//! Rust that has no meaning on the device, rejected by the parser.
 
 #[kernel(block = 32, grid = 1)]
 fn matches(n: usize, y: &mut [f32]) {

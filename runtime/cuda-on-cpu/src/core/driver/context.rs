@@ -41,7 +41,7 @@ pub fn set_capture_mode(mode: Mode) -> Mode {
 fn flags(flags: u32) -> Result<u32> {
     // At most one scheduling flag.
     if flags & !FLAGS != 0 || !matches!(flags & 7, 0 | 1 | 2 | 4) {
-        return Err(Error::value(format!("{flags:#x} are no flags of a context")));
+        return Err(Error::value(format!("invalid flags of a context: {flags:#x}")));
     }
     Ok(flags)
 }
@@ -77,7 +77,7 @@ impl Driver {
     pub fn destroy_context(&self, handle: Handle) -> Result {
         let context = self.contexts.get(handle)?;
         if context.is_primary {
-            let why = "the primary context is released, not destroyed";
+            let why = "the primary context can be released, but not destroyed";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, why));
         }
         self.contexts.remove(handle)?;

@@ -75,7 +75,7 @@ impl Driver {
         self.check_launch(&launch)?;
         for node in after {
             if self.nodes.get(*node)?.graph != graph.handle {
-                return Err(Error::value("a node comes after one of another graph"));
+                return Err(Error::value("a node depends on a node of another graph"));
             }
         }
         let index = graph.add(Work::Launch(launch));
@@ -86,12 +86,12 @@ impl Driver {
     pub fn set_launch(&self, executable: Handle, node: Handle, launch: Launch) -> Result {
         let (executable, node) = (self.executables.get(executable)?, self.nodes.get(node)?);
         if executable.graph != node.graph {
-            return Err(Error::value("the node is not of the graph that was made ready"));
+            return Err(Error::value("the node does not belong to the instantiated graph"));
         }
         self.check_launch(&launch)?;
         // The executable lacks nodes added after its instantiation.
         if node.index >= executable.works().len() {
-            return Err(Error::value("the node was added after the graph was made ready"));
+            return Err(Error::value("the node was added after the graph was instantiated"));
         }
         executable.set(node.index, Work::Launch(launch));
         Ok(())
@@ -99,7 +99,7 @@ impl Driver {
 
     fn check_launch(&self, launch: &Launch) -> Result {
         if !Arc::ptr_eq(&launch.function.module.context, &self.current()?) {
-            let why = "the function is of another context than the current one";
+            let why = "the function belongs to another context, not to the current one";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         launch.function.check(launch.grid)
@@ -116,7 +116,7 @@ impl Driver {
     pub fn launch_graph(&self, executable: Handle, queue: &Queue) -> Result {
         let executable = self.executables.get(executable)?;
         if !Arc::ptr_eq(&executable.context, queue.context()) {
-            return Err(Error::value("the graph is of another context than the stream"));
+            return Err(Error::value("the graph and the stream belong to different contexts"));
         }
         self.submit(queue, Work::Graph(executable.works()))
     }

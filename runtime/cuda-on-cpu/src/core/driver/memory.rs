@@ -47,7 +47,7 @@ impl Driver {
 
     fn allocate_in(&self, context: &Context, kind: Kind, bytes: usize) -> Result<u64> {
         if bytes == 0 {
-            return Err(Error::value("an allocation of no bytes"));
+            return Err(Error::value("an allocation of 0 bytes"));
         }
         let (address, allocation) = self.supply(context.device).allocate(kind, bytes as u64)?;
         context.memory().insert(address, allocation);
@@ -77,7 +77,7 @@ impl Driver {
             let found = memory.at(address);
             found.is_some_and(|allocation| of(allocation.kind) && !allocation.leaving)
         };
-        let nothing = || Error::value(format!("nothing that can be freed like this begins at {address:#x}"));
+        let nothing = || Error::value(format!("no allocation that can be freed in this way begins at {address:#x}"));
         if !good(context) {
             return Err(nothing());
         }
@@ -90,20 +90,20 @@ impl Driver {
     /// Allocates memory from a pool, in stream order.
     pub fn allocate_ordered(&self, pool: Option<Handle>, bytes: usize, queue: &Queue) -> Result<u64> {
         let pool = self.pools.get(pool.unwrap_or_else(|| self.current_pool()))?;
-        queue.refuse_in_capture("it was to allocate memory, which graphs here do not")?;
+        queue.refuse_in_capture("allocation in a graph is not supported")?;
         self.allocate_in(queue.context(), Kind::Pool(pool.handle), bytes)
     }
 
     /// Frees memory in stream order.
     pub fn free_ordered(&self, address: u64, queue: &Queue) -> Result {
-        queue.refuse_in_capture("it was to free memory, which graphs here do not")?;
+        queue.refuse_in_capture("release of memory in a graph is not supported")?;
         if address == 0 {
             return Err(Error::value("the address is null"));
         }
         let mut memory = queue.context().memory();
         let freeable = |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed);
         let Some(allocation) = memory.at(address).filter(|a| freeable(a.kind) && !a.leaving) else {
-            return Err(Error::value(format!("nothing that can be freed like this begins at {address:#x}")));
+            return Err(Error::value(format!("no allocation that can be freed in this way begins at {address:#x}")));
         };
         allocation.leaving = true;
         drop(memory);
@@ -134,7 +134,7 @@ impl Driver {
     /// Destroys a pool; its allocations stay valid.
     pub fn destroy_pool(&self, pool: Handle) -> Result {
         if pool == self.default_pool {
-            return Err(Error::value("the device's own pool is not destroyed"));
+            return Err(Error::value("the default pool of a device cannot be destroyed"));
         }
         self.pools.remove(pool)?;
         let changed = (pool.0, self.default_pool.0);

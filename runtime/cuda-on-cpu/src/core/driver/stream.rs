@@ -17,7 +17,7 @@ impl Driver {
     pub fn create_stream(&self, flags: u32) -> Result<Arc<Stream>> {
         let context = self.current()?;
         if flags & !NON_BLOCKING != 0 {
-            return Err(Error::value(format!("{flags:#x} are no flags of a stream")));
+            return Err(Error::value(format!("invalid flags of a stream: {flags:#x}")));
         }
         let id = self.id();
         Ok(self.streams.insert(|handle| Stream::new(handle, id, context, flags)))
@@ -37,11 +37,11 @@ impl Driver {
     /// Destroys a stream; its submitted work still runs.
     pub fn destroy_stream(&self, stream: Handle) -> Result {
         if stream.0 == 0 || SPECIAL.contains(&stream.0) {
-            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, "the default stream is not destroyed"));
+            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, "the default stream cannot be destroyed"));
         }
         let stream = self.streams.remove(stream)?;
         if let Some(capture) = stream.capture() {
-            capture.invalidate("a stream of it was destroyed");
+            capture.invalidate("a stream of the capture was destroyed");
             self.leave_capture(&capture);
         }
         Ok(())
@@ -64,7 +64,7 @@ impl Driver {
 
     /// Waits until all submitted work of a stream is complete.
     pub fn synchronize(&self, queue: &Queue) -> Result {
-        queue.refuse_in_capture("it was to be waited for")?;
+        queue.refuse_in_capture("a stream of the capture was waited for")?;
         self.refuse_unsafe("waiting for a stream")?;
         self.engine.wait(self.end_of(queue));
         queue.context().check()
@@ -72,7 +72,7 @@ impl Driver {
 
     /// Returns an error unless the stream has completed all its work.
     pub fn query(&self, queue: &Queue) -> Result {
-        queue.refuse_in_capture("it was asked whether it is done")?;
+        queue.refuse_in_capture("a stream of the capture was queried")?;
         if self.engine.is_done(self.end_of(queue)) { queue.context().check() } else { Err(Error::not_ready()) }
     }
 
@@ -107,7 +107,7 @@ impl Driver {
             return Ok(());
         }
         if !Arc::ptr_eq(&event.context, queue.context()) {
-            let why = "the event is of another context than the stream";
+            let why = "the event and the stream belong to different contexts";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         let ticket = event.record(&self.engine, queue.context().clone())?;
@@ -127,7 +127,7 @@ impl Driver {
                 if event.ticket()? == 0 {
                     return Ok(());
                 }
-                capture.invalidate("it was to wait for an event from outside");
+                capture.invalidate("a stream would wait for an event from outside the capture");
                 let why = "a stream that captures waits for an event that was recorded outside of the capture";
                 Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION, why))
             }
@@ -141,8 +141,8 @@ impl Driver {
                 Ok(())
             }
             (_, Some((_, capture)), Some(captured)) if !Arc::ptr_eq(&capture, &captured.capture) => {
-                capture.invalidate("it was to wait for an event of another capture");
-                let why = "the event is of another capture";
+                capture.invalidate("a stream would wait for an event of another capture");
+                let why = "the event belongs to another capture";
                 Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_MERGE, why))
             }
             (_, Some((stream, capture)), Some(captured)) => capture.join(stream.handle, &captured.after),
@@ -162,14 +162,14 @@ impl Driver {
     pub fn query_event(&self, event: Handle) -> Result {
         let event = self.events.get(event)?;
         let ticket = event.ticket()?;
-        self.refuse_unsafe("asking for an event")?;
+        self.refuse_unsafe("querying an event")?;
         if self.engine.is_done(ticket) { event.context.check() } else { Err(Error::not_ready()) }
     }
 
     /// Submits a kernel launch.
     pub fn launch(&self, launch: Launch, queue: &Queue) -> Result {
         if !Arc::ptr_eq(&launch.function.module.context, queue.context()) {
-            let why = "the function is of another context than the stream";
+            let why = "the function and the stream belong to different contexts";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         launch.function.check(launch.grid)?;

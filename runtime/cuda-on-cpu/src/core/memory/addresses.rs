@@ -61,12 +61,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_lie_apart_and_are_used_again_late() {
+    fn allocations_have_guards_and_late_reuse() {
         let mut addresses = Addresses::default();
         let (a, b) = (addresses.take(1).unwrap(), addresses.take(1000).unwrap());
         assert!(a % ALIGNMENT == 0 && b % ALIGNMENT == 0 && b >= a + 1 + GUARD);
         addresses.give_back(a);
-        assert!(addresses.take(1).unwrap() > b, "what was freed stays nobody's");
+        assert!(addresses.take(1).unwrap() > b, "freed addresses are not reused immediately");
         // Later the range is reused, but only for lengths that fit.
         addresses.next = RANGE.end - GUARD;
         assert_eq!(addresses.take(1), Some(a));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terabyte_goes_round_for_ever() {
+    fn addresses_of_large_allocations_are_reused() {
         let mut addresses = Addresses::default();
         let kept = addresses.take(1 << 30).unwrap();
         for _ in 0..1000 {

@@ -110,7 +110,7 @@ fn host_address(start: *mut u8, bytes: u64) -> Result<u64> {
     let address = start.addr() as u64;
     let end = address.saturating_add(bytes);
     if end > runtime_ptx::resident::END || address < RANGE.end && end > RANGE.start {
-        return Err(Error::unsupported(format!("host memory at {address:#x} lies where the device has its own")));
+        return Err(Error::unsupported(format!("host memory at {address:#x} is inside the device's address range")));
     }
     Ok(address)
 }

@@ -80,7 +80,7 @@ impl Extent {
         let rows = (self.height - 1).checked_mul(pitch);
         let layers = (self.depth - 1).checked_mul(layer);
         let span = rows.zip(layers).and_then(|(a, b)| a.checked_add(b)?.checked_add(self.width));
-        span.ok_or_else(|| Error::value("the copy is larger than there are addresses"))
+        span.ok_or_else(|| Error::value("the copy exceeds the address space"))
     }
 }
 

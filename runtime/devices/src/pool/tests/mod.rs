@@ -61,7 +61,7 @@ impl Source for Device {
 const MB: usize = 1 << 20;
 
 #[test]
-fn a_second_time_asks_nobody() {
+fn cached_memory_is_reused() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (first, _) = pool.take(MB, &device).unwrap();
     let address = first.address;
@@ -80,7 +80,7 @@ fn a_second_time_asks_nobody() {
 }
 
 #[test]
-fn what_is_still_used_is_said_to_the_next_owner() {
+fn pending_uses_pass_to_the_next_owner() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let at = TimelinePoint { stream: 3, count: 8 };
     let (piece, pending) = pool.take(MB, &device).unwrap();
@@ -97,7 +97,7 @@ fn what_is_still_used_is_said_to_the_next_owner() {
 }
 
 #[test]
-fn nothing_is_no_memory() {
+fn an_empty_allocation_takes_no_memory() {
     let (pool, device) = (Pool::default(), Device::of(0));
     let (piece, _) = pool.take(0, &device).unwrap();
     assert_eq!(piece.address, 0);
@@ -106,7 +106,7 @@ fn nothing_is_no_memory() {
 }
 
 #[test]
-fn memory_that_is_short_is_trimmed_before_it_ends() {
+fn cached_memory_is_trimmed_before_an_allocation_fails() {
     let (pool, device) = (Pool::default(), Device::of(64 * MB as u64));
     let at = TimelinePoint { stream: 1, count: 1 };
     let (large, _) = pool.take(40 * MB, &device).unwrap();
@@ -132,7 +132,7 @@ fn memory_that_is_short_is_trimmed_before_it_ends() {
 }
 
 #[test]
-fn a_limit_is_kept() {
+fn the_limit_is_enforced() {
     let (pool, device) = (Pool::default(), Device::of(1 << 40));
     pool.set_limit(Some(20 * MB as u64));
     let (first, _) = pool.take(MB, &device).unwrap();
@@ -146,7 +146,7 @@ fn a_limit_is_kept() {
 }
 
 #[test]
-fn small_ones_do_not_hold_up_large_ones() {
+fn small_allocations_do_not_keep_large_segments() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (small, _) = pool.take(100, &device).unwrap();
     let (large, _) = pool.take(8 * MB, &device).unwrap();
@@ -157,7 +157,7 @@ fn small_ones_do_not_hold_up_large_ones() {
 }
 
 #[test]
-fn a_device_that_fails_keeps_what_it_may_still_use() {
+fn a_lost_device_keeps_its_segments() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (piece, _) = pool.take(MB, &device).unwrap();
     pool.give(piece, WaitSet::new(), &device);
@@ -167,7 +167,7 @@ fn a_device_that_fails_keeps_what_it_may_still_use() {
 }
 
 #[test]
-fn sizes_past_the_end_are_refused() {
+fn excessive_sizes_are_rejected() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     for bytes in [usize::MAX, usize::MAX - 300, usize::MAX / 2] {
         assert!(matches!(pool.take(bytes, &device), Err(Error::OutOfMemory { .. })), "{bytes}");
@@ -175,7 +175,7 @@ fn sizes_past_the_end_are_refused() {
 }
 
 #[test]
-fn a_bare_pool_keeps_nothing() {
+fn a_bare_pool_does_not_cache() {
     let (pool, device) = (Pool::bare(), Device::of(1000));
     let at = TimelinePoint { stream: 1, count: 1 };
     let (first, _) = pool.take(300, &device).unwrap();

@@ -214,7 +214,7 @@ fn a_model_reserves_little_more_than_it_uses() {
 /// Shows, without the weights, which hide small effects, that a block never spans two segments: a
 /// buffer of 12 MiB cannot lie on the free ends of two.
 #[test]
-fn what_changes_is_kept_apart_from_what_stays() {
+fn blocks_do_not_span_segments() {
     let percent = percent(&run(false));
     assert!(percent <= 118, "{percent}");
 }

@@ -1,4 +1,4 @@
-//! Conversions, against Rust's `as` and rounding functions, and exact comparisons.
+//! Tests of conversions, against Rust's `as` and rounding functions, and exact comparisons.
 
 use super::super::convert::{from_integer, to_float, to_integer, to_integral};
 use super::super::float::{F16, F32, F64, Rounding};
@@ -18,7 +18,7 @@ fn round(x: f64, rounding: Rounding) -> f64 {
     }
 }
 
-/// Rust's saturating `as`, to the type; a NaN as PTX has it.
+/// Converts by Rust's saturating `as`, with the PTX result for a NaN.
 fn cast(x: f64, to: Integer, wide: bool) -> u64 {
     if x.is_nan() {
         return if wide || to.bits == 64 { 1 << (to.bits - 1) } else { 0 };
@@ -60,7 +60,7 @@ fn floats_to_integers() {
             }
             let mut numbers = Numbers::new(1);
             for _ in 0..2000 {
-                // About the range of the integers.
+                // Numbers near the range of the integers.
                 let random = numbers.next();
                 let x = (random as i64 >> (random % 61)) as f64 / 4.0;
                 assert_eq!(to_integer(F64, to, x.to_bits(), rounding), cast(round(x, rounding), to, true));
@@ -99,7 +99,7 @@ fn integers_to_floats() {
             assert_eq!(from_integer(unsigned, F64, word, near), (word as f64).to_bits());
             let low = integer(32, true);
             assert_eq!(from_integer(low, F32, word, near) as u32, (word as i32 as f32).to_bits());
-            // Directed: the neighbors of the exact value.
+            // Directed roundings give the neighbors of the exact value.
             let exact = i128::from(word as i64);
             let value = |r| f32::from_bits(from_integer(signed, F32, word, r) as u32) as i128;
             let (down, up, zero) = (value(Rounding::Down), value(Rounding::Up), value(Rounding::Zero));
@@ -142,7 +142,7 @@ fn halves_and_singles_by_definition() {
         let single = to_float(F16, F32, half, Rounding::Nearest);
         assert_eq!(single as u32, (value(half) as f32).to_bits());
         assert_eq!(to_float(F32, F16, single, Rounding::Nearest), half);
-        // Half way to the next, and next to that.
+        // Half way to the next value, and next to that.
         if half & 0x7fff < 0x7bff {
             let (low, high) = (value(half), value(half + 1));
             let middle = (low + high) / 2.0;

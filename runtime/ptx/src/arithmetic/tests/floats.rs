@@ -1,4 +1,4 @@
-//! Sums, products, quotients, roots.
+//! Tests of sums, products, quotients and roots.
 
 use super::super::float::{F16, F32, F64, Format, Number, Rounding};
 use super::super::native;
@@ -10,7 +10,7 @@ fn same(format: Format, a: u64, b: u64) -> bool {
 }
 
 #[test]
-fn rounding_to_nearest_is_the_processors_in_single() {
+fn rounding_to_nearest_agrees_with_the_processor_in_single() {
     let near = Rounding::Nearest;
     for &a in &singles() {
         let x = f32::from_bits(a);
@@ -39,7 +39,7 @@ fn rounding_to_nearest_is_the_processors_in_single() {
 }
 
 #[test]
-fn rounding_to_nearest_is_the_processors_in_double() {
+fn rounding_to_nearest_agrees_with_the_processor_in_double() {
     let near = Rounding::Nearest;
     for &a in &doubles() {
         let x = f64::from_bits(a);
@@ -63,8 +63,8 @@ fn rounding_to_nearest_is_the_processors_in_double() {
 }
 
 #[test]
-fn the_fused_product_cancels_exactly() {
-    // Operands near each other, where all but the last bits cancel.
+fn fused_product_cancels_exactly() {
+    // Close operands, where all bits except the last ones cancel.
     let mut numbers = Numbers::new(3);
     for _ in 0..200_000 {
         let random = numbers.next();
@@ -72,12 +72,14 @@ fn the_fused_product_cancels_exactly() {
         let b = 0x3f80_0000 | (random >> 23) as u32 & 0x7f_ffff;
         let c = (-(f32::from_bits(a) * f32::from_bits(b))).to_bits() ^ (random >> 62) as u32;
         let exact = f64::from(f32::from_bits(a)) * f64::from(f32::from_bits(b)) + f64::from(f32::from_bits(c));
-        // The product has 48 bits and the sum no more: exact in double, then rounded once.
+        // The product has 48 bits, and so has the sum: it is exact in double precision, and then
+        // rounded once.
         assert_eq!(F32.fma(a.into(), b.into(), c.into(), Rounding::Nearest) as u32, (exact as f32).to_bits());
     }
 }
 
-/// Every finite half by ascending value, in units of 2^-24: the bits and the value. One zero.
+/// Returns every finite half in ascending order, in units of 2^-24: the bits and the value, with
+/// one zero.
 fn halves() -> Vec<(u64, i128)> {
     let mut all: Vec<(u64, i128)> =
         (0..0x10000u64).filter(|x| *x & 0x7c00 != 0x7c00 && *x != 0x8000).map(|x| (x, units(x))).collect();
@@ -85,14 +87,14 @@ fn halves() -> Vec<(u64, i128)> {
     all
 }
 
-/// The value of a half by the definition of its format, in units of 2^-24.
+/// Returns the value of a half by the definition of its format, in units of 2^-24.
 fn units(bits: u64) -> i128 {
     let (exponent, fraction) = (bits >> 10 & 31, (bits & 0x3ff) as i128);
     let magnitude = if exponent == 0 { fraction } else { (fraction + 1024) << (exponent - 1) };
     if bits & 0x8000 != 0 { -magnitude } else { magnitude }
 }
 
-/// What rounding makes of a number that compares with each half as `compare` says (as number : half), by search.
+/// Rounds a number by search, given its comparison with each half (`compare` as number : half).
 /// `middle` compares it with the middle of two neighbors.
 fn searched(
     all: &[(u64, i128)],
@@ -107,7 +109,7 @@ fn searched(
         let bits = all[above].0;
         return if bits & 0x7fff == 0 { sign } else { bits };
     }
-    // Beyond the ends the next value would be ±2^16, which is ±∞.
+    // Beyond the ends the next value is ±2^16, which represents ±∞.
     let limit = 1i128 << 40;
     let (low, high) = match above {
         0 => ((0xfc00, -limit), all[0]),
@@ -148,7 +150,7 @@ fn pool() -> Vec<u64> {
 }
 
 #[test]
-fn sums_and_products_of_halves_are_the_ones_that_a_search_finds() {
+fn sums_and_products_of_halves_agree_with_a_search() {
     let all = halves();
     let finite = |x: u64| x & 0x7c00 != 0x7c00;
     for rounding in Rounding::ALL {
@@ -156,7 +158,7 @@ fn sums_and_products_of_halves_are_the_ones_that_a_search_finds() {
             for b in (0..0x10000u64).step_by(7).filter(|b| finite(*b)).chain(pool()) {
                 let (x, y) = (units(a), units(b));
                 let sum = x + y;
-                // An exact zero is negative where both are, or where rounding goes down.
+                // An exact zero is negative if both operands are, or in rounding toward −∞.
                 let zero = match (a & 0x8000 != 0, b & 0x8000 != 0) {
                     (p, q) if x == 0 && y == 0 && p == q => p,
                     _ => rounding == Rounding::Down,
@@ -180,7 +182,7 @@ fn sums_and_products_of_halves_are_the_ones_that_a_search_finds() {
 }
 
 #[test]
-fn fused_products_of_halves_are_the_ones_that_a_search_finds() {
+fn fused_products_of_halves_agree_with_a_search() {
     let all = halves();
     let mut numbers = Numbers::new(5);
     for rounding in Rounding::ALL {
@@ -205,7 +207,7 @@ fn fused_products_of_halves_are_the_ones_that_a_search_finds() {
 }
 
 #[test]
-fn quotients_and_roots_of_halves_are_the_ones_that_a_search_finds() {
+fn quotients_and_roots_of_halves_agree_with_a_search() {
     let all = halves();
     for rounding in Rounding::ALL {
         for a in (0..0x10000u64).filter(|a| a & 0x7c00 != 0x7c00) {
@@ -231,7 +233,7 @@ fn quotients_and_roots_of_halves_are_the_ones_that_a_search_finds() {
 }
 
 #[test]
-fn directed_results_lie_on_both_sides_and_next_to_each_other() {
+fn directed_results_are_adjacent_and_on_both_sides() {
     let key = |x: u64| if x >> 63 != 0 { -((x & !(1 << 63)) as i64) } else { x as i64 };
     for &a in &doubles() {
         for &b in &doubles() {
@@ -254,7 +256,7 @@ fn directed_results_lie_on_both_sides_and_next_to_each_other() {
 }
 
 #[test]
-fn the_lesser_and_greater_keep_numbers_and_order_zeros() {
+fn minimum_and_maximum_keep_numbers_and_order_zeros() {
     let (one, two, nan) = (1f32.to_bits().into(), 2f32.to_bits().into(), u64::from(f32::NAN.to_bits()));
     let (plus, minus) = (0, 1 << 31);
     assert_eq!((F32.min(one, two), F32.max(one, two)), (one, two));

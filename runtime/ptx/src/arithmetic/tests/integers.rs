@@ -1,4 +1,4 @@
-//! Integers and bits, by other formulas.
+//! Tests of integers and bits, against other formulas.
 
 use super::super::bits::{Permutation, find_nth, funnel, logic, ones, permute};
 use super::super::integer::{Integer, dot};
@@ -75,14 +75,14 @@ fn fields() {
         for at in [0u32, 1, 7, 8, 24, 31, 32, 33, 63, 255, 256] {
             for length in [0u32, 1, 3, 8, 31, 32, 33, 64, 255] {
                 let (p, n) = (at & 0xff, length & 0xff);
-                // Unsigned: shifted down and cut off.
+                // Unsigned fields are shifted down and truncated.
                 let cut = |x: u128| if n >= 128 { x } else { x & ((1 << n) - 1) };
                 let shifted = |x: u64| if p > 127 { 0 } else { u128::from(x) >> p };
                 assert_eq!(U32.extract(a & U32.mask(), at, length), cut(shifted(a & U32.mask())) as u64 & U32.mask());
-                // In 64 bits, a position counts whole.
+                // In 64 bits, all bits of a position count.
                 let expected = if at > 255 { 0 } else { cut(shifted(a)) as u64 };
                 assert_eq!(U64.extract(a, at, length), expected);
-                // Signed: of a value extended without end, the field as a number of n bits.
+                // Signed fields: the value with infinite sign extension, truncated to n bits.
                 let endless = i128::from(a as i32) >> p.min(127);
                 let signed = if n == 0 {
                     0
@@ -124,7 +124,7 @@ fn permutations() {
     let bytes = [0x80u8, 0x81, 0x82, 0x83, 0x74, 0xf5, 0x76, 0x77];
     let pack = |parts: [u8; 4]| u32::from_le_bytes(parts);
     assert_eq!(permute(a, b, 0x7531, Permutation::Free), pack([bytes[1], bytes[3], bytes[5], bytes[7]]));
-    // The top bit spreads the sign: of bytes 0, 4, 5, 7.
+    // The highest bit replicates the sign of bytes 0, 4, 5 and 7.
     assert_eq!(permute(a, b, 0xfdc8, Permutation::Free), pack([0xff, 0x00, 0xff, 0x00]));
     for n in 0..4usize {
         let at = |i: usize| bytes[i & 7];
@@ -146,7 +146,7 @@ fn permutations() {
 fn logic_tables_and_funnels() {
     let (a, b, c) = (0xf0f0_f0f0u32, 0xcccc_cccc, 0xaaaa_aaaa);
     for table in 0..256u32 {
-        // These operands name every row in every byte, so that the result is the table.
+        // Together, the operands name every row in every byte, so that the result is the table.
         assert_eq!(logic(a, b, c, table), table * 0x0101_0101);
     }
     assert_eq!(logic(5, 3, 9, 0x96), 5 ^ 3 ^ 9);

@@ -1,10 +1,11 @@
-//! Arithmetic against other definitions: the processor's, a search among all values of a format, other formulas.
+//! Tests of the arithmetic against other definitions: the processor's, a search among all values of
+//! a format, other formulas.
 
 mod conversions;
 mod floats;
 mod integers;
 
-/// Numbers that come again, for where not all can be tried.
+/// Reproducible pseudorandom numbers, for domains too large to enumerate.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -12,7 +13,7 @@ impl Numbers {
         Numbers(seed)
     }
 
-    /// Any 64 bits (splitmix64).
+    /// Returns any 64 bits (splitmix64).
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +22,7 @@ impl Numbers {
     }
 }
 
-/// Bits of singles at the edges of everything.
+/// Bits of singles at the edges of formats and functions.
 pub const SINGLES: [u32; 26] = [
     0x0000_0000,
     0x0000_0001,
@@ -51,14 +52,14 @@ pub const SINGLES: [u32; 26] = [
     0x7f80_0001,
 ];
 
-/// They and their opposites, and as many others.
+/// Returns the edges with both signs, and the same number of random singles.
 pub fn singles() -> Vec<u32> {
     let edges = SINGLES.iter().flat_map(|x| [*x, *x | 1 << 31]);
     let mut numbers = Numbers::new(7);
     edges.chain((0..52).map(|_| numbers.next() as u32)).collect()
 }
 
-/// Doubles: the singles widened, edges of their own, and others.
+/// Returns the singles converted to double, edges of doubles, and random ones.
 pub fn doubles() -> Vec<u64> {
     let edges = [1, 2, 0x000f_ffff_ffff_ffff, 0x0010_0000_0000_0000, 0x3ff0_0000_0000_0001, 0x7fef_ffff_ffff_ffff];
     let widened = SINGLES.map(|x| f64::from(f32::from_bits(x)).to_bits());

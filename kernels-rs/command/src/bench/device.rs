@@ -1,0 +1,95 @@
+//! Timing of work on the device by the device's own clock.
+
+use super::{Contender, Error};
+use ::runtime::testing::{Draw, Random};
+use ::runtime::{Device, DeviceBuffer, Stream};
+use kernels_rs::quant::peak::dp4a_peak;
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// Allocates `n` ordinary values on the device: clocks and power depend on the values.
+pub(super) fn drawn<T: Draw>(device: &Device, random: &mut Random, n: usize) -> Result<DeviceBuffer<T>, Error> {
+    let some: Vec<T> = random.values(n.min(1 << 20));
+    let mut all = some.repeat(n.div_ceil(some.len().max(1)));
+    all.truncate(n);
+    device.upload(&all).map_err(Error::Device)
+}
+
+/// Timer of device work by the device's clock. A kernel keeps the device busy while the work is
+/// queued, which hides the host's submission time.
+pub(super) struct Timer {
+    stream: Stream,
+    /// Input of the kernel that keeps the device busy: one block.
+    x: DeviceBuffer<i32>,
+    out: RefCell<DeviceBuffer<i32>>,
+    /// Duration of one iteration of the kernel that keeps the device busy.
+    round: Duration,
+}
+
+/// Number of iterations measured to determine the duration of one.
+const ROUNDS: usize = 10_000;
+
+/// Maximum time for which the device is kept busy.
+const MAX_BUSY: Duration = Duration::from_millis(50);
+
+impl Timer {
+    pub fn new(device: &Device) -> Result<Timer, Error> {
+        let make = || {
+            let (stream, x) = (device.stream()?, device.upload(&(0..256).collect::<Vec<_>>())?);
+            let mut timer = Timer { stream, x, out: RefCell::new(device.zeros(256)?), round: Duration::ZERO };
+            // The first launch loads the kernel.
+            timer.busy(1)?;
+            let start = timer.stream.record()?;
+            timer.busy(ROUNDS)?;
+            let end = timer.stream.record()?;
+            end.wait()?;
+            timer.round = (end.since(&start)? / ROUNDS as u32).max(Duration::from_nanos(1));
+            Ok(timer)
+        };
+        make().map_err(Error::Device)
+    }
+
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    fn busy(&self, rounds: usize) -> ::runtime::Result<()> {
+        // SAFETY: the kernel stays within its slices for all contents: the oracle ran it
+        // (`kernels check`).
+        unsafe { dp4a_peak::launch_unchecked(&self.stream, &self.x, rounds, &mut *self.out.borrow_mut()) }
+    }
+
+    /// Returns a contender that queues the library's `work` `times` times.
+    pub fn timed<'a>(
+        &'a self,
+        name: &'static str,
+        times: u32,
+        mut work: impl FnMut() -> ::runtime::Result<()> + 'a,
+    ) -> Contender<'a> {
+        self.timed_peer(name, times, move || work().map_err(Error::Device))
+    }
+
+    /// Returns a contender that queues the vendor's `work` `times` times.
+    pub fn timed_peer<'a>(
+        &'a self,
+        name: &'static str,
+        times: u32,
+        mut work: impl FnMut() -> Result<(), Error> + 'a,
+    ) -> Contender<'a> {
+        // Time the host took to queue the work last time.
+        let mut queueing = Duration::ZERO;
+        Contender::new(name, move || {
+            let ahead = queueing.mul_f64(1.5).min(MAX_BUSY);
+            self.busy((ahead.as_secs_f64() / self.round.as_secs_f64()) as usize).map_err(Error::Device)?;
+            let began = Instant::now();
+            let start = self.stream.record().map_err(Error::Device)?;
+            for _ in 0..times {
+                work()?;
+            }
+            let end = self.stream.record().map_err(Error::Device)?;
+            queueing = began.elapsed();
+            end.wait().map_err(Error::Device)?;
+            Ok(end.since(&start).map_err(Error::Device)? / times)
+        })
+    }
+}

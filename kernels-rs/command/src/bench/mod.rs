@@ -1,0 +1,212 @@
+//! `kernels bench`: speed on this machine's GPU, compared with the vendor's libraries.
+
+mod attention;
+mod checked;
+mod cublas;
+mod device;
+mod driver;
+mod gemm;
+mod measure;
+mod memory;
+mod plan;
+mod quant;
+mod rowwise;
+mod runtime;
+
+use super::progress::with_bar;
+use super::{Outcome, json};
+use clap::{Args, ValueEnum};
+use measure::{Contender, Summary, in_turns};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+pub(super) use super::Error;
+
+/// Measures speed on this machine's GPU, compared with the vendor's libraries
+///
+/// Contenders alternate, so that clock changes and other load affect all of them. A time is the
+/// median with its 95 % confidence interval.
+#[derive(Args)]
+pub(super) struct Bench {
+    /// Group of measurements to run
+    what: What,
+    /// For `checked`: kernels or instances to measure; all if none is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Number of measurements of each item
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// Print a JSON array of objects
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Launches, loads and allocations, compared with direct driver calls
+    Runtime,
+    /// Matrix products, compared with cuBLAS and a copy of the same number of bytes
+    Gemm,
+    /// Integer products, compared with cuBLAS in f32 and a copy of the same number of bytes
+    Quant,
+    /// Memory-bound kernels, compared with a copy of the same number of bytes
+    Memory,
+    /// Attention with many queries, dense and with block masks, and its gradients
+    Attention,
+    /// Attention of a decoding step, compared with a copy of the same number of bytes
+    Decode,
+    /// Softmax of rows, compared with a copy of the same number of bytes
+    Softmax,
+    /// Layer norm, RMS norm and group norm, compared with a copy of the same number of bytes
+    Norm,
+    /// Cross-entropy and its gradient, compared with a copy of the same number of bytes
+    Loss,
+    /// Token sampling, compared with a copy of as much data as the logits
+    Sampling,
+    /// The PTX of every kernel, compared with its checked form, by the device's clock
+    Checked,
+    /// Costs of the matrix product kernels on this device; prints a new selection table
+    Plan,
+}
+
+/// Trial of several contenders: this project's first, then its peers.
+struct Trial<'a> {
+    kernel: &'static str,
+    shape: String,
+    /// Rate of the work, where a rate is more informative than the time.
+    rate: Option<Rate>,
+    contenders: Vec<Contender<'a>>,
+    /// Work to do between two rounds.
+    after: Box<dyn FnMut() + 'a>,
+}
+
+/// Unit of work, chosen by what limits the kernel.
+#[derive(Clone, Copy)]
+enum Rate {
+    /// Floating-point operations.
+    Flop(f64),
+    /// Bytes read and written.
+    Bytes(f64),
+}
+
+/// Result of one measurement.
+#[derive(Serialize)]
+struct Measured {
+    kernel: &'static str,
+    shape: String,
+    #[serde(flatten)]
+    time: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tflops: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tbps: Option<f64>,
+    /// Time of each peer divided by this project's time. A ratio above 1 means that this project is
+    /// faster.
+    ratio: BTreeMap<&'static str, f64>,
+    /// Time of each peer.
+    peers: BTreeMap<&'static str, Summary>,
+}
+
+impl Bench {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let measured = match self.what {
+            What::Runtime => runtime::measure(usize::from(self.rounds))?,
+            What::Gemm => gemm::measure(usize::from(self.rounds))?,
+            What::Quant => quant::measure(usize::from(self.rounds))?,
+            What::Memory => memory::measure(usize::from(self.rounds))?,
+            What::Attention => attention::measure(usize::from(self.rounds))?,
+            What::Decode => attention::measure_decode(usize::from(self.rounds))?,
+            What::Softmax => rowwise::softmax(usize::from(self.rounds))?,
+            What::Norm => rowwise::norm(usize::from(self.rounds))?,
+            What::Loss => rowwise::loss(usize::from(self.rounds))?,
+            What::Sampling => rowwise::sampling(usize::from(self.rounds))?,
+            What::Checked => return self.checked(out),
+            What::Plan => return self.plan(out),
+        };
+        if self.json {
+            json(out, &measured)?;
+            return Ok(Outcome::Good);
+        }
+        print(out, &measured, "ours")?;
+        Ok(Outcome::Good)
+    }
+
+    fn plan(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let planned = plan::measure(usize::from(self.rounds))?;
+        if self.json {
+            json(out, &planned)?;
+            return Ok(Outcome::Good);
+        }
+        writeln!(out, "{}", planned.device)?;
+        writeln!(out, "  measured  {:.4?}", planned.costs)?;
+        writeln!(out, "  in use    {:.4?}", kernels_rs::gemm::Costs::H200)?;
+        writeln!(out, "`Gemm::costs` takes what was measured")?;
+        Ok(Outcome::Good)
+    }
+
+    fn checked(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let checked = checked::measure(&self.names, usize::from(self.rounds))?;
+        if self.json {
+            json(out, &checked)?;
+            return Ok(Outcome::Good);
+        }
+        print(out, &checked.instances, "bare")?;
+        writeln!(out, "{}: checked over bare, the median of {} instances", checked.device, checked.instances.len())?;
+        let long = checked
+            .median_ratio_long
+            .map_or_else(String::new, |ratio| format!(", {ratio:.3} of those that take longer than launches do"));
+        writeln!(out, "  {:.3}{long}", checked.median_ratio)?;
+        Ok(Outcome::Good)
+    }
+}
+
+fn print(out: &mut dyn Write, measured: &[Measured], first: &str) -> Result<(), Error> {
+    for m in measured {
+        writeln!(out, "{}, {}", m.kernel, m.shape)?;
+        let rate = match (m.tflops, m.tbps) {
+            (Some(rate), _) => format!(", {rate:.2} TFLOP/s"),
+            (_, Some(rate)) => format!(", {rate:.2} TB/s"),
+            _ => String::new(),
+        };
+        writeln!(out, "  {first:<24} {}{rate}", shown(&m.time))?;
+        for (peer, time) in &m.peers {
+            writeln!(out, "  {peer:<24} {}, {:.2} × {first}", shown(time), m.ratio[peer])?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures the trials and shows a progress bar.
+fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measured>, Error> {
+    with_bar(trials.len(), |bar| {
+        let measured = trials.into_iter().map(|mut trial| {
+            bar.set_message(trial.kernel);
+            let times = in_turns(&mut trial.contenders, rounds, &mut trial.after)?;
+            bar.inc(1);
+            let mut named = trial.contenders.iter().map(|c| c.name).zip(times);
+            let (_, time) = named.next().unwrap_or(("", Summary { median_ms: 0.0, ci95_ms: [0.0; 2] }));
+            let peers: BTreeMap<_, _> = named.collect();
+            let ratio = peers.iter().map(|(name, peer)| (*name, peer.median_ms / time.median_ms)).collect();
+            let per_second = |work: f64| work / time.median_ms / 1e9;
+            let (tflops, tbps) = match trial.rate {
+                Some(Rate::Flop(flop)) => (Some(per_second(flop)), None),
+                Some(Rate::Bytes(bytes)) => (None, Some(per_second(bytes))),
+                None => (None, None),
+            };
+            Ok(Measured { kernel: trial.kernel, shape: trial.shape, time, tflops, tbps, ratio, peers })
+        });
+        measured.collect()
+    })
+}
+
+/// Formats a time as `1.234 µs (1.200 to 1.300)`.
+fn shown(time: &Summary) -> String {
+    let (unit, factor) = match time.median_ms {
+        t if t < 1e-3 => ("ns", 1e6),
+        t if t < 1.0 => ("µs", 1e3),
+        _ => ("ms", 1.0),
+    };
+    let [low, high] = time.ci95_ms;
+    format!("{:.3} {unit} ({:.3} to {:.3})", time.median_ms * factor, low * factor, high * factor)
+}

@@ -1,0 +1,73 @@
+//! Selection of the case on which an instance is examined, among those that `check` runs.
+
+use clap::Args;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Case, KernelSpec, Random, kernel_specs};
+use std::cmp::Reverse;
+
+/// Options that select a case of an instance.
+#[derive(Args)]
+pub(super) struct Wanted {
+    /// The case to run: its number, counted from 1, or part of its name; the largest by default
+    #[arg(long, value_name = "CASE")]
+    case: Option<String>,
+    /// Seed of the cases' shapes and values
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Error returned when no such case exists.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("no test cases are registered for {instance}; add them with `runtime::register!`")]
+    NoSpec { instance: String },
+    #[error("{instance} has no case `{wanted}`; those of seed {seed}:{}", list(.names))]
+    NoCase { instance: String, wanted: String, seed: u64, names: Vec<String> },
+}
+
+fn list(names: &[String]) -> String {
+    names.iter().zip(1..).map(|(name, number)| format!("\n  {number}: {name}")).collect()
+}
+
+/// Returns the specs of a kernel. Artifacts are compared by path, because constants that refer
+/// to one artifact may have several addresses.
+pub(super) fn of_kernel(artifact: &Artifact) -> impl Iterator<Item = &'static KernelSpec> {
+    let path = (artifact.module, artifact.name);
+    kernel_specs().into_iter().filter(move |spec| (spec.artifact.module, spec.artifact.name) == path)
+}
+
+impl Wanted {
+    /// Returns the selected cases, the largest first; there is at least one.
+    pub(super) fn of(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
+        let name = || instance.name(artifact.name);
+        let mut cases: Vec<_> =
+            of_kernel(artifact).flat_map(|spec| (spec.cases)(instance, &mut Random::new(self.seed))).collect();
+        if cases.is_empty() {
+            return Err(Error::NoSpec { instance: name() });
+        }
+        let Some(wanted) = &self.case else {
+            let numbers = |case: &Case| case.inputs.iter().map(|input| input.values().len()).sum::<usize>();
+            cases.sort_by_key(|case| Reverse(numbers(case)));
+            return Ok(cases);
+        };
+        let names: Vec<_> = cases.iter().map(|case| case.name.clone()).collect();
+        // A number above the number of cases may be part of a name, such as 64. `0` matches no
+        // name: it is more likely a mistaken index.
+        let number = wanted.parse().ok().and_then(|n: usize| n.checked_sub(1)).filter(|n| *n < cases.len());
+        let named = || names.iter().position(|name| wanted != "0" && name.contains(wanted.as_str()));
+        match number.or_else(named) {
+            Some(n) => Ok(vec![cases.swap_remove(n)]),
+            None => Err(Error::NoCase { instance: name(), wanted: wanted.clone(), seed: self.seed, names }),
+        }
+    }
+
+    /// Returns whether a case was given on the command line.
+    pub(super) fn is_said(&self) -> bool {
+        self.case.is_some()
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+}

@@ -1,0 +1,536 @@
+//! `kernels check`.
+//!
+//! Verdicts come from `runtime::testing`. This module selects the kernels and cases, and prints the
+//! results.
+
+use super::cases;
+use super::name::{self, Named};
+use super::oracle_args::OracleArgs;
+use super::ordered_parallel::ordered_parallel;
+use super::progress::with_bar;
+use super::ptxas::Ptxas;
+use super::show;
+use super::{Error, Outcome, json};
+use clap::Args;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::Target;
+use kernel_dsl::compiler::hir::Instance;
+use runtime::Device;
+use runtime::interpreter::report::Allowed;
+use runtime::interpreter::{self, Schedule, Verdict};
+use runtime::testing::{CaseReport, Checker, Executor, Failure, InstanceReport, KernelSpec, Warned};
+use serde::Serialize;
+use std::fmt;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::thread;
+use std::time::Instant;
+
+/// Runs kernels on every available executor and compares the results
+///
+/// Each instance runs on shapes at the edges of its tiles and on random ones. The executors are the
+/// interpreter of the intermediate representation, which checks every access, barrier and exchange;
+/// the same interpreter after all optimizations; the PTX interpreter, which is an independent
+/// implementation; and the GPU, if there is one. Results must be equal bit for bit (all NaNs are
+/// equal), and within a stated error of plain Rust in f64. If ptxas is found, it assembles the PTX.
+///
+/// An instance passes, fails, or is unsupported: it has no registered test cases, or an executor
+/// lacks a required feature. An unsupported instance has not passed, and the command fails unless
+/// --allow-unsupported is given.
+#[derive(Args)]
+pub(super) struct Check {
+    /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an undeclared instance,
+    /// 'matmul::<8>'. All by default
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    /// Seed of the shapes and values
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also compile and assemble each kernel for every later target that ptxas supports
+    #[arg(long)]
+    every_target: bool,
+    #[command(flatten)]
+    oracle: OracleArgs,
+    /// Also run each kernel in COUNT seeded orders, besides in order and reversed, and compare the
+    /// results. The default is 1 for kernels with atomic operations, which may depend on the order,
+    /// and 0 for others
+    #[arg(long, value_name = "COUNT")]
+    orders: Option<u64>,
+    /// Treat oracle warnings as errors
+    #[arg(long)]
+    deny_warnings: bool,
+    /// Exit successfully if instances are only unsupported
+    #[arg(long)]
+    allow_unsupported: bool,
+    /// The device to compare with the interpreter: cpu (none), cuda:N (a GPU), or best (the first
+    /// usable GPU, if there is one)
+    #[arg(long, default_value = "best", value_parser = wish)]
+    device: Wish,
+}
+
+/// Number of instances checked concurrently on the CPU. The next instance begins while the last
+/// cases of one run and ptxas assembles it.
+const AT_ONCE: usize = 2;
+
+/// Device requested with `--device`.
+#[derive(Clone, Copy)]
+enum Wish {
+    Best,
+    Cpu,
+    Cuda(usize),
+}
+
+/// Returns the selected device and the reason.
+#[derive(Serialize)]
+struct Used {
+    device: String,
+    reason: String,
+}
+
+/// Unit of work: an instance and, if registered, its spec.
+struct Task {
+    artifact: &'static Artifact,
+    instance: Instance,
+    spec: Option<&'static KernelSpec>,
+}
+
+/// Result of checking an instance.
+#[derive(Serialize)]
+struct Line {
+    instance: String,
+    file: &'static str,
+    line: u32,
+    verdict: Verdict,
+    /// Seed of its cases.
+    seed: u64,
+    /// Number of cases.
+    cases: usize,
+    /// Names of the executors whose results were compared.
+    executors: Vec<String>,
+    /// Whether ptxas accepts the PTX for all targets that it supports; `null` if it was not run.
+    assembled: Option<bool>,
+    seconds: f64,
+    /// Error that occurred before any case ran, or the message of ptxas.
+    problem: Option<String>,
+    /// Cases that failed or could not be run.
+    failures: Vec<CaseReport>,
+    /// Results that depend on the hardware's approximations.
+    decisions: Vec<String>,
+    /// Warnings of the oracle.
+    warnings: Vec<Warned>,
+    /// Violations that the kernel explicitly allows.
+    allowed: Vec<Allowed>,
+    /// The executors as a pass lists them, with the comparison used.
+    #[serde(skip)]
+    compared: String,
+    /// Description of the problem in words.
+    #[serde(skip)]
+    words: Vec<String>,
+}
+
+/// Executors and tools that check the instances.
+struct Bench {
+    checker: Checker,
+    ptxas: Option<Ptxas>,
+    every_target: bool,
+    seed: u64,
+}
+
+/// Conditions under which the instances ran.
+#[derive(Serialize)]
+struct Tried {
+    #[serde(flatten)]
+    used: Used,
+    seed: u64,
+    /// Order in which the oracle ran first.
+    schedule: Schedule,
+    /// Names of the disabled checks.
+    without: Vec<interpreter::Check>,
+}
+
+/// Output of `--json`, documented in [`command`](super).
+#[derive(Serialize)]
+struct Report {
+    verdict: Verdict,
+    #[serde(flatten)]
+    tried: Tried,
+    passed: usize,
+    failed: usize,
+    unsupported: usize,
+    /// Number of instances after the first failed one, if the run ends there.
+    not_tried: usize,
+    seconds: f64,
+    instances: Vec<Line>,
+}
+
+impl Check {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let tasks = tasks(&self.names)?;
+        let (device, used) = self.device.device()?;
+        let left_out = self.oracle.left_out();
+        let without = interpreter::Check::ALL.into_iter().filter(|check| left_out.contains(*check)).collect();
+        let tried = Tried { used, seed: self.seed, schedule: self.oracle.order(), without };
+        let used = &tried.used;
+        let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
+        if !self.json {
+            writeln!(out, "device {}: {}", used.device, used.reason)?;
+            let on_gpu = if device.is_cpu() { "" } else { ", that device on the PTX and on the checked form's" };
+            let interpreter = "the interpreter on IR as lowered, on IR after all passes, on the checked form";
+            writeln!(out, "compared bit for bit (=): {interpreter}, the PTX interpreter on the PTX{on_gpu}")?;
+            let near = if device.is_cpu() { "" } else { "; that device, where a kernel uses `fast::`" };
+            writeln!(out, "compared within a stated error (≈): plain Rust in f64{near}")?;
+            match &ptxas {
+                Some(ptxas) if self.every_target => {
+                    let targets: Vec<_> = later(ptxas, Target::SM_61).map(|target| target.to_string()).collect();
+                    writeln!(out, "assembled for {}: by {ptxas}\n", targets.join(", "))?;
+                }
+                Some(ptxas) => writeln!(out, "assembled for each kernel's own target: by {ptxas}\n")?,
+                None => {
+                    writeln!(out, "not assembled: there is no ptxas of CUDA 12 or before on PATH or in target/tools\n")?
+                }
+            }
+            if !tried.without.is_empty() {
+                let names: Vec<_> = tried.without.iter().map(|check| check.name()).collect();
+                writeln!(out, "not checked, and no GPU is used: {}\n", names.join(", "))?;
+            }
+            out.flush()?;
+        }
+        let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
+        // The GPU is shared: kernels use its memory one after another.
+        let at_once = if device.is_cpu() { AT_ONCE } else { 1 };
+        let mut checker = Checker::new(Some(device)).with_options(self.oracle.options());
+        if let Some(seeded) = self.orders {
+            checker = checker.with_orders(seeded);
+        }
+        if self.oracle.stops_at_first() {
+            checker = checker.with_stop_at_first();
+        }
+        if self.oracle.asks_for_origins() {
+            checker = checker.with_origins();
+        }
+        if self.deny_warnings {
+            checker = checker.with_warnings_denied();
+        }
+        let bench = Bench { checker, ptxas, every_target: self.every_target, seed: self.seed };
+        let started = Instant::now();
+        let mut lines = Vec::new();
+        with_bar(tasks.len(), |bar| {
+            let make = |task: &Task| {
+                bar.set_message(task.name());
+                bench.run(task)
+            };
+            ordered_parallel(&tasks, at_once, make, |line: Line| {
+                bar.inc(1);
+                if !self.json {
+                    bar.suspend(|| line.print(out, width).and_then(|()| Ok(out.flush()?)))?;
+                }
+                let last = self.oracle.stops_at_first() && line.verdict == Verdict::Fail;
+                lines.push(line);
+                Ok::<_, Error>(if last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })
+        })?;
+        let not_tried = tasks.len() - lines.len();
+        let report = Report::new(tried, not_tried, started.elapsed().as_secs_f64(), lines);
+        match self.json {
+            true => json(out, &report)?,
+            false => writeln!(out, "\n{report}")?,
+        }
+        Ok(if report.is_good(self.allow_unsupported) { Outcome::Good } else { Outcome::Bad })
+    }
+}
+
+/// Returns the named instances, or all declared ones; each once per spec of its kernel.
+fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
+    let kernels = kernel_dsl::kernels();
+    let mut instances = Vec::new();
+    for name in names {
+        let named = Named::find(name, &kernels)?;
+        instances.extend(named.instances().into_iter().map(|instance| (named.artifact, instance)));
+    }
+    if names.is_empty() {
+        for artifact in kernels {
+            instances.extend(name::declared(artifact).into_iter().map(|instance| (artifact, instance)));
+        }
+    }
+    let mut tasks = Vec::new();
+    for (artifact, instance) in instances {
+        let task = |spec| Task { artifact, instance: instance.clone(), spec };
+        let before = tasks.len();
+        tasks.extend(cases::of_kernel(artifact).map(|spec| task(Some(spec))));
+        if tasks.len() == before {
+            tasks.push(task(None));
+        }
+    }
+    Ok(tasks)
+}
+
+fn wish(text: &str) -> Result<Wish, String> {
+    match (text, text.strip_prefix("cuda:").map(str::parse)) {
+        ("best", _) => Ok(Wish::Best),
+        ("cpu", _) => Ok(Wish::Cpu),
+        (_, Some(Ok(ordinal))) => Ok(Wish::Cuda(ordinal)),
+        _ => Err("expected cpu, best, or cuda:N with a GPU's number, such as cuda:0".to_string()),
+    }
+}
+
+impl Wish {
+    fn device(self) -> Result<(Device, Used), Error> {
+        let asked = |device: Device| (Used { device: device.to_string(), reason: "as asked".to_string() }, device);
+        let (used, device) = match self {
+            Wish::Cpu => asked(Device::cpu()),
+            Wish::Cuda(ordinal) => asked(Device::cuda(ordinal).map_err(Error::Device)?),
+            Wish::Best => {
+                let device = Device::choose().map_err(Error::Device)?;
+                let reason = device.choice().map_or_else(String::new, |choice| choice.reason.clone());
+                (Used { device: device.to_string(), reason }, device)
+            }
+        };
+        Ok((device, used))
+    }
+}
+
+impl Task {
+    fn name(&self) -> String {
+        self.instance.name(self.artifact.name)
+    }
+}
+
+/// Iterates over the targets from `first` on that `ptxas` supports.
+fn later(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
+    Target::ALL.into_iter().filter(move |target| *target >= first && ptxas.takes(*target))
+}
+
+impl Bench {
+    fn run(&self, task: &Task) -> Line {
+        let started = Instant::now();
+        let mut line = Line::new(task, self.seed);
+        // ptxas is a separate process, so it runs concurrently with the executors.
+        let refused = thread::scope(|scope| {
+            let refused = scope.spawn(|| self.ptxas.as_ref().map(|ptxas| self.refused(ptxas, task)));
+            if let Some(spec) = task.spec {
+                line.take(self.checker.check(spec, &task.instance, self.seed));
+            }
+            refused.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        line.assembled = refused.as_ref().map(Vec::is_empty);
+        for (by, why) in refused.unwrap_or_default() {
+            line.verdict = Verdict::Fail;
+            line.words.push(format!("{by}: {why}"));
+            line.problem.get_or_insert(why);
+        }
+        line.seconds = started.elapsed().as_secs_f64();
+        line
+    }
+
+    /// Returns the tools that reject the instance and their messages: ptxas, for each requested
+    /// target.
+    fn refused(&self, ptxas: &Ptxas, task: &Task) -> Vec<(String, String)> {
+        let own = task.artifact.target;
+        let targets = later(ptxas, own).filter(|target| self.every_target || *target == own);
+        let refused = targets.filter_map(|target| {
+            let ptx = show::ptx(task.artifact, &task.instance, target).map_err(|e| e.to_string());
+            let why = ptx.and_then(|ptx| ptxas.assemble(&ptx, target)).err()?;
+            Some((format!("{ptxas} for {target}"), why))
+        });
+        refused.collect()
+    }
+}
+
+impl Line {
+    /// Returns the line of an instance without registered test cases.
+    fn new(task: &Task, seed: u64) -> Line {
+        Line {
+            instance: task.name(),
+            file: task.artifact.file,
+            line: task.artifact.line,
+            verdict: Verdict::Unsupported,
+            seed,
+            cases: 0,
+            executors: Vec::new(),
+            assembled: None,
+            seconds: 0.0,
+            problem: None,
+            failures: Vec::new(),
+            decisions: Vec::new(),
+            warnings: Vec::new(),
+            allowed: Vec::new(),
+            compared: String::new(),
+            words: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, report: InstanceReport) {
+        self.verdict = report.verdict();
+        if !report.passed() {
+            self.words.push(report.to_string());
+        }
+        self.cases = report.cases.len();
+        self.executors = report.executors.iter().map(short).collect();
+        for (executor, name) in report.executors.iter().zip(&self.executors) {
+            let near = report.approximate && matches!(executor, Executor::Cuda(_) | Executor::CudaChecked(_));
+            let relation = match (self.compared.is_empty(), near) {
+                (true, _) => "",
+                (false, true) => " ≈ ",
+                (false, false) => " = ",
+            };
+            self.compared.push_str(relation);
+            self.compared.push_str(name);
+        }
+        self.problem = report.problem.map(|problem| problem.why);
+        self.decisions = report.decisions;
+        self.warnings = report.warnings;
+        self.allowed = report.allowed;
+        self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
+    }
+
+    fn print(&self, out: &mut dyn Write, width: usize) -> Result<(), Error> {
+        let Line { instance, verdict, cases, seconds, .. } = self;
+        // Widths count characters, not bytes: names may contain characters of several bytes.
+        let name = format!("{instance}{}", " ".repeat(width.saturating_sub(instance.chars().count())));
+        if *verdict == Verdict::Unsupported && self.words.is_empty() {
+            let why = "not checked: no spec is registered for it (runtime::register!)";
+            return Ok(writeln!(out, "{verdict:<11}  {name}  {why}")?);
+        }
+        let compared = match verdict {
+            Verdict::Pass => format!("{} ≈ plain Rust", self.compared),
+            _ => self.executors.join(", "),
+        };
+        let assembled = if self.assembled == Some(true) { "; assembled" } else { "" };
+        writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {compared}{assembled}")?;
+        for line in self.words.iter().flat_map(|words| words.lines()) {
+            writeln!(out, "    {line}")?;
+        }
+        let told = self.decisions.iter().cloned();
+        // Denied warnings are already reported as failures.
+        let denied = |warned: &&Warned| {
+            let mut failures = self.failures.iter().filter_map(|case| case.failure.as_ref());
+            failures.any(|f| matches!(f, Failure::Warned { report } if **report == warned.report))
+        };
+        let told = told.chain(self.warnings.iter().filter(|warned| !denied(warned)).map(ToString::to_string));
+        for text in told.chain(self.allowed.iter().map(ToString::to_string)) {
+            for line in text.lines() {
+                writeln!(out, "    {line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a one-word name of an executor.
+fn short(executor: &Executor) -> String {
+    match executor {
+        Executor::Lowered => "lowered".to_string(),
+        Executor::Optimized => "optimized".to_string(),
+        Executor::Checked => "checked".to_string(),
+        Executor::Ptx => "ptx".to_string(),
+        Executor::Cuda(device) => first_word(device).to_string(),
+        Executor::CudaChecked(device) => format!("{} checked", first_word(device)),
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or(text)
+}
+
+impl Report {
+    fn new(tried: Tried, not_tried: usize, seconds: f64, instances: Vec<Line>) -> Report {
+        let count = |verdict| instances.iter().filter(|line| line.verdict == verdict).count();
+        let [passed, failed, unsupported] = [Verdict::Pass, Verdict::Fail, Verdict::Unsupported].map(count);
+        // An instance without test cases does not pass silently, and neither does a program without
+        // kernels.
+        let verdict = match (failed, unsupported, passed) {
+            (1.., ..) => Verdict::Fail,
+            (0, 0, 1..) => Verdict::Pass,
+            _ => Verdict::Unsupported,
+        };
+        Report { verdict, tried, passed, failed, unsupported, not_tried, seconds, instances }
+    }
+
+    /// Returns whether no instance failed and, unless `allow_unsupported`, none is unsupported.
+    fn is_good(&self, allow_unsupported: bool) -> bool {
+        let allowed = allow_unsupported && !self.instances.is_empty();
+        self.verdict == Verdict::Pass || self.verdict == Verdict::Unsupported && allowed
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cases: usize = self.instances.iter().map(|line| line.cases).sum();
+        write!(f, "{} instances, {cases} cases: {} pass", self.instances.len(), self.passed)?;
+        if self.failed > 0 {
+            write!(f, ", {} fail", self.failed)?;
+        }
+        if self.unsupported > 0 {
+            write!(f, ", {} unsupported (neither passed nor failed)", self.unsupported)?;
+        }
+        if self.not_tried > 0 {
+            write!(f, ", {} not tried", self.not_tried)?;
+        }
+        write!(f, ", in {:.1} s (seed {})", self.seconds, self.tried.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_dsl::Kernel;
+    use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+    fn run(spec: Option<&'static KernelSpec>) -> Line {
+        let task = Task { artifact: kernels_rs::saxpy::ARTIFACT, instance: Instance::default(), spec };
+        Bench { checker: Checker::new(None), ptxas: None, every_target: false, seed: 1 }.run(&task)
+    }
+
+    fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
+        let inputs = [Input::scalar(2.0f32), Input::slice(&[0.5f32; 3]), Input::slice(&random.values::<f32>(3))];
+        vec![Case::new("three", inputs)]
+    }
+
+    fn ones(_: &Instance, _: &[Input]) -> Vec<Expected> {
+        vec![Expected::new(2, vec![1.0; 3], Bound::Exact)]
+    }
+
+    fn report(lines: Vec<Line>) -> Report {
+        let used = Used { device: String::new(), reason: String::new() };
+        Report::new(Tried { used, seed: 1, schedule: Schedule::InOrder, without: Vec::new() }, 0, 0.0, lines)
+    }
+
+    fn print(line: &Line) -> String {
+        let mut out = Vec::new();
+        line.print(&mut out, 0).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_wrong_result_fails_and_shows_its_first_mismatch() {
+        static WRONG: KernelSpec = KernelSpec { artifact: kernels_rs::saxpy::ARTIFACT, cases, reference: ones };
+        let line = run(Some(&WRONG));
+        assert_eq!((line.verdict, line.cases, line.failures.len()), (Verdict::Fail, 1, 1));
+        let text = print(&line);
+        assert!(text.starts_with("FAIL"), "{text}");
+        assert!(text.contains("three: y[0] is ") && text.contains("the reference gives 1.0"), "{text}");
+    }
+
+    #[test]
+    fn a_kernel_without_cases_does_not_pass() {
+        let line = run(None);
+        assert_eq!(line.verdict, Verdict::Unsupported);
+        assert!(print(&line).contains("not checked"));
+        let report = report(vec![line]);
+        assert_eq!((report.verdict, report.passed, report.failed, report.unsupported), (Verdict::Unsupported, 0, 0, 1));
+        assert!(report.to_string().contains("0 pass, 1 unsupported"), "{report}");
+        assert!(!report.is_good(false) && report.is_good(true));
+        // A program without kernels never succeeds, whatever is allowed.
+        assert!(!self::report(vec![]).is_good(true));
+    }
+
+    #[test]
+    fn every_kernel_has_a_spec() {
+        let tasks = tasks(&[]).unwrap();
+        assert!(!tasks.is_empty() && tasks.iter().all(|task| task.spec.is_some()));
+    }
+}

@@ -1,0 +1,5 @@
+//! Entry point of the command `kernels`.
+
+fn main() -> std::process::ExitCode {
+    kernels_rs_command::main()
+}

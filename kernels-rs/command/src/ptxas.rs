@@ -1,0 +1,180 @@
+//! NVIDIA's assembler. It is optional: tests and reports use it if it is found.
+
+use kernel_dsl::compiler::Target;
+use serde::Serialize;
+use std::env;
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Null device, which discards output.
+const NOWHERE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
+
+/// Installed ptxas.
+#[derive(Serialize)]
+pub struct Ptxas {
+    /// Path of the executable.
+    pub path: PathBuf,
+    /// Release of the CUDA toolkit, such as `12.9`; `None` if unknown.
+    pub release: Option<String>,
+}
+
+impl Ptxas {
+    /// Finds a ptxas on PATH or in `target/tools`, to which `tests/get-ptxas` downloads it. Prefers
+    /// the first that supports sm_61.
+    pub fn find() -> Option<Ptxas> {
+        let file = format!("ptxas{}", env::consts::EXE_SUFFIX);
+        let files = folders().into_iter().map(|folder| folder.join(&file));
+        let mut found: Vec<Ptxas> = Vec::new();
+        for path in files.filter(|p| p.is_file()) {
+            let said = Command::new(&path).arg("--version").output().ok();
+            let release = said.and_then(|output| release(&String::from_utf8_lossy(&output.stdout)));
+            let ptxas = Ptxas { path, release };
+            if ptxas.takes_sm_61() {
+                return Some(ptxas);
+            }
+            found.push(ptxas);
+        }
+        (!found.is_empty()).then(|| found.swap_remove(0))
+    }
+
+    /// Returns whether ptxas supports sm_61: CUDA 13 dropped it.
+    pub fn takes_sm_61(&self) -> bool {
+        self.takes(Target::SM_61)
+    }
+
+    /// Returns whether ptxas supports `target`. Assumes so if the release is unknown.
+    pub fn takes(&self, target: Target) -> bool {
+        let number = |part: Option<&str>| part.and_then(|n| n.parse::<u32>().ok());
+        let mut parts = self.release.as_deref().unwrap_or_default().split('.');
+        let Some(major) = number(parts.next()) else { return true };
+        let release = (major, number(parts.next()).unwrap_or(0));
+        // The first CUDA release that supports the target, by NVIDIA's release notes. CUDA 13.0
+        // dropped all targets before Turing.
+        let first = match target.sm() {
+            0..70 => (8, 0),
+            70..75 => (9, 0),
+            75..80 => (10, 0),
+            80..86 => (11, 0),
+            86..89 => (11, 1),
+            _ => (11, 8),
+        };
+        release >= first && (major < 13 || target >= Target::SM_75)
+    }
+
+    /// Assembles PTX for `target`, which is the module's own target or a later one. Returns the
+    /// resources of the machine code, or the message of ptxas.
+    pub fn assemble(&self, ptx: &str, target: Target) -> Result<Resources, String> {
+        self.assemble_to(ptx, target, Path::new(NOWHERE))
+    }
+
+    /// Assembles PTX for `target` and keeps the machine code in the file `cubin`, with lines if the
+    /// PTX has them.
+    pub fn assemble_to(&self, ptx: &str, target: Target, cubin: &Path) -> Result<Resources, String> {
+        let mut command = Command::new(&self.path);
+        command.args(["-v", "-lineinfo"]).arg(format!("-arch={target}")).arg("-o").arg(cubin).arg("-");
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("cannot run {}: {e}", self.path.display()))?;
+        if let Some(mut input) = child.stdin.take() {
+            // ptxas explains on stderr why it stopped reading early.
+            let _ = input.write_all(ptx.as_bytes());
+        }
+        let output = child.wait_with_output().map_err(|e| format!("{}: {e}", self.path.display()))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(said.trim().to_string());
+        }
+        Resources::read(&said).ok_or_else(|| format!("cannot read what {} says of the kernel:\n{}", self, said.trim()))
+    }
+}
+
+/// Returns the folders searched for NVIDIA's tools: PATH, and `target/tools` of the workspace that
+/// the program runs in.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let here = env::current_dir().unwrap_or_default();
+    let of_workspaces = here.ancestors().map(|folder| folder.join("target/tools"));
+    env::split_paths(&path).chain(of_workspaces).collect()
+}
+
+/// Resources of a multiprocessor that the machine code of a kernel takes, as ptxas reports them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Resources {
+    /// Registers per thread.
+    pub registers: u32,
+    /// Bytes of shared memory per block, without what a launch adds.
+    pub shared_bytes: u32,
+    /// Bytes of local memory per thread, for values without a register.
+    pub stack_bytes: u32,
+    /// Bytes of spill stores per thread.
+    pub spill_stores: u32,
+    /// Bytes of spill loads per thread.
+    pub spill_loads: u32,
+}
+
+impl Resources {
+    /// Parses the output of `ptxas -v` for a module with one entry.
+    fn read(said: &str) -> Option<Resources> {
+        let before = |what: &str| said.split_once(what)?.0.split([' ', '\n', ',']).next_back()?.parse().ok();
+        Some(Resources {
+            registers: before(" registers")?,
+            // ptxas omits the entry for a size of 0.
+            shared_bytes: before(" bytes smem").unwrap_or(0),
+            stack_bytes: before(" bytes stack frame")?,
+            spill_stores: before(" bytes spill stores")?,
+            spill_loads: before(" bytes spill loads")?,
+        })
+    }
+}
+
+impl fmt::Display for Ptxas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ptxas {}", self.release.as_deref().unwrap_or("of unknown release"))
+    }
+}
+
+/// Extracts the release from the output of `ptxas --version`.
+fn release(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("release ")?;
+    rest.split([',', '\n']).next().map(str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_parsed() {
+        // Output of ptxas from CUDA 12.9.
+        let text = "ptxas: NVIDIA (R) Ptx optimizing assembler\nCopyright (c) 2005-2025 NVIDIA Corporation\n\
+            Built on Tue_May_27_02:19:38_PDT_2025\nCuda compilation tools, release 12.9, V12.9.86\n";
+        assert_eq!(release(text).as_deref(), Some("12.9"));
+        assert_eq!(release("nonsense"), None);
+    }
+
+    #[test]
+    fn a_release_knows_some_targets() {
+        let takes = |release: Option<&str>| {
+            let ptxas = Ptxas { path: PathBuf::new(), release: release.map(str::to_string) };
+            Target::ALL.map(|target| ptxas.takes(target))
+        };
+        assert_eq!(takes(Some("12.9")), [true; 7]);
+        assert_eq!(takes(None), [true; 7]);
+        assert_eq!(takes(Some("11.4")), [true, true, true, true, true, false, false]);
+        assert_eq!(takes(Some("13.0")), [false, false, true, true, true, true, true]);
+    }
+
+    #[test]
+    fn resources_are_parsed() {
+        // Output of ptxas from CUDA 12.9.
+        let text = "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'k' for 'sm_61'\n\
+            ptxas info    : Function properties for k\n    \
+            40 bytes stack frame, 24 bytes spill stores, 36 bytes spill loads\n\
+            ptxas info    : Used 31 registers, used 1 barriers, 2048 bytes smem, 388 bytes cmem[0]\n";
+        let resources =
+            Resources { registers: 31, shared_bytes: 2048, stack_bytes: 40, spill_stores: 24, spill_loads: 36 };
+        assert_eq!(Resources::read(text), Some(resources));
+        assert_eq!(Resources::read("ptxas info    : 0 bytes gmem\n"), None);
+    }
+}

@@ -1,0 +1,859 @@
+//! `kernels report`: the machine resources of an instance, by the compiler's own analyses and, if
+//! it is found, by ptxas.
+
+use super::cases::{self, Wanted};
+use super::lines::Lines;
+use super::machine::{Code, Issue, Tools};
+use super::name::{self, Named};
+use super::ptxas::Resources;
+use super::{Error, Outcome, json};
+use crate::sass::{self, Class, Line};
+use clap::Args;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses::approximate::Decision;
+use kernel_dsl::compiler::analyses::bounds::{self, Proof, Reach};
+use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost, Site};
+use kernel_dsl::compiler::analyses::mix;
+use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
+use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
+use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
+use kernel_dsl::compiler::hir::{Instance, monomorphic};
+use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
+use kernel_dsl::compiler::{Compilation, Errors, Target, emit, passes};
+use runtime::interpreter::profile::{self, Accessed, Counts, Profile, Touched, Ways};
+use runtime::testing::Profiler;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::Range;
+
+/// Reports what an instance needs of the machine: registers, shared memory, occupancy,
+/// instructions, bank conflicts and sectors; which accesses are proved to be in bounds, where lanes
+/// diverge, and which code is slow on the target
+///
+/// Bank conflicts, sectors and lines are computed for a warp whose lanes are all active, from how
+/// the indices depend on the thread. Index bounds and uniformity over a warp or a block are
+/// computed likewise. Beside the computed values stand measurements of the interpreter on one of
+/// the cases that `check` runs. Registers and spills come from ptxas, if one is found that supports
+/// the target. Loops, issue slots and register banks are those of its machine code, if an nvdisasm
+/// is found too.
+#[derive(Args)]
+pub(super) struct Report {
+    /// A kernel, for all of its declared instances, or an instance: matmul, 'matmul::<16>'
+    name: String,
+    /// The architecture to compile for, such as sm_80; by default the kernel's own, which is sm_61
+    /// unless the kernel names another
+    #[arg(long, value_name = "SM")]
+    target: Option<Target>,
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Print a JSON array with an object per instance
+    #[arg(long)]
+    json: bool,
+}
+
+/// Number of instruction kinds printed in a line.
+const KINDS_A_LINE: usize = 5;
+/// Number of Rust lines printed in a line.
+const LINES_A_LINE: usize = 4;
+
+/// Report of an instance.
+#[derive(Serialize)]
+struct ReportJson {
+    instance: String,
+    target: String,
+    /// Threads of a block in x, y, z; the largest block, if the launch chooses the size.
+    block: [u32; 3],
+    threads: u32,
+    /// Possible block sizes, in words.
+    blocks: String,
+    shared_bytes: u32,
+    /// Types and sizes of the arrays in shared memory.
+    shared: Vec<String>,
+    /// Resources of the machine code; `null` if there is no ptxas that supports the target.
+    machine_code: Option<MachineCode>,
+    /// Occupancy with the largest block. Unknown registers are treated as no limit.
+    occupancy: Shares,
+    /// Occupancy with each examined block size, the largest first.
+    by_block: Vec<Shares>,
+    /// Instructions of the PTX by kind; an instruction in a loop counts once.
+    instructions: BTreeMap<mix::Class, u32>,
+    /// The case in which accesses were measured; `null` if the kernel has no registered test cases.
+    case: Option<String>,
+    accesses: Vec<Access>,
+    /// Results of the bounds analysis of the indices.
+    #[serde(skip)]
+    reach: Reach,
+    branches: Vec<Branch>,
+    /// Lines of Rust, with the number of lanes active in their instructions in the case.
+    lines: Vec<profile::Line>,
+    lints: Vec<Slowness>,
+    /// Results that depend on the hardware's approximations.
+    decisions: Vec<Doubt>,
+}
+
+#[derive(Serialize)]
+struct MachineCode {
+    ptxas: String,
+    #[serde(flatten)]
+    resources: Resources,
+    /// Machine code; `null` if there is no nvdisasm.
+    sass: Option<Sass>,
+}
+
+/// Instructions made by ptxas, and their cost.
+#[derive(Serialize)]
+struct Sass {
+    #[serde(flatten)]
+    issue: Issue,
+    mix: BTreeMap<Class, u32>,
+    /// Loops by their start, outer loops before inner ones.
+    loops: Vec<Loop>,
+}
+
+/// Loop of the machine code: the cost of an iteration that executes every path, inner loops once.
+#[derive(Serialize)]
+struct Loop {
+    /// Place in the source; `null` if unknown.
+    line: Option<Line>,
+    text: String,
+    /// Loops around it.
+    depth: u32,
+    /// Index of the innermost enclosing loop.
+    inside: Option<usize>,
+    #[serde(flatten)]
+    issue: Issue,
+    mix: BTreeMap<Class, u32>,
+}
+
+#[derive(Clone, Serialize)]
+struct Shares {
+    block: [u32; 3],
+    #[serde(flatten)]
+    occupancy: Occupancy,
+    percent: u32,
+}
+
+/// Place in the source.
+#[derive(Clone, PartialEq, Serialize)]
+struct Place {
+    file: String,
+    line: u32,
+    column: u16,
+    text: String,
+}
+
+/// Access to memory.
+#[derive(Serialize)]
+struct Access {
+    #[serde(skip)]
+    location: Location,
+    #[serde(flatten)]
+    place: Place,
+    kind: AccessKind,
+    /// Name of the array or parameter; `null` if it depends on the path of control.
+    array: Option<String>,
+    bytes: u32,
+    /// Bytes of an element of the array; `null` if unknown.
+    element_bytes: Option<u32>,
+    /// Number of instructions that the place was compiled to.
+    count: u32,
+    /// Number of enclosing loops.
+    loops: u32,
+    /// The widest scope whose threads are proven to access one place.
+    address: UniformScope,
+    /// Cost of a warp's access; `null` if the addresses are not understood.
+    cost: Option<Cost>,
+    /// Proof that the whole access lies within the array; `null` without a proof.
+    within: Option<Within>,
+    /// Range of bytes that the access touches in the case, computed from the extents alone; `null`
+    /// if the extents do not determine it.
+    computed: Option<Range<u64>>,
+    /// Measurements of the case; `null` if the access was not executed or nothing was measured.
+    measured: Option<Measured>,
+}
+
+/// Facts that the proof of an access uses, beyond the shapes of block and array.
+#[derive(Serialize)]
+struct Within {
+    /// Lines of branches, loops and guards.
+    lines: Vec<u32>,
+    /// Whether the proof uses `#[requires]`.
+    requires: bool,
+    /// Whether the proof uses that a block's index is below the number of blocks.
+    grid: bool,
+}
+
+/// Measured memory requests of an access.
+#[derive(Serialize)]
+struct Measured {
+    #[serde(flatten)]
+    counts: Counts,
+    /// Mean cost of a request.
+    mean: f64,
+    /// Fraction of a warp's lanes that were active.
+    active: f64,
+    /// For global memory, the fraction of the transferred bytes that was requested.
+    efficiency: Option<f64>,
+    touched: Option<Touched>,
+}
+
+/// Branch or loop.
+#[derive(Serialize)]
+struct Branch {
+    #[serde(skip)]
+    location: Location,
+    #[serde(flatten)]
+    place: Place,
+    looped: bool,
+    /// Number of constructs that the place was compiled to.
+    count: u32,
+    /// Widest scope whose threads are proven to take the same path.
+    scope: UniformScope,
+    /// Divergence of warps in the case; `null` if the branch was not executed or nothing was
+    /// measured.
+    measured: Option<Ways>,
+}
+
+/// Code that is legal on the target and slow there.
+#[derive(Clone, PartialEq, Serialize)]
+struct Slowness {
+    lint: &'static str,
+    /// Place of the slow code; `null` for the whole kernel.
+    place: Option<Place>,
+    count: u32,
+    in_loop: bool,
+    message: String,
+    help: &'static str,
+}
+
+/// Result that depends on an approximation.
+#[derive(Clone, PartialEq, Serialize)]
+struct Doubt {
+    decides: &'static str,
+    place: Place,
+    message: String,
+    notes: Vec<String>,
+    help: Option<String>,
+}
+
+impl Report {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let named = Named::find(&self.name, &kernel_dsl::kernels())?;
+        let artifact = named.artifact;
+        let target = self.target.unwrap_or(artifact.target);
+        let tools = Tools::find(target);
+        let instances = named.instances();
+        if instances.is_empty() {
+            return Err(name::Error::NoInstance { name: artifact.name }.into());
+        }
+        let reports = instances.iter().map(|instance| self.of_instance(artifact, instance, target, tools.as_ref()));
+        let reports = reports.collect::<Result<Vec<_>, _>>()?;
+        if self.json {
+            json(out, &reports)?;
+            return Ok(Outcome::Good);
+        }
+        for (i, instance) in reports.iter().enumerate() {
+            if i > 0 {
+                writeln!(out)?;
+            }
+            instance.print(out)?;
+        }
+        print_shared(&reports, out)?;
+        Ok(Outcome::Good)
+    }
+}
+
+impl Report {
+    /// Analyzes an instance and returns its report.
+    fn of_instance(
+        &self,
+        artifact: &'static Artifact,
+        instance: &Instance,
+        target: Target,
+        tools: Option<&Tools>,
+    ) -> Result<ReportJson, Error> {
+        let mut report = ReportJson::of(artifact, instance, target, tools)?;
+        let cases = match self.wanted.of(artifact, instance) {
+            // Without a requested case, the report omits the measurements.
+            Err(cases::Error::NoSpec { .. }) if !self.wanted.is_said() => return Ok(report),
+            cases => cases?,
+        };
+        let Some(case) = cases.first() else { return Ok(report) };
+        let measured = Profiler::new(artifact, instance, target).and_then(|profiler| profiler.run(case));
+        let measured = measured.map_err(|source| Error::Profile {
+            instance: report.instance.clone(),
+            case: case.name.clone(),
+            source: source.into(),
+        })?;
+        if let Some((_, profile)) = measured {
+            report.case = Some(case.name.clone());
+            let ReportJson { accesses, branches, reach, .. } = &mut report;
+            accesses.iter_mut().for_each(|access| access.measure(&profile, reach));
+            branches.iter_mut().for_each(|branch| branch.measure(&profile));
+            report.lines = profile.lines;
+        }
+        Ok(report)
+    }
+}
+
+/// Describes the arrays in shared memory.
+fn arrays(kernel: &Kernel) -> Vec<String> {
+    let fixed = kernel.shared.iter().map(|array| array.to_string());
+    let dynamic = kernel.dynamic.iter();
+    let dynamic = dynamic
+        .map(|DynamicArray { name, element, .. }| format!("{name}: {element}, sized at launch, not included here"));
+    fixed.chain(dynamic).collect()
+}
+
+impl ReportJson {
+    fn of(
+        artifact: &'static Artifact,
+        instance: &Instance,
+        target: Target,
+        tools: Option<&Tools>,
+    ) -> Result<ReportJson, Error> {
+        let name = instance.name(artifact.name);
+        let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
+        let program = monomorphic(&name::program(artifact)?, instance).map_err(failed)?;
+        let compilation = Compilation::new(&program, target).map_err(failed)?;
+        let (lowered, approximations) = (compilation.lowered(), compilation.approximations());
+        let decisions = approximations.decisions.iter().map(|decision| Doubt::new(lowered, *decision)).collect();
+        let optimized = compilation.optimized().map_err(failed)?;
+        let module = compilation.module(emit::Lines::Kept).map_err(failed)?;
+        let with_places = passes::with_places(lowered.clone()).map_err(failed)?;
+        let sites = memory::accesses(&with_places);
+        let reach = Reach::of(&program, &with_places);
+        let branches = uniformity::branches(&with_places);
+        let branches = branches.into_iter().map(|branch| Branch::new(&with_places, branch)).collect();
+
+        let machine_code = match tools {
+            Some(tools) => {
+                let machine = tools.assemble(&name, &module.to_string(), target)?;
+                let sass = machine.code.map(|code| Sass::new(&code, &Lines::of(&optimized.sources)));
+                Some(MachineCode { ptxas: tools.ptxas.to_string(), resources: machine.resources, sass })
+            }
+            None => None,
+        };
+        let (threads, shared_bytes) = (optimized.block.most_threads(), optimized.shared_bytes());
+        let registers = machine_code.as_ref().map(|m| m.resources.registers);
+        let shares = |block: [u32; 3]| {
+            let needs = Needs { threads: block.iter().product(), registers, shared: shared_bytes };
+            let occupancy = Occupancy::of(target, needs);
+            Shares { block, percent: occupancy.percent(), occupancy }
+        };
+        let by_block: Vec<_> = optimized.block.samples().into_iter().rev().map(shares).collect();
+        let mut lints = slow::lints(optimized, &sites);
+        if let Some(MachineCode { resources: r, .. }) = &machine_code
+            && r.spill_loads + r.spill_stores > 0
+        {
+            let slow = Slow::Spills { stores: r.spill_stores, loads: r.spill_loads };
+            lints.insert(0, Lint { slow, location: None, count: 1, looped: false });
+        }
+        Ok(ReportJson {
+            instance: name.clone(),
+            target: target.to_string(),
+            block: optimized.block.most(),
+            threads,
+            blocks: optimized.block.to_string(),
+            shared_bytes,
+            shared: arrays(optimized),
+            machine_code,
+            occupancy: shares(optimized.block.most()),
+            by_block,
+            instructions: mix::mix(&module).into_iter().collect(),
+            case: None,
+            accesses: sites.into_iter().map(|site| Access::new(&with_places, site, &reach)).collect(),
+            reach,
+            branches,
+            lines: Vec::new(),
+            lints: merged(lints.into_iter().map(|lint| Slowness::new(optimized, lint))),
+            decisions,
+        })
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        writeln!(out, "{} for {}", self.instance, self.target)?;
+        writeln!(out, "block         {}", self.blocks)?;
+        match &self.machine_code {
+            Some(MachineCode { ptxas, resources, .. }) => writeln!(out, "registers     {resources} ({ptxas})")?,
+            None => writeln!(out, "registers     unknown: no ptxas that supports {} was found", self.target)?,
+        }
+        writeln!(out, "shared        {} bytes", self.shared_bytes)?;
+        for array in &self.shared {
+            writeln!(out, "              {array}")?;
+        }
+        let unless = if self.machine_code.is_none() { ", unless by registers" } else { "" };
+        for (i, Shares { block, occupancy, percent }) in self.by_block.iter().enumerate() {
+            let Occupancy { blocks, warps, of, limited_by } = occupancy;
+            let limits: Vec<_> = limited_by.iter().map(|limit| limit.name()).collect();
+            let heading = if i == 0 { "occupancy" } else { "" };
+            let size = match self.by_block.len() {
+                1 => String::new(),
+                _ => format!(" of {} threads", block.iter().product::<u32>()),
+            };
+            writeln!(
+                out,
+                "{heading:14}{warps} of {of} warps ({percent} %) in {blocks} blocks{size}, limited by {}{unless}",
+                limits.join(" and ")
+            )?;
+        }
+        let total: u32 = self.instructions.values().sum();
+        writeln!(out, "instructions  {total} of PTX")?;
+        kinds(out, 14, self.instructions.iter().map(|(class, n)| (class.name(), *n)))?;
+        if let Some(sass) = self.machine_code.as_ref().and_then(|machine| machine.sass.as_ref()) {
+            sass.print(out)?;
+        }
+        self.memory(out)?;
+        self.control(out)?;
+        if self.lints.is_empty() {
+            writeln!(out, "no operations known to be slow on {}", self.target)?;
+        }
+        Ok(())
+    }
+
+    /// Prints the table of the accesses.
+    fn memory(&self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.accesses.is_empty() {
+            return Ok(());
+        }
+        let head = "memory, a warp's access at a time";
+        match &self.case {
+            Some(case) => writeln!(out, "{head}, as computed · as measured on {case}:")?,
+            None => writeln!(out, "{head}:")?,
+        }
+        let heads =
+            ["", "", "a lane", "address by", "costs", "lines", "bytes used", "lanes", "in bounds by", "elements"];
+        let mut rows = vec![heads.map(String::from)];
+        rows.extend(self.accesses.iter().map(|access| access.row(self.case.is_some())));
+        table(out, &rows)
+    }
+
+    /// Prints the table of the branches, and the lines in which some lanes are inactive.
+    fn control(&self, out: &mut dyn Write) -> Result<(), Error> {
+        if !self.branches.is_empty() {
+            writeln!(out, "branches and loops, with the scope proven to take the same path:")?;
+            let rows: Vec<_> = self.branches.iter().map(|branch| branch.row(self.case.is_some())).collect();
+            table(out, &rows)?;
+        }
+        let part = self.lines.iter().filter(|line| line.lanes < 32 * line.instructions && !line.file.is_empty());
+        let parts: Vec<_> =
+            part.map(|line| format!("{}:{} {}", line.file, line.line, percent(line.active()))).collect();
+        if !parts.is_empty() {
+            writeln!(out, "active lanes of a line's instructions, where some lanes are inactive:")?;
+        }
+        parts.chunks(LINES_A_LINE).try_for_each(|line| Ok(writeln!(out, "  {}", line.join("  "))?))
+    }
+}
+
+/// Prints rows in aligned columns.
+fn table<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> Result<(), Error> {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    for row in rows {
+        let cells = row.iter().zip(widths).filter(|(_, width)| *width > 0);
+        let padded: String = cells.map(|(cell, width)| format!("{cell:width$}  ")).collect();
+        writeln!(out, "  {}", padded.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Prints the slow code and the results that depend on approximations; entries that several
+/// instances share appear once.
+fn print_shared(reports: &[ReportJson], out: &mut dyn Write) -> Result<(), Error> {
+    let mut slow: Vec<(Slowness, usize)> = Vec::new();
+    let mut doubts: Vec<(Doubt, usize)> = Vec::new();
+    for instance in reports {
+        for lint in &instance.lints {
+            match slow.iter_mut().find(|(other, _)| other.is_like(lint)) {
+                Some((_, instances)) => *instances += 1,
+                None => slow.push((lint.clone(), 1)),
+            }
+        }
+        for doubt in &instance.decisions {
+            match doubts.iter_mut().find(|(other, _)| other == doubt) {
+                Some((_, instances)) => *instances += 1,
+                None => doubts.push((doubt.clone(), 1)),
+            }
+        }
+    }
+    if reports.len() > 1 && !(slow.is_empty() && doubts.is_empty()) {
+        writeln!(out)?;
+    }
+    let of = |instances: usize| match reports.len() {
+        1 => String::new(),
+        all => format!(" (in {instances} of {all} instances)"),
+    };
+    slow.iter().try_for_each(|(lint, instances)| lint.print(&of(*instances), out))?;
+    doubts.iter().try_for_each(|(doubt, instances)| doubt.print(&of(*instances), out))
+}
+
+/// Merges equal lints of one place into one, with the number of occurrences.
+fn merged(lints: impl Iterator<Item = Slowness>) -> Vec<Slowness> {
+    let mut all: Vec<Slowness> = Vec::new();
+    for lint in lints {
+        match all.iter_mut().find(|other| other.is_like(&lint)) {
+            Some(other) => {
+                other.count += lint.count;
+                other.in_loop |= lint.in_loop;
+            }
+            None => all.push(lint),
+        }
+    }
+    all
+}
+
+/// Formats a share as `92 %`. A share below 1 is never shown as 100 %, nor a share above 0 as 0 %.
+fn percent(part: f64) -> String {
+    let rounded = (100.0 * part).round();
+    match part {
+        ..1.0 if rounded >= 100.0 => "99 %".to_string(),
+        0.0 => "0 %".to_string(),
+        0.0.. if rounded == 0.0 => "under 1 %".to_string(),
+        _ => format!("{rounded:.0} %"),
+    }
+}
+
+/// Joins the computed and the measured value; a missing one is left out.
+fn both(computed: Option<String>, measured: Option<String>) -> String {
+    match (computed, measured) {
+        (Some(computed), Some(measured)) if computed == measured => computed,
+        (Some(computed), Some(measured)) => format!("{computed} · {measured}"),
+        (Some(one), None) => one,
+        (None, Some(measured)) => format!("? · {measured}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// Prints instructions by kind, several a line, indented by `indent` spaces.
+fn kinds(out: &mut dyn Write, indent: usize, mix: impl Iterator<Item = (&'static str, u32)>) -> Result<(), Error> {
+    let kinds: Vec<_> = mix.map(|(class, n)| format!("{n} {class}")).collect();
+    kinds.chunks(KINDS_A_LINE).try_for_each(|line| Ok(writeln!(out, "{:indent$}{}", "", line.join(", "))?))
+}
+
+impl Sass {
+    fn new(code: &Code, lines: &Lines) -> Sass {
+        let looped = |(i, l): (usize, &sass::Loop)| {
+            // The backward jump belongs to the loop; its first instruction may have the line of any
+            // statement in it.
+            let line = code.listing.instructions[l.jump].line.clone();
+            let text = line.as_ref().map_or("", |line| lines.code(line)).to_string();
+            let (depth, inside) = (l.depth, code.around(i));
+            Loop { line, text, depth, inside, issue: Issue::from(l), mix: l.classes.clone() }
+        };
+        Sass {
+            issue: Issue::from(code),
+            mix: code.listing.classes(0..code.listing.instructions.len()),
+            loops: code.loops.iter().enumerate().map(looped).collect(),
+        }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        writeln!(out, "machine code  {}", self.issue)?;
+        kinds(out, 14, self.mix.iter().map(|(class, n)| (class.name(), *n)))?;
+        if !self.loops.is_empty() {
+            writeln!(out, "loops of the machine code, an iteration with all its paths:")?;
+        }
+        for Loop { line, text, depth, issue, mix, .. } in &self.loops {
+            let indent = 2 + 2 * *depth as usize;
+            match line {
+                Some(Line { file, number }) => writeln!(out, "{:indent$}{file}:{number} {text}", "")?,
+                None => writeln!(out, "{:indent$}no line of Rust: added by ptxas", "")?,
+            }
+            writeln!(out, "{:indent$}    {issue}", "")?;
+            kinds(out, indent + 4, mix.iter().map(|(class, n)| (class.name(), *n)))?;
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    fn new(kernel: &Kernel, location: Location) -> Place {
+        let at = kernel.locations[location.0 as usize];
+        let source = &kernel.sources[at.source as usize];
+        let offset = u32::from(at.span.line);
+        Place {
+            file: source.file.clone(),
+            line: source.line + offset,
+            column: at.span.column,
+            text: source.line_code(offset).to_string(),
+        }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let Place { file, line, column, text } = self;
+        let gutter = line.to_string().len();
+        writeln!(out, "{:gutter$}--> {file}:{line}:{column}", "")?;
+        Ok(writeln!(out, "{line} | {text}")?)
+    }
+}
+
+impl Doubt {
+    fn new(kernel: &Kernel, decision: Decision) -> Doubt {
+        let error = decision.error(kernel);
+        let place = Place::new(kernel, decision.location);
+        Doubt { decides: decision.decided.name(), place, message: error.message, notes: error.notes, help: error.help }
+    }
+
+    fn print(&self, more: &str, out: &mut dyn Write) -> Result<(), Error> {
+        writeln!(out, "approximate[{}]: {}{more}", self.decides, self.message)?;
+        self.place.print(out)?;
+        for note in &self.notes {
+            writeln!(out, "  = note: {note}")?;
+        }
+        self.help.iter().try_for_each(|help| Ok(writeln!(out, "  = help: {help}")?))
+    }
+}
+
+impl Access {
+    fn new(kernel: &Kernel, site: Site, reach: &Reach) -> Access {
+        let Site { location, kind, array, bytes, count, loops, cost, address } = site;
+        let place = Place::new(kernel, location);
+        let named = |name: &str| array.as_deref() == Some(name);
+        let element_bytes = kernel.shared.iter().find(|s| named(&s.name)).map(|s| s.element.bytes());
+        let dynamic = || kernel.dynamic.iter().find(|s| named(&s.name)).map(|s| s.element.bytes());
+        let parameter = || {
+            kernel.parameters.iter().find(|p| named(&p.name)).and_then(|p| match p.role {
+                Role::Address { element, .. } => Some(element.bytes()),
+                _ => None,
+            })
+        };
+        let element_bytes = element_bytes.or_else(dynamic).or_else(parameter);
+        let mut access = Access {
+            location,
+            place,
+            kind,
+            array,
+            bytes,
+            element_bytes,
+            count,
+            loops,
+            address,
+            cost,
+            within: None,
+            computed: None,
+            measured: None,
+        };
+        let proof = access.of(reach).and_then(|site| site.proof.as_ref());
+        access.within = proof.map(|proof| Within::new(kernel, proof));
+        access
+    }
+
+    /// Returns the results of the bounds analysis for the access.
+    fn of<'r>(&self, reach: &'r Reach) -> Option<&'r bounds::Site> {
+        reach.sites.iter().find(|site| {
+            (site.location, site.kind, site.bytes) == (self.location, self.kind, self.bytes) && site.array == self.array
+        })
+    }
+
+    /// Records the measurements of the access.
+    fn measure(&mut self, profile: &Profile, reach: &Reach) {
+        let kind = match self.kind {
+            AccessKind::Load => profile::Kind::Load,
+            AccessKind::Store => profile::Kind::Store,
+            AccessKind::Atomic => profile::Kind::Atomic,
+        };
+        // If the path of control decides which array is accessed, the analysis does not name one.
+        let of_it = |a: &&Accessed| {
+            (a.location, a.kind, a.bytes) == (self.location, kind, self.bytes)
+                && (self.array.is_none() || a.array == self.array)
+        };
+        let counts = profile.accesses.iter().filter(of_it).map(|a| a.counts).reduce(Counts::and);
+        let touched = profile.accesses.iter().filter(of_it).map(|a| a.touched);
+        let touched = touched.reduce(|a, b| Some(a?.and(b?))).flatten();
+        self.measured = counts.map(|counts| Measured {
+            mean: counts.mean(),
+            active: counts.active(),
+            efficiency: counts.efficiency(),
+            counts,
+            touched: touched.filter(|_| self.array.is_some()),
+        });
+        self.computed = self.of(reach).and_then(|site| reach.bytes(site, &profile.launched));
+    }
+
+    /// Returns the row of the table: place, access, size, cost, and the measurements if `measured`.
+    fn row(&self, measured: bool) -> [String; 10] {
+        let Place { file, line, column, .. } = &self.place;
+        let kind = match self.kind {
+            AccessKind::Load => "load",
+            AccessKind::Store => "store",
+            AccessKind::Atomic => "atomic",
+        };
+        let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
+        let looped = if self.loops > 0 { ", looped" } else { "" };
+        let found = self.measured.as_ref();
+        let (lines, used) = match self.cost {
+            Some(Cost::Global { sectors, lines, used, .. }) => {
+                let moved = f64::from(sectors) * memory::SECTOR as f64;
+                (Some(lines.to_string()), Some(percent(f64::from(used) / moved.max(1.0))))
+            }
+            _ => (None, None),
+        };
+        let global = found.filter(|m| m.efficiency.is_some());
+        let lines_found = global.map(|m| number(m.counts.lines as f64 / m.counts.requests.max(1) as f64));
+        [
+            format!("{file}:{line}:{column}"),
+            format!("{kind} {}", self.array.as_deref().unwrap_or("?")),
+            format!("{times}{} B{looped}", self.bytes),
+            self.address.name().to_string(),
+            match found {
+                Some(found) => format!("{} · {}", self.costs(), found.costs()),
+                None if measured => format!("{} · not executed", self.costs()),
+                None => self.costs(),
+            },
+            both(lines, lines_found),
+            both(used, global.and_then(|m| m.efficiency).map(percent)),
+            found.map_or(String::new(), |m| percent(m.active)),
+            self.within.as_ref().map_or("not proved".to_string(), Within::words),
+            self.elements(),
+        ]
+    }
+
+    fn costs(&self) -> String {
+        match self.cost {
+            Some(Cost::Shared { ways: 0 | 1 }) => "no bank conflict".to_string(),
+            Some(Cost::Shared { ways }) => format!("{ways}-way bank conflict"),
+            Some(Cost::Constant { words: 0 | 1 }) => "one place".to_string(),
+            Some(Cost::Constant { words }) => format!("up to {words} places"),
+            Some(Cost::Global { sectors, least, .. }) if sectors == least => format!("{sectors} sectors"),
+            Some(Cost::Global { sectors, least, .. }) => format!("{sectors} sectors for {least}"),
+            None => "not known".to_string(),
+        }
+    }
+
+    /// Returns the computed and the measured ranges of touched elements.
+    fn elements(&self) -> String {
+        let size = u64::from(self.element_bytes.unwrap_or(1)).max(1);
+        let unit = if self.element_bytes.is_none() { " B" } else { "" };
+        let range = |range: &Range<u64>| match range.is_empty() {
+            true => "none".to_string(),
+            false => format!("{}..{}", range.start / size, range.end.div_ceil(size)),
+        };
+        let touched = self.measured.as_ref().and_then(|m| m.touched);
+        let of = touched.and_then(|t| t.of).map_or(String::new(), |of| format!(" of {}", of / size));
+        let text = both(self.computed.as_ref().map(range), touched.map(|t| range(&(t.first..t.end))));
+        format!("{text}{of}{}", if text.is_empty() { "" } else { unit })
+    }
+}
+
+impl Within {
+    fn new(kernel: &Kernel, proof: &Proof) -> Within {
+        let mut lines: Vec<u32> = proof.conditions.iter().map(|at| Place::new(kernel, *at).line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        Within { lines, requires: proof.requires, grid: proof.grid }
+    }
+
+    fn words(&self) -> String {
+        let lines: Vec<_> = self.lines.iter().map(u32::to_string).collect();
+        let lines = match lines.len() {
+            0 => None,
+            1 => Some(format!("line {}", lines.concat())),
+            _ => Some(format!("lines {}", lines.join(" "))),
+        };
+        let requires = self.requires.then(|| "requires".to_string());
+        let grid = self.grid.then(|| "grid".to_string());
+        let all: Vec<_> = [lines, requires, grid].into_iter().flatten().collect();
+        if all.is_empty() { "shape".to_string() } else { all.join(", ") }
+    }
+}
+
+impl Branch {
+    fn new(kernel: &Kernel, branch: uniformity::Branch) -> Branch {
+        let uniformity::Branch { location, looped, count, scope } = branch;
+        Branch { location, place: Place::new(kernel, location), looped, count, scope, measured: None }
+    }
+
+    /// Takes what was measured of it.
+    fn measure(&mut self, profile: &Profile) {
+        let of_it = profile.branches.iter().filter(|b| (b.location, b.looped) == (self.location, self.looped));
+        self.measured = of_it.map(|b| b.ways).reduce(Ways::and);
+    }
+
+    fn row(&self, measured: bool) -> [String; 4] {
+        let Place { file, line, column, .. } = &self.place;
+        let kind = if self.looped { "loop" } else { "branch" };
+        let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
+        let ways = match self.measured {
+            Some(Ways { decided, parted: 0 }) => format!("no divergence in {decided} executions"),
+            Some(ways) => {
+                let Ways { decided, parted } = ways;
+                format!("diverges in {parted} of {decided} executions, {}", percent(ways.share()))
+            }
+            None if measured => "not executed".to_string(),
+            None => String::new(),
+        };
+        [format!("{file}:{line}:{column}"), format!("{times}{kind}"), self.scope.name().to_string(), ways]
+    }
+}
+
+/// Formats a number with two decimal places, if it has a fraction.
+fn number(x: f64) -> String {
+    if x.fract() == 0.0 { format!("{x:.0}") } else { format!("{x:.2}") }
+}
+
+impl Measured {
+    /// Returns the cost of the measured requests.
+    fn costs(&self) -> String {
+        let Measured { counts, mean, .. } = self;
+        // Whole numbers where all requests cost the same.
+        match counts.cost == u64::from(counts.most) * counts.requests {
+            true => counts.most.to_string(),
+            false => format!("{mean:.2}, at most {}", counts.most),
+        }
+    }
+}
+
+impl Slowness {
+    fn new(kernel: &Kernel, lint: Lint) -> Slowness {
+        Slowness {
+            lint: lint.slow.name(),
+            place: lint.location.map(|location| Place::new(kernel, location)),
+            count: lint.count,
+            in_loop: lint.looped,
+            message: lint.slow.message(kernel.target),
+            help: lint.slow.help(),
+        }
+    }
+
+    /// Returns whether both lints have the same message and place.
+    fn is_like(&self, other: &Slowness) -> bool {
+        (self.lint, &self.place, &self.message) == (other.lint, &other.place, &other.message)
+    }
+
+    fn print(&self, more: &str, out: &mut dyn Write) -> Result<(), Error> {
+        let times = match (self.count, self.in_loop) {
+            (0 | 1, false) => String::new(),
+            (0 | 1, true) => " (in a loop)".to_string(),
+            (n, false) => format!(" ({n} times)"),
+            (n, true) => format!(" ({n} times, in a loop)"),
+        };
+        writeln!(out, "slow[{}]: {}{times}{more}", self.lint, self.message)?;
+        if let Some(place) = &self.place {
+            place.print(out)?;
+        }
+        Ok(writeln!(out, "  = help: {}", self.help)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lint_shows_its_line() {
+        let text = "let k = i / n;".to_string();
+        let place = Place { file: "src/a.rs".to_string(), line: 120, column: 9, text };
+        let slow = Slow::IntegerDivision(kernel_dsl::compiler::Scalar::U32);
+        let (message, help) = (slow.message(Target::SM_80), slow.help());
+        let lint = Slowness { lint: slow.name(), place: Some(place), count: 4, in_loop: true, message, help };
+        let mut out = Vec::new();
+        lint.print("", &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "slow[integer-division]: sm_80 has no division of integers: of `u32` it is some 20 instructions \
+             (4 times, in a loop)\n   --> src/a.rs:120:9\n120 | let k = i / n;\n  = help: divide by a generic constant, \
+             best a power of two; or count with nested loops instead of taking an index apart\n"
+        );
+    }
+}

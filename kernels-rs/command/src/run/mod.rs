@@ -1,0 +1,390 @@
+//! `kernels run`: runs a kernel of any PTX file in the PTX interpreter.
+
+mod element;
+mod parameters;
+mod snippet;
+
+use super::machine::counted;
+use super::{Outcome, json};
+use clap::{Args, ValueEnum};
+use element::Content;
+use kernel_dsl::compiler::launch::MAX_GRID;
+use kernel_dsl::compiler::ptx::{Module, parse};
+use parameters::{Buffer, Parameter, Parameters};
+use runtime::interpreter::Bytes;
+use runtime::ptx::{
+    self, Argument, Finding, Launch, Mismatch, Options, Program, Severity, Statistics, Unsupported, Value,
+};
+use serde::Serialize;
+use snippet::Snippet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Runs a kernel of any PTX file on the CPU and checks it
+///
+/// Every access is checked for bounds, alignment and state space. Every barrier and exchange
+/// between lanes is checked for its participants, and uninitialized data for whether it affects the
+/// results. Unsupported PTX is reported before anything runs.
+///
+/// The entry's parameters are given with --arg and --buffer, in order:
+/// kernels run saxpy.ptx --grid 4 --block 256 --arg f32:2 --buffer x:f32[1000]=iota \
+///   --arg u32:1000 --buffer y:f32[1000]=1 --arg u32:1000
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Run {
+    /// The PTX file
+    file: PathBuf,
+    /// The kernel, if the file has several
+    entry: Option<String>,
+    /// Number of blocks in x, y, z
+    #[arg(long, value_name = "X,Y,Z", default_value = "1", value_parser = grid)]
+    grid: [u32; 3],
+    /// Threads of a block in x, y, z; by default the size that the kernel requires
+    #[arg(long, value_name = "X,Y,Z", value_parser = extent)]
+    block: Option<[u32; 3]>,
+    /// Bytes of shared memory in addition to what the kernel declares
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    shared: u32,
+    #[command(flatten)]
+    parameters: Parameters,
+    /// Write a buffer to a file after the run, in memory layout
+    #[arg(long, value_name = "NAME=FILE", value_parser = save)]
+    save: Vec<Save>,
+    /// Number of elements printed per buffer
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    first: usize,
+    /// Choice of the lanes of a diverged warp that run first: a correct kernel computes the same
+    /// with each
+    #[arg(long, value_enum, default_value_t = Policy::Stack)]
+    policy: Policy,
+    /// Warp instructions after which a loop counts as endless
+    #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
+    fuel: u64,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Buffer to write to a file.
+#[derive(Clone, Debug)]
+struct Save {
+    name: String,
+    file: PathBuf,
+}
+
+/// Command line form of [`ptx::Policy`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Policy {
+    /// Reconvergence at the immediate post-dominator of the diverging branch, as in hardware before
+    /// Volta
+    Stack,
+    /// The lanes with the lowest program counter
+    Lowest,
+}
+
+impl From<Policy> for ptx::Policy {
+    fn from(policy: Policy) -> ptx::Policy {
+        match policy {
+            Policy::Stack => ptx::Policy::PostDominator,
+            Policy::Lowest => ptx::Policy::LowestFirst,
+        }
+    }
+}
+
+/// Error that kept the kernel from running.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("cannot read {}: {source}", .file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", .file.display())]
+    Write { file: PathBuf, source: io::Error },
+    /// Error in the PTX text, rendered.
+    #[error("{0}")]
+    Text(String),
+    #[error("{file} has no kernel")]
+    NoEntry { file: String },
+    #[error("{file} has {}: name one", .entries.join(", "))]
+    Entries { file: String, entries: Vec<String> },
+    #[error("the kernel does not say how many threads a block has; give --block")]
+    NoBlock,
+    #[error("two buffers are called `{0}`")]
+    Twice(String),
+    #[error("cannot allocate buffer `{name}`: out of memory")]
+    Memory { name: String },
+    #[error("no buffer is called `{name}`; {}", given(.known))]
+    NoBuffer { name: String, known: Vec<String> },
+    #[error("{} has {bytes} bytes, which {fits}", .file.display())]
+    Length { file: PathBuf, bytes: usize, fits: String },
+    #[error("parameter {number}, `{name}`, is {ty}, but {given} was given")]
+    Type { number: usize, name: String, ty: String, given: String },
+    #[error("{mismatch}\n{entry} takes {takes}")]
+    Mismatch { mismatch: Mismatch, entry: String, takes: String },
+}
+
+impl Error {
+    /// Returns whether the error is in the PTX file, and not in the arguments.
+    pub(super) fn is_of_the_file(&self) -> bool {
+        matches!(self, Error::Text(_))
+    }
+}
+
+/// Result of a run.
+#[derive(Serialize)]
+struct RunJson<'a> {
+    entry: &'a str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    statistics: Statistics,
+    findings: &'a [Finding],
+    /// Whether the run stopped because it reached the limit of findings.
+    truncated: bool,
+    buffers: Vec<Left<'a>>,
+}
+
+/// Content of a buffer after the run.
+#[derive(Serialize)]
+struct Left<'a> {
+    name: &'a str,
+    r#type: String,
+    count: usize,
+    /// Whether the content depends on an approximation, so that a GPU may give other values.
+    approximate: bool,
+    /// The first elements, in the number that the command line requests.
+    first: Vec<String>,
+}
+
+impl Run {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, super::Error> {
+        let file = self.file.display().to_string();
+        let text = fs::read_to_string(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source })?;
+        let snippet = Snippet { file: &file, text: &text };
+        let module = parse(&text).map_err(|errors| Error::Text(snippet.syntax(&errors)))?;
+        let entry = self.entry(&module, &file)?;
+        let program = Program::decode(&module, &entry).map_err(|e| Error::Text(refused(&snippet, &e)))?;
+        let required = module.entry(&entry).and_then(|entry| entry.directives.required_threads);
+        let block = self.block.or(required).ok_or(Error::NoBlock)?;
+
+        let (names, mut contents) = self.buffers()?;
+        let saved = self.save.iter().map(|save| Ok((position(&names, &save.name)?, &save.file)));
+        let saved = saved.collect::<Result<Vec<_>, Error>>()?;
+        let buffers = names.iter().zip(&mut contents);
+        let buffers = buffers.map(|(b, bytes)| Argument { name: b.name.clone(), bytes: Bytes::Exclusive(bytes) });
+        let launch = Launch {
+            grid: self.grid,
+            block,
+            dynamic_shared: self.shared,
+            buffers: buffers.collect(),
+            parameters: self.values(&program, &names)?,
+            options: Options { policy: self.policy.into(), fuel: self.fuel, ..Options::default() },
+        };
+        let outcome = program.run(launch).map_err(|mismatch| Error::Mismatch {
+            mismatch,
+            entry: entry.clone(),
+            takes: takes(&program),
+        })?;
+        for (at, file) in saved {
+            fs::write(file, &contents[at]).map_err(|source| Error::Write { file: file.clone(), source })?;
+        }
+
+        let left = |(i, (buffer, bytes)): (usize, (&&Buffer, &Vec<u8>))| Left {
+            name: &names[i].name,
+            r#type: buffer.element.name(),
+            count: bytes.len() / buffer.element.bytes(),
+            approximate: outcome.approximate.contains(&i),
+            first: buffer.element.read(bytes).take(self.first).map(|bits| buffer.element.show(bits)).collect(),
+        };
+        let run = RunJson {
+            entry: &entry,
+            grid: self.grid,
+            block,
+            statistics: outcome.statistics,
+            findings: &outcome.report.findings,
+            truncated: outcome.report.truncated,
+            buffers: names.iter().zip(&contents).enumerate().map(left).collect(),
+        };
+        match self.json {
+            true => json(out, &run)?,
+            false => run.print(out, &snippet)?,
+        }
+        Ok(if outcome.report.is_good() { Outcome::Good } else { Outcome::Bad })
+    }
+
+    /// Returns the named entry, or the only one.
+    fn entry(&self, module: &Module, file: &str) -> Result<String, Error> {
+        let entries: Vec<String> = module.entries().map(|entry| entry.name.clone()).collect();
+        match (&self.entry, &entries[..]) {
+            (_, []) => Err(Error::NoEntry { file: file.to_string() }),
+            (None, [only]) => Ok(only.clone()),
+            (Some(name), all) if all.contains(name) => Ok(name.clone()),
+            (Some(_) | None, _) => Err(Error::Entries { file: file.to_string(), entries }),
+        }
+    }
+
+    /// Returns the buffers in order, and their initial contents.
+    fn buffers(&self) -> Result<(Vec<&Buffer>, Vec<Vec<u8>>), Error> {
+        let mut names: Vec<&Buffer> = Vec::new();
+        let mut contents = Vec::new();
+        for parameter in &self.parameters.0 {
+            let Parameter::Buffer(buffer) = parameter else { continue };
+            if names.iter().any(|b| b.name == buffer.name) {
+                return Err(Error::Twice(buffer.name.clone()));
+            }
+            names.push(buffer);
+            contents.push(match &buffer.content {
+                Content::File(file) => from_file(buffer, PathBuf::from(file))?,
+                content => content
+                    .fill(buffer.element, buffer.count.unwrap_or(0))
+                    .map_err(|_| Error::Memory { name: buffer.name.clone() })?,
+            });
+        }
+        Ok((names, contents))
+    }
+
+    /// Returns the values of the entry's parameters. Rejects a scalar of another type: it is more
+    /// likely a mistake than a reinterpretation of its bits.
+    fn values(&self, program: &Program, buffers: &[&Buffer]) -> Result<Vec<Value>, Error> {
+        for (i, (given, takes)) in self.parameters.0.iter().zip(program.parameters()).enumerate() {
+            if let Parameter::Scalar(element, _) = given
+                && (takes.elements.is_some() || !element.fits(takes.ty))
+            {
+                let ty =
+                    if takes.elements.is_some() { format!("{} bytes", takes.size()) } else { takes.ty.to_string() };
+                return Err(Error::Type { number: i + 1, name: takes.name.clone(), ty, given: element.name() });
+            }
+        }
+        let value = |parameter: &Parameter| match parameter {
+            Parameter::Scalar(_, bits) => Ok(Value::Bits(*bits)),
+            Parameter::Bytes(bytes) => Ok(Value::Bytes(bytes.clone())),
+            Parameter::Inside(name, offset) => Ok(Value::Address { buffer: position(buffers, name)?, offset: *offset }),
+            Parameter::Buffer(buffer) => Ok(Value::Address { buffer: position(buffers, &buffer.name)?, offset: 0 }),
+        };
+        self.parameters.0.iter().map(value).collect()
+    }
+}
+
+/// Describes the parameters of an entry.
+fn takes(program: &Program) -> String {
+    let parameters = program.parameters().iter().map(|p| format!("{} ({})", type_of(p), p.name));
+    let parameters: Vec<_> = parameters.collect();
+    if parameters.is_empty() { "no parameters".to_string() } else { parameters.join(", ") }
+}
+
+fn type_of(parameter: &kernel_dsl::compiler::ptx::Parameter) -> String {
+    if parameter.elements.is_some() { format!("{} bytes", parameter.size()) } else { parameter.ty.to_string() }
+}
+
+fn position(buffers: &[&Buffer], name: &str) -> Result<usize, Error> {
+    let known = || buffers.iter().map(|b| b.name.clone()).collect();
+    let found = buffers.iter().position(|b| b.name == name);
+    found.ok_or_else(|| Error::NoBuffer { name: name.to_string(), known: known() })
+}
+
+/// Returns the bytes of a file. Fails unless the file is as long as the buffer.
+fn from_file(buffer: &Buffer, file: PathBuf) -> Result<Vec<u8>, Error> {
+    let bytes = fs::read(&file).map_err(|source| Error::Read { file: file.clone(), source })?;
+    let element = buffer.element;
+    let fits = match buffer.count {
+        Some(count) if count * element.bytes() != bytes.len() => {
+            format!("is not {count} elements of {}: {} bytes", element.name(), count * element.bytes())
+        }
+        None if !bytes.len().is_multiple_of(element.bytes()) => format!("is not a whole number of {}", element.name()),
+        _ => return Ok(bytes),
+    };
+    Err(Error::Length { file, bytes: bytes.len(), fits })
+}
+
+/// Lists the unsupported statements, each with its place.
+fn refused(snippet: &Snippet, unsupported: &Unsupported) -> String {
+    let mut text = format!("the PTX interpreter does not run `{}`", unsupported.entry);
+    for refusal in &unsupported.refusals {
+        let place = match refusal.line {
+            Some(line) => snippet.statement(line),
+            None => format!("  {}", refusal.text),
+        };
+        text += &format!("\n`{}`: {}\n{place}", refusal.text, refusal.why);
+    }
+    text
+}
+
+impl RunJson<'_> {
+    fn print(&self, out: &mut dyn Write, snippet: &Snippet) -> Result<(), super::Error> {
+        let RunJson { entry, grid, block, statistics, .. } = self;
+        for finding in self.findings {
+            let severity = match finding.check.severity() {
+                Severity::Note => "note",
+                Severity::Warning => "warning",
+                Severity::Error => "error",
+            };
+            writeln!(out, "{severity}[{}]: {}", finding.check, finding.message)?;
+            match finding.line {
+                Some(line) => writeln!(out, "{}", snippet.statement(line))?,
+                None => writeln!(out, "  {}", finding.instruction)?,
+            }
+            if let Some(comment) = &finding.comment {
+                writeln!(out, "  = of: {comment}")?;
+            }
+            let times = if finding.count > 1 { format!(", the first of {}", finding.count) } else { String::new() };
+            writeln!(out, "  = by: {}{times}\n", finding.thread)?;
+        }
+        if self.truncated {
+            writeln!(out, "the run was stopped here; there may be more\n")?;
+        }
+        let found = match self.findings.len() as u32 {
+            0 => "nothing was found".to_string(),
+            n => counted(n, "finding"),
+        };
+        let Statistics { warp_instructions, thread_instructions, .. } = statistics;
+        writeln!(out, "{entry}, {} of {}: {found}", extent_in_words(grid, "block"), extent_in_words(block, "thread"))?;
+        writeln!(out, "{warp_instructions} warp instructions, {thread_instructions} thread instructions")?;
+        for Left { name, r#type, count, approximate, first } in &self.buffers {
+            let about = if *approximate { "≈" } else { "=" };
+            let more = match count - first.len() {
+                0 => String::new(),
+                n if first.is_empty() => format!("… ({n})"),
+                n => format!(", … ({n} more)"),
+            };
+            writeln!(out, "{name}: {type}[{count}] {about} {}{more}", first.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Formats `4 blocks` or `2 x 2 x 1 blocks`.
+fn extent_in_words(extent: &[u32; 3], noun: &str) -> String {
+    match extent {
+        [x, 1, 1] => counted(*x, noun),
+        [x, y, z] => format!("{x} x {y} x {z} {noun}s"),
+    }
+}
+
+/// Parses `4`, `4,2` or `4,2,1`.
+fn extent(text: &str) -> Result<[u32; 3], String> {
+    let mut extent = [1; 3];
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > extent.len() {
+        return Err("expected at most three dimensions".to_string());
+    }
+    for (to, part) in extent.iter_mut().zip(parts) {
+        *to = part.trim().parse().map_err(|_| format!("`{part}` is not a number of blocks or threads"))?;
+    }
+    Ok(extent)
+}
+
+/// Parses a grid size within the limits of the driver.
+fn grid(text: &str) -> Result<[u32; 3], String> {
+    let grid = extent(text)?;
+    match (0..3).find(|axis| grid[*axis] > MAX_GRID[*axis]) {
+        None => Ok(grid),
+        Some(axis) => Err(format!("a grid has at most {} blocks in {}", MAX_GRID[axis], ["x", "y", "z"][axis])),
+    }
+}
+
+fn save(text: &str) -> Result<Save, String> {
+    let (name, file) = text.split_once('=').ok_or("expected NAME=FILE")?;
+    Ok(Save { name: name.to_string(), file: PathBuf::from(file) })
+}
+
+fn given(known: &[String]) -> String {
+    if known.is_empty() { "none is given".to_string() } else { format!("there are {}", known.join(", ")) }
+}

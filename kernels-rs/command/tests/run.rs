@@ -1,0 +1,191 @@
+//! End-to-end tests of `kernels run` on PTX from NVRTC, LLVM and this project.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kernels")).arg("run").args(arguments).output().unwrap()
+}
+
+/// Runs a command that must succeed, and returns its stdout.
+fn good(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let (printed, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {}\n{errors}{printed}", output.status);
+    printed
+}
+
+/// Runs a command that must be rejected before it prints anything, and returns its stderr and exit
+/// code.
+fn refusal(arguments: &[&str]) -> (String, Option<i32>) {
+    let output = run(arguments);
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    (String::from_utf8(output.stderr).unwrap(), output.status.code())
+}
+
+/// Returns the path of PTX that NVRTC made from the kernels in `runtime/tests/ptx/cuda`.
+fn nvrtc(name: &str) -> String {
+    format!("{}/../../runtime/tests/ptx/cuda/{name}.ptx", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Temporary folder of one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("kernels-run-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A failure is ignored: every test has its own folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn floats(file: &Path) -> Vec<f32> {
+    let bytes = std::fs::read(file).unwrap();
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+#[test]
+fn nvrtcs_saxpy_computes_the_right_result() {
+    let numeric = nvrtc("numeric");
+    let saxpy = [&numeric, "saxpy", "--grid", "4", "--block", "256", "--arg", "s32:1000", "--arg", "f32:2"];
+    let rest = ["--buffer", "x:f32[1000]=iota", "--buffer", "y:f32[1000]=1"];
+    for policy in ["stack", "lowest"] {
+        let text = good(&[&saxpy[..], &rest, &["--policy", policy, "--first", "4"]].concat());
+        assert!(text.starts_with("saxpy, 4 blocks of 256 threads: nothing was found\n"), "{text}");
+        assert!(text.ends_with("\ny: f32[1000] = 1.0, 3.0, 5.0, 7.0, … (996 more)\n"), "{text}");
+    }
+    let told: Value = serde_json::from_str(&good(&[&saxpy[..], &rest, &["--json", "--first", "2"]].concat())).unwrap();
+    assert_eq!((&told["entry"], &told["block"]), (&"saxpy".into(), &serde_json::json!([256, 1, 1])));
+    assert_eq!((&told["findings"], &told["statistics"]["warps"]), (&serde_json::json!([]), &32.into()));
+    let y =
+        serde_json::json!({"name": "y", "type": "f32", "count": 1000, "approximate": false, "first": ["1.0", "3.0"]});
+    assert_eq!(told["buffers"][1], y);
+}
+
+#[test]
+fn nvrtcs_scan_uses_dynamic_shared_memory() {
+    let collective = nvrtc("collective");
+    let scan = [&collective, "scan_block", "--block", "64", "--shared", "512"];
+    let text = good(&[&scan[..], &["--buffer", "x:i32[60]=2", "--buffer", "y:i32[60]", "--arg", "i32:60"]].concat());
+    assert!(text.contains("\ny: i32[60] = 2, 4, 6, 8, 10, 12, 14, 16, … (52 more)\n"), "{text}");
+}
+
+#[test]
+fn matrix_products_read_and_write_files() {
+    let folder = Folder::new("matmul");
+    let ptx = folder.file("matmul.ptx", kernels_rs::matmul::<16>::PTX);
+    let (m, k, n) = (20, 33, 17);
+    let a: Vec<f32> = (0..m * k).map(|i| (i % 13) as f32 - 6.0).collect();
+    let b: Vec<f32> = (0..k * n).map(|i| (i % 7) as f32 - 3.0).collect();
+    let bytes = |values: &[f32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    let a_file = format!("a:f32[]=@{}", folder.file("a.bin", bytes(&a)));
+    let b_file = format!("b:f32[{}]=@{}", k * n, folder.file("b.bin", bytes(&b)));
+    let c_file = folder.0.join("c.bin");
+    let save = format!("c={}", c_file.display());
+    let view = |rows: usize, columns: usize| [rows, columns, columns].map(|n| format!("u32:{n}"));
+    let (va, vb, vc) = (view(m, k), view(k, n), view(m, n));
+    let mut arguments = vec![&ptx[..], "--grid", "2,2", "--block", "16,16", "--save", &save, "--first", "0"];
+    for (buffer, view) in [(&a_file[..], &va), (&b_file, &vb), ("c:f32[340]=-1", &vc)] {
+        arguments.extend(["--buffer", buffer]);
+        view.iter().for_each(|part| arguments.extend(["--arg", part]));
+    }
+    let text = good(&arguments);
+    assert!(text.contains("\nc: f32[340] = … (340)\n"), "{text}");
+    // Small integers: every order of the sum is exact.
+    let product = (0..m * n).map(|i| (0..k).map(|j| a[i / n * k + j] * b[j * n + i % n]).sum::<f32>());
+    assert_eq!(floats(&c_file), product.collect::<Vec<_>>());
+}
+
+#[test]
+fn violations_are_shown_with_their_location() {
+    let folder = Folder::new("wrong");
+    let ptx = folder.file(
+        "k.ptx",
+        ".version 6.4\n.target sm_61\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n\t.reg .b64 %rd<3>;\n\
+         \tld.param.u64 \t%rd1, [out];\n\tst.global.u64 \t[%rd1+8], %rd2;\n\tret;\n}\n",
+    );
+    let output = run(&[&ptx, "--block", "2", "--buffer", "out:u64[1]"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let place = format!(" --> {ptx}:8:2\n8 | \tst.global.u64 \t[%rd1+8], %rd2;\n  | \t^\n");
+    assert!(text.contains("error[out-of-bounds]: ") && text.contains(&place), "{text}");
+    assert!(text.contains("  = by: thread [0, 0, 0] of block [0, 0, 0] (warp 0, lane 0), the first of 2\n"), "{text}");
+    assert!(text.contains("k, 1 block of 2 threads: "), "{text}");
+}
+
+#[test]
+fn an_endless_loop_is_stopped() {
+    let folder = Folder::new("loop");
+    let text = ".version 6.4\n.target sm_61\n.address_size 64\n.entry k()\n{\nL:\nbra L;\n}\n";
+    let output = run(&[&folder.file("k.ptx", text), "--block", "32", "--fuel", "1000"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("error[fuel-exhausted]: "));
+}
+
+#[test]
+fn unknown_names_are_rejected_before_anything_runs() {
+    let llvm = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel-dsl/compiler/tests/ptx/llvm.ptx");
+    let (error, code) = refusal(&[llvm, "--block", "1"]);
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with("error: the PTX interpreter does not run `work`\n`call "), "{error}");
+    assert!(error.contains("`: the module does not define it") && error.contains("--> "), "{error}");
+
+    let folder = Folder::new("unknown");
+    let text = ".version 6.4\n.target sm_61\n.address_size 64\n.entry k()\n{\n  frob.u32 a;\n  ret;\n}\n";
+    let file = folder.file("k.ptx", text);
+    let (error, code) = refusal(&[&file, "--block", "1"]);
+    assert_eq!(code, Some(1));
+    let expected = format!("error: `frob` is not a known instruction\n --> {file}:6:3\n6 |   frob.u32 a;\n  |   ^\n");
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn mismatches_are_reported() {
+    let numeric = nvrtc("numeric");
+    let fails = |arguments: &[&str], said: &str| {
+        let (error, code) = refusal(arguments);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(said), "{error}");
+    };
+    fails(&["no such file"], "cannot read no such file: ");
+    fails(&[&numeric], "numeric.ptx has saxpy, matmul, stencil, ");
+    fails(&[&numeric, "saxpi"], "numeric.ptx has saxpy, matmul, stencil, ");
+    fails(&[&numeric, "saxpy"], "give --block");
+    let takes = "saxpy takes u32 (saxpy_param_0), f32 (saxpy_param_1), u64 (saxpy_param_2), u64 (saxpy_param_3)";
+    fails(&[&numeric, "saxpy", "--block", "32"], takes);
+    fails(&[&numeric, "saxpy", "--block", "2048"], "invalid block size [2048, 1, 1]: a block has 1 to 1024 threads");
+    let wrong = ["--arg", "s32:8", "--arg", "u32:2", "--buffer", "x:f32[8]", "--buffer", "y:f32[8]"];
+    let saxpy = [&numeric, "saxpy", "--block", "32"];
+    fails(&[&saxpy[..], &wrong].concat(), "parameter 2, `saxpy_param_1`, is f32, but u32 was given");
+    fails(
+        &[&saxpy[..], &["--arg", "s32:1", "--arg", "f32:1", "--arg", "&x"]].concat(),
+        "no buffer is called `x`; none is given",
+    );
+    fails(&[&saxpy[..], &["--buffer", "x:f32[1]", "--buffer", "x:f32[1]"]].concat(), "two buffers are called `x`");
+    fails(&[&saxpy[..], &["--buffer", "x:f32[]=iota"]].concat(), "missing number of elements");
+    fails(&[&saxpy[..], &["--save", "x=x.bin"]].concat(), "no buffer is called `x`; none is given");
+    fails(&[&saxpy[..], &["--grid", "1,2,3,4"]].concat(), "expected at most three dimensions");
+}
+
+#[test]
+fn buffers_can_be_shared_and_offset() {
+    let saxpy = nvrtc("numeric");
+    let arguments = ["saxpy", "--block", "32", "--arg", "s32:1", "--arg", "f32:1", "--arg", "&x+4"];
+    // One thread: x[0] += x[1].
+    let text = good(&[&[&saxpy[..]], &arguments[..], &["--buffer", "x:f32[5]=iota"]].concat());
+    assert!(text.ends_with("\nx: f32[5] = 1.0, 1.0, 2.0, 3.0, 4.0\n"), "{text}");
+}

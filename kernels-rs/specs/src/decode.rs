@@ -1,0 +1,321 @@
+//! Specs of `flash_decode` and `cache_append`: a decoding step with caches of every layout and
+//! format.
+
+use super::attention::{has, softmax};
+use super::stored::{at_rest, drawn, numbers, scalars};
+use super::{TINY, U, gamma};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::attention::append::cache_append;
+use kernels_rs::attention::cache::{Contiguous, Paged, Scaled, Unscaled};
+use kernels_rs::attention::decode::flash_decode;
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>, cases, reference);
+runtime::register!(cache_append<f32, f32, Contiguous, false, false>, append_cases, append_reference);
+
+/// Rows of a page.
+const PAGE: usize = 16;
+
+/// Returns a cache: numbers stored as `stored`, or bytes.
+fn rows(random: &mut Random, stored: Scalar, extents: [usize; 4]) -> Input {
+    let [planes, heads, rows, width] = extents;
+    let strides = [heads * rows * width, rows * width, width, 1];
+    match stored {
+        Scalar::I8 => {
+            let bytes: Vec<i8> = (0..planes * strides[0]).map(|_| random.below(255) as u8 as i8).collect();
+            Input::strided(&bytes, extents, strides)
+        }
+        _ => drawn(random, stored, planes * strides[0], extents, strides),
+    }
+}
+
+/// Returns the number of planes, their rows, and the planes of each sequence: one each, or pages in
+/// some order.
+fn layout(instance: &Instance, sequences: usize, room: usize) -> ([usize; 2], Option<Input>) {
+    if !has::<Paged>(instance) {
+        return ([sequences, room], None);
+    }
+    let pages = room.div_ceil(PAGE);
+    // From the last page to the first.
+    let table: Vec<u32> = (0..(sequences * pages) as u32).rev().collect();
+    ([sequences * pages, PAGE], Some(Input::view(&table, [sequences, pages])))
+}
+
+/// Key heads, query heads per key head, and elements of a head; the keys of each sequence; room for
+/// keys, and splits; and a factor of the logits.
+type Shape<'a> = ([usize; 3], &'a [u32], [usize; 2], f32);
+
+fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[lanes, wide, each, group, in_flight] = numbers(instance).as_slice() else { return Vec::new() };
+    // The number of keys that a block takes at a time.
+    let turn = 128 / lanes * in_flight;
+    let keys = turn as u32;
+    let shapes: [Shape; 8] = [
+        ([1, 1, wide], &[1], [1, 1], 1.0),
+        // One split is full, and the other has one key, two, or none; logits with only one
+        // significant key.
+        ([1, 1, wide], &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
+        // Several iterations of one split.
+        ([1, 1, wide], &[2 * keys + 1], [3 * turn, 1], 1.0),
+        // More splits than a warp has lanes; most have no keys.
+        ([1, 1, lanes * each], &[70], [80, 34], 1.0),
+        // More splits with keys than a warp has lanes, and more than are reduced at once.
+        ([1, group, wide], &[36 * keys - 3, 36 * keys - 1], [36 * turn, 36], 1.0),
+        ([2, group + 1, lanes * each], &[37, 0], [40, 2], 1.0),
+        ([1, group, lanes * each - wide], &[70, 65, 33], [64, 3], 1.0),
+        ([1, 1, lanes * each], &[5], [200, 4], 1.0),
+    ];
+    shapes.map(|shape| case(instance, random, shape)).into()
+}
+
+fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
+    let &[_, _, _, group, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
+    let &[stored, cached] = scalars(instance).as_slice() else { return Case::new("", []) };
+    let ([groups, of_group, width], lengths, [room, splits], larger) = shape;
+    let (sequences, heads) = (lengths.len(), groups * of_group);
+    let ([planes, of_plane], table) = layout(instance, sequences, room);
+    let mut inputs = vec![
+        drawn(random, stored, sequences * heads * width, [sequences, heads, width], [heads * width, width, 1]),
+        rows(random, cached, [planes, groups, of_plane, width]),
+        rows(random, cached, [planes, groups, of_plane, width]),
+    ];
+    if has::<Scaled>(instance) {
+        let mut scales = || Input::view(&random.values::<f32>(planes * groups * of_plane), [planes, groups, of_plane]);
+        inputs.extend([scales(), scales()]);
+    }
+    inputs.extend(table);
+    inputs.push(Input::slice(lengths));
+    inputs.push(drawn(random, stored, sequences * heads * width, [sequences, heads, width], [heads * width, width, 1]));
+    let scratch = |extents: [usize; 4]| Input::view(&vec![7.0f32; extents.iter().product()], extents);
+    inputs.push(scratch([sequences, heads, splits, width]));
+    inputs.push(scratch([sequences, heads, splits, 2]));
+    inputs.push(Input::slice(&vec![0u32; sequences * groups * of_group.div_ceil(group)]));
+    let scale = larger * if cached == Scalar::I8 { 0.002f32 } else { 0.3 };
+    inputs.extend([Input::scalar(groups), Input::scalar(splits), Input::scalar(scale)]);
+    Case::new(
+        format!("{lengths:?} of {room} keys, {groups} × {of_group} heads of {width}, {splits} splits, × {scale}"),
+        inputs,
+    )
+}
+
+/// Computes the results and their error bounds as [`softmax`] does. The query is rounded with its
+/// factor, and keys with theirs, 6 roundings in all. `tiles` counts the iterations of a lane, one
+/// for each keys · U in a split, the exchanges between lanes and warps, and the splits. The base of
+/// a split's sums is its largest logit in units of log₂ e, plus an exponent. It is that of the
+/// power of two that is at least the number of keys.
+fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[stored, _] = scalars(instance).as_slice() else { return Vec::new() };
+    let (scaled, paged) = (has::<Scaled>(instance), has::<Paged>(instance));
+    let [q, k, v] = [0, 1, 2].map(|n| inputs[n].values());
+    let (&[sequences, heads, width], &[planes, groups, rows, _]) = (inputs[0].extents(), inputs[1].extents()) else {
+        return Vec::new();
+    };
+    let ones = vec![1.0; planes * groups * rows];
+    let [key_scales, value_scales] = [3, 4].map(|n| if scaled { inputs[n].values() } else { ones.clone() });
+    let mut at = if scaled { 5 } else { 3 };
+    let (table, pages) = match paged {
+        true => (inputs[at].values(), inputs[at].extents().last().copied().unwrap_or(0)),
+        false => ((0..sequences).map(|n| n as f64).collect(), 1),
+    };
+    at += usize::from(paged);
+    let (lengths, o, ended) = (inputs[at].values(), at + 1, at + 4);
+    let (splits, scale) = (inputs[at + 6].value() as usize, inputs[at + 7].value());
+    let &[lanes, _, _, _, in_flight] = numbers(instance).as_slice() else { return Vec::new() };
+    let [mut values, mut bounds] = [(); 2].map(|()| Vec::new());
+    let [mut parts, mut part_bounds, mut logs, mut log_bounds] = [(); 4].map(|()| Vec::new());
+    for (sequence, head) in (0..sequences).flat_map(|s| (0..heads).map(move |h| (s, h))) {
+        let count = (lengths[sequence] as usize).min(pages * rows);
+        let row = |j: usize| {
+            let plane = table[sequence * pages + j / rows] as usize;
+            (plane * groups + head / (heads / groups)) * rows + j % rows
+        };
+        let logit = |j: usize| {
+            let of = |d: usize| q[(sequence * heads + head) * width + d] * k[row(j) * width + d] * key_scales[row(j)];
+            let (sum, size) = (0..width).map(of).fold((0.0, 0.0), |(sum, size), x| (sum + x, size + x.abs()));
+            (j, scale * sum, gamma(width + 6) * scale * size)
+        };
+        let logits: Vec<_> = (0..count).map(logit).collect();
+        let turns = count + splits + 10;
+        let found = softmax(&logits, turns);
+        let of_value = |(j, d): (usize, usize)| v[row(j) * width + d] * value_scales[row(j)];
+        for d in 0..width {
+            let (value, off) = found.as_ref().map_or((0.0, 0.0), |softmax| softmax.mean(|j| of_value((j, d))));
+            values.push(value);
+            bounds.push(off + 2.0 * U * value.abs() + at_rest(stored, value, off));
+        }
+        // The sums of a split are relative to its own largest logit, whose error is a factor of all
+        // of them.
+        let each = count.div_ceil(splits).next_multiple_of(128 / lanes * in_flight);
+        for split in 0..splits {
+            let of_split = &logits[(split * each).min(count)..((split + 1) * each).min(count)];
+            let Some(softmax) = softmax(of_split, turns) else {
+                parts.extend(vec![0.0; width]);
+                part_bounds.extend(vec![0.0; width]);
+                logs.extend([f64::NEG_INFINITY, 0.0]);
+                log_bounds.extend([0.0; 2]);
+                continue;
+            };
+            let top = of_split.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);
+            let total: f64 = of_split.iter().map(|l| (l.1 - top).exp()).sum();
+            let power = count.next_power_of_two() as f64;
+            let off_top = of_split.iter().map(|l| l.2).fold(0.0, f64::max) + U * (4.0 * top.abs() + power.log2());
+            let total = total / power;
+            let factor = 1.01 * (softmax.sum + off_top);
+            for d in 0..width {
+                let (mean, off) = softmax.mean(|j| of_value((j, d)));
+                parts.push(mean * total);
+                part_bounds.push(total * (off + factor * mean.abs() + 4.0 * TINY));
+            }
+            logs.extend([top * std::f64::consts::LOG2_E + power.log2(), total]);
+            log_bounds.extend([1.01 * off_top * std::f64::consts::LOG2_E, total * factor]);
+        }
+    }
+    let counters = inputs[ended].values().len();
+    vec![
+        Expected::new(o, values, Bound::Each(bounds)),
+        Expected::new(o + 1, parts, Bound::Each(part_bounds)),
+        Expected::new(o + 2, logs, Bound::Each(log_bounds)),
+        Expected::new(ended, vec![0.0; counters], Bound::Exact),
+    ]
+}
+
+/// The space of a cache for its sequences.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Room {
+    /// Enough space for all.
+    Full,
+    /// No planes.
+    NoPlanes,
+    /// No pages, if the cache has pages.
+    NoPages,
+    /// Pages for one sequence, if the cache has pages. The first is beyond the last plane; the
+    /// kernel clamps it to the last.
+    Short,
+}
+
+fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    // Query heads, key heads, elements, and rotated pairs; the keys of each sequence; space for 20
+    // rows, or two pages.
+    let shapes: [([usize; 4], &[u32], Room); 6] = [
+        ([1, 1, 1, 0], &[0], Room::Full),
+        ([4, 2, 40, 20], &[3, 20, 32, 19], Room::Full),
+        ([2, 1, 37, 9], &[5], Room::Full),
+        ([2, 1, 6, 2], &[4], Room::NoPlanes),
+        ([2, 1, 6, 2], &[0], Room::NoPages),
+        ([1, 1, 6, 2], &[3, 9], Room::Short),
+    ];
+    let &[_, cached] = scalars(instance).as_slice() else { return Vec::new() };
+    let case = |([heads, groups, width, pairs], lengths, room): ([usize; 4], &[u32], Room)| {
+        let sequences = lengths.len();
+        let ([planes, rows], table) = layout(instance, sequences, 20);
+        let table = match room {
+            Room::NoPages => table.map(|_| Input::view::<u32, 2>(&[], [0, 2])),
+            Room::Short => table.map(|_| Input::view(&[u32::MAX, 0], [1, 2])),
+            Room::Full | Room::NoPlanes => table,
+        };
+        let planes = if room == Room::NoPlanes { 0 } else { planes };
+        let mut vectors =
+            |heads: usize| Input::view(&random.values::<f32>(sequences * heads * width), [sequences, heads, width]);
+        let mut inputs = vec![vectors(heads), vectors(heads)];
+        // The last sequence's are zeros, if there are others; a warp's second iteration finds the
+        // largest.
+        let mut rows_of = || {
+            let mut x = random.values::<f32>(sequences * groups * width);
+            x.chunks_mut(width).filter(|row| row.len() > 32).for_each(|row| row[32] = -4.0);
+            if sequences > 2 {
+                x[(sequences - 1) * groups * width..].fill(0.0);
+            }
+            Input::view(&x, [sequences, groups, width])
+        };
+        inputs.extend([rows_of(), rows_of()]);
+        inputs.extend([(); 2].map(|()| self::rows(random, cached, [planes, groups, rows, width])));
+        let scales = if cached == Scalar::I8 { [planes, groups, rows] } else { [0; 3] };
+        inputs.extend([(); 2].map(|()| Input::view(&random.values::<f32>(scales.iter().product()), scales)));
+        inputs.extend(table);
+        inputs.push(Input::slice(lengths));
+        let frequencies: Vec<f32> = (0..pairs).map(|i| 100f32.powf(-(i as f32) / pairs as f32)).collect();
+        inputs.push(Input::slice(&frequencies));
+        let name = format!("behind {lengths:?} keys, {heads} and {groups} heads of {width}, {pairs} pairs, {room:?}");
+        Case::new(name, inputs)
+    };
+    shapes.map(case).into()
+}
+
+/// Computes the results and their error bounds. The angle is rounded once, so that the error of
+/// sine and cosine is |φ|·u, plus two units in the last place. A rotated element is a sum of two
+/// products, each with a rounding: (|a| + |b|)·(|φ| + 8)·u. A byte is x / step rounded to nearest.
+/// The step has three roundings and the error of the largest element.
+fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (scaled, paged) = (has_scales(instance), has::<Paged>(instance));
+    let interleaved = numbers(instance).last() == Some(&1);
+    let [q, new_k, new_v] = [0, 2, 3].map(|n| inputs[n].values());
+    let (&[sequences, heads, width], &[planes, groups, rows, _]) = (inputs[0].extents(), inputs[4].extents()) else {
+        return Vec::new();
+    };
+    let mut all: Vec<(Vec<f64>, Vec<f64>)> = [1, 4, 5, 6, 7]
+        .map(|n| inputs[n].values())
+        .map(|values| {
+            let zeros = vec![0.0; values.len()];
+            (values, zeros)
+        })
+        .into();
+    let (table, pages) = match paged {
+        true => (inputs[8].values(), inputs[8].extents().last().copied().unwrap_or(0)),
+        false => ((0..sequences).map(|n| n as f64).collect(), 1),
+    };
+    let lengths = inputs[8 + usize::from(paged)].values();
+    let frequencies = inputs[9 + usize::from(paged)].values();
+    let rotated = 2 * frequencies.len();
+    let rotated = |x: &[f64], d: usize, position: f64| {
+        if d >= rotated {
+            return (x[d], 0.0);
+        }
+        let i = if interleaved { d / 2 } else { d % (rotated / 2) };
+        let (a, b) = if interleaved { (2 * i, 2 * i + 1) } else { (i, i + rotated / 2) };
+        let (sin, cos) = (position * frequencies[i]).sin_cos();
+        let value = if d == a { x[a] * cos - x[b] * sin } else { x[a] * sin + x[b] * cos };
+        (value, (x[a].abs() + x[b].abs()) * (position * frequencies[i] + 8.0) * U + TINY)
+    };
+    for sequence in 0..sequences {
+        let position = lengths[sequence];
+        for (head, d) in (0..heads).flat_map(|h| (0..width).map(move |d| (h, d))) {
+            let at = (sequence * heads + head) * width;
+            (all[0].0[at + d], all[0].1[at + d]) = rotated(&q[at..at + width], d, position);
+        }
+        let j = position as usize;
+        if j >= pages * rows || planes == 0 || table.is_empty() {
+            continue;
+        }
+        let plane = table[sequence.min(table.len() / pages - 1) * pages + j / rows] as usize;
+        let plane = plane.min(planes - 1);
+        for head in 0..groups {
+            let from = (sequence * groups + head) * width;
+            let row = (plane * groups + head) * rows + j % rows;
+            let keys: Vec<_> = (0..width).map(|d| rotated(&new_k[from..from + width], d, position)).collect();
+            let values: Vec<_> = (0..width).map(|d| (new_v[from + d], 0.0)).collect();
+            for (n, x) in [(0, keys), (1, values)] {
+                let top = x.iter().map(|x| x.0.abs()).fold(0.0, f64::max);
+                let off = x.iter().map(|x| x.1).fold(0.0, f64::max);
+                let step = if scaled { top / 127.0 } else { 1.0 };
+                for (d, (value, of_value)) in x.into_iter().enumerate() {
+                    let to = row * width + d;
+                    let byte = if top == 0.0 { 0.0 } else { 0.5 + 127.0 * (off / top.max(TINY) * 2.0 + 4.0 * U) };
+                    let bound = if scaled { byte } else { of_value };
+                    let value = if step == 0.0 { 0.0 } else { value / step };
+                    (all[1 + n].0[to], all[1 + n].1[to]) = (value, bound);
+                }
+                if scaled {
+                    (all[3 + n].0[row], all[3 + n].1[row]) = (step, (off + 3.0 * U * top) / 127.0);
+                }
+            }
+        }
+    }
+    let expected = [1, 4, 5, 6, 7].into_iter().zip(all);
+    expected.map(|(n, (values, bounds))| Expected::new(n, values, Bound::Each(bounds))).collect()
+}
+
+/// Returns whether rows are stored with scales.
+fn has_scales(instance: &Instance) -> bool {
+    numbers(instance).first() == Some(&1)
+}

@@ -1,0 +1,269 @@
+//! Specs of `attention_delta`, `attention_gradient` and `attention_scores`.
+
+use super::attention::{self, has};
+use super::stored::{at_rest, drawn_but, numbers, stored};
+use super::{TINY, U, gamma};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::attention::backward::{attention_delta, attention_gradient};
+use kernels_rs::attention::debug::attention_scores;
+use kernels_rs::attention::score::Plain;
+use kernels_rs::attention::span::{Dense, KEYS, Listed, Packed, Whole};
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(attention_delta<f32>, delta_cases, delta_reference);
+runtime::register!(attention_gradient<f32, Plain, Dense, Whole, 64, 4, 0, 2, 1>, cases, reference);
+
+runtime::register!(attention_scores<f32, Plain, 4>, scores_cases, scores_reference);
+
+fn delta_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let case = |shape: [usize; 4]| {
+        let [batch, heads, rows, width] = shape;
+        let mut matrices = || attention::heads(random, stored(instance), shape, 1);
+        let delta = Input::view(&vec![1.0f32; batch * heads * rows], [batch, heads, rows]);
+        Case::new(format!("{batch} of {heads} heads of {rows} × {width}"), [matrices(), matrices(), delta])
+    };
+    [[1, 1, 1, 1], [3, 2, 5, 33], [1, 1, 4, 64], [2, 1, 3, 0]].map(case).into()
+}
+
+/// Computes δ and its error bounds: a fused sum of products, and 5 additions among lanes.
+fn delta_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (o, d_o) = (inputs[0].values(), inputs[1].values());
+    let (width, rows) = (inputs[0].extents()[3], inputs[2].values().len());
+    let one = |row: usize| {
+        let products = (row * width..(row + 1) * width).map(|i| o[i] * d_o[i]);
+        let (sum, size) = products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()));
+        (sum, 1.001 * gamma(width.div_ceil(32) + 5) * size + 8.0 * TINY)
+    };
+    let (values, bounds) = (0..rows).map(one).unzip();
+    vec![Expected::new(2, values, Bound::Each(bounds))]
+}
+
+const UNBOUNDED: usize = 1 << 30;
+
+/// Query heads and key heads, queries, keys, elements of keys and of values; the band of a query,
+/// before and after.
+type Shape = ([usize; 6], [usize; 2]);
+
+/// A case in which the last two queries and keys of a head are NaN, and see only one of the others.
+const ODD: Shape = ([2, 1, 5, 5, 8, 16], [1, 0]);
+
+fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let wide = numbers(instance).first().copied().unwrap_or(0);
+    let shapes: [Shape; 9] = [
+        ODD,
+        ([2, 1, 3, 13, 16, 8], [UNBOUNDED, 0]),
+        ([1, 1, 65, 5, 8, 16], [3, 2]),
+        ([1, 1, 1, 1, wide + 8, 8], [UNBOUNDED, UNBOUNDED]),
+        // Tiles of which a query sees only one key, and of which only one query sees a key.
+        ([1, 1, 100, 100, 8, 8], [1, 1]),
+        // More than a tile of both, and products of more than two slices.
+        ([2, 1, 106, 100, 8, 40], [UNBOUNDED, 0]),
+        ([1, 1, 70, 110, wide, wide], [UNBOUNDED, UNBOUNDED]),
+        // A gradient of keys that no query sees, and an empty gradient.
+        ([1, 1, 0, 5, 8, 8], [UNBOUNDED, UNBOUNDED]),
+        ([1, 1, 5, 0, 8, 8], [UNBOUNDED, UNBOUNDED]),
+    ];
+    shapes.map(|shape| case(instance, random, shape)).into()
+}
+
+/// Returns a case. The logarithms are those of the queries' logits; one is −∞, as for a query that
+/// sees no key.
+fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
+    let ([of_q, of_k, queries, keys, width, wide], [left, right]) = shape;
+    let (stored, packed) = (stored(instance), has::<Packed>(instance));
+    // Two sequences if there are few queries.
+    let batch = if queries < 5 && !packed && !has::<Listed>(instance) { 2 } else { 1 };
+    let odd = shape == ODD && !packed;
+    let mut matrices = |heads_of, rows: usize, columns| {
+        let (extents, strides) =
+            ([batch, heads_of, rows, columns], [heads_of * rows * columns, rows * columns, columns, 1]);
+        let at = |i: usize| (odd && rows - i / columns % rows <= 2 && i.is_multiple_of(3)).then_some(f32::NAN);
+        drawn_but(random, stored, batch * strides[0], extents, strides, at)
+    };
+    let (q, k) = (matrices(of_q, queries, width), matrices(of_k, keys, width));
+    let (v, d_o) = (matrices(of_k, keys, wide), matrices(of_q, queries, wide));
+    let out = match numbers(instance).get(2) {
+        Some(0) => matrices(of_q, queries, width),
+        Some(1) => matrices(of_k, keys, width),
+        _ => matrices(of_k, keys, wide),
+    };
+    let scale = 0.25f32;
+    let (qs, ks) = (q.values(), k.values());
+    let log = |row: usize| {
+        let head = row / queries / (of_q / of_k);
+        let product =
+            |j: usize| (0..width).map(|d| qs[row * width + d] * ks[(head * keys + j) * width + d]).sum::<f64>();
+        // Packed sequences accept any logarithm.
+        let seen = |j: &usize| {
+            packed || j + queries + left >= row % queries + keys && j + queries <= row % queries + keys + right
+        };
+        let all: f64 = (0..keys).filter(seen).map(|j| (product(j) * f64::from(scale)).exp()).sum();
+        if row == 2 { f32::NEG_INFINITY } else { all.ln() as f32 }
+    };
+    let logs: Vec<f32> = (0..batch * of_q * queries).map(log).collect();
+    let deltas = Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]);
+    let mut inputs = vec![
+        q,
+        k,
+        v,
+        d_o,
+        Input::view(&logs, [batch, of_q, queries]),
+        deltas,
+        out,
+        Input::scalar(scale),
+        Input::scalar(left),
+        Input::scalar(right),
+    ];
+    let (rows, others) = if numbers(instance).get(2) == Some(&0) { (queries, keys) } else { (keys, queries) };
+    if has::<Listed>(instance) {
+        let each = 2 * KEYS;
+        let (tiles, blocks) = (rows.div_ceil(each), others.div_ceil(each));
+        let (mut starts, mut list) = (Vec::new(), Vec::new());
+        for head in 0..of_q {
+            for _ in 0..tiles {
+                starts.push(list.len() as u32);
+                // Some heads have no block.
+                list.extend((0..blocks as u32).filter(|_| head != 1));
+            }
+            starts.push(list.len() as u32);
+        }
+        inputs.extend([Input::view(&starts, [of_q, tiles + 1]), Input::slice(&list), Input::scalar(1usize)]);
+    }
+    if packed {
+        inputs.extend([Input::slice(&starts(queries)), Input::slice(&starts(keys))]);
+    }
+    // At least one block, which has no work if the gradient is empty.
+    inputs.extend([Input::scalar(if packed { 3 } else { batch }), Input::scalar(rows.max(1))]);
+    Case::new(
+        format!(
+            "{batch} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {wide} wide, {left} before, {right} behind"
+        ),
+        inputs,
+    )
+}
+
+/// Returns the starts of three packed sequences. The second is empty, and the last ends with the
+/// last row, whatever the numbers are.
+fn starts(n: usize) -> [u32; 4] {
+    [0, n / 3, n / 3, n + 1].map(|n| n as u32)
+}
+
+/// Returns the start and end of the packed sequence that contains a row; without packing, all rows
+/// are one sequence.
+fn sequence(instance: &Instance, n: usize, row: usize) -> [usize; 2] {
+    match (has::<Packed>(instance), row < n / 3) {
+        (false, _) => [0, n],
+        (true, true) => [0, n / 3],
+        (true, false) => [2, n],
+    }
+}
+
+/// Computes the gradients and their error bounds, to first order, with u = 2⁻²⁴. The error of a
+/// logit x is e = γ(d + 1)·scale·Σ|q·k|. A weight p = e^(x − lse) has the relative error e + (2·|x
+/// − lse| + 4)·u. The error of dP is γ(d′)·Σ|dO·v|. Its difference from δ adds u, and the following
+/// two factors 3u. A gradient is a sum of n products, each with the error of its weight, and with
+/// γ(n) of their magnitudes.
+fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let Some(of) = numbers(instance).get(2).copied() else { return Vec::new() };
+    let [q, k, v, d_o, lse, delta] = [0, 1, 2, 3, 4, 5].map(|n| inputs[n].values());
+    let [scale, left, right] = [7, 8, 9].map(|n| inputs[n].value());
+    let (&[batch, of_q, queries, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {
+        return Vec::new();
+    };
+    let columns = if of == 2 { wide } else { width };
+    let size = inputs[6].values().len();
+    let (mut sums, mut sizes, mut offs) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
+    for (row, j) in (0..batch * of_q * queries).flat_map(|row| (0..keys).map(move |j| (row, j))) {
+        let key = row / queries / (of_q / of_k) * keys + j;
+        let ([own, query_end], [other, key_end]) =
+            (sequence(instance, queries, row % queries), sequence(instance, keys, j));
+        let apart = (j + query_end) as f64 - (row % queries + key_end) as f64;
+        let listed = !has::<Listed>(instance) || row / queries != 1; // a batch of one
+        if own != other || !listed || apart < -left || apart > right || lse[row] == f64::NEG_INFINITY {
+            continue;
+        }
+        let dot = |a: &[f64], b: &[f64]| {
+            let products = a.iter().zip(b).map(|(a, b)| a * b);
+            products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()))
+        };
+        let (x, x_size) = dot(&q[row * width..(row + 1) * width], &k[key * width..(key + 1) * width]);
+        let p = (scale * x - lse[row]).exp();
+        let p_off = p * (gamma(width + 1) * scale * x_size + (2.0 * (scale * x - lse[row]).abs() + 4.0) * U);
+        let (dp, dp_size) = dot(&d_o[row * wide..(row + 1) * wide], &v[key * wide..(key + 1) * wide]);
+        let change = dp - delta[row];
+        let (weight, off) = if of == 2 {
+            (p, p_off)
+        } else {
+            let change_off = gamma(wide) * dp_size + U * change.abs();
+            (p * change * scale, scale * (p_off * change.abs() + p * change_off + 3.0 * U * (p * change).abs()))
+        };
+        let (to, with, of_with) = match of {
+            0 => (row, &k, key),
+            1 => (key, &q, row),
+            _ => (key, &d_o, row),
+        };
+        for c in 0..columns {
+            let y = with[of_with * columns + c];
+            sums[to * columns + c] += weight * y;
+            sizes[to * columns + c] += (weight * y).abs();
+            offs[to * columns + c] += off * y.abs();
+        }
+    }
+    let n = 64 * (queries.max(keys)).div_ceil(64) * of_q / of_k;
+    let bounds = (0..size).map(|i| {
+        let off = 1.01 * (offs[i] + gamma(n) * sizes[i]) + n as f64 * 2f64.powi(-120);
+        off + at_rest(stored(instance), sums[i], off)
+    });
+    let bounds = bounds.collect();
+    vec![Expected::new(6, sums, Bound::Each(bounds))]
+}
+
+fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    // The number of sequences; queries and keys around a tile's size, and products around a
+    // slice's.
+    let shapes: [Shape; 5] = [
+        ([1, 1, 1, 1, 8, 1], [UNBOUNDED, UNBOUNDED]),
+        ([2, 1, 3, 65, 40, 1], [UNBOUNDED, 0]),
+        ([4, 2, 3, 5, 16, 3], [2, 1]),
+        ([1, 1, 65, 64, 8, 1], [UNBOUNDED, UNBOUNDED]),
+        ([1, 1, 2, 3, 0, 1], [UNBOUNDED, UNBOUNDED]),
+    ];
+    let case = |([of_q, of_k, queries, keys, width, batch], [left, right]): Shape| {
+        let inputs = [
+            attention::heads(random, stored(instance), [batch, of_q, queries, width], 4),
+            attention::heads(random, stored(instance), [batch, of_k, keys, width], 4),
+            attention::heads(random, Scalar::F32, [batch, of_q, queries, keys], 1),
+            Input::scalar(0.25f32),
+            Input::scalar(left),
+            Input::scalar(right),
+        ];
+        Case::new(
+            format!("{batch} of {of_q} × {queries} queries, {of_k} × {keys} keys of {width}, {left} and {right}"),
+            inputs,
+        )
+    };
+    shapes.map(case).into()
+}
+
+/// Computes the logits and their error bounds: a fused sum of products, and the factor.
+fn scores_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let [q, k] = [0, 1].map(|n| inputs[n].values());
+    let [scale, left, right] = [3, 4, 5].map(|n| inputs[n].value());
+    let (&[batch, of_q, queries, width], &[_, of_k, keys, _]) = (inputs[0].extents(), inputs[1].extents()) else {
+        return Vec::new();
+    };
+    let one = |i: usize| {
+        let (row, j) = (i / keys, i % keys);
+        let key = row / queries / (of_q / of_k) * keys + j;
+        let apart = (j + queries) as f64 - (row % queries + keys) as f64;
+        if apart < -left || apart > right {
+            return (f64::NEG_INFINITY, 0.0);
+        }
+        let products = (0..width).map(|d| q[row * width + d] * k[key * width + d]);
+        let (sum, size) = products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()));
+        (scale * sum, 1.001 * gamma(width + 1) * scale * size + TINY)
+    };
+    let (values, bounds) = (0..batch * of_q * queries * keys).map(one).unzip();
+    vec![Expected::new(2, values, Bound::Each(bounds))]
+}

@@ -1,5 +1,0 @@
-//! Entry point of the command `kernels`.
-
-fn main() -> std::process::ExitCode {
-    kernels_rs::command::main()
-}
