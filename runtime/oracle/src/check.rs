@@ -27,8 +27,8 @@
 //!
 //! | result | severity | reported by |
 //! |---|---|---|
-//! | `approximate-branch`, `-index`, `-integer`: a `fast::` value decides | warning, before any run | `kernels check` and `kernels report`; [`InstanceReport::decisions`](crate::testing::InstanceReport::decisions) |
-//! | `order-dependent`: the results of atomic operations depend on the order | error | `kernels check`, by runs in several orders; [`Failure::OrderDependent`](crate::testing::Failure::OrderDependent) |
+//! | `approximate-branch`, `-index`, `-integer`: a `fast::` value decides | warning, before any run | `kernels check` and `kernels report`; `runtime::testing::InstanceReport::decisions` |
+//! | `order-dependent`: the results of atomic operations depend on the order | error | `kernels check`, by runs in several orders; `runtime::testing::Failure::OrderDependent` |
 //! | legal but slow code, such as `bank-conflict` or `integer-division` | note, before any run | `kernels report`, beside sectors and occupancy; [`slow`](kernel_dsl_compiler::analyses::slow) |
 #![doc = include_str!("checks.md")]
 

@@ -19,7 +19,7 @@ use crate::machine::outputs::is_covered;
 use crate::machine::shadow::Shadow;
 use crate::machine::{Machine, Setting};
 use crate::{Checks, Options, Program, Statistics};
-use runtime_simt::split::{Copies, Demand, block_numbers, each, merge};
+use runtime_simt::split::{self, Demand, merge};
 
 /// The results of one thread.
 struct Part {
@@ -39,27 +39,27 @@ pub fn run(
     options: &Options,
     stored: Stored,
 ) -> Option<Statistics> {
-    let threads = threads(program, setting, buffers, options)?;
-    let mut copies: Vec<Copies> = (0..threads).map(|_| buffers.iter().map(Buffer::copied).collect()).collect();
+    let demand = demand(program, setting, buffers, options)?;
     let shared = &*buffers;
-    let parts: Vec<Part> = each(&mut copies, |number, copies| {
+    let copies = || shared.iter().map(Buffer::copied).collect();
+    let (parts, copies): (Vec<Part>, _) = split::run(demand, copies, |blocks, copies| {
         let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(program, setting, own.collect(), options, None);
         machine.stored = stored;
-        machine.run(block_numbers(setting.blocks(), number, threads));
+        machine.run(blocks);
         Part {
             statistics: machine.statistics,
             found: !machine.findings.is_empty() || machine.stored == Stored::NonFinite || machine.undefined,
             shadows: machine.buffers.into_iter().map(|buffer| buffer.shadow).collect(),
         }
-    });
+    })?;
     let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
     let quiet = parts.iter().all(|part| !part.found);
     let covered = |(i, buffer): (usize, &Buffer<'_>)| {
         let shadows: Vec<_> = parts.iter().map(|part| &part.shadows[i]).collect();
         options.checks < Checks::All || is_covered(buffer, &shadows)
     };
-    if !quiet || setting.budget.is_spent() || race(&parts) || !buffers.iter().enumerate().all(covered) {
+    if !quiet || setting.budget.is_spent() || split::any_pair(&parts, races) || !buffers.iter().enumerate().all(covered) {
         setting.budget.renew();
         return None;
     }
@@ -74,8 +74,8 @@ pub fn run(
     Some(statistics)
 }
 
-/// Returns the number of threads for a launch, or `None` for a single one.
-fn threads(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options: &Options) -> Option<usize> {
+/// Returns the work of a launch, or `None` if its blocks must run in order.
+fn demand(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options: &Options) -> Option<Demand> {
     let code = &program.code;
     // Only these instructions can observe the order of blocks or a clock; a record keeps the first
     // report. A block that loads the store of another block alone finds the element uninitialized.
@@ -83,17 +83,15 @@ fn threads(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options
     if code.insts.iter().any(alone) {
         return None;
     }
-    let demand = Demand {
-        blocks: setting.blocks(),
-        instructions: setting.warps().saturating_mul(setting.blocks()).saturating_mul(code.insts.len() as u64),
+    Some(Demand {
+        grid: setting.grid,
+        instructions: code.insts.len(),
         copied: buffers.iter().filter(|b| b.mutable).map(|b| b.bytes.get().len()).sum(),
         threads: options.threads,
-    };
-    demand.threads()
+    })
 }
 
-/// Returns whether blocks of different threads race.
-fn race(parts: &[Part]) -> bool {
-    let mut pairs = parts.iter().enumerate().flat_map(|(i, one)| parts[..i].iter().map(move |other| (one, other)));
-    pairs.any(|(one, other)| one.shadows.iter().zip(&other.shadows).any(|(a, b)| a.conflicts(b)))
+/// Returns whether blocks of two threads race.
+fn races(one: &Part, other: &Part) -> bool {
+    one.shadows.iter().zip(&other.shadows).any(|(a, b)| a.conflicts(b))
 }

@@ -204,7 +204,7 @@ pub enum Verdict {
     Fail,
     /// The check could not run, or not to its end, because a requirement is missing: no error is
     /// known, and the kernel has not passed. No [`Report`] has this verdict;
-    /// [`Error::verdict`](crate::Error::verdict) returns it.
+    /// `runtime::Error::verdict` returns it.
     Unsupported,
 }
 

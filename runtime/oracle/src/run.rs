@@ -19,7 +19,7 @@ use crate::program::Program;
 use crate::refused::{Mismatch, Refused, TooLarge};
 use kernel_dsl_compiler::analyses::bounds::Launched;
 use kernel_dsl_compiler::ir::{Parameter, Role};
-use runtime_simt::{ByteRanges, Bytes};
+use runtime_simt::{ByteRanges, Bytes, GridShape};
 
 impl Program {
     /// Runs a launch to its end and reports the findings. The kernel's stores are in the arguments'
@@ -106,7 +106,8 @@ impl Program {
         let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
         parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
         let shared_granule = granules.shared;
-        let setting = Setting { parameters, by_argument, shared_bytes, shared_granule, dynamic, threads, grid, budget };
+        let grid = GridShape { blocks: grid, threads };
+        let setting = Setting { parameters, by_argument, shared_bytes, shared_granule, dynamic, grid, budget };
         let stored = if self.wants_origins(&options) { Stored::Finite } else { Stored::Ignored };
         let lossy = options.cancellation.filter(|_| options.checks == Checks::All);
         let alone = observer.is_none() && lossy.is_none();
@@ -119,7 +120,7 @@ impl Program {
         let observer = observer.map(|observer| -> Box<dyn Observer> { Box::new(observer) });
         let mut machine = Machine::new(self, &setting, buffers, &options, observer);
         machine.stored = stored;
-        if machine.run(0..setting.blocks()) && options.checks == Checks::All {
+        if machine.run(0..setting.grid.block_count()) && options.checks == Checks::All {
             machine.unwritten_outputs();
         }
         let Machine { statistics, findings, mut buffers, stored, undefined, stopped, .. } = machine;
@@ -160,7 +161,7 @@ impl Program {
         setting.budget.renew();
         let copies = buffers.iter().zip(initial).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(self, setting, copies.collect(), options, Some(Box::new(observer)));
-        machine.run(0..setting.blocks());
+        machine.run(0..setting.grid.block_count());
     }
 
     /// Returns the error that lists the buffers that exceed the limit of shadow memory.

@@ -10,6 +10,7 @@ use super::registers::{LANES, Registers, lanes};
 use super::report::Findings;
 use super::warp::{Meeting, Warp};
 use super::{Statistics, Thread};
+use runtime_simt::{GridShape, RunningBlock, Schedule, Scheduler};
 
 /// The number of barriers of a block.
 pub const BARRIERS: usize = 16;
@@ -50,19 +51,10 @@ pub struct Setting {
     pub lookup: Lookup,
     /// The bytes of shared memory of a block.
     pub shared: usize,
-    /// Blocks in x, y, z.
-    pub grid: [u32; 3],
-    /// Threads of a block in x, y, z.
-    pub threads: [u32; 3],
+    /// The blocks and threads of the launch.
+    pub grid: GridShape,
     /// Bytes of shared memory that the launch adds.
     pub dynamic_shared: u32,
-}
-
-impl Setting {
-    /// Returns the number of blocks of the launch.
-    pub fn blocks(&self) -> u64 {
-        self.grid.into_iter().map(u64::from).fold(1, u64::saturating_mul)
-    }
 }
 
 /// A running launch.
@@ -71,10 +63,8 @@ pub struct Machine<'p, 'm> {
     pub program: &'p Program,
     /// The memory of the launch.
     pub memory: Memory<'m>,
-    /// Blocks in x, y, z.
-    pub grid: [u32; 3],
-    /// Threads of a block in x, y, z.
-    pub threads: [u32; 3],
+    /// The blocks and threads of the launch.
+    pub grid: GridShape,
     /// Bytes of shared memory that the launch adds.
     pub dynamic_shared: u32,
     /// The index of the running block.
@@ -107,12 +97,11 @@ pub struct State {
 impl<'p, 'm> Machine<'p, 'm> {
     /// Creates a machine that has not run any block.
     pub fn new(program: &'p Program, setting: &Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
-        let Setting { parameters, lookup, shared, grid, threads, dynamic_shared } = setting.clone();
+        let Setting { parameters, lookup, shared, grid, dynamic_shared } = setting.clone();
         Machine {
             program,
             memory: Memory { buffers, lookup, shared: Scratch::new(shared), parameters },
             grid,
-            threads,
             dynamic_shared,
             block: [0; 3],
             spent: 0,
@@ -126,19 +115,18 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     /// Runs the given blocks of the launch; x varies fastest.
     pub fn run(&mut self, blocks: impl Iterator<Item = u64>) {
-        let count: u32 = self.threads.iter().product();
         let code = &self.program.code;
-        let mut warps: Vec<Warp> =
-            (0..count.div_ceil(32)).map(|index| Warp::new(index, code, self.options.policy)).collect();
+        let warps = (0..self.grid.warp_count()).map(|index| Warp::new(index, code, self.options.policy));
+        let mut warps: Vec<Warp> = warps.collect();
         for warp in &mut warps {
             self.fill(warp);
         }
-        let [x, y, _] = self.grid.map(u64::from);
+        let mut scheduler = Scheduler::new(Schedule::InOrder, self.grid);
         for n in blocks {
-            self.block = [n % x, n / x % y, n / x / y].map(|i| i as u32);
+            self.block = scheduler.block(n);
             match self.options.checks {
-                Checks::Values | Checks::Faults => self.run_block::<false>(&mut warps, count),
-                Checks::All => self.run_block::<true>(&mut warps, count),
+                Checks::Values | Checks::Faults => self.run_block::<false>(&mut warps, &mut scheduler),
+                Checks::All => self.run_block::<true>(&mut warps, &mut scheduler),
             }
             if self.stopped {
                 return;
@@ -164,21 +152,20 @@ impl<'p, 'm> Machine<'p, 'm> {
         Standing {
             warp,
             block: self.block,
-            threads: self.threads,
-            blocks: self.grid,
+            threads: self.grid.threads,
+            blocks: self.grid.blocks,
             dynamic_shared: self.dynamic_shared,
             total_shared: self.memory.shared.bytes.len() as u32,
         }
     }
 
-    fn run_block<const CHECKED: bool>(&mut self, warps: &mut [Warp], count: u32) {
+    fn run_block<const CHECKED: bool>(&mut self, warps: &mut Vec<Warp>, scheduler: &mut Scheduler) {
         let code = &self.program.code;
         self.spent = self.statistics.warp_instructions;
         self.memory.shared.forget();
         self.barriers = [State::default(); BARRIERS];
         for warp in &mut *warps {
-            let left = count - warp.index * 32;
-            let mask = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
+            let mask = self.grid.warp_mask(warp.index);
             warp.start(self.options.policy, mask);
             for (place, _, special) in &code.specials {
                 if special.begins_with_the_block() {
@@ -191,22 +178,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
         self.statistics.blocks += 1;
         self.statistics.warps += warps.len() as u64;
-        loop {
-            for warp in &mut *warps {
-                if !warp.ended() && warp.waits.is_none() {
-                    self.run_warp::<CHECKED>(warp);
-                }
-                if self.stopped {
-                    return;
-                }
-            }
-            if warps.iter().all(|w| w.ended()) {
-                return;
-            }
-            if !self.release(warps) && warps.iter().all(|w| w.ended() || w.waits.is_some()) {
-                self.stuck(warps);
-            }
-        }
+        scheduler.run_block(&mut Running::<CHECKED>(self), warps);
     }
 
     /// Releases the warps at each complete barrier; returns whether there was one.
@@ -271,6 +243,39 @@ impl<'p, 'm> Machine<'p, 'm> {
         let place = (site, &self.program.code.sites[site as usize]);
         self.findings.add(check, place, hits, thread, message());
         self.stopped |= self.findings.full();
+    }
+}
+
+/// A block that runs, with every check if `CHECKED`.
+struct Running<'a, 'p, 'm, const CHECKED: bool>(&'a mut Machine<'p, 'm>);
+
+impl<const CHECKED: bool> RunningBlock for Running<'_, '_, '_, CHECKED> {
+    type Warp = Warp;
+
+    fn is_ready(&self, warp: &Warp) -> bool {
+        !warp.ended() && warp.waits.is_none()
+    }
+
+    fn run_warp(&mut self, warp: &mut Warp) {
+        self.0.run_warp::<CHECKED>(warp);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.stopped
+    }
+
+    fn phase(&self) -> u64 {
+        0
+    }
+
+    fn resume(&mut self, warps: &mut Vec<Warp>) -> bool {
+        if warps.iter().all(|w| w.ended()) {
+            return false;
+        }
+        if !self.0.release(warps) && warps.iter().all(|w| w.ended() || w.waits.is_some()) {
+            self.0.stuck(warps);
+        }
+        true
     }
 }
 

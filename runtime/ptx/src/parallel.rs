@@ -15,7 +15,7 @@ use super::machine::{Machine, Setting};
 use super::memory::Buffer;
 use super::program::Program;
 use super::touched::Touched;
-use runtime_simt::split::{Copies, Demand, block_numbers, each, merge};
+use runtime_simt::split::{self, Demand, merge};
 
 /// The result of one thread.
 struct Part {
@@ -32,31 +32,28 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
     if !is_deaf(&program.code, options.checks) {
         return None;
     }
-    let warps = setting.threads.iter().product::<u32>().div_ceil(32);
     let demand = Demand {
-        blocks: setting.blocks(),
-        instructions: setting.blocks().saturating_mul(warps.into()).saturating_mul(program.code.insts.len() as u64),
+        grid: setting.grid,
+        instructions: program.code.insts.len(),
         // Each word needs tracking data, too.
         copied: buffers.iter().filter_map(Buffer::copied).map(|bytes| 2 * bytes.len()).sum(),
         threads: options.threads,
     };
-    let threads = demand.threads()?;
-    let mut copies: Vec<Copies> =
-        (0..threads).map(|_| buffers.iter().map(|buffer| buffer.copied().map(<[u8]>::to_vec)).collect()).collect();
     let shared = &*buffers;
-    let parts: Vec<Part> = each(&mut copies, |number, copies| {
+    let copies = || shared.iter().map(|buffer| buffer.copied().map(<[u8]>::to_vec)).collect();
+    let (parts, copies): (Vec<Part>, _) = split::run(demand, copies, |blocks, copies| {
         let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(program, setting, own.collect(), options);
-        machine.run(block_numbers(setting.blocks(), number, threads));
+        machine.run(blocks);
         Part {
             statistics: machine.statistics,
             quiet: machine.findings.is_empty(),
             touched: machine.memory.buffers.into_iter().map(|buffer| buffer.touched).collect(),
         }
-    });
+    })?;
     let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
     let quiet = parts.iter().all(|part| part.quiet);
-    if !quiet || meet(&parts) {
+    if !quiet || split::any_pair(&parts, conflict) {
         return None;
     }
     for (i, buffer) in buffers.iter_mut().enumerate() {
@@ -75,11 +72,8 @@ fn is_deaf(code: &Code, checks: Checks) -> bool {
     !code.ordered && !marks && !code.insts.iter().any(|inst| tells(&inst.kind))
 }
 
-/// Returns whether one thread has stored a word that another has accessed.
-fn meet(parts: &[Part]) -> bool {
-    let mut pairs = parts.iter().enumerate().flat_map(|(i, one)| parts[..i].iter().map(move |other| (one, other)));
-    pairs.any(|(one, other)| {
-        let both = one.touched.iter().zip(&other.touched);
-        both.filter_map(|(a, b)| a.as_ref().zip(b.as_ref())).any(|(a, b)| a.conflicts(b))
-    })
+/// Returns whether one thread has stored a word that the other has accessed.
+fn conflict(one: &Part, other: &Part) -> bool {
+    let both = one.touched.iter().zip(&other.touched);
+    both.filter_map(|(a, b)| a.as_ref().zip(b.as_ref())).any(|(a, b)| a.conflicts(b))
 }

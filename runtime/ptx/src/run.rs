@@ -6,6 +6,7 @@ use super::memory::{Buffer, Lookup, MAX_BUFFERS, base};
 use super::program::Program;
 use super::report::Findings;
 use super::{Bytes, parallel};
+use runtime_simt::GridShape;
 
 /// The largest number of threads of a block, on every target.
 const MAX_THREADS: u64 = 1024;
@@ -53,13 +54,14 @@ impl Program {
             return Err(Mismatch(vec![format!("{shared} bytes of shared memory are more than there can be")]));
         };
         let shared = shared.max(self.code.shared.bytes) as usize;
-        let setting = Setting { parameters, lookup, shared, grid, threads: block, dynamic_shared };
+        let grid = GridShape { blocks: grid, threads: block };
+        let setting = Setting { parameters, lookup, shared, grid, dynamic_shared };
         if let Some(statistics) = parallel::run(self, &setting, &mut all, options) {
             let report = Findings::new(options.limit).report(self.name.clone());
             return Ok(Outcome { statistics, report, approximate: Vec::new() });
         }
         let mut machine = Machine::new(self, &setting, all, options);
-        machine.run(0..setting.blocks());
+        machine.run(0..setting.grid.block_count());
         let report = machine.findings.report(self.name.clone());
         let given = machine.memory.buffers.iter().skip(self.globals.len());
         let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();

@@ -5,6 +5,7 @@
 //! from the launch's initial memory, and the bytes that each has changed are merged at the end.
 //! Each interpreter decides for which launches this is valid.
 
+use crate::GridShape;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::thread::{self, available_parallelism};
@@ -22,10 +23,10 @@ const MAX_COPIED_BYTES: usize = 1 << 30;
 /// The work of a launch, for choosing the number of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
-    /// The number of blocks.
-    pub blocks: u64,
-    /// The number of instructions, each counted once a warp.
-    pub instructions: u64,
+    /// The shape of the launch.
+    pub grid: GridShape,
+    /// The number of instructions of the code.
+    pub instructions: usize,
     /// Bytes that each thread has for itself.
     pub copied: usize,
     /// The largest number of threads; `None` for the number of cores.
@@ -34,11 +35,12 @@ pub struct Demand {
 
 impl Demand {
     /// Returns the number of threads; `None` if one thread runs the launch.
-    pub fn threads(self) -> Option<usize> {
-        if self.instructions < MIN_INSTRUCTIONS {
+    fn threads(self) -> Option<usize> {
+        let (blocks, warps) = (self.grid.block_count(), u64::from(self.grid.warp_count()));
+        if warps.saturating_mul(blocks).saturating_mul(self.instructions as u64) < MIN_INSTRUCTIONS {
             return None;
         }
-        let blocks = usize::try_from(self.blocks).unwrap_or(MAX_THREADS);
+        let blocks = usize::try_from(blocks).unwrap_or(MAX_THREADS);
         let most =
             self.threads.map_or(MAX_THREADS, NonZeroUsize::get).min(blocks).min(MAX_COPIED_BYTES / self.copied.max(1));
         if most < 2 {
@@ -55,19 +57,35 @@ impl Demand {
 /// By buffer, a thread's copy of its bytes, if the launch may write them.
 pub type Copies = Vec<Option<Vec<u8>>>;
 
-/// Runs `run` on a thread for each of `copies`, with its number, and gives what it returns.
-pub fn each<T: Send>(copies: &mut [Copies], run: impl Fn(usize, &mut Copies) -> T + Sync) -> Vec<T> {
-    let run = &run;
-    thread::scope(|scope| {
+/// Runs a launch on several threads. `copies` makes the copies of one thread, and `run` runs the
+/// given blocks on them. Returns the result of each thread with its copies, or `None` if one thread
+/// must run the launch.
+pub fn run<T: Send>(
+    demand: Demand,
+    copies: impl Fn() -> Copies,
+    run: impl Fn(&mut dyn Iterator<Item = u64>, &mut Copies) -> T + Sync,
+) -> Option<(Vec<T>, Vec<Copies>)> {
+    let threads = demand.threads()?;
+    let mut copies: Vec<Copies> = (0..threads).map(|_| copies()).collect();
+    let (run, blocks) = (&run, demand.grid.block_count());
+    let parts = thread::scope(|scope| {
         let workers = copies.iter_mut().enumerate();
-        let workers: Vec<_> = workers.map(|(number, copies)| scope.spawn(move || run(number, copies))).collect();
+        let workers = workers
+            .map(|(number, copies)| scope.spawn(move || run(&mut block_numbers(blocks, number, threads), copies)));
+        let workers: Vec<_> = workers.collect();
         workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
+    });
+    Some((parts, copies))
+}
+
+/// Returns whether `conflict` holds for a pair of parts.
+pub fn any_pair<T>(parts: &[T], conflict: impl Fn(&T, &T) -> bool) -> bool {
+    parts.iter().enumerate().any(|(i, one)| parts[..i].iter().any(|other| conflict(one, other)))
 }
 
 /// Returns the blocks of thread `number` of `threads`: every `threads`-th one, because neighboring
 /// blocks have similar work. The last blocks of a causal mask have the most.
-pub fn block_numbers(blocks: u64, number: usize, threads: usize) -> impl Iterator<Item = u64> {
+fn block_numbers(blocks: u64, number: usize, threads: usize) -> impl Iterator<Item = u64> {
     (0..blocks).skip(number).step_by(threads)
 }
 

@@ -26,8 +26,8 @@ impl Machine<'_, '_> {
         let standing = Standing {
             warp: warp.index,
             block: self.block,
-            threads: self.setting.threads,
-            blocks: self.setting.grid,
+            threads: self.setting.grid.threads,
+            blocks: self.setting.grid.blocks,
             dynamic_shared: self.setting.shared_bytes.saturating_sub(shared.fixed),
             total_shared: self.setting.shared_bytes,
         };

@@ -46,6 +46,7 @@ use crate::{Checks, Options, Program, Statistics};
 use bytemuck::Zeroable;
 use kernel_dsl_compiler::ir::Special;
 use runtime_ptx::registers::Registers;
+use runtime_simt::{GridShape, RunningBlock, Scheduler};
 
 /// Values only.
 pub const VALUES: u8 = 0;
@@ -68,24 +69,10 @@ pub struct Setting {
     pub shared_granule: u32,
     /// The offsets of arrays of dynamic size.
     pub dynamic: Vec<u32>,
-    /// Threads of a block in x, y, z.
-    pub threads: [u32; 3],
-    /// Blocks in x, y, z.
-    pub grid: [u32; 3],
+    /// The blocks and threads of the launch.
+    pub grid: GridShape,
     /// The limit of shadow memory.
     pub budget: Budget,
-}
-
-impl Setting {
-    /// Returns the number of blocks of the launch.
-    pub fn blocks(&self) -> u64 {
-        self.grid.into_iter().map(u64::from).product()
-    }
-
-    /// Returns the number of warps of a block.
-    pub fn warps(&self) -> u64 {
-        self.threads.into_iter().product::<u32>().div_ceil(32).into()
-    }
 }
 
 /// Hits of a check in lanes of a warp.
@@ -224,15 +211,13 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     /// Runs blocks of the launch in the given order and returns whether all of them reached their
     /// end.
-    pub fn run(&mut self, turns_of_blocks: impl Iterator<Item = u64>) -> bool {
+    pub fn run(&mut self, numbers: impl Iterator<Item = u64>) -> bool {
         let mut warps = self.warps();
-        let mut turns = vec![0; warps.len()];
-        let [x, y, _] = self.setting.grid.map(u64::from);
-        let count = self.setting.blocks();
-        for n in turns_of_blocks {
-            let block = self.options.schedule.block(n, count);
-            self.waiting = count - 1 - n;
-            self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
+        let whole = warps.len();
+        let mut scheduler = Scheduler::new(self.options.schedule, self.setting.grid);
+        for n in numbers {
+            self.block = scheduler.block(n);
+            self.waiting = self.setting.grid.block_count() - 1 - n;
             if self.options.is_late() {
                 self.exhausted(0, 0, 1);
                 return false;
@@ -242,13 +227,13 @@ impl<'p, 'm> Machine<'p, 'm> {
                 observer.observes(self.block)
             });
             match self.options.checks {
-                _ if observed => self.block::<OBSERVED>(&mut warps, &mut turns),
-                Checks::Values => self.block::<VALUES>(&mut warps, &mut turns),
-                Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
-                Checks::All => self.block::<ALL>(&mut warps, &mut turns),
+                _ if observed => self.block::<OBSERVED>(&mut warps, &mut scheduler),
+                Checks::Values => self.block::<VALUES>(&mut warps, &mut scheduler),
+                Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut scheduler),
+                Checks::All => self.block::<ALL>(&mut warps, &mut scheduler),
             }
             // Parts of warps last until the end of their block.
-            warps.truncate(turns.len());
+            warps.truncate(whole);
             if self.stopped || self.setting.budget.is_spent() {
                 return false;
             }
@@ -264,7 +249,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Returns the warps of a block, with the registers filled that are equal in all blocks.
     fn warps(&self) -> Vec<Warp> {
         let code = &self.program.code;
-        let Setting { parameters, threads: extents, grid, .. } = self.setting;
+        let Setting { parameters, grid, .. } = self.setting;
         let warp = |index: u32| {
             let mut rows = vec![Row::zeroed(); code.rows as usize];
             for (register, bits) in &code.constants {
@@ -282,8 +267,8 @@ impl<'p, 'm> Machine<'p, 'm> {
                             register.set(&mut rows, lane, thread[usize::from(axis)].into());
                         }
                     }
-                    Special::BlockDim(axis) => register.fill(&mut rows, extents[usize::from(axis)].into()),
-                    Special::Grid(axis) => register.fill(&mut rows, grid[usize::from(axis)].into()),
+                    Special::BlockDim(axis) => register.fill(&mut rows, grid.threads[usize::from(axis)].into()),
+                    Special::Grid(axis) => register.fill(&mut rows, grid.blocks[usize::from(axis)].into()),
                     Special::Block(_) => {}
                 }
             }
@@ -308,10 +293,10 @@ impl<'p, 'm> Machine<'p, 'm> {
                 ended: false,
             }
         };
-        (0..self.setting.warps() as u32).map(warp).collect()
+        (0..grid.warp_count()).map(warp).collect()
     }
 
-    fn block<const TIER: u8>(&mut self, warps: &mut Vec<Warp>, turns: &mut [usize]) {
+    fn block<const TIER: u8>(&mut self, warps: &mut Vec<Warp>, scheduler: &mut Scheduler) {
         self.tick();
         self.spent = self.statistics.warp_instructions;
         (self.block_epoch, self.met) = (self.epoch, self.epoch);
@@ -320,8 +305,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             self.order.begin(warps.len(), self.epoch);
         }
         for warp in &mut *warps {
-            let threads = self.setting.threads.iter().product::<u32>() - warp.index * 32;
-            warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
+            warp.live = self.setting.grid.warp_mask(warp.index);
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
             (warp.cycle, warp.parted, warp.own, warp.meets) = (None, false, FULL, None);
             warp.met = self.epoch;
@@ -337,66 +321,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
         self.statistics.blocks += 1;
         self.statistics.warps += warps.len() as u64;
-        let (mut search, mut barriers) = (Search::of_barriers(), 0);
-        loop {
-            self.options.schedule.warps(u64::from(self.epoch), turns);
-            for turn in &*turns {
-                self.go_on_with::<TIER>(&mut warps[*turn]);
-                if self.stopped {
-                    return;
-                }
-            }
-            for part in warps.iter_mut().skip(turns.len()) {
-                self.go_on_with::<TIER>(part);
-                if self.stopped {
-                    return;
-                }
-            }
-            if self.join_lanes(warps, turns.len()) {
-                if self.stopped {
-                    return;
-                }
-                continue;
-            }
-            if warps.iter().any(|w| w.cycle.is_some()) {
-                if !self.part_lanes(warps) && self.livelock(warps) {
-                    return;
-                }
-                continue;
-            }
-            if warps.iter().all(|w| w.ended) {
-                if TIER >= ALL && self.shared_shadow.has_lives() {
-                    self.end_copies(warps);
-                }
-                return;
-            }
-            barriers += 1;
-            if self.met_again(&mut search, warps, barriers) {
-                return;
-            }
-            if TIER >= ACCESSES {
-                self.meeting(warps);
-            }
-            if TIER >= ALL {
-                self.order.barrier();
-            }
-            self.tick();
-            self.met = self.epoch;
-            for warp in &mut *warps {
-                (warp.waits, warp.met) = (None, self.epoch);
-            }
-        }
-    }
-
-    fn go_on_with<const TIER: u8>(&mut self, warp: &mut Warp) {
-        if warp.runs() {
-            if TIER >= ALL && warp.parted {
-                // An access of another part of the warp is not simultaneous with an access of this
-                // part.
-                self.tick();
-            }
-            self.warp::<TIER>(warp);
-        }
+        let (search, barriers) = (Search::of_barriers(), 0);
+        scheduler.run_block(&mut Running::<TIER> { machine: self, search, barriers }, warps);
     }
 
     /// Reports a warp of the block that waits at another barrier or has ended.
@@ -493,5 +419,71 @@ impl<'p, 'm> Machine<'p, 'm> {
         let thread = self.thread(warp, lane);
         self.findings.add(check, site, count, thread, description);
         self.stopped |= self.findings.full();
+    }
+}
+
+/// A block that runs at a tier of checks.
+struct Running<'a, 'p, 'm, const TIER: u8> {
+    machine: &'a mut Machine<'p, 'm>,
+    search: Search,
+    /// The number of barriers so far.
+    barriers: u64,
+}
+
+impl<const TIER: u8> RunningBlock for Running<'_, '_, '_, TIER> {
+    type Warp = Warp;
+
+    fn is_ready(&self, warp: &Warp) -> bool {
+        warp.runs()
+    }
+
+    fn run_warp(&mut self, warp: &mut Warp) {
+        if TIER >= ALL && warp.parted {
+            // An access of another part of the warp is not simultaneous with an access of this
+            // part.
+            self.machine.tick();
+        }
+        self.machine.warp::<TIER>(warp);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.machine.stopped
+    }
+
+    fn phase(&self) -> u64 {
+        self.machine.epoch.into()
+    }
+
+    fn resume(&mut self, warps: &mut Vec<Warp>) -> bool {
+        let machine = &mut *self.machine;
+        let whole = machine.setting.grid.warp_count() as usize;
+        if machine.join_lanes(warps, whole) {
+            return !machine.stopped;
+        }
+        if warps.iter().any(|w| w.cycle.is_some()) {
+            return machine.part_lanes(warps) || !machine.livelock(warps);
+        }
+        if warps.iter().all(|w| w.ended) {
+            if TIER >= ALL && machine.shared_shadow.has_lives() {
+                machine.end_copies(warps);
+            }
+            return false;
+        }
+        self.barriers += 1;
+        if machine.met_again(&mut self.search, warps, self.barriers) {
+            return false;
+        }
+        if TIER >= ACCESSES {
+            machine.meeting(warps);
+        }
+        if TIER >= ALL {
+            machine.order.barrier();
+        }
+        machine.tick();
+        machine.met = machine.epoch;
+        for warp in &mut *warps {
+            (warp.waits, warp.met) = (None, machine.epoch);
+        }
+        true
     }
 }

@@ -75,7 +75,7 @@ impl<'p> Poison<'p> {
         Poison {
             findings: Findings::new(program, options),
             sources: Vec::new(),
-            frames: vec![vec![[0; LANES]; program.code.rows as usize]; setting.warps() as usize],
+            frames: vec![vec![[0; LANES]; program.code.rows as usize]; setting.grid.warp_count() as usize],
             memory: HashMap::new(),
         }
     }

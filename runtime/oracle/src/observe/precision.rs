@@ -131,7 +131,7 @@ impl<'p> Precision<'p> {
         Precision {
             findings: Findings::new(program, options),
             bound,
-            frames: vec![rows; setting.warps() as usize],
+            frames: vec![rows; setting.grid.warp_count() as usize],
             memory: HashMap::new(),
             events: Vec::new(),
             known: HashMap::new(),

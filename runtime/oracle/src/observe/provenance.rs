@@ -282,7 +282,7 @@ impl<'p> Tracer<'p> {
             findings: Findings::new(program, options),
             events: Vec::new(),
             last: HashMap::new(),
-            frames: vec![vec![[0; LANES]; program.code.rows as usize]; setting.warps() as usize],
+            frames: vec![vec![[0; LANES]; program.code.rows as usize]; setting.grid.warp_count() as usize],
             memory: HashMap::new(),
             before: [0; LANES],
         }
