@@ -59,7 +59,8 @@ pub fn run(
         let shadows: Vec<_> = parts.iter().map(|part| &part.shadows[i]).collect();
         options.checks < Checks::All || is_covered(buffer, &shadows)
     };
-    if !quiet || setting.budget.is_spent() || split::any_pair(&parts, races) || !buffers.iter().enumerate().all(covered) {
+    if !quiet || setting.budget.is_spent() || split::any_pair(&parts, races) || !buffers.iter().enumerate().all(covered)
+    {
         setting.budget.renew();
         return None;
     }

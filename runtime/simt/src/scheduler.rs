@@ -24,8 +24,9 @@ pub trait RunningBlock {
     /// Returns the number of the interval between barriers, which selects the order of the round.
     fn phase(&self) -> u64;
 
-    /// Resumes warps after a round, and returns whether the block continues. The block may add warps
-    /// behind the first, such as lanes that run apart from their warp; a round runs them last.
+    /// Resumes warps after a round, and returns whether the block continues. The block may add
+    /// warps behind the first, such as lanes that run apart from their warp; a round runs them
+    /// last.
     fn resume(&mut self, warps: &mut Vec<Self::Warp>) -> bool;
 }
 

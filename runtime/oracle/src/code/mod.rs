@@ -345,7 +345,8 @@ pub struct Split {
     pub fixed: Box<[SharedDim]>,
     /// Dimensions whose index is uniform across the active lanes.
     pub uniform: Box<[SharedDim]>,
-    /// The index of the warp's [`Memo`](crate::machine::shared_fast_path::Memo) for the fixed dimensions.
+    /// The index of the warp's [`Memo`](crate::machine::shared_fast_path::Memo) for the fixed
+    /// dimensions.
     pub memo: u32,
 }
 

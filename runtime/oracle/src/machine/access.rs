@@ -1,9 +1,9 @@
 //! Loads and stores of a warp.
 //!
 //! An access has three steps: addresses of all lanes and their validity
-//! ([`address`](crate::machine::address)), shadow memory ([`race_check`](crate::machine::race_check)), and the bytes. Each step
-//! removes the lanes that fail it, so only bytes inside a buffer are ever touched, whatever the
-//! checks.
+//! ([`address`](crate::machine::address)), shadow memory
+//! ([`race_check`](crate::machine::race_check)), and the bytes. Each step removes the lanes that
+//! fail it, so only bytes inside a buffer are ever touched, whatever the checks.
 
 use crate::check::Check;
 use crate::code::frame::{FULL, LANES, Register, Row, Word, lanes_of};

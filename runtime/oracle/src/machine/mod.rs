@@ -1,8 +1,8 @@
 //! The state of a running launch: memory, time and findings. Runs blocks one after the other.
 //!
 //! A block runs each warp to a barrier, its end, or a loop that waits for other warps
-//! ([`livelock`](crate::machine::livelock)), then the next. When all warps have arrived, the barrier
-//! opens.
+//! ([`livelock`](crate::machine::livelock)), then the next. When all warps have arrived, the
+//! barrier opens.
 
 pub mod access;
 pub mod address;

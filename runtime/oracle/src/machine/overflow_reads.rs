@@ -1,4 +1,5 @@
-//! Loads that a [`Cell`](crate::machine::shadow::Cell) has no room for, where fences order accesses.
+//! Loads that a [`Cell`](crate::machine::shadow::Cell) has no room for, where fences order
+//! accesses.
 //!
 //! Barriers order either all loads of an element or none, so two unordered loads suffice. Fences
 //! may order the loads of one warp only: a store may be unordered with any of the loads. In a

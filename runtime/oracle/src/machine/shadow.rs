@@ -12,8 +12,8 @@
 //! `warp::sync()` of a warp. Two accesses of one block are ordered if a `block::sync()` lies
 //! between them or one thread makes both. Two accesses of one warp are also ordered by a
 //! `warp::sync()`. Accesses of different blocks are unordered. Fences add the order that
-//! [`order`](crate::machine::order) defines. Shared memory begins anew with each block: accesses of earlier
-//! blocks do not count there.
+//! [`order`](crate::machine::order) defines. Shared memory begins anew with each block: accesses of
+//! earlier blocks do not count there.
 //!
 //! Cells are allocated in pages of [`PAGE`] elements on first touch, so shadow memory is bounded by
 //! what the kernel touches. An element is the smallest that the kernel accesses in a buffer. Each

@@ -2,11 +2,11 @@
 //! buffer.
 //!
 //! While a launch runs, floats are inspected only when they are stored to buffers
-//! ([`nonfinite`](crate::machine::nonfinite)). If one is not finite, the launch runs a second time from a copy of its
-//! initial contents. Each value of each lane then carries its *origin*: the first operation that
-//! produced a NaN or an infinity from finite operands. Moves, selections, shuffles, integers made
-//! from a float's bits, and memory propagate origins. Values loaded from inputs and constants have
-//! no origin and are not reported.
+//! ([`nonfinite`](crate::machine::nonfinite)). If one is not finite, the launch runs a second time
+//! from a copy of its initial contents. Each value of each lane then carries its *origin*: the
+//! first operation that produced a NaN or an infinity from finite operands. Moves, selections,
+//! shuffles, integers made from a float's bits, and memory propagate origins. Values loaded from
+//! inputs and constants have no origin and are not reported.
 //!
 //! An origin counts only while the value is a NaN or an infinity. Conversions of 16-bit floats are
 //! implemented with integers and `f32`. Integers computed from the bits of an infinity therefore
