@@ -91,7 +91,7 @@ fn undefined_values_that_do_not_matter() {
 fn quotients_by_zero_that_matter() {
     let body = "div.u32 %r1, 100, %r0;\nadd.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;";
     let message = only("", body, Check::Undefined);
-    assert!(message.contains("by `div.u32 %r1, 100, %r0` in line 19: it divides by zero"), "{message}");
+    assert!(message.contains("because of `div.u32 %r1, 100, %r0` in line 19: it divides by zero"), "{message}");
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn indirect_calls_reach_their_function() {
     let wrong = body.replace("and.b32 %r1, %r0, 1;", "mov.u32 %r1, 2;");
     let findings = super::kit::found(functions, &wrong);
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].1.contains("none of the functions that it can call"), "{findings:?}");
+    assert!(findings[0].1.contains("not among its possible callees"), "{findings:?}");
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn unsupported_instructions_are_rejected_by_name() {
     let refused = decode(text).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the PTX interpreter does not run `kernel`\n  line 8: `suq.width.b32 %r0, [%rd0]`: the interpreter does not know \
+        "the PTX interpreter does not run `kernel`\n  line 8: `suq.width.b32 %r0, [%rd0]`: the interpreter does not support \
          `suq`"
     );
 }
