@@ -1,6 +1,6 @@
 //! The content of a kernel's expansion in addition to its type-checking copy.
 
-use kernel_dsl_compiler::hir::{Constant, Program, serial};
+use kernel_dsl_compiler::hir::{self, Constant, Program, serial};
 use kernel_dsl_compiler::{Build, Target};
 
 /// A kernel as its crate was compiled: the declared instances with their PTX, and the HIR from
@@ -21,6 +21,8 @@ pub struct Artifact {
     pub target: Target,
     /// The serialized [`Program`]; see `hir::serial`.
     pub hir: &'static [u8],
+    /// The names of the generic parameters, in order.
+    pub parameters: &'static [&'static str],
     /// The instances that the kernel declares, with their PTX.
     pub instances: &'static [Declared],
 }
@@ -33,12 +35,26 @@ impl Artifact {
     pub fn program(&self) -> Result<Program, serial::Error> {
         serial::program(self.hir)
     }
+
+    /// Returns the name of an instance, declared or not, as reports and errors print it.
+    pub fn instance_name(&self, constants: &[Constant]) -> String {
+        match self.instances.iter().find(|declared| declared.constants == constants) {
+            Some(declared) => declared.name.to_string(),
+            None => self.spelled(constants),
+        }
+    }
+
+    /// Returns an instance with its generic arguments, even if the kernel declares a name for the
+    /// instance: `matmul<T = 16>`.
+    pub fn spelled(&self, constants: &[Constant]) -> String {
+        hir::spelled(self.name, self.parameters.iter().copied(), constants)
+    }
 }
 
 /// A declared instance.
 #[derive(Debug)]
 pub struct Declared {
-    /// The name in Rust: `saxpy`, `matmul::<16>`.
+    /// The name in reports and on the command line: `saxpy`, `matmul<T = 16>`, `gemm@tile`.
     pub name: &'static str,
     /// Values of the generic constants, in order.
     pub constants: &'static [Constant],

@@ -67,6 +67,10 @@
 //! it at its first launch, from the kernel's serialized form in the expansion. `matmul::<24>::PTX`
 //! is a compile error that lists the declared instances.
 //!
+//! Reports and errors name an instance with its arguments, `matmul<T = 16>`. A declaration can give
+//! it a shorter name: `instances(tile: T = 16 | 32)` declares `matmul@tile_t16` and
+//! `matmul@tile_t32`. The command `kernels` takes all of these forms, and `matmul::<16>`.
+//!
 //! * [`View`] and [`ViewMut`] are arrays of rank 1 to 5 in global memory. Views move like pointers
 //!   ([`View::offset`]) and know their extents. The last dimension of a view is contiguous.
 //!   [`Strided`] and [`StridedMut`] have a stride in every dimension: a column, a transposed matrix

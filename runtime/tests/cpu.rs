@@ -48,7 +48,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         max_registers: None,
         contract: false,
         target: Target::SM_61,
-        instances: vec![Instance::default()],
+        instances: vec![hir::DeclaredInstance::default()],
         tolerances: vec![],
         outputs: vec![],
     };
@@ -61,6 +61,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         docs: "",
         target: Target::SM_61,
         hir: hir.leak(),
+        parameters: &[],
         instances: &[],
     }))
 }

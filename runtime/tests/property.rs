@@ -48,7 +48,7 @@ fn message_is_complete() {
     let found = wrong_from_37().run().unwrap_err();
     let Counterexample { first, seed, trials, .. } = &*found;
     let expected = format!(
-        "increment::<true> fails where n = 37:
+        "increment<WRONG = true> fails where n = 37:
 y[36] is 7 on the interpreter on IR as lowered; the reference gives 1.0 ± 0e0
   x: u32[37] = 0 × 37
   y: u32[37] = 0 × 37

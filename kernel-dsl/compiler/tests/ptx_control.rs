@@ -16,6 +16,7 @@ const BOOL: Type = Type::Scalar(Scalar::Bool);
 fn kernel() -> Kernel {
     Kernel {
         name: "k".into(),
+        rust_name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
         block: Block::fixed([32, 1, 1]),

@@ -22,6 +22,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
     });
     Kernel {
         name: name.into(),
+        rust_name: name.into(),
         instance: name.into(),
         target: Target::SM_61,
         block: Block::fixed([256, 1, 1]),
@@ -157,7 +158,7 @@ pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f
 #[test]
 fn matmul() {
     let mut k = kernel("matmul_16", MATMUL);
-    k.instance = "matmul::<16>".into();
+    k.rust_name = "matmul::<16>".into();
     k.block = Block::fixed([16, 16, 1]);
     k.min_blocks = Some(2);
     slice(&mut k, "a", Scalar::F32, false);

@@ -33,6 +33,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
     }
     let mut b = Builder::new(Kernel {
         name: "k".into(),
+        rust_name: "k".into(),
         instance: "k".into(),
         target,
         block: Block::fixed([32, 1, 1]),

@@ -40,7 +40,7 @@ pub(super) fn of_kernel(artifact: &Artifact) -> impl Iterator<Item = &'static Ke
 impl Wanted {
     /// Returns the selected cases, the largest first; there is at least one.
     pub(super) fn of(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
-        let name = || instance.name(artifact.name);
+        let name = || artifact.instance_name(&instance.0);
         let mut cases: Vec<_> =
             of_kernel(artifact).flat_map(|spec| (spec.cases)(instance, &mut Random::new(self.seed))).collect();
         if cases.is_empty() {

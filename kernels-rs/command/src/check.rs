@@ -4,7 +4,7 @@
 //! results.
 
 use super::cases;
-use super::name::{self, Named};
+use super::name::{self, Selected};
 use super::oracle_args::OracleArgs;
 use super::ordered_parallel::ordered_parallel;
 use super::progress::with_bar;
@@ -40,8 +40,8 @@ use std::time::Instant;
 /// --allow-unsupported is given.
 #[derive(Args)]
 pub(super) struct Check {
-    /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an undeclared instance,
-    /// 'matmul::<8>'. All by default
+    /// Kernels, instances or patterns: saxpy, 'gemm*', gemm@f32_128x128_v4, or an undeclared
+    /// instance, 'matmul<T = 8>'. All by default
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print a JSON object
@@ -72,9 +72,13 @@ pub(super) struct Check {
     device: Wish,
 }
 
-/// Number of instances checked concurrently on the CPU. The next instance begins while the last
+/// Number of instances checked concurrently without a GPU. The next instance begins while the last
 /// cases of one run and ptxas assembles it.
 const AT_ONCE: usize = 2;
+
+/// Largest number of instances checked concurrently with a GPU, whose driver compiles two modules
+/// of each. It bounds the memory of their cases.
+const MAX_AT_ONCE_ON_GPU: usize = 12;
 
 /// Device requested with `--device`.
 #[derive(Clone, Copy)]
@@ -200,8 +204,9 @@ impl Check {
             out.flush()?;
         }
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
-        // The GPU is shared: kernels use its memory one after another.
-        let at_once = if device.is_cpu() { AT_ONCE } else { 1 };
+        // The driver compiles a module on one core, which takes longer than all else.
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let at_once = if device.is_cpu() { AT_ONCE } else { cores.clamp(AT_ONCE, MAX_AT_ONCE_ON_GPU) };
         let mut checker = Checker::new(Some(device)).with_options(self.oracle.options());
         if let Some(seeded) = self.orders {
             checker = checker.with_orders(seeded);
@@ -243,21 +248,10 @@ impl Check {
     }
 }
 
-/// Returns the named instances, or all declared ones; each once per spec of its kernel.
+/// Returns the selected instances, or all declared ones; each once per spec of its kernel.
 fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
-    let kernels = kernel_dsl::kernels();
-    let mut instances = Vec::new();
-    for name in names {
-        let named = Named::find(name, &kernels)?;
-        instances.extend(named.instances().into_iter().map(|instance| (named.artifact, instance)));
-    }
-    if names.is_empty() {
-        for artifact in kernels {
-            instances.extend(name::declared(artifact).into_iter().map(|instance| (artifact, instance)));
-        }
-    }
     let mut tasks = Vec::new();
-    for (artifact, instance) in instances {
+    for Selected { artifact, instance } in name::instances(names)? {
         let task = |spec| Task { artifact, instance: instance.clone(), spec };
         let before = tasks.len();
         tasks.extend(cases::of_kernel(artifact).map(|spec| task(Some(spec))));
@@ -295,7 +289,7 @@ impl Wish {
 
 impl Task {
     fn name(&self) -> String {
-        self.instance.name(self.artifact.name)
+        self.artifact.instance_name(&self.instance.0)
     }
 }
 

@@ -1,14 +1,24 @@
 //! `kernels list`: the kernels of the program.
 
+use super::name::{self, Selected};
 use super::{Error, Outcome, json};
 use clap::Args;
 use kernel_dsl::Artifact;
 use serde::Serialize;
 use std::io::Write;
 
-/// Lists the kernels: their places, declared instances, and documentation
+/// Columns of a line, unless `--verbose` is given.
+const COLUMNS: usize = 80;
+
+/// Lists the kernels by module: the number of instances and the documentation of each
 #[derive(Args)]
 pub(super) struct List {
+    /// Kernels, instances or patterns: gemm, 'gemm*', '*@f16*', 'attention::*'. All by default
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Also list each kernel's source line and its instances with their generic arguments
+    #[arg(long, short)]
+    verbose: bool,
     /// Print a JSON array of objects with name, instances, file and line
     #[arg(long)]
     json: bool,
@@ -18,39 +28,99 @@ pub(super) struct List {
 #[derive(Serialize)]
 struct Entry {
     name: &'static str,
-    instances: Vec<&'static str>,
+    instances: Vec<String>,
     file: &'static str,
     line: u32,
+    #[serde(skip)]
+    artifact: &'static Artifact,
+    /// Generic arguments of each instance, unless they are its name.
+    #[serde(skip)]
+    arguments: Vec<Option<String>>,
 }
 
 impl Entry {
     fn new(artifact: &'static Artifact) -> Entry {
-        let instances = artifact.instances.iter().map(|i| i.name).collect();
-        Entry { name: artifact.name, instances, file: artifact.file, line: artifact.line }
+        let (instances, arguments) = (Vec::new(), Vec::new());
+        Entry { name: artifact.name, instances, file: artifact.file, line: artifact.line, artifact, arguments }
+    }
+
+    fn push(&mut self, selected: &Selected) {
+        let (name, spelled) = (selected.name(), self.artifact.spelled(&selected.instance.0));
+        self.arguments.push((name != spelled).then(|| spelled[self.name.len()..].to_string()));
+        self.instances.push(name);
     }
 }
 
 impl List {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let kernels = kernel_dsl::kernels();
+        let entries = entries(&self.names)?;
         if self.json {
-            json(out, &kernels.into_iter().map(Entry::new).collect::<Vec<_>>())?;
+            json(out, &entries)?;
             return Ok(Outcome::Good);
         }
-        if kernels.is_empty() {
+        if entries.is_empty() {
             writeln!(out, "no kernels in this program: is the crate that holds them used? (`use my_kernels as _;`)")?;
+            return Ok(Outcome::Good);
         }
-        let name = kernels.iter().map(|a| a.name.len()).max().unwrap_or(0);
-        let place = |a: &Artifact| format!("{}:{}", a.file, a.line);
-        let places = kernels.iter().map(|a| place(a).len()).max().unwrap_or(0);
-        for artifact in kernels {
-            let instances = Entry::new(artifact).instances.join(", ");
-            writeln!(out, "{:name$}  {:places$}  {instances}", artifact.name, place(artifact))?;
-            let summary: Vec<_> = artifact.docs.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-            if !summary.is_empty() {
-                writeln!(out, "{:name$}  {}", "", summary.join(" "))?;
+        let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+        let mut module = "";
+        for entry in &entries {
+            if entry.artifact.module != module {
+                module = entry.artifact.module;
+                writeln!(out, "{module}")?;
+            }
+            let line = format!("  {:width$}  {:>3}  {}", entry.name, entry.instances.len(), summary(entry.artifact));
+            match self.verbose {
+                false => writeln!(out, "{}", shortened(line.trim_end()))?,
+                true => {
+                    writeln!(out, "{}", line.trim_end())?;
+                    writeln!(out, "    {}:{}", entry.file, entry.line)?;
+                    let named = entry.instances.iter().zip(&entry.arguments).filter(|(_, given)| given.is_some());
+                    let width = named.map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+                    for (name, arguments) in entry.instances.iter().zip(&entry.arguments) {
+                        let line = format!("    {name:width$}  {}", arguments.as_deref().unwrap_or_default());
+                        writeln!(out, "{}", line.trim_end())?;
+                    }
+                }
             }
         }
+        let instances: usize = entries.iter().map(|entry| entry.instances.len()).sum();
+        let hint = if self.verbose { "" } else { "; -v lists the instances" };
+        writeln!(out, "{}, {}{hint}", counted(entries.len(), "kernel"), counted(instances, "instance"))?;
         Ok(Outcome::Good)
     }
+}
+
+/// Returns the selected kernels, sorted by module and name, each with its selected instances.
+fn entries(names: &[String]) -> Result<Vec<Entry>, Error> {
+    let mut entries: Vec<_> = kernel_dsl::kernels().into_iter().map(Entry::new).collect();
+    for selected in name::instances(names)? {
+        let entry = entries.iter_mut().find(|entry| std::ptr::eq(entry.artifact, selected.artifact));
+        entry.expect("each kernel has an entry").push(&selected);
+    }
+    // A kernel without declared instances is listed too, unless names select others.
+    entries.retain(|entry| names.is_empty() || !entry.instances.is_empty());
+    Ok(entries)
+}
+
+/// Returns the first sentence of a kernel's documentation.
+fn summary(artifact: &Artifact) -> String {
+    let lines = artifact.docs.lines().map(str::trim).take_while(|line| !line.is_empty());
+    let paragraph = lines.collect::<Vec<_>>().join(" ");
+    paragraph.split_once(". ").map_or(paragraph.clone(), |(sentence, _)| format!("{sentence}."))
+}
+
+/// Returns at most [`COLUMNS`] characters of a line; `…` marks an omission.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(COLUMNS) {
+        None => line.to_string(),
+        Some(_) => {
+            let kept: String = line.chars().take(COLUMNS - 1).collect();
+            format!("{}…", kept.trim_end())
+        }
+    }
+}
+
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

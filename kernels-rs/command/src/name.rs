@@ -1,97 +1,262 @@
-//! Kernels and instances by the names that Rust gives them.
+//! Kernels and instances by name.
 //!
-//! `matmul` is a kernel, and `matmul::<16>` an instance of it, declared or not. If several crates
-//! have a kernel of the same name, enough of the path distinguishes them: `gemm::matmul::<16>`.
+//! A kernel has its Rust name, `matmul`. Where several modules have a kernel of that name, enough
+//! of the path distinguishes them: `gemm::matmul`. An instance has one of these forms:
+//!
+//! - `gemm@tile`: the name that the kernel declares for the instance;
+//! - `matmul<T = 16>`: with the generic arguments of an instance, declared or not. An argument with
+//!   a name sets that parameter, and the others fill the remaining parameters in order;
+//! - `matmul::<16>`: as Rust writes the instance.
+//!
+//! A pattern has `*` for any characters and `?` for one character. It selects the kernels with a
+//! name of that form, and the declared instances with one: `gemm*`, `*@f16*`, `attention::*`,
+//! `gemm<f32, *, BM = 64, *>`.
 
 use super::did_you_mean::nearest;
-use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Generic, GenericKind, Instance, Item, Program, serial};
+use kernel_dsl::{Artifact, Declared};
+
+/// Number of instances that an error lists.
+const MAX_LISTED: usize = 12;
 
 /// Error returned when a name does not identify a kernel or an instance.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("no kernel is called `{name}`{}; there {}", meant(.nearest), list(.known))]
+    #[error("no kernel is called `{name}`{}; there {}", meant(.nearest), all_of(.known))]
     Unknown { name: String, nearest: Option<String>, known: Vec<&'static str> },
-    #[error("`{name}` is not a kernel's name: expected one such as `saxpy`, `matmul::<16>` or `gemm::matmul::<16>`{}", meant(.nearest))]
+    #[error("no kernel and no declared instance matches `{pattern}`; `kernels list -v` prints both")]
+    NoMatch { pattern: String },
+    #[error(
+        "`{name}` is not a kernel's name: expected one such as `saxpy`, `gemm@tile`, `matmul<T = 16>` or `gemm::matmul`{}",
+        meant(.nearest)
+    )]
     Malformed { name: String, nearest: Option<String> },
     #[error("several kernels are called `{name}`; write the path: {}", .paths.join(", "))]
     Ambiguous { name: String, paths: Vec<String> },
-    #[error("`{name}` has {} instances; write which: {}", .instances.len(), .instances.join(", "))]
-    Several { name: &'static str, instances: Vec<&'static str> },
-    #[error("`{name}` declares no instance; give its constants, as in `{name}::<…>`")]
+    #[error("`{name}` has {} instances; write which: {}", .instances.len(), listed(.instances))]
+    Several { name: String, instances: Vec<String> },
+    #[error("`{name}` names several kernels: {}", .kernels.join(", "))]
+    SeveralKernels { name: String, kernels: Vec<&'static str> },
+    #[error("`{name}` declares no instance; give its constants, as in `{name}<…>`")]
     NoInstance { name: &'static str },
+    #[error("`{kernel}` declares no instance `{given}`{}; its instances: {}", meant(.nearest), listed(.instances))]
+    NoSuchInstance { given: String, kernel: &'static str, nearest: Option<String>, instances: Vec<String> },
     #[error("`{given}` does not fit `{kernel}`, which is generic over {}", constants(.generics))]
     Constants { given: String, kernel: &'static str, generics: Vec<Generic> },
     #[error("kernel {kernel}: {source}")]
     Hir { kernel: &'static str, source: serial::Error },
 }
 
-/// Kernel, and one of its instances or all declared ones.
-pub(super) struct Named {
+/// Instance of a kernel, declared or not.
+#[derive(Clone, Debug)]
+pub(super) struct Selected {
     pub(super) artifact: &'static Artifact,
-    /// Instance; `None` if only the kernel is named.
-    constants: Option<Instance>,
+    pub(super) instance: Instance,
 }
 
-impl Named {
-    /// Finds the kernel or instance called `name` among `kernels`.
-    pub(super) fn find(name: &str, kernels: &[&'static Artifact]) -> Result<Named, Error> {
-        let Some((path, constants)) = split(name) else {
-            return Err(Error::Malformed { name: name.to_string(), nearest: nearest_of(name, kernels) });
-        };
-        let (module, kernel) = path.rsplit_once("::").unwrap_or(("", path));
-        let fits = |a: &&&'static Artifact| a.name == kernel && ends_with(a.module, module);
-        let found: Vec<_> = kernels.iter().filter(fits).copied().collect();
-        let artifact = match found[..] {
-            [artifact] => artifact,
-            [] => return Err(unknown(name, module, kernels)),
-            _ => {
-                let paths = found.iter().map(|a| format!("{}::{}", a.module, a.name)).collect();
-                return Err(Error::Ambiguous { name: path.to_string(), paths });
-            }
-        };
-        let constants = constants.map(|all| Instance(all.0.into_iter().map(|c| of_declared(artifact, c)).collect()));
-        if let Some(constants) = &constants {
-            let program = program(artifact)?;
-            let generics = &program.functions[0].generics;
-            let fits = |(constant, generic): (&Constant, &Generic)| match (constant, &generic.kind) {
-                (Constant::Usize(_), GenericKind::Constant(ty)) => *ty == Scalar::Usize,
-                (Constant::Bool(_), GenericKind::Constant(ty)) => *ty == Scalar::Bool,
-                (Constant::Scalar(_), GenericKind::Type(_)) => true,
-                (Constant::Item(item), GenericKind::Type(_)) => item.hash != UNKNOWN,
-                _ => false,
+impl Selected {
+    fn declared(artifact: &'static Artifact, declared: &Declared) -> Selected {
+        Selected { artifact, instance: Instance(declared.constants.to_vec()) }
+    }
+
+    /// Returns the name of the instance as all output prints it.
+    pub(super) fn name(&self) -> String {
+        self.artifact.instance_name(&self.instance.0)
+    }
+}
+
+/// Returns the instances that `names` select, each once, in the order of the names; all declared
+/// instances if there are no names.
+pub(super) fn instances(names: &[String]) -> Result<Vec<Selected>, Error> {
+    let kernels = kernel_dsl::kernels();
+    if names.is_empty() {
+        return Ok(kernels.iter().flat_map(|artifact| declared(artifact)).collect());
+    }
+    let mut all: Vec<Selected> = Vec::new();
+    for name in names {
+        for selected in select(name, &kernels)? {
+            let same = |other: &Selected| {
+                std::ptr::eq(other.artifact, selected.artifact) && other.instance == selected.instance
             };
-            if constants.0.len() != generics.len() || !constants.0.iter().zip(generics).all(fits) {
-                let (given, generics) = (name.to_string(), generics.clone());
-                return Err(Error::Constants { given, kernel: artifact.name, generics });
+            if !all.iter().any(same) {
+                all.push(selected);
             }
         }
-        Ok(Named { artifact, constants })
     }
+    Ok(all)
+}
 
-    /// Returns the named instance, or the only one of the kernel.
-    pub(super) fn one(self) -> Result<Instance, Error> {
-        let name = self.artifact.name;
-        let mut instances = self.instances();
-        match instances.len() {
-            0 => Err(Error::NoInstance { name }),
-            1 => Ok(instances.remove(0)),
-            _ => Err(Error::Several { name, instances: self.artifact.instances.iter().map(|i| i.name).collect() }),
+/// Returns the only instance that `name` selects.
+pub(super) fn instance(name: &str) -> Result<Selected, Error> {
+    let mut all = select(name, &kernel_dsl::kernels())?;
+    match all.len() {
+        1 => Ok(all.remove(0)),
+        _ => {
+            let instances = all.iter().map(Selected::name).collect();
+            Err(Error::Several { name: name.to_string(), instances })
         }
     }
+}
 
-    /// Returns the named instance, or all that the kernel declares.
-    pub(super) fn instances(&self) -> Vec<Instance> {
-        match &self.constants {
-            Some(constants) => vec![constants.clone()],
-            None => declared(self.artifact),
+/// Returns the only kernel that `name` selects, by its own name or by those of its instances.
+pub(super) fn kernel(name: &str) -> Result<&'static Artifact, Error> {
+    let kernels = kernel_dsl::kernels();
+    let mut found = match Form::of(name) {
+        Some(Form::Kernel(path)) => vec![find(path, name, &kernels)?],
+        _ => select(name, &kernels)?.into_iter().map(|selected| selected.artifact).collect(),
+    };
+    found.dedup_by_key(|artifact| std::ptr::from_ref::<Artifact>(artifact));
+    match found[..] {
+        [artifact] => Ok(artifact),
+        _ => {
+            let kernels = found.iter().map(|artifact| artifact.name).collect();
+            Err(Error::SeveralKernels { name: name.to_string(), kernels })
         }
+    }
+}
+
+/// Returns the instances that a kernel declares.
+fn declared(artifact: &'static Artifact) -> impl Iterator<Item = Selected> {
+    artifact.instances.iter().map(move |declared| Selected::declared(artifact, declared))
+}
+
+/// Returns the kernel's HIR.
+pub(super) fn program(artifact: &Artifact) -> Result<Program, Error> {
+    artifact.program().map_err(|source| Error::Hir { kernel: artifact.name, source })
+}
+
+/// Name as its parts.
+enum Form<'a> {
+    /// Path of a kernel, which means all declared instances.
+    Kernel(&'a str),
+    /// Path of a kernel, and the declared name of an instance.
+    Named(&'a str, &'a str),
+    /// Path of a kernel, and generic arguments, each with the name of its parameter if given.
+    Spelled(&'a str, Vec<(Option<&'a str>, Constant)>),
+    Pattern,
+}
+
+impl<'a> Form<'a> {
+    /// Splits a name. Returns `None` for one that is malformed.
+    fn of(name: &'a str) -> Option<Form<'a>> {
+        let name = name.trim();
+        if name.contains(['*', '?']) {
+            return Some(Form::Pattern);
+        }
+        if let Some((path, label)) = name.split_once('@') {
+            return Some(Form::Named(path.trim_end(), label.trim_start()));
+        }
+        let Some((path, rest)) = name.split_once('<') else { return Some(Form::Kernel(name)) };
+        let path = path.trim_end();
+        let path = path.strip_suffix("::").unwrap_or(path).trim_end();
+        let arguments = rest.strip_suffix('>')?.trim_end();
+        let arguments = arguments.strip_suffix(',').unwrap_or(arguments).split(',').map(|argument| {
+            Some(match argument.split_once('=') {
+                Some((parameter, value)) => (Some(parameter.trim()), constant(value.trim())?),
+                None => (None, constant(argument.trim())?),
+            })
+        });
+        Some(Form::Spelled(path, arguments.collect::<Option<_>>()?))
     }
 }
 
 /// Placeholder hash of an item known only by name.
 const UNKNOWN: u64 = 0;
+
+/// Parses a generic argument: a number, a `bool`, a scalar type, or the name of an item.
+fn constant(text: &str) -> Option<Constant> {
+    match text {
+        "true" => Some(Constant::Bool(true)),
+        "false" => Some(Constant::Bool(false)),
+        text => match Scalar::from_name(text) {
+            Some(scalar) => Some(Constant::Scalar(scalar)),
+            None if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
+                Some(Constant::Item(Item { name: text.to_string().into(), hash: UNKNOWN, library: Vec::new().into() }))
+            }
+            None => text.parse().ok().map(Constant::Usize),
+        },
+    }
+}
+
+/// Returns the instances that `name` selects; at least one.
+fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<Selected>, Error> {
+    let malformed = || Error::Malformed { name: name.to_string(), nearest: nearest_of(name, kernels) };
+    match Form::of(name).ok_or_else(malformed)? {
+        Form::Kernel(path) => {
+            let artifact = find(path, name, kernels)?;
+            match artifact.instances {
+                [] => Err(Error::NoInstance { name: artifact.name }),
+                _ => Ok(declared(artifact).collect()),
+            }
+        }
+        Form::Named(path, label) => {
+            let artifact = find(path, name, kernels)?;
+            let wanted = format!("{}@{label}", artifact.name);
+            let found = artifact.instances.iter().find(|declared| declared.name == wanted);
+            let found = found.map(|declared| Selected::declared(artifact, declared));
+            found.map(|selected| vec![selected]).ok_or_else(|| Error::NoSuchInstance {
+                nearest: nearest(&wanted, artifact.instances.iter().map(|i| i.name)).map(str::to_string),
+                given: wanted,
+                kernel: artifact.name,
+                instances: artifact.instances.iter().map(|i| i.name.to_string()).collect(),
+            })
+        }
+        Form::Spelled(path, arguments) => {
+            let artifact = find(path, name, kernels)?;
+            let instance = spelled(artifact, arguments, name)?;
+            Ok(vec![Selected { artifact, instance }])
+        }
+        Form::Pattern => {
+            let pattern = Pattern::new(name);
+            let found: Vec<_> = kernels.iter().flat_map(|artifact| pattern.of_kernel(artifact)).collect();
+            if found.is_empty() { Err(Error::NoMatch { pattern: name.to_string() }) } else { Ok(found) }
+        }
+    }
+}
+
+/// Returns the kernel with that path, or with a path that ends so. `name` is the whole name given.
+fn find(path: &str, name: &str, kernels: &[&'static Artifact]) -> Result<&'static Artifact, Error> {
+    let (module, kernel) = path.rsplit_once("::").unwrap_or(("", path));
+    let fits = |a: &&&'static Artifact| a.name == kernel && ends_with(a.module, module);
+    let found: Vec<_> = kernels.iter().filter(fits).copied().collect();
+    match found[..] {
+        [artifact] => Ok(artifact),
+        [] => Err(unknown(name, module, kernels)),
+        _ => {
+            let paths = found.iter().map(|a| format!("{}::{}", a.module, a.name)).collect();
+            Err(Error::Ambiguous { name: path.to_string(), paths })
+        }
+    }
+}
+
+/// Returns the instance with those generic arguments.
+fn spelled(artifact: &Artifact, given: Vec<(Option<&str>, Constant)>, name: &str) -> Result<Instance, Error> {
+    let program = program(artifact)?;
+    let generics = &program.functions[0].generics;
+    let refused = || Error::Constants { given: name.to_string(), kernel: artifact.name, generics: generics.clone() };
+    let mut slots: Vec<Option<Constant>> = vec![None; generics.len()];
+    let (named, positional): (Vec<_>, Vec<_>) = given.into_iter().partition(|(parameter, _)| parameter.is_some());
+    for (parameter, constant) in named {
+        let slot = generics.iter().position(|g| Some(g.name.as_str()) == parameter).ok_or_else(refused)?;
+        if slots[slot].replace(constant).is_some() {
+            return Err(refused());
+        }
+    }
+    for (_, constant) in positional {
+        *slots.iter_mut().find(|slot| slot.is_none()).ok_or_else(refused)? = Some(constant);
+    }
+    let constants = slots.into_iter().map(|slot| slot.map(|constant| of_declared(artifact, constant)));
+    let constants: Vec<_> = constants.collect::<Option<_>>().ok_or_else(refused)?;
+    let fits = |(constant, generic): (&Constant, &Generic)| match (constant, &generic.kind) {
+        (Constant::Usize(_), GenericKind::Constant(ty)) => *ty == Scalar::Usize,
+        (Constant::Bool(_), GenericKind::Constant(ty)) => *ty == Scalar::Bool,
+        (Constant::Scalar(_), GenericKind::Type(_)) => true,
+        (Constant::Item(item), GenericKind::Type(_)) => item.hash != UNKNOWN,
+        _ => false,
+    };
+    if constants.iter().zip(generics).all(fits) { Ok(Instance(constants)) } else { Err(refused()) }
+}
 
 /// Converts the name of a struct, enum or function to the constant in the kernel's declared
 /// instances.
@@ -102,34 +267,62 @@ fn of_declared(artifact: &Artifact, constant: Constant) -> Constant {
     found.cloned().unwrap_or(constant)
 }
 
-/// Returns the instances that a kernel declares.
-pub(super) fn declared(artifact: &Artifact) -> Vec<Instance> {
-    artifact.instances.iter().map(|i| Instance(i.constants.to_vec())).collect()
-}
+/// Pattern in which `*` matches any characters and `?` matches one.
+struct Pattern(Vec<char>);
 
-/// Returns the kernel's HIR.
-pub(super) fn program(artifact: &Artifact) -> Result<Program, Error> {
-    artifact.program().map_err(|source| Error::Hir { kernel: artifact.name, source })
-}
+impl Pattern {
+    fn new(text: &str) -> Pattern {
+        Pattern(plain(text).chars().collect())
+    }
 
-/// Splits a name into path and constants: `matmul::<16, true>` is `matmul` with 16 and true.
-fn split(name: &str) -> Option<(&str, Option<Instance>)> {
-    let name = name.trim();
-    let Some((path, rest)) = name.split_once('<') else { return Some((name, None)) };
-    let path = path.trim_end().strip_suffix("::")?.trim_end();
-    let constants = rest.strip_suffix('>')?.trim_end();
-    let constants = constants.strip_suffix(',').unwrap_or(constants).split(',').map(|text| match text.trim() {
-        "true" => Some(Constant::Bool(true)),
-        "false" => Some(Constant::Bool(false)),
-        text => match Scalar::from_name(text) {
-            Some(scalar) => Some(Constant::Scalar(scalar)),
-            None if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
-                Some(Constant::Item(Item { name: text.to_string().into(), hash: UNKNOWN, library: Vec::new().into() }))
+    /// Returns the declared instances of a kernel that the pattern selects: all if it matches the
+    /// kernel's name.
+    fn of_kernel(&self, artifact: &'static Artifact) -> Vec<Selected> {
+        let path = format!("{}::{}", artifact.module, artifact.name);
+        let module = path.strip_suffix(artifact.name).unwrap_or_default();
+        // The name alone, and after each tail of the module's path.
+        let tails = module.match_indices("::").map(|(at, _)| &module[at + 2..]).chain([module]);
+        let tails: Vec<_> = tails.collect();
+        let matches = |name: &str| tails.iter().any(|tail| self.matches(&plain(&format!("{tail}{name}"))));
+        if matches(artifact.name) {
+            return declared(artifact).collect();
+        }
+        let selected = |declared: &&Declared| {
+            let rust = Instance(declared.constants.to_vec()).name(artifact.name);
+            matches(declared.name) || matches(&artifact.spelled(declared.constants)) || matches(&rust)
+        };
+        artifact.instances.iter().filter(selected).map(|declared| Selected::declared(artifact, declared)).collect()
+    }
+
+    /// Returns whether the whole of `text` matches.
+    fn matches(&self, text: &str) -> bool {
+        // Pattern and text after the last `*`, to which a mismatch returns.
+        let (mut retry, mut p, mut t) = (None, 0, 0);
+        let text: Vec<_> = text.chars().collect();
+        while t < text.len() {
+            match self.0.get(p) {
+                Some('*') => {
+                    retry = Some((p, t));
+                    p += 1;
+                }
+                Some(c) if *c == '?' || *c == text[t] => (p, t) = (p + 1, t + 1),
+                _ => match &mut retry {
+                    Some((star, from)) => {
+                        *from += 1;
+                        (p, t) = (*star + 1, *from);
+                    }
+                    None => return false,
+                },
             }
-            None => text.parse().ok().map(Constant::Usize),
-        },
-    });
-    Some((path, Some(Instance(constants.collect::<Option<_>>()?))))
+        }
+        self.0[p..].iter().all(|c| *c == '*')
+    }
+}
+
+/// Returns a name without spaces and without the `::` before generic arguments.
+fn plain(name: &str) -> String {
+    let name: String = name.chars().filter(|c| !c.is_whitespace()).collect();
+    name.replace("::<", "<")
 }
 
 /// Returns whether `path` ends with all segments of `end`.
@@ -153,10 +346,18 @@ fn meant(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |name| format!(" (is `{name}` meant?)"))
 }
 
-fn list(known: &[&str]) -> String {
-    match known {
+fn all_of(kernels: &[&str]) -> String {
+    match kernels {
         [] => "are none in this program".to_string(),
-        known => format!("are {}", known.join(", ")),
+        kernels => format!("are {}", kernels.join(", ")),
+    }
+}
+
+/// Lists instances, the first few if there are many.
+fn listed(instances: &[String]) -> String {
+    match instances.len().checked_sub(MAX_LISTED) {
+        None | Some(0) => instances.join(", "),
+        Some(more) => format!("{} and {more} more; `kernels list -v` prints all", instances[..MAX_LISTED].join(", ")),
     }
 }
 
@@ -176,34 +377,81 @@ mod tests {
     use super::*;
 
     fn find(name: &str) -> Result<Vec<String>, Error> {
-        let named = Named::find(name, &kernel_dsl::kernels())?;
-        Ok(named.instances().iter().map(|i| i.name(named.artifact.name)).collect())
+        Ok(select(name, &kernel_dsl::kernels())?.iter().map(Selected::name).collect())
     }
 
     #[test]
-    fn names_follow_rusts_syntax() {
+    fn each_form_of_a_name_selects_the_instance() {
         assert_eq!(find("saxpy").unwrap(), ["saxpy"]);
-        assert_eq!(find("matmul").unwrap(), ["matmul::<16>", "matmul::<32>"]);
-        for name in ["matmul::<8>", "gemm::matmul::< 8 >", "kernels_rs::gemm::matmul :: <8,>"] {
-            assert_eq!(find(name).unwrap(), ["matmul::<8>"], "{name}");
+        assert_eq!(find("matmul").unwrap(), ["matmul<T = 16>", "matmul<T = 32>"]);
+        for name in
+            ["matmul::<8>", "gemm::matmul::< 8 >", "kernels_rs::gemm::matmul :: <8,>", "matmul<8>", "matmul<T=8>"]
+        {
+            assert_eq!(find(name).unwrap(), ["matmul<T = 8>"], "{name}");
+        }
+        // Named arguments may come first, and an instance with a declared name has that name.
+        for name in ["sum_splits@f32_v4", "tiled::sum_splits @ f32_v4", "sum_splits<V = 4, f32, Identity>"] {
+            assert_eq!(find(name).unwrap(), ["sum_splits@f32_v4"], "{name}");
+        }
+    }
+
+    /// Checks that each declared instance is selected by its name, by its generic arguments, and as
+    /// Rust names it.
+    #[test]
+    fn each_declared_instance_is_found_by_each_of_its_names() {
+        for artifact in kernel_dsl::kernels() {
+            for declared in artifact.instances {
+                let rust = Instance(declared.constants.to_vec()).name(artifact.name);
+                for name in [declared.name, &artifact.spelled(declared.constants), &rust] {
+                    let path = format!("{}::{name}", artifact.module);
+                    assert_eq!(find(&path).unwrap(), [declared.name], "{path}");
+                }
+            }
         }
     }
 
     #[test]
-    fn unknown_names_are_reported() {
+    fn patterns_select_kernels_and_instances() {
+        assert_eq!(find("matm?l").unwrap(), ["matmul<T = 16>", "matmul<T = 32>"]);
+        assert_eq!(find("matmul<* = 3*>").unwrap(), ["matmul<T = 32>"]);
+        assert_eq!(find("matmul::<1*>").unwrap(), ["matmul<T = 16>"]);
+        assert_eq!(find("*::gemm::matm*").unwrap(), ["matmul<T = 16>", "matmul<T = 32>"]);
+        assert_eq!(find("sum_splits@f16*").unwrap(), ["sum_splits@f16_v4", "sum_splits@f16_v1"]);
+        assert_eq!(find("*").unwrap().len(), instances(&[]).unwrap().len());
+        assert_eq!(find("x*").unwrap_err(), Error::NoMatch { pattern: "x*".into() });
+        let twice = ["matmul".to_string(), "mat*".to_string()];
+        assert_eq!(instances(&twice).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        let matches = |pattern: &str, text: &str| Pattern::new(pattern).matches(text);
+        for (pattern, text) in [("*", ""), ("a*", "a"), ("a*b*c", "aXbbYc"), ("?b", "éb"), ("*ab", "aab"), ("**", "x")]
+        {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("a*", "ba"), ("?", ""), ("a*b", "abc"), ("a?c", "ac"), ("*x*", "aaa")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn unknown_and_unfit_names_are_rejected() {
         let message = |name| find(name).unwrap_err().to_string();
         assert!(message("mm::matmul").starts_with("no kernel is called `mm::matmul` (is `matmul` meant?)"));
         assert!(message("emm::matmul").starts_with("no kernel is called"));
         let nothing = message("nothing like it");
         assert!(nothing.contains("; there are ") && nothing.contains(", matmul, "), "{nothing}");
-        assert_eq!(message("matmul::<true>"), "`matmul::<true>` does not fit `matmul`, which is generic over T: usize");
-        assert_eq!(message("matmul::<T>"), "`matmul::<T>` does not fit `matmul`, which is generic over T: usize");
+        for name in ["matmul::<true>", "matmul::<T>", "matmul<16, 16>", "matmul<U = 16>", "matmul<T = 16, T = 16>"] {
+            assert_eq!(message(name), format!("`{name}` does not fit `matmul`, which is generic over T: usize"));
+        }
         assert_eq!(message("saxpy::<1>"), "`saxpy::<1>` does not fit `saxpy`, which is generic over nothing");
-        for name in ["matmul<16>", "matmul::<16", "matmul::<>", "matmul::<-1>", "matmul::<4294967296>"] {
+        for name in ["matmul<16", "matmul::<>", "matmul::<-1>", "matmul::<4294967296>", "matmul<T=>"] {
             assert!(matches!(find(name), Err(Error::Malformed { .. })), "{name}");
         }
-        assert!(message("matmul<16>").ends_with(" (is `matmul::<16>` meant?)"));
-        let several = Named::find("matmul", &kernel_dsl::kernels()).unwrap().one().unwrap_err();
-        assert_eq!(several.to_string(), "`matmul` has 2 instances; write which: matmul::<16>, matmul::<32>");
+        assert!(message("sum_splits@f32_v5").contains(" (is `sum_splits@f32_v4` meant?); its instances: "));
+        let several = instance("matmul").unwrap_err();
+        assert_eq!(several.to_string(), "`matmul` has 2 instances; write which: matmul<T = 16>, matmul<T = 32>");
+        assert!(instance("gemm").unwrap_err().to_string().contains(" more; `kernels list -v` prints all"));
     }
 }

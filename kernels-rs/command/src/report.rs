@@ -4,7 +4,7 @@
 use super::cases::{self, Wanted};
 use super::lines::Lines;
 use super::machine::{Code, Issue, Tools};
-use super::name::{self, Named};
+use super::name::{self, Selected};
 use super::ptxas::Resources;
 use super::{Error, Outcome, json};
 use crate::sass::{self, Class, Line};
@@ -39,8 +39,9 @@ use std::ops::Range;
 /// is found too.
 #[derive(Args)]
 pub(super) struct Report {
-    /// A kernel, for all of its declared instances, or an instance: matmul, 'matmul::<16>'
-    name: String,
+    /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
     /// The architecture to compile for, such as sm_80; by default the kernel's own, which is sm_61
     /// unless the kernel names another
     #[arg(long, value_name = "SM")]
@@ -239,15 +240,13 @@ struct Doubt {
 
 impl Report {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let named = Named::find(&self.name, &kernel_dsl::kernels())?;
-        let artifact = named.artifact;
-        let target = self.target.unwrap_or(artifact.target);
-        let tools = Tools::find(target);
-        let instances = named.instances();
-        if instances.is_empty() {
-            return Err(name::Error::NoInstance { name: artifact.name }.into());
-        }
-        let reports = instances.iter().map(|instance| self.of_instance(artifact, instance, target, tools.as_ref()));
+        let instances = name::instances(&self.names)?;
+        let mut tools = BTreeMap::new();
+        let reports = instances.iter().map(|Selected { artifact, instance }| {
+            let target = self.target.unwrap_or(artifact.target);
+            let tools = tools.entry(target).or_insert_with(|| Tools::find(target));
+            self.of_instance(artifact, instance, target, tools.as_ref())
+        });
         let reports = reports.collect::<Result<Vec<_>, _>>()?;
         if self.json {
             json(out, &reports)?;
@@ -313,7 +312,7 @@ impl ReportJson {
         target: Target,
         tools: Option<&Tools>,
     ) -> Result<ReportJson, Error> {
-        let name = instance.name(artifact.name);
+        let name = artifact.instance_name(&instance.0);
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
         let program = monomorphic(&name::program(artifact)?, instance).map_err(failed)?;
         let compilation = Compilation::new(&program, target).map_err(failed)?;

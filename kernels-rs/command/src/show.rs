@@ -3,7 +3,7 @@
 use super::lines::Lines;
 use super::listing::{Listed, Paint};
 use super::machine::Tools;
-use super::name::{self, Named};
+use super::name::{self, Selected};
 use super::{Error, Outcome};
 use clap::Args;
 use kernel_dsl::Artifact;
@@ -14,8 +14,8 @@ use std::io::Write;
 /// Shows an instance: its PTX, its intermediate representation, its machine code, or its Rust
 #[derive(Args)]
 pub(super) struct Show {
-    /// The instance as Rust names it: saxpy, 'matmul::<16>'. An undeclared instance is compiled on
-    /// request. The name of a kernel with one instance is enough
+    /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. An undeclared instance is
+    /// compiled on request. A kernel's name, or a pattern, is enough if it selects one instance
     name: String,
     #[command(flatten)]
     form: Form,
@@ -50,11 +50,9 @@ struct Form {
 
 impl Show {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let named = Named::find(&self.name, &kernel_dsl::kernels())?;
-        let artifact = named.artifact;
         let Form { ptx: _, ir, sass, source } = self.form;
         if source {
-            for (i, function) in name::program(artifact)?.functions.iter().enumerate() {
+            for (i, function) in name::program(name::kernel(&self.name)?)?.functions.iter().enumerate() {
                 if i > 0 {
                     writeln!(out)?;
                 }
@@ -62,7 +60,7 @@ impl Show {
             }
             return Ok(Outcome::Good);
         }
-        let instance = named.one()?;
+        let Selected { artifact, instance } = name::instance(&self.name)?;
         let target = self.target.unwrap_or(artifact.target);
         if sass {
             self::sass(artifact, &instance, target, out)?;
@@ -104,7 +102,7 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
     let lowered = driver::lowered(&name::program(artifact)?, instance, target).map_err(&failed)?;
     let optimized = passes::optimize(lowered).map_err(&failed)?;
     let ptx = emit::emit_with(&optimized, emit::Lines::Kept).map_err(&failed)?.to_string();
-    let name = instance.name(artifact.name);
+    let name = artifact.instance_name(&instance.0);
     let machine = tools.assemble(&name, &ptx, target)?;
     let code = machine.code.as_ref().ok_or_else(|| Error::NoTools { missing: "nvdisasm".to_string() })?;
     let listed = Listed {
@@ -121,7 +119,7 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
 }
 
 fn failed(artifact: &'static Artifact, instance: &Instance, target: Target) -> impl Fn(Errors) -> Error {
-    let instance = instance.name(artifact.name);
+    let instance = artifact.instance_name(&instance.0);
     move |source| Error::Compile { instance: instance.clone(), target, source }
 }
 

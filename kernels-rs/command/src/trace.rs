@@ -1,7 +1,7 @@
 //! `kernels trace`: one thread of an instance, line by line.
 
 use super::cases::{self, Wanted};
-use super::name::Named;
+use super::name::{self, Selected};
 use super::oracle_args::OracleArgs;
 use super::{Error, Outcome, json};
 use clap::Args;
@@ -17,8 +17,8 @@ use std::io::Write;
 /// follow the trace.
 #[derive(Args)]
 pub(super) struct Trace {
-    /// The instance as Rust names it: saxpy, 'matmul::<16>'. The name of a kernel with one instance
-    /// is enough
+    /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. A kernel's name, or a pattern,
+    /// is enough if it selects one instance
     name: String,
     /// Index of the block in x, y, z; omitted y and z are 0
     #[arg(long, value_name = "X,Y,Z", default_value = "0", value_parser = index)]
@@ -51,9 +51,7 @@ struct TraceJson<'a> {
 
 impl Trace {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let named = Named::find(&self.name, &kernel_dsl::kernels())?;
-        let artifact = named.artifact;
-        let instance = named.one()?;
+        let Selected { artifact, instance } = name::instance(&self.name)?;
         let cases = self.wanted.of(artifact, &instance)?;
         let thread = Thread { block: self.block, thread: self.thread, limit: self.lines };
         let mut refused = None;
@@ -78,7 +76,7 @@ impl Trace {
         }
         Err(match refused {
             Some((source, case)) => Error::Trace { case: case.clone(), source: source.into() },
-            None => cases::Error::NoSpec { instance: instance.name(artifact.name) }.into(),
+            None => cases::Error::NoSpec { instance: artifact.instance_name(&instance.0) }.into(),
         })
     }
 }

@@ -43,16 +43,49 @@ fn list_has_the_documented_fields_and_correct_locations() {
         let line = text.lines().nth(kernel["line"].as_u64().unwrap() as usize - 1).unwrap();
         assert!(line.contains(&format!("fn {}", kernel["name"].as_str().unwrap())), "{line}");
     }
-    for expected in ["saxpy", "matmul::<16>", "matmul::<32>", "transpose", "softmax::<4>", "softmax::<8>"] {
+    for expected in ["saxpy", "matmul<T = 16>", "transpose", "softmax<ROWS = 4>", "gemm@f32_128x128_v4_ta"] {
         assert!(instances.contains(&expected), "{expected} is not in {instances:?}");
     }
 }
 
 #[test]
-fn list_shows_the_first_paragraph_of_the_docs() {
+fn list_has_a_line_a_kernel_by_module() {
     let text = stdout(&["list"]);
-    assert!(text.contains("Computes y ← a·x + y, one element per thread, each with one rounding.\n"), "{text}");
-    assert!(text.contains("matmul::<16>, matmul::<32>"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{text}"));
+    assert!(line("  saxpy ").contains("  1  Computes y ← a·x + y, one element per thread, "), "{text}");
+    assert!(line("  matmul ").contains("  2  "), "{text}");
+    let (before, _) = text.split_once("\n  matmul ").unwrap();
+    let module = before.lines().rfind(|line| !line.starts_with(' ')).unwrap();
+    assert_eq!(module, "kernels_rs::gemm");
+    let kernels = text.lines().filter(|line| line.starts_with(' ')).count();
+    assert!(line(&kernels.to_string()).ends_with(" instances; -v lists the instances"), "{text}");
+
+    let text = stdout(&["list", "-v", "matm*", "gemm@f16_16x128_v4*"]);
+    let instances = [
+        "    matmul<T = 16>\n    matmul<T = 32>\n",
+        "    gemm@f16_16x128_v4     <f16, f16, f16, Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4, TA = false,",
+        "\n2 kernels, 4 instances\n",
+    ];
+    for part in instances {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn patterns_and_names_select_instances_in_each_command() {
+    let rust = "sum_splits::<f32, Identity, 1>";
+    let ptx = kernels_rs::gemm::tiled::sum_splits::<f32, kernels_rs::gemm::epilogue::Identity, 1>::PTX;
+    for name in ["sum_splits@f32_v1", "sum_splits<f32, Identity, V = 1>", rust, "sum*@f32_v1"] {
+        assert_eq!(stdout(&["show", name]), ptx);
+        assert!(stdout(&["report", name]).starts_with("sum_splits@f32_v1 for sm_61\n"), "{name}");
+    }
+    assert!(stdout(&["trace", "sum_splits@f16_v?", "--lines", "1"]).contains("sum_splits@f16_v1, thread"));
+    let report = json(&["check", "sum_splits@*v4", "matmul<T = 16>", "--json", "--device", "cpu"]);
+    let names: Vec<_> = report["instances"].as_array().unwrap().iter().map(|i| i["instance"].as_str()).collect();
+    assert_eq!(names, ["sum_splits@f32_v4", "sum_splits@f16_v4", "matmul<T = 16>"].map(Some));
+    assert!(refusal(&["show", "sum_splits"]).contains("write which: sum_splits@f32_v4, "));
+    assert!(refusal(&["check", "summ*"]).contains("no kernel and no declared instance matches `summ*`"));
 }
 
 #[test]
@@ -69,7 +102,7 @@ fn show_compiles_other_instances_and_targets() {
     let output = kernels(&["show", "matmul::<48>"]);
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("cannot compile matmul::<48> for sm_61") && errors.contains("48 × 48"), "{errors}");
+    assert!(errors.contains("cannot compile matmul<T = 48> for sm_61") && errors.contains("48 × 48"), "{errors}");
 }
 
 #[test]
@@ -102,7 +135,7 @@ fn unknown_names_are_rejected_with_suggestions() {
     assert!(unknown.contains("no kernel is called `matmull` (is `matmul` meant?)"), "{unknown}");
     assert!(unknown.contains(", saxpy, ") && unknown.contains(", matmul, "), "{unknown}");
     assert!(refusal(&["check", "saxpi"]).contains("is `saxpy` meant?"));
-    assert!(refusal(&["show", "matmul"]).contains("write which: matmul::<16>, matmul::<32>"));
+    assert!(refusal(&["show", "matmul"]).contains("write which: matmul<T = 16>, matmul<T = 32>"));
     assert!(refusal(&["show", "saxpy", "--target", "sm_20"]).contains("sm_61, sm_70"));
     assert!(refusal(&["show", "saxpy", "--ptx", "--ir"]).contains("cannot be used with"));
     assert!(refusal(&["check", "--device", "gpu"]).contains("cuda:N"));
@@ -123,7 +156,7 @@ fn check_as_json_has_one_object_per_instance() {
     let report = json(&["check", "softmax", "transpose", "softmax::<2>", "--json", "--device", "cpu"]);
     assert_eq!((&report["passed"], &report["failed"], &report["unsupported"]), (&4.into(), &0.into(), &0.into()));
     let names: Vec<_> = report["instances"].as_array().unwrap().iter().map(|i| i["instance"].as_str()).collect();
-    assert_eq!(names, ["softmax::<4>", "softmax::<8>", "transpose", "softmax::<2>"].map(Some));
+    assert_eq!(names, ["softmax<ROWS = 4>", "softmax<ROWS = 8>", "transpose", "softmax<ROWS = 2>"].map(Some));
     for instance in report["instances"].as_array().unwrap() {
         assert_eq!(instance["verdict"], "pass");
         assert!(instance["cases"].as_u64().unwrap() > 10);
@@ -156,7 +189,7 @@ fn a_closed_pipe_is_not_an_error() {
 #[test]
 fn report_shows_the_resources_of_an_instance() {
     let text = stdout(&["report", "matmul::<16>"]);
-    assert!(text.starts_with("matmul::<16> for sm_61\nblock         16 x 16 x 1: 256 threads\n"), "{text}");
+    assert!(text.starts_with("matmul<T = 16> for sm_61\nblock         16 x 16 x 1: 256 threads\n"), "{text}");
     assert!(text.contains("ta: f32 [16, 16], pitch 16 (padded by 0), bytes 0..1024\n"), "{text}");
     let row = |start: &str| text.lines().find(|line| line.contains(start)).unwrap_or_else(|| panic!("{text}"));
     let words: Vec<_> = row("load tb").split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
@@ -171,7 +204,7 @@ fn report_shows_the_resources_of_an_instance() {
         "slow[partial-warp]: a block of 144 threads leaves 16 lanes of its last warp idle\n  = help: make the block";
     assert!(text.contains(slow), "{text}");
     // A kernel's name selects all of its instances.
-    assert_eq!(stdout(&["report", "matmul"]).matches("matmul::<").count(), 2);
+    assert_eq!(stdout(&["report", "matmul"]).matches("matmul<").count(), 2);
 }
 
 #[test]
@@ -221,7 +254,7 @@ fn report_measures_what_it_computes() {
 #[test]
 fn report_states_a_finding_of_a_location_once() {
     let text = stdout(&["report", "transpose_tiles"]);
-    assert_eq!(text.matches("transpose_tiles::<").count(), text.matches(" for sm_61\nblock").count(), "{text}");
+    assert_eq!(text.matches("transpose_tiles@").count(), text.matches(" for sm_61\nblock").count(), "{text}");
     assert_eq!(text.matches("slow[integer-division]").count(), 1, "{text}");
     assert!(text.contains(" (3 times) (in 4 of 4 instances)\n --> kernels-rs/src/permute/rows.rs:8:20\n"), "{text}");
 }
@@ -247,7 +280,7 @@ fn trace_follows_a_thread() {
     assert!(trace["left_out"].as_u64().unwrap() > 0, "{trace}");
     assert!(refusal(&["trace", "saxpy", "--case", "none such"]).contains("\n  7: 512 elements\n"));
     let refused = refusal(&["trace", "matmul::<16>", "--block", "90"]);
-    assert!(refused.contains("matmul::<16> has no such thread: there is no block [90, 0, 0]"), "{refused}");
+    assert!(refused.contains("matmul<T = 16> has no such thread: there is no block [90, 0, 0]"), "{refused}");
 }
 
 /// Removes the lines of ptxas and nvdisasm, which depend on the installed release.
@@ -262,7 +295,7 @@ fn without_machine_code(report: &str) -> Vec<&str> {
 fn report_matches_the_documentation() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel-dsl/docs/commands.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let block = page.split("```text\n").find(|block| block.starts_with("matmul::<16> for sm_61\n")).unwrap();
+    let block = page.split("```text\n").find(|block| block.starts_with("matmul<T = 16> for sm_61\n")).unwrap();
     let shown = block.split("```").next().unwrap();
     let told = stdout(&["report", "matmul::<16>"]);
     if told.contains("ptxas 12.9") && told.contains("machine code") {

@@ -67,6 +67,8 @@ fn product(
         before(random, stored, beta, c, unit, gaps),
     ];
     inputs.extend(splits.map(Input::scalar));
+    // The number of the first matrix, which this epilogue does not read.
+    inputs.push(Input::scalar(random.below(3)));
     let parts = splits.map_or(String::new(), |s| format!(", {s} parts"));
     Case::new(
         format!("{n} of {rows} × {cols} × {depth}, α = {alpha}, β = {beta}{parts}, gaps of {}", gaps * unit),
@@ -236,7 +238,10 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let parts = batch(random, Scalar::F32, [n * splits, rows, cols], unit, gaps);
         let c = before(random, stored(instance), beta, [n, rows, cols], unit, gaps);
         let name = format!("{n} of {rows} × {cols} in {splits} parts, α = {alpha}, β = {beta}");
-        Case::new(name, [Input::scalar(alpha), parts, Input::scalar(splits), Input::scalar(beta), c])
+        Case::new(
+            name,
+            [Input::scalar(alpha), parts, Input::scalar(splits), Input::scalar(beta), c, Input::scalar(0usize)],
+        )
     };
     shapes.map(case).into()
 }

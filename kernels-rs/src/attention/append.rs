@@ -39,8 +39,8 @@ fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View
 #[kernel(
     block = 32, grid = (along_x(k.dim(1) + q.dim(1), q.dim(0), 1), along_y(q.dim(0), 1)),
     instances(
-        T = f32, K = f32, P = Contiguous, SCALED = false, INTERLEAVED = false;
-        T = f32, K = i8, P = Paged, SCALED = true, INTERLEAVED = true
+        f32_contiguous: T = f32, K = f32, P = Contiguous, SCALED = false, INTERLEAVED = false;
+        f32_i8_paged_interleaved: T = f32, K = i8, P = Paged, SCALED = true, INTERLEAVED = true
     ),
 )]
 #[requires(

@@ -64,9 +64,9 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     ),
     tolerance(out(relative = 1e-4, absolute = 1e-4)),
     instances(
-        T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, OF = 0 | 1 | 2;
-        T = f32, M = Plain, P = Dense, S = Packed, W = 64, V = 4, OF = 0 | 1;
-        T = f32, M = Plain, P = Listed, S = Whole, W = 64, V = 4, OF = 1 | 2
+        f32_w64: T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, OF = 0 | 1 | 2;
+        f32_w64_packed: T = f32, M = Plain, P = Dense, S = Packed, W = 64, V = 4, OF = 0 | 1;
+        f32_w64_listed: T = f32, M = Plain, P = Listed, S = Whole, W = 64, V = 4, OF = 1 | 2
     ),
     derived(Q = W / 32, L = (W * 2).div_ceil(128)),
 )]

@@ -67,9 +67,9 @@ const THREADS: usize = 128;
         along_z((q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
     ),
     instances(
-        T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4;
-        T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8;
-        T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4
+        f32: T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4;
+        f16_contiguous: T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8;
+        f32_i8_contiguous: T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4
     ),
     tolerance(o(relative = 1e-4, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
 )]

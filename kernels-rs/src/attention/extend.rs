@@ -140,7 +140,7 @@ impl<'a> Append<'a> {
         unsafe {
             cache_append::<T, K, P, SCALED, INTERLEAVED>::launch_unchecked(
                 on, q, rotated, new_k, new_v, &mut k, &mut v, &mut of_keys, &mut of_values, pages, lengths,
-                &self.frequencies,
+                self.frequencies,
             )
         })
     }

@@ -125,7 +125,7 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Backward<
         let shape = [batch, heads, rows];
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only. The oracle ran it at and around every edge (`kernels check`).
-        unsafe { attention_delta::<T>::launch_unchecked(on, &o, &d_o, &mut delta.view_mut(shape)?)? };
+        unsafe { attention_delta::<T>::launch_unchecked(on, o, d_o, &mut delta.view_mut(shape)?)? };
         let delta = delta.view(shape)?;
         let fours = width.is_multiple_of(8)
             && v.extents()[3].is_multiple_of(8)
@@ -135,7 +135,7 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Backward<
         // `which` is 0 for the gradient of Q, 1 for K, 2 for V.
         let gradient = |which: u32, out: &mut BufferViewMut<'_, T, 4>, pattern: P, longest: usize| {
             let call = attention_gradient::<T, M, P, S, 64, 1, 0, 2, 1>::call(
-                &q, &k, &v, &d_o, &lse, &delta, out, scale, left, right, score, pattern, sequences, count, longest,
+                q, k, v, d_o, lse, delta, out, scale, left, right, score, pattern, sequences, count, longest,
             );
             let numbers = [64, if fours { 4 } else { 1 }, which, 2, 1].map(Constant::Usize);
             let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];

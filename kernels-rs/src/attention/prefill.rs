@@ -26,6 +26,10 @@ struct Held<T: Float> {
     thread: usize,
 }
 
+/// Index of the bits of [`lowered`] in the block's parameters.
+#[device]
+const LOWER: usize = 18;
+
 #[device]
 fn held<T: Float, S: Sequences, const W: usize>(
     kept: Shared<u32, 1>,
@@ -70,17 +74,7 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
     first
 }
 
-/// Returns whether a query of the block does not see some key of tile `h` of the step because of
-/// its distance, below `low` or above `high`.
-#[device]
-fn is_masked<const BM: usize>(kept: Shared<u32, 1>, h: usize, low: i32, high: i32) -> bool {
-    let [lq, lk] = kept.load::<2>(6);
-    is_cut(BM, (kept[16 + h] + lq) as i32 - (kept[8] + lk) as i32, low, high)
-}
-
-/// Accumulates O += P·V for tile `h` of a step. `first` is the first slice of V. `holes` says that
-/// some weights are 0 because a query does not see a key; the values of such a key then have no
-/// effect.
+/// Accumulates O += P·V for tile `h` of a step. `first` is the first slice of V.
 #[device]
 fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
@@ -93,15 +87,160 @@ fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize,
     v: View<T, 4>,
     sequences: S,
     h: usize,
-    holes: bool,
 ) {
     let here = held::<T, S, W>(kept, q, k, v, sequences);
     let key0 = kept[16 + h] as usize;
-    if holes && block::any(has_odd::<T, W, L, V>(here.v, key0, here.lk, here.thread)) {
-        accumulate_weighted::<T, W, Q, V, R>(acc, p, here.v, key0, here.lk, here.thread);
-    } else {
-        accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
+    accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
+}
+
+/// Returns whether a sum of the thread is NaN although the weights of its row are not: a weight of
+/// 0 times an infinity or a NaN is a NaN.
+#[device]
+fn has_unexplained_nan<const Q: usize, const R: usize>(
+    acc: &[[[[f32; 4]; 4]; Q]; R],
+    sums: Shared<f32, 1>,
+    kept: Shared<u32, 1>,
+) -> bool {
+    let (row, _) = corner::<R>(thread::x() + kept[11] as usize);
+    let mut found = false;
+    for r in unroll(0..R) {
+        let sum = sums.load::<4>(row + r * BELOW);
+        for i in unroll(0..4) {
+            for x in unroll(0..4 * Q) {
+                found |= acc[r][x / 4][i][x % 4].is_nan() && !sum[i].is_nan();
+            }
+        }
     }
+    found
+}
+
+/// Writes the results of a thread's rows: to O and the logarithms, or as a part of a list.
+#[device]
+fn write_rows<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize, const R: usize>(
+    acc: &[[[[f32; 4]; 4]; Q]; R],
+    tops: Shared<f32, 1>,
+    sums: Shared<f32, 1>,
+    kept: Shared<u32, 1>,
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    o: ViewMut<T, 4>,
+    mut lse: ViewMut<f32, 3>,
+    partial: ViewMut<f32, 3>,
+    logs: ViewMut<f32, 3>,
+    sequences: S,
+) {
+    let Held { sequence, head, piece, first, row0, lq, lk, thread, .. } = held::<T, S, W>(kept, q, k, v, sequences);
+    let (row, col) = corner::<R>(thread);
+    let batch = sequences.batch(sequence);
+    let o = o.at(batch).at(head);
+    let [part, divided, whole] = [kept[12], kept[13], kept[14]].map(|x| x as usize);
+    let (partial, logs) = (partial.offset((whole, 0, 0)), logs.offset((whole, 0, 0)));
+    for r in unroll(0..R) {
+        let row = row + r * BELOW;
+        let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
+        for i in unroll(0..4) {
+            let query = row0 + row + i;
+            // A factor of 1 is the sum itself, copied to registers that a store of four can use.
+            // The accumulators' own registers would not fit both loops.
+            let factor = if divided > 0 { 1.0 } else { reciprocal(max[i], sum[i]) };
+            if query < lq {
+                for q in unroll(0..Q) {
+                    let out = acc[r][q][i].map(|x| x * factor);
+                    if divided > 0 {
+                        partial.store((part, row + i, col + q * 32 * R), out);
+                    } else {
+                        put::<T, V>(o, first + query, piece * W + col + q * 32 * R, out);
+                    }
+                }
+                if divided > 0 && col == 0 {
+                    logs.store((part, row + i, 0), [max[i], sum[i]]);
+                }
+                if divided == 0 && piece == 0 && col == 0 {
+                    lse[(batch, head, first + query)] = log_sum(max[i], sum[i], lk);
+                }
+            }
+        }
+    }
+}
+
+/// Computes the sums of a thread again from the largest logits, key by key. Keys with a weight of 0
+/// are left out: their values have no effect. All lanes of a warp take part.
+#[device]
+fn weigh_seen<
+    T: Float,
+    M: Score,
+    P: Pattern,
+    S: Sequences,
+    const W: usize,
+    const V: usize,
+    const Q: usize,
+    const R: usize,
+>(
+    tops: Shared<f32, 1>,
+    kept: Shared<u32, 1>,
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    scale: f32,
+    left: usize,
+    right: usize,
+    score: M,
+    pattern: P,
+    sequences: S,
+) -> [[[[f32; 4]; 4]; Q]; R] {
+    let Held { q, k, v, sequence, head, row0, lq, lk, tiles, list, thread, .. } =
+        held::<T, S, W>(kept, q, k, v, sequences);
+    let (row, col) = corner::<R>(thread);
+    let lower = f32::from_bits(kept[LOWER]);
+    let (low, high) = (-(left as i32), right as i32);
+    let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
+    for t in rolled(0..tiles) {
+        let key0 = pattern.key(list, t);
+        for key in rolled(key0..lk.min(key0 + KEYS)) {
+            let mut few = [[T::from_f32(0.0); 4]; Q];
+            for part in unroll(0..Q) {
+                let col = col + part * 32 * R;
+                if V == 4 {
+                    if col < v.cols() {
+                        few[part] = v.load((key, col));
+                    }
+                } else {
+                    for x in unroll(0..4) {
+                        if col + x < v.cols() {
+                            few[part][x] = v[(key, col + x)];
+                        }
+                    }
+                }
+            }
+            for r in unroll(0..R) {
+                let max = tops.load::<4>(row + r * BELOW);
+                for i in unroll(0..4) {
+                    let query = (row0 + row + r * BELOW + i).min(lq - 1);
+                    // Each lane of a row computes a share of the product.
+                    let mut x = 0.0f32;
+                    for d in rolled((col / 4..q.cols()).step_by(8 * R)) {
+                        x = q[(query, d)].to_f32().mul_add(k[(key, d)].to_f32(), x);
+                    }
+                    let at = Place { sequence, head, query, key, lengths: (lq, lk) };
+                    let mut x = score.score(of_row::<R>(x, |a, b| a + b) * scale, at);
+                    let apart = (key + lq) as i32 - (query + lk) as i32;
+                    if apart < low || apart > high {
+                        x = f32::NEG_INFINITY;
+                    }
+                    let e = fast::exp2((x - max[i].max(f32::MIN)).mul_add(std::f32::consts::LOG2_E, -lower));
+                    if e != 0.0 {
+                        for part in unroll(0..Q) {
+                            for x in unroll(0..4) {
+                                acc[r][part][i][x] = e.mul_add(few[part][x].to_f32(), acc[r][part][i][x]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    acc
 }
 
 /// Computes O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
@@ -127,11 +266,11 @@ fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize,
         partial(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)
     ),
     instances(
-        T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
-        T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
-        T = f16, M = Alibi, P = Dense, S = Padded, W = 64, V = 4, THREADS = 256, R = 1;
-        T = bf16, M = Plain, P = Dense, S = Packed, W = 32, V = 1, THREADS = 128, R = 1;
-        T = f16, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2
+        f32_w128_v4: T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
+        f32_w128_v4_listed: T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
+        f16_w64_v4_alibi_padded: T = f16, M = Alibi, P = Dense, S = Padded, W = 64, V = 4, THREADS = 256, R = 1;
+        bf16_w32_v1_packed: T = bf16, M = Plain, P = Dense, S = Packed, W = 32, V = 1, THREADS = 128, R = 1;
+        f16_w128_v4: T = f16, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2
     ),
     derived(BM = THREADS / 2, Q = W / (32 * R), L = (W * 2).div_ceil(THREADS), NK = 512 / THREADS),
 )]
@@ -208,6 +347,7 @@ pub fn flash_attention<
         kept.store(8, [row0 as u32, tiles as u32, list as u32, 0]);
         kept.store(12, [part as u32, divided as u32, whole as u32, 0]);
         kept.store(16, keys_of::<P, R>(pattern, list, 0, tiles, lk).map(|x| x as u32));
+        kept.store(LOWER, [lowered(lk).to_bits()]);
     }
     block::sync();
     let depth = q.dim(3);
@@ -287,16 +427,7 @@ pub fn flash_attention<
                 }
             }
         }
-        let mut left_out = false;
-        if M::LEAVES_OUT {
-            for r in unroll(0..R) {
-                for x in unroll(0..32) {
-                    left_out |= s[r][x / 16][x / 4 % 4][x % 4] == f32::NEG_INFINITY;
-                }
-            }
-        }
-        let left_out = M::LEAVES_OUT && block::any(left_out);
-        let lower = lowered(lk);
+        let lower = f32::from_bits(kept[LOWER]);
         for r in unroll(0..R) {
             let (mut max, mut sum) = (tops.load::<4>(row + r * BELOW), sums.load::<4>(row + r * BELOW));
             for i in unroll(0..4) {
@@ -328,10 +459,9 @@ pub fn flash_attention<
         }
         // A row of P is shared within its warp only.
         if R == 1 {
-            let holes = left_out || !M::LEAVES_OUT && is_masked::<BM>(kept, 0, low, high);
             share::<R>(p, thread, &s);
             warp::sync();
-            weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, 0, holes);
+            weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, 0);
         } else {
             // One copy of the code for all tiles of the step.
             for h in rolled(0..R) {
@@ -340,8 +470,7 @@ pub fn flash_attention<
                     s[r][0] = s[r][1];
                 }
                 warp::sync();
-                let holes = left_out || !M::LEAVES_OUT && is_masked::<BM>(kept, h, low, high);
-                weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, h, holes);
+                weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, h);
                 if h + 1 < R {
                     let here = held::<T, S, W>(kept, q, k, v, sequences);
                     let key0 = kept[17 + h] as usize;
@@ -364,38 +493,20 @@ pub fn flash_attention<
         }
         block::sync();
     }
+    let unexplained = has_unexplained_nan::<Q, R>(&acc, sums, kept);
+    write_rows::<T, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
+    // After the first results are written: accumulators common to both paths would cost ptxas
+    // register bank conflicts in the products.
+    if warp::any(unexplained) {
+        let acc =
+            weigh_seen::<T, M, P, S, W, V, Q, R>(tops, kept, q, k, v, scale, left, right, score, pattern, sequences);
+        write_rows::<T, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
+    }
     let Held { sequence, head, piece, first, row0, lq, lk, thread, .. } = held::<T, S, W>(kept, q, k, v, sequences);
-    let (row, col) = corner::<R>(thread);
     let batch = sequences.batch(sequence);
     let o = o.at(batch).at(head);
-    let [part, divided, whole] = [kept[12], kept[13], kept[14]].map(|x| x as usize);
+    let [divided, whole] = [kept[13], kept[14]].map(|x| x as usize);
     let (partial, logs) = (partial.offset((whole, 0, 0)), logs.offset((whole, 0, 0)));
-    for r in unroll(0..R) {
-        let row = row + r * BELOW;
-        let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
-        for i in unroll(0..4) {
-            let query = row0 + row + i;
-            // A factor of 1 is the sum itself, copied to registers that a store of four can use.
-            // The accumulators' own registers would not fit both loops.
-            let factor = if divided > 0 { 1.0 } else { reciprocal(max[i], sum[i]) };
-            if query < lq {
-                for q in unroll(0..Q) {
-                    let out = acc[r][q][i].map(|x| x * factor);
-                    if divided > 0 {
-                        partial.store((part, row + i, col + q * 32 * R), out);
-                    } else {
-                        put::<T, V>(o, first + query, piece * W + col + q * 32 * R, out);
-                    }
-                }
-                if divided > 0 && col == 0 {
-                    logs.store((part, row + i, 0), [max[i], sum[i]]);
-                }
-                if divided == 0 && piece == 0 && col == 0 {
-                    lse[(batch, head, first + query)] = log_sum(max[i], sum[i], lk);
-                }
-            }
-        }
-    }
     if divided == 0 {
         return;
     }

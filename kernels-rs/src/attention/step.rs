@@ -244,8 +244,8 @@ impl Decode {
         let mut ended = ended.view_mut([counters])?;
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
         let lanes = match width {
-            ..=64 => 8,
-            ..=128 => 16,
+            0..=64 => 8,
+            65..=128 => 16,
             _ => 32,
         };
         // Elements of an access, and accesses in flight: the same number of bytes for 16 bits as

@@ -60,7 +60,11 @@ fn square<const D: usize, const N: usize>(a: &[f32; N], b: &[f32; N]) -> f32 {
 #[kernel(
     block = 256,
     grid = ((q.dim(1) + 2 * keys.dim(1)) * q.dim(0)).div_ceil(8),
-    instances(T = f32, K = f32, D = 64, NORMED = true; T = f16, K = f16, D = 128, NORMED = true; T = f32, K = f32, D = 128, NORMED = false),
+    instances(
+        f32_d64_normed: T = f32, K = f32, D = 64, NORMED = true;
+        f16_d128_normed: T = f16, K = f16, D = 128, NORMED = true;
+        f32_d128: T = f32, K = f32, D = 128, NORMED = false
+    ),
     derived(N = D / 64),
     writes(q = once),
 )]

@@ -76,7 +76,7 @@ where
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only, whatever its function computes. The oracle ran it at and
         // around every edge (`kernels check`).
-        unsafe { map_1::<A, Y, F, V, VA, { V / VA }>::launch_unchecked(on, &in_pieces(a, VA)?, &mut in_pieces_mut(y, V)?) }
+        unsafe { map_1::<A, Y, F, V, VA, { V / VA }>::launch_unchecked(on, in_pieces(a, VA)?, &mut in_pieces_mut(y, V)?) }
     })
 }
 
@@ -112,7 +112,7 @@ where
         const VB: usize = if B_TOGETHER { V } else { 1 };
         let (a, b, mut y) = (in_pieces(a, VA)?, in_pieces(b, VB)?, in_pieces_mut(y, V)?);
         // SAFETY: as in `map`.
-        unsafe { map_2::<A, B, Y, F, V, VA, VB, { V / VA }, { V / VB }>::launch_unchecked(on, &a, &b, &mut y) }
+        unsafe { map_2::<A, B, Y, F, V, VA, VB, { V / VA }, { V / VB }>::launch_unchecked(on, a, b, &mut y) }
     })
 }
 
@@ -154,7 +154,7 @@ where
         // SAFETY: as in `map`.
         unsafe {
             map_3::<A, B, C, Y, F, V, VA, VB, VC, { V / VA }, { V / VB }, { V / VC }>::launch_unchecked(
-                on, &a, &b, &c, &mut y,
+                on, a, b, c, &mut y,
             )
         }
     })

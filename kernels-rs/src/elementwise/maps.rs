@@ -18,11 +18,11 @@ pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
     instances(
-        A = f32, Y = f32, F = silu, V = 4, VA = 4 | 1;
-        A = f32, Y = f32, F = silu, V = 1, VA = 1;
-        A = f16, Y = f16, F = silu, V = 8, VA = 8;
-        A = f32, Y = f32, F = fast_silu, V = 4, VA = 4;
-        A = f16, Y = f16, F = fast_silu, V = 8, VA = 8
+        silu_f32_v4: A = f32, Y = f32, F = silu, V = 4, VA = 4 | 1;
+        silu_f32_v1: A = f32, Y = f32, F = silu, V = 1, VA = 1;
+        silu_f16_v8: A = f16, Y = f16, F = silu, V = 8, VA = 8;
+        fast_silu_f32_v4: A = f32, Y = f32, F = fast_silu, V = 4, VA = 4;
+        fast_silu_f16_v8: A = f16, Y = f16, F = fast_silu, V = 8, VA = 8
     ),
     derived(PA = V / VA),
     tolerance(y(relative = 1e-6)),
@@ -61,10 +61,10 @@ pub fn map_1<
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
     instances(
-        A = f32, B = f32, Y = f32, F = swiglu, V = 4, VA = 4, VB = 4 | 1;
-        A = f32, B = f32, Y = f32, F = swiglu, V = 1, VA = 1, VB = 1;
-        A = f16, B = f16, Y = f16, F = swiglu, V = 8, VA = 8, VB = 8;
-        A = f16, B = f16, Y = f16, F = fast_swiglu, V = 8, VA = 8, VB = 8
+        swiglu_f32_v4: A = f32, B = f32, Y = f32, F = swiglu, V = 4, VA = 4, VB = 4 | 1;
+        swiglu_f32_v1: A = f32, B = f32, Y = f32, F = swiglu, V = 1, VA = 1, VB = 1;
+        swiglu_f16_v8: A = f16, B = f16, Y = f16, F = swiglu, V = 8, VA = 8, VB = 8;
+        fast_swiglu_f16_v8: A = f16, B = f16, Y = f16, F = fast_swiglu, V = 8, VA = 8, VB = 8
     ),
     derived(PA = V / VA, PB = V / VB),
     tolerance(y(relative = 1e-6)),
@@ -109,8 +109,8 @@ pub fn map_2<
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
     instances(
-        A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 4, VA = 4, VB = 4 | 1, VC = 4;
-        A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 1, VA = 1, VB = 1, VC = 1
+        multiply_add_f32_v4: A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 4, VA = 4, VB = 4 | 1, VC = 4;
+        multiply_add_f32_v1: A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 1, VA = 1, VB = 1, VC = 1
     ),
     derived(PA = V / VA, PB = V / VB, PC = V / VC),
     writes(y = once),

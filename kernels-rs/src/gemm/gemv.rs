@@ -19,7 +19,6 @@
 //! ```
 
 use super::epilogue::*;
-use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
 /// Returns `P` elements of a row from `at` on, with zeros beyond `cols`, the end of the row. Unless
@@ -58,23 +57,21 @@ pub fn finish<C: Float, E: Epilogue>(
 /// warp, then warp by warp.
 #[kernel(
     block = THREADS, max_registers = 128,
-    grid = (
-        along_x(c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
-        along_y(c.dim(1).div_ceil(R), c.dim(0)),
-        along_z(c.dim(1).div_ceil(R), c.dim(0)),
-    ),
+    grid = (c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
     writes(c = once),
     instances(
-        A = f32, B = f32, C = f32, E = Identity, R = 1, L = 8, U = 16, THREADS = 256, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 8, L = 8 | 4, U = 4, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8, U = 8, THREADS = 512, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 8, L = 8 | 4, U = 4, THREADS = 256, V = 4 | 1
+        f32_l8_r1: A = f32, B = f32, C = f32, E = Identity, R = 1, L = 8, U = 16, THREADS = 256, V = 4 | 1;
+        f32_l4_r1: A = f32, B = f32, C = f32, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
+        f32_l8: A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
+        f32_l4: A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
+        f32_l8_r8: A = f32, B = f32, C = f32, E = Identity, R = 8, L = 8, U = 4, THREADS = 256, V = 4 | 1;
+        f32_l4_r8: A = f32, B = f32, C = f32, E = Identity, R = 8, L = 4, U = 4, THREADS = 256, V = 4 | 1;
+        f16_l8_r1: A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8, U = 8, THREADS = 512, V = 4 | 1;
+        f16_l4_r1: A = f16, B = f16, C = f16, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
+        f16_l8: A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
+        f16_l4: A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
+        f16_l8_r8: A = f16, B = f16, C = f16, E = Identity, R = 8, L = 8, U = 4, THREADS = 256, V = 4 | 1;
+        f16_l4_r8: A = f16, B = f16, C = f16, E = Identity, R = 8, L = 4, U = 4, THREADS = 256, V = 4 | 1
     ),
 )]
 #[requires(
@@ -97,12 +94,12 @@ pub fn gemv_n<
     b: View<B, 3>,
     beta: f32,
     c: ViewMut<C, 3>,
+    first: usize,
     epilogue: E,
 ) {
-    let [block_n, block_m, batch] = block_at(c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R));
-    let (a, b, c) = (a.at(batch), b.at(batch), c.at(batch));
+    let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
     let (lane, group) = (thread::index() % L, thread::index() / L);
-    let (row0, col0) = (block_m * R, block_n * 4 * L);
+    let (row0, col0) = (block::y() * R, block::x() * 4 * L);
     let (depth, col) = (a.cols(), col0 + lane * 4);
     let mut acc = [[0.0f32; 4]; R];
     for k in (group * U..depth).step_by(U * (THREADS / L)) {
@@ -140,7 +137,7 @@ pub fn gemv_n<
         for w in unroll(0..THREADS / 32) {
             x += sums[(w, r, j)];
         }
-        finish(c, row0 + r, col0 + j, x, alpha, beta, batch, epilogue);
+        finish(c, row0 + r, col0 + j, x, alpha, beta, first + block::z(), epilogue);
     }
 }
 
@@ -161,19 +158,15 @@ const AHEAD: usize = 4;
 /// a time.
 #[kernel(
     block = 256, max_registers = 128,
-    grid = (
-        along_x(c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),
-        along_y(c.dim(1).div_ceil(R), c.dim(0)),
-        along_z(c.dim(1).div_ceil(R), c.dim(0)),
-    ),
+    grid = (c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),
     writes(c = once),
     instances(
-        A = f32, B = f32, C = f32, E = Identity, R = 1, W = 1, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, W = 4, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 8, W = 2, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, W = 1, V = 8 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, W = 4, V = 8 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 8, W = 2, V = 8 | 1
+        f32_r1: A = f32, B = f32, C = f32, E = Identity, R = 1, W = 1, V = 4 | 1;
+        f32: A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, W = 4, V = 4 | 1;
+        f32_r8: A = f32, B = f32, C = f32, E = Identity, R = 8, W = 2, V = 4 | 1;
+        f16_r1: A = f16, B = f16, C = f16, E = Identity, R = 1, W = 1, V = 8 | 1;
+        f16: A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, W = 4, V = 8 | 1;
+        f16_r8: A = f16, B = f16, C = f16, E = Identity, R = 8, W = 2, V = 8 | 1
     ),
     derived(P = V.max(4)),
 )]
@@ -196,12 +189,12 @@ pub fn gemv_t<
     b: View<B, 3>,
     beta: f32,
     c: ViewMut<C, 3>,
+    first: usize,
     epilogue: E,
 ) {
     const { assert!(V == 1 || V == P) };
-    let [block_n, block_m, batch] = block_at(c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R));
-    let (a, b, c) = (a.at(batch), b.at(batch), c.at(batch));
-    let (row0, col0) = (block_m * R, (block_n * 8 + warp::index()) * W);
+    let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
+    let (row0, col0) = (block::y() * R, (block::x() * 8 + warp::index()) * W);
     let depth = a.cols();
     let mut acc = [[0.0f32; W]; R];
     if R == 1 {
@@ -249,7 +242,7 @@ pub fn gemv_t<
         for i in unroll(0..W) {
             let x = warp::sum(acc[r][i]);
             if warp::lane() == r * W + i {
-                finish(c, row0 + r, col0 + i, x, alpha, beta, batch, epilogue);
+                finish(c, row0 + r, col0 + i, x, alpha, beta, first + block::z(), epilogue);
             }
         }
     }

@@ -92,10 +92,10 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     grid = (c.cols().div_ceil(8 * COLS / (if PAIRED { 2 } else { 1 })), c.rows().div_ceil(R)),
     writes(c = once),
     instances(
-        X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = false, PAIRED = false, R = 1, COLS = 2, V = 4;
-        X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = false, R = 2, COLS = 2, V = 1;
-        X = f32, N = f16, W = f16, C = f16, E = Identity, F = swiglu, CENTRED = false, PAIRED = true, R = 1, COLS = 2, V = 8;
-        X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = true, R = 8, COLS = 2, V = 4
+        f32_r1_v4: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = false, PAIRED = false, R = 1, COLS = 2, V = 4;
+        f32_centred_r2_v1: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = false, R = 2, COLS = 2, V = 1;
+        f16_paired_r1_v8: X = f32, N = f16, W = f16, C = f16, E = Identity, F = swiglu, CENTRED = false, PAIRED = true, R = 1, COLS = 2, V = 8;
+        f32_centred_paired_r8_v4: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = true, R = 8, COLS = 2, V = 4
     ),
     derived(P = V.max(4), AHEAD = 16 / V.max(4)),
 )]

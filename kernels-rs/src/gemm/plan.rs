@@ -111,20 +111,6 @@ impl Plan {
             Plan::GemvN(..) | Plan::GemvT(_) => None,
         }
     }
-
-    /// Returns the grid, in blocks along x, y and z, for `batch` products of m × n elements.
-    pub(super) fn blocks(self, [batch, m, n]: [usize; 3]) -> [usize; 3] {
-        match self {
-            Plan::Tiles(tile, splits) => {
-                let [tall, wide, _] = tile.shape();
-                [m.div_ceil(tall).saturating_mul(n.div_ceil(wide)), splits, batch]
-            }
-            Plan::GemvN(rows, GemvWidth::Columns32) => [n.div_ceil(32), m.div_ceil(rows), batch],
-            Plan::GemvN(rows, GemvWidth::Columns16) => [n.div_ceil(16), m.div_ceil(rows), batch],
-            // Eight warps, of one, four or two columns each.
-            Plan::GemvT(rows) => [n.div_ceil(if rows == 1 { 8 } else { 16 }), m.div_ceil(rows), batch],
-        }
-    }
 }
 
 /// The maximum size of the partial sums of C, in bytes.

@@ -6,6 +6,7 @@ use super::plan::{Costs, GemvWidth, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
+use crate::fold::MAX_ALONG;
 use crate::operand::{BEYOND_K, Operand};
 use crate::{Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
@@ -19,8 +20,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// transposed, and B is [batch, K, N] or [batch, N, K]. A single matrix is a batch of one. The last
 /// stride is 1 and the others are arbitrary; a batch stride of 0 in A or B shares one matrix. Any
 /// extent may be 0: without products C becomes β·C. As for every kernel, no view has more than 2³²
-/// − 1 elements. A batch of more than 65,535 products uses at most 2³¹ − 1 blocks of threads, at
-/// least one per product. K is at most 2³² − 4096.
+/// − 1 elements; K is at most 2³² − 4096. A batch of more than 65,535 products takes several
+/// launches.
 ///
 /// Each element is Σ aᵢ·bᵢ, computed by fused multiply-adds; then α·Σ, rounded; then a fused
 /// multiply-add with β·C; and one more rounding if C is stored in less than `f32`. C is not read if
@@ -164,17 +165,24 @@ impl Gemm {
             return Err(c.refused(format!("{plan:?} does not apply: {why}")));
         }
         a.countable(k, BEYOND_K)?;
-        c.startable(plan.blocks([batch, m, n]), format_args!("{batch} products of {m} × {n} elements"))?;
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
             && rows_begin_at(a, 4)
             && rows_begin_at(b, 4)
             && rows_begin_at(&*c, 4);
         dispatch!(let V: usize = if fours { 4 } else { 1 }, of [1, 4];
-            let TA: bool = self.transpose_a;
-            let TB: bool = self.transpose_b;
-            self.planned::<T, O, V, TA, TB, E>(plan, on, a, b, c, epilogue))
+        let TA: bool = self.transpose_a;
+        let TB: bool = self.transpose_b;
+        for first in (0..batch).step_by(MAX_ALONG) {
+            let some = first..batch.min(first + MAX_ALONG);
+            let (a, b, mut c) = (a.slice(some.clone())?, b.slice(some.clone())?, c.reborrow().slice(some)?);
+            self.planned::<T, O, V, TA, TB, E>(plan, on, &a, &b, &mut c, first, epilogue)?;
+        });
+        Ok(())
     }
 
+    /// Queues a product by the kernels for one combination of access and transposition. There are
+    /// at most [`MAX_ALONG`] matrices. The epilogue counts them from `first`.
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     fn planned<
         T: Float + GenericArgument,
         O: Float + GenericArgument,
@@ -189,12 +197,13 @@ impl Gemm {
         a: &BufferView<'_, T, 3>,
         b: &BufferView<'_, T, 3>,
         c: &mut BufferViewMut<'_, O, 3>,
+        first: usize,
         epilogue: E,
     ) -> Result<(), Error> {
         let Gemm { alpha, beta, .. } = self;
         let bytes = size_of::<T>();
         match plan {
-            Plan::Tiles(tile, 1) => tiled::<T, O, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, epilogue),
+            Plan::Tiles(tile, 1) => tiled::<T, O, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, first, epilogue),
             Plan::Tiles(tile, splits) => {
                 let [batch, m, n] = c.extents();
                 let shape = [batch * splits, m, n];
@@ -208,11 +217,12 @@ impl Gemm {
                     0.0,
                     &mut parts.view_mut(shape)?,
                     splits,
+                    first,
                     Identity,
                 )?;
                 let parts = &parts.view(shape)?;
                 // SAFETY: as for the kernels of a few rows, below.
-                unsafe { sum_splits::<O, E, V>::launch_unchecked(on, alpha, parts, splits, beta, c, epilogue) }
+                unsafe { sum_splits::<O, E, V>::launch_unchecked(on, alpha, parts, splits, beta, c, first, epilogue) }
             }
             Plan::GemvN(rows, lanes) => {
                 dispatch!(let [ROWS: usize, LANES: usize, AHEAD: usize, THREADS: usize] = match (rows, lanes) {
@@ -233,7 +243,7 @@ impl Gemm {
                 // promises what the epilogue does.
                 unsafe {
                     gemv_n::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
-                        on, alpha, a, b, beta, c, epilogue,
+                        on, alpha, a, b, beta, c, first, epilogue,
                     )
                 })
             }
@@ -252,7 +262,7 @@ impl Gemm {
                     _ => [8, 2],
                 };
                 // SAFETY: as for `Plan::GemvN`.
-                unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(on, alpha, a, b, beta, c, epilogue) }))
+                unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(on, alpha, a, b, beta, c, first, epilogue) }))
             }
         }
     }
@@ -276,6 +286,7 @@ fn tiled<
     beta: f32,
     c: &mut BufferViewMut<'_, O, 3>,
     splits: usize,
+    first: usize,
     epilogue: E,
 ) -> Result<(), Error> {
     // For elements of 2 bytes, loads in flight take no more registers for twice the products.
@@ -290,7 +301,7 @@ fn tiled<
     // SAFETY: as in `planned`.
     unsafe {
         gemm::<T, T, O, E, BM, BN, BK, QM, QN, V, TA, TB, THREADS, LA, LB>::launch_unchecked(
-            on, alpha, a, b, beta, c, splits, epilogue,
+            on, alpha, a, b, beta, c, splits, first, epilogue,
         )
     })
 }

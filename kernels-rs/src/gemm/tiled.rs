@@ -2,7 +2,6 @@
 
 use super::epilogue::*;
 use super::tile::{corner, product};
-use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
 /// Returns the row and column of the tile of block `id`. Blocks are ordered in groups of `group`
@@ -15,23 +14,21 @@ pub fn grouped(id: usize, blocks_m: usize, blocks_n: usize, group: usize) -> (us
     (first + id % per % height, id % per / height)
 }
 
-/// Computes C ← epilogue(α·op(A)·op(B) + β·C), for each matrix of a batch.
+/// Computes C ← epilogue(α·op(A)·op(B) + β·C), for each matrix of a batch. The epilogue counts the
+/// matrices from `first`.
 #[kernel(
     block = T, min_blocks = 2, max_registers = 128,
-    grid = (
-        along_x(c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), splits, a.dim(0)),
-        along_y(splits, a.dim(0)),
-        along_z(splits, a.dim(0)),
-    ),
+    grid = (c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), splits, a.dim(0)),
     writes(c = once),
     instances(
-        A = f32, B = f32, C = f32, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
-        A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 16, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false, T = 256;
-        A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = true, T = 256;
-        A = f32, B = f32, C = f32, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
-        A = f16, B = f16, C = f16, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false | true, T = 128;
-        A = f32, B = f32, C = f32, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
-        A = f16, B = f16, C = f16, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false, TB = false | true, T = 128
+        f32_128x128: A = f32, B = f32, C = f32, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
+        f16_128x128: A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 16, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false, T = 256;
+        f16_128x128_v4_tb: A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4, TA = false, TB = true, T = 256;
+        f16_128x128_v1_tb: A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 1, TA = false, TB = true, T = 256;
+        f32_64x128: A = f32, B = f32, C = f32, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
+        f16_64x128: A = f16, B = f16, C = f16, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false | true, T = 128;
+        f32_16x128: A = f32, B = f32, C = f32, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
+        f16_16x128: A = f16, B = f16, C = f16, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false, TB = false | true, T = 128
     ),
     derived(LA = BM * BK / (4 * T), LB = BK * BN / (4 * T)),
 )]
@@ -66,16 +63,15 @@ pub fn gemm<
     beta: f32,
     c: ViewMut<C, 3>,
     splits: usize,
+    first: usize,
     epilogue: E,
 ) {
     const { assert!(BK % 4 == 0 && BM % (16 * QM) == 0 && BN % (32 * QN) == 0) };
     const { assert!(T == 32 * (BM / (16 * QM)) * (BN / (32 * QN))) };
     let (rows, cols) = (c.dim(1), c.dim(2));
     let (blocks_m, blocks_n) = (rows.div_ceil(BM), cols.div_ceil(BN));
-    let [tile, split, batch] = block_at(blocks_m * blocks_n, splits);
-    // Needs one register until the end instead of two, unless the epilogue uses `batch`.
-    let plane = batch * splits + split;
-    let (m, n) = grouped(tile, blocks_m, blocks_n, 8);
+    let (split, batch) = (block::y(), block::z());
+    let (m, n) = grouped(block::x(), blocks_m, blocks_n, 8);
     let (row0, col0) = (m * BM, n * BN);
     let (row, col) = corner(BN / (32 * QN), 16 * QM, 32 * QN);
     let depth = if TA { a.dim(1) } else { a.dim(2) };
@@ -86,7 +82,7 @@ pub fn gemm<
     let bb = if TB { b.at(batch).offset((col0, k0)) } else { b.at(batch).offset((k0, col0)) };
     let acc = product::<A, B, BM, BN, BK, QM, QN, V, TA, TB, LA, LB>(ab, bb, depth, row, col);
 
-    let c = c.at(plane);
+    let c = c.at(batch * splits + split);
     for i in unroll(0..4 * QM) {
         let r = row0 + row + i / 4 * 16 + i % 4;
         if r < rows {
@@ -98,7 +94,7 @@ pub fn gemm<
                         for e in unroll(0..V) {
                             x[e] = acc[i / 4][q][i % 4][j * V + e];
                         }
-                        store(alpha, x, beta, c, r, to, batch, epilogue);
+                        store(alpha, x, beta, c, r, to, first + batch, epilogue);
                     }
                 }
             }
@@ -110,9 +106,9 @@ pub fn gemm<
 /// their order.
 #[kernel(
     block = 256,
-    grid = (along_x((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0), 1), along_y(c.dim(0), 1)),
+    grid = ((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0)),
     writes(c = once),
-    instances(C = f32 | f16, E = Identity, V = 4 | 1),
+    instances(f32: C = f32, E = Identity, V = 4 | 1; f16: C = f16, E = Identity, V = 4 | 1),
 )]
 #[requires(
     splits > 0, parts.dim(0) == c.dim(0) * splits, parts.dim(1) == c.dim(1), parts.dim(2) == c.dim(2),
@@ -124,11 +120,11 @@ pub fn sum_splits<C: Float, E: Epilogue, const V: usize>(
     splits: usize,
     beta: f32,
     c: ViewMut<C, 3>,
+    first: usize,
     epilogue: E,
 ) {
-    let quads = c.dim(2).div_ceil(V);
-    let [of_matrix, batch, _] = block_at((c.dim(1) * quads).div_ceil(256), c.dim(0));
-    let id = of_matrix * 256 + thread::index();
+    let batch = block::y();
+    let (quads, id) = (c.dim(2).div_ceil(V), block::x() * 256 + thread::index());
     let (row, col) = (id / quads, id % quads * V);
     if row < c.dim(1) {
         let mut sum = [0.0f32; V];
@@ -138,6 +134,6 @@ pub fn sum_splits<C: Float, E: Epilogue, const V: usize>(
                 sum[e] += part[e];
             }
         }
-        store(alpha, sum, beta, c.at(batch), row, col, batch, epilogue);
+        store(alpha, sum, beta, c.at(batch), row, col, first + batch, epilogue);
     }
 }

@@ -116,7 +116,7 @@ fn in_rows<T: Number + GenericArgument>(
         const VX: usize = if TOGETHER { V } else { 1 };
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only. The oracle ran it at and around every edge (`kernels check`).
-        unsafe { copy_rows::<T, V, VX, { V / VX }>::launch_unchecked(on, &in_pieces(x, VX)?, &mut in_pieces_mut(y, V)?) }
+        unsafe { copy_rows::<T, V, VX, { V / VX }>::launch_unchecked(on, in_pieces(x, VX)?, &mut in_pieces_mut(y, V)?) }
     })
 }
 
@@ -158,7 +158,7 @@ fn in_tiles<T: Number + GenericArgument>(
         unsafe {
             transpose_tiles::<
                 T, VX, VY, COLS, WORDS, K, { WORDS * K }, { WORDS + 1 }, PITCH, AX, X_ROUNDS, Q, { 32 / Q }, Y_ROUNDS,
-            >::launch_unchecked(on, &x, &mut y)
+            >::launch_unchecked(on, x, &mut y)
         }
     })
 }

@@ -50,10 +50,10 @@ fn placed(col: usize) -> usize {
     block = 512,
     grid = x.dim(0) * x.dim(1) * x.dim(2).div_ceil(ROWS) * x.dim(3).div_ceil(COLS),
     instances(
-        T = f32, VX = 4, VY = 4, COLS = 64, WORDS = 64;
-        T = f32, VX = 1, VY = 1, COLS = 64, WORDS = 64;
-        T = f16, VX = 8, VY = 8, COLS = 128, WORDS = 32;
-        T = i8, VX = 8, VY = 16, COLS = 128, WORDS = 32
+        f32_vx4_vy4: T = f32, VX = 4, VY = 4, COLS = 64, WORDS = 64;
+        f32_vx1_vy1: T = f32, VX = 1, VY = 1, COLS = 64, WORDS = 64;
+        f16_vx8_vy8: T = f16, VX = 8, VY = 8, COLS = 128, WORDS = 32;
+        i8_vx8_vy16: T = i8, VX = 8, VY = 16, COLS = 128, WORDS = 32
     ),
     derived(
         K = 4 / size_of::<T>(), ROWS = WORDS * K, PITCH = WORDS + 1, PLACES = COLS + COLS / 32 * 2 - 2,

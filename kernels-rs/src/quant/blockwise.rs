@@ -50,7 +50,11 @@ fn words(g: View<i8, 2>, there: bool, row: usize, at: usize) -> [i32; 4] {
     block = 256, min_blocks = 2, max_registers = 128,
     grid = y.dim(0).div_ceil(64) * y.dim(1).div_ceil(128),
     writes(y = once),
-    instances(Y = f32, E = Identity, BITS = 8 | 4, BLOCKS = true, V = 4; Y = f16, E = Identity, BITS = 8, BLOCKS = false, V = 1),
+    instances(
+        f32_q8_v4: Y = f32, E = Identity, BITS = 8, BLOCKS = true, V = 4;
+        f32_q4_v4: Y = f32, E = Identity, BITS = 4, BLOCKS = true, V = 4;
+        f16_q8_rows_v1: Y = f16, E = Identity, BITS = 8, BLOCKS = false, V = 1
+    ),
 )]
 #[requires(
     qx.rows() == y.rows(), w.rows() == y.cols(), dx.rows() == y.rows(), qx.cols() % 32 == 0, w.cols() % BITS == 0, w.cols() / BITS * 8 == qx.cols(),

@@ -82,9 +82,10 @@ fn chunk_dot<const BITS: usize>(w: &[i32; 4], low: &[i32; 4], high: &[i32; 4], e
     grid = (y.dim(1).div_ceil(THREADS / 32 * W), y.dim(0).div_ceil(R)),
     writes(y = once),
     instances(
-        X = f32, Y = f32, E = Identity, BITS = 8 | 4, BLOCKS = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
-        X = f16, Y = f16, E = Identity, BITS = 8, BLOCKS = false, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 1;
-        X = f32, Y = f32, E = Identity, BITS = 4, BLOCKS = true, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
+        f32_q8_r1_v4: X = f32, Y = f32, E = Identity, BITS = 8, BLOCKS = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
+        f32_q4_r1_v4: X = f32, Y = f32, E = Identity, BITS = 4, BLOCKS = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
+        f16_q8_rows_r1_v1: X = f16, Y = f16, E = Identity, BITS = 8, BLOCKS = false, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 1;
+        f32_q4_r8_v4: X = f32, Y = f32, E = Identity, BITS = 4, BLOCKS = true, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
     ),
 )]
 #[requires(

@@ -153,10 +153,10 @@ fn finish<C: Output, E: Epilogue, const N: usize>(
     grid = (along_x(c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), c.dim(0), 1), along_y(c.dim(0), 1)),
     writes(c = once),
     instances(
-        C = f32, E = Identity, BM = 128, BN = 128, QM = 2, QN = 2, V = 16, TA = false, TB = true, T = 256;
-        C = i32, E = Identity, BM = 128, BN = 128, QM = 2, QN = 2, V = 16, TA = false | true, TB = false, T = 256;
-        C = i8, E = Identity, BM = 64, BN = 128, QM = 2, QN = 2, V = 4, TA = false, TB = true, T = 128;
-        C = f32, E = Identity, BM = 64, BN = 64, QM = 1, QN = 2, V = 1, TA = false, TB = true, T = 128
+        f32_128x128_v16_tb: C = f32, E = Identity, BM = 128, BN = 128, QM = 2, QN = 2, V = 16, TA = false, TB = true, T = 256;
+        i32_128x128_v16: C = i32, E = Identity, BM = 128, BN = 128, QM = 2, QN = 2, V = 16, TA = false | true, TB = false, T = 256;
+        i8_64x128_v4_tb: C = i8, E = Identity, BM = 64, BN = 128, QM = 2, QN = 2, V = 4, TA = false, TB = true, T = 128;
+        f32_64x64_v1_tb: C = f32, E = Identity, BM = 64, BN = 64, QM = 1, QN = 2, V = 1, TA = false, TB = true, T = 128
     ),
     derived(LA = 2 * BM / T, LB = 2 * BN / T),
 )]

@@ -143,7 +143,7 @@ impl Rotary {
         // the positions, and the kernel accesses elements within them only. The oracle ran it at
         // and around every edge (`kernels check`).
         unsafe {
-            rotate::<X, HALVES, V, TOKENS>::launch_unchecked(on, x, positions, self.rows, &axes, &frequencies, y)
+            rotate::<X, HALVES, V, TOKENS>::launch_unchecked(on, x, positions, self.rows, axes, frequencies, y)
         })
     }
 
@@ -173,7 +173,7 @@ impl Rotary {
         };
         // SAFETY: as in `run`.
         unsafe {
-            rotate_in_place::<X, HALVES, V, TOKENS>::launch_unchecked(on, positions, self.rows, &axes, &frequencies, x)
+            rotate_in_place::<X, HALVES, V, TOKENS>::launch_unchecked(on, positions, self.rows, axes, frequencies, x)
         })
     }
 

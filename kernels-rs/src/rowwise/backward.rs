@@ -57,8 +57,8 @@ fn through<const LOG: bool, const V: usize, const N: usize>(
     block = (L, ROWS), max_registers = 64, grid = y.rows().div_ceil(ROWS), writes(dx = once),
     derived(S = 8 / V),
     instances(
-        T = f32, LOG = false, L = 512, ROWS = 1, V = 4, N = 2;
-        T = f32, LOG = true, L = 32, ROWS = 8, V = 1, N = 8
+        f32_l512_v4: T = f32, LOG = false, L = 512, ROWS = 1, V = 4, N = 2;
+        f32_l32_v1_log: T = f32, LOG = true, L = 32, ROWS = 8, V = 1, N = 8
     ),
 )]
 #[requires(
@@ -167,8 +167,8 @@ pub(super) fn removed<const V: usize, const N: usize>(
     block = (L, ROWS), max_registers = 64, grid = z.rows().div_ceil(ROWS), writes(dz = once),
     derived(S = 8 / V),
     instances(
-        T = f32, W = f32, CENTRED = true, L = 512, ROWS = 1, V = 4, N = 2;
-        T = f32, W = f32, CENTRED = false, L = 32, ROWS = 8, V = 1, N = 8
+        f32_l512_v4_centred: T = f32, W = f32, CENTRED = true, L = 512, ROWS = 1, V = 4, N = 2;
+        f32_l32_v1: T = f32, W = f32, CENTRED = false, L = 32, ROWS = 8, V = 1, N = 8
     ),
 )]
 #[requires(

@@ -91,8 +91,8 @@ fn scaled<W: Float, const L: usize, const V: usize, const N: usize>(
     block = (L, ROWS), max_registers = 48, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(y = once, saved = once),
     derived(S = 8 / V),
     instances(
-        T = f32, W = f32, O = f32, L = 256, ROWS = 1, V = 4, N = 4;
-        T = f32, W = f32, O = f32, L = 32, ROWS = 8, V = 1, N = 8
+        f32_l256_v4: T = f32, W = f32, O = f32, L = 256, ROWS = 1, V = 4, N = 4;
+        f32_l32_v1: T = f32, W = f32, O = f32, L = 32, ROWS = 8, V = 1, N = 8
     ),
 )]
 #[requires(
@@ -174,8 +174,8 @@ fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
     block = (L, ROWS), max_registers = 64, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(dx = once),
     derived(S = 8 / V),
     instances(
-        T = f32, W = f32, L = 512, ROWS = 1, V = 4, N = 2;
-        T = f32, W = f32, L = 32, ROWS = 8, V = 1, N = 8
+        f32_l512_v4: T = f32, W = f32, L = 512, ROWS = 1, V = 4, N = 2;
+        f32_l32_v1: T = f32, W = f32, L = 32, ROWS = 8, V = 1, N = 8
     ),
 )]
 #[requires(

@@ -34,8 +34,8 @@ fn weighed(weight: f32, base: f32, half: f32) -> f32 {
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(loss = once, log_sum = once),
     instances(
-        T = f32, L = 256, ROWS = 1, V = 4, N = 2;
-        T = f16, L = 32, ROWS = 8, V = 1, N = 8
+        f32_l256_v4: T = f32, L = 256, ROWS = 1, V = 4, N = 2;
+        f16_l32_v1: T = f16, L = 32, ROWS = 8, V = 1, N = 8
     ),
 )]
 #[requires(

@@ -186,9 +186,9 @@ pub(super) fn statistics<
     block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
     derived(S = 8 / V),
     instances(
-        T = f32, W = f32, O = f32, CENTRED = true | false, FUSED = false | true, WHOLE = true, L = 512, ROWS = 1, V = 4, N = 2;
-        T = f32, W = f32, O = f32, CENTRED = true, FUSED = true, WHOLE = false, L = 32, ROWS = 8, V = 1, N = 8;
-        T = f16, W = f16, O = f16, CENTRED = false, FUSED = false, WHOLE = false, L = 32, ROWS = 8, V = 8, N = 1
+        f32_l512_v4: T = f32, W = f32, O = f32, CENTRED = true | false, FUSED = false | true, WHOLE = true, L = 512, ROWS = 1, V = 4, N = 2;
+        f32_l32_v1_centred_fused: T = f32, W = f32, O = f32, CENTRED = true, FUSED = true, WHOLE = false, L = 32, ROWS = 8, V = 1, N = 8;
+        f16_l32_v8: T = f16, W = f16, O = f16, CENTRED = false, FUSED = false, WHOLE = false, L = 32, ROWS = 8, V = 8, N = 1
     ),
 )]
 #[requires(
@@ -294,7 +294,7 @@ fn magnitude<const L: usize, const V: usize, const N: usize>(
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(q = once, scales = once, z = once),
     derived(S = 8 / V),
-    instances(T = f32, W = f32, CENTRED = false | true, L = 256, ROWS = 1, V = 4, N = 4),
+    instances(f32_l256_v4: T = f32, W = f32, CENTRED = false | true, L = 256, ROWS = 1, V = 4, N = 4),
 )]
 #[requires(
     q.rows() == x.rows(), q.cols() == x.cols(), x.cols() % V == 0, scales.len() == x.rows(),

@@ -187,11 +187,11 @@ pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
     block = (L, ROWS), grid = x.rows().div_ceil(ROWS), writes(y = once),
     derived(S = 8 / V),
     instances(
-        T = f32, LOG = false, MASKED = false, L = 256, ROWS = 1, V = 4, N = 4;
-        T = f32, LOG = false, MASKED = false, L = 1024, ROWS = 1, V = 4, N = 8;
-        T = f32, LOG = false | true, MASKED = true, L = 32, ROWS = 8, V = 1, N = 8;
-        T = f16, LOG = false, MASKED = true, L = 32, ROWS = 8, V = 8, N = 1;
-        T = f16, LOG = true, MASKED = false, L = 256, ROWS = 1, V = 8, N = 2
+        f32_l256_v4: T = f32, LOG = false, MASKED = false, L = 256, ROWS = 1, V = 4, N = 4;
+        f32_l1024_v4: T = f32, LOG = false, MASKED = false, L = 1024, ROWS = 1, V = 4, N = 8;
+        f32_l32_v1_masked: T = f32, LOG = false | true, MASKED = true, L = 32, ROWS = 8, V = 1, N = 8;
+        f16_l32_v8_masked: T = f16, LOG = false, MASKED = true, L = 32, ROWS = 8, V = 8, N = 1;
+        f16_l256_v8_log: T = f16, LOG = true, MASKED = false, L = 256, ROWS = 1, V = 8, N = 2
     ),
 )]
 #[requires(

@@ -5,9 +5,13 @@
 mod common;
 
 use common::inside;
-use kernels_rs::saxpy;
+use kernel_dsl::Kernel;
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernels_rs::{matmul, saxpy};
 use runtime::doctor::{DriverFinding, examine};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, KernelSpec, Random};
 use runtime::{Device, Error};
+use std::thread;
 
 #[test]
 fn doctor_reports_the_emulated_driver() {
@@ -53,5 +57,37 @@ fn errors_are_returned() {
         assert!(matches!(Device::cuda(1).unwrap_err(), Error::NoSuchDevice { ordinal: 1, count: 1 }));
         let data: Vec<u64> = (0..10_000).collect();
         assert_eq!(device.upload(&data).unwrap().download().unwrap(), data);
+    });
+}
+
+/// Returns three 5 × 5 matrices of random numbers: the factors, and the memory of their product.
+fn products(_: &Instance, random: &mut Random) -> Vec<Case> {
+    let mut matrix = || Input::view(&random.values::<f32>(25), [5, 5]);
+    vec![Case::new("5 x 5", [matrix(), matrix(), matrix()])]
+}
+
+fn product(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (a, b) = (inputs[0].values(), inputs[1].values());
+    let element = |i: usize| (0..5).map(|k| a[i / 5 * 5 + k] * b[5 * k + i % 5]).sum::<f64>();
+    vec![Expected::new(2, (0..25).map(element).collect(), Bound::Absolute(1e-4))]
+}
+
+/// Checks instances from several threads with one device: the driver compiles their modules in
+/// parallel, and their cases take turns.
+#[test]
+fn threads_share_a_checker() {
+    inside("threads_share_a_checker", &[], || {
+        let checker = Checker::new(Some(Device::cuda(0).unwrap()));
+        let spec = KernelSpec { artifact: matmul::<16>::ARTIFACT, cases: products, reference: product };
+        thread::scope(|scope| {
+            for tile in [4, 8, 8, 16] {
+                let (checker, spec) = (&checker, &spec);
+                scope.spawn(move || {
+                    let report = checker.check(spec, &Instance(vec![Constant::Usize(tile)]), 1);
+                    assert!(report.passed(), "{report}");
+                    assert_eq!(report.executors.len(), 6, "{report}");
+                });
+            }
+        });
     });
 }

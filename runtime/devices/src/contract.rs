@@ -22,7 +22,6 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     /// Validates `arguments` for a launch of the instance on `device`; `block` is the block's
     /// extent that the launch chooses.
     pub fn new(
-        kernel: &str,
         program: &Monomorphic,
         (device, facts): (u64, DeviceFacts),
         block: Option<usize>,
@@ -41,7 +40,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
             Ok(shape) if refusals.is_empty() => Ok(ValidatedArgs { shape, arguments, writes: writes(program) }),
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());
-                Err(Error::Refused { instance: program.instance().name(kernel), refusals })
+                Err(Error::Refused { instance: program.instance_name(), refusals })
             }
         }
     }

@@ -63,10 +63,10 @@ impl Cpu {
     /// Runs the instance on the interpreter. It is lowered and decoded once.
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &ValidatedArgs) -> Result<()> {
         let instance = program.instance();
-        span!("run", instance = %instance.name(artifact.name));
+        span!("run", instance = %program.instance_name());
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
             let lowered = driver::lowered_monomorphic(program, artifact.target)
-                .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
+                .map_err(|source| Error::Compile { instance: program.instance_name(), source })?;
             Executable::new(&lowered)
         })?;
         let limits = *self.limits.lock().unwrap_or_else(PoisonError::into_inner);

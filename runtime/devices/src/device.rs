@@ -18,8 +18,10 @@ use serde::Serialize;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// A device: an NVIDIA GPU, or the CPU, where the oracle interprets kernels and checks everything
@@ -275,6 +277,19 @@ impl Device {
         })
     }
 
+    /// Compiles and loads both forms of the instance, each on its own thread. A launch then finds
+    /// them ready. On the CPU there is nothing to load.
+    pub(crate) fn load(&self, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
+        let Backend::Cuda(cuda) = &self.0.backend else { return Ok(()) };
+        let program = self.instance(kernel, constants)?;
+        let load = |form| cuda.preload(form, kernel, &program);
+        thread::scope(|scope| {
+            let checked = scope.spawn(|| load(Variant::Checked));
+            load(Variant::Unchecked)?;
+            checked.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+
     /// Calls `launch` if the arguments meet the kernel's contract and there are blocks to run.
     /// Returns the default if there are none.
     pub(crate) fn approved<'m, T: Default>(
@@ -286,7 +301,7 @@ impl Device {
         launch: impl FnOnce(&Monomorphic, &ValidatedArgs<'_, 'm>) -> Result<T>,
     ) -> Result<T> {
         let program = self.instance(kernel, constants)?;
-        let approved = ValidatedArgs::new(kernel.name, &program, self.identity(), block, arguments)?;
+        let approved = ValidatedArgs::new(&program, self.identity(), block, arguments)?;
         if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
     }
 
@@ -299,7 +314,7 @@ impl Device {
             let program =
                 artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
             monomorphic(&program, instance)
-                .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })
+                .map_err(|source| Error::Compile { instance: artifact.instance_name(constants), source })
         })
     }
 }

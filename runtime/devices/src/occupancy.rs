@@ -36,7 +36,7 @@ impl Device {
             Ok(Some(match self.backend() {
                 Backend::Cpu(_) => {
                     let lowered = driver::lowered_monomorphic(program, kernel.target);
-                    let instance = program.instance().name(kernel.name);
+                    let instance = program.instance_name();
                     let lowered = lowered.map_err(|source| Error::Compile { instance: instance.clone(), source })?;
                     let own = lowered.shared_memory();
                     // Arrays sized by the launch lie after the entry's own.

@@ -24,14 +24,17 @@ use runtime_ptx::{Options, Policy};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
 use std::iter;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 /// A checker of kernels, which runs them on the interpreters, and on a GPU if it has one.
 #[derive(Clone, Debug)]
 pub struct Checker {
     cpu: Device,
     gpu: Option<Device>,
+    /// Held by the thread whose case runs on the GPU: one case's memory is there at a time.
+    gpu_turn: Arc<Mutex<()>>,
     /// The options of the oracle.
     options: interpreter::Options,
     /// The number of seeded schedules for every kernel. `None`: one, and only for kernels whose
@@ -53,6 +56,7 @@ impl Checker {
         Checker {
             cpu,
             gpu,
+            gpu_turn: Arc::default(),
             options: interpreter::Options::default(),
             orders: None,
             stop_at_first: false,
@@ -108,11 +112,13 @@ impl Checker {
         Checker { options, ..self }
     }
 
-    /// Runs the instance of `spec` on the cases of `seed`.
+    /// Runs the instance of `spec` on the cases of `seed`. Several threads may check instances
+    /// at the same time: their cases take turns on a GPU, whose driver compiles the next modules
+    /// meanwhile.
     pub fn check(&self, spec: &KernelSpec, instance: &Instance, seed: u64) -> InstanceReport {
         let cases = (spec.cases)(instance, &mut Random::new(seed));
         let mut report = InstanceReport {
-            instance: instance.name(spec.artifact.name),
+            instance: spec.artifact.instance_name(&instance.0),
             seed,
             executors: Vec::new(),
             skipped: Vec::new(),
@@ -139,11 +145,17 @@ impl Checker {
                 report.decisions.clone_from(&prepared.decisions);
                 let cases: Vec<_> = cases.iter().flat_map(|case| prepared.sized(case)).collect();
                 let mut warnings = Warnings::default();
-                let results = self.in_order(&cases, |case| {
+                let run = |case: &Case| {
                     let (expected, mut warnings) =
                         (|inputs: &[Input]| (spec.reference)(instance, inputs), Warnings::default());
                     let failure = self.warned(&prepared, case, expected, &mut warnings).err();
                     (CaseReport::new(&case.name, failure), warnings)
+                };
+                let results = thread::scope(|scope| {
+                    // The GPU's driver compiles while the interpreters run. An error of loading is
+                    // also an error of the first launch, which reports it.
+                    scope.spawn(|| prepared.load(self.gpu()));
+                    self.in_order(&cases, run)
                 });
                 for (case, found) in results {
                     let last = self.stop_at_first && case.failure.is_some();
@@ -180,8 +192,8 @@ impl Checker {
     }
 
     /// Returns the result of `run` for each case, in the order of `cases`. If the checker stops at
-    /// the first failure, later cases may be missing. Without a GPU, cases run in parallel on all
-    /// cores. With one, they run one after another.
+    /// the first failure, later cases may be missing. Cases run in parallel on all cores, and one
+    /// after another on a GPU.
     fn in_order(
         &self,
         cases: &[Case],
@@ -196,8 +208,7 @@ impl Checker {
             over.fetch_or(self.stop_at_first && result.0.failure.is_some(), Ordering::Relaxed);
             Some(result)
         };
-        let results = if self.gpu().is_some() { cases.iter().map(run).collect() } else { on_every_core(cases, run) };
-        results.into_iter().flatten().collect()
+        on_every_core(cases, run).into_iter().flatten().collect()
     }
 
     fn executors(&self, prepared: &Prepared) -> Vec<Executor> {
@@ -334,6 +345,9 @@ impl Checker {
         }
         if let Some(gpu) = self.gpu() {
             prepared.has_tolerances()?;
+            // The wait for the compiler comes before the turn, so that other cases have theirs.
+            prepared.load(Some(gpu)).map_err(stopped(Executor::Cuda(gpu.to_string())))?;
+            let _turn = self.gpu_turn.lock().unwrap_or_else(PoisonError::into_inner);
             let constants = &prepared.program.instance().0;
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
@@ -468,10 +482,10 @@ impl Prepared {
     /// Compiles the instance for another target. The interpreters run any target. A GPU always runs
     /// the kernel's own PTX.
     pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
-        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let compilation = Compilation::new(&program, target).map_err(compile)?;
-        let text = executor::ptx(artifact, target, &program, &instance.name(artifact.name))?;
+        let text = executor::ptx(artifact, target, &program, &artifact.instance_name(&instance.0))?;
         let optimized = compilation.optimized().map_err(compile)?;
         Prepared::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)
     }
@@ -479,7 +493,7 @@ impl Prepared {
     /// Replaces the PTX that the PTX interpreter runs by `text`. A GPU still runs the kernel's own
     /// PTX.
     pub fn with_ptx(self, text: &str) -> Result<Prepared> {
-        let name = self.program.instance().name(self.artifact.name);
+        let name = self.program.instance_name();
         // The checked form has the shared memory of the kernel as lowered.
         let shared = self.checked.1.kernel.shared_memory();
         Ok(Prepared { ptx: Some(ptx::Executable::new(name, text, shared)?), ..self })
@@ -492,7 +506,7 @@ impl Prepared {
         lowered: &ir::Kernel,
         optimized: &ir::Kernel,
     ) -> Result<Prepared> {
-        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         Prepared::new(artifact, program, lowered, optimized)
     }
@@ -503,7 +517,7 @@ impl Prepared {
         lowered: &ir::Kernel,
         optimized: &ir::Kernel,
     ) -> Result<Prepared> {
-        let compile = |source| Error::Compile { instance: program.instance().name(artifact.name), source };
+        let compile = |source| Error::Compile { instance: program.instance_name(), source };
         let form = Checked::of(lowered.clone());
         let guarded = passes::optimize(form.kernel.clone()).map_err(compile)?;
         let arguments = program.arguments();
@@ -523,6 +537,11 @@ impl Prepared {
             decisions: decisions.collect(),
             program,
         })
+    }
+
+    /// Compiles and loads the instance's modules for a GPU, once.
+    fn load(&self, gpu: Option<&Device>) -> Result<()> {
+        gpu.map_or(Ok(()), |gpu| gpu.load(self.artifact, &self.program.instance().0))
     }
 
     /// Adds the PTX lines to the oracle's report in `error`.
@@ -548,7 +567,7 @@ impl Prepared {
         case: &Case,
         arguments: &'a [Argument<'a>],
     ) -> Result<ValidatedArgs<'a, 'a>> {
-        ValidatedArgs::new(self.artifact.name, &self.program, device.identity(), case.block, arguments)
+        ValidatedArgs::new(&self.program, device.identity(), case.block, arguments)
     }
 
     /// Returns the kernel, and the constants of the instance.

@@ -35,7 +35,7 @@ pub fn trace(
 ) -> Result<(Outcome, Trace)> {
     let named = |program: &Monomorphic| lower::lower_named(program, artifact.target);
     let look = Look::new(artifact, instance, named, Executable::new)?;
-    let no_thread = |why| Error::NoThread { instance: instance.name(artifact.name), why };
+    let no_thread = |why| Error::NoThread { instance: artifact.instance_name(&instance.0), why };
     match look.run(case, options, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
         Some(Ok(traced)) => Ok(traced),
         Some(Err(mismatch)) => Err(no_thread(mismatch.to_string())),
@@ -64,7 +64,6 @@ impl Profiler {
 
 /// An instance in the form under inspection.
 struct Look {
-    artifact: &'static Artifact,
     program: Monomorphic,
     signature: Signature,
     executable: Executable,
@@ -77,10 +76,10 @@ impl Look {
         lower: impl FnOnce(&Monomorphic) -> Result<ir::Kernel, Errors>,
         decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
     ) -> Result<Look> {
-        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let executable = decode(&lower(&program).map_err(compile)?)?;
-        Ok(Look { artifact, signature: Signature::of(&program), program, executable })
+        Ok(Look { signature: Signature::of(&program), program, executable })
     }
 
     /// Returns the result of `run` for the launch of a case; `None` if the grid has no block. If
@@ -97,8 +96,7 @@ impl Look {
         let (device, mut told) = (Device::cpu(), None);
         let options = Options { uninitialized: case.holding_nothing(), ..options };
         self.signature.run(&device, case, |arguments| {
-            let approved =
-                ValidatedArgs::new(self.artifact.name, &self.program, device.identity(), case.block, arguments)?;
+            let approved = ValidatedArgs::new(&self.program, device.identity(), case.block, arguments)?;
             told = self.executable.launch(&approved, None, options, run)?;
             Ok(())
         })?;

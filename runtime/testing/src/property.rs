@@ -190,7 +190,7 @@ impl<'a> Property<'a> {
         let first = failed.case.name.clone();
         let (Failing { failed, .. }, trials) = Shrink::from(Failing { plan, drawn, failed: *failed }, draw, run);
         let Failed { case, failure, warnings } = failed;
-        let instance = self.kernel.instance.name(self.kernel.artifact.name);
+        let instance = self.kernel.artifact.instance_name(&self.kernel.instance.0);
         let parameters = prepared.names().to_vec();
         Err(Box::new(Counterexample { instance, case, failure, warnings, first, seed, trials, parameters }))
     }

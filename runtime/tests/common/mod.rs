@@ -1,8 +1,6 @@
 //! saxpy, built by hand in each representation of the compiler: HIR, IR, PTX.
 
-use kernel_dsl::compiler::hir::{
-    self, Block, Expr, ExprKind, Instance, Intrinsic, Local, Program, Type, TypeId, serial,
-};
+use kernel_dsl::compiler::hir::{self, Block, Expr, ExprKind, Intrinsic, Local, Program, Type, TypeId, serial};
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{self, Comparison, Dim, Op, Parameter, Place, Policy, Role, Special};
 use kernel_dsl::compiler::source::{Source, Span};
@@ -65,7 +63,7 @@ fn program() -> Program {
         max_registers: None,
         contract: false,
         target: Target::SM_61,
-        instances: vec![Instance::default()],
+        instances: vec![hir::DeclaredInstance::default()],
         tolerances: vec![],
         outputs: vec![],
     };
@@ -112,6 +110,7 @@ pub fn artifact() -> &'static Artifact {
         docs: "",
         target: Target::SM_61,
         hir: serial::encode_program(&program()).leak(),
+        parameters: &[],
         instances: &[Declared { name: "saxpy", constants: &[], ptx: PTX }],
     })
 }
@@ -122,6 +121,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
     let address = |mutable| Role::Address { element: Scalar::F32.into(), mutable };
     let mut b = Builder::new(ir::Kernel {
         name: "saxpy".into(),
+        rust_name: "saxpy".into(),
         instance: "saxpy".into(),
         target: Target::SM_61,
         block: ir::Block::fixed([256, 1, 1]),

@@ -27,6 +27,7 @@ impl Kit {
         let location = SourceLocation { source: 0, span: Span::default(), caller: None };
         let kernel = Kernel {
             name: "kernel".into(),
+            rust_name: "kernel".into(),
             instance: "kernel".into(),
             target: Target::SM_61,
             block: Block::fixed(block),

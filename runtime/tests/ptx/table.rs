@@ -167,6 +167,7 @@ fn unsupported_instructions_are_rejected_by_name() {
 fn of_block(code: Inline) -> Kernel {
     let mut builder = Builder::new(Kernel {
         name: "kernel".into(),
+        rust_name: "kernel".into(),
         instance: "kernel".into(),
         target: Target::SM_61,
         block: Block::fixed([32, 1, 1]),

@@ -108,7 +108,7 @@ impl Frontend {
     pub fn compile(&self, text: &str) -> Result<Compiled, Refused> {
         let program = self.program(text)?;
         let target = program.launch.target;
-        let instance = program.launch.instances.first().cloned().unwrap_or_default();
+        let instance = program.launch.instances.first().map(|declared| declared.arguments.clone()).unwrap_or_default();
         let grid = match program.launch.grid.first().map(|extent| &extent.kind) {
             Some(ExprKind::Literal(n)) => *n as u32,
             other => return Err(refused("the launch")(format!("the grid is no number: {other:?}"))),

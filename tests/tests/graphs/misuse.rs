@@ -1,6 +1,6 @@
 //! Tests of rejected operations on graphs. The graph remains usable.
 
-use super::{N, beyond, count, mix, mixed, turn};
+use super::{N, beyond, count, mix, mixed, transpose};
 use runtime::{Device, Error};
 
 pub fn all(device: &Device, times: u32) {
@@ -21,7 +21,8 @@ pub fn all(device: &Device, times: u32) {
     assert!(said(mix::launch(&recording, 1, x, foreign)).contains("not lent to this recording"));
     assert!(x.view([3, 4]).is_err() && x.range(5..N + 1).is_err() && x.range_mut(7..N + 2).is_err());
     assert!(
-        said(turn::launch(&recording, x.view([20, 50]).unwrap(), y.view_mut([20, 50]).unwrap())).contains("requires")
+        said(transpose::launch(&recording, x.view([20, 50]).unwrap(), y.view_mut([20, 50]).unwrap()))
+            .contains("requires")
     );
     // Other launches do not accept slots.
     let refused = said(mix::launch(device, 1, x, y));

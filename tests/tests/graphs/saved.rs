@@ -1,7 +1,7 @@
 //! Tests of graphs as bytes: a loaded graph has the results of the saved one, and damaged bytes are
 //! an error.
 
-use super::{N, beyond, count, mix, mixed, turn};
+use super::{N, beyond, count, mix, mixed, transpose};
 use kernel_dsl::compiler::hir::serial::checksum;
 use runtime::{AnySlot, Device, Error, Graph, Recording, SlotMut};
 
@@ -24,7 +24,7 @@ fn recorded(device: &Device, times: u32, bare: bool) -> (Graph<'static>, Slots) 
     let [x, y, z] = slots(device, &recording);
     mix::launch(&recording, times, x, y).unwrap();
     mix::launch(&recording, 2, y.range(10..20).unwrap(), z.range_mut(5..15).unwrap()).unwrap();
-    turn::launch(&recording, y.view([20, 50]).unwrap(), z.view_mut([50, 20]).unwrap()).unwrap();
+    transpose::launch(&recording, y.view([20, 50]).unwrap(), z.view_mut([50, 20]).unwrap()).unwrap();
     if bare {
         // SAFETY: each thread accesses only its own elements, in bounds.
         unsafe { mix::launch_unchecked(&recording, 1, z, y) }.unwrap();

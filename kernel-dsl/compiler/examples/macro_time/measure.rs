@@ -72,7 +72,8 @@ fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
         let callees: Vec<_> = handed.iter().map(callee).collect();
         check::kernel(&read, &callees).expect("a right kernel").hir
     });
-    let instances = program.launch.instances.iter().map(|instance| {
+    let instances = program.launch.instances.iter().map(|declared| {
+        let instance = &declared.arguments;
         let (lower, lowered) = time(|| lower::lower(&program, instance, Target::SM_61).expect("IR"));
         let (analyses, _) = time(|| analyses::accept(&lowered).expect("a right kernel"));
         // The copy is not part of the passes, but takes only a few percent of their time, and is
@@ -80,7 +81,7 @@ fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
         let (passes, optimized) = time(|| passes::optimize(lowered.clone()).expect("IR"));
         let (emit, _) = time(|| emit::emit(&optimized).expect("PTX").to_string());
         let total = front + lower + analyses + passes + emit;
-        Times { instance: instance.name(&kernel.name()), front, lower, analyses, passes, emit, total }
+        Times { instance: program.instance_name(instance), front, lower, analyses, passes, emit, total }
     });
     instances.collect()
 }

@@ -341,13 +341,14 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the generic arguments of one instance.
-    fn instance(&mut self, instance: &syntax::InstanceOf) -> hir::Instance {
-        let constants = instance.0.iter().map(|argument| match argument {
+    fn instance(&mut self, instance: &syntax::InstanceOf) -> hir::DeclaredInstance {
+        let constants = instance.arguments.iter().map(|argument| match argument {
             syntax::InstanceArgument::Usize(n) => Some(hir::Constant::Usize(*n)),
             syntax::InstanceArgument::Bool(b) => Some(hir::Constant::Bool(*b)),
             syntax::InstanceArgument::Type { path, .. } => self.constant_type(path),
         });
-        hir::Instance(constants.collect::<Option<_>>().unwrap_or_default())
+        let arguments = hir::Instance(constants.collect::<Option<_>>().unwrap_or_default());
+        hir::DeclaredInstance { name: instance.name.clone(), arguments }
     }
 
     fn constant_type(&mut self, path: &syntax::Path) -> Option<hir::Constant> {

@@ -7,7 +7,7 @@ impl Emitter<'_> {
     /// Says what the module is, and sets its directives.
     pub(super) fn header(&mut self) {
         let kernel = self.kernel;
-        self.builder.header(kernel.instance.as_str());
+        self.builder.header(kernel.rust_name.as_str());
         self.builder.header(format!("block {}", kernel.block));
         if kernel.shared_bytes() > 0 {
             self.builder.header(format!("shared memory, {} bytes:", kernel.shared_bytes()));

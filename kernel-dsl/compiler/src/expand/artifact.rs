@@ -10,7 +10,7 @@ use crate::target::Target;
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
 use std::collections::BTreeSet;
-use syn::{Expr, ExprLit, ItemFn, Lit, Meta, Path};
+use syn::{Expr, ExprLit, GenericParam, ItemFn, Lit, Meta, Path};
 
 /// The compiled declared instances.
 pub(super) struct Compiled {
@@ -22,15 +22,14 @@ pub(super) struct Compiled {
 
 /// Compiles each declared instance. Returns the errors of all instances that fail.
 pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<FailedInstance>> {
-    let name = &program.functions[0].name;
     let mut compiled = Compiled { texts: Vec::new(), approximate: BTreeSet::new() };
     let mut failed = Vec::new();
     for instance in &program.launch.instances {
-        match text(program, instance, &mut compiled.approximate) {
+        match text(program, &instance.arguments, &mut compiled.approximate) {
             Ok(text) => compiled.texts.push(text),
             Err((about, errors)) => {
                 let of = program.launch.instances.len();
-                failed.push(FailedInstance { instance: instance.name(name), of, about, errors });
+                failed.push(FailedInstance { instance: program.instance_name(&instance.arguments), of, about, errors });
             }
         }
     }
@@ -67,31 +66,43 @@ pub(super) struct Literals {
     line: u32,
     target: Target,
     hir: Vec<u8>,
-    /// The declared instances with their PTX.
-    instances: Vec<(InstanceOf, String)>,
+    /// The declared instances.
+    instances: Vec<Declared>,
+}
+
+/// A declared instance of an artifact.
+struct Declared {
+    instance: InstanceOf,
+    /// The name in reports.
+    name: String,
+    ptx: String,
 }
 
 impl Artifact {
     /// Returns the artifact of a kernel without diagnostics. `texts` are the PTX of `instances`.
     pub(super) fn complete(program: &Program, instances: &[InstanceOf], texts: Vec<String>) -> Artifact {
         let source = &program.functions[0].source;
+        let names = program.launch.instances.iter().map(|declared| program.instance_name(&declared.arguments));
+        let declared = instances.iter().cloned().zip(names).zip(texts);
         Artifact::Literals(Literals {
             file: source.file.clone(),
             line: source.line,
             target: program.launch.target,
             hir: serial::encode_program(program),
-            instances: instances.iter().cloned().zip(texts).collect(),
+            instances: declared.map(|((instance, name), ptx)| Declared { instance, name, ptx }).collect(),
         })
     }
 
     /// Returns the stand-in of a kernel with diagnostics: no HIR, and instances without PTX.
     pub(super) fn failed(instances: &[InstanceOf]) -> Artifact {
+        let declared =
+            |instance: &InstanceOf| Declared { instance: instance.clone(), name: String::new(), ptx: String::new() };
         Artifact::Literals(Literals {
             file: String::new(),
             line: 0,
             target: Target::SM_61,
             hir: Vec::new(),
-            instances: instances.iter().map(|instance| (instance.clone(), String::new())).collect(),
+            instances: instances.iter().map(declared).collect(),
         })
     }
 }
@@ -102,7 +113,13 @@ impl Literals {
         let (name, docs) = (item.sig.ident.to_string(), docs(item));
         let target = quote::format_ident!("SM_{}", self.target.sm());
         let (file, line, hir) = (&self.file, self.line, Literal::byte_string(&self.hir));
-        let instances = self.instances.iter().map(|(instance, text)| declared(item, facade, instance, text));
+        let instances = self.instances.iter().map(|declared| declared.expression(facade));
+        let generics = &item.sig.generics.params;
+        let parameters = generics.iter().filter_map(|parameter| match parameter {
+            GenericParam::Const(constant) => Some(constant.ident.to_string()),
+            GenericParam::Type(ty) => Some(ty.ident.to_string()),
+            GenericParam::Lifetime(_) => None,
+        });
         quote! {
             #facade::Artifact {
                 name: #name,
@@ -112,20 +129,24 @@ impl Literals {
                 docs: #docs,
                 target: #facade::compiler::Target::#target,
                 hir: #hir,
+                parameters: &[#(#parameters),*],
                 instances: &[#(#instances),*],
             }
         }
     }
 }
 
-fn declared(item: &ItemFn, facade: &Path, instance: &InstanceOf, text: &str) -> TokenStream {
-    let name = instance.name(&item.sig.ident.to_string());
-    let constants = instance.0.iter().map(|argument| match argument {
-        InstanceArgument::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#argument)),
-        InstanceArgument::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#argument)),
-        InstanceArgument::Type { .. } => quote!(<#argument as #facade::GenericArgument>::CONSTANT),
-    });
-    quote!(#facade::Declared { name: #name, constants: &[#(#constants),*], ptx: #text })
+impl Declared {
+    /// Renders the instance as an expression.
+    fn expression(&self, facade: &Path) -> TokenStream {
+        let Declared { instance, name, ptx } = self;
+        let constants = instance.arguments.iter().map(|argument| match argument {
+            InstanceArgument::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#argument)),
+            InstanceArgument::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#argument)),
+            InstanceArgument::Type { .. } => quote!(<#argument as #facade::GenericArgument>::CONSTANT),
+        });
+        quote!(#facade::Declared { name: #name, constants: &[#(#constants),*], ptx: #ptx })
+    }
 }
 
 /// Returns the text of the documentation comment.

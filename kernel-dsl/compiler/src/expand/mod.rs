@@ -98,7 +98,7 @@ fn compile_kernel<'a>(
         Ok(checked) => checked,
         Err(diagnostics) => {
             let body = copy::with_launch(item, facade, &kernel.launch_tokens);
-            let values = kernel.instances.first().map_or(&[][..], |i| &i.0);
+            let values = kernel.instances.first().map_or(&[][..], |i| &i.arguments);
             let copy = witness::diagnostics(item, facade, &body, values, &diagnostics);
             expansion.copy = copy::copy_with_user_lints(item, &copy);
             return expansion;

@@ -74,7 +74,7 @@ fn fields(item: &ItemFn) -> TokenStream {
 fn text(item: &ItemFn, facade: &Path, i: usize, instance: &InstanceOf) -> TokenStream {
     let (name, conditions, constant) = (&item.sig.ident, conditions(&item.attrs), at_name(item, "PTX"));
     let of_type = instance.arguments();
-    let docs = format!("The PTX of `{}`, for sm_61.", instance.name(&name.to_string()));
+    let docs = format!("The PTX of `{}`, for sm_61.", instance.rust_name(&name.to_string()));
     quote! {
         #conditions
         #[allow(deprecated)]

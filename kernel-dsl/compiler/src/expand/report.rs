@@ -27,7 +27,7 @@ pub(super) enum ErrorSubject {
 
 /// An instance that failed to compile.
 pub(super) struct FailedInstance {
-    /// The Rust name of the instance.
+    /// The name of the instance.
     pub instance: String,
     /// The number of instances of the kernel.
     pub of: usize,

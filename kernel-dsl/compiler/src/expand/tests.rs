@@ -128,6 +128,26 @@ fn a_kernel_is_a_namespace() {
 }
 
 #[test]
+fn instances_have_the_names_of_their_declarations() {
+    let name = |attribute: &str, item: &str| {
+        let text = expand(&format!("block = 1, grid = 1, {attribute}"), item).to_string();
+        let names = text.split("Declared { name : \"").skip(1).map(|rest| rest.split('"').next().unwrap().to_string());
+        names.collect::<Vec<_>>()
+    };
+    let kernel =
+        "fn k<const N: usize, T: Float, const F: bool>(y: View<T, 1>, mut z: ViewMut<T, 1>) { let _ = (N, F); }";
+    assert_eq!(name("instances(N = 4, T = f32, F = true)", kernel), ["k<N = 4, f32, F = true>"]);
+    assert_eq!(name("instances(tile: N = 4, T = f32, F = true)", kernel), ["k@tile"]);
+    // Each parameter with alternatives adds its value.
+    let several = "instances(tile: N = 4 | 8, T = f32 | f16, F = false; wide: N = 16, T = f32, F = false | true)";
+    assert_eq!(
+        name(several, kernel),
+        ["k@tile_n4_f32", "k@tile_n4_f16", "k@tile_n8_f32", "k@tile_n8_f16", "k@wide", "k@wide_f"]
+    );
+    assert_eq!(name("", "fn k(y: &mut [f32]) {}"), ["k"]);
+}
+
+#[test]
 fn instances_have_their_ptx_and_the_generic_type_its_constants() {
     let attribute = "block = (T, T), grid = 1, instances(T = 16 | 32)";
     let expansion = expand(attribute, MATMUL);

@@ -1,5 +1,6 @@
 //! Instances: the generic arguments of a kernel.
 
+use super::Program;
 use crate::scalar::Scalar;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -9,6 +10,15 @@ use std::hash::{Hash, Hasher};
 /// The generic arguments of a kernel, in order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Instance(pub Vec<Constant>);
+
+/// An instance that the kernel declares.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct DeclaredInstance {
+    /// The name that the declaration gives to the instance, without the kernel's.
+    pub name: Option<String>,
+    /// The generic arguments.
+    pub arguments: Instance,
+}
 
 /// A generic argument.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -57,8 +67,41 @@ impl fmt::Display for Constant {
     }
 }
 
+/// Returns the name of an instance without a declared name, as reports print it: `saxpy`,
+/// `matmul<T = 16>`, `softmax<f32, ROWS = 4>`. Numbers and bools follow the names of their
+/// `parameters`.
+pub fn spelled<'a>(kernel: &str, parameters: impl Iterator<Item = &'a str>, arguments: &[Constant]) -> String {
+    if arguments.is_empty() {
+        return kernel.to_string();
+    }
+    let arguments = parameters.zip(arguments).map(|(parameter, argument)| match argument {
+        Constant::Usize(_) | Constant::Bool(_) => format!("{parameter} = {argument}"),
+        Constant::Scalar(_) | Constant::Item(_) => argument.to_string(),
+    });
+    format!("{kernel}<{}>", arguments.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the name of an instance with a declared name, as reports print it: `gemm@tile`.
+pub fn labeled(kernel: &str, name: &str) -> String {
+    format!("{kernel}@{name}")
+}
+
+impl Program {
+    /// Returns the name of an instance as reports and errors print it: with its declared name,
+    /// `gemm@tile`, or else with its generic arguments, `matmul<T = 16>`.
+    pub fn instance_name(&self, instance: &Instance) -> String {
+        let kernel = &self.functions[0];
+        let declared = self.launch.instances.iter().find(|declared| declared.arguments == *instance);
+        match declared.and_then(|declared| declared.name.as_deref()) {
+            Some(name) => labeled(&kernel.name, name),
+            None => spelled(&kernel.name, kernel.generics.iter().map(|g| g.name.as_str()), &instance.0),
+        }
+    }
+}
+
 impl Instance {
-    /// Returns the Rust name of the instance of `kernel`: `saxpy`, `matmul::<16>`.
+    /// Returns the Rust name of the instance of `kernel`: `saxpy`, `matmul::<16>`. Reports and
+    /// errors print [`Program::instance_name`] instead.
     pub fn name(&self, kernel: &str) -> String {
         if self.0.is_empty() {
             return kernel.to_string();

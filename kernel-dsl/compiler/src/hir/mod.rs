@@ -21,7 +21,7 @@ pub mod visit;
 
 pub use collective::Collective;
 pub use fast::Fast;
-pub use instance::{Constant, Instance, Item};
+pub use instance::{Constant, DeclaredInstance, Instance, Item, labeled, spelled};
 pub use intrinsic::Intrinsic;
 pub use item::{
     Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
@@ -94,7 +94,7 @@ pub struct Launch {
     /// The target of the declared instances, and the default target of instances compiled later.
     pub target: Target,
     /// The declared instances, each with one argument for each generic parameter.
-    pub instances: Vec<Instance>,
+    pub instances: Vec<DeclaredInstance>,
     /// The tolerances of a GPU's results, for parameters that approximate results reach.
     pub tolerances: Vec<Tolerance>,
     /// The parameters for which the kernel declares how much it writes.

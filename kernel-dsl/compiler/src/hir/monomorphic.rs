@@ -113,6 +113,11 @@ impl Monomorphic {
         }
     }
 
+    /// Returns the name of the instance as reports and errors print it.
+    pub fn instance_name(&self) -> String {
+        self.program.instance_name(&self.instance)
+    }
+
     /// Returns the generic arguments of the kernel.
     pub fn instance(&self) -> &Instance {
         &self.instance

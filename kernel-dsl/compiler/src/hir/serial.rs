@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Increment it with every change of a type in
 /// [`hir`](super) or of a type that such a type contains.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 const HEADER_BYTES: usize = 10;
 
@@ -231,7 +231,10 @@ mod tests {
             max_registers: None,
             contract: false,
             target: Target::SM_61,
-            instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
+            instances: vec![DeclaredInstance {
+                name: Some("tile".into()),
+                arguments: Instance(vec![Constant::Usize(16), Constant::Bool(true)]),
+            }],
             tolerances: vec![],
             outputs: vec![],
         };
@@ -253,10 +256,10 @@ mod tests {
     #[test]
     fn an_error_names_the_other_version() {
         let mut bytes = encode_program(&sample());
-        bytes[0] = 10;
-        assert_eq!(program(&bytes), Err(Error::Version(10)));
-        let told = format!("format 10, this compiler reads format {VERSION}");
-        assert!(Error::Version(10).to_string().contains(&told));
+        bytes[0] = 255;
+        assert_eq!(program(&bytes), Err(Error::Version(255)));
+        let told = format!("format 255, this compiler reads format {VERSION}");
+        assert!(Error::Version(255).to_string().contains(&told));
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub struct Kernel {
     /// Entry name in PTX, such as `matmul_16`.
     pub name: String,
     /// The instance as Rust names it, such as `matmul::<16>`.
+    pub rust_name: String,
+    /// The instance as reports name it, such as `matmul<T = 16>` or `gemm@tile`.
     pub instance: String,
     /// The target that the kernel is compiled for.
     pub target: Target,

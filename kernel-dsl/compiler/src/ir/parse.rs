@@ -72,6 +72,7 @@ impl<'t> Parser<'t> {
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with("//")).collect();
         let kernel = Kernel {
             name: String::new(),
+            rust_name: String::new(),
             instance: String::new(),
             target: Target::SM_61,
             block: Block::fixed([1, 1, 1]),
@@ -130,7 +131,8 @@ impl<'t> Parser<'t> {
         self.kernel.name = self.until(" = ")?.to_string();
         let rest = self.rest();
         let end = rest.rfind(" for sm_").ok_or_else(|| self.fault("` for ` and a target"))?;
-        self.kernel.instance = rest[..end].to_string();
+        self.kernel.rust_name = rest[..end].to_string();
+        self.kernel.instance.clone_from(&self.kernel.rust_name);
         self.at += end + " for ".len();
         let target = self.until(", block ")?;
         self.kernel.target = target.parse().map_err(|_| self.fault("a target"))?;
@@ -160,7 +162,10 @@ impl<'t> Parser<'t> {
 
     /// Parses a declaration; returns whether there is one.
     fn declaration(&mut self) -> Result<bool, Fault> {
-        if self.eat("at least ") {
+        if self.eat("instance ") {
+            self.kernel.instance = self.rest().to_string();
+            self.at += self.kernel.instance.len();
+        } else if self.eat("at least ") {
             self.kernel.min_blocks = Some(self.number()?);
             self.expect(" blocks")?;
         } else if self.eat("at most ") {

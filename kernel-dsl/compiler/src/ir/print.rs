@@ -17,7 +17,10 @@ use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Kernel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "kernel {} = {} for {}, block {}", self.name, self.instance, self.target, block(&self.block))?;
+        writeln!(f, "kernel {} = {} for {}, block {}", self.name, self.rust_name, self.target, block(&self.block))?;
+        if self.instance != self.rust_name {
+            writeln!(f, "    instance {}", self.instance)?;
+        }
         let limits = [
             ("at least", self.min_blocks, "blocks"),
             ("at most", self.max_registers, "registers"),

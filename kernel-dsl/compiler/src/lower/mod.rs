@@ -88,7 +88,8 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
     let limits = launch::limits(monomorphic).map_err(refused)?;
     let kernel = ir::Kernel {
         name: instance.entry(&function.name),
-        instance: instance.name(&function.name),
+        rust_name: instance.name(&function.name),
+        instance: program.instance_name(instance),
         target,
         block,
         min_blocks: limits.min_blocks,

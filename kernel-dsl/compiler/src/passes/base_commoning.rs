@@ -132,6 +132,10 @@ impl Counter {
     fn region(&mut self, region: &mut Region, mut own: Option<&mut OwnCarried>) {
         self.define(&region.parameters);
         rewrite(&mut region.insts, |inst, before| {
+            // Dead code counts as no use, so it must not move what a loop carries.
+            if inst.op.is_pure() && inst.results.iter().all(|r| self.used(*r) == 0) {
+                return false;
+            }
             self.define(&inst.results);
             match &mut inst.op {
                 Op::For(l) => self.counted(l, &inst.results, inst.location, before),

@@ -7,10 +7,9 @@
 
 use super::rewrite::rewrite;
 use super::simplify::Simplifier;
+use super::table_reads::TableReads;
 use crate::error::Errors;
 use crate::ir::*;
-use crate::scalar::Scalar;
-use std::collections::HashMap;
 
 /// Folds what is constant.
 pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
@@ -20,8 +19,7 @@ pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
         replacements: (0..types.len() as u32).map(Value).collect(),
         simplifier: Simplifier::new(types),
         breaks: vec![],
-        tables: &tables,
-        bases: Default::default(),
+        tables: TableReads::new(&tables),
     };
     folder.region(&mut kernel.body);
     kernel.values = folder.simplifier.types;
@@ -36,9 +34,7 @@ struct Folder<'t> {
     replacements: Vec<Value>,
     /// How many `Break`s each label has.
     breaks: Vec<u32>,
-    tables: &'t [Table],
-    /// The tables whose addresses these values are.
-    bases: HashMap<Value, TableId>,
+    tables: TableReads<'t>,
 }
 
 impl Folder<'_> {
@@ -55,9 +51,7 @@ impl Folder<'_> {
             return self.construct(inst, before, ended);
         }
         let result = inst.results[0];
-        if let Op::Table(table) = inst.op {
-            self.bases.insert(result, table);
-        }
+        self.tables.note(&inst.op, result);
         let ty = self.simplifier.ty(result);
         if let Some((part, whole)) = self.simplifier.quotient_of_sum(&inst.op) {
             let part = self.insert(part, ty, inst.location, before);
@@ -135,12 +129,9 @@ impl Folder<'_> {
                     return false;
                 }
             }
-            Op::Load { place, element, guard: None, .. } => {
-                if let Some(bits) = self.read(place, *element, inst.results.len() as u32) {
-                    for (r, bits) in inst.results.iter().zip(bits) {
-                        let Simplifier { constants, types, .. } = &mut self.simplifier;
-                        self.replacements[r.0 as usize] = constants.get(types, Type::Scalar(*element), bits);
-                    }
+            op @ Op::Load { .. } => {
+                if let Some(values) = self.tables.known(&mut self.simplifier, op, inst.results.len()) {
+                    inst.results.iter().zip(values).for_each(|(r, v)| self.replacement(*r, v));
                     return false;
                 }
             }
@@ -154,17 +145,6 @@ impl Folder<'_> {
             _ => {}
         }
         true
-    }
-
-    /// Returns the bits of `n` scalars at a place in a table, if each index is constant.
-    fn read(&self, place: &Place, scalar: Scalar, n: u32) -> Option<Vec<u64>> {
-        let Place::Global { base, within: Some(within), .. } = place else { return None };
-        let table = self.tables.get(self.bases.get(base)?.0 as usize)?;
-        let mut at = within.offset;
-        for Step { index, extent, bytes } in &within.indices {
-            at += self.bits(*index).filter(|i| i < &u64::from(*extent))? as u32 * bytes;
-        }
-        (0..n).map(|i| table.bits(at + i * scalar.bytes(), scalar)).collect()
     }
 
     /// Replaces results of an `If` for which both regions yield the same outer value.

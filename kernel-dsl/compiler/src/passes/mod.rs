@@ -57,6 +57,7 @@ mod constants;
 mod exits;
 mod rewrite;
 mod simplify;
+mod table_reads;
 
 use crate::error::Errors;
 use crate::ir::{Kernel, Op, Place, Region, Unroll, WaitGroup};
@@ -80,6 +81,7 @@ pub const FRONT: &[Pass] = &[
     Pass { name: "fold", run: fold::fold },
     Pass { name: "unroll", run: unroll::unroll },
     Pass { name: "promote", run: promote::promote },
+    Pass { name: "promote_folded", run: |kernel| promote::promote_folded(kernel).map(drop) },
 ];
 
 /// Simplifies while branches are still branches.

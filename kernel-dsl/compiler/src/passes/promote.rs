@@ -5,30 +5,42 @@
 //! unused results and parameters. Reading a slot that was never written gives zero: the language
 //! leaves it undefined.
 //!
-//! A local with an access by a non-constant or too large index stays a local. [`unpromoted`]
-//! reports it in the user's terms.
+//! A local with an access by a non-constant or too large index stays a local. Some indices are
+//! constant only after the values of other locals are folded: [`promote_folded`] promotes their
+//! arrays. [`unpromoted`] reports what is left, in the user's terms.
 
 use super::constants::Constants;
+use super::correlated_value_propagation::correlated_value_propagation;
+use super::fold::fold;
+use super::loop_carried::loop_carried;
 use crate::error::{Error, Errors};
 use crate::ir::*;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// Promotes variables and arrays.
 pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     let constants = Constants::of(kernel);
     let mut fits = vec![true; kernel.locals.len()];
     find(&kernel.body, &kernel.locals, &constants, &mut fits);
-    let mut first = Vec::with_capacity(kernel.locals.len());
-    let mut types = Vec::new();
-    let all = fits.iter().all(|f| *f);
-    for (local, fits) in kernel.locals.iter().zip(fits) {
-        first.push(fits.then_some(types.len() as u32));
-        if fits {
-            types.extend((0..local.len).map(|_| local.element));
-        }
+    replace(kernel, constants, &fits, false);
+    if fits.iter().all(|f| *f) {
+        kernel.locals.clear();
     }
-    if types.is_empty() {
-        return Ok(());
+    Ok(())
+}
+
+/// Replaces the reads of slots that are known. The writes of locals that do not fit stay, and with
+/// `partial` the reads of their known slots are replaced too.
+fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bool) {
+    let mut first = Vec::with_capacity(kernel.locals.len());
+    let mut slots = Vec::new();
+    for (local, fits) in kernel.locals.iter().zip(fits) {
+        let slot = Slot { ty: local.element, now: None, stays: !fits, unknown: false };
+        first.push((*fits || partial).then_some(slots.len() as u32));
+        slots.extend((0..local.len).filter(|_| *fits || partial).map(|_| slot));
+    }
+    if slots.is_empty() {
+        return;
     }
     let values = std::mem::take(&mut kernel.values);
     let mut body = std::mem::take(&mut kernel.body);
@@ -36,11 +48,11 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
         replacements: (0..values.len() as u32).map(Value).collect(),
         values,
         constants,
+        lens: kernel.locals.iter().map(|l| l.len).collect(),
         first,
-        seen: vec![0; types.len()],
+        seen: vec![0; slots.len()],
         stamp: 0,
-        now: vec![None; types.len()],
-        types,
+        slots,
         written: Vec::new(),
         next: 0,
         open: Vec::new(),
@@ -50,10 +62,38 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     kernel.values = promoter.values;
     promoter.constants.place(&mut body);
     kernel.body = body;
-    if all {
-        kernel.locals.clear();
+}
+
+/// Promotes the arrays whose indices are constant only after folding. An index may come from
+/// another local, whose value was not known before that local was promoted, or from an element of
+/// the array itself. For the latter, reads of known elements are replaced while other accesses
+/// stay. Returns whether an access was replaced.
+pub fn promote_folded(kernel: &mut Kernel) -> Result<bool, Errors> {
+    let first = accesses(&kernel.body);
+    let mut left = first;
+    while left > 0 {
+        correlated_value_propagation(kernel)?;
+        fold(kernel)?;
+        loop_carried(kernel)?;
+        fold(kernel)?;
+        promote(kernel)?;
+        let fits = vec![false; kernel.locals.len()];
+        replace(kernel, Constants::of(kernel), &fits, true);
+        let before = std::mem::replace(&mut left, accesses(&kernel.body));
+        if left == before {
+            break;
+        }
     }
-    Ok(())
+    Ok(left < first)
+}
+
+/// Returns the number of accesses to locals.
+fn accesses(region: &Region) -> usize {
+    let of = |inst: &Inst| match &inst.op {
+        Op::ReadLocal { .. } | Op::WriteLocal { .. } => 1,
+        op => op.regions().into_iter().map(accesses).sum(),
+    };
+    region.insts.iter().map(of).sum()
 }
 
 /// Clears `fits` for locals that an access with a non-constant or too large index names.
@@ -74,37 +114,49 @@ fn element(index: Option<Value>, constants: &Constants) -> Option<u64> {
     index.map_or(Some(0), |i| constants.bits(i))
 }
 
-/// Reports each access that keeps a local out of registers: its index is not constant, or too
+/// Reports the locals that are still accessed: each access whose index is not constant, or too
 /// large.
 pub fn unpromoted(kernel: &Kernel) -> Vec<Error> {
-    fn search(
-        region: &Region,
-        kernel: &Kernel,
-        constants: &Constants,
-        said: &mut BTreeSet<Location>,
-        errors: &mut Vec<Error>,
-    ) {
+    let mut search =
+        Unpromoted { kernel, constants: Constants::of(kernel), found: BTreeMap::new(), errors: BTreeMap::new() };
+    search.region(&kernel.body);
+    let Unpromoted { found, errors, .. } = search;
+    // A constant index alone keeps no local out of registers. An index that a late pass made
+    // constant was not constant where arrays become registers.
+    let late = found.iter().filter(|(local, _)| !errors.values().any(|(of, _)| of == *local));
+    let late = late.map(|(local, at)| not_constant(kernel, *at, &kernel.locals[local.0 as usize])).collect::<Vec<_>>();
+    errors.into_values().map(|(_, error)| error).chain(late).collect()
+}
+
+/// The search of [`unpromoted`].
+struct Unpromoted<'k> {
+    kernel: &'k Kernel,
+    constants: Constants,
+    /// The locals that are accessed, each with its first access.
+    found: BTreeMap<LocalId, Location>,
+    /// An error at each place, and its local.
+    errors: BTreeMap<Location, (LocalId, Error)>,
+}
+
+impl Unpromoted<'_> {
+    fn region(&mut self, region: &Region) {
         for inst in &region.insts {
-            if let Op::ReadLocal { local, index } | Op::WriteLocal { local, index, .. } = &inst.op {
-                let local = &kernel.locals[local.0 as usize];
-                let error = match element(*index, constants) {
+            if let Op::ReadLocal { local: id, index } | Op::WriteLocal { local: id, index, .. } = &inst.op {
+                self.found.entry(*id).or_insert(inst.location);
+                let local = &self.kernel.locals[id.0 as usize];
+                let error = match element(*index, &self.constants) {
                     Some(i) if i < u64::from(local.len) => continue,
-                    Some(i) => kernel.error(
+                    Some(i) => self.kernel.error(
                         inst.location,
                         format!("index {i} is beyond `{}`, which has {} elements", local.name, local.len),
                     ),
-                    None => not_constant(kernel, inst.location, local),
+                    None => not_constant(self.kernel, inst.location, local),
                 };
-                if said.insert(inst.location) {
-                    errors.push(error);
-                }
+                self.errors.entry(inst.location).or_insert((*id, error));
             }
-            inst.op.regions().into_iter().for_each(|r| search(r, kernel, constants, said, errors));
+            inst.op.regions().into_iter().for_each(|r| self.region(r));
         }
     }
-    let mut errors = Vec::new();
-    search(&kernel.body, kernel, &Constants::of(kernel), &mut BTreeSet::new(), &mut errors);
-    errors
 }
 
 fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
@@ -142,19 +194,30 @@ struct OpenConstruct {
     slots: Vec<u32>,
 }
 
+/// An element of a local.
+#[derive(Clone, Copy)]
+struct Slot {
+    ty: Type,
+    /// The value at the current point; `None` before the first write.
+    now: Option<Value>,
+    /// Whether writes stay.
+    stays: bool,
+    /// Whether an access by an unknown index may have written the slot.
+    unknown: bool,
+}
+
 struct Promoter {
     values: Vec<Type>,
     constants: Constants,
     /// The replacement of each value.
     replacements: Vec<Value>,
-    /// First slot of each promoted local.
+    /// First slot of each local whose reads are replaced.
     first: Vec<Option<u32>>,
-    /// Type of each slot.
-    types: Vec<Type>,
-    /// The value of each slot at the current point; `None` before the first write.
-    now: Vec<Option<Value>>,
-    /// The slots written in each construct, by the order in which constructs begin.
-    written: Vec<Vec<u32>>,
+    /// Elements of each local.
+    lens: Vec<u32>,
+    slots: Vec<Slot>,
+    /// The locals that each construct writes, in the order in which constructs begin.
+    written: Vec<Written>,
     next: usize,
     /// The stamp that each slot was last given, so that a list holds it once.
     seen: Vec<u32>,
@@ -165,39 +228,59 @@ struct Promoter {
 impl Promoter {
     fn slot(&self, local: LocalId, index: Option<Value>) -> Option<usize> {
         let first = self.first[local.0 as usize]?;
-        Some((u64::from(first) + element(index, &self.constants)?) as usize)
+        let index = element(index, &self.constants).filter(|i| *i < u64::from(self.lens[local.0 as usize]))?;
+        Some((u64::from(first) + index) as usize)
     }
 
-    /// Returns the slots written in `region`, with those of each construct in it added to
-    /// `written`.
-    fn writes(&mut self, region: &Region) -> Vec<u32> {
-        let mut slots = Vec::new();
+    /// Returns the slots that a write may change: one, or all of a local whose reads are replaced.
+    fn changed(&self, local: LocalId, index: Option<Value>) -> std::ops::Range<u32> {
+        match (self.slot(local, index), self.first[local.0 as usize]) {
+            (Some(slot), _) => slot as u32..slot as u32 + 1,
+            (None, Some(first)) => first..first + self.lens[local.0 as usize],
+            (None, None) => 0..0,
+        }
+    }
+
+    /// Returns what `region` writes, and adds what each construct in it writes to `written`.
+    fn writes(&mut self, region: &Region) -> Written {
+        let mut all = Written::default();
         for inst in &region.insts {
             if let Op::WriteLocal { local, index, .. } = &inst.op {
-                slots.extend(self.slot(*local, *index).map(|s| s as u32));
+                let changed = self.changed(*local, *index);
+                all.slots.extend(changed.clone());
+                if self.slot(*local, *index).is_none() {
+                    all.lost.extend(changed);
+                }
             }
             let regions = inst.op.regions();
             if !regions.is_empty() {
                 let at = self.written.len();
-                self.written.push(Vec::new());
-                let mut inner: Vec<u32> = regions.into_iter().flat_map(|r| self.writes(r)).collect();
-                self.stamp += 1;
-                inner.retain(|s| std::mem::replace(&mut self.seen[*s as usize], self.stamp) != self.stamp);
-                inner.sort_unstable();
-                slots.extend(&inner);
+                self.written.push(Written::default());
+                let mut inner = Written::default();
+                for Written { slots, lost } in regions.into_iter().map(|r| self.writes(r)) {
+                    inner.slots.extend(slots);
+                    inner.lost.extend(lost);
+                }
+                for list in [&mut inner.slots, &mut inner.lost] {
+                    self.stamp += 1;
+                    list.retain(|s| std::mem::replace(&mut self.seen[*s as usize], self.stamp) != self.stamp);
+                    list.sort_unstable();
+                }
+                all.slots.extend(&inner.slots);
+                all.lost.extend(&inner.lost);
                 self.written[at] = inner;
             }
         }
-        slots
+        all
     }
 
     /// Returns the value that `slot` holds.
     fn read(&mut self, slot: usize) -> Value {
-        match self.now[slot] {
+        match self.slots[slot].now {
             Some(v) => v,
             None => {
-                let zero = self.constants.get(&mut self.values, self.types[slot], 0);
-                self.now[slot] = Some(zero);
+                let zero = self.constants.get(&mut self.values, self.slots[slot].ty, 0);
+                self.slots[slot].now = Some(zero);
                 zero
             }
         }
@@ -210,9 +293,9 @@ impl Promoter {
     /// Returns the new values for `slots`, which hold them from now on.
     fn renew(&mut self, slots: &[u32]) -> Vec<Value> {
         let fresh = slots.iter().map(|s| {
-            self.values.push(self.types[*s as usize]);
+            self.values.push(self.slots[*s as usize].ty);
             let v = Value(self.values.len() as u32 - 1);
-            self.now[*s as usize] = Some(v);
+            self.slots[*s as usize].now = Some(v);
             v
         });
         fresh.collect()
@@ -230,15 +313,21 @@ impl Promoter {
         inst.op.map_operands(|v| self.replacements[v.0 as usize]);
         match &mut inst.op {
             Op::ReadLocal { local, index } => {
-                let Some(slot) = self.slot(*local, *index) else { return true };
+                let Some(slot) = self.slot(*local, *index).filter(|s| !self.slots[*s].unknown) else { return true };
                 self.replacements[inst.results[0].0 as usize] = self.read(slot);
                 return false;
             }
-            Op::WriteLocal { local, index, value } => {
-                let Some(slot) = self.slot(*local, *index) else { return true };
-                self.now[slot] = Some(*value);
-                return false;
-            }
+            Op::WriteLocal { local, index, value } => match self.slot(*local, *index) {
+                Some(slot) => {
+                    let slot = &mut self.slots[slot];
+                    (slot.now, slot.unknown) = (Some(*value), false);
+                    return slot.stays;
+                }
+                None => {
+                    let changed: Vec<u32> = self.changed(*local, *index).collect();
+                    self.forget(&changed);
+                }
+            },
             Op::Yield(values) => values.extend(self.reads(yields)),
             Op::Break(label, values) | Op::Continue(label, values) => {
                 if let Some(at) = self.open.iter().rposition(|o| o.label == *label) {
@@ -248,31 +337,33 @@ impl Promoter {
                 }
             }
             Op::If { then, otherwise, .. } => {
-                let slots = self.enter();
+                let (slots, lost) = self.enter();
                 let before = self.reads(&slots);
                 self.region(then, &slots);
                 self.restore(&slots, &before);
+                self.forget(&lost);
                 self.region(otherwise, &slots);
+                self.forget(&lost);
                 inst.results.extend(self.renew(&slots));
             }
             Op::For(l) => {
-                let slots = self.enter();
+                let (slots, lost) = self.enter();
                 l.inits.extend(self.reads(&slots));
                 l.body.parameters.extend(self.renew(&slots));
-                self.within(l.label, &slots, &mut l.body);
+                self.within(l.label, &slots, &lost, &mut l.body);
                 inst.results.extend(self.renew(&slots));
             }
             Op::Loop { label, inits, body } => {
-                let slots = self.enter();
+                let (slots, lost) = self.enter();
                 inits.extend(self.reads(&slots));
                 body.parameters.extend(self.renew(&slots));
-                self.within(*label, &slots, body);
+                self.within(*label, &slots, &lost, body);
                 inst.results.extend(self.renew(&slots));
             }
             Op::Block { label, body } => {
-                let slots = self.enter();
+                let (slots, lost) = self.enter();
                 self.reads(&slots);
-                self.within(*label, &slots, body);
+                self.within(*label, &slots, &lost, body);
                 inst.results.extend(self.renew(&slots));
             }
             _ => {}
@@ -280,21 +371,43 @@ impl Promoter {
         true
     }
 
-    /// Returns the slots that the construct which begins here writes.
-    fn enter(&mut self) -> Vec<u32> {
+    /// Returns the slots that the construct which begins here writes: those that are known
+    /// throughout, and the others, which are unknown in it and after it.
+    fn enter(&mut self) -> (Vec<u32>, Vec<u32>) {
         self.next += 1;
-        std::mem::take(&mut self.written[self.next - 1])
+        let Written { slots, lost } = std::mem::take(&mut self.written[self.next - 1]);
+        if lost.is_empty() && slots.iter().all(|s| !self.slots[*s as usize].unknown) {
+            return (slots, lost);
+        }
+        let (lost, known): (Vec<u32>, Vec<u32>) =
+            slots.into_iter().partition(|s| self.slots[*s as usize].unknown || lost.contains(s));
+        self.forget(&lost);
+        (known, lost)
+    }
+
+    fn forget(&mut self, slots: &[u32]) {
+        slots.iter().for_each(|s| self.slots[*s as usize].unknown = true);
     }
 
     fn restore(&mut self, slots: &[u32], values: &[Value]) {
         for (s, v) in slots.iter().zip(values) {
-            self.now[*s as usize] = Some(*v);
+            self.slots[*s as usize].now = Some(*v);
         }
     }
 
-    fn within(&mut self, label: Label, slots: &[u32], body: &mut Region) {
+    fn within(&mut self, label: Label, slots: &[u32], lost: &[u32], body: &mut Region) {
         self.open.push(OpenConstruct { label, slots: slots.to_vec() });
         self.region(body, slots);
         self.open.pop();
+        self.forget(lost);
     }
+}
+
+/// The slots written in a construct.
+#[derive(Default)]
+struct Written {
+    /// All of them, ascending.
+    slots: Vec<u32>,
+    /// Slots that a write by an unknown index may change.
+    lost: Vec<u32>,
 }

@@ -1,14 +1,17 @@
 //! Unrolling: a copy of a loop's body for each iteration, with the index constant in each copy.
 //!
-//! Each copy is folded as it is made. So the range of an inner loop that depends on the index of an
-//! unrolled loop is constant too. `Continue` in an unrolled body leaves a block around that copy,
-//! `Break` one around all copies. Locals in straight-line code are tracked during copying, so that
-//! updates of an array of accumulators do not become reads and writes. `promote` handles the rest.
+//! Each copy is folded as it is made. A range that depends on the index of an unrolled loop is
+//! constant too. So is an element of a table at that index. `Continue` in an unrolled body
+//! leaves a block around that copy, `Break` one around all copies. Locals in straight-line code are
+//! tracked during copying, so that updates of an array of accumulators do not become reads and
+//! writes. `promote` handles the rest.
 //!
 //! Loops that the kernel leaves to the compiler are unrolled if no loop is inside. The limits are
 //! [`MAX_AUTO_UNROLL_TRIPS`] copies and [`MAX_AUTO_UNROLL_INSTRUCTIONS`] instructions in total.
 
+use super::promote::promote_folded;
 use super::simplify::Simplifier;
+use super::table_reads::TableReads;
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
@@ -19,6 +22,15 @@ pub const MAX_AUTO_UNROLL_INSTRUCTIONS: u64 = 96;
 
 /// Unrolls small loops, and loops that the kernel marks.
 pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
+    match copy(kernel) {
+        // The range of a loop may depend on elements of register arrays, which become values after
+        // unrolling where the other loops permit it.
+        Err(_) if promote_folded(kernel)? => copy(kernel),
+        done => done,
+    }
+}
+
+fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
     let body = std::mem::take(&mut kernel.body);
     let types = std::mem::take(&mut kernel.values);
     let mut unroller = Unroller {
@@ -28,6 +40,7 @@ pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
         labels: 0,
         made: 0,
         registers: Registers::new(&kernel.locals),
+        tables: TableReads::new(&kernel.tables),
         errors: Vec::new(),
         kernel,
     };
@@ -84,6 +97,7 @@ struct Unroller<'k> {
     labels: u32,
     made: usize,
     registers: Registers,
+    tables: TableReads<'k>,
     errors: Vec<Error>,
 }
 
@@ -128,6 +142,7 @@ impl Unroller<'_> {
                     None => {
                         let results = self.renew(&inst.results);
                         self.simplifier.note(&op, results[0]);
+                        self.tables.note(&op, results[0]);
                         out.push(Inst { op, results, location: inst.location });
                     }
                 }
@@ -171,7 +186,13 @@ impl Unroller<'_> {
                 op => {
                     let mut op = op.clone();
                     op.map_operands(|v| self.map[v.0 as usize]);
-                    self.push(op, inst, out)
+                    match self.tables.known(&mut self.simplifier, &mut op, inst.results.len()) {
+                        Some(values) => {
+                            self.replacement(&inst.results, &values);
+                            RegionEnd::Yields(Values::new())
+                        }
+                        None => self.push(op, inst, out),
+                    }
                 }
             };
             if matches!(end, RegionEnd::Leaves) {

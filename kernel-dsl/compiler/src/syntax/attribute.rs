@@ -27,12 +27,21 @@ struct Clauses {
     refused: Vec<syn::Error>,
 }
 
-/// One declaration `A = 1 | 2, T = f32` of `instances(…; …)`.
-type Declaration = Vec<(Ident, Vec<syn::Type>)>;
+/// One declaration `name: A = 1 | 2, T = f32` of `instances(…; …)`.
+#[derive(Default)]
+struct Declaration {
+    name: Option<Ident>,
+    values: Vec<(Ident, Vec<syn::Type>)>,
+}
 
-/// The generic arguments of one instance, in order.
+/// One instance of a declaration.
 #[derive(Clone, Debug, Default)]
-pub struct InstanceOf(pub Vec<Argument>);
+pub struct InstanceOf {
+    /// The name of the instance, without the kernel's.
+    pub name: Option<String>,
+    /// The generic arguments, in order.
+    pub arguments: Vec<Argument>,
+}
 
 /// A generic argument.
 #[derive(Clone, Debug)]
@@ -88,14 +97,14 @@ impl std::fmt::Display for Argument {
 
 impl InstanceOf {
     /// Returns the Rust name of the instance of `kernel`: `saxpy`, `matmul::<16>`.
-    pub fn name(&self, kernel: &str) -> String {
-        let values: Vec<_> = self.0.iter().map(Argument::to_string).collect();
+    pub fn rust_name(&self, kernel: &str) -> String {
+        let values: Vec<_> = self.arguments.iter().map(Argument::to_string).collect();
         if values.is_empty() { kernel.to_string() } else { format!("{kernel}::<{}>", values.join(", ")) }
     }
 
     /// Returns the generic arguments in angle brackets; nothing if there are none.
     pub fn arguments(&self) -> TokenStream {
-        let all = &self.0;
+        let all = &self.arguments;
         if all.is_empty() { quote!() } else { quote!(<#(#all),*>) }
     }
 }
@@ -250,8 +259,13 @@ fn value(input: ParseStream) -> syn::Result<syn::Type> {
 }
 
 fn declarations(input: ParseStream) -> syn::Result<Vec<Declaration>> {
-    let mut all = vec![Vec::new()];
+    let mut all = vec![Declaration::default()];
     while !input.is_empty() {
+        let declaration = all.last_mut().expect("never empty");
+        if declaration.values.is_empty() && input.peek(syn::Ident) && input.peek2(Token![:]) {
+            declaration.name = Some(input.parse()?);
+            input.parse::<Token![:]>()?;
+        }
         let name: Ident = input.parse()?;
         input.parse::<Token![=]>()?;
         let mut values = vec![value(input)?];
@@ -259,11 +273,11 @@ fn declarations(input: ParseStream) -> syn::Result<Vec<Declaration>> {
             input.parse::<Token![|]>()?;
             values.push(value(input)?);
         }
-        all.last_mut().expect("never empty").push((name, values));
+        declaration.values.push((name, values));
         if input.peek(Token![;]) {
             input.parse::<Token![;]>()?;
             if !input.is_empty() {
-                all.push(Vec::new());
+                all.push(Declaration::default());
             }
         } else if !input.is_empty() {
             input.parse::<Token![,]>()?;
@@ -398,13 +412,17 @@ impl Reader {
             }
         }
         if generics.is_empty() {
-            for (name, _) in declared.iter().flatten() {
+            for name in declared.iter().flat_map(|d| d.name.iter()) {
+                let message = "the kernel has no generic parameters: its only instance has the kernel's name";
+                self.refuse(syn::Error::new(name.span(), message));
+            }
+            for (name, _) in declared.iter().flat_map(|d| &d.values) {
                 self.refuse(syn::Error::new(name.span(), format!("the kernel has no generic parameter `{name}`")));
             }
             return vec![InstanceOf::default()];
         }
         let mut all: Vec<InstanceOf> = Vec::new();
-        for declaration in declared {
+        for Declaration { name: label, values: declaration } in declared {
             // The product over the parameters in order; the last varies fastest.
             let mut product: Vec<Vec<Argument>> = vec![Vec::new()];
             for generic in generics {
@@ -444,11 +462,20 @@ impl Reader {
                     ));
                 }
             }
-            for values in product {
-                let there =
-                    |i: &InstanceOf| i.0.len() == values.len() && i.0.iter().zip(&values).all(|(a, b)| a.same(b));
-                if !all.iter().any(there) {
-                    all.push(InstanceOf(values));
+            for arguments in product {
+                let name = label.as_ref().map(|label| instance_name(label, declaration, generics, &arguments));
+                let same = |i: &InstanceOf| {
+                    i.arguments.len() == arguments.len() && i.arguments.iter().zip(&arguments).all(|(a, b)| a.same(b))
+                };
+                match (&name, label) {
+                    (Some(name), Some(label)) if all.iter().any(|i| same(i) || i.name.as_ref() == Some(name)) => {
+                        let message = format!(
+                            "the instance `{name}` is declared twice: each instance has one declaration and its own name"
+                        );
+                        self.refuse(syn::Error::new(label.span(), message));
+                    }
+                    _ if all.iter().any(same) => {}
+                    _ => all.push(InstanceOf { name, arguments }),
                 }
             }
         }
@@ -484,6 +511,31 @@ impl Reader {
         }
         argument
     }
+}
+
+/// Returns the name of an instance that `label: …` declares: the label, and for each parameter with
+/// alternatives its value. `tile: V = 4 | 1, TA = false | true, E = Relu | Silu` declares, among
+/// others, `tile_v4_relu` and `tile_v1_ta_silu`.
+fn instance_name(
+    label: &Ident,
+    declaration: &[(Ident, Vec<syn::Type>)],
+    generics: &[super::Generic],
+    arguments: &[Argument],
+) -> String {
+    let mut name = label.to_string();
+    for (generic, argument) in generics.iter().zip(arguments) {
+        if !declaration.iter().any(|(parameter, values)| generic.name == *parameter && values.len() > 1) {
+            continue;
+        }
+        let part = match argument {
+            Argument::Usize(n) => format!("_{}{n}", generic.name),
+            Argument::Bool(true) => format!("_{}", generic.name),
+            Argument::Bool(false) => String::new(),
+            Argument::Type { .. } => format!("_{argument}"),
+        };
+        name += &part.to_lowercase();
+    }
+    name
 }
 
 /// Returns the expression inside the invisible group that a macro made.

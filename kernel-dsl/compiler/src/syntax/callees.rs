@@ -36,7 +36,7 @@ impl Kernel {
             let limits = self.min_blocks.iter().chain(&self.max_registers);
             block.chain(&self.grid).chain(limits).chain(conditions).for_each(|e| c.expr(e));
         });
-        for argument in self.instances.iter().flat_map(|i| &i.0) {
+        for argument in self.instances.iter().flat_map(|i| &i.arguments) {
             if let InstanceArgument::Type { path, .. } = argument
                 && path.single().is_none_or(|name| Scalar::from_name(&name.to_string()).is_none())
                 && !path.is_builtin_type()

@@ -2,6 +2,7 @@
 //!
 //! The tests damage a fixed number of programs; the example `fuzz` continues for a given time.
 
+pub use crate::support::Random;
 use crate::support::{Checked, Crate, Function};
 use kernel_dsl_compiler::lower::checked::Checked as Guarded;
 use kernel_dsl_compiler::{analyses, emit, expand, ir, lower, passes};
@@ -14,19 +15,6 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Boundary values.
 const EDGES: [u64; 10] = [0, 1, 31, 32, 48, 1025, 65536, 4294967295, 4294967296, u64::MAX];
-
-/// xorshift64* (Vigna, 2016).
-pub struct Random(pub u64);
-
-impl Random {
-    /// Returns a number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n.max(1) as u64) as usize
-    }
-}
 
 /// Returns the number of tokens of a tree, including groups.
 fn count(tokens: &TokenStream) -> usize {
@@ -220,7 +208,7 @@ pub fn compile(all: &Crate, function: &Function) -> &'static str {
         Err(_) => return "refused",
     };
     let Some(instance) = program.launch.instances.first() else { return "checked" };
-    match lower::lower(&program, instance, program.launch.target) {
+    match lower::lower(&program, &instance.arguments, program.launch.target) {
         Ok(kernel) => {
             ir::verify::verify(&kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
             if analyses::accept(&kernel).is_err() {

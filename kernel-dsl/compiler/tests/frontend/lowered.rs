@@ -11,7 +11,8 @@ fn snapshots(text: &str) {
     for function in all.kernels() {
         let program = all.program(function);
         // Two instances show the differences between instances.
-        for instance in program.launch.instances.iter().take(2) {
+        for declared in program.launch.instances.iter().take(2) {
+            let instance = &declared.arguments;
             let name = instance.entry(&function.name());
             let kernel =
                 lower::lower(&program, instance, program.launch.target).unwrap_or_else(|e| panic!("{name}: {e}"));

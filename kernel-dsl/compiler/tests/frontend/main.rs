@@ -9,6 +9,7 @@
 #![cfg(feature = "frontend")]
 
 mod damage;
+mod generated;
 mod lowered;
 mod mutations;
 mod reference;

@@ -227,7 +227,7 @@ fn row(
     let item = syn::parse2(item).unwrap_or_else(|e| panic!("{name}: {e}"));
     let program = all.program(&Function { attribute: Some(attribute), item });
     let target = program.launch.target;
-    let kernel = driver::lowered(&program, &program.launch.instances[0], target);
+    let kernel = driver::lowered(&program, &program.launch.instances[0].arguments, target);
     let kernel = passes::optimize(kernel.unwrap_or_else(|e| panic!("{name}: {e}")));
     let module =
         emit::emit(&kernel.unwrap_or_else(|e| panic!("{name}: {e}"))).unwrap_or_else(|e| panic!("{name}: {e}"));

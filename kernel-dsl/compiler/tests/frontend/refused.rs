@@ -14,7 +14,7 @@ fn refusal(all: &Crate, function: &Function) -> Option<Refusal> {
     };
     let mut complaints: Vec<Complaint> = Vec::new();
     for instance in &program.launch.instances {
-        let done = driver::lowered(&program, instance, program.launch.target).and_then(passes::optimize);
+        let done = driver::lowered(&program, &instance.arguments, program.launch.target).and_then(passes::optimize);
         if let Err(errors) = done {
             complaints.extend(Refusal::from(errors).0);
         }

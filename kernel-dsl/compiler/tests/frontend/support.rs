@@ -11,6 +11,19 @@ use proc_macro2::{LineColumn, Span, TokenStream};
 use std::fmt::{Display, Write};
 use syn::{Item, ItemFn, Meta};
 
+/// xorshift64* (Vigna, 2016).
+pub struct Random(pub u64);
+
+impl Random {
+    /// Returns a number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        ((self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n.max(1) as u64) as usize
+    }
+}
+
 /// A `#[kernel]` or `#[device]` function.
 #[derive(Clone)]
 pub struct Function {

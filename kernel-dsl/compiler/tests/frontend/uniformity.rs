@@ -11,9 +11,10 @@ fn converged_programs_are_accepted() {
         let all = Crate::parse(text).expect("the file is Rust").with(&library());
         for function in all.kernels() {
             let program = all.program(function);
-            for instance in &program.launch.instances {
-                let name = instance.name(&function.name());
-                driver::lowered(&program, instance, Target::SM_61).unwrap_or_else(|e| panic!("{name}:\n{e}"));
+            for declared in &program.launch.instances {
+                let name = program.instance_name(&declared.arguments);
+                driver::lowered(&program, &declared.arguments, Target::SM_61)
+                    .unwrap_or_else(|e| panic!("{name}:\n{e}"));
             }
         }
     }
@@ -27,7 +28,7 @@ fn room_for_parameters() {
             format!("#[kernel(block = 32, grid = 1)] fn k(y: &mut [u64], {}) {{ y[0] = p0; }}", parameters.join(","));
         let all = Crate::parse(&text).expect("the text is Rust");
         let program = all.program(&all.functions[0]);
-        driver::lowered(&program, &program.launch.instances[0], Target::SM_61).err().map(|e| e.to_string())
+        driver::lowered(&program, &program.launch.instances[0].arguments, Target::SM_61).err().map(|e| e.to_string())
     };
     assert_eq!(refused(509), None);
     assert_eq!(
@@ -47,7 +48,7 @@ fn storing(block: &str, body: &str) -> Kernel {
     );
     let all = Crate::parse(&text).expect("the text is Rust");
     let program = all.program(&all.functions[0]);
-    lower::lower(&program, &program.launch.instances[0], Target::SM_61).unwrap_or_else(|e| panic!("{e}"))
+    lower::lower(&program, &program.launch.instances[0].arguments, Target::SM_61).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn last_store(region: &Region) -> Option<Value> {

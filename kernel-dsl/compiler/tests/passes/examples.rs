@@ -11,6 +11,7 @@ pub const USIZE: Type = Type::Scalar(Scalar::Usize);
 pub fn kernel(name: &str, block: [u32; 3], parameters: Vec<Parameter>) -> Kernel {
     Kernel {
         name: name.into(),
+        rust_name: name.into(),
         instance: name.into(),
         target: Target::SM_61,
         block: Block::fixed(block),

@@ -27,6 +27,7 @@ pub fn empty() -> Kernel {
     let address = |mutable| Role::Address { element: Scalar::F32.into(), mutable };
     Kernel {
         name: "k".into(),
+        rust_name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
         block: Block::fixed([32, 1, 1]),

@@ -3,7 +3,7 @@
 use super::Error;
 use super::measure::Summary;
 use crate::cases;
-use crate::name::Named;
+use crate::name::{self, Selected};
 use ::runtime::Device;
 use ::runtime::testing::{Case, Forms, Random, on_every_core};
 use indicatif::ProgressBar;
@@ -101,18 +101,12 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error>
 
 /// Returns the declared instances of the named kernels, or of all kernels.
 fn declared(names: &[String]) -> Result<Vec<Of>, Error> {
-    let kernels = kernel_dsl::kernels();
-    let mut declared = Vec::new();
-    for name in names {
-        let named = Named::find(name, &kernels)?;
-        let wanted = named.instances();
-        let is_wanted = |d: &&Declared| wanted.iter().any(|instance| instance.0 == d.constants);
-        declared.extend(named.artifact.instances.iter().filter(is_wanted).map(|d| (named.artifact, d)));
-    }
-    if names.is_empty() {
-        declared.extend(kernels.into_iter().flat_map(|artifact| artifact.instances.iter().map(move |d| (artifact, d))));
-    }
-    Ok(declared)
+    let selected = name::instances(names)?;
+    let declared = selected.iter().filter_map(|Selected { artifact, instance }| {
+        let declared = artifact.instances.iter().find(|declared| declared.constants == instance.0)?;
+        Some((*artifact, declared))
+    });
+    Ok(declared.collect())
 }
 
 /// Result of loading an instance: the case to measure, if there is one.

@@ -31,7 +31,7 @@ pub(super) use super::Error;
 pub(super) struct Bench {
     /// Group of measurements to run
     what: What,
-    /// For `checked`: kernels or instances to measure; all if none is named
+    /// For `checked`: kernels, instances or patterns to measure; all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Number of measurements of each item

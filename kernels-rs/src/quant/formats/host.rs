@@ -209,7 +209,11 @@ pub fn pitch<F: BlockFormat>(units: usize) -> usize {
 #[must_use]
 pub fn repack<F: Ggml>(blocks: &[u8], rows: usize) -> Planes {
     let row_bytes = blocks.len().checked_div(rows).unwrap_or(0);
-    assert!(row_bytes * rows == blocks.len() && row_bytes % F::BYTES == 0, "{rows} rows of blocks of {}", F::NAME);
+    assert!(
+        row_bytes * rows == blocks.len() && row_bytes.is_multiple_of(F::BYTES),
+        "{rows} rows of blocks of {}",
+        F::NAME
+    );
     let units = row_bytes / F::BYTES * units_of_block::<F>();
     let (wide, narrow) = (pitch::<F>(units), F::halves(units));
     let (mut words, mut halves) = (vec![0u32; rows * wide], vec![0u16; rows * narrow]);
@@ -371,12 +375,12 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
             let scales: Vec<f32> = numbers.chunks(group::<F>()).map(|x| largest(x) / F::value(0) as f32).collect();
             let d = stored(largest(&scales) / least as f32);
             *fields.d() = d.to_bits().into();
-            for (g, scale) in scales.iter().enumerate() {
+            for ((g, scale), group) in scales.iter().enumerate().zip(numbers.chunks(group::<F>())) {
                 let scale = (whole(*scale, d.to_f32(), least, -least - 1) + bias) as u32 & 0xff;
                 *fields.scale(g) = scale;
                 let inverse = inverse(F::factor(d.to_bits().into(), scale));
-                for i in group::<F>() * g..group::<F>() * (g + 1) {
-                    *fields.code::<F>(i) = nearest::<F>(numbers[i], inverse);
+                for (i, x) in group.iter().enumerate() {
+                    *fields.code::<F>(g * group.len() + i) = nearest::<F>(*x, inverse);
                 }
             }
         }
@@ -389,14 +393,14 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
             let greatest = |of: fn(&(f32, f32)) -> f32| stored(ranges.iter().map(of).fold(0.0, f32::max) / last as f32);
             let (d, m) = (greatest(|range| range.0), greatest(|range| range.1));
             (*fields.d(), *fields.m()) = (d.to_bits().into(), m.to_bits().into());
-            for (g, (scale, min)) in ranges.into_iter().enumerate() {
+            for ((g, (scale, min)), group) in ranges.into_iter().enumerate().zip(numbers.chunks(group::<F>())) {
                 let scale = whole(scale, d.to_f32(), 0, last as i32) as u32;
                 let min = whole(min, m.to_f32(), 0, last as i32) as u32;
                 (*fields.scale(g), *fields.min::<F>(g)) = (scale, min);
                 let inverse = inverse(F::factor(d.to_bits().into(), scale));
                 let min = F::offset(m.to_bits().into(), min);
-                for i in group::<F>() * g..group::<F>() * (g + 1) {
-                    *fields.code::<F>(i) = nearest::<F>(numbers[i] + min, inverse);
+                for (i, x) in group.iter().enumerate() {
+                    *fields.code::<F>(g * group.len() + i) = nearest::<F>(*x + min, inverse);
                 }
             }
         }

@@ -355,23 +355,35 @@ impl Cuda {
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
     ) -> Result<Launch> {
+        let name = artifact.instance_name(&program.instance().0);
+        Launch::new(self.load(form, artifact, program, &name)?, name, approved)
+    }
+
+    /// Compiles and loads the instance's module, so that launches find it. Several threads may load
+    /// modules at the same time: the driver compiles them in parallel.
+    pub fn preload(&self, form: Variant, artifact: &'static Artifact, program: &Monomorphic) -> Result<()> {
+        self.load(form, artifact, program, &program.instance_name()).map(drop)
+    }
+
+    /// Returns the instance's module, which is compiled and loaded once.
+    fn load(&self, form: Variant, artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Loaded> {
         let instance = program.instance();
-        let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
-        let failed = |source| Error::Compile { instance: name.clone(), source };
+        let key = (ptr::from_ref(artifact).addr(), instance.clone());
+        let failed = |source| Error::Compile { instance: name.to_string(), source };
         let load = |ptx: &str, shared: SharedMemory| {
-            self.context.info.require_target(artifact.target, &name)?;
+            self.context.info.require_target(artifact.target, name)?;
             self.streams.quiesce()?;
-            let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, &shared);
+            let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), name, &shared);
             self.with_memory(load).map(Arc::new)
         };
-        let kernel = match form {
+        Ok(match form {
             Variant::Unchecked => Loaded::Unchecked(
                 self.modules
                     .get_or_make(key, || {
                         span!("compile", instance = %name);
                         let store = self.store();
-                        let ptx = stored_ptx(store.as_ref(), artifact, program, &name)?;
-                        load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?)
+                        let ptx = stored_ptx(store.as_ref(), artifact, program, name)?;
+                        load(&ptx, shared_memory(artifact.target, program, &ptx, name)?)
                     })?
                     .as_ref()
                     .clone(),
@@ -392,8 +404,7 @@ impl Cuda {
                 let (module, form) = checked.as_ref().clone();
                 Loaded::Checked(module, form)
             }
-        };
-        Launch::new(kernel, name, approved)
+        })
     }
 
     /// Submits a launch.

@@ -24,8 +24,8 @@ use super::{Graph, Node, Recording};
 use crate::cuda::{Variant, ptx};
 use crate::view::distinct;
 use crate::{Device, Error, Result};
+use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::hir::serial::checksum;
-use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{ElementType, Scalar, driver};
 use kernel_dsl::launcher::Shape;
@@ -89,7 +89,7 @@ fn refused(why: impl Into<String>) -> Error {
 /// Returns the PTX that a launch runs.
 fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form: Variant) -> Result<String> {
     let program = device.instance(kernel, constants)?;
-    let name = program.instance().name(kernel.name);
+    let name = program.instance_name();
     let failed = |source| Error::Compile { instance: name.clone(), source };
     match form {
         Variant::Unchecked => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
@@ -257,7 +257,7 @@ impl Kernel {
             Some(declared) => declared.constants.to_vec(),
             None if self.constants.iter().all(plain) => self.constants.clone(),
             None => {
-                let instance = Instance(self.constants.clone()).name(kernel.name);
+                let instance = kernel.instance_name(&self.constants);
                 return Err(of(format!("the program does not declare {instance}, which is generic over an item")));
             }
         };

@@ -5,7 +5,7 @@ use crate::buffer::RawBuffer;
 use crate::cuda::Variant;
 use crate::hazard::{self, Hazards, TimelinePoint};
 use crate::{Device, DeviceBuffer, Error, Result, contract};
-use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::launcher::{Memory, Shape};
@@ -169,7 +169,7 @@ impl Launch {
         }
         match refusals.is_empty() {
             true => Ok(Launch { kernel, constants: constants.to_vec(), block, form, arguments }),
-            false => Err(Error::Refused { instance: program.instance().name(kernel.name), refusals }),
+            false => Err(Error::Refused { instance: program.instance_name(), refusals }),
         }
     }
 
@@ -230,7 +230,7 @@ impl fmt::Display for Launch {
             Variant::Checked => "a checked launch",
             Variant::Unchecked => "an unchecked launch",
         };
-        write!(f, "{form} of {}", Instance(self.constants.clone()).name(self.kernel.name))
+        write!(f, "{form} of {}", self.kernel.instance_name(&self.constants))
     }
 }
 

@@ -83,7 +83,7 @@ impl Device {
         let mut shape = Shape { grid: [0; 3], block: [0; 3] };
         // A rejected launch reports its error itself; here it has no shape.
         let _ = self.approved(kernel, constants, block, arguments, |program, approved| {
-            instance = program.instance().name(kernel.name);
+            instance = program.instance_name();
             shape = approved.shape();
             Ok(())
         });

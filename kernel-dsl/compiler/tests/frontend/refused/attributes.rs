@@ -22,6 +22,12 @@ fn no_such_constant(y: &mut [f32]) {}
 #[kernel(block = 32, grid = 1, instances(T = 1 | 4294967296, F = 2; T = 1, U = 3))]
 fn values<const T: usize, const F: bool>(y: &mut [f32]) {}
 
+#[kernel(block = 32, grid = 1, instances(one: T = 4))]
+fn named_without_parameters(y: &mut [f32]) {}
+
+#[kernel(block = 32, grid = 1, instances(tile: T = 1; tile: T = 2; again: T = 1; t: N = 4 | 4))]
+fn named_twice<const T: usize>(y: &mut [f32]) {}
+
 #[kernel(block = 32, grid = 1, min_blocks = 4294967296)]
 fn too_many(y: &mut [f32]) {}
 

@@ -1,0 +1,426 @@
+//! Tokenizers: from the vocabulary of a GGUF file, and from `tokenizer.json`.
+//!
+//! | vocabulary | algorithm | module |
+//! |---|---|---|
+//! | GGUF `gpt2` | byte pairs, merged by rank inside the words of a pre-tokenizer | [`split`], `bpe` |
+//! | GGUF `llama` | SentencePiece pairs, merged by score, with bytes as fallback | `sentencepiece` |
+//! | `tokenizer.json` | as the file says, by the `tokenizers` crate | `json` |
+//!
+//! Each token is a string of bytes, so that decoding is exact: [`Tokenizer::decode`] joins them,
+//! and a [`Decoder`] releases text as soon as its characters are complete.
+
+mod alphabet;
+mod bpe;
+mod decoder;
+mod json;
+mod merge;
+mod sentencepiece;
+pub mod split;
+
+pub use decoder::Decoder;
+
+use crate::error::{Error, Result};
+use crate::file::bytes::{Bytes, name};
+use crate::file::gguf::{Array, Gguf, Value};
+use aho_corasick::{AhoCorasick, MatchKind};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The most tokens of a vocabulary. Real ones have up to some 260,000.
+const MAX_TOKENS: usize = 1 << 22;
+
+/// The largest `tokenizer.json` that is read. That of 260,000 tokens has 33 MB.
+const MAX_JSON: u64 = 256 << 20;
+
+/// The purpose of a token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TokenKind {
+    /// A piece of text.
+    Normal,
+    /// A marker such as `<|im_end|>`, which is no text.
+    Control,
+    /// A piece of text that is always one token.
+    UserDefined,
+    /// A byte that the fallback of SentencePiece writes as `<0x0A>`.
+    Byte,
+    /// The token of text that has no other.
+    Unknown,
+    /// A number without use.
+    Unused,
+}
+
+/// How [`Tokenizer::encode`] reads a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Encoding {
+    /// Whether the names of control tokens, such as `<|im_end|>`, become these tokens. A text of
+    /// the user should not be able to contain them.
+    pub control: bool,
+    /// Whether the tokens that the model expects at the ends of a text are added.
+    pub ends: bool,
+}
+
+impl Encoding {
+    /// A text of the user: control tokens are plain text, and nothing is added.
+    pub const TEXT: Encoding = Encoding { control: false, ends: false };
+    /// The result of a chat template: control tokens are read, and nothing is added.
+    pub const PROMPT: Encoding = Encoding { control: true, ends: false };
+}
+
+/// A vocabulary and the algorithm that splits text into its tokens.
+#[derive(Debug)]
+pub struct Tokenizer {
+    tokens: Vec<Token>,
+    special: Special,
+    algorithm: Algorithm,
+    /// Whether the first token of a text loses one leading space when decoded.
+    strips_space: bool,
+}
+
+/// A token: the bytes of its text, and its kind.
+#[derive(Clone, Debug)]
+struct Token {
+    text: Box<[u8]>,
+    kind: TokenKind,
+}
+
+/// Tokens with a part to play.
+#[derive(Clone, Debug, Default)]
+pub struct Special {
+    /// The token before a text.
+    pub begin: Option<u32>,
+    /// The tokens after which generation stops.
+    pub end: Vec<u32>,
+    /// Whether `begin` is added before a text.
+    pub adds_begin: bool,
+    /// Whether the first of `end` is added after a text.
+    pub adds_end: bool,
+}
+
+#[derive(Debug)]
+enum Algorithm {
+    Bpe { bpe: bpe::Bpe, names: Names },
+    SentencePiece { pieces: sentencepiece::Pieces, names: Names },
+    Json(Box<json::Json>),
+}
+
+/// The tokens that a text names literally: control tokens and user-defined ones.
+#[derive(Debug)]
+struct Names {
+    /// With and without control tokens.
+    all: Matcher,
+    user_defined: Matcher,
+}
+
+#[derive(Debug)]
+struct Matcher {
+    automaton: Option<AhoCorasick>,
+    ids: Vec<u32>,
+}
+
+impl Matcher {
+    /// Returns a matcher of the tokens of some kinds.
+    fn new(file: &str, tokens: &[Token], kinds: &[TokenKind]) -> Result<Matcher> {
+        let chosen = |token: &Token| kinds.contains(&token.kind) && !token.text.is_empty();
+        let (ids, texts): (Vec<u32>, Vec<&[u8]>) =
+            (0..).zip(tokens).filter(|(_, token)| chosen(token)).map(|(id, token)| (id, &*token.text)).unzip();
+        if ids.is_empty() {
+            return Ok(Matcher { automaton: None, ids });
+        }
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
+        let automaton = automaton.map_err(|error| Error::field(file, "control tokens", error.to_string()))?;
+        Ok(Matcher { automaton: Some(automaton), ids })
+    }
+
+    /// Calls `text` with each stretch between named tokens, and `token` with each of these.
+    fn split<'t, S>(&self, of: &'t str, state: &mut S, text: impl Fn(&mut S, &'t str), token: impl Fn(&mut S, u32)) {
+        let mut from = 0;
+        for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(of)) {
+            // A name that begins or ends inside a character is no text of a user.
+            let (Some(before), true) = (of.get(from..found.start()), of.is_char_boundary(found.end())) else {
+                continue;
+            };
+            if !before.is_empty() {
+                text(state, before);
+            }
+            token(state, self.ids[found.pattern().as_usize()]);
+            from = found.end();
+        }
+        if from < of.len() {
+            text(state, &of[from..]);
+        }
+    }
+}
+
+impl Names {
+    fn new(file: &str, tokens: &[Token]) -> Result<Names> {
+        Ok(Names {
+            all: Matcher::new(file, tokens, &[TokenKind::Control, TokenKind::UserDefined])?,
+            user_defined: Matcher::new(file, tokens, &[TokenKind::UserDefined])?,
+        })
+    }
+
+    fn of(&self, encoding: Encoding) -> &Matcher {
+        if encoding.control { &self.all } else { &self.user_defined }
+    }
+}
+
+impl Tokenizer {
+    /// Reads the vocabulary of a GGUF file.
+    ///
+    /// # Errors
+    /// If the file has no vocabulary, the vocabulary is damaged, or it needs an algorithm or
+    /// pre-tokenizer that this crate lacks.
+    pub fn from_gguf(gguf: &Gguf) -> Result<Tokenizer> {
+        let model = gguf.required("tokenizer.ggml.model", "the name of a tokenizer", Value::text)?;
+        let texts = gguf.required(TOKENS, "an array of strings", strings)?;
+        let count = texts.length as usize;
+        if count == 0 || count > MAX_TOKENS {
+            return Err(gguf.unexpected(TOKENS, format!("1 to {MAX_TOKENS} tokens")));
+        }
+        let kinds = match gguf.optional("tokenizer.ggml.token_type", "an array", Value::array)? {
+            Some(array) if array.length == texts.length => array.iter().map(|kind| token_kind(&kind)).collect(),
+            Some(_) => {
+                return Err(gguf.unexpected("tokenizer.ggml.token_type", format!("an array of {count} integers")));
+            }
+            None => vec![TokenKind::Normal; count],
+        };
+        let texts: Vec<&[u8]> = texts.iter().map(|text| as_bytes(&text)).collect();
+        let special = special(gguf, &texts, model == "llama")?;
+        let file = gguf.file();
+        let (tokens, algorithm, strips_space) = match model {
+            "gpt2" => {
+                let expected = "the name of a pre-tokenizer";
+                let pre = gguf.required("tokenizer.ggml.pre", expected, Value::text)?;
+                let splitter = split::Splitter::from_name(pre).ok_or_else(|| {
+                    let needed = format!("the pre-tokenizer `{pre}`");
+                    Error::unsupported(file, "metadata `tokenizer.ggml.pre`", needed, split::Splitter::NAMES)
+                })?;
+                let merges = gguf.required("tokenizer.ggml.merges", "an array of strings", strings)?;
+                let bpe = bpe::Bpe::new(file, splitter, &texts, &kinds, merges.iter().map(|merge| as_bytes(&merge)))?;
+                let tokens: Vec<Token> =
+                    texts.iter().zip(kinds).map(|(text, kind)| alphabet::token(text, kind)).collect();
+                let names = Names::new(file, &tokens)?;
+                (tokens, Algorithm::Bpe { bpe, names }, false)
+            }
+            "llama" => {
+                let scores = gguf.required("tokenizer.ggml.scores", "an array", Value::array)?;
+                let scores: Vec<f32> =
+                    scores.iter().filter_map(|score| score.float()).map(|score| score as f32).collect();
+                if scores.len() != count {
+                    return Err(gguf.unexpected("tokenizer.ggml.scores", format!("an array of {count} float32")));
+                }
+                let prefix = gguf.optional("tokenizer.ggml.add_space_prefix", "a bool", Value::bool)?.unwrap_or(true);
+                let pieces = sentencepiece::Pieces::new(file, &texts, &kinds, &scores, prefix)?;
+                let tokens: Vec<Token> =
+                    texts.iter().zip(kinds).map(|(text, kind)| sentencepiece::token(text, kind)).collect();
+                let names = Names::new(file, &tokens)?;
+                (tokens, Algorithm::SentencePiece { pieces, names }, prefix)
+            }
+            other => {
+                let needed = format!("the tokenizer `{other}`");
+                let supported = "gpt2 (byte pairs) and llama (SentencePiece pairs)";
+                return Err(Error::unsupported(file, "metadata `tokenizer.ggml.model`", needed, supported));
+            }
+        };
+        Ok(Tokenizer { tokens, special, algorithm, strips_space })
+    }
+
+    /// Reads `tokenizer.json`, and `tokenizer_config.json` and `generation_config.json` beside it
+    /// if they are there.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is damaged, or its decoder is neither of bytes nor of
+    /// SentencePiece.
+    pub fn from_json(path: &Path) -> Result<Tokenizer> {
+        let bytes = Bytes::read(path, MAX_JSON)?;
+        let mut tokenizer = Tokenizer::from_json_bytes(&name(path), &bytes)?;
+        tokenizer.special = json::special(path, &tokenizer)?;
+        Ok(tokenizer)
+    }
+
+    /// Reads a `tokenizer.json` from memory, without the files beside it. Messages call it `file`.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::from_json`].
+    pub fn from_json_bytes(file: &str, bytes: &[u8]) -> Result<Tokenizer> {
+        let (json, tokens, strips_space) = json::Json::new(file, bytes)?;
+        let algorithm = Algorithm::Json(Box::new(json));
+        Ok(Tokenizer { tokens, special: Special::default(), algorithm, strips_space })
+    }
+
+    /// Returns the count of tokens.
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Tells whether there are no tokens.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// Returns the bytes that a token adds to a text: for a control token its name.
+    pub fn text(&self, token: u32) -> Option<&[u8]> {
+        self.tokens.get(token as usize).map(|token| &*token.text)
+    }
+
+    /// Returns the kind of a token.
+    pub fn kind(&self, token: u32) -> Option<TokenKind> {
+        self.tokens.get(token as usize).map(|token| token.kind)
+    }
+
+    /// Returns the token whose text is exactly `text`. Control tokens come before others.
+    pub fn find(&self, text: &str) -> Option<u32> {
+        let has = |control: bool| {
+            self.tokens
+                .iter()
+                .position(|token| *token.text == *text.as_bytes() && (token.kind == TokenKind::Control) == control)
+        };
+        has(true).or_else(|| has(false)).map(|id| id as u32)
+    }
+
+    /// Returns the tokens at the ends of texts.
+    pub fn special(&self) -> &Special {
+        &self.special
+    }
+
+    /// Splits a text into tokens. A byte for which the vocabulary has no token is left out, as by
+    /// the `tokenizers` crate.
+    ///
+    /// # Errors
+    /// If the algorithm of a `tokenizer.json` fails.
+    pub fn encode(&self, text: &str, encoding: Encoding) -> Result<Vec<u32>> {
+        let mut tokens = Vec::new();
+        let Special { begin, end, adds_begin, adds_end } = &self.special;
+        match &self.algorithm {
+            Algorithm::Json(json) => return json.encode(text, encoding),
+            Algorithm::Bpe { .. } | Algorithm::SentencePiece { .. } => {
+                tokens.extend(begin.filter(|_| encoding.ends && *adds_begin));
+            }
+        }
+        match &self.algorithm {
+            Algorithm::Json(_) => {}
+            Algorithm::Bpe { bpe, names } => {
+                let text_to = |tokens: &mut Vec<u32>, text| bpe.encode(text, tokens);
+                names.of(encoding).split(text, &mut tokens, text_to, Vec::push);
+            }
+            Algorithm::SentencePiece { pieces, names } => {
+                // A stretch at the begin or after a control token begins with an added space.
+                let mut state = (tokens, true);
+                let text_to = |state: &mut (Vec<u32>, bool), text| {
+                    pieces.encode(text, state.1, &mut state.0);
+                    state.1 = false;
+                };
+                let token_to = |state: &mut (Vec<u32>, bool), token| {
+                    state.0.push(token);
+                    state.1 = self.kind(token) == Some(TokenKind::Control);
+                };
+                names.of(encoding).split(text, &mut state, text_to, token_to);
+                tokens = state.0;
+            }
+        }
+        tokens.extend(end.first().filter(|_| encoding.ends && *adds_end));
+        Ok(tokens)
+    }
+
+    /// Returns the bytes of a text's tokens. Control tokens are left out.
+    ///
+    /// # Errors
+    /// If a number is no token.
+    pub fn decode(&self, tokens: &[u32]) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for token in tokens {
+            bytes.extend_from_slice(self.visible(*token)?);
+        }
+        if self.strips_space && bytes.first() == Some(&b' ') {
+            bytes.remove(0);
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the bytes of a token, none for a control token.
+    fn visible(&self, token: u32) -> Result<&[u8]> {
+        match self.tokens.get(token as usize) {
+            Some(Token { kind: TokenKind::Control, .. }) => Ok(&[]),
+            Some(Token { text, .. }) => Ok(text),
+            None => Err(Error::Tokens {
+                action: "decode",
+                problem: format!("{token} is no token; the vocabulary has {} from 0", self.tokens.len()),
+            }),
+        }
+    }
+}
+
+/// The key of the tokens' texts.
+const TOKENS: &str = "tokenizer.ggml.tokens";
+
+/// Returns an array of strings.
+fn strings<'a>(value: &Value<'a>) -> Option<Array<'a>> {
+    value.array().filter(|array| array.element == crate::file::gguf::ValueType::String)
+}
+
+/// Returns the bytes of an element of an array of strings.
+fn as_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
+    match value {
+        Value::String(bytes) => bytes,
+        _ => &[],
+    }
+}
+
+/// Returns the kind for a number of GGUF's `token_type`.
+fn token_kind(value: &Value<'_>) -> TokenKind {
+    match value.unsigned() {
+        Some(2) => TokenKind::Unknown,
+        Some(3) => TokenKind::Control,
+        Some(4) => TokenKind::UserDefined,
+        Some(5) => TokenKind::Unused,
+        Some(6) => TokenKind::Byte,
+        _ => TokenKind::Normal,
+    }
+}
+
+/// Names of tokens that end a turn of a chat. Files name one token only, and some models end with
+/// another.
+const ENDS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"];
+
+/// Returns the tokens at the ends of texts of a GGUF file. `begins` is the default of
+/// `add_bos_token`.
+fn special(gguf: &Gguf, texts: &[&[u8]], begins: bool) -> Result<Special> {
+    let token = |key: &str| {
+        let token = gguf.optional(key, "the number of a token", Value::unsigned)?;
+        match token {
+            Some(token) if token >= texts.len() as u64 => {
+                Err(gguf.unexpected(key, format!("a token below {}", texts.len())))
+            }
+            token => Ok(token.map(|token| token as u32)),
+        }
+    };
+    let flag = |key: &str, default| Ok(gguf.optional(key, "a bool", Value::bool)?.unwrap_or(default));
+    let mut end = Vec::new();
+    for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
+        end.extend(token(key)?);
+    }
+    end.extend((0..).zip(texts).filter(|(_, text)| ENDS.iter().any(|end| end.as_bytes() == **text)).map(|(id, _)| id));
+    Ok(Special {
+        begin: token("tokenizer.ggml.bos_token_id")?,
+        end: unique(end),
+        adds_begin: flag("tokenizer.ggml.add_bos_token", begins)?,
+        adds_end: flag("tokenizer.ggml.add_eos_token", false)?,
+    })
+}
+
+/// Returns the tokens without repetitions, in their order.
+fn unique(tokens: Vec<u32>) -> Vec<u32> {
+    let mut seen = std::collections::HashSet::new();
+    tokens.into_iter().filter(|token| seen.insert(*token)).collect()
+}
+
+/// Returns the first token of each text, of the tokens that text can become.
+fn by_text<'a>(texts: &[&'a [u8]], kinds: &[TokenKind]) -> HashMap<&'a [u8], u32> {
+    let mut map = HashMap::with_capacity(texts.len());
+    for ((id, text), kind) in (0..).zip(texts).zip(kinds) {
+        if matches!(kind, TokenKind::Normal | TokenKind::UserDefined) {
+            map.entry(*text).or_insert(id);
+        }
+    }
+    map
+}

@@ -1,0 +1,54 @@
+//! The alphabet of byte-level vocabularies (GPT-2): each byte is written as a printable character.
+//!
+//! Printable bytes of Latin-1 are themselves; the other 68 are the characters from U+0100 on, in
+//! order. A space is `Ġ`.
+
+use super::{Token, TokenKind};
+
+/// Tells whether a byte is its own character.
+const fn is_itself(byte: u8) -> bool {
+    matches!(byte, 33..=126 | 161..=172 | 174..=255)
+}
+
+/// The byte of each character below U+0144.
+const BYTES: [Option<u8>; 0x144] = {
+    let mut bytes = [None; 0x144];
+    let (mut byte, mut next) = (0, 0x100);
+    while byte < 256 {
+        if is_itself(byte as u8) {
+            bytes[byte] = Some(byte as u8);
+        } else {
+            bytes[next] = Some(byte as u8);
+            next += 1;
+        }
+        byte += 1;
+    }
+    bytes
+};
+
+/// Returns the characters of all bytes.
+pub fn characters() -> [char; 256] {
+    let mut characters = ['\0'; 256];
+    for (character, byte) in ('\0'..).zip(BYTES) {
+        if let Some(byte) = byte {
+            characters[byte as usize] = character;
+        }
+    }
+    characters
+}
+
+/// Returns the bytes of a token's text, `None` if a character is outside the alphabet.
+pub fn bytes(text: &str) -> Option<Box<[u8]>> {
+    text.chars().map(|character| *BYTES.get(character as usize)?).collect()
+}
+
+/// Returns a token. Names of control tokens are plain text, and so is a text with characters
+/// outside the alphabet.
+pub fn token(text: &[u8], kind: TokenKind) -> Token {
+    let plain = || text.into();
+    let text = match kind {
+        TokenKind::Normal => std::str::from_utf8(text).ok().and_then(bytes).unwrap_or_else(plain),
+        _ => plain(),
+    };
+    Token { text, kind }
+}

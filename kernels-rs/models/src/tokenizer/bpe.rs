@@ -1,0 +1,86 @@
+//! Byte-pair encoding (Sennrich and others, 2016) over bytes, as GPT-2, Llama 3, Qwen and SmolLM
+//! have it.
+
+use super::split::Splitter;
+use super::{TokenKind, alphabet, by_text, merge};
+use crate::error::{Error, Result, quoted};
+use std::collections::HashMap;
+use unicode_normalization::UnicodeNormalization;
+
+/// The most merges.
+const MAX_MERGES: usize = 1 << 22;
+
+/// Tokens of bytes, and which pairs of tokens merge.
+#[derive(Debug)]
+pub struct Bpe {
+    splitter: Splitter,
+    /// The token of each byte, if the vocabulary has one.
+    bytes: [Option<u32>; 256],
+    /// Rank and result of each pair.
+    pairs: HashMap<(u32, u32), (u32, u32)>,
+    /// Tokens of whole words, for vocabularies whose words need no merges.
+    words: HashMap<Box<[u8]>, u32>,
+}
+
+impl Bpe {
+    /// Builds the tables from the texts of tokens and merges, both in the alphabet of bytes.
+    pub fn new<'a>(
+        file: &str,
+        splitter: Splitter,
+        texts: &[&'a [u8]],
+        kinds: &[TokenKind],
+        merges: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Bpe> {
+        let ids = by_text(texts, kinds);
+        let mut pairs = HashMap::new();
+        let mut whole = Vec::new();
+        for (rank, merge) in (0u32..).zip(merges) {
+            let damaged = |problem: String| {
+                Error::field(file, format!("metadata `tokenizer.ggml.merges`, element {rank}"), problem)
+            };
+            if rank as usize >= MAX_MERGES {
+                return Err(damaged(format!("expected at most {MAX_MERGES} merges")));
+            }
+            // A space at the very begin would be part of the left token.
+            let space = merge.iter().skip(1).position(|byte| *byte == b' ').map(|at| at + 1);
+            let Some((left, right)) = space.map(|at| (&merge[..at], &merge[at + 1..])) else {
+                return Err(damaged(format!("expected two tokens with a space between, found {}", quoted(merge))));
+            };
+            whole.clear();
+            whole.extend_from_slice(left);
+            whole.extend_from_slice(right);
+            let token = |text: &[u8]| {
+                ids.get(text).copied().ok_or_else(|| damaged(format!("{} is no token of the vocabulary", quoted(text))))
+            };
+            pairs.entry((token(left)?, token(right)?)).or_insert((rank, token(&whole)?));
+        }
+        let bytes = alphabet::characters().map(|character| {
+            let mut utf8 = [0; 4];
+            ids.get(character.encode_utf8(&mut utf8).as_bytes()).copied()
+        });
+        let words = match splitter.takes_whole_words() {
+            false => HashMap::new(),
+            true => {
+                let text = |text: &[u8]| alphabet::bytes(std::str::from_utf8(text).ok()?);
+                ids.iter().filter_map(|(key, id)| Some((text(key)?, *id))).collect()
+            }
+        };
+        Ok(Bpe { splitter, bytes, pairs, words })
+    }
+
+    /// Adds the tokens of a text without control tokens.
+    pub fn encode(&self, text: &str, tokens: &mut Vec<u32>) {
+        let normal: Option<String> = self.splitter.composes().then(|| text.nfc().collect());
+        let mut word = Vec::new();
+        self.splitter.split(normal.as_deref().unwrap_or(text), |piece| {
+            if let Some(token) = self.words.get(piece.as_bytes()) {
+                tokens.push(*token);
+                return;
+            }
+            word.clear();
+            word.extend(piece.bytes().filter_map(|byte| self.bytes[byte as usize]));
+            merge::merge(&mut word, |left, right| self.pairs.get(&(left, right)).copied());
+            tokens.extend_from_slice(&word);
+        });
+    }
+}

@@ -1,0 +1,73 @@
+//! Text from tokens that arrive one by one.
+
+use super::Tokenizer;
+use crate::error::Result;
+
+/// Collects the bytes of tokens and releases whole characters.
+///
+/// A character of several bytes may spread over tokens. Bytes that are no UTF-8 become U+FFFD, as
+/// by [`String::from_utf8_lossy`].
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    tokenizer: &'a Tokenizer,
+    /// Bytes of a character that is not complete.
+    held: Vec<u8>,
+    /// Whether the next byte is the first of a text that loses a leading space.
+    strips: bool,
+}
+
+impl Tokenizer {
+    /// Returns a decoder. `begins` says that the first token begins a text, instead of continuing
+    /// one.
+    pub fn decoder(&self, begins: bool) -> Decoder<'_> {
+        Decoder { tokenizer: self, held: Vec::new(), strips: begins && self.strips_space }
+    }
+}
+
+impl Decoder<'_> {
+    /// Adds a token, and returns the text that is complete now.
+    ///
+    /// # Errors
+    /// If the number is no token.
+    pub fn push(&mut self, token: u32) -> Result<String> {
+        let mut bytes = self.tokenizer.visible(token)?;
+        if self.strips && !bytes.is_empty() {
+            bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
+            self.strips = false;
+        }
+        self.held.extend_from_slice(bytes);
+        let mut text = String::new();
+        let mut rest = &*self.held;
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(all) => {
+                    text.push_str(all);
+                    rest = &[];
+                    break;
+                }
+                Err(error) => {
+                    let (valid, after) = rest.split_at(error.valid_up_to());
+                    text.push_str(&String::from_utf8_lossy(valid));
+                    match error.error_len() {
+                        Some(n) => {
+                            text.push(char::REPLACEMENT_CHARACTER);
+                            rest = &after[n..];
+                        }
+                        // The begin of a character, which the next token may complete.
+                        None => {
+                            rest = after;
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        self.held.drain(..self.held.len() - rest.len());
+        Ok(text)
+    }
+
+    /// Returns what is left at the end: U+FFFD if a character is not complete.
+    pub fn finish(self) -> String {
+        String::from_utf8_lossy(&self.held).into_owned()
+    }
+}

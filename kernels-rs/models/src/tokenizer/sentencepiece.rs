@@ -1,0 +1,131 @@
+//! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), as Llama 2 has
+//! them.
+
+use super::{Token, TokenKind, by_text, merge};
+use crate::error::{Error, Result};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// The character that pieces have for a space.
+const SPACE: char = '▁';
+
+/// The pieces of a vocabulary.
+#[derive(Debug)]
+pub struct Pieces {
+    ids: HashMap<Box<[u8]>, u32>,
+    scores: Vec<f32>,
+    texts: Vec<Box<[u8]>>,
+    bytes: [Option<u32>; 256],
+    unknown: Option<u32>,
+    prefix: bool,
+}
+
+impl Pieces {
+    /// Builds the tables. `prefix` says that a text begins with an added space.
+    pub fn new(file: &str, texts: &[&[u8]], kinds: &[TokenKind], scores: &[f32], prefix: bool) -> Result<Pieces> {
+        if let Some(token) = scores.iter().position(|score| score.is_nan()) {
+            let field = format!("metadata `tokenizer.ggml.scores`, element {token}");
+            return Err(Error::field(file, field, "expected a number, found NaN"));
+        }
+        let mut bytes = [None; 256];
+        for ((id, text), kind) in (0..).zip(texts).zip(kinds) {
+            if let (TokenKind::Byte, Some(byte)) = (kind, byte(text)) {
+                bytes[byte as usize] = Some(id);
+            }
+        }
+        Ok(Pieces {
+            ids: by_text(texts, kinds).into_iter().map(|(text, id)| (text.into(), id)).collect(),
+            scores: scores.to_vec(),
+            texts: texts.iter().map(|text| (*text).into()).collect(),
+            bytes,
+            unknown: kinds.iter().position(|kind| *kind == TokenKind::Unknown).map(|id| id as u32),
+            prefix,
+        })
+    }
+
+    /// Adds the tokens of a text without control tokens. `begins` says that it is at the begin of a
+    /// text.
+    pub fn encode(&self, text: &str, begins: bool, tokens: &mut Vec<u32>) {
+        let mut spaced = String::with_capacity(text.len() + 3);
+        spaced.extend((begins && self.prefix).then_some(SPACE));
+        spaced.extend(text.chars().map(|character| if character == ' ' { SPACE } else { character }));
+        // Characters that are no piece are numbers above the vocabulary's, and merge with nothing.
+        let vocabulary = self.texts.len() as u32;
+        let mut symbols: Vec<u32> = spaced
+            .char_indices()
+            .map(|(_, character)| {
+                let mut utf8 = [0; 4];
+                let utf8 = character.encode_utf8(&mut utf8).as_bytes();
+                self.ids.get(utf8).copied().unwrap_or(vocabulary + character as u32)
+            })
+            .collect();
+        merge::merge(&mut symbols, |left, right| self.pair(left, right));
+        let mut after_unknown = false;
+        for symbol in symbols {
+            let Some(character) = symbol.checked_sub(vocabulary).and_then(char::from_u32) else {
+                tokens.push(symbol);
+                after_unknown = false;
+                continue;
+            };
+            let mut utf8 = [0; 4];
+            let utf8 = character.encode_utf8(&mut utf8).as_bytes();
+            let known: Option<Vec<u32>> = utf8.iter().map(|byte| self.bytes[*byte as usize]).collect();
+            match known {
+                Some(bytes) => tokens.extend(bytes),
+                // A run of unknown characters is one token.
+                None if after_unknown => continue,
+                None => tokens.extend(self.unknown),
+            }
+            after_unknown = self.bytes[0].is_none();
+        }
+    }
+
+    /// Returns the rank of a pair, high scores first, and the piece it becomes.
+    fn pair(&self, left: u32, right: u32) -> Option<(Reverse<Score>, u32)> {
+        let mut whole = self.texts.get(left as usize)?.to_vec();
+        whole.extend_from_slice(self.texts.get(right as usize)?);
+        let id = *self.ids.get(&*whole)?;
+        Some((Reverse(Score(self.scores[id as usize])), id))
+    }
+}
+
+/// A score that is a number.
+#[derive(Clone, Copy, PartialEq)]
+struct Score(f32);
+
+impl Eq for Score {}
+
+impl PartialOrd for Score {
+    fn partial_cmp(&self, other: &Score) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Score {
+    fn cmp(&self, other: &Score) -> std::cmp::Ordering {
+        // The table has no NaN, and 0 and −0 are equal.
+        self.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal)
+    }
+}
+
+/// Returns the byte of a text such as `<0x0A>`.
+fn byte(text: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(text).ok()?.strip_prefix("<0x")?.strip_suffix('>')?;
+    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?
+}
+
+/// Returns a token: `▁` is a space, and `<0x0A>` a byte.
+pub fn token(text: &[u8], kind: TokenKind) -> Token {
+    let spaced = |text: &[u8]| match std::str::from_utf8(text) {
+        Ok(text) => text.replace(SPACE, " ").into_bytes().into(),
+        Err(_) => text.into(),
+    };
+    let text = match kind {
+        TokenKind::Byte => byte(text).map_or_else(|| text.into(), |byte| [byte].into()),
+        TokenKind::Normal | TokenKind::UserDefined => spaced(text),
+        // SentencePiece writes what it does not know as a separate sign.
+        TokenKind::Unknown => " \u{2047} ".as_bytes().into(),
+        TokenKind::Control | TokenKind::Unused => text.into(),
+    };
+    Token { text, kind }
+}

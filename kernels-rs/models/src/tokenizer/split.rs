@@ -1,0 +1,117 @@
+//! Pre-tokenizers: the words of a text inside which byte pairs merge.
+//!
+//! Published patterns end with `\s+(?!\S)|\s+`: blanks before a word leave the last one to the
+//! word. A pattern here ends with `\s+`, and the code makes the cut. The pattern then needs no
+//! look-ahead, and the time is linear in the length of the text.
+
+use regex::Regex;
+
+/// The contractions, words, numbers and signs of GPT-2.
+const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+";
+
+/// Llama 3: numbers in groups of up to three digits; a line break ends a piece.
+const LLAMA3: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|",
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+);
+
+/// Qwen2: as Llama 3, with every digit by itself.
+const QWEN2: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|",
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+);
+
+/// A model family's way to split text into words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// GPT-2.
+    Gpt2,
+    /// Llama 3, 3.1, 3.2 and 3.3.
+    Llama3,
+    /// Qwen2, 2.5 and 3, with Unicode text in its composed form (NFC).
+    Qwen2,
+    /// SmolLM: the words of GPT-2 between digits, and each digit by itself.
+    SmolLm,
+}
+
+/// A pre-tokenizer.
+#[derive(Clone, Debug)]
+pub struct Splitter {
+    family: Family,
+    pattern: Regex,
+}
+
+impl Splitter {
+    /// The names that GGUF files have for the families.
+    pub const NAMES: &str = "gpt-2, llama-bpe, qwen2, smollm";
+
+    /// Returns the pre-tokenizer of a family.
+    pub fn new(family: Family) -> Splitter {
+        let pattern = match family {
+            Family::Gpt2 | Family::SmolLm => GPT2,
+            Family::Llama3 => LLAMA3,
+            Family::Qwen2 => QWEN2,
+        };
+        let pattern = Regex::new(pattern).unwrap_or_else(|error| unreachable!("a constant pattern: {error}"));
+        Splitter { family, pattern }
+    }
+
+    /// Returns the pre-tokenizer that a GGUF file names.
+    pub fn from_name(name: &str) -> Option<Splitter> {
+        let family = match name {
+            "gpt-2" => Family::Gpt2,
+            "llama-bpe" | "llama3" | "llama-v3" => Family::Llama3,
+            "qwen2" => Family::Qwen2,
+            "smollm" => Family::SmolLm,
+            _ => return None,
+        };
+        Some(Splitter::new(family))
+    }
+
+    /// Tells whether a word that is a token is not merged from parts.
+    pub(crate) fn takes_whole_words(&self) -> bool {
+        self.family == Family::Llama3
+    }
+
+    /// Tells whether text is brought into its composed form (NFC) before.
+    pub(crate) fn composes(&self) -> bool {
+        self.family == Family::Qwen2
+    }
+
+    /// Calls `word` with each word of a text, in order. The words are the whole text.
+    pub fn split<'t>(&self, text: &'t str, mut word: impl FnMut(&'t str)) {
+        if self.family != Family::SmolLm {
+            return self.words(text, &mut word);
+        }
+        let mut rest = text;
+        while let Some(at) = rest.find(char::is_numeric) {
+            let (before, from) = rest.split_at(at);
+            let digit = from.chars().next().map_or(0, char::len_utf8);
+            self.words(before, &mut word);
+            word(&from[..digit]);
+            rest = &from[digit..];
+        }
+        self.words(rest, &mut word);
+    }
+
+    /// Calls `word` with each match of the pattern.
+    fn words<'t>(&self, text: &'t str, word: &mut impl FnMut(&'t str)) {
+        let mut from = 0;
+        while let Some(found) = self.pattern.find_at(text, from) {
+            let (mut end, piece) = (found.end(), found.as_str());
+            // Blanks that are followed by a word leave it the last one, unless there is only one.
+            let by_line = self.family != Family::Gpt2 && self.family != Family::SmolLm && piece.ends_with(['\r', '\n']);
+            if end < text.len() && !by_line && piece.chars().all(char::is_whitespace) {
+                let last = piece.chars().next_back().map_or(0, char::len_utf8);
+                if last < piece.len() {
+                    end -= last;
+                }
+            }
+            word(&text[from..end]);
+            from = end;
+        }
+        if from < text.len() {
+            word(&text[from..]);
+        }
+    }
+}
