@@ -279,7 +279,8 @@ impl Device {
 
     /// Compiles and loads both forms of the instance, each on its own thread. A launch then finds
     /// them ready. On the CPU there is nothing to load.
-    pub(crate) fn load(&self, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
+    #[doc(hidden)]
+    pub fn load(&self, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
         let Backend::Cuda(cuda) = &self.0.backend else { return Ok(()) };
         let program = self.instance(kernel, constants)?;
         let load = |form| cuda.preload(form, kernel, &program);
