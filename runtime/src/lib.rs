@@ -4,6 +4,9 @@
 //! Device ─ upload, zeros ─▶ DeviceBuffer ─ &, &mut, view, view_mut ─▶ arguments ─▶ launch ─▶ contract ─▶ CPU | CUDA
 //! ```
 //!
+//! This crate contains no code: it re-exports the crates `runtime-devices`, `runtime-oracle`,
+//! `runtime-ptx` and `runtime-testing` under one name.
+//!
 //! * [`Device`] runs kernels: an NVIDIA GPU through its driver alone, or the CPU, where the oracle
 //!   ([`interpreter`]) runs the kernel's IR as lowered and reports every faulty access. It
 //!   implements [`Launcher`](kernel_dsl::Launcher), so a kernel's typed `launch` takes it.
@@ -55,52 +58,11 @@
 //! streams and threads at once. A later use of the whole buffer waits for all of them. A view of
 //! numbers can be cast to another type of equal size ([`BufferView::cast`]).
 
-mod buffer;
-mod cache;
-mod contract;
-mod cores;
-mod cpu;
-mod cuda;
-mod device;
-pub mod doctor;
-mod error;
-mod fallback;
-mod graph;
-mod hazard;
-pub mod interpreter;
-mod number;
-mod occupancy;
-mod pinned;
-mod pool;
-mod profile;
-pub mod ptx;
-mod range_lock;
-mod statistics;
-pub mod store;
-mod stream;
-pub mod testing;
-mod trace;
-mod uninit;
-mod view;
-
-/// Items that [`register!`] names. Not part of the interface.
-#[doc(hidden)]
-pub mod __private {
-    pub use inventory;
-    pub use kernel_dsl::Kernel;
-}
-
-pub use buffer::DeviceBuffer;
-pub use cuda::{Capability, Cause, CudaVersion, DriverError, Launched, Loss};
-pub use device::{Choice, Device};
-pub use error::Error;
-pub use graph::{AnySlot, Graph, Node, Recording, Slot, SlotMut};
-pub use occupancy::Residency;
-pub use pinned::PinnedBuffer;
-pub use pool::MemoryStatistics;
-pub use profile::{KernelTime, Profile, Timed, Work};
-pub use stream::{Event, Prepared, Stream};
-pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};
-
-/// `Result` with [`Error`] as its default error type.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub use runtime_devices::{
+    AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Cause, Choice, CudaVersion,
+    Device, DeviceBuffer, DriverError, Error, Event, Graph, KernelTime, Launched, Loss, MemoryStatistics, Node,
+    PinnedBuffer, Prepared, Profile, Recording, Residency, Result, Slot, SlotMut, Stream, Timed, Work, doctor, store,
+};
+pub use runtime_oracle as interpreter;
+pub use runtime_ptx as ptx;
+pub use runtime_testing::{self as testing, register};

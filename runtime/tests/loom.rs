@@ -9,7 +9,7 @@ mod sync {
 
 // The models use only a part of the file.
 #[allow(dead_code)]
-#[path = "../src/hazard/tracker.rs"]
+#[path = "../devices/src/hazard/tracker.rs"]
 mod tracker;
 
 use loom::thread;

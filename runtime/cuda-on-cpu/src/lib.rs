@@ -30,7 +30,7 @@
 //!          work       operations of streams: launches, copies, fills, calls
 //!          event, graph, stream
 //! ─────────────────────────────────────────────────────────────────────────────────────────────────
-//! runtime::ptx        runs kernels on the memory of a context
+//! runtime_ptx         runs kernels on the memory of a context
 //! ```
 //!
 //! `ffi` checks all pointer arguments for null, and never unwinds into its caller. Handles are

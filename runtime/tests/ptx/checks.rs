@@ -172,7 +172,7 @@ fn a_report_names_line_comment_and_thread() {
         "kernel by the PTX interpreter: 1 finding\n\
          error[out-of-bounds]: stores 8 bytes at 0 bytes past the end of `out` (256 bytes)\n\
          \u{20} kernel, line 20: st.global.u64 [%d2+8], 1    // y[i] = 1\n\
-         \u{20} thread (31, 0, 0) of block (0, 0, 0)"
+         \u{20} thread [31, 0, 0] of block [0, 0, 0] (warp 0, lane 31)"
     );
     // The faulty access is suppressed, and the other lanes' accesses are done.
     assert_eq!((words[0], &words[1..]), (u64::MAX, &[1; 31][..]));

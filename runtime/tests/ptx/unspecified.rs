@@ -17,7 +17,7 @@ fn stored(body: &str) -> String {
 
 #[test]
 fn page_of_unspecified_results_agrees_with_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ptx/unspecified.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx/src/unspecified.md");
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, unspecified::page()).unwrap();
     }

@@ -16,12 +16,12 @@ use runtime::interpreter::{Check, Options, Severity};
 use runtime::testing::{Case, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random};
 use std::fmt::{Debug, Write};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/src/interpreter/checks.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/oracle/src/checks.md");
 const KERNELS: &str = include_str!("kernels.rs");
 const DEFINITIONS: &str = include_str!("../../../kernel-dsl/compiler/src/oracle.rs");
 const APPROXIMATE: &str = include_str!("../../../kernel-dsl/compiler/src/analyses/approximate.rs");
 const LINTS: &str = include_str!("../../../kernel-dsl/compiler/src/analyses/slow.rs");
-const FAILURES: &str = include_str!("../../../runtime/src/testing/report.rs");
+const FAILURES: &str = include_str!("../../../runtime/testing/src/report.rs");
 
 const OTHER_REPORTS: &str = "
 # Other reports
@@ -447,5 +447,5 @@ fn page_is_up_to_date() {
     }
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     let different = written.lines().zip(page.lines()).find(|(a, b)| a != b);
-    assert!(written == page, "runtime/src/interpreter/checks.md is out of date ({different:?}): set UPDATE=1");
+    assert!(written == page, "runtime/oracle/src/checks.md is out of date ({different:?}): set UPDATE=1");
 }

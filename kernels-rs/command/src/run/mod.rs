@@ -312,6 +312,7 @@ impl RunJson<'_> {
         let RunJson { entry, grid, block, statistics, .. } = self;
         for finding in self.findings {
             let severity = match finding.check.severity() {
+                Severity::Note => "note",
                 Severity::Warning => "warning",
                 Severity::Error => "error",
             };

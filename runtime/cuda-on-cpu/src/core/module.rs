@@ -8,7 +8,7 @@ use super::settings::Settings;
 use cudarc::driver::sys::{CUfunction_attribute as Attribute, CUresult};
 use kernel_dsl_compiler::analyses::occupancy::Limits;
 use kernel_dsl_compiler::ptx;
-use runtime::ptx::{Grid, Image, Program};
+use runtime_ptx::{Grid, Image, Program};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,7 +2,7 @@
 
 use super::inject::Fault;
 use kernel_dsl_compiler::target::Target;
-use runtime::ptx::Checks;
+use runtime_ptx::Checks;
 
 /// The settings of the process.
 #[derive(Clone, PartialEq, Debug)]

@@ -8,7 +8,7 @@ use super::log::Log;
 use super::memory::{Copy, Fill};
 use super::module::Function;
 use cudarc::driver::sys::CUresult;
-use runtime::ptx::{Check, Checks, Grid, Options, Outcome, Report, Severity};
+use runtime_ptx::{Check, Checks, Grid, Options, Outcome, Report, Severity};
 use std::ffi::c_void;
 use std::sync::Arc;
 

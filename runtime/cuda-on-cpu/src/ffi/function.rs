@@ -8,7 +8,7 @@ use crate::core::module::Function;
 use crate::core::occupancy;
 use crate::core::work::Launch;
 use cudarc::driver::sys;
-use runtime::ptx::Grid;
+use runtime_ptx::Grid;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::slice;
 use std::sync::Arc;

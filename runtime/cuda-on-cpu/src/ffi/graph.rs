@@ -7,7 +7,7 @@ use crate::core::graph::Mode;
 use crate::core::handle::Handle;
 use crate::core::work::Launch;
 use cudarc::driver::sys;
-use runtime::ptx::Grid;
+use runtime_ptx::Grid;
 use std::ffi::{c_char, c_uint};
 use std::slice;
 

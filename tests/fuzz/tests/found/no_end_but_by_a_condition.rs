@@ -7,7 +7,7 @@
 //!   these 0xffffffff have not ended
 //!   k21130, line 94: shfl.sync.bfly.b32 %r43, %r41, 4, 0x181F, 0xFFFFFFFF    // +5 let w30: f64 =
 //!     warp::group::<8>().sum(w15);
-//!   thread (0, 4, 0) of block (0, 0, 0), the first of 24
+//!   thread [0, 4, 0] of block [0, 0, 0], the first of 24
 
 #[kernel(block = (8, 8), grid = 1)]
 fn k21130(y0: &mut [i8]) {

@@ -7,7 +7,7 @@
 //!   these 0xffffffff have not ended
 //!   k19274, line 50: shfl.sync.up.b32 %s0, 1, 1, 0x1800, 0xFFFFFFFF    // +3 let w14: i8 =
 //!     warp::group::<8>().scan(1i8, |a, b| a.wrapping_add(b));
-//!   thread (0, 0, 0) of block (0, 0, 0), the first of 24
+//!   thread [0, 0, 0] of block [0, 0, 0], the first of 24
 
 #[kernel(block = 32, grid = 1)]
 fn k19274() {

@@ -4,8 +4,8 @@ use super::block::Block;
 use super::supply::Lease;
 use crate::core::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
-use runtime::interpreter::Bytes;
-use runtime::ptx::Resident;
+use runtime_ptx::Bytes;
+use runtime_ptx::Resident;
 use std::collections::BTreeMap;
 
 /// The allocations of a context.

@@ -109,7 +109,7 @@ fn out_of_memory(bytes: u64, of: &str) -> Error {
 fn host_address(start: *mut u8, bytes: u64) -> Result<u64> {
     let address = start.addr() as u64;
     let end = address.saturating_add(bytes);
-    if end > runtime::ptx::resident::END || address < RANGE.end && end > RANGE.start {
+    if end > runtime_ptx::resident::END || address < RANGE.end && end > RANGE.start {
         return Err(Error::unsupported(format!("host memory at {address:#x} is inside the device's address range")));
     }
     Ok(address)

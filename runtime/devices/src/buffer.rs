@@ -1,0 +1,467 @@
+//! Memory of a device.
+
+use crate::device::{Backend, Memory};
+use crate::hazard::{Access, AccessSet, HazardTracker};
+use crate::pool::Allocation;
+use crate::uninit::HOST;
+use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
+use crate::{Device, Error, Result};
+use kernel_dsl::compiler::ElementType;
+use kernel_dsl::launcher::{self, Shape, SliceArgument, SliceMutArgument};
+use kernel_dsl::{Argument, Element};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+/// Memory of a device, freed when dropped, with its hazard tracker.
+///
+/// It is `Send` and `Sync`: it owns its bytes, `&` only reads them, any thread may use a device,
+/// and accesses in flight are tracked.
+#[derive(Debug)]
+pub struct RawBuffer {
+    device: Device,
+    memory: Memory,
+    /// There until it is dropped.
+    piece: Option<Allocation>,
+    bytes: usize,
+    uses: HazardTracker,
+}
+
+impl RawBuffer {
+    /// Allocates `bytes` unwritten bytes. On the CPU they are initialized.
+    pub fn new(device: &Device, memory: Memory, bytes: usize) -> Result<RawBuffer> {
+        let (piece, pending) = device.backend().take(memory, bytes)?;
+        let (device, uses) = (device.clone(), HazardTracker::inherited(pending));
+        Ok(RawBuffer { device, memory, piece: Some(piece), bytes, uses })
+    }
+
+    /// Returns the address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.piece.as_ref().map_or(0, |piece| piece.address)
+    }
+
+    /// Returns the length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the device that the memory belongs to.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn uses(&self) -> &HazardTracker {
+        &self.uses
+    }
+
+    /// Returns the buffer as the argument of a launch.
+    ///
+    /// # Safety
+    /// The shape covers only bytes of the buffer, all of which are initialized. The buffer outlives
+    /// the argument, and belongs to one argument of a launch.
+    pub unsafe fn argument(&self, element: ElementType, shape: Shape, mutable: bool) -> launcher::Memory<'_> {
+        // SAFETY: by the caller's promise; the tracker is that of the buffer.
+        unsafe { launcher::Memory::new(element, self.device.id(), self.address(), shape, mutable).owned_by(&self.uses) }
+    }
+
+    /// Forgets all tracked accesses, which have been waited for.
+    pub fn forget_uses(&mut self) {
+        self.uses = HazardTracker::default();
+    }
+
+    /// Sets all bytes in the device's default queue, before later uses.
+    pub fn fill(&mut self, value: u8) -> Result<()> {
+        let queue = self.device.backend().queue();
+        // SAFETY: the memory is ours alone, and its uses are noted.
+        unsafe { queue.fill(&AccessSet::written(&self.uses), self.address(), self.bytes, value) }
+    }
+
+    /// Overwrites all bytes; `from` has as many.
+    pub fn write(&mut self, from: &[u8]) -> Result<()> {
+        assert_eq!(from.len(), self.bytes, "callers compare lengths");
+        let backend = self.device.backend();
+        let queue = backend.queue();
+        let directly = || {
+            // SAFETY: the memory is exclusive and as long as `from`, which is borrowed until the
+            // copy is complete. No limit ends the wait; if it fails, the device is lost, and the
+            // copy with it.
+            unsafe { queue.write(&AccessSet::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
+            queue.wait()
+        };
+        if let Some(written) = backend.unlimited(directly) {
+            return written;
+        }
+        let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
+        backend.wait_for(&staged.uses.before_write())?;
+        let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
+        let used = AccessSet::written(&self.uses).and(Access::Read(&staged.uses));
+        // SAFETY: the staging memory is exclusive, equally long, and host memory; its use is
+        // tracked for the next owner. If the wait is given up, the device is lost, and its pool
+        // allocates nothing any more.
+        unsafe {
+            ptr::copy_nonoverlapping(from.as_ptr(), start, self.bytes);
+            queue.write(&used, self.address(), start, self.bytes)?;
+        }
+        queue.wait()
+    }
+
+    /// Reads all bytes; `to` has as many.
+    pub fn read(&self, to: &mut [u8]) -> Result<()> {
+        assert_eq!(to.len(), self.bytes, "callers compare lengths");
+        let backend = self.device.backend();
+        let queue = backend.queue();
+        let directly = || {
+            // SAFETY: the memory is as long as `to`, which is borrowed until the copy is complete,
+            // as above. A writer would need the memory exclusively.
+            unsafe { queue.read(&AccessSet::read(&self.uses), self.address(), to.as_mut_ptr(), to.len())? };
+            queue.wait()
+        };
+        if let Some(read) = backend.unlimited(directly) {
+            return read;
+        }
+        let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
+        let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
+        let used = AccessSet::read(&self.uses).and(Access::Write(&staged.uses));
+        // SAFETY: as in `write`; the copy is over when it is looked at.
+        unsafe {
+            queue.read(&used, self.address(), start, self.bytes)?;
+            queue.wait()?;
+            ptr::copy_nonoverlapping(start, to.as_mut_ptr(), self.bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RawBuffer {
+    fn drop(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            self.device.backend().give(self.memory, (piece, self.bytes), self.uses.before_write());
+        }
+    }
+}
+
+/// `len` elements in the memory of a device, freed when dropped.
+///
+/// A kernel takes `&buffer` for `&[T]`, `&mut buffer` for `&mut [T]`, and a
+/// [`view`](DeviceBuffer::view) for a `View`.
+///
+/// ```
+/// # fn main() -> runtime::Result<()> {
+/// let device = runtime::Device::cpu();
+/// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(x.download()?, [1.0, 2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[repr(transparent)]
+pub struct DeviceBuffer<T: Element> {
+    raw: RawBuffer,
+    element: PhantomData<T>,
+}
+
+impl Device {
+    /// A buffer that holds a copy of `data`.
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
+        let mut buffer = DeviceBuffer::new(self, data.len())?;
+        buffer.copy_from(data)?;
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` zeros.
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
+        let mut buffer = DeviceBuffer::new(self, len)?;
+        buffer.raw.fill(0)?;
+        Ok(buffer)
+    }
+
+    /// Allocates a buffer of `len` unwritten elements. On a GPU they have the memory's former
+    /// content. On the CPU each byte is 0xFF, a NaN for floats, and the device tracks which
+    /// elements copies and launches write: a kernel that loads another element is
+    /// [reported](runtime_oracle::Check::UninitializedBuffer). Taking all elements for writing,
+    /// by [`as_mut_slice`](DeviceBuffer::as_mut_slice) or their address, counts as writing them.
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
+        let mut buffer = DeviceBuffer::new(self, len)?;
+        if let Backend::Cpu(_) = self.backend() {
+            buffer.raw.fill(0xff)?;
+            HOST.made(buffer.raw.address(), buffer.raw.bytes());
+        }
+        Ok(buffer)
+    }
+}
+
+/// Returns the bytes of `len` elements.
+pub(crate) fn bytes_of<T: Element>(device: &Device, len: usize) -> Result<usize> {
+    const { assert!(size_of::<T>() == T::TYPE.bytes() as usize, "an element is as wide on the host as on the device") };
+    len.checked_mul(size_of::<T>()).ok_or_else(|| Error::OutOfMemory {
+        requested: usize::MAX,
+        device: device.to_string(),
+        free: None,
+        pool: None,
+    })
+}
+
+/// Returns a pointer to host memory at an address that came from a pointer.
+fn host(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+impl<T: Element> DeviceBuffer<T> {
+    fn new(device: &Device, len: usize) -> Result<DeviceBuffer<T>> {
+        let raw = RawBuffer::new(device, Memory::Device, bytes_of::<T>(device, len)?)?;
+        Ok(DeviceBuffer { raw, element: PhantomData })
+    }
+
+    /// Returns the memory.
+    pub(crate) fn raw(&self) -> &RawBuffer {
+        &self.raw
+    }
+
+    /// Returns the buffer with the memory `raw`.
+    ///
+    /// # Safety
+    /// It was the memory of a `DeviceBuffer<T>`.
+    pub(crate) unsafe fn of_raw(raw: &RawBuffer) -> &DeviceBuffer<T> {
+        // SAFETY: a `DeviceBuffer<T>` consists of its memory alone; the caller guarantees the
+        // element type.
+        unsafe { &*ptr::from_ref(raw).cast() }
+    }
+
+    /// Returns the buffer with the memory `raw`, exclusively.
+    ///
+    /// # Safety
+    /// As for `of_raw`.
+    pub(crate) unsafe fn of_raw_mut(raw: &mut RawBuffer) -> &mut DeviceBuffer<T> {
+        // SAFETY: as above. Whatever is put there is a `DeviceBuffer<T>` too.
+        unsafe { &mut *ptr::from_mut(raw).cast() }
+    }
+
+    /// Returns the memory with its shared ownership.
+    pub(crate) fn shared_raw(shared: Arc<DeviceBuffer<T>>) -> Arc<RawBuffer> {
+        // SAFETY: a `DeviceBuffer<T>` is its memory and nothing else.
+        unsafe { Arc::from_raw(Arc::into_raw(shared).cast()) }
+    }
+
+    pub(crate) fn into_raw(self) -> RawBuffer {
+        self.raw
+    }
+
+    pub(crate) fn raw_mut(&mut self) -> &mut RawBuffer {
+        &mut self.raw
+    }
+
+    /// Returns the number of elements.
+    pub fn len(&self) -> usize {
+        self.raw.bytes() / size_of::<T>()
+    }
+
+    /// Returns whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the device that owns the memory.
+    pub fn device(&self) -> &Device {
+        self.raw.device()
+    }
+
+    /// Returns the device address of the first element, for other users of the driver; kernels do
+    /// not need it. Accesses through it are not tracked: they must come after the streams' pending
+    /// work on the buffer, and before later work. 0 if there are no elements.
+    pub fn device_address(&self) -> u64 {
+        if self.device().is_cpu() {
+            // Writes through the address are not tracked.
+            HOST.stored(self.address(), self.raw.bytes());
+        }
+        self.address()
+    }
+
+    /// A copy of all elements on the host: the counterpart of [`Device::upload`].
+    pub fn download(&self) -> Result<Vec<T>> {
+        let mut data = Vec::with_capacity(self.len());
+        // SAFETY: all-zero bits are a value of `T`, as every bit pattern is; the capacity suffices.
+        unsafe {
+            ptr::write_bytes(data.as_mut_ptr(), 0, self.len());
+            data.set_len(self.len());
+        }
+        self.copy_to(&mut data)?;
+        Ok(data)
+    }
+
+    /// Copies all elements to `data`, which has as many.
+    pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
+        if data.len() != self.len() {
+            return Err(Error::Length { direction: "from the device", buffer: self.len(), slice: data.len() });
+        }
+        // SAFETY: `Element`s are numbers without padding, of which every bit pattern is a value.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) };
+        self.raw.read(bytes)
+    }
+
+    /// Overwrites all elements with those of `data`, which has as many.
+    pub fn copy_from(&mut self, data: &[T]) -> Result<()> {
+        if data.len() != self.len() {
+            return Err(Error::Length { direction: "to the device", buffer: self.len(), slice: data.len() });
+        }
+        // SAFETY: `Element`s are numbers without padding.
+        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) };
+        self.raw.write(bytes)
+    }
+
+    /// Returns all elements as an array of these extents, row-major. Their product is the buffer's
+    /// length. Rank 1 to 5.
+    pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>> {
+        Ok(BufferView::new(self.origin(), Layout::whole::<T>(self.len(), extents)?))
+    }
+
+    /// Returns all elements as an array of these extents, for a kernel to write.
+    pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>> {
+        let layout = Layout::whole::<T>(self.len(), extents)?;
+        Ok(BufferViewMut::new(self.origin(), layout))
+    }
+
+    /// Returns elements Σ indexᵢ · strideᵢ as an array of these extents. The last stride is 1, and
+    /// the buffer contains the last element. `view_strided([rows, columns], [pitch, 1])` is a
+    /// matrix whose rows are `pitch` elements apart.
+    pub fn view_strided<const R: usize>(
+        &self,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferView<'_, T, R>> {
+        Ok(BufferView::new(self.origin(), Layout::strided::<T>(self.len(), extents, strides)?))
+    }
+
+    /// Returns such a view for a kernel to write: no two indices may name one element.
+    pub fn view_strided_mut<const R: usize>(
+        &mut self,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferViewMut<'_, T, R>> {
+        let layout = Layout::strided::<T>(self.len(), extents, strides)?.distinct::<T>(self.len())?;
+        Ok(BufferViewMut::new(self.origin(), layout))
+    }
+
+    /// Returns elements `start` + Σ indexᵢ · strideᵢ as an array of these extents, for a kernel's
+    /// `Strided<T, R>`. The buffer contains the last element. `strided(j, [rows], [columns])` is
+    /// column j of a matrix, `strided(0, [columns, rows], [1, columns])` the transposed matrix.
+    pub fn strided<const R: usize>(
+        &self,
+        start: usize,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferStrided<'_, T, R>> {
+        Ok(BufferStrided::new(self.origin(), Layout::any::<T>(self.len(), start, extents, strides)?))
+    }
+
+    /// Returns such a view for a kernel to write: no two indices may name one element.
+    pub fn strided_mut<const R: usize>(
+        &mut self,
+        start: usize,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferStridedMut<'_, T, R>> {
+        let layout = Layout::any::<T>(self.len(), start, extents, strides)?.distinct::<T>(self.len())?;
+        Ok(BufferStridedMut::new(self.origin(), layout))
+    }
+
+    /// Returns the elements of `range`, for a kernel's `&[T]` or `View<T, 1>`.
+    pub fn range(&self, range: Range<usize>) -> Result<BufferView<'_, T, 1>> {
+        Ok(BufferView::new(self.origin(), Layout::range::<T>(self.len(), range)?))
+    }
+
+    /// Returns the elements of `range`, for a kernel to write.
+    pub fn range_mut(&mut self, range: Range<usize>) -> Result<BufferViewMut<'_, T, 1>> {
+        let layout = Layout::range::<T>(self.len(), range)?;
+        Ok(BufferViewMut::new(self.origin(), layout))
+    }
+
+    /// Returns the elements below `at` and the others, for two arguments of one launch or of two
+    /// launches.
+    pub fn split_at_mut(&mut self, at: usize) -> Result<(BufferViewMut<'_, T, 1>, BufferViewMut<'_, T, 1>)> {
+        let len = self.len();
+        self.range_mut(0..len)?.split_at(at)
+    }
+
+    /// Returns all bytes as elements of another type. The buffer's length is a multiple of its
+    /// size.
+    pub fn cast<U: Element>(&self) -> Result<BufferView<'_, U, 1>> {
+        self.range(0..self.len())?.cast()
+    }
+
+    /// Returns all bytes as elements of another type, for a kernel to write.
+    pub fn cast_mut<U: Element>(&mut self) -> Result<BufferViewMut<'_, U, 1>> {
+        let len = self.len();
+        self.range_mut(0..len)?.cast()
+    }
+
+    /// Returns the elements without a copy: on the CPU, which uses host memory; `None` on a GPU.
+    pub fn as_slice(&self) -> Option<&[T]> {
+        match self.device().is_cpu() {
+            false => None,
+            true if self.is_empty() => Some(&[]),
+            // SAFETY: the memory is the host's, owned, of this length, aligned to 256 and
+            // initialized, and every bit pattern is an `Element`. A writer needs it exclusively,
+            // and on the CPU all submitted work is complete.
+            true => Some(unsafe { std::slice::from_raw_parts(host(self.address()).cast_const().cast(), self.len()) }),
+        }
+    }
+
+    /// Returns the elements without a copy, for writing.
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        match self.device().is_cpu() {
+            false => None,
+            true if self.is_empty() => Some(&mut []),
+            true => {
+                // Writes through the slice are not tracked.
+                HOST.stored(self.address(), self.bytes());
+                // SAFETY: as above; `self` is exclusive.
+                Some(unsafe { std::slice::from_raw_parts_mut(host(self.address()).cast(), self.len()) })
+            }
+        }
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        Origin { device: self.device().id(), address: self.address(), keeper: Keeper::Whole(self.uses()) }
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.raw.address()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.raw.bytes()
+    }
+
+    pub(crate) fn uses(&self) -> &HazardTracker {
+        self.raw.uses()
+    }
+
+    fn memory(&self, mutable: bool) -> launcher::Memory<'_> {
+        let shape = Shape::Slice(self.len() as u64);
+        // SAFETY: the buffer owns that many elements and is borrowed for the argument's lifetime,
+        // exclusively if `mutable`, as the callers ensure. On the CPU they are initialized. The
+        // tracker is the buffer's own.
+        unsafe {
+            launcher::Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable).owned_by(self.uses())
+        }
+    }
+}
+
+impl<T: Element> fmt::Debug for DeviceBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceBuffer<{}>({} elements on {})", T::TYPE, self.len(), self.device())
+    }
+}
+
+impl<'a, T: Element> SliceArgument<'a, T> for &'a DeviceBuffer<T> {
+    fn argument(self) -> Argument<'a> {
+        Argument::Memory(self.memory(false))
+    }
+}
+
+impl<'a, T: Element> SliceMutArgument<'a, T> for &'a mut DeviceBuffer<T> {
+    fn argument(self) -> Argument<'a> {
+        Argument::Memory(self.memory(true))
+    }
+}

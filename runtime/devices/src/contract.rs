@@ -1,0 +1,164 @@
+//! Validation of a launch: the kernel's contract over the arguments, and the device that owns their
+//! memory.
+//!
+//! The result is [`ValidatedArgs`], the only input with which a device runs a kernel.
+
+use crate::Error;
+use crate::hazard::{Access, AccessSet, HazardTracker, SubrangeTracker};
+use kernel_dsl::Argument;
+use kernel_dsl::compiler::hir::{Monomorphic, Type};
+use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::launch::{self, DeviceFacts, Fact, Refusal};
+use kernel_dsl::launcher::Shape;
+
+/// Arguments that meet the kernel's contract; `'m` is how long they borrow their memory.
+pub struct ValidatedArgs<'a, 'm> {
+    shape: launch::Shape,
+    arguments: &'a [Argument<'m>],
+    writes: Vec<bool>,
+}
+
+impl<'a, 'm> ValidatedArgs<'a, 'm> {
+    /// Validates `arguments` for a launch of the instance on `device`; `block` is the block's
+    /// extent that the launch chooses.
+    pub fn new(
+        program: &Monomorphic,
+        (device, facts): (u64, DeviceFacts),
+        block: Option<usize>,
+        arguments: &'a [Argument<'m>],
+    ) -> Result<ValidatedArgs<'a, 'm>, Error> {
+        let given: Vec<_> = arguments.iter().map(fact).collect();
+        let mut refusals: Vec<_> = arguments
+            .iter()
+            .enumerate()
+            .filter(|(_, argument)| matches!(argument, Argument::Memory(m) if m.device() != device))
+            .map(|(index, _)| {
+                Refusal(format!("argument {}: its memory belongs to another device", name(program, index)))
+            })
+            .collect();
+        match launch::shape(program, facts, block.map(|n| n as u64), &given) {
+            Ok(shape) if refusals.is_empty() => Ok(ValidatedArgs { shape, arguments, writes: writes(program) }),
+            shape => {
+                refusals.extend(shape.err().into_iter().flatten());
+                Err(Error::Refused { instance: program.instance_name(), refusals })
+            }
+        }
+    }
+
+    /// Returns block and grid.
+    pub fn shape(&self) -> launch::Shape {
+        self.shape
+    }
+
+    /// Returns the arguments.
+    pub fn arguments(&self) -> &'a [Argument<'m>] {
+        self.arguments
+    }
+
+    /// Returns the values of the entry's parameters, in order.
+    pub fn parameters(&self) -> Vec<u64> {
+        values(self.arguments)
+    }
+
+    /// Returns the memory accesses of the launch, for memory with a tracker.
+    pub(crate) fn used(&self) -> AccessSet<'m> {
+        let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
+            Argument::Memory(memory) => Some(match (memory.owner::<HazardTracker>(), self.writes(index)) {
+                (Some(uses), true) => Access::Write(uses),
+                (Some(uses), false) => Access::Read(uses),
+                (None, true) => Access::WritePart(memory.owner::<SubrangeTracker>()?),
+                (None, false) => Access::Read(memory.owner::<SubrangeTracker>()?),
+            }),
+            Argument::Scalar { .. } => None,
+        });
+        memory.fold(AccessSet::default(), AccessSet::and)
+    }
+
+    /// Returns the bytes of shared memory that the launch gives a block, beyond the entry's own
+    /// declaration.
+    pub fn shared_bytes(&self, instance: &str, shared: &SharedMemory) -> Result<u32, Error> {
+        if shared.dynamic.is_empty() {
+            return Ok(0);
+        }
+        match shared.layout(&self.parameters(), self.shape.block) {
+            Ok((_, bytes)) => Ok(bytes),
+            Err(why) => Err(Error::Refused { instance: instance.to_string(), refusals: vec![Refusal(why)] }),
+        }
+    }
+
+    /// Returns whether the kernel writes argument `index`. Its memory is then mutable and shares no
+    /// byte with another argument's.
+    pub fn writes(&self, index: usize) -> bool {
+        self.writes.get(index).copied().unwrap_or(false)
+    }
+}
+
+/// Returns for each argument whether the kernel may write it.
+pub fn writes(program: &Monomorphic) -> Vec<bool> {
+    let types = &program.kernel().types;
+    let writes = |ty: &Type| matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. });
+    program.arguments().iter().map(|a| writes(&types[a.ty.0 as usize])).collect()
+}
+
+/// Returns the name of argument `index` in messages.
+pub(crate) fn name(program: &Monomorphic, index: usize) -> String {
+    program.arguments().get(index).map_or_else(|| (index + 1).to_string(), |a| format!("`{}`", a.name))
+}
+
+fn fact(argument: &Argument) -> Fact {
+    match argument {
+        Argument::Scalar { ty, bits } => Fact::Scalar { ty: *ty, bits: *bits },
+        Argument::Memory(memory) => {
+            let (element, mutable, address) = (memory.element(), memory.mutable(), memory.address());
+            match memory.shape() {
+                Shape::Slice(len) => Fact::Slice { element, mutable, len: *len, address },
+                shape @ (Shape::View { extents, strides } | Shape::Strided { extents, strides }) => {
+                    let strided = matches!(shape, Shape::Strided { .. });
+                    let (extents, strides) = (extents.clone(), strides.clone());
+                    Fact::View { element, mutable, strided, extents, strides, address }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the values of the entry's parameters, in order: a scalar; or an address, extents, and
+/// strides (without the last if it is always 1). Each value is at the low end of its 64 bits. On
+/// little-endian hosts the driver reads as many bytes from there as the parameter has.
+fn values(arguments: &[Argument]) -> Vec<u64> {
+    const { assert!(cfg!(target_endian = "little"), "parameters are passed by their low bytes") };
+    let mut values = Vec::new();
+    for argument in arguments {
+        match argument {
+            Argument::Scalar { bits, .. } => values.push(*bits),
+            Argument::Memory(memory) => {
+                values.push(memory.address());
+                values.extend(memory.shape().numbers());
+            }
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_dsl::compiler::Scalar;
+    use kernel_dsl::launcher::Memory;
+
+    #[test]
+    fn parameters_are_in_the_order_of_the_entry() {
+        let memory = |shape| {
+            // SAFETY: nothing accesses it.
+            Argument::Memory(unsafe { Memory::new(Scalar::F32.into(), 1, 0x100, shape, false) })
+        };
+        let arguments = [
+            Argument::scalar(-1i32),
+            memory(Shape::Slice(7)),
+            memory(Shape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
+            memory(Shape::Strided { extents: vec![5, 6], strides: vec![1, 9] }),
+            Argument::Scalar { ty: Scalar::Bool, bits: 1 },
+        ];
+        assert_eq!(values(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 0x100, 5, 6, 1, 9, 1]);
+    }
+}

@@ -1,0 +1,332 @@
+//! The CPU device: host memory, and kernels on the interpreter as lowered, under every check.
+//!
+//! All use of the interpreter by launches is in this module.
+
+use crate::cache::Cache;
+use crate::contract::ValidatedArgs;
+use crate::hazard::{SubrangeTracker, WaitSet};
+use crate::pool::{Pool, Source};
+use crate::range_lock::{HOST_RANGES, Span};
+use crate::trace::{event, span};
+use crate::uninit::HOST;
+use crate::{Error, Result};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic};
+use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::ir::record::WORDS;
+use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::{driver, ir};
+use kernel_dsl::launcher::{Memory, Shape};
+use kernel_dsl::{Argument, Artifact};
+use runtime_oracle::{self as interpreter, Binding, Bytes, Check, Launch, Outcome, Report};
+use runtime_simt::ByteRanges;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The driver's alignment of allocations, so that alignment here implies alignment there.
+const ALIGNMENT: usize = 256;
+
+/// The CPU and the kernels decoded for it.
+#[derive(Default)]
+pub(crate) struct Cpu {
+    /// By the artifact's address, which is static.
+    executables: Cache<(usize, Instance), Executable>,
+    memory: Pool,
+    limits: Mutex<Limits>,
+}
+
+/// Limits at which a launch is stopped.
+#[derive(Clone, Copy, Default)]
+struct Limits {
+    /// How long it may take.
+    time: Option<Duration>,
+    /// Warp instructions that a block may run; the interpreter's own limit where there is none.
+    instructions: Option<u64>,
+}
+
+impl Cpu {
+    /// Sets how long a launch may take.
+    pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).time = limit;
+    }
+
+    /// Sets how many warp instructions a block may run.
+    pub fn set_instruction_limit(&self, limit: Option<u64>) {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).instructions = limit;
+    }
+
+    pub fn memory(&self) -> (&Pool, HostMemory) {
+        (&self.memory, HostMemory)
+    }
+
+    /// Runs the instance on the interpreter. It is lowered and decoded once.
+    pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &ValidatedArgs) -> Result<()> {
+        let instance = program.instance();
+        span!("run", instance = %program.instance_name());
+        let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
+            let lowered = driver::lowered_monomorphic(program, artifact.target)
+                .map_err(|source| Error::Compile { instance: program.instance_name(), source })?;
+            Executable::new(&lowered)
+        })?;
+        let limits = *self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        executable.run_within(approved, limits)
+    }
+}
+
+/// Sets all bytes.
+///
+/// # Safety
+/// They belong to one allocation, and no other code uses them.
+pub(crate) unsafe fn fill(address: u64, bytes: usize, value: u8) {
+    // SAFETY: by the caller's promise.
+    unsafe { ptr::write_bytes(pointer(address), value, bytes) }
+}
+
+/// Copies bytes.
+///
+/// # Safety
+/// `bytes` bytes at `from` belong to one initialized allocation, and no other code writes them.
+/// `bytes` bytes at `to` belong to one allocation, no other code uses them, and they do not overlap
+/// the source.
+pub(crate) unsafe fn copy(from: u64, to: u64, bytes: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { ptr::copy_nonoverlapping(pointer(from).cast_const(), pointer(to), bytes) }
+}
+
+/// Host memory from the allocator. It is always initialized.
+pub(crate) struct HostMemory;
+
+impl Source for HostMemory {
+    fn reserve(&self, bytes: u64) -> Result<u64> {
+        let failed = || Error::OutOfMemory { requested: bytes as usize, device: self.name(), free: None, pool: None };
+        event!(DEBUG, device = "the host", bytes, "memory reserved");
+        let layout = Layout::from_size_align(bytes as usize, ALIGNMENT).map_err(|_| failed())?;
+        // SAFETY: the size is not 0: segments are not.
+        let start = unsafe { alloc_zeroed(layout) };
+        if start.is_null() { Err(failed()) } else { Ok(start.expose_provenance() as u64) }
+    }
+
+    fn name(&self) -> String {
+        "the host".into()
+    }
+
+    fn wait_for(&self, _: &WaitSet) -> Result<()> {
+        Ok(())
+    }
+
+    unsafe fn release(&self, address: u64, bytes: u64) {
+        // SAFETY: the layout was valid in `reserve`; the rest by the caller's promise.
+        unsafe { dealloc(pointer(address), Layout::from_size_align_unchecked(bytes as usize, ALIGNMENT)) }
+    }
+}
+
+impl Drop for Cpu {
+    fn drop(&mut self) {
+        // Host memory is given back without fail.
+        let _ = self.memory.trim(&HostMemory);
+    }
+}
+
+fn pointer(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// IR that the interpreter can run.
+pub struct Executable {
+    instance: String,
+    program: interpreter::Program,
+    shared: SharedMemory,
+}
+
+impl Executable {
+    /// Makes an executable from IR as lowered.
+    pub fn new(kernel: &ir::Kernel) -> Result<Executable> {
+        Executable::of(kernel, interpreter::Program::decode(kernel))
+    }
+
+    /// Makes an executable from IR after passes.
+    pub fn optimized(kernel: &ir::Kernel) -> Result<Executable> {
+        Executable::of(kernel, interpreter::Program::decode_optimized(kernel))
+    }
+
+    fn of(kernel: &ir::Kernel, program: Result<interpreter::Program, interpreter::Unsupported>) -> Result<Executable> {
+        let program = program
+            .map_err(|source| Error::Interpreter { instance: kernel.instance.clone(), source: source.into() })?;
+        Ok(Executable { instance: kernel.instance.clone(), program, shared: kernel.shared_memory() })
+    }
+
+    /// Runs the kernel on arguments in host memory, within `limits`. The effects of a faulty kernel
+    /// up to its error remain.
+    fn run_within(&self, approved: &ValidatedArgs, limits: Limits) -> Result<()> {
+        // Beside parts that other threads have.
+        let _turn = HOST_RANGES.take(parts(approved));
+        // Warnings are not shown, so checks that only warn are disabled.
+        let without = Check::ORIGINS.into_iter().collect();
+        let deadline = limits.time.map(interpreter::Deadline::after);
+        let place = |argument: &Argument| match argument {
+            Argument::Memory(memory) => (memory.address(), memory.bytes() as usize),
+            Argument::Scalar { .. } => (0, 0),
+        };
+        let places: Vec<_> = approved.arguments().iter().map(place).collect();
+        let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, HOST.of(*address, *bytes)));
+        let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
+        let options = interpreter::Options { without, deadline, uninit: held.clone(), ..Default::default() };
+        let fuel = limits.instructions.unwrap_or(options.fuel);
+        let options = interpreter::Options { fuel, ..options };
+        let outcome = self.outcome(approved, options);
+        for (index, _) in held {
+            let (address, bytes) = places[index];
+            match &outcome {
+                Ok(Some(outcome)) => {
+                    let left = outcome.uninit.iter().find(|(argument, _)| *argument == index);
+                    HOST.quiesce(address, bytes, left.map_or(&ByteRanges::default(), |(_, left)| left));
+                }
+                Ok(None) => {}
+                // How far it has come is not known.
+                Err(_) if approved.writes(index) => HOST.stored(address, bytes),
+                Err(_) => {}
+            }
+        }
+        right(outcome?).map(|_| ())
+    }
+
+    /// Runs it by other options; gives the warnings and what the run did, none if nothing has run.
+    pub fn run_by(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
+        right(self.outcome(approved, options)?)
+    }
+
+    /// Runs the kernel; errors are part of the outcome.
+    pub fn outcome(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
+        self.run_with(approved, None, options)
+    }
+
+    /// Returns whether the result may depend on the order of blocks, warps and lanes.
+    pub fn has_atomics(&self) -> bool {
+        self.program.has_atomics()
+    }
+
+    /// Runs the checked form `form` of a kernel, and returns the violation that it reports itself,
+    /// except of disabled checks.
+    pub fn run_checked(&self, approved: &ValidatedArgs, form: &Checked, options: interpreter::Options) -> Result<()> {
+        let without = options.without;
+        let (outcome, reported) = self.outcome_checked(approved, form, options)?;
+        right(outcome)?;
+        match reported {
+            Some(report) if report.findings.iter().any(|finding| !without.contains(finding.check)) => {
+                Err(Error::Violation(report.into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs the checked form with other options. Returns the oracle's report and the violation that
+    /// the form reports itself.
+    pub fn outcome_checked(
+        &self,
+        approved: &ValidatedArgs,
+        form: &Checked,
+        options: interpreter::Options,
+    ) -> Result<(Option<Outcome>, Option<Report>)> {
+        let mut bytes = [0; 4 * WORDS];
+        let outcome = self.run_with(approved, Some(&mut bytes), options)?;
+        let word = |i: usize| u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]);
+        Ok((outcome, interpreter::reported(form, &std::array::from_fn(word))))
+    }
+
+    fn run_with(
+        &self,
+        approved: &ValidatedArgs,
+        record: Option<&mut [u8]>,
+        options: interpreter::Options,
+    ) -> Result<Option<Outcome>> {
+        self.launch(approved, record, options, |program, launch| program.run(launch))
+    }
+
+    /// Returns the result of `run` for a launch of the program on these arguments; `None` if there
+    /// is no block.
+    pub fn launch<T>(
+        &self,
+        approved: &ValidatedArgs,
+        record: Option<&mut [u8]>,
+        options: interpreter::Options,
+        run: impl FnOnce(&interpreter::Program, Launch<'_>) -> Result<T, interpreter::Refused>,
+    ) -> Result<Option<T>> {
+        if approved.shape().is_empty() {
+            return Ok(None);
+        }
+        approved.shared_bytes(&self.instance, &self.shared)?;
+        let arguments = approved.arguments().iter().enumerate();
+        let arguments = arguments.map(|(index, argument)| binding(argument, approved.writes(index)));
+        let record = record.map(|bytes| Binding::Memory {
+            bytes: Bytes::Exclusive(bytes),
+            extents: vec![WORDS as u32],
+            strides: vec![1],
+        });
+        let launch = Launch {
+            grid: approved.shape().grid,
+            block: Some(approved.shape().block),
+            arguments: arguments.chain(record).collect(),
+            options,
+        };
+        let failed = |refused| match refused {
+            interpreter::Refused::Arguments(source) => Error::Arguments { instance: self.instance.clone(), source },
+            interpreter::Refused::TooLarge(large) => Error::TooLarge(large),
+        };
+        run(&self.program, launch).map(Some).map_err(failed)
+    }
+}
+
+/// Returns the byte ranges that the launch uses in buffers of which other code may use other parts.
+fn parts(approved: &ValidatedArgs) -> Vec<Span> {
+    let arguments = approved.arguments().iter().enumerate();
+    let parts = arguments.filter_map(|(index, argument)| match argument {
+        Argument::Memory(memory) => {
+            memory.owner::<SubrangeTracker>()?;
+            let bytes = memory.address()..memory.address().saturating_add(memory.bytes());
+            Some(Span { bytes, writes: approved.writes(index) })
+        }
+        Argument::Scalar { .. } => None,
+    });
+    parts.collect()
+}
+
+/// Converts an outcome with errors into an error.
+fn right(outcome: Option<Outcome>) -> Result<Option<Outcome>> {
+    outcome.map(Outcome::result).transpose().map_err(Error::Violation)
+}
+
+fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
+    match argument {
+        Argument::Scalar { bits, .. } => Binding::Scalar(*bits),
+        Argument::Memory(memory) => {
+            // The contract has found that all of them fit 32 bits.
+            let narrow = |numbers: &[u64]| numbers.iter().map(|n| *n as u32).collect();
+            let (extents, strides) = match memory.shape() {
+                Shape::Slice(len) => (narrow(&[*len]), narrow(&[1])),
+                Shape::View { extents, strides } | Shape::Strided { extents, strides } => {
+                    (narrow(extents), narrow(strides))
+                }
+            };
+            Binding::Memory { bytes: bytes(memory, writes), extents, strides }
+        }
+    }
+}
+
+/// Returns the bytes of an argument in host memory.
+pub fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
+    let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
+    // SAFETY: `Memory` guarantees that many initialized bytes of one live allocation of this
+    // device, which uses host memory, and that no other code writes them. If the kernel writes
+    // them, the contract has verified that the memory is mutable, hence exclusive, and shares no
+    // byte with another argument. The gaps of a part may belong to others: the launch holds the
+    // range lock for all of it.
+    unsafe {
+        match (writes, len) {
+            (true, 0) => Bytes::Exclusive(&mut []),
+            (false, 0) => Bytes::Shared(&[]),
+            (true, _) => Bytes::Exclusive(std::slice::from_raw_parts_mut(start, len)),
+            (false, _) => Bytes::Shared(std::slice::from_raw_parts(start, len)),
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! A device's context, and memory in it.
+//!
+//! It is the device's primary context, which is shared with all code of the process that uses the
+//! device. A thread without a current context gets it, as in CUDA's runtime. On a thread with
+//! another current context it is current only during one operation.
+//!
+//! If a kernel or the hardware fails permanently, the context is lost: every later operation fails
+//! at once, without a call of the driver. A lost context is kept until its last user is dropped,
+//! because the driver may own host memory. A device opened meanwhile gets a separate context. The
+//! context of a kernel that does not end is kept permanently.
+
+use super::driver::Driver;
+use super::driver_error::{Code, DriverError};
+use super::in_flight::InFlight;
+use super::info::DeviceInfo;
+use super::loss::{Cause, Loss};
+use super::timeline::Timeline;
+use crate::Error;
+use crate::trace::event;
+use cudarc::driver::sys;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+/// Devices in whose primary context a kernel does not end. It is never released; retaining it again
+/// would return the same context.
+static ABANDONED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// A device with a context, which it keeps alive.
+pub(super) struct Context {
+    pub driver: Driver,
+    pub info: DeviceInfo,
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    kind: Kind,
+    lost: OnceLock<Arc<Loss>>,
+    /// In nanoseconds; 0 is none.
+    watchdog_timeout: AtomicU64,
+    /// Whether operations have events behind them because there is a limit, or will be.
+    timed: AtomicBool,
+    /// The launches of each stream, which a loss reports.
+    in_flight: Mutex<Vec<Weak<InFlight>>>,
+    /// The lanes' timelines.
+    timelines: Mutex<Vec<Weak<Mutex<Timeline>>>>,
+    /// Addresses of unused memory, to be freed when no work is in flight.
+    left: Mutex<Vec<u64>>,
+}
+
+/// The owner of a context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// The device's.
+    Primary,
+    /// Ours, where the primary one is lost.
+    Own,
+}
+
+// SAFETY: any thread may use a context handle, and several threads the driver's functions at once.
+// The current context is a property of the thread, and each operation sets it.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// The context is current on this thread until this is dropped, at least. It stays on its thread.
+struct Current<'a> {
+    driver: &'a Driver,
+    pushed: bool,
+    thread: PhantomData<*mut ()>,
+}
+
+fn abandoned() -> MutexGuard<'static, Vec<usize>> {
+    // A panic while the lock is held leaves a list that is whole.
+    ABANDONED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Current<'_> {
+    fn drop(&mut self) {
+        if self.pushed {
+            let mut popped = ptr::null_mut();
+            // SAFETY: pops what `Context::enter` pushed on this thread; operations nest.
+            unsafe { (self.driver.context_pop)(&mut popped) };
+        }
+    }
+}
+
+impl Context {
+    /// Opens a context of device `ordinal`: the primary one if `primary` allows it and it is
+    /// neither lost nor abandoned.
+    pub fn open(ordinal: usize, primary: bool) -> Result<Context, Error> {
+        let driver = Driver::open()?;
+        let info = driver.device_info(ordinal)?;
+        info.require_supported()?;
+        let device = driver.device(ordinal)?;
+        if !primary || abandoned().contains(&ordinal) {
+            return Context::own(driver, info, device);
+        }
+        let mut context = ptr::null_mut();
+        // SAFETY: `context` outlives the call; `device` is a device.
+        let code = unsafe { (driver.context_retain)(&mut context, device) };
+        match driver.result(code, || format!("making a context on {info}")) {
+            Ok(()) => {}
+            Err(why) if why.loses_context() => return Context::own(driver, info, device),
+            Err(why) => return Err(Error::Driver(why)),
+        }
+        let opened = Context::new(driver, info, device, context, Kind::Primary);
+        // Others of the process may have lost it, of which retaining it says nothing.
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both outlive the call.
+        let works = opened
+            .run(|| "looking at the context".into(), |driver| unsafe { (driver.memory_info)(&mut free, &mut total) });
+        match works {
+            Ok(()) => Ok(opened),
+            Err(Error::Lost(_)) => Context::open(ordinal, false),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Creates a separate context.
+    fn own(driver: Driver, info: DeviceInfo, device: sys::CUdevice) -> Result<Context, Error> {
+        let (mut context, mut popped) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: both outlive the calls; `device` is a device. The driver makes the context
+        // current; `enter` does that when needed.
+        let code = unsafe {
+            match (driver.context_create)(&mut context, 0, device) {
+                0 => (driver.context_pop)(&mut popped),
+                code => code,
+            }
+        };
+        let made = driver.check(code, || {
+            format!(
+                "making a context on {info} beside a lost one (if the driver allows a process only one context, drop \
+                 all objects of the lost device; if that does not help, end the process)"
+            )
+        });
+        let context = Context::new(driver, info, device, context, Kind::Own);
+        // A context that cannot be popped is destroyed with `context`.
+        made.map(|()| context)
+    }
+
+    fn new(driver: Driver, info: DeviceInfo, device: sys::CUdevice, context: sys::CUcontext, kind: Kind) -> Context {
+        Context {
+            driver,
+            info,
+            device,
+            context,
+            kind,
+            lost: OnceLock::new(),
+            watchdog_timeout: AtomicU64::new(0),
+            timed: AtomicBool::new(false),
+            in_flight: Mutex::default(),
+            timelines: Mutex::default(),
+            left: Mutex::default(),
+        }
+    }
+
+    /// Returns the loss, if the context is lost.
+    pub fn lost(&self) -> Option<&Arc<Loss>> {
+        self.lost.get()
+    }
+
+    /// Fails if the context is lost.
+    pub fn check(&self) -> Result<(), Error> {
+        self.lost().map_or(Ok(()), |loss| Err(Error::Lost(loss.clone())))
+    }
+
+    /// Marks it as lost; the first cause is kept.
+    pub fn lose(&self, cause: Cause) -> Error {
+        let loss = self.lost.get_or_init(|| {
+            if self.kind == Kind::Primary && matches!(cause, Cause::TimeLimit { .. }) {
+                // Before anybody can see the loss, and open the device anew.
+                abandoned().push(self.info.ordinal);
+            }
+            let streams = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            let in_flight = streams.iter().filter_map(Weak::upgrade).flat_map(|stream| stream.list()).collect();
+            let loss = Arc::new(Loss { device: self.info.to_string(), cause, in_flight });
+            event!(ERROR, %loss, "device lost");
+            loss
+        });
+        Error::Lost(loss.clone())
+    }
+
+    /// Returns the time limit of waits, if there is one.
+    pub fn watchdog_timeout(&self) -> Option<Duration> {
+        match self.watchdog_timeout.load(Ordering::Relaxed) {
+            0 => None,
+            nanoseconds => Some(Duration::from_nanos(nanoseconds)),
+        }
+    }
+
+    /// Returns whether operations are followed by events, as a time limit requires.
+    pub fn is_timed(&self) -> bool {
+        self.timed.load(Ordering::Acquire)
+    }
+
+    /// Sets that: before there is a limit, and when there is none any more.
+    pub fn set_timed(&self, timed: bool) {
+        self.timed.store(timed, Ordering::Release);
+    }
+
+    /// Sets the time limit. No work without a following event is in flight at that time.
+    pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
+        let nanoseconds = limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).max(1));
+        self.watchdog_timeout.store(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Records the launches of a stream, for reports of a loss.
+    pub fn watch(&self, in_flight: &Arc<InFlight>, timeline: &Arc<Mutex<Timeline>>) {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(in_flight));
+        self.timelines.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(timeline));
+    }
+
+    /// Takes note of what is over on any lane; how many operations that were.
+    pub fn progress(&self) -> Result<usize, Error> {
+        let all: Vec<_> = {
+            let timelines = self.timelines.lock().unwrap_or_else(PoisonError::into_inner);
+            timelines.iter().filter_map(Weak::upgrade).collect()
+        };
+        all.iter().try_fold(0, |over, timeline| {
+            Ok(over + timeline.lock().unwrap_or_else(PoisonError::into_inner).advance(self)?)
+        })
+    }
+
+    /// Runs `call` with the context current; `doing` says what it is for.
+    pub fn run(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
+        self.attempt(doing, call)?.map_err(|why| self.judged(why))
+    }
+
+    /// Runs a call on borrowed memory. Any failure leaves the device's use of that memory unknown,
+    /// so it loses the context.
+    pub fn run_or_lose(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
+        self.attempt(doing, call)?.map_err(|why| self.lose(Cause::Driver(why)))
+    }
+
+    fn attempt(
+        &self,
+        doing: impl Fn() -> String,
+        call: impl FnOnce(&Driver) -> Code,
+    ) -> Result<Result<(), DriverError>, Error> {
+        self.check()?;
+        Ok(self.enter(&doing).and_then(|_current| {
+            let code = call(&self.driver);
+            self.driver.result(code, || format!("{} on {}", doing(), self.info))
+        }))
+    }
+
+    fn judged(&self, why: DriverError) -> Error {
+        if why.loses_context() { self.lose(Cause::Driver(why)) } else { Error::Driver(why) }
+    }
+
+    fn enter(&self, doing: impl Fn() -> String) -> Result<Current<'_>, DriverError> {
+        let driver = &self.driver;
+        let mut current = ptr::null_mut();
+        // SAFETY: `current` outlives the call; the context is retained, so it is alive. A thread
+        // whose current context was destroyed may get an error; ours is pushed on top.
+        let (code, pushed) = unsafe {
+            match (driver.context_current)(&mut current) {
+                0 if current == self.context => (0, false),
+                0 if current.is_null() => ((driver.context_make_current)(self.context), false),
+                _ => ((driver.context_push)(self.context), true),
+            }
+        };
+        driver.result(code, || format!("making the context of {} current for {}", self.info, doing()))?;
+        Ok(Current { driver, pushed, thread: PhantomData })
+    }
+
+    /// Returns the handle, by which other contexts refer to this one.
+    pub fn handle(&self) -> sys::CUcontext {
+        self.context
+    }
+
+    /// Allocates `bytes` > 0 bytes of device memory.
+    pub fn allocate(&self, bytes: usize) -> Result<u64, Error> {
+        event!(DEBUG, device = %self.info, bytes, "memory reserved");
+        let mut address = 0;
+        // SAFETY: `address` outlives the call.
+        let made = self.run(
+            || format!("allocating {bytes} bytes"),
+            |driver| unsafe { (driver.memory_allocate)(&mut address, bytes) },
+        );
+        match made {
+            Ok(()) => Ok(address),
+            Err(Error::Driver(e)) if e.is_out_of_memory() => Err(Error::OutOfMemory {
+                requested: bytes,
+                device: self.info.to_string(),
+                free: self.free_memory(),
+                pool: None,
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Allocates `bytes` > 0 bytes of pinned host memory.
+    pub fn allocate_pinned(&self, bytes: usize) -> Result<u64, Error> {
+        event!(DEBUG, device = "the host (pinned)", bytes, "memory reserved");
+        /// Any context may use it so.
+        const PORTABLE: u32 = 1;
+        let mut address = ptr::null_mut();
+        let made = self.run(
+            || format!("allocating {bytes} bytes of pinned host memory"),
+            // SAFETY: `address` outlives the call.
+            |driver| unsafe { (driver.pinned_allocate)(&mut address, bytes, PORTABLE) },
+        );
+        match made {
+            Ok(()) => Ok(address.expose_provenance() as u64),
+            Err(Error::Driver(e)) if e.is_out_of_memory() => Err(Error::OutOfMemory {
+                requested: bytes,
+                device: "the host (pinned)".to_string(),
+                free: None,
+                pool: None,
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Frees it.
+    ///
+    /// # Safety
+    /// `address` came from `allocate_pinned` and is not used any more.
+    pub unsafe fn free_pinned(&self, address: u64) {
+        let memory = ptr::with_exposed_provenance_mut(address as usize);
+        // See `free`. SAFETY: the caller guarantees it.
+        let _ = self.run(|| "freeing pinned memory".into(), |driver| unsafe { (driver.pinned_free)(memory) });
+    }
+
+    /// Returns free and total bytes, if the driver reports them.
+    fn free_memory(&self) -> Option<(usize, usize)> {
+        let (mut free, mut total) = (0, 0);
+        let asked = self.run(
+            || "querying the free memory".into(),
+            // SAFETY: both outlive the call.
+            |driver| unsafe { (driver.memory_info)(&mut free, &mut total) },
+        );
+        asked.is_ok().then_some((free, total))
+    }
+
+    /// Frees memory.
+    ///
+    /// # Safety
+    /// `address` came from `allocate` and is not used any more.
+    pub unsafe fn free(&self, address: u64) {
+        // A failure here is that of an earlier, reported operation, or of a driver that has shut
+        // down with the process. SAFETY: the caller guarantees it.
+        let _ = self.run(|| "freeing memory".into(), |driver| unsafe { (driver.memory_free)(address) });
+    }
+
+    /// Frees memory without waiting for a kernel that may not end. Freeing waits for the whole
+    /// device. With a time limit the memory is therefore freed by a later wait.
+    ///
+    /// # Safety
+    /// `address` came from `allocate`; all work that may use it has been submitted.
+    pub unsafe fn free_or_leave(&self, address: u64) {
+        match self.watchdog_timeout() {
+            // SAFETY: the caller guarantees it; the driver frees the memory when all submitted work
+            // is complete.
+            None => unsafe { self.free(address) },
+            Some(_) => self.left.lock().unwrap_or_else(PoisonError::into_inner).push(address),
+        }
+    }
+
+    /// Takes the addresses to be freed. The caller waits for all submitted work and then frees
+    /// them.
+    pub fn take_left(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Frees what was left.
+    ///
+    /// # Safety
+    /// It came from `take_left`.
+    pub unsafe fn free_left(&self, left: Vec<u64>) {
+        // SAFETY: guaranteed by this caller and, once each, by the callers that deferred the frees.
+        left.into_iter().for_each(|address| unsafe { self.free(address) });
+    }
+
+    /// Sets every byte.
+    ///
+    /// # Safety
+    /// `bytes` bytes at `address` belong to one allocation, and no other code uses them.
+    pub unsafe fn fill(&self, address: u64, bytes: usize, value: u8) -> Result<(), Error> {
+        self.run(
+            || format!("filling {bytes} bytes at {address:#x}"),
+            // SAFETY: the caller guarantees it. The fill may continue after the call, so the
+            // default stream is waited for.
+            |driver| unsafe {
+                match (driver.memory_fill)(address, value, bytes) {
+                    0 => (driver.stream_wait)(ptr::null_mut()),
+                    code => code,
+                }
+            },
+        )
+    }
+
+    /// Copies from the device.
+    ///
+    /// # Safety
+    /// `to.len()` bytes at `address` belong to one allocation, and no other code writes them.
+    pub unsafe fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error> {
+        let bytes = to.len();
+        self.run(
+            || format!("copying {bytes} bytes from the device at {address:#x}"),
+            // SAFETY: by the caller's promise.
+            |driver| unsafe { (driver.copy_to_host)(to.as_mut_ptr().cast(), address, bytes) },
+        )
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.lost().is_some_and(|loss| matches!(loss.cause(), Cause::TimeLimit { .. })) {
+            // Destroying it would wait for the kernel that does not end, and could block other
+            // calls of the driver. It stays until the process ends; the primary context was
+            // recorded as abandoned when it was lost.
+            return;
+        }
+        let left = self.take_left();
+        // SAFETY: just taken.
+        unsafe { self.free_left(left) };
+        let mut current = ptr::null_mut();
+        // SAFETY: `current` outlives the call; a thread may have no context.
+        unsafe {
+            if (self.driver.context_current)(&mut current) == 0 && current == self.context && !current.is_null() {
+                (self.driver.context_make_current)(ptr::null_mut());
+            }
+        }
+        // SAFETY: created or retained once, if it is not null; modules and buffers hold this
+        // context, so none is left.
+        unsafe {
+            match self.kind {
+                Kind::Primary => (self.driver.context_release)(self.device),
+                Kind::Own if self.context.is_null() => 0,
+                Kind::Own => (self.driver.context_destroy)(self.context),
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs an NVIDIA GPU"]
+    fn gpu_is_opened_in_an_own_context_after_a_time_limit() {
+        let primary = Context::open(0, true).expect("a GPU");
+        assert_eq!(primary.kind, Kind::Primary);
+        let known_by = primary.handle();
+        // Simulates a time limit; no kernel runs there.
+        primary.lose(Cause::TimeLimit { waiting_for: "a kernel".into(), limit: Duration::ZERO });
+        assert_eq!(Context::open(0, true).expect("the GPU beside it").kind, Kind::Own);
+        drop(primary);
+        let anew = Context::open(0, true).expect("the GPU after it");
+        assert_eq!(anew.kind, Kind::Own);
+        assert!(anew.handle() != known_by && anew.free_memory().is_some());
+    }
+}

@@ -1,0 +1,44 @@
+//! The CUDA device, through the driver library alone.
+//!
+//! - `driver`, `driver_error`: the functions of the library and their errors; `version`: CUDA, PTX
+//!   and hardware versions.
+//! - `info`: properties of a device; `context`: a device's context and its memory; `gpu`: an open
+//!   device.
+//! - `stream`: the driver's streams and their order; `mark`: events; `timeline`: durations.
+//! - `module`: loaded kernels; `launch`: their launches; `graph`: many launches in one.
+//! - `record`: violations of checked launches; `loss`, `in_flight`: lost devices.
+//! - `operation`, `nvtx`: descriptions for errors and profilers.
+//!
+//! Only this folder calls the driver.
+
+mod context;
+mod driver;
+mod driver_error;
+mod gpu;
+mod graph;
+mod in_flight;
+mod info;
+mod launch;
+mod loss;
+mod mark;
+mod module;
+mod nvtx;
+mod operation;
+mod record;
+mod stream;
+mod timeline;
+mod version;
+
+pub(crate) use driver::Driver;
+pub use driver_error::DriverError;
+pub(crate) use gpu::{Cuda, Variant};
+pub(crate) use graph::{Part, Replay};
+pub use in_flight::Launched;
+pub use info::DeviceInfo;
+pub(crate) use launch::Ready;
+pub use loss::{Cause, Loss};
+pub(crate) use mark::Mark;
+pub use module::ptx;
+pub(crate) use operation::Operation;
+pub(crate) use stream::CudaStream;
+pub use version::{Capability, CudaVersion};

@@ -1,0 +1,240 @@
+//! The unread records of checked launches, in which kernels write their violations.
+//!
+//! Each launch has a separate record among those of its stream ([`Records`]). The launches of a
+//! graph keep theirs as long as the graph lives ([`Findings`]), whichever stream replays it. Every
+//! wait for such a stream reads them.
+
+use super::context::Context;
+use super::stream::StreamTable;
+use crate::hazard::{HazardTracker, Hazards, TimelinePoint};
+use crate::{Error, Result};
+use cudarc::driver::sys;
+use kernel_dsl::compiler::ir::record::{STATE, WORDS};
+use kernel_dsl::compiler::lower::checked::Checked;
+use runtime_oracle::reported;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const RECORD_BYTES: usize = 4 * WORDS;
+/// Launches that a stream has room for between two waits. One more waits.
+const ROOM: usize = 256;
+/// The most graphs whose replays a stream remembers between two waits. One more makes it wait.
+const GRAPHS: usize = 64;
+
+/// The records of a stream's launches, in order.
+#[derive(Default)]
+pub(super) struct Records {
+    /// Address of `ROOM` records, all zero beyond those that are in use; 0 before the first.
+    address: u64,
+    /// Whether some may be other than zero that are not in use.
+    dirty: bool,
+    /// The form of each record in use.
+    forms: Vec<Arc<Checked>>,
+    /// A violation that was read when there was no room left.
+    found: Option<Error>,
+    /// The records of replayed graphs.
+    graphs: Vec<Arc<Findings>>,
+}
+
+impl Records {
+    /// Returns the address of a zeroed record for a launch of `form`, or `None` if records must be
+    /// collected first. They are cleared in `stream`, before the launch.
+    pub fn next(&mut self, context: &Context, stream: sys::CUstream, form: &Arc<Checked>) -> Result<Option<u64>> {
+        if self.address == 0 {
+            self.address = context.allocate(ROOM * RECORD_BYTES)?;
+            self.dirty = true;
+            self.forms.reserve_exact(ROOM);
+        }
+        if self.dirty && self.forms.is_empty() {
+            context.run(
+                || "clearing the records of checked launches".into(),
+                // SAFETY: ours, with as many bytes; the launches that they were for have ended.
+                |driver| unsafe { (driver.memory_fill_in)(self.address, 0, ROOM * RECORD_BYTES, stream) },
+            )?;
+            self.dirty = false;
+        }
+        if self.forms.len() == ROOM {
+            return Ok(None);
+        }
+        self.forms.push(form.clone());
+        Ok(Some(self.address + ((self.forms.len() - 1) * RECORD_BYTES) as u64))
+    }
+
+    /// Returns whether the memory for records has not been allocated yet.
+    pub fn are_to_be_made(&self) -> bool {
+        self.address == 0
+    }
+
+    /// Returns whether there is nothing to report.
+    pub fn is_empty(&self) -> bool {
+        self.forms.is_empty() && self.found.is_none() && self.graphs.is_empty()
+    }
+
+    /// Takes back the last record, whose launch failed to start.
+    pub fn take_back(&mut self) {
+        self.forms.pop();
+    }
+
+    /// Collects the violations of completed launches for the next wait. All launches have ended.
+    pub fn make_room(&mut self, context: &Context) {
+        if let Err(why) = self.read(context) {
+            self.found.get_or_insert(why);
+        }
+    }
+
+    /// Adds a graph's records. Returns whether there was room for one more graph.
+    pub fn replayed(&mut self, findings: &Arc<Findings>) -> bool {
+        if self.graphs.last().is_some_and(|last| Arc::ptr_eq(last, findings))
+            || self.graphs.iter().any(|known| Arc::ptr_eq(known, findings))
+        {
+            return true;
+        }
+        let has_room = self.graphs.len() < GRAPHS;
+        if has_room {
+            self.graphs.push(findings.clone());
+        }
+        has_room
+    }
+
+    /// Collects the violations of graphs for the next wait, and forgets the graphs' records.
+    pub fn make_room_of_graphs(&mut self, streams: &StreamTable) {
+        if let Err(why) = self.collect_graphs(streams) {
+            self.found.get_or_insert(why);
+        }
+    }
+
+    /// Reads and clears the records of every graph, and returns the first violation.
+    fn collect_graphs(&mut self, streams: &StreamTable) -> Result<()> {
+        let mut first = Ok(());
+        for findings in self.graphs.drain(..) {
+            let read = findings.collect(streams);
+            first = first.and(read);
+        }
+        first
+    }
+
+    /// Leaves what graphs' launches find to others.
+    pub fn forget_graphs(&mut self) {
+        self.graphs.clear();
+    }
+
+    /// Returns the violation of the first launch that found one. All launches of the stream have
+    /// ended.
+    pub fn collect(&mut self, streams: &StreamTable, context: &Context) -> Result<()> {
+        let launches = self.read(context);
+        let first = launches.and(self.collect_graphs(streams));
+        self.found.take().map_or(first, Err)
+    }
+
+    fn read(&mut self, context: &Context) -> Result<()> {
+        if self.forms.is_empty() {
+            return Ok(());
+        }
+        self.dirty = true;
+        // SAFETY: this object owns the records and initialized them in `next`; the launches have
+        // ended.
+        let records = unsafe { read(context, self.address, self.forms.len()) };
+        let told = records.and_then(|records| {
+            self.dirty = has_any(&records);
+            told(&self.forms, &records)
+        });
+        // Keeps the capacity, so that launches do not allocate.
+        self.forms.clear();
+        told
+    }
+
+    pub fn free(self, context: &Context) {
+        if self.address != 0 {
+            // SAFETY: from `next`; the stream is no more, and with it all launches.
+            unsafe { context.free(self.address) };
+        }
+    }
+}
+
+/// The records of a graph's checked launches. Every replay writes the same records, and the first
+/// violation stays.
+pub(super) struct Findings {
+    context: Arc<Context>,
+    address: u64,
+    forms: Vec<Arc<Checked>>,
+    /// The replays, which follow one another, and whom reading them waits for.
+    uses: HazardTracker,
+    /// None is submitted while another thread reads.
+    reading: Mutex<()>,
+}
+
+impl Findings {
+    /// A record for a launch of each of `forms`, of which there is one at least.
+    pub fn new(context: Arc<Context>, forms: Vec<Arc<Checked>>) -> Result<Findings> {
+        let address = context.allocate(forms.len() * RECORD_BYTES)?;
+        let (uses, reading) = (HazardTracker::default(), Mutex::default());
+        let findings = Findings { context, address, forms, uses, reading };
+        // SAFETY: just allocated, with as many bytes.
+        unsafe { findings.context.fill(address, findings.forms.len() * RECORD_BYTES, 0)? };
+        Ok(findings)
+    }
+
+    /// Returns the address of record `index`.
+    pub fn record(&self, index: usize) -> u64 {
+        self.address + (index * RECORD_BYTES) as u64
+    }
+
+    /// Locks the records for submitting a replay, so that no reader runs meanwhile.
+    pub fn lock(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn collect(&self, streams: &StreamTable) -> Result<()> {
+        let _reading = self.lock();
+        streams.wait_for(&self.uses.before_write())?;
+        // SAFETY: this object owns the records and initialized them in `new`; all replays have
+        // ended, and none is submitted.
+        let records = unsafe { read(&self.context, self.address, self.forms.len())? };
+        if has_any(&records) {
+            // SAFETY: as above.
+            unsafe { self.context.fill(self.address, self.forms.len() * RECORD_BYTES, 0)? };
+        }
+        told(&self.forms, &records)
+    }
+}
+
+impl Hazards for Findings {
+    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
+        self.uses.before_write().into_iter().try_for_each(wait)
+    }
+
+    fn note(&self, moment: TimelinePoint) {
+        self.uses.note_write(moment);
+    }
+}
+
+impl Drop for Findings {
+    fn drop(&mut self) {
+        // SAFETY: from `new`; who may still write there are replays that have been submitted.
+        unsafe { self.context.free_or_leave(self.address) };
+    }
+}
+
+/// Reads `count` records.
+///
+/// # Safety
+/// They are initialized at `address`, and no other code uses them.
+unsafe fn read(context: &Context, address: u64, count: usize) -> Result<Vec<[u32; WORDS]>> {
+    let mut bytes = vec![0; count * RECORD_BYTES];
+    // SAFETY: by the caller's promise.
+    unsafe { context.read(address, &mut bytes)? };
+    let records = bytes.chunks_exact(RECORD_BYTES).map(|record| {
+        let word = |i: usize| u32::from_le_bytes([0, 1, 2, 3].map(|b| record[4 * i + b]));
+        std::array::from_fn(word)
+    });
+    Ok(records.collect())
+}
+
+fn has_any(records: &[[u32; WORDS]]) -> bool {
+    records.iter().any(|record| record[STATE] != 0)
+}
+
+/// Returns the first violation among the records.
+fn told(forms: &[Arc<Checked>], records: &[[u32; WORDS]]) -> Result<()> {
+    let mut reports = forms.iter().zip(records).filter_map(|(form, record)| reported(form, record));
+    reports.next().map_or(Ok(()), |report| Err(Error::Violation(report.into())))
+}

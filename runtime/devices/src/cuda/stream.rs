@@ -1,0 +1,478 @@
+//! The driver's streams: in-order queues of work, and the order between them.
+//!
+//! A [`CudaStream`] lives as long as the device is open. A [`Stream`](crate::Stream) owns one, and
+//! returns it to the table when dropped, so a [`TimelinePoint`] identifies the stream permanently.
+
+use super::context::Context;
+use super::driver::{Driver, NOT_READY};
+use super::driver_error::Code;
+use super::in_flight::InFlight;
+use super::loss::Cause;
+use super::nvtx::Nvtx;
+use super::operation::Operation;
+use super::record::{Findings, Records};
+use super::timeline::Timeline;
+use crate::hazard::{Hazards, TimelinePoint, WaitSet};
+use crate::profile::Timed;
+use crate::trace::span;
+use crate::{Error, Result};
+use cudarc::driver::sys;
+use kernel_dsl::compiler::launch::Shape;
+use kernel_dsl::compiler::lower::checked::Checked;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// The stream does not synchronize with the driver's default stream.
+const NON_BLOCKING: u32 = 1;
+const NO_TIMING: u32 = 2;
+
+/// All lanes of a device. The first is the device's own.
+pub(super) struct StreamTable {
+    context: Arc<Context>,
+    /// Where NVIDIA's profilers can be told.
+    nvtx: Option<Nvtx>,
+    all: RwLock<Vec<Arc<CudaStream>>>,
+    /// Numbers of those that no stream has.
+    idle: Mutex<Vec<u16>>,
+}
+
+/// A driver's stream.
+pub(crate) struct CudaStream {
+    context: Arc<Context>,
+    number: u16,
+    raw: sys::CUstream,
+    /// The event by which other streams wait for this one: recorded and waited for in one step.
+    mark: sys::CUevent,
+    /// The number of the last operation that was submitted.
+    submitted: AtomicU64,
+    /// The number of the last that is known to be over.
+    completed: AtomicU64,
+    in_flight: Arc<InFlight>,
+    /// Whether the timeline is kept for a profile.
+    profiled: AtomicBool,
+    /// The lock is held for a few calls of the driver that do not wait; under it only the lock of
+    /// `in_flight` is taken.
+    timeline: Arc<Mutex<Timeline>>,
+    state: Mutex<State>,
+}
+
+// SAFETY: any thread may use stream and event handles; the mark is used under the lock only.
+unsafe impl Send for CudaStream {}
+// SAFETY: as above.
+unsafe impl Sync for CudaStream {}
+
+/// The state that one submission at a time needs.
+#[derive(Default)]
+pub(super) struct State {
+    /// By lane: the number of the last operation there that this lane waits for already.
+    waits: Vec<u64>,
+    pub(super) records: Records,
+}
+
+impl StreamTable {
+    pub fn new(context: Arc<Context>) -> Result<StreamTable> {
+        let streams = StreamTable { context, nvtx: Nvtx::load(), all: RwLock::default(), idle: Mutex::default() };
+        streams.take().map(|_| streams)
+    }
+
+    /// Returns an unused stream.
+    pub fn take(&self) -> Result<Arc<CudaStream>> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(number) = idle {
+            let stream = self.get(number);
+            self.forget(&stream)?;
+            return Ok(stream);
+        }
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let number =
+            u16::try_from(all.len()).map_err(|_| Error::TooManyStreams { device: self.context.info.to_string() })?;
+        let stream = Arc::new(CudaStream::new(self.context.clone(), number)?);
+        all.push(stream.clone());
+        Ok(stream)
+    }
+
+    /// Gives a lane back. What was submitted to it still runs.
+    pub fn give(&self, stream: &CudaStream) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream.number);
+    }
+
+    /// Returns the device's default stream.
+    pub fn first(&self) -> Arc<CudaStream> {
+        self.get(0)
+    }
+
+    fn get(&self, number: u16) -> Arc<CudaStream> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner)[usize::from(number)].clone()
+    }
+
+    /// Submits an operation that uses memory as `used` says.
+    pub fn submit(
+        &self,
+        stream: &CudaStream,
+        used: &dyn Hazards,
+        operation: Operation<'_>,
+        call: impl FnOnce(&Driver, sys::CUstream) -> Code,
+    ) -> Result<()> {
+        self.submit_in(stream, &mut stream.state(), used, operation, call)
+    }
+
+    /// Submits an operation, for a caller that holds the stream's state.
+    pub fn submit_in(
+        &self,
+        stream: &CudaStream,
+        state: &mut State,
+        used: &dyn Hazards,
+        operation: Operation<'_>,
+        call: impl FnOnce(&Driver, sys::CUstream) -> Code,
+    ) -> Result<()> {
+        span!("submit", %operation);
+        let _range = self.nvtx.as_ref().map(|nvtx| nvtx.range(operation));
+        used.before(&mut |moment| self.order(stream, state, moment))?;
+        let submit = || stream.context.run(|| operation.to_string(), |driver| call(driver, stream.raw));
+        if stream.is_timed() {
+            stream.timed(operation, submit)?
+        } else {
+            submit()?
+        }
+        used.note(stream.advance());
+        Ok(())
+    }
+
+    /// Records that all work submitted to the stream has the accesses `used`, and makes later work
+    /// wait for these hazards.
+    pub fn note(&self, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
+        let mut state = stream.state();
+        used.before(&mut |moment| self.order(stream, &mut state, moment))?;
+        used.note(stream.advance());
+        Ok(())
+    }
+
+    /// Has what `stream` is given from now on wait for `moment`.
+    fn order(&self, stream: &CudaStream, state: &mut State, moment: TimelinePoint) -> Result<()> {
+        let at = usize::from(moment.stream);
+        if moment.stream == stream.number || state.waits.get(at).is_some_and(|count| *count >= moment.count) {
+            return Ok(());
+        }
+        let other = self.get(moment.stream);
+        if other.is_over(moment.count) {
+            return Ok(());
+        }
+        // All work submitted there so far, including the point: it was recorded after its
+        // submission.
+        let submitted = other.submitted.load(Ordering::Acquire);
+        stream.context.run(
+            || "having a stream wait for another".into(),
+            // SAFETY: event and streams are alive; a later recording does not affect this wait.
+            |driver| unsafe {
+                match (driver.event_record)(stream.mark, other.raw) {
+                    0 => (driver.stream_wait_event)(stream.raw, stream.mark, 0),
+                    code => code,
+                }
+            },
+        )?;
+        if state.waits.len() <= at {
+            state.waits.resize(at + 1, 0);
+        }
+        state.waits[at] = submitted;
+        Ok(())
+    }
+
+    /// Precedes a driver call that may wait for the whole device. With a time limit the wait
+    /// happens here, because that call has no limit.
+    pub fn quiesce(&self) -> Result<()> {
+        let left = self.context.take_left();
+        if self.context.watchdog_timeout().is_some() {
+            self.wait()?;
+        }
+        // SAFETY: just taken; all work that may use it was submitted before, and has been waited
+        // for here or is by the driver.
+        unsafe { self.context.free_left(left) };
+        Ok(())
+    }
+
+    /// Waits for all work of the stream, for a caller that holds its state. Returns the oldest
+    /// violation or error found.
+    pub fn wait_in(&self, stream: &CudaStream, state: &mut State) -> Result<()> {
+        stream.finish()?;
+        state.records.collect(self, &self.context)
+    }
+
+    /// Discards violations that no wait returned: they do not concern the next owner of the stream.
+    fn forget(&self, stream: &CudaStream) -> Result<()> {
+        if stream.profiled.load(Ordering::Relaxed) {
+            stream.end_profile()?;
+        }
+        let mut state = stream.state();
+        // Violations of graphs are reported by other streams too.
+        state.records.forget_graphs();
+        if state.records.is_empty() {
+            return Ok(());
+        }
+        match self.wait_in(stream, &mut state) {
+            Err(Error::Violation(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Waits for all that was submitted to any lane.
+    pub fn wait(&self) -> Result<()> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
+        all.iter().try_for_each(|stream| stream.finish())
+    }
+
+    /// Waits for all work that was submitted before operations were [timed](Context::is_timed),
+    /// without a limit.
+    pub fn wait_for_untimed(&self) {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for stream in &all {
+            // A submission holds the state: after this, every submission sees that operations are
+            // timed.
+            drop(stream.state());
+            let submitted = stream.submitted.load(Ordering::Acquire);
+            // SAFETY: the stream is alive.
+            let wait = |driver: &Driver| unsafe { (driver.stream_wait)(stream.raw) };
+            // A failure is the device's: the device is lost and reports it at the next use. Or
+            // other code captures the stream's work, and none of it is in flight.
+            if stream.context.run(|| "waiting for a stream".into(), wait).is_ok() {
+                stream.is_over_until(submitted);
+            }
+        }
+    }
+
+    /// Waits on the host for all of this.
+    pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
+        pending.iter().try_for_each(|moment| {
+            let stream = self.get(moment.stream);
+            if stream.is_over(moment.count) { Ok(()) } else { stream.finish() }
+        })
+    }
+}
+
+impl CudaStream {
+    /// Returns the driver's handle of the stream.
+    pub fn handle(&self) -> *mut c_void {
+        self.raw.cast()
+    }
+
+    fn new(context: Arc<Context>, number: u16) -> Result<CudaStream> {
+        let mut stream = CudaStream {
+            context,
+            number,
+            raw: ptr::null_mut(),
+            mark: ptr::null_mut(),
+            submitted: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            in_flight: Arc::default(),
+            profiled: AtomicBool::new(false),
+            timeline: Arc::default(),
+            state: Mutex::default(),
+        };
+        let (mut raw, mut mark) = (ptr::null_mut(), ptr::null_mut());
+        let made = stream.context.run(
+            || "making a stream".into(),
+            // SAFETY: both outlive the calls.
+            |driver| unsafe {
+                match (driver.stream_create)(&mut raw, NON_BLOCKING) {
+                    0 => (driver.event_create)(&mut mark, NO_TIMING),
+                    code => code,
+                }
+            },
+        );
+        // The first is there though the second may not be.
+        (stream.raw, stream.mark) = (raw, mark);
+        made?;
+        stream.context.watch(&stream.in_flight, &stream.timeline);
+        Ok(stream)
+    }
+
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn raw(&self) -> sys::CUstream {
+        self.raw
+    }
+
+    /// Locks the state for a submission.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while the lock is held leaves a state that is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the point of the last submitted operation.
+    pub fn now(&self) -> TimelinePoint {
+        TimelinePoint { stream: self.number, count: self.submitted.load(Ordering::Acquire) }
+    }
+
+    /// Returns the address of a record for the next launch of `form`.
+    pub(super) fn next_record(&self, state: &mut State, form: &Arc<Checked>) -> Result<u64> {
+        loop {
+            if let Some(address) = state.records.next(&self.context, self.raw, form)? {
+                return Ok(address);
+            }
+            self.finish()?;
+            state.records.make_room(&self.context);
+        }
+    }
+
+    /// Makes waits for this stream report the violations of a graph's launches.
+    pub(super) fn replayed(&self, streams: &StreamTable, state: &mut State, findings: &Arc<Findings>) -> Result<()> {
+        if !state.records.replayed(findings) {
+            self.finish()?;
+            state.records.make_room_of_graphs(streams);
+            state.records.replayed(findings);
+        }
+        Ok(())
+    }
+
+    /// Waits for all submitted work, and keeps its violations for the next wait by a caller.
+    pub(super) fn finish(&self) -> Result<()> {
+        span!("wait", device = %self.context.info);
+        let submitted = self.submitted.load(Ordering::Acquire);
+        match self.context.watchdog_timeout() {
+            None => {
+                // SAFETY: the stream is alive.
+                let wait = |driver: &Driver| unsafe { (driver.stream_wait)(self.raw) };
+                self.context.run_or_lose(|| "waiting for a stream".into(), wait)?;
+            }
+            // SAFETY: as above.
+            Some(_) => self.poll_until("a stream", |driver| unsafe { (driver.stream_query)(self.raw) })?,
+        }
+        self.is_over_until(submitted);
+        Ok(())
+    }
+
+    /// Returns whether operations are followed by events.
+    fn is_timed(&self) -> bool {
+        self.profiled.load(Ordering::Relaxed) || self.context.is_timed()
+    }
+
+    /// Submits an operation with events around it.
+    fn timed(&self, operation: Operation<'_>, submit: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.timeline().advance(&self.context)?;
+        while self.timeline().is_full() {
+            match self.context.watchdog_timeout() {
+                Some(_) => self.poll_until("room for more work", |_| match self.timeline().is_full() {
+                    true => NOT_READY,
+                    false => 0,
+                })?,
+                None => self.finish()?,
+            }
+            self.timeline().advance(&self.context)?;
+        }
+        let start = self.timeline().before(&self.context, self.raw)?;
+        match submit() {
+            Ok(()) => {
+                // The operation is there whether or not its end can be told.
+                let _ = self.timeline().after(&self.context, self.raw, start, operation);
+                Ok(())
+            }
+            Err(why) => {
+                self.timeline().take_back(start);
+                Err(why)
+            }
+        }
+    }
+
+    /// Polls `over` until it stops returning `CUDA_ERROR_NOT_READY`. If no operation of any stream
+    /// completes within the time limit, the device is lost.
+    pub(super) fn poll_until(&self, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
+        let (mut since, mut looks) = (Instant::now(), 0u32);
+        loop {
+            let mut ready = true;
+            self.context.run_or_lose(
+                || format!("waiting for {what}"),
+                |driver| match over(driver) {
+                    NOT_READY => {
+                        ready = false;
+                        0
+                    }
+                    code => code,
+                },
+            )?;
+            if ready {
+                return Ok(());
+            }
+            // Any stream counts, because this one may wait for another.
+            if self.context.progress()? > 0 {
+                since = Instant::now();
+            }
+            // Where it was taken back meanwhile, what is submitted from then on has no events.
+            let limit = self.context.watchdog_timeout().unwrap_or(Duration::MAX);
+            if since.elapsed() > limit {
+                let waiting_for = self.timeline().current().unwrap_or_else(|| what.to_string());
+                return Err(self.context.lose(Cause::TimeLimit { waiting_for, limit }));
+            }
+            // Short work is over soon; long work does not feel a millisecond.
+            looks = looks.saturating_add(1);
+            match looks {
+                0..200 => std::thread::yield_now(),
+                _ => std::thread::sleep(Duration::from_micros(u64::from(looks).min(1000))),
+            }
+        }
+    }
+
+    /// Starts timing submitted operations.
+    pub fn start_profile(&self) -> Result<()> {
+        self.timeline().start_profile(&self.context, self.raw)?;
+        self.profiled.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns the timings when all operations are complete.
+    pub fn end_profile(&self) -> Result<Vec<Timed>> {
+        self.profiled.store(false, Ordering::Relaxed);
+        self.finish()?;
+        self.timeline().end_profile(&self.context)
+    }
+
+    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+        // A panic while the lock is held leaves a list that is whole.
+        self.timeline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the next launch, for a caller that holds the state.
+    pub(super) fn note(&self, instance: &Arc<str>, shape: Shape) {
+        self.in_flight.note(instance, shape, self.submitted.load(Ordering::Relaxed) + 1);
+    }
+
+    /// Takes note that operation `count` is over.
+    pub fn is_over_until(&self, count: u64) {
+        if self.completed.fetch_max(count, Ordering::AcqRel) < count {
+            self.in_flight.over(count);
+        }
+    }
+
+    fn is_over(&self, count: u64) -> bool {
+        self.completed.load(Ordering::Acquire) >= count
+    }
+
+    fn advance(&self) -> TimelinePoint {
+        // The lock of the state is held, so there is no other writer.
+        let count = self.submitted.load(Ordering::Relaxed) + 1;
+        self.submitted.store(count, Ordering::Release);
+        TimelinePoint { stream: self.number, count }
+    }
+}
+
+impl Drop for CudaStream {
+    fn drop(&mut self) {
+        let records = std::mem::take(&mut self.state().records);
+        records.free(&self.context);
+        self.timeline().end(&self.context);
+        let _ = self.context.run(
+            || "ending a stream".into(),
+            // SAFETY: both were created in `new`, if they are not null; the driver completes work
+            // in flight first.
+            |driver| unsafe {
+                if !self.mark.is_null() {
+                    (driver.event_destroy)(self.mark);
+                }
+                if self.raw.is_null() { 0 } else { (driver.stream_destroy)(self.raw) }
+            },
+        );
+    }
+}

@@ -1,0 +1,469 @@
+//! Devices that run kernels.
+
+use crate::cache::Cache;
+use crate::contract::ValidatedArgs;
+use crate::cpu::Cpu;
+use crate::cuda::{Cuda, Driver, Loss, Variant};
+use crate::hazard::WaitSet;
+use crate::pool::{Allocation, MemoryStatistics, Pool, Source};
+use crate::store::Store;
+use crate::stream::Queue;
+use crate::trace::{enabled, event};
+use crate::uninit::HOST;
+use crate::{Error, Result};
+use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic};
+use kernel_dsl::compiler::launch::DeviceFacts;
+use kernel_dsl::{Argument, Artifact, Launcher};
+use serde::Serialize;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::resume_unwind;
+use std::ptr;
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// A device: an NVIDIA GPU, or the CPU, where the oracle interprets kernels and checks everything
+/// that they do.
+///
+/// Clones are the same device. Two devices opened separately for the same GPU, or for the CPU,
+/// share memory: either accepts the other's buffers.
+#[derive(Clone)]
+pub struct Device(Arc<Inner>);
+
+struct Inner {
+    backend: Backend,
+    choice: Option<Choice>,
+    /// By the artifact's address, which is static.
+    programs: Cache<(usize, Instance), Monomorphic>,
+    /// By their type.
+    extensions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+/// The choice of [`Device::best`], with its reason.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Choice {
+    pub device: String,
+    pub reason: String,
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.device, self.reason)
+    }
+}
+
+impl Device {
+    /// Opens the first supported GPU, or else the CPU.
+    ///
+    /// The choice and its reason are logged as a `tracing` event, if that feature is on and a
+    /// subscriber is enabled. Otherwise the first call of a process prints one line on stderr.
+    /// [`choice`](Device::choice) returns it at any time. [`Device::choose`] does the same without
+    /// logging.
+    pub fn best() -> Result<Device> {
+        static SAID: Once = Once::new();
+        let device = Device::choose()?;
+        if let Some(choice) = device.choice() {
+            event!(INFO, device = %choice.device, reason = %choice.reason, "device chosen");
+            if enabled!(INFO) {
+                return Ok(device);
+            }
+            SAID.call_once(|| eprintln!("kernel-dsl: {choice}"));
+        }
+        Ok(device)
+    }
+
+    /// Makes the choice of [`Device::best`] without logging.
+    pub fn choose() -> Result<Device> {
+        let (backend, reason) = match first_gpu() {
+            Ok((cuda, false)) => (Backend::Cuda(cuda), "the first supported GPU".to_string()),
+            Ok((cuda, true)) => {
+                let reason = "emulated device: the driver is cuda-on-cpu";
+                (Backend::Cuda(cuda), reason.to_string())
+            }
+            Err(why) => (Backend::Cpu(Box::default()), format!("no GPU to use: {why}")),
+        };
+        let choice = Choice { device: backend.to_string(), reason };
+        Ok(Device::new(backend, Some(choice)))
+    }
+
+    /// Opens GPU number `ordinal`, in the driver's numbering.
+    ///
+    /// If the environment has `KERNELS_NO_POOL`, each buffer is a separate driver allocation, for
+    /// tools such as Compute Sanitizer.
+    ///
+    /// The error names what was found and what is needed: a driver of CUDA 8.0 or later (9.0 for
+    /// kernels with shuffles), and a device of compute capability 6.1 or later.
+    ///
+    /// If the device was [`lost`](Device::lost), this opens it in a new context, independent of the
+    /// lost one.
+    pub fn cuda(ordinal: usize) -> Result<Device> {
+        Ok(Device::new(Backend::Cuda(Cuda::open(ordinal)?), None))
+    }
+
+    /// Returns the CPU device: kernels run on the interpreter, in host memory.
+    pub fn cpu() -> Device {
+        Device::new(Backend::Cpu(Box::default()), None)
+    }
+
+    /// Returns the reason for this device, if [`Device::best`] or [`Device::choose`] chose it.
+    pub fn choice(&self) -> Option<&Choice> {
+        self.0.choice.as_ref()
+    }
+
+    /// Returns whether this is the CPU.
+    pub fn is_cpu(&self) -> bool {
+        matches!(self.0.backend, Backend::Cpu(_))
+    }
+
+    /// Returns the loss, if the device is lost: a kernel has trapped or accessed memory outside its
+    /// buffers, or the hardware has failed. Every later operation then fails at once with this
+    /// cause; the rest of the process is unaffected. Buffers, streams and launches of the device
+    /// can be dropped; their contents are gone.
+    ///
+    /// [`Device::cuda`] opens the GPU again, in another context, even while buffers of the lost
+    /// device exist. Their memory is freed when the last object of the lost device is dropped.
+    ///
+    /// The CPU is never lost.
+    pub fn lost(&self) -> Option<&Loss> {
+        match &self.0.backend {
+            Backend::Cpu(_) => None,
+            Backend::Cuda(cuda) => cuda.lost().map(|loss| &**loss),
+        }
+    }
+
+    fn new(backend: Backend, choice: Option<Choice>) -> Device {
+        Device(Arc::new(Inner { backend, choice, programs: Cache::default(), extensions: Mutex::default() }))
+    }
+
+    /// Returns the device-local singleton of type `T`, created by `make` on first use: for example
+    /// tables shared by calls of one shape. It is dropped with the last clone of the device.
+    ///
+    /// `make` gets a separate device object for the same GPU or CPU. A buffer of this device object
+    /// would keep the device, and so itself, alive forever.
+    pub fn get_or_init_extension<T: Send + Sync + 'static>(&self, make: impl FnOnce(Device) -> T) -> Arc<T> {
+        // A panic of `make` leaves the map as it was.
+        let mut extensions = self.0.extensions.lock().unwrap_or_else(PoisonError::into_inner);
+        let extension = extensions.entry(TypeId::of::<T>()).or_insert_with(|| {
+            let backend = match &self.0.backend {
+                Backend::Cpu(_) => Backend::Cpu(Box::default()),
+                Backend::Cuda(cuda) => Backend::Cuda(cuda.clone()),
+            };
+            Arc::new(make(Device::new(backend, None)))
+        });
+        extension.clone().downcast().unwrap_or_else(|_| unreachable!("extensions are kept by their type"))
+    }
+
+    /// Returns the identity of the device's memory: 0 is the host's. A lost device and its
+    /// successor have different identities.
+    pub(crate) fn id(&self) -> u64 {
+        match &self.0.backend {
+            Backend::Cpu(_) => 0,
+            Backend::Cuda(cuda) => cuda.id(),
+        }
+    }
+
+    /// Returns the facts that launch expressions may use.
+    pub fn facts(&self) -> DeviceFacts {
+        let multiprocessors = match &self.0.backend {
+            // `kernel_dsl::device` documents this number.
+            Backend::Cpu(_) => 2,
+            Backend::Cuda(cuda) => cuda.info().multiprocessors,
+        };
+        DeviceFacts { multiprocessors }
+    }
+
+    /// Returns what the validation of a launch needs to know of the device: its identity, which
+    /// memory carries, and its facts.
+    #[doc(hidden)]
+    pub fn identity(&self) -> (u64, DeviceFacts) {
+        (self.id(), self.facts())
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.0.backend
+    }
+
+    /// Returns the memory statistics of the device: all its buffers, and the cached memory.
+    pub fn memory(&self) -> MemoryStatistics {
+        self.0.backend.with_pool(Memory::Device, |pool, _| pool.statistics())
+    }
+
+    /// Returns the statistics of its pinned host memory. The CPU has one kind of memory.
+    pub fn pinned_memory(&self) -> MemoryStatistics {
+        self.0.backend.with_pool(Memory::Pinned, |pool, _| pool.statistics())
+    }
+
+    /// Limits the device memory that the pool holds, used or not, to `bytes`; `None` removes the
+    /// limit.
+    pub fn limit_memory(&self, bytes: Option<u64>) {
+        self.0.backend.with_pool(Memory::Device, |pool, _| pool.set_limit(bytes));
+    }
+
+    /// Limits how long the host waits for an operation of a stream; a longer launch counts as
+    /// endless. `None`, the default, waits without a limit.
+    ///
+    /// On the CPU the launch is stopped and reported like a violation, and the device stays usable.
+    /// On a GPU no driver function ends a kernel: the device is [lost](Device::lost), and every
+    /// wait returns an error that names the kernel. [`Device::cuda`] then creates a new context, in
+    /// which work continues beside the endless kernel. The resources of the endless kernel are
+    /// released at the end of the process. (A card with a display has a time limit of its driver,
+    /// which ends the kernel.)
+    ///
+    /// While a limit is set, each operation on a GPU is followed by an event, and the host polls
+    /// instead of sleeping. Copies of unpinned memory pass through pinned memory. Work submitted
+    /// before the first limit has no events: setting the limit waits for it, without a limit. Set
+    /// the limit before submitting work that may not end. (Work captured by other code through a
+    /// stream's [driver handle](crate::Stream::driver_handle) cannot be waited for: the driver ends
+    /// the capture. A [`Recording`](crate::Recording) is not such a capture.)
+    pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
+        match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.set_watchdog_timeout(limit),
+            Backend::Cuda(cuda) => cuda.set_watchdog_timeout(limit),
+        }
+    }
+
+    /// Sets how many warp instructions a block of a launch on the CPU may execute before its loop
+    /// counts as endless. `None`, the default, is 2³²: minutes for one block. The launch may have
+    /// any number of blocks.
+    ///
+    /// A stopped launch returns an error that names the loop, and the device stays usable. A GPU
+    /// counts no instructions, and this has no effect there; use
+    /// [`Device::set_watchdog_timeout`].
+    pub fn set_instruction_limit(&self, limit: Option<u64>) {
+        if let Backend::Cpu(cpu) = &self.0.backend {
+            cpu.set_instruction_limit(limit);
+        }
+    }
+
+    /// Sets the cache for kernels compiled for this GPU, or disables it, instead of the
+    /// [environment's](crate::store) choice. The CPU caches nothing.
+    pub fn set_store(&self, store: Option<Store>) {
+        if let Backend::Cuda(cuda) = &self.0.backend {
+            cuda.set_store(store);
+        }
+    }
+
+    /// Releases all cached memory, pinned memory too, and returns the number of bytes. Waits for
+    /// work that may still use it.
+    pub fn trim_memory(&self) -> Result<u64> {
+        let trim = |memory| self.0.backend.with_pool(memory, |pool, source| pool.trim(source));
+        // On the CPU both are one, and empty the second time.
+        Ok(trim(Memory::Device)? + trim(Memory::Pinned)?)
+    }
+
+    /// Runs a launch to its end.
+    ///
+    /// # Safety
+    /// On a GPU the kernel is free of out-of-bounds accesses and races for these arguments, unless
+    /// it is the checked form.
+    pub(crate) unsafe fn run(
+        &self,
+        form: Variant,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
+            Backend::Cuda(cuda) => {
+                let mut launch = cuda.ready(form, kernel, program, approved)?;
+                // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
+                unsafe { cuda.run(&mut launch) }
+            }
+        })
+    }
+
+    /// Compiles and loads both forms of the instance, each on its own thread. A launch then finds
+    /// them ready. On the CPU there is nothing to load.
+    #[doc(hidden)]
+    pub fn load(&self, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
+        let Backend::Cuda(cuda) = &self.0.backend else { return Ok(()) };
+        let program = self.instance(kernel, constants)?;
+        let load = |form| cuda.preload(form, kernel, &program);
+        thread::scope(|scope| {
+            let checked = scope.spawn(|| load(Variant::Checked));
+            load(Variant::Unchecked)?;
+            checked.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+
+    /// Calls `launch` if the arguments meet the kernel's contract and there are blocks to run.
+    /// Returns the default if there are none.
+    pub(crate) fn approved<'m, T: Default>(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'m>],
+        launch: impl FnOnce(&Monomorphic, &ValidatedArgs<'_, 'm>) -> Result<T>,
+    ) -> Result<T> {
+        let program = self.instance(kernel, constants)?;
+        let approved = ValidatedArgs::new(&program, self.identity(), block, arguments)?;
+        if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
+    }
+
+    /// Returns the instance of `artifact`, decoded and created once.
+    pub(crate) fn instance(&self, artifact: &'static Artifact, constants: &[Constant]) -> Result<Arc<Monomorphic>> {
+        let instance = Instance(constants.to_vec());
+        let key = (ptr::from_ref(artifact).addr(), instance);
+        self.0.programs.get_or_make(key.clone(), || {
+            let (_, instance) = &key;
+            let program =
+                artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
+            monomorphic(&program, instance)
+                .map_err(|source| Error::Compile { instance: artifact.instance_name(constants), source })
+        })
+    }
+}
+
+/// Returns the first GPU, and whether it is emulated by the PTX interpreter behind `cuda-on-cpu`.
+fn first_gpu() -> Result<(Arc<Cuda>, bool)> {
+    let driver = Driver::open()?;
+    let mut why = Error::NoDevice { driver: driver.version() };
+    for ordinal in 0..driver.device_count()? {
+        match Cuda::open(ordinal) {
+            Ok(cuda) => return Ok((cuda, driver.is_on_cpu())),
+            Err(e) => why = e,
+        }
+    }
+    Err(why)
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.backend.fmt(f)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({self})")
+    }
+}
+
+/// On the CPU both variants run under the oracle. On a GPU `launch` runs the checked form
+/// ([`lower::checked`](kernel_dsl::compiler::lower::checked)), compiled at the first launch of an
+/// instance: the first access out of bounds or overflow of `usize` is returned as an error. Races
+/// and divergent barriers are found on the CPU only.
+///
+/// A launch is complete when its function returns.
+impl Launcher for Device {
+    type Error = Error;
+
+    fn launch(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        // SAFETY: it is the checked form.
+        unsafe { self.run(Variant::Checked, kernel, constants, block, arguments) }
+    }
+
+    unsafe fn launch_unchecked(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.run(Variant::Unchecked, kernel, constants, block, arguments) }
+    }
+}
+
+/// The implementation of a device.
+pub(crate) enum Backend {
+    Cpu(Box<Cpu>),
+    Cuda(Arc<Cuda>),
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Backend::Cpu(_) => f.write_str("cpu (interpreter)"),
+            Backend::Cuda(cuda) => {
+                cuda.info().fmt(f)?;
+                if cuda.lost().is_some() { f.write_str(", lost") } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl Backend {
+    /// Allocates memory to be written. Its content is undefined, and initialized on the CPU.
+    /// Returns also the accesses to wait for before writing.
+    pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Allocation, WaitSet)> {
+        if let Backend::Cuda(cuda) = self {
+            cuda.check()?;
+        }
+        event!(TRACE, ?memory, bytes, "memory taken");
+        self.with_pool(memory, |pool, source| pool.take(bytes, source))
+    }
+
+    /// Takes so many bytes back, for others to have once `pending` is over.
+    pub fn give(&self, memory: Memory, (piece, bytes): (Allocation, usize), pending: WaitSet) {
+        event!(TRACE, ?memory, address = piece.address, "memory given back");
+        if let Backend::Cpu(_) = self {
+            HOST.stored(piece.address, bytes);
+        }
+        self.with_pool(memory, |pool, source| pool.give(piece, pending, source));
+    }
+
+    /// Calls `act` with the pool and its source of memory.
+    fn with_pool<T>(&self, memory: Memory, act: impl FnOnce(&Pool, &dyn Source) -> T) -> T {
+        match (self, memory) {
+            (Backend::Cpu(cpu), _) => {
+                let (pool, source) = cpu.memory();
+                act(pool, &source)
+            }
+            (Backend::Cuda(cuda), Memory::Device) => {
+                let (pool, source) = cuda.memory();
+                act(pool, &source)
+            }
+            (Backend::Cuda(cuda), Memory::Pinned) => {
+                let (pool, source) = cuda.pinned();
+                act(pool, &source)
+            }
+        }
+    }
+
+    /// Waits on the host for all of this.
+    pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
+        match self {
+            Backend::Cpu(_) => Ok(()),
+            Backend::Cuda(cuda) => cuda.wait_for(pending),
+        }
+    }
+
+    /// Calls `act`, which waits for work without a limit. Returns `None` without a call if there is
+    /// a time limit, because the host may then give up a wait while copies are in flight.
+    pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
+        match self {
+            Backend::Cpu(_) => Some(act()),
+            Backend::Cuda(cuda) => cuda.unlimited(act),
+        }
+    }
+
+    /// Returns the device's default queue.
+    pub fn queue(&self) -> Queue {
+        match self {
+            Backend::Cpu(_) => Queue::Cpu,
+            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.default_stream()),
+        }
+    }
+}
+
+/// The pool of an allocation: device or page-locked host memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Memory {
+    /// Memory that kernels read and write.
+    Device,
+    /// The host's, where the device copies from and to by itself. On the CPU there is one kind.
+    Pinned,
+}

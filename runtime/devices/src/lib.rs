@@ -1,0 +1,61 @@
+//! Devices that run kernels: memory, validated launches, streams and graphs. Crate `runtime`
+//! re-exports everything here and documents it.
+//!
+//! ```text
+//! doctor, occupancy                       descriptions of this machine
+//! fallback, graph ─▶ stream ─▶ device     recorded launches; queues; devices
+//!                                ▼
+//!                     cpu | cuda          the oracle, or the driver alone
+//!                                ▼
+//! buffer, view, contract, pool, store     memory; validated launches; compiled kernels on disk
+//!                                ▼
+//! hazard ─▶ error ─▶ plain data           the order of operations; errors and the data in them
+//! ```
+//!
+//! Nothing here knows the testing kit. The kit reaches what it runs through [`executor`].
+
+mod buffer;
+mod cache;
+mod contract;
+mod cpu;
+mod cuda;
+mod device;
+pub mod doctor;
+mod error;
+mod fallback;
+mod graph;
+mod hazard;
+mod occupancy;
+mod pinned;
+mod pool;
+mod profile;
+mod range_lock;
+pub mod store;
+mod stream;
+mod trace;
+mod uninit;
+mod view;
+
+/// The parts below [`Device`] with which the testing kit runs an instance. Not part of the
+/// interface.
+#[doc(hidden)]
+pub mod executor {
+    pub use crate::buffer::RawBuffer;
+    pub use crate::contract::{ValidatedArgs, writes};
+    pub use crate::cpu::{Executable, bytes};
+    pub use crate::cuda::ptx;
+    pub use crate::device::Memory;
+    pub use crate::view::reach;
+}
+
+pub use buffer::DeviceBuffer;
+pub use cuda::{Capability, Cause, CudaVersion, DriverError, Launched, Loss};
+pub use device::{Choice, Device};
+pub use error::{Error, Result};
+pub use graph::{AnySlot, Graph, Node, Recording, Slot, SlotMut};
+pub use occupancy::Residency;
+pub use pinned::PinnedBuffer;
+pub use pool::MemoryStatistics;
+pub use profile::{KernelTime, Profile, Timed, Work};
+pub use stream::{Event, Prepared, Stream};
+pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};

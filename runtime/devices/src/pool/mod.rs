@@ -1,0 +1,266 @@
+//! A pool of a device's memory: freed memory is kept and reused, so allocating and freeing 1 MB
+//! need no driver call.
+//!
+//! ```text
+//! take ─▶ a free block that is large enough ─ none ─▶ a segment more from the device ─ none left ─▶ trim, once more, error
+//! give ─▶ free, with the moments of streams that may still use it ─▶ merged with its neighbors
+//! ```
+//!
+//! Blocks are returned at once, even if work that uses them is still in flight. A block keeps its
+//! pending accesses ([`WaitSet`]); the first stream that uses the next owner's memory waits for
+//! them on the device. On the same stream there is no wait.
+//!
+//! A pool that keeps nothing ([`Pool::bare`]) asks the device for each allocation. External tools,
+//! such as NVIDIA's Compute Sanitizer, then see each buffer as a separate allocation.
+//!
+//! Requests of at most 512 KiB are cut from segments of 2 MiB, larger requests from segments of a
+//! second kind. Small, long-lived blocks then do not fragment the memory of large ones.
+
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod tlsf;
+
+use crate::hazard::WaitSet;
+use crate::{Error, Result};
+pub use statistics::MemoryStatistics;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tlsf::{Id, Tlsf};
+
+const MIB: u64 = 1 << 20;
+/// The largest request that is small.
+const SMALL: u64 = MIB / 2;
+/// The size of a segment of small blocks, and the granularity of all segments: the driver's own.
+const SEGMENT: u64 = 2 * MIB;
+/// The size of a segment for large requests of up to half of it; larger requests get a segment of
+/// their size.
+const LARGE_SEGMENT: u64 = 16 * MIB;
+
+/// Where segments come from.
+pub(crate) trait Source {
+    /// Allocates memory, aligned to at least 256 bytes.
+    fn reserve(&self, bytes: u64) -> Result<u64>;
+
+    /// Returns the name of the device.
+    fn name(&self) -> String;
+
+    /// Waits until all of this is over.
+    fn wait_for(&self, pending: &WaitSet) -> Result<()>;
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// It came from `reserve` with as many bytes, and nothing uses it any more.
+    unsafe fn release(&self, address: u64, bytes: u64);
+}
+
+/// Memory out of a pool. It goes back by [`Pool::give`].
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    pub address: u64,
+    place: AllocationPlace,
+}
+
+#[derive(Debug)]
+enum AllocationPlace {
+    /// The allocation has no bytes.
+    Nowhere,
+    /// A block of so many bytes.
+    Block(Kind, Id, u64),
+    /// A separate allocation of this many bytes.
+    Own(u64),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Small,
+    Large,
+}
+
+impl Kind {
+    fn of(bytes: u64) -> Kind {
+        if bytes <= SMALL { Kind::Small } else { Kind::Large }
+    }
+
+    fn segment(self, bytes: u64) -> Option<u64> {
+        match self {
+            Kind::Small => Some(SEGMENT),
+            Kind::Large if bytes <= LARGE_SEGMENT / 2 => Some(LARGE_SEGMENT),
+            Kind::Large => bytes.checked_next_multiple_of(SEGMENT),
+        }
+    }
+}
+
+/// A device's memory.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    bare: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    small: Tlsf,
+    large: Tlsf,
+    statistics: MemoryStatistics,
+}
+
+impl Pool {
+    /// Returns a pool that keeps nothing.
+    pub fn bare() -> Pool {
+        Pool { bare: true, ..Pool::default() }
+    }
+
+    /// Allocates memory, and returns the accesses to wait for before writing to it.
+    pub fn take(&self, bytes: usize, source: &dyn Source) -> Result<(Allocation, WaitSet)> {
+        if bytes == 0 {
+            return Ok((Allocation { address: 0, place: AllocationPlace::Nowhere }, WaitSet::new()));
+        }
+        if self.bare {
+            let address = self.state().reserve(bytes as u64, source)?;
+            let statistics = &mut self.state().statistics;
+            statistics.allocations += 1;
+            statistics.in_use += bytes as u64;
+            statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
+            return Ok((Allocation { address, place: AllocationPlace::Own(bytes as u64) }, WaitSet::new()));
+        }
+        let kind = Kind::of(bytes as u64);
+        let mut state = self.state();
+        let (rounded, segment) = match tlsf::rounded(bytes as u64).and_then(|n| Some((n, kind.segment(n)?))) {
+            Some(sizes) => sizes,
+            None => return Err(state.exhausted(bytes, source, None)),
+        };
+        state.statistics.allocations += 1;
+        let taken = match state.of(kind).take(rounded) {
+            Some(taken) => {
+                state.statistics.hits += 1;
+                taken
+            }
+            None => {
+                state.grow(kind, segment, source).or_else(|why| match why {
+                    // Memory cached for the other kind, or in too small pieces, may suffice.
+                    Error::OutOfMemory { .. } => {
+                        state.trim(source)?;
+                        // A whole segment is a convenience; when memory is short, the requested
+                        // size is enough.
+                        let least = rounded.next_multiple_of(SEGMENT).min(segment);
+                        state.grow(kind, least, source).map_err(|why| match why {
+                            Error::OutOfMemory { free, .. } => state.exhausted(bytes, source, free),
+                            other => other,
+                        })
+                    }
+                    other => Err(other),
+                })?;
+                state.of(kind).take(rounded).ok_or_else(|| state.exhausted(bytes, source, None))?
+            }
+        };
+        let statistics = &mut state.statistics;
+        statistics.in_use += taken.bytes;
+        statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
+        Ok((
+            Allocation { address: taken.address, place: AllocationPlace::Block(kind, taken.id, taken.bytes) },
+            taken.pending,
+        ))
+    }
+
+    /// Takes memory back. The next owner may write it once `pending` is over.
+    pub fn give(&self, piece: Allocation, pending: WaitSet, source: &dyn Source) {
+        match piece.place {
+            AllocationPlace::Nowhere => {}
+            AllocationPlace::Block(kind, id, bytes) => {
+                let mut state = self.state();
+                state.of(kind).give(id, pending);
+                state.statistics.in_use -= bytes;
+            }
+            AllocationPlace::Own(bytes) => {
+                let over = source.wait_for(&pending);
+                let statistics = &mut self.state().statistics;
+                statistics.in_use -= bytes;
+                // Memory that a failing device may still use is left to it.
+                if over.is_ok() {
+                    // SAFETY: from `take`; no owner is left, and all pending accesses are complete.
+                    unsafe { source.release(piece.address, bytes) };
+                    statistics.reserved -= bytes;
+                    statistics.segments -= 1;
+                }
+            }
+        }
+    }
+
+    /// Gives the device all segments of which nothing is used; the number of bytes.
+    pub fn trim(&self, source: &dyn Source) -> Result<u64> {
+        self.state().trim(source)
+    }
+
+    /// Limits the held bytes to `limit`; `None` allows all of the device's memory. Bytes already
+    /// held stay.
+    pub fn set_limit(&self, limit: Option<u64>) {
+        self.state().statistics.limit = limit;
+    }
+
+    pub fn statistics(&self) -> MemoryStatistics {
+        self.state().statistics()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics between two steps of one change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn of(&mut self, kind: Kind) -> &mut Tlsf {
+        match kind {
+            Kind::Small => &mut self.small,
+            Kind::Large => &mut self.large,
+        }
+    }
+
+    fn grow(&mut self, kind: Kind, bytes: u64, source: &dyn Source) -> Result<()> {
+        let address = self.reserve(bytes, source)?;
+        self.of(kind).add(address, bytes);
+        Ok(())
+    }
+
+    /// Allocates memory of the device.
+    fn reserve(&mut self, bytes: u64, source: &dyn Source) -> Result<u64> {
+        let reserved = self.statistics.reserved.saturating_add(bytes);
+        if self.statistics.limit.is_some_and(|limit| reserved > limit) {
+            return Err(self.exhausted(bytes as usize, source, None));
+        }
+        let address = source.reserve(bytes)?;
+        let statistics = &mut self.statistics;
+        statistics.reserved = reserved;
+        statistics.peak_reserved = statistics.peak_reserved.max(reserved);
+        statistics.segments += 1;
+        Ok(address)
+    }
+
+    fn trim(&mut self, source: &dyn Source) -> Result<u64> {
+        let unused = self.small.remove_unused().into_iter().map(|segment| (Kind::Small, segment));
+        let unused: Vec<_> = unused.chain(self.large.remove_unused().into_iter().map(|s| (Kind::Large, s))).collect();
+        let (mut released, mut failed) = (0, None);
+        for (kind, (address, bytes, pending)) in unused {
+            if let Err(why) = source.wait_for(&pending) {
+                // Memory that a failing device still uses stays.
+                self.of(kind).add(address, bytes);
+                failed = Some(why);
+                continue;
+            }
+            // SAFETY: from `grow`; no part of it is in use, and all pending accesses are complete.
+            unsafe { source.release(address, bytes) };
+            released += bytes;
+            self.statistics.segments -= 1;
+        }
+        self.statistics.reserved -= released;
+        failed.map_or(Ok(released), Err)
+    }
+
+    fn exhausted(&mut self, requested: usize, source: &dyn Source, free: Option<(usize, usize)>) -> Error {
+        Error::OutOfMemory { requested, device: source.name(), free, pool: Some(Box::new(self.statistics())) }
+    }
+
+    fn statistics(&mut self) -> MemoryStatistics {
+        MemoryStatistics { largest_free: self.small.largest().max(self.large.largest()), ..self.statistics }
+    }
+}

@@ -1,0 +1,64 @@
+//! Statistics of a pool.
+
+use serde::Serialize;
+use std::fmt;
+
+/// How a device's memory stands, in bytes unless it says otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[non_exhaustive]
+pub struct MemoryStatistics {
+    /// In buffers that live, rounded up to 256.
+    pub in_use: u64,
+    /// The most that ever was.
+    pub peak_in_use: u64,
+    /// The bytes of device memory that the pool holds, used or not.
+    pub reserved: u64,
+    /// The most that ever was.
+    pub peak_reserved: u64,
+    /// The largest buffer that can be had without asking the device.
+    pub largest_free: u64,
+    /// Number of parts that the device gave.
+    pub segments: u64,
+    /// Number of buffers made.
+    pub allocations: u64,
+    /// Number of those that the pool had memory for.
+    pub hits: u64,
+    /// The upper limit of `reserved`.
+    pub limit: Option<u64>,
+}
+
+impl MemoryStatistics {
+    /// Returns the held but unused bytes.
+    pub fn cached(&self) -> u64 {
+        self.reserved - self.in_use
+    }
+
+    /// Returns the share of the cached bytes outside the largest free block; 0 if one block holds
+    /// all.
+    pub fn fragmentation(&self) -> f64 {
+        match self.cached() {
+            0 => 0.0,
+            cached => 1.0 - self.largest_free as f64 / cached as f64,
+        }
+    }
+}
+
+impl fmt::Display for MemoryStatistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} bytes in use (at most {}), {} cached of {} reserved in {} segments (at most {}), the largest free block {}; \
+             {} of {} allocations were hits",
+            self.in_use,
+            self.peak_in_use,
+            self.cached(),
+            self.reserved,
+            self.segments,
+            self.peak_reserved,
+            self.largest_free,
+            self.hits,
+            self.allocations,
+        )?;
+        self.limit.map_or(Ok(()), |limit| write!(f, "; the limit is {limit}"))
+    }
+}

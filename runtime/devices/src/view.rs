@@ -1,0 +1,563 @@
+//! Shaped borrows of a buffer, for the views of kernels.
+//!
+//! Invariant: a [`Layout`] exists only for a buffer that contains all elements that it reaches.
+
+mod rearranged;
+
+use crate::hazard::{Access, AccessSet, HazardTracker, SubrangeTracker};
+use crate::{DeviceBuffer, Error, Result};
+use kernel_dsl::launcher::{
+    Memory, Shape, SliceArgument, SliceMutArgument, StridedArgument, StridedMutArgument, ViewArgument, ViewMutArgument,
+};
+use kernel_dsl::{Argument, Element};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Where the elements of a view lie in its buffer, counted in elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Layout<const R: usize> {
+    start: usize,
+    extents: [usize; R],
+    strides: [usize; R],
+}
+
+impl<const R: usize> Layout<R> {
+    const RANK: () = assert!(R >= 1 && R <= 5, "a view has rank 1 to 5");
+
+    /// Makes the layout of all `len` elements, row-major.
+    pub fn whole<T: Element>(len: usize, extents: [usize; R]) -> Result<Layout<R>> {
+        let () = Self::RANK;
+        let mut strides = [1; R];
+        for d in (0..R - 1).rev() {
+            // Saturation occurs only if the product of the extents differs from `len`, or is 0 and
+            // no stride is used.
+            strides[d] = usize::saturating_mul(strides[d + 1], extents[d + 1]);
+        }
+        let layout = Layout { start: 0, extents, strides };
+        let product = extents.iter().try_fold(1usize, |n, e| n.checked_mul(*e));
+        match product {
+            _ if extents.contains(&0) && len == 0 => Ok(Layout { strides: [1; R], ..layout }),
+            Some(n) if n == len => Ok(layout),
+            Some(n) => Err(layout.refused::<T>(len, format!("that is {n} elements"))),
+            None => Err(layout.refused::<T>(len, "the number of elements overflows".into())),
+        }
+    }
+
+    /// Makes a layout with any strides, the last 1.
+    pub fn strided<T: Element>(len: usize, extents: [usize; R], strides: [usize; R]) -> Result<Layout<R>> {
+        let () = Self::RANK;
+        if strides[R - 1] != 1 {
+            let layout = Layout { start: 0, extents, strides };
+            return Err(layout.refused::<T>(len, "the last stride must be 1".into()));
+        }
+        Layout::any::<T>(len, 0, extents, strides)
+    }
+
+    /// Makes a layout with any strides, with the first element at `start`.
+    pub fn any<T: Element>(len: usize, start: usize, extents: [usize; R], strides: [usize; R]) -> Result<Layout<R>> {
+        let () = Self::RANK;
+        let layout = Layout { start, extents, strides };
+        let reach = reach(&extents, &strides);
+        if start > len || reach > (len - start) as u128 {
+            let from = if start == 0 { String::new() } else { format!(" from element {start} on") };
+            return Err(layout.refused::<T>(len, format!("that reaches over {reach} elements{from}")));
+        }
+        Ok(layout)
+    }
+
+    /// Returns the layout if each index names a different element.
+    pub fn distinct<T: Element>(self, len: usize) -> Result<Layout<R>> {
+        match distinct(&self.extents, &self.strides) {
+            true => Ok(self),
+            false => Err(self.refused::<T>(len, "two indices name one element, which the kernel may write".into())),
+        }
+    }
+
+    /// Returns the address of the first element: in the buffer, or at its end.
+    fn address<T: Element>(&self, origin: Origin<'_>) -> u64 {
+        origin.address + (self.start * size_of::<T>()) as u64
+    }
+
+    /// Returns the elements whose outermost index is in `range`.
+    fn outermost<T: Element>(&self, range: Range<usize>) -> Result<Layout<R>> {
+        let () = Self::RANK;
+        if range.start > range.end || range.end > self.extents[0] {
+            return Err(self.refused::<T>(
+                self.extents[0],
+                format!("the range {}..{} exceeds the outermost index", range.start, range.end),
+            ));
+        }
+        let mut part = *self;
+        part.extents[0] = range.len();
+        // An empty part keeps the start: the first element of an empty range may lie beyond the
+        // buffer.
+        if reach(&part.extents, &part.strides) > 0 {
+            part.start += range.start * self.strides[0];
+        }
+        Ok(part)
+    }
+
+    fn split_at<T: Element>(&self, at: usize) -> Result<(Layout<R>, Layout<R>)> {
+        Ok((self.outermost::<T>(0..at)?, self.outermost::<T>(at.min(self.extents[0])..self.extents[0])?))
+    }
+
+    fn refused<T: Element>(&self, len: usize, why: String) -> Error {
+        Error::View { element: T::TYPE, len, extents: self.extents.to_vec(), strides: self.strides.to_vec(), why }
+    }
+}
+
+/// Returns whether each index names a different element.
+pub(crate) fn distinct(extents: &[usize], strides: &[usize]) -> bool {
+    let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
+    dims.sort_by_key(|(_, stride)| **stride);
+    // Each stride steps over all that the smaller ones reach.
+    let mut reach = 0usize;
+    let apart = dims.into_iter().all(|(n, stride)| {
+        let apart = *stride > reach;
+        reach = reach.saturating_add((n - 1).saturating_mul(*stride));
+        apart
+    });
+    apart || extents.contains(&0)
+}
+
+/// Returns the number of elements from the first to the last that a shape reaches, gaps included.
+pub fn reach(extents: &[usize], strides: &[usize]) -> u128 {
+    let last = extents.iter().zip(strides).map(|(n, s)| n.saturating_sub(1) as u128 * *s as u128);
+    if extents.contains(&0) { 0 } else { last.fold(1, u128::saturating_add) }
+}
+
+impl Layout<1> {
+    /// Makes the layout of all `len` elements.
+    pub fn all(len: usize) -> Layout<1> {
+        Layout { start: 0, extents: [len], strides: [1] }
+    }
+
+    /// Makes the layout of the elements of `range`.
+    pub fn range<T: Element>(len: usize, range: Range<usize>) -> Result<Layout<1>> {
+        let layout = Layout { start: range.start, extents: [range.len()], strides: [1] };
+        if range.start > range.end || range.end > len {
+            return Err(
+                layout.refused::<T>(len, format!("the range {}..{} exceeds its length", range.start, range.end))
+            );
+        }
+        Ok(layout)
+    }
+}
+
+/// The memory that a view shows: a buffer, or a buffer lent to a recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    /// The identity of the memory: [`Memory::device`].
+    pub device: u64,
+    /// The address of the element from which layouts count.
+    pub address: u64,
+    /// The tracker of its accesses.
+    pub keeper: Keeper<'a>,
+}
+
+/// The tracker of accesses to memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keeper<'a> {
+    /// No tracker.
+    Nobody,
+    /// The tracker of a whole buffer, which is borrowed entirely.
+    Whole(&'a HazardTracker),
+    /// The tracker of a part; other code may have other parts.
+    Part(&'a SubrangeTracker),
+}
+
+impl<'a> Origin<'a> {
+    /// Restricts the tracker to that of a part.
+    fn part(self) -> Origin<'a> {
+        match self.keeper {
+            Keeper::Whole(uses) => Origin { keeper: Keeper::Part(uses.parts()), ..self },
+            Keeper::Nobody | Keeper::Part(_) => self,
+        }
+    }
+}
+
+/// A borrow of a buffer with a shape, to read.
+macro_rules! shared {
+    ($(#[$doc:meta])* $View:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $View<'a, T: Element, const R: usize> {
+            origin: Origin<'a>,
+            layout: Layout<R>,
+            borrow: PhantomData<&'a DeviceBuffer<T>>,
+        }
+
+        impl<'a, T: Element, const R: usize> $View<'a, T, R> {
+            /// Makes a view. The layout reaches only elements within the memory of the origin,
+            /// which is borrowed for `'a`.
+            pub(crate) fn new(origin: Origin<'a>, layout: Layout<R>) -> Self {
+                $View { origin, layout, borrow: PhantomData }
+            }
+        }
+        shaped!($View);
+    };
+}
+
+/// A borrow of a buffer with a shape, to write.
+macro_rules! exclusive {
+    ($(#[$doc:meta])* $View:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $View<'a, T: Element, const R: usize> {
+            origin: Origin<'a>,
+            layout: Layout<R>,
+            exclusive: PhantomData<&'a mut DeviceBuffer<T>>,
+        }
+
+        impl<'a, T: Element, const R: usize> $View<'a, T, R> {
+            /// Makes a view, borrowed exclusively.
+            pub(crate) fn new(origin: Origin<'a>, layout: Layout<R>) -> Self {
+                $View { origin, layout, exclusive: PhantomData }
+            }
+
+            /// Returns the same elements for the length of this borrow.
+            pub fn reborrow(&mut self) -> $View<'_, T, R> {
+                $View::new(self.origin, self.layout)
+            }
+        }
+        shaped!($View);
+    };
+}
+
+macro_rules! shaped {
+    ($View:ident) => {
+        impl<T: Element, const R: usize> $View<'_, T, R> {
+            /// Returns the extents, outermost first.
+            pub fn extents(&self) -> [usize; R] {
+                self.layout.extents
+            }
+
+            /// Returns the distance in elements between neighboring indices, outermost first.
+            pub fn strides(&self) -> [usize; R] {
+                self.layout.strides
+            }
+
+            /// Returns the elements whose outermost index is in `range`, counted from its start.
+            pub fn slice(self, range: Range<usize>) -> Result<Self> {
+                Ok($View::new(self.origin, self.layout.outermost::<T>(range)?))
+            }
+
+            /// Splits the view into the elements whose outermost index is below `at` and the
+            /// others, which have no element in common.
+            pub fn split_at(self, at: usize) -> Result<(Self, Self)> {
+                let (low, high) = self.layout.split_at::<T>(at)?;
+                let origin = self.origin.part();
+                Ok(($View::new(origin, low), $View::new(origin, high)))
+            }
+        }
+    };
+}
+
+shared! {
+    /// A buffer's elements as an array of rank `R`, for a kernel to read: an argument for
+    /// `View<T, R>`, and for `&[T]` if the rank is 1.
+    BufferView
+}
+exclusive! {
+    /// A buffer's elements as an array of rank `R`, for a kernel to write: an argument for
+    /// `ViewMut<T, R>`, and for `&mut [T]` if the rank is 1.
+    BufferViewMut
+}
+shared! {
+    /// A buffer's elements as an array of rank `R` with any strides, for a kernel to read: an
+    /// argument for `Strided<T, R>`, which also takes any [`BufferView`].
+    BufferStrided
+}
+exclusive! {
+    /// A buffer's elements as an array of rank `R` with any strides, for a kernel to write: an
+    /// argument for `StridedMut<T, R>`, which also takes any [`BufferViewMut`].
+    BufferStridedMut
+}
+
+macro_rules! transposed {
+    ($View:ident) => {
+        impl<T: Element> $View<'_, T, 2> {
+            /// Returns the same elements with rows and columns exchanged.
+            pub fn transposed(self) -> Self {
+                let Layout { start, extents: [rows, columns], strides: [by_row, by_column] } = self.layout;
+                let layout = Layout { start, extents: [columns, rows], strides: [by_column, by_row] };
+                $View { layout, ..self }
+            }
+        }
+    };
+}
+transposed!(BufferStrided);
+transposed!(BufferStridedMut);
+
+impl<'a, T: Element, const R: usize> BufferView<'a, T, R> {
+    /// Returns the same elements as an array with any strides.
+    pub fn strided(self) -> BufferStrided<'a, T, R> {
+        BufferStrided::new(self.origin, self.layout)
+    }
+}
+
+impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
+    /// Returns the same elements as an array with any strides.
+    pub fn strided(self) -> BufferStridedMut<'a, T, R> {
+        BufferStridedMut::new(self.origin, self.layout)
+    }
+}
+
+impl<T: Element, const R: usize> BufferView<'_, T, R> {
+    /// Returns the identity of its memory.
+    pub(crate) fn device_id(&self) -> u64 {
+        self.origin.device
+    }
+
+    /// Returns the access that reading it is.
+    pub(crate) fn used(&self) -> AccessSet<'_> {
+        match self.origin.keeper {
+            Keeper::Nobody => AccessSet::default(),
+            Keeper::Whole(uses) => AccessSet::default().and(Access::Read(uses.parts())),
+            Keeper::Part(parts) => AccessSet::default().and(Access::Read(parts)),
+        }
+    }
+}
+
+macro_rules! detached {
+    ($View:ident $Held:ident) => {
+        impl<T: Element, const R: usize> $View<'_, T, R> {
+            /// Returns the kernel's form of the view, without the borrow: for a struct that a
+            /// kernel takes by value.
+            ///
+            /// # Safety
+            /// While it, or a view made from it, is passed to a launch, the buffer is alive and no
+            /// other code writes it. On the host it is dereferenced only if the buffer is the
+            /// CPU's.
+            pub unsafe fn detached(&self) -> kernel_dsl::$Held<T, R> {
+                let (origin, layout) = (self.origin, &self.layout);
+                let address = layout.address::<T>(origin);
+                // SAFETY: the layout reaches only initialized elements of the buffer; the caller
+                // guarantees the rest.
+                unsafe { kernel_dsl::$Held::on_device(origin.device, address, layout.extents, layout.strides) }
+            }
+        }
+    };
+}
+detached!(BufferView View);
+detached!(BufferStrided Strided);
+
+fn memory<'a, T: Element, const R: usize>(
+    origin: Origin<'a>,
+    layout: &Layout<R>,
+    shape: Shape,
+    mutable: bool,
+) -> Argument<'a> {
+    let address = layout.address::<T>(origin);
+    // SAFETY: the layout reaches only initialized elements of the buffer. Callers borrow the buffer
+    // for 'a, exclusively if `mutable`: all of it, or a part, which its tracker records. The keeper
+    // is the buffer's own.
+    let memory = unsafe {
+        let memory = Memory::new(T::TYPE, origin.device, address, shape, mutable);
+        match origin.keeper {
+            Keeper::Nobody => memory,
+            Keeper::Whole(uses) => memory.owned_by(uses),
+            Keeper::Part(parts) => memory.owned_by(parts),
+        }
+    };
+    Argument::Memory(memory)
+}
+
+fn view<const R: usize>(layout: &Layout<R>) -> Shape {
+    let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
+    Shape::View { extents: wide(&layout.extents), strides: wide(&layout.strides) }
+}
+
+fn strided<const R: usize>(layout: &Layout<R>) -> Shape {
+    let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
+    Shape::Strided { extents: wide(&layout.extents), strides: wide(&layout.strides) }
+}
+
+fn slice(layout: &Layout<1>) -> Shape {
+    Shape::Slice(layout.extents[0] as u64)
+}
+
+impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for BufferView<'a, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
+    }
+}
+
+impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for &BufferView<'a, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
+    }
+}
+
+impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for &'a BufferViewMut<'_, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
+    }
+}
+
+impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for BufferViewMut<'a, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), true)
+    }
+}
+
+impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for &'a mut BufferViewMut<'_, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), true)
+    }
+}
+
+macro_rules! cast {
+    ($($View:ident)*) => {$(
+        impl<'a, T: Element> $View<'a, T, 1> {
+            /// Returns the same bytes as elements of another type. They start at a multiple of its
+            /// alignment, and their number is a multiple of its size.
+            pub fn cast<U: Element>(self) -> Result<$View<'a, U, 1>> {
+                let (origin, layout) = recast::<T, U>(self.origin, &self.layout)?;
+                Ok($View::new(origin, layout))
+            }
+        }
+    )*};
+}
+cast!(BufferView BufferViewMut);
+
+macro_rules! shared_of {
+    ($($View:ident $Shared:ident)*) => {$(
+        impl<'a, T: Element, const R: usize> $View<'a, T, R> {
+            /// Returns the same elements for reading, for the lifetime of the exclusive borrow.
+            pub fn shared(self) -> $Shared<'a, T, R> {
+                $Shared::new(self.origin, self.layout)
+            }
+        }
+    )*};
+}
+shared_of!(BufferViewMut BufferView BufferStridedMut BufferStrided);
+
+/// Recasts a layout. Every bit pattern is a value of every [`Element`], and none has padding.
+fn recast<'a, T: Element, U: Element>(origin: Origin<'a>, layout: &Layout<1>) -> Result<(Origin<'a>, Layout<1>)> {
+    let (address, [len]) = (layout.address::<T>(origin), layout.extents);
+    // In the buffer, and so no more than there can be.
+    let bytes = len * size_of::<T>();
+    let refused = |why| Err(Error::Cast { from: T::TYPE, to: U::TYPE, len, why });
+    let align = U::TYPE.device_align();
+    if !bytes.is_multiple_of(size_of::<U>()) {
+        return refused(format!("{bytes} bytes are no multiple of its {}", size_of::<U>()));
+    }
+    if bytes > 0 && !address.is_multiple_of(u64::from(align)) {
+        return refused(format!("they begin at {address:#x}, and it is aligned to {align}"));
+    }
+    let layout = Layout { start: 0, extents: [bytes / size_of::<U>()], strides: [1] };
+    Ok((Origin { address, ..origin }, layout))
+}
+
+/// Implements the arguments for `Strided` and `StridedMut`.
+macro_rules! strided_arguments {
+    ($($trait:ident $mutable:literal: $($View:ty)*;)*) => {$($(
+        impl<'a, T: Element, const R: usize> $trait<'a, T, R> for $View {
+            fn argument(self) -> Argument<'a> {
+                memory::<T, _>(self.origin, &self.layout, strided(&self.layout), $mutable)
+            }
+        }
+    )*)*};
+}
+strided_arguments! {
+    StridedArgument false: BufferView<'a, T, R> &BufferView<'a, T, R> &'a BufferViewMut<'_, T, R>
+        BufferStrided<'a, T, R> &BufferStrided<'a, T, R> &'a BufferStridedMut<'_, T, R>;
+    StridedMutArgument true: BufferViewMut<'a, T, R> &'a mut BufferViewMut<'_, T, R>
+        BufferStridedMut<'a, T, R> &'a mut BufferStridedMut<'_, T, R>;
+}
+
+impl<'a, T: Element> SliceArgument<'a, T> for BufferView<'a, T, 1> {
+    fn argument(self) -> Argument<'a> {
+        memory::<T, 1>(self.origin, &self.layout, slice(&self.layout), false)
+    }
+}
+
+impl<'a, T: Element> SliceMutArgument<'a, T> for BufferViewMut<'a, T, 1> {
+    fn argument(self) -> Argument<'a> {
+        memory::<T, 1>(self.origin, &self.layout, slice(&self.layout), true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why<const R: usize>(layout: Result<Layout<R>>) -> String {
+        layout.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_whole_view_is_row_major() {
+        assert_eq!(Layout::whole::<f32>(24, [2, 3, 4]).unwrap().strides, [12, 4, 1]);
+        assert_eq!(Layout::whole::<f32>(0, [usize::MAX, 0, usize::MAX]).unwrap().strides, [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_whole_view_has_the_size_of_its_buffer() {
+        assert_eq!(
+            why(Layout::whole::<f32>(14, [3, 5])),
+            "cannot view a buffer of 14 f32 as extents [3, 5], strides [5, 1]: that is 15 elements"
+        );
+        assert!(why(Layout::whole::<f32>(14, [usize::MAX, 2])).contains("number of elements overflows"));
+        assert!(Layout::whole::<f32>(1, [0, 3]).is_err());
+    }
+
+    #[test]
+    fn a_strided_view_ends_inside_its_buffer() {
+        assert!(Layout::strided::<f32>(18, [3, 2], [8, 1]).is_ok());
+        assert!(why(Layout::strided::<f32>(17, [3, 2], [8, 1])).contains("reaches over 18 elements"));
+        assert!(why(Layout::strided::<f32>(99, [3, 2], [1, 8])).contains("last stride must be 1"));
+        assert!(Layout::strided::<f32>(99, [usize::MAX; 2], [usize::MAX, 1]).is_err());
+        assert!(Layout::strided::<f32>(0, [0, 2], [8, 1]).is_ok());
+    }
+
+    #[test]
+    fn views_to_write_have_distinct_elements() {
+        let distinct = |extents, strides| Layout::strided::<f32>(100, extents, strides)?.distinct::<f32>(100);
+        assert!(distinct([3, 2, 4], [8, 4, 1]).is_ok());
+        assert!(distinct([3, 1, 4], [4, 0, 1]).is_ok());
+        assert!(distinct([2, 3, 4], [4, 8, 1]).is_ok());
+        assert!(why(distinct([3, 2, 4], [4, 4, 1])).contains("two indices"));
+        assert!(distinct([3, 2, 4], [8, 3, 1]).is_err());
+    }
+
+    #[test]
+    fn parts_lie_inside_their_view() {
+        let whole = Layout::whole::<f32>(24, [4, 6]).unwrap();
+        let (low, high) = whole.split_at::<f32>(1).unwrap();
+        assert_eq!((low.start, low.extents, high.start, high.extents), (0, [1, 6], 6, [3, 6]));
+        let part = high.outermost::<f32>(1..3).unwrap();
+        assert_eq!((part.start, part.extents, part.strides), (12, [2, 6], [6, 1]));
+        assert_eq!(high.outermost::<f32>(3..3).unwrap().extents, [0, 6]);
+        assert!(why(high.outermost::<f32>(2..4)).contains("range 2..4 exceeds the outermost index"));
+        assert!(whole.split_at::<f32>(5).is_err());
+        assert!(whole.split_at::<f32>(4).is_ok());
+    }
+
+    #[test]
+    fn reinterpreted_views_are_checked_for_size_and_alignment() {
+        let at = |address| Origin { device: 0, address, keeper: Keeper::Nobody };
+        let cast = |address, len| recast::<u8, f32>(at(address), &Layout::range::<u8>(len, 0..len).unwrap());
+        assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
+        assert_eq!(
+            cast(256, 13).unwrap_err().to_string(),
+            "cannot take 13 u8 for f32: 13 bytes are no multiple of its 4"
+        );
+        assert!(cast(258, 12).unwrap_err().to_string().contains("aligned to 4"));
+        assert_eq!(cast(1, 0).unwrap().1.extents, [0]);
+        let part = Layout::range::<u8>(16, 4..12).unwrap();
+        let (origin, layout) = recast::<u8, f32>(at(256), &part).unwrap();
+        assert_eq!((origin.address, layout.start, layout.extents), (260, 0, [2]));
+    }
+
+    #[test]
+    fn a_range_lies_inside_its_buffer() {
+        assert_eq!(Layout::range::<f32>(9, 2..9).unwrap().extents, [7]);
+        assert!(Layout::range::<f32>(9, 9..9).is_ok());
+        assert!(why(Layout::range::<f32>(9, 2..10)).contains("range 2..10 exceeds"));
+        #[expect(clippy::reversed_empty_ranges)]
+        let backwards = Layout::range::<f32>(9, 3..2);
+        assert!(backwards.is_err());
+    }
+}

@@ -1,0 +1,166 @@
+//! Fusion of instruction sequences.
+//!
+//! A matrix product mostly repeats one sequence: load two words of shared memory, read a variable,
+//! multiply and add, write the variable. This module finds such sequences, and `fused` executes
+//! each in one step. Operands are read in place and the result is written to its destination,
+//! without intermediate rows that no other instruction reads.
+//!
+//! All instructions keep their index. At the index of a sequence's first instruction,
+//! [`Code::quick`] holds the whole sequence. If there is something to report, the instructions run
+//! one by one.
+
+use crate::code::uniform::Kinds;
+use crate::code::{Arithmetic, Code, Element, Fused, Inst, Local, Operand, RowIndex, Split, Turns, Word};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir::Binary;
+
+/// Finds the fusible sequences of `code`.
+pub fn fuse(code: &mut Code, kinds: &Kinds) {
+    let finder = Finder { code, kinds, reads: reads(code), landings: landings(code) };
+    let runs: Vec<(usize, Fused)> = (0..code.insts.len()).filter_map(|pc| finder.run(pc)).collect();
+    code.quick = code.insts.clone();
+    for (first, fused) in runs {
+        code.quick[first] = Inst::Fused(code.fused.len() as u32);
+        code.fused.push(fused);
+    }
+}
+
+/// Returns the number of reads of each row.
+fn reads(code: &Code) -> Vec<u32> {
+    let mut reads = vec![0; code.rows as usize];
+    code.insts.iter().for_each(|inst| code.each_read(inst, |row| reads[row as usize] += 1));
+    reads
+}
+
+/// Returns, for each instruction, whether it is the target of a jump.
+fn landings(code: &Code) -> Vec<bool> {
+    let mut landings = vec![false; code.insts.len() + 1];
+    for inst in &code.insts {
+        if let Inst::If { otherwise: to, .. }
+        | Inst::Else { end: to, .. }
+        | Inst::EndIf { exit: to, .. }
+        | Inst::Test { end: to, .. }
+        | Inst::Leave { exit: to, .. }
+        | Inst::Step { body: to, .. }
+        | Inst::StepUniform { body: to, .. }
+        | Inst::Again { body: to, .. } = *inst
+        {
+            landings[to as usize] = true;
+        }
+    }
+    landings
+}
+
+/// The source of an operand.
+enum Source<'c> {
+    Element(Element),
+    Word(&'c Split),
+}
+
+struct Finder<'c> {
+    code: &'c Code,
+    kinds: &'c Kinds,
+    reads: Vec<u32>,
+    landings: Vec<bool>,
+}
+
+impl Finder<'_> {
+    /// Returns the sequence with the arithmetic instruction at `pc`, and the index of its first
+    /// instruction.
+    fn run(&self, pc: usize) -> Option<(usize, Fused)> {
+        let (arithmetic, to, a, b, c) = match self.code.insts[pc] {
+            Inst::MulAdd { ty: Scalar::F32, to, a, b, c } => (Arithmetic::MulAdd, to, a, b, Some(c)),
+            Inst::Binary { op: Binary::Add, ty: Scalar::F32, to, a, b } => (Arithmetic::Add, to, a, b, None),
+            Inst::Binary { op: Binary::Sub, ty: Scalar::F32, to, a, b } => (Arithmetic::Sub, to, a, b, None),
+            Inst::Binary { op: Binary::Mul, ty: Scalar::F32, to, a, b } => (Arithmetic::Mul, to, a, b, None),
+            _ => return None,
+        };
+        let is_alone = |row: RowIndex| {
+            let here = [Some(a), Some(b), c].into_iter().filter(|operand| *operand == Some(row)).count();
+            here > 0 && self.reads[row as usize] == here as u32
+        };
+        // Backwards from the last one: instructions that provide operands no other instruction
+        // reads.
+        let mut first = pc;
+        let mut brought = Vec::new();
+        while !self.landings[first]
+            && let Some((row, source)) = first.checked_sub(1).and_then(|before| self.brings(before))
+            && is_alone(row)
+        {
+            first -= 1;
+            brought.push((row, first, source));
+        }
+        let operand = |row: RowIndex| match brought.iter().find(|(to, ..)| *to == row) {
+            None => Operand::Row(row),
+            Some((_, _, Source::Element(element))) => Operand::Element(*element),
+            Some((to, at, Source::Word(split))) => {
+                Operand::Word(Word { split: Split::clone(split), after: (at - first) as u32, to: *to })
+            }
+        };
+        let variable = if self.landings[pc + 1] { None } else { self.writes(pc + 1, to) };
+        let length = pc + 1 - first + usize::from(variable.is_some());
+        let mut fused = Fused {
+            length: length as u32,
+            arithmetic,
+            operands: [a, b].map(operand),
+            addend: c.map(operand),
+            to: Some(to).filter(|_| variable.is_none() || self.reads[to as usize] > 1),
+            variable,
+            turns: None,
+        };
+        fused.turns = self.turns(first, &fused);
+        (length > 1).then_some((first, fused))
+    }
+
+    /// Returns the loop around a sequence from `first` on, if it is the whole body and accumulates
+    /// in one element. An operand is indexed by the loop index, so the number of words bounds the
+    /// iterations.
+    fn turns(&self, first: usize, run: &Fused) -> Option<Turns> {
+        let Inst::StepUniform { index, step, limit, body, .. } = *self.code.insts.get(first + run.length as usize)?
+        else {
+            return None;
+        };
+        let by_index = |operand: &Operand| match operand {
+            Operand::Word(word) => word.split.uniform.iter().any(|dim| dim.index == index),
+            Operand::Row(_) | Operand::Element(_) => false,
+        };
+        let known = |operand: &Operand| !matches!(operand, Operand::Element(_));
+        let adds = match (&run.addend, run.variable) {
+            (Some(Operand::Element(from)), Some(to)) => *from == to && to.index != Some(index) && run.to.is_none(),
+            _ => false,
+        };
+        let whole = body as usize == first && adds && run.operands.iter().all(known);
+        (whole && run.operands.iter().any(by_index)).then_some(Turns { index, step, limit })
+    }
+
+    /// Returns the row that the instruction at `pc` provides as an operand, and its source.
+    fn brings(&self, pc: usize) -> Option<(RowIndex, Source<'_>)> {
+        match self.code.insts[pc] {
+            Inst::Load(i) => {
+                let access = &self.code.accesses[i as usize];
+                Some((access.values.first()?.row, Source::Word(access.split.as_ref()?)))
+            }
+            Inst::ReadLocal { local, to } => Some((to.row, Source::Element(self.element(local, None)?))),
+            Inst::ReadElement { local, index, to } => {
+                Some((to.row, Source::Element(self.element(local, Some(index))?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the variable that the instruction at `pc` writes `row` to.
+    fn writes(&self, pc: usize, row: RowIndex) -> Option<Element> {
+        match *self.code.insts.get(pc)? {
+            Inst::WriteLocal { local, from } if from.row == row => self.element(local, None),
+            Inst::WriteElement { local, index, from } if from.row == row => self.element(local, Some(index)),
+            _ => None,
+        }
+    }
+
+    /// Returns an element of a 32-bit local, if its index is uniform.
+    fn element(&self, local: u32, index: Option<RowIndex>) -> Option<Element> {
+        let Local { first, len, element, .. } = self.code.locals[local as usize];
+        let uniform = index.is_none_or(|index| self.kinds.is_uniform(index));
+        (uniform && !first.wide).then_some(Element { row: first.row, element, len, index })
+    }
+}

@@ -1,0 +1,207 @@
+//! Operations with effects beyond their result.
+
+use super::{Decoder, Result};
+use crate::code::Inline;
+use crate::code::frame::Register;
+use crate::code::{Inst, Report};
+use kernel_dsl_compiler::ir::{self, Op, Type, Value};
+use kernel_dsl_compiler::ptx::inline::Effect;
+use kernel_dsl_compiler::{Scalar, ptx};
+use runtime_ptx::{Refusal, decode_inline};
+use std::sync::Arc;
+
+impl Decoder<'_> {
+    /// Decodes an operation that is no computation, or one without a single result.
+    pub(super) fn effect(&mut self, inst: &ir::Inst, yields: &[Register]) -> Result<()> {
+        let results = &inst.results;
+        match &inst.op {
+            Op::Load { place, element, guard, .. } => return self.load(place, *element, guard.as_ref(), results),
+            Op::Store { place, element, values, guard } => self.store(place, *element, values, *guard)?,
+            Op::MarkUndef { place, element, count, guard } => self.poison(place, *element, *count, *guard)?,
+            Op::CopyAsync(copy) => self.copy_async(copy)?,
+            Op::CopyCommit => return self.copy_commit(results),
+            Op::CopyWait(landing) => self.copy_wait(landing)?,
+            Op::Atomic { operation, place, element, values } => {
+                return self.atomic(*operation, place, *element, values, results);
+            }
+            Op::DbgValue { name, value } => {
+                let named = (name.to_string(), self.used(*value)?, self.scalar(*value)?);
+                self.code.names.push(named);
+                self.emit(Inst::Named(self.code.names.len() as u32 - 1));
+            }
+            Op::LifetimeStart(array) => {
+                if array.0 as usize >= self.kernel.shared.len() {
+                    return self.refuse(format!("there is no shared array {}", array.0));
+                }
+                let number = self.code.begins;
+                self.code.begins += 1;
+                self.emit(Inst::Begin { array: array.0, number });
+            }
+            Op::Dynamic { array, .. } => {
+                let [result] = results[..] else { return self.refuse("an array of dynamic size has one address") };
+                if array.0 as usize >= self.kernel.dynamic.len() || self.ty(result)? != Type::Shared {
+                    return self.refuse(format!("there is no array of dynamic size {}", array.0));
+                }
+                let to = self.define(result)?.row;
+                self.dynamic[result.0 as usize] = Some(array.0);
+                self.emit(Inst::Dynamic { array: array.0, to });
+                return Ok(());
+            }
+            Op::ReadLocal { local, index } => {
+                let [result] = results[..] else { return self.refuse("a read of a local has one result") };
+                let ty = self.local(*local)?;
+                let index = index.map(|i| self.typed(i, Scalar::Usize)).transpose()?;
+                if self.ty(result)? != ty {
+                    return self.refuse(format!("a read of a local of `{ty}` as another type"));
+                }
+                let (to, local) = (self.define(result)?, local.0);
+                self.emit(match index {
+                    None => Inst::ReadLocal { local, to },
+                    Some(index) => Inst::ReadElement { local, index, to },
+                });
+                return Ok(());
+            }
+            Op::WriteLocal { local, index, value } => {
+                let ty = self.local(*local)?;
+                let index = index.map(|i| self.typed(i, Scalar::Usize)).transpose()?;
+                if self.ty(*value)? != ty {
+                    return self.refuse(format!("a write of another type to a local of `{ty}`"));
+                }
+                let (from, local) = (self.used(*value)?, local.0);
+                self.emit(match index {
+                    None => Inst::WriteLocal { local, from },
+                    Some(index) => Inst::WriteElement { local, index, from },
+                });
+            }
+            Op::BlockSync => _ = self.emit(Inst::BlockSync),
+            Op::WarpSync => _ = self.emit(Inst::WarpSync),
+            Op::Fence(scope) => _ = self.emit(Inst::Fence(*scope)),
+            Op::Match(value) => {
+                let [result] = results[..] else { return self.refuse("a match has one result") };
+                if self.scalar(*value)?.bits() < 32 || self.scalar(result)? != Scalar::U32 {
+                    return self.refuse("a match takes 32 or 64 bits and gives `u32`");
+                }
+                let (from, to) = (self.used(*value)?, self.define(result)?);
+                let site = self.emit(Inst::Match { to: to.row, from });
+                self.code.exchanges.insert(site, (to, Scalar::U32));
+                return Ok(());
+            }
+            Op::Reduce(op, value) => {
+                let [result] = results[..] else { return self.refuse("a reduction has one result") };
+                let ty = self.scalar(*value)?;
+                let known = matches!(op, ir::Binary::Add | ir::Binary::Min | ir::Binary::Max);
+                if !known || !ty.is_integer() || ty.bits() != 32 || self.scalar(result)? != ty {
+                    return self.refuse(format!("a reduction {op:?} of `{ty}`"));
+                }
+                let (from, to) = (self.used(*value)?.row, self.define(result)?);
+                let site = self.emit(Inst::Reduce { op: *op, ty, to: to.row, from });
+                self.code.exchanges.insert(site, (to, ty));
+                return Ok(());
+            }
+            Op::Shuffle { mode, value, selector, width } => {
+                let [result] = results[..] else { return self.refuse("a shuffle has one result") };
+                let ty = self.scalar(*value)?;
+                if !matches!(width, 2 | 4 | 8 | 16 | 32) || ty.bits() < 32 || self.scalar(result)? != ty {
+                    return self.refuse(format!("a shuffle of `{ty}` over {width} lanes"));
+                }
+                let selector = self.typed(*selector, Scalar::U32)?;
+                let (from, to) = (self.used(*value)?, self.define(result)?);
+                let site = self.emit(Inst::Shuffle { mode: *mode, width: *width as u8, to, from, selector });
+                self.code.exchanges.insert(site, (to, ty));
+                return Ok(());
+            }
+            Op::Vote { mode, value } => {
+                let [result] = results[..] else { return self.refuse("a vote has one result") };
+                let expected = if *mode == ir::Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
+                if self.scalar(result)? != expected {
+                    return self.refuse(format!("a vote {mode:?} gives `{expected}`"));
+                }
+                let (value, to) = (self.typed(*value, Scalar::Bool)?, self.define(result)?);
+                let site = self.emit(Inst::Vote { mode: *mode, to: to.row, value });
+                self.code.exchanges.insert(site, (to, expected));
+                return Ok(());
+            }
+            Op::RecordViolation { record, site, values } => {
+                if self.ty(*record)? != Type::Global || values.len() > ir::record::MAX_VALUES {
+                    return self.refuse("a report needs the address of a record and its number of values");
+                }
+                let record = self.used(*record)?.row;
+                let values = values.iter().map(|v| self.typed(*v, Scalar::Usize)).collect::<Result<_>>()?;
+                self.code.reports.push(Report { record, site: *site, values });
+                self.emit(Inst::Report(self.code.reports.len() as u32 - 1));
+            }
+            Op::If { .. } | Op::For(_) | Op::Loop { .. } | Op::Block { .. } => return self.construct(inst),
+            Op::Yield(values) => self.hand(yields, values)?,
+            Op::Break(label, values) => {
+                let (slot, target) = self.target(*label)?;
+                let to = target.results.clone();
+                self.hand(&to, values)?;
+                self.emit(Inst::Break { slot });
+            }
+            Op::Continue(label, values) => {
+                let (slot, target) = self.target(*label)?;
+                let Some(to) = target.carried.clone() else { return self.refuse("`Continue` names a loop") };
+                self.hand(&to, values)?;
+                self.emit(Inst::Continue { slot });
+            }
+            Op::Return => _ = self.emit(Inst::Return),
+            _ => return self.refuse("an operation that this interpreter does not know"),
+        }
+        if !results.is_empty() {
+            return self.refuse("an operation without results has some");
+        }
+        Ok(())
+    }
+
+    /// Decodes a block of inline PTX.
+    pub(super) fn inline(&mut self, code: &ptx::Inline, inputs: &[Value], results: &[Value]) -> Result<()> {
+        let block = match decode_inline(code) {
+            Ok(block) => block,
+            Err(Refusal { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),
+        };
+        let (mut given, mut made) = (Vec::new(), Vec::new());
+        let (inputs_given, results_given) = (inputs, results);
+        let (mut inputs, mut results) = (inputs.iter(), results.iter());
+        for (i, operand) in code.source().operands.iter().enumerate() {
+            let Some(place) = block.operand(i) else { return self.refuse("inline PTX has an operand without use") };
+            let of = |values: &mut std::slice::Iter<'_, Value>| match values.next() {
+                Some(value) if self.ty(*value)? == Type::Scalar(operand.ty) => Ok(*value),
+                _ => self.refuse("inline PTX has other inputs or results than its operands"),
+            };
+            if operand.direction.enters() {
+                let value = of(&mut inputs)?;
+                given.push((place, self.used(value)?));
+            }
+            if operand.direction.leaves() {
+                made.push((of(&mut results)?, place));
+            }
+        }
+        if inputs.next().is_some() || results.next().is_some() {
+            return self.refuse("inline PTX has other inputs or results than its operands");
+        }
+        let typed = |value: &Value| Ok((self.scalar(*value)?, self.used(*value)?));
+        let given_types = inputs_given.iter().map(typed).collect::<Result<_>>()?;
+        let made = made.into_iter().map(|(value, place)| Ok((self.define(value)?, place))).collect::<Result<_>>()?;
+        let typed = |value: &Value| Ok((self.scalar(*value)?, self.used(*value)?));
+        let outputs = results_given.iter().map(typed).collect::<Result<Vec<_>>>()?;
+        let inline = Inline {
+            block: Arc::new(block),
+            inputs: given.into(),
+            results: made,
+            checked: self.checked,
+            reads_machine: code.effect() == Effect::Machine && !outputs.is_empty(),
+            typed: given_types,
+            outputs: outputs.into_iter().filter(|(ty, _)| ty.is_float()).collect(),
+        };
+        self.code.inlines.push(inline);
+        self.emit(Inst::Inline(self.code.inlines.len() as u32 - 1));
+        Ok(())
+    }
+
+    fn local(&self, local: ir::LocalId) -> Result<Type> {
+        match self.kernel.locals.get(local.0 as usize) {
+            Some(l) => Ok(l.element),
+            None => self.refuse(format!("there is no local {}", local.0)),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Operations on memory: loads, stores, copies, atomic operations.
+
+use super::{Decoder, Result};
+use crate::code::{Atomic, Copy, Inst, WaitGroup};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir::{self, Guard, Type, Value};
+
+impl Decoder<'_> {
+    pub(super) fn load(
+        &mut self,
+        place: &ir::Place,
+        element: Scalar,
+        guard: Option<&Guard>,
+        results: &[Value],
+    ) -> Result<()> {
+        if results.is_empty() || results.iter().any(|v| self.ty(*v).ok() != Some(Type::Scalar(element))) {
+            return self.refuse(format!("a load of `{element}` has results of that type"));
+        }
+        let mut access = self.access(place, element, results.len() as u32)?;
+        if let Some(guard) = guard {
+            if guard.otherwise.len() != results.len() {
+                return self.refuse("a guarded load names one value a result for the other lanes");
+            }
+            for v in &guard.otherwise {
+                self.typed(*v, element)?;
+            }
+            access.guard = Some(self.typed(guard.condition, Scalar::Bool)?);
+            access.otherwise = self.registers(&guard.otherwise)?.into();
+        }
+        access.values = results.iter().map(|v| self.define(*v)).collect::<Result<_>>()?;
+        self.code.accesses.push(access);
+        self.emit(Inst::Load(self.code.accesses.len() as u32 - 1));
+        Ok(())
+    }
+
+    pub(super) fn store(
+        &mut self,
+        place: &ir::Place,
+        element: Scalar,
+        values: &[Value],
+        guard: Option<Value>,
+    ) -> Result<()> {
+        if values.is_empty() {
+            return self.refuse("a store without values");
+        }
+        let mut access = self.access(place, element, values.len() as u32)?;
+        access.guard = self.truth(guard)?;
+        for v in values {
+            self.typed(*v, element)?;
+        }
+        access.values = self.registers(values)?.into();
+        self.code.accesses.push(access);
+        self.emit(Inst::Store(self.code.accesses.len() as u32 - 1));
+        Ok(())
+    }
+
+    pub(super) fn poison(&mut self, place: &ir::Place, element: Scalar, n: u32, guard: Option<Value>) -> Result<()> {
+        let mut access = self.access(place, element, n)?;
+        if !access.place.is_shared() || n == 0 {
+            return self.refuse("only shared memory of at least one scalar can be poisoned");
+        }
+        access.guard = self.truth(guard)?;
+        self.code.accesses.push(access);
+        self.emit(Inst::Poison(self.code.accesses.len() as u32 - 1));
+        Ok(())
+    }
+
+    pub(super) fn copy_async(&mut self, copy: &ir::AsyncCopy) -> Result<()> {
+        let to = self.access(&copy.to, copy.element, copy.count)?;
+        let from = self.access(&copy.from, copy.element, copy.count)?;
+        if !to.place.is_shared() || from.place.is_shared() || !matches!(copy.size(), 4 | 8 | 16) {
+            return self.refuse("a copy must have 4, 8 or 16 bytes, from global to shared memory");
+        }
+        let (guard, inside) = (self.truth(copy.guard)?, self.truth(copy.inside)?);
+        let bytes = copy.bytes.map(|v| self.typed(v, Scalar::Usize)).transpose()?;
+        self.code.copies.push(Copy { to, from, guard, inside, bytes });
+        self.emit(Inst::CopyAsync(self.code.copies.len() as u32 - 1));
+        Ok(())
+    }
+
+    pub(super) fn copy_commit(&mut self, results: &[Value]) -> Result<()> {
+        let [result] = *results else { return self.refuse("a group of copies has one number") };
+        if self.ty(result)? != Type::Scalar(Scalar::Usize) {
+            return self.refuse("the number of a group of copies is `usize`");
+        }
+        let to = self.define(result)?.row;
+        self.emit(Inst::CopyCommit { to });
+        Ok(())
+    }
+
+    pub(super) fn copy_wait(&mut self, landing: &ir::WaitGroup) -> Result<()> {
+        let landing = match landing {
+            ir::WaitGroup::UpTo(group) => WaitGroup::UpTo(self.typed(*group, Scalar::Usize)?),
+            ir::WaitGroup::AllBut(n) => WaitGroup::AllBut(*n),
+        };
+        self.emit(Inst::CopyWait(landing));
+        Ok(())
+    }
+
+    pub(super) fn atomic(
+        &mut self,
+        operation: ir::Atomic,
+        place: &ir::Place,
+        element: Scalar,
+        values: &[Value],
+        results: &[Value],
+    ) -> Result<()> {
+        if values.len() != operation.operands() || results.len() > 1 || !operation.takes(element) {
+            return self.refuse(format!("an atomic {operation:?} of `{element}` with {} values", values.len()));
+        }
+        let mut access = self.access(place, element, 1)?;
+        for v in values {
+            self.typed(*v, element)?;
+        }
+        let (operand, expected) = match self.registers(values)?[..] {
+            [expected, new] => (new, Some(expected)),
+            [operand, ..] => (operand, None),
+            [] => return self.refuse("an atomic operation without operand"),
+        };
+        let to = match *results {
+            [result] if self.ty(result)? == Type::Scalar(element) => Some(self.define(result)?),
+            [] => None,
+            _ => return self.refuse(format!("an atomic operation on `{element}` gives another type")),
+        };
+        access.values = Box::new([operand]);
+        self.code.atomics.push(Atomic { access, operation, expected, to });
+        self.emit(Inst::Atomic(self.code.atomics.len() as u32 - 1));
+        Ok(())
+    }
+
+    /// Returns the row of a condition, if there is one.
+    fn truth(&self, condition: Option<Value>) -> Result<Option<u32>> {
+        condition.map(|v| self.typed(v, Scalar::Bool)).transpose()
+    }
+}

@@ -1,0 +1,272 @@
+//! Translation of IR to the interpreter's instructions.
+//!
+//! Decoding rejects, with the location, IR that violates a rule of the `ir` module. Execution
+//! therefore needs no checks of form: operands are defined before use, types have their operators,
+//! and labels name open constructs.
+
+mod compute;
+mod construct;
+mod effect;
+mod memory;
+mod place;
+
+use crate::code::Origin;
+use crate::code::SHARED_WORDS;
+use crate::code::frame::Register;
+use crate::code::fuse::fuse;
+use crate::code::origin::origins;
+use crate::code::uniform::{Kinds, simplify};
+use crate::code::{Code, Inst, Local, Pc, RowIndex};
+use crate::refused::Unsupported;
+use kernel_dsl_compiler::ir::{self, Kernel, Label, Location, Op, Region, Type, Value};
+use kernel_dsl_compiler::{Error, Scalar};
+
+/// Sites fit 22 bits: shadow memory packs them.
+const LONGEST: usize = 1 << 22;
+
+/// Whether overflow and division by zero are errors of the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Arithmetic is checked.
+    Checked,
+    /// Arithmetic may be executed speculatively, where the program does not execute it.
+    Speculative,
+}
+
+/// Decodes `kernel`.
+pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
+    let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
+    let threads = kernel.block.most_threads();
+    if !(1..=1024).contains(&threads) {
+        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block.most()));
+    }
+    for array in &kernel.shared {
+        let fits = array.shape.len() == array.strides.len()
+            && array.offset.is_multiple_of(array.element.align())
+            && end(array) <= 4 * SHARED_WORDS as u64;
+        if !fits {
+            return whole(format!(
+                "shared array `{}` is laid out inconsistently, or beyond {} bytes",
+                array.name,
+                4 * SHARED_WORDS
+            ));
+        }
+    }
+    let mut decoder = Decoder {
+        kernel,
+        checked: arithmetic == Arithmetic::Checked,
+        origins: origins(kernel),
+        dynamic: vec![None; kernel.values.len()],
+        registers: vec![None; kernel.values.len()],
+        code: Code::default(),
+        open: Vec::new(),
+        exits: Vec::new(),
+        location: Location(0),
+    };
+    decoder.locals()?;
+    decoder.region(&kernel.body, &[])?;
+    decoder.emit(Inst::Exit);
+    if decoder.code.insts.len() > LONGEST {
+        return whole(format!("the kernel has more than {LONGEST} instructions"));
+    }
+    let kinds = Kinds::of(&decoder.code);
+    simplify(&mut decoder.code, &kinds);
+    fuse(&mut decoder.code, &kinds);
+    decoder.code.lifetimes = (0..kernel.shared.len()).map(|i| decoder.lifetime(i)).collect();
+    Ok(decoder.code)
+}
+
+/// Returns the end of a shared array, saturating.
+fn end(array: &ir::SharedArray) -> u64 {
+    let dims = array.shape.iter().zip(&array.strides);
+    let last = dims.map(|(n, s)| u64::from(n.saturating_sub(1)) * u64::from(*s)).fold(0, u64::saturating_add);
+    (last + 1).saturating_mul(array.element.bytes().into()).saturating_add(array.offset.into())
+}
+
+struct Decoder<'k> {
+    kernel: &'k Kernel,
+    /// Whether arithmetic is checked.
+    checked: bool,
+    origins: Vec<Origin>,
+    /// The array of dynamic size that an address was computed from.
+    dynamic: Vec<Option<u32>>,
+    /// The register of each value defined so far.
+    registers: Vec<Option<Register>>,
+    code: Code,
+    open: Vec<Construct>,
+    /// Instructions of the innermost region that jump to its end when no lane is left.
+    exits: Vec<Pc>,
+    location: Location,
+}
+
+/// A construct that `Break` and `Continue` may name.
+struct Construct {
+    label: Option<Label>,
+    /// The registers that receive the values of `Break`.
+    results: Vec<Register>,
+    /// The registers that receive the values of `Continue`; `None` if the construct is not a loop.
+    carried: Option<Vec<Register>>,
+}
+
+type Result<T, E = Unsupported> = std::result::Result<T, E>;
+
+impl Decoder<'_> {
+    fn refuse<T>(&self, message: impl Into<String>) -> Result<T> {
+        let place = self.kernel.locations.get(self.location.0 as usize);
+        let place = place.and_then(|l| Some((self.kernel.sources.get(l.source as usize)?, l.span)));
+        Err(Unsupported(Box::new(match place {
+            Some((source, span)) => Error::at(source, span, message),
+            None => Error::whole(message),
+        })))
+    }
+
+    fn emit(&mut self, inst: Inst) -> Pc {
+        self.code.insts.push(inst);
+        self.code.locations.push(self.location);
+        self.here() - 1
+    }
+
+    fn here(&self) -> Pc {
+        self.code.insts.len() as Pc
+    }
+
+    fn row(&mut self, rows: u32) -> RowIndex {
+        self.code.rows += rows;
+        self.code.rows - rows
+    }
+
+    fn register(&mut self, wide: bool) -> Register {
+        Register { row: self.row(if wide { 2 } else { 1 }), wide }
+    }
+
+    fn ty(&self, value: Value) -> Result<Type> {
+        match self.kernel.values.get(value.0 as usize) {
+            Some(ty) => Ok(*ty),
+            None => self.refuse(format!("%{} is not among the kernel's values", value.0)),
+        }
+    }
+
+    /// Returns the scalar type that represents a value.
+    fn scalar(&self, value: Value) -> Result<Scalar> {
+        Ok(match self.ty(value)? {
+            Type::Scalar(s) => s,
+            Type::Global | Type::Constant => Scalar::U64,
+            Type::Shared => Scalar::U32,
+        })
+    }
+
+    fn define(&mut self, value: Value) -> Result<Register> {
+        let wide = self.scalar(value)?.bits() == 64;
+        let register = self.register(wide);
+        self.bind(value, register)?;
+        Ok(register)
+    }
+
+    fn bind(&mut self, value: Value, register: Register) -> Result<()> {
+        if self.registers[value.0 as usize].replace(register).is_some() {
+            return self.refuse(format!("%{} is defined twice", value.0));
+        }
+        Ok(())
+    }
+
+    fn used(&self, value: Value) -> Result<Register> {
+        match self.registers.get(value.0 as usize) {
+            Some(Some(register)) => Ok(*register),
+            _ => self.refuse(format!("%{} is used before it is defined", value.0)),
+        }
+    }
+
+    /// Returns the row of a value of type `ty`.
+    fn typed(&self, value: Value, ty: Scalar) -> Result<RowIndex> {
+        let found = self.scalar(value)?;
+        if found != ty {
+            return self.refuse(format!("%{} is `{found}` where `{ty}` is needed", value.0));
+        }
+        Ok(self.used(value)?.row)
+    }
+
+    fn registers(&self, values: &[Value]) -> Result<Vec<Register>> {
+        values.iter().map(|v| self.used(*v)).collect()
+    }
+
+    fn locals(&mut self) -> Result<()> {
+        for local in &self.kernel.locals {
+            let wide = match local.element {
+                Type::Scalar(s) => s.bits() == 64,
+                Type::Global | Type::Constant => true,
+                Type::Shared => false,
+            };
+            let rows = if wide { 2 } else { 1 };
+            let Some(total) = local.len.checked_mul(rows).filter(|n| *n < 1 << 20) else {
+                return self
+                    .refuse(format!("the array `{}` has {} elements: too many for registers", local.name, local.len));
+            };
+            let first = Register { row: self.row(total), wide };
+            let element = self.code.elements;
+            self.code.elements += local.len;
+            self.code.locals.push(Local {
+                name: local.name.clone(),
+                first,
+                ty: local.element.scalar(),
+                len: local.len,
+                element,
+            });
+        }
+        Ok(())
+    }
+
+    /// Decodes a region whose `Yield` moves its values to `yields`. Jumps to its end land on the
+    /// next instruction.
+    fn region(&mut self, region: &Region, yields: &[Register]) -> Result<()> {
+        let outer = std::mem::take(&mut self.exits);
+        for (i, inst) in region.insts.iter().enumerate() {
+            self.location = inst.location;
+            if inst.op.is_terminator() != (i + 1 == region.insts.len()) {
+                return self.refuse("a region has one terminator, at its end");
+            }
+            self.inst(inst, yields)?;
+        }
+        if region.insts.is_empty() {
+            return self.refuse("a region has one terminator, at its end");
+        }
+        for pc in std::mem::replace(&mut self.exits, outer) {
+            self.land(pc);
+        }
+        Ok(())
+    }
+
+    fn inst(&mut self, inst: &ir::Inst, yields: &[Register]) -> Result<()> {
+        if let Op::Inline { code, inputs } = &inst.op {
+            return self.inline(code, inputs, &inst.results);
+        }
+        let single = match inst.results.as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        };
+        let Some(result) = single.filter(|_| inst.op.is_pure()) else {
+            return if inst.op.is_pure() {
+                self.refuse("a computation has one result")
+            } else {
+                self.effect(inst, yields)
+            };
+        };
+        self.compute(&inst.op, result)
+    }
+
+    /// Returns the array that determines the lifetime of the bytes of shared array `i`. An array
+    /// placed over another has a `Begin` instruction, or is an alias of the other.
+    fn lifetime(&self, i: usize) -> u32 {
+        let own = |i: usize| {
+            self.code.insts.iter().any(|inst| matches!(inst, Inst::Begin { array, .. } if *array as usize == i))
+        };
+        let mut at = i;
+        // At most one step for each array, in case the IR's arrays alias in a cycle.
+        for _ in 0..self.kernel.shared.len() {
+            match self.kernel.shared.get(at).and_then(|a| a.over) {
+                Some(under) if !own(at) => at = under.0 as usize,
+                _ => break,
+            }
+        }
+        at as u32
+    }
+}

@@ -1,0 +1,72 @@
+//! The locations in memory that accesses name.
+
+use super::{Decoder, Result};
+use crate::code::{Access, Dim, Place, SharedDim, Within};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir::{self, Type, Value};
+
+impl Decoder<'_> {
+    /// Returns an access to `count` scalars in all lanes, without registers yet.
+    pub(super) fn access(&mut self, place: &ir::Place, element: Scalar, count: u32) -> Result<Access> {
+        let (place, within) = self.place(place, element, count)?;
+        let (values, otherwise) = (Box::default(), Box::default());
+        Ok(Access { place, within, element, count, values, guard: None, otherwise, split: None, flat: false })
+    }
+
+    /// Returns a place, and the start inside its element of an access to `n` scalars.
+    fn place(&mut self, place: &ir::Place, scalar: Scalar, n: u32) -> Result<(Place, Within)> {
+        let index = |v: Value| self.typed(v, Scalar::Usize);
+        let within = place.within();
+        let step = |s: &ir::Step| Ok(SharedDim { index: index(s.index)?, extent: s.extent, stride: s.bytes });
+        let steps = within.into_iter().flat_map(|w| &w.indices).map(step).collect::<Result<_>>()?;
+        let (unit, reach) = (place.unit(scalar), place.reach(n, scalar));
+        let within = Within { unit, offset: within.map_or(0, |w| w.offset), steps, reach };
+        let dim = |d: &ir::Dim| {
+            Ok(Dim { index: index(d.index)?, extent: index(d.extent)?, stride: d.stride.map(index).transpose()? })
+        };
+        let place = match place {
+            ir::Place::Global { base, dims, .. } => {
+                if !self.ty(*base)?.is_wide_address() || dims.is_empty() && place.within().is_none() {
+                    return self
+                        .refuse("an access names an address in global memory, and a dimension or a place in a table");
+                }
+                let (base, origin) = (self.used(*base)?.row, self.origins[base.0 as usize]);
+                Place::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }
+            }
+            ir::Place::Dynamic { base, dims, .. } => {
+                if self.ty(*base)? != Type::Shared || dims.is_empty() {
+                    return self.refuse("an access names an address in shared memory and at least one dimension");
+                }
+                let (row, array) = (self.used(*base)?.row, self.dynamic[base.0 as usize]);
+                Place::Dynamic { array, base: row, dims: dims.iter().map(dim).collect::<Result<_>>()? }
+            }
+            ir::Place::Shared { array, indices, .. } => {
+                let Some(shared) = self.kernel.shared.get(array.0 as usize) else {
+                    return self.refuse(format!("there is no shared array {}", array.0));
+                };
+                if indices.len() != shared.shape.len() {
+                    return self.refuse(format!("`{}` has {} dimensions", shared.name, shared.shape.len()));
+                }
+                if unit != shared.element.bytes() {
+                    return self.refuse(format!("elements of `{}` have {} bytes", shared.name, shared.element.bytes()));
+                }
+                let shape = shared.shape.iter().zip(&shared.strides);
+                let dim = |(v, (extent, stride)): (&Value, (&u32, &u32))| {
+                    Ok(SharedDim { index: index(*v)?, extent: *extent, stride: *stride })
+                };
+                let dims = indices.iter().zip(shape).map(dim).collect::<Result<_>>()?;
+                let swizzle = shared.swizzle().filter(|_| indices.len() > 1);
+                Place::Shared { array: array.0, offset: shared.offset, dims, swizzle }
+            }
+            ir::Place::Address { base, offset } => {
+                let (row, origin, offset) = (self.used(*base)?.row, self.origins[base.0 as usize], *offset);
+                match self.ty(*base)? {
+                    Type::Global | Type::Constant => Place::Address { base: row, offset, origin },
+                    Type::Shared => Place::SharedAddress { base: row, offset },
+                    Type::Scalar(_) => return self.refuse("an address is expected"),
+                }
+            }
+        };
+        Ok((place, within))
+    }
+}

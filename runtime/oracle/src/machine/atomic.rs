@@ -1,0 +1,145 @@
+//! Atomic operations of a warp: lane by lane, in the order of the run's [`Schedule`].
+
+use crate::code::{Atomic, Pc};
+use crate::machine::access::Action;
+use crate::machine::address::Part;
+use crate::machine::describe::Target;
+use crate::machine::{ALL, Machine, Warp};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir;
+use runtime_simt::Bytes;
+use runtime_simt::Schedule;
+
+impl Machine<'_, '_> {
+    /// Performs `atomic` in each lane of `mask` whose access is valid.
+    pub fn atomic<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, atomic: &Atomic) {
+        let access = &atomic.access;
+        let (address, inside) = self.addresses::<TIER>(site, warp, mask, access);
+        if let Some(to) = atomic.to {
+            to.fill(&mut warp.rows, 0);
+        }
+        let mut rest = inside;
+        while rest != 0 {
+            let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
+            if !self.may_write::<TIER>(site, warp, access, &part) {
+                continue;
+            }
+            if TIER >= ALL {
+                self.check_access(Action::Atomic, site, warp, access, &mut part);
+            }
+            let memory: &mut [u8] = match part.target {
+                Target::Buffer(b) => match &mut self.buffers[b].bytes {
+                    Bytes::Exclusive(bytes) => bytes,
+                    Bytes::Shared(_) => continue,
+                },
+                Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
+            };
+            let written = step(memory, warp, atomic, &part, self.options.schedule);
+            if TIER >= ALL {
+                if self.order.is_active() {
+                    self.put_in_order(warp.index, &part, written);
+                }
+                self.inspect_atomic(access.element, &part);
+            }
+        }
+    }
+
+    /// Records the order that the lanes of `part` release and may acquire. The lanes of `written`
+    /// have changed their element.
+    fn put_in_order(&mut self, warp: u32, part: &Part, written: u32) {
+        let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
+        for lane in self.options.schedule.lanes(part.lanes) {
+            let element = (buffer, part.offset[lane]);
+            match written >> lane & 1 {
+                0 => self.order.look(warp, lane as u32, element),
+                _ => self.order.atomic(warp, lane as u32, element),
+            }
+        }
+    }
+}
+
+/// Performs `atomic` and returns the lanes that have written their element: all except failed
+/// compare-exchanges.
+fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedule: Schedule) -> u32 {
+    let Atomic { access, operation, expected, to } = atomic;
+    let size = access.element.bytes() as usize;
+    let mut written = 0;
+    for lane in schedule.lanes(part.lanes) {
+        let start = part.offset[lane] as usize;
+        // Offsets have been checked against `memory`; an offset outside nevertheless leaves it
+        // unchanged.
+        let Some(bytes) = memory.get_mut(start..start + size) else { continue };
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(bytes);
+        let before = u64::from_le_bytes(word);
+        let operand = access.values[0].get(&warp.rows, lane);
+        let flush = part.target != Target::Shared;
+        let after = match expected.map(|e| e.get(&warp.rows, lane)) {
+            Some(expected) if expected != before => None,
+            Some(_) => Some(operand),
+            None => Some(changed(*operation, access.element, before, operand, flush)),
+        };
+        if let Some(after) = after {
+            bytes.copy_from_slice(&after.to_le_bytes()[..size]);
+            written |= 1 << lane;
+        }
+        if let Some(to) = to {
+            to.set(&mut warp.rows, lane, before);
+        }
+    }
+    written
+}
+
+/// Returns the bits that `operation` writes over `a`. `flush` is whether subnormal `f32`s count as
+/// zeros.
+fn changed(operation: ir::Atomic, element: Scalar, a: u64, b: u64, flush: bool) -> u64 {
+    use ir::Atomic::*;
+    let (signed, narrow) = (element.is_signed(), element.bits() == 32);
+    match operation {
+        Add if element == Scalar::F32 => {
+            let flushed = |bits: u64| {
+                let x = f32::from_bits(bits as u32);
+                if flush && x.is_subnormal() { 0f32.copysign(x) } else { x }
+            };
+            let sum = flushed(a) + flushed(b);
+            flushed(sum.to_bits().into()).to_bits().into()
+        }
+        Add if element == Scalar::F64 => (f64::from_bits(a) + f64::from_bits(b)).to_bits(),
+        Add => a.wrapping_add(b) & element.mask(),
+        // Registers hold 32-bit integers zero-extended.
+        Min if signed && narrow => {
+            if (b as i32) < a as i32 {
+                b
+            } else {
+                a
+            }
+        }
+        Max if signed && narrow => {
+            if b as i32 > a as i32 {
+                b
+            } else {
+                a
+            }
+        }
+        Min if signed => {
+            if (b as i64) < a as i64 {
+                b
+            } else {
+                a
+            }
+        }
+        Max if signed => {
+            if b as i64 > a as i64 {
+                b
+            } else {
+                a
+            }
+        }
+        Min => a.min(b),
+        Max => a.max(b),
+        And => a & b,
+        Or => a | b,
+        Xor => a ^ b,
+        Exchange | CompareExchange => b,
+    }
+}

@@ -1,0 +1,145 @@
+//! Independent thread scheduling, available from sm_70 on.
+//!
+//! Before sm_70, a warp has one program counter. Lanes that have left a loop wait for the others at
+//! the reconvergence point. A lane in the loop that waits for their next step waits forever. From
+//! sm_70 on, each lane has a program counter, and all lanes that have not ended make progress.
+//!
+//! On these targets, the interpreter splits a warp that loops without change if other lanes have
+//! left the loop. The other lanes then run as a separate warp. It ends, or reaches an instruction
+//! that all lanes of the warp must execute. There the parts wait for each other and continue as one
+//! warp.
+
+use crate::check::Check;
+use crate::code::frame::FULL;
+use crate::machine::findings::Description;
+use crate::machine::{Machine, Warp};
+use kernel_dsl_compiler::Target;
+
+impl Warp {
+    /// Returns whether the warp can run, rather than wait.
+    pub fn runs(&self) -> bool {
+        !self.ended && self.waits.is_none() && self.meets.is_none()
+    }
+
+    /// Keeps only the lanes of `own`.
+    fn keep(&mut self, own: u32) {
+        self.own = own;
+        self.mask &= own;
+        self.live &= own;
+        self.copies.keep(own);
+        for slot in &mut self.slots {
+            slot.pending &= own;
+            slot.done &= own;
+        }
+    }
+
+    /// Takes over the lanes of another part at the same instruction.
+    fn take(&mut self, other: Warp) {
+        for (to, from) in self.rows.chunks_mut(1).zip(&other.rows) {
+            let lanes = crate::code::frame::lanes_of(other.own);
+            lanes.for_each(|lane| to[0].0[lane] = from.0[lane]);
+        }
+        for (to, from) in self.written.iter_mut().zip(other.written) {
+            *to = *to & !other.own | from & other.own;
+        }
+        for (to, from) in self.slots.iter_mut().zip(other.slots) {
+            to.pending |= from.pending;
+            to.done |= from.done;
+        }
+        self.copies.take(other.copies, other.own);
+        self.own |= other.own;
+        self.mask |= other.mask;
+        self.live |= other.live;
+        self.met = self.met.max(other.met);
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Splits off the lanes that have left the loop from warps that loop without change. Returns
+    /// whether there are any.
+    pub fn part_lanes(&mut self, warps: &mut Vec<Warp>) -> bool {
+        if self.program.target < Target::SM_70 {
+            return false;
+        }
+        let mut parted = Vec::new();
+        for warp in warps.iter_mut() {
+            let Some(cycle) = warp.cycle else { continue };
+            let (here, apart) = (warp.mask, warp.live & !warp.mask);
+            if here == 0 || apart == 0 {
+                continue;
+            }
+            // The lanes in the loop are treated as ended: the other lanes find none in it and
+            // continue after it.
+            let mut others = warp.clone();
+            others.keep(warp.own & !here);
+            (others.pc, others.cycle, others.parted) = (cycle.site + 1, None, true);
+            warp.keep(here);
+            warp.parted = true;
+            parted.push(others);
+        }
+        let any = !parted.is_empty();
+        warps.append(&mut parted);
+        any
+    }
+
+    /// Joins parts of warps that have ended or wait at an instruction for all lanes; the first
+    /// `whole` are the block's warps. Returns whether a warp can continue.
+    pub fn join_lanes(&mut self, warps: &mut Vec<Warp>, whole: usize) -> bool {
+        let mut goes_on = false;
+        for first in 0..whole {
+            if !warps[first].parted {
+                continue;
+            }
+            let index = warps[first].index;
+            // A part that has ended is dropped, except for the last one.
+            let parts = |warps: &[Warp]| -> Vec<usize> {
+                (0..warps.len()).filter(|i| warps[*i].index == index && (*i == first || *i >= whole)).collect()
+            };
+            loop {
+                let parts = parts(warps);
+                let Some(ended) = parts.iter().copied().find(|i| warps[*i].ended).filter(|_| parts.len() > 1) else {
+                    break;
+                };
+                let last = *parts.last().unwrap_or(&ended);
+                // The block's own warp keeps its place.
+                warps.swap(ended, last);
+                let gone = warps.remove(last);
+                let stays = parts.iter().copied().find(|i| *i != last).unwrap_or(first);
+                warps[stays].copies.take(gone.copies, gone.own);
+                warps[stays].own |= gone.own;
+            }
+            let all = parts(warps);
+            let site = warps[first].meets;
+            if site.is_some() && all.iter().all(|i| warps[*i].meets == site) {
+                for i in all.into_iter().rev().filter(|i| *i != first) {
+                    let part = warps.remove(i);
+                    warps[first].take(part);
+                }
+                (warps[first].meets, warps[first].parted) = (None, false);
+                warps[first].own = FULL;
+                goes_on = true;
+            } else if all.len() == 1 {
+                // The others have ended.
+                (warps[first].meets, warps[first].parted, warps[first].own) = (None, false, FULL);
+                goes_on |= !warps[first].ended;
+            } else if let (Some(here), true) = (site, all.iter().all(|i| warps[*i].meets.is_some())) {
+                self.never_meet(here, warps, &all);
+                return true;
+            }
+        }
+        goes_on
+    }
+
+    /// Reports parts of a warp that wait for each other at different instructions.
+    fn never_meet(&mut self, site: crate::code::Pc, warps: &[Warp], parts: &[usize]) {
+        let [one, other, ..] = *parts else { return };
+        let (one, other) = (&warps[one], &warps[other]);
+        let thread = self.thread(other.index, other.mask.trailing_zeros() as usize % 32);
+        let (here, live) = (one.mask.count_ones(), (one.live | other.live).count_ones());
+        self.report(Check::DivergentWarp, site, one.index, one.mask, |_, _| {
+            let message = format!("{here} of the {live} lanes of a warp wait here for the others");
+            Description::new(message).against(other.meets, thread, "waits for them here")
+        });
+        self.stopped = true;
+    }
+}

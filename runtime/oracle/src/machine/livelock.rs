@@ -1,0 +1,322 @@
+//! Detection of infinite loops: iterations that change nothing.
+//!
+//! The next step of a warp is determined by its registers, its masks and memory. If iterations of a
+//! loop leave all of these unchanged, later ones do too, unless another thread changes memory. A
+//! warp in such a loop therefore yields to the block's other warps, which run concurrently on a
+//! device. When all remaining warps are in such loops and memory is unchanged since each was found,
+//! no thread can change it any more. Blocks that have not begun need not run before this one ends.
+//! The same search covers the warps of a block from barrier to barrier.
+//!
+//! A saved state is compared with the states after later iterations. The saved state is replaced at
+//! doubling intervals (R. P. Brent, *An Improved Monte Carlo Factorization Algorithm*, 1980), so a
+//! loop that does end pays almost nothing. Registers are compared first, then memory by its hash.
+
+use crate::check::Check;
+use crate::code::frame::{Row, lanes_of};
+use crate::code::{Inst, Pc, Slot};
+use crate::machine::ahead::Copies;
+use crate::machine::describe::Target;
+use crate::machine::findings::{Description, Findings};
+use crate::machine::memory::word;
+use crate::machine::observer::Observer;
+use crate::machine::{Machine, OBSERVED, Warp};
+use crate::report::Object;
+use runtime_simt::number::value;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hasher};
+use std::rc::Rc;
+
+/// Warp instructions before the first check of a warp, counted since it last resumed.
+const INSTRUCTIONS: u64 = 1 << 14;
+
+/// Iterations that are compared with a saved state at first; doubles with the number of
+/// instructions.
+const TURNS: u64 = 32;
+
+/// Barriers of a block before the first check.
+const BARRIERS: u64 = 1 << 10;
+
+/// Barriers that are compared with a saved state at first.
+const MEETINGS: u64 = 8;
+
+/// The maximum number of elements that a report names.
+const NAMED: usize = 3;
+
+/// The state that determines the next steps of a warp, except for memory.
+#[derive(Clone)]
+struct State {
+    pc: Pc,
+    mask: u32,
+    live: u32,
+    rows: Vec<Row>,
+    slots: Vec<Slot>,
+    written: Vec<u32>,
+    copies: Copies,
+}
+
+impl State {
+    fn of(warp: &Warp) -> State {
+        let Warp { pc, mask, live, rows, slots, written, copies, .. } = warp;
+        State {
+            pc: *pc,
+            mask: *mask,
+            live: *live,
+            rows: rows.clone(),
+            slots: slots.clone(),
+            written: written.clone(),
+            copies: copies.clone(),
+        }
+    }
+
+    fn is(&self, warp: &Warp) -> bool {
+        let masks = (self.pc, self.mask, self.live) == (warp.pc, warp.mask, warp.live);
+        masks
+            && self.slots == warp.slots
+            && self.rows == warp.rows
+            && self.written == warp.written
+            && self.copies == warp.copies
+    }
+}
+
+/// A search for a repeated state.
+#[derive(Default)]
+pub struct Search {
+    /// The time of the next check, in instructions or barriers.
+    pub next: u64,
+    /// The number of iterations in the window of the check.
+    window: u64,
+    /// Iterations left in the window.
+    left: u64,
+    /// The number of iterations since the state was saved.
+    turns: u64,
+    kept: Option<Vec<State>>,
+    /// The hash of memory when the state was first repeated.
+    memory: Option<u64>,
+}
+
+/// A loop whose iterations change nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cycle {
+    /// The site at which the loop was found.
+    pub site: Pc,
+    /// The hash of the memory contents.
+    pub memory: u64,
+}
+
+impl Search {
+    /// Returns the search for a warp that resumes; `now` if an unchanged state was found before.
+    pub fn of_instructions(now: bool) -> Search {
+        Search { next: if now { 0 } else { INSTRUCTIONS }, window: TURNS, ..Search::default() }
+    }
+
+    /// Returns the search for a block that begins.
+    pub fn of_barriers() -> Search {
+        Search { next: BARRIERS, window: MEETINGS, ..Search::default() }
+    }
+
+    /// Compares the warps at the end of an iteration, at `time`. Returns the hash of memory if the
+    /// iteration has changed nothing.
+    fn turn(&mut self, warps: &[Warp], time: u64, memory: impl FnOnce() -> u64) -> Option<u64> {
+        let Some(kept) = &self.kept else {
+            self.kept = Some(warps.iter().map(State::of).collect());
+            (self.memory, self.left, self.turns) = (None, self.window, 0);
+            return None;
+        };
+        self.left -= 1;
+        self.turns += 1;
+        if kept.iter().zip(warps).all(|(state, warp)| state.is(warp)) {
+            let now = memory();
+            match self.memory {
+                Some(before) if before == now => return Some(now),
+                // A thread changes memory, such as a counter.
+                Some(_) => self.left = 0,
+                None => (self.memory, self.left, self.turns) = (Some(now), self.left.max(self.turns + 1), 0),
+            }
+        }
+        if self.left == 0 {
+            (self.kept, self.next, self.window) = (None, time.max(1) * 2, self.window * 2);
+        }
+        None
+    }
+}
+
+/// The elements that a loop reads and others could change.
+#[derive(Default)]
+pub struct Reads {
+    /// By instruction: the element that its first lane reads, the element's location, and its
+    /// value.
+    all: BTreeMap<Pc, (Object, Place, String)>,
+    /// The elements that the loop itself stores.
+    stored: BTreeSet<Place>,
+}
+
+/// A byte of a buffer or of the block's shared memory (`None`).
+type Place = (Option<usize>, u64);
+
+impl Observer for Rc<RefCell<Reads>> {
+    fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
+        machine.see_reads(&mut self.borrow_mut(), site, warp, mask);
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Checks a warp at the end of an iteration. Returns the time of the next check, or `None` if
+    /// the warp must not continue. `count` is the number of instructions since it last resumed.
+    #[cold]
+    pub fn look(&mut self, search: &mut Search, site: Pc, warp: &mut Warp, count: u64) -> Option<u64> {
+        if self.stopped || self.setting.budget.is_spent() {
+            self.stopped = true;
+            return None;
+        }
+        let left = self.fuel_left();
+        if count > left || self.options.is_late() {
+            self.exhausted(site, warp.index, warp.mask);
+            return None;
+        }
+        // A loop that has ended for all lanes has no next iteration.
+        if warp.mask != 0
+            && count > search.next
+            && let Some(memory) = search.turn(std::slice::from_ref(warp), count, || self.hash())
+        {
+            warp.cycle = Some(Cycle { site, memory });
+            return None;
+        }
+        let pace = count.saturating_add(self.options.pace());
+        Some(if search.kept.is_some() { 0 } else { search.next.min(left).min(pace) })
+    }
+
+    /// Returns a hash of all memory that the launch may write.
+    fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.buffers.iter().filter(|buffer| buffer.mutable).for_each(|buffer| hasher.write(buffer.bytes.get()));
+        hasher.write(&self.contents(Target::Shared)[..self.setting.shared_bytes as usize]);
+        hasher.finish()
+    }
+
+    /// Returns whether no thread can change the elements that the looping warps read, and reports
+    /// that.
+    pub fn livelock(&mut self, warps: &mut [Warp]) -> bool {
+        let now = self.hash();
+        if warps.iter().filter_map(|w| w.cycle).any(|cycle| cycle.memory != now) {
+            return false;
+        }
+        let Some((i, cycle)) = warps.iter().enumerate().find_map(|(i, w)| Some((i, w.cycle?))) else { return false };
+        let reads = self.seen(|machine| machine.warp::<OBSERVED>(&mut warps[i]));
+        let warp = &warps[i];
+        let apart = warp.live & !warp.mask;
+        let other = warps.iter().find(|w| w.index != warp.index && (w.cycle.is_some() || w.waits.is_some()));
+        self.tell_livelock(cycle.site, warp, reads, |machine, description| {
+            if apart != 0 {
+                let lane = apart.trailing_zeros() as usize;
+                let thread = machine.thread(warp.index, lane);
+                return description.against(None, thread, "waits for it where the lanes of the warp reconverge");
+            }
+            match other {
+                Some(w) if w.cycle.is_some() => {
+                    let site = w.cycle.map(|cycle| cycle.site);
+                    description.against(site, machine.thread(w.index, 0), "is in an endless loop too")
+                }
+                Some(w) => description.against(w.waits, machine.thread(w.index, 0), "waits here"),
+                None => description,
+            }
+        });
+        true
+    }
+
+    /// Returns whether the block's warps, at barrier number `count`, meet at barriers forever, and
+    /// reports that.
+    pub fn met_again(&mut self, search: &mut Search, warps: &mut [Warp], count: u64) -> bool {
+        if count <= search.next || search.turn(warps, count, || self.hash()).is_none() {
+            return false;
+        }
+        let site = warps.iter().find_map(|w| w.waits).unwrap_or_default();
+        let reads = self.seen(|machine| {
+            for _ in 0..search.turns {
+                warps.iter_mut().filter(|w| !w.ended).for_each(|w| machine.warp::<OBSERVED>(w));
+            }
+        });
+        if let Some(warp) = warps.iter().find(|w| !w.ended) {
+            self.tell_livelock(site, warp, reads, |_, description| description);
+        }
+        true
+    }
+
+    /// Returns the elements that `run` reads when it repeats an iteration. Findings of the
+    /// repetition are dropped: the first execution has reported them.
+    fn seen(&mut self, run: impl FnOnce(&mut Self)) -> Reads {
+        let reads = Rc::new(RefCell::new(Reads::default()));
+        let before = self.observer.replace(Box::new(Rc::clone(&reads)));
+        let found = std::mem::replace(&mut self.findings, Findings::new(self.program, &self.options));
+        run(self);
+        (self.findings, self.stopped) = (found, false);
+        self.observer = before;
+        reads.take()
+    }
+
+    fn tell_livelock(
+        &mut self,
+        site: Pc,
+        warp: &Warp,
+        reads: Reads,
+        against: impl FnOnce(&Self, Description) -> Description,
+    ) {
+        let Reads { all, stored } = reads;
+        let others: Vec<_> = all.into_values().filter(|(_, place, _)| !stored.contains(place)).collect();
+        let say = |(object, _, held): &(Object, Place, String)| {
+            format!("element {} of `{}`, which is {held}", object.element.unwrap_or(0), object.name)
+        };
+        let mut named: Vec<String> = others.iter().map(say).collect();
+        named.sort();
+        named.dedup();
+        let more = named.len().saturating_sub(NAMED);
+        let mut what = named[..named.len().min(NAMED)].join(", and ");
+        if more > 0 {
+            what += &format!(", and {more} more");
+        }
+        let changed_by = match self.waiting {
+            0 => "no thread that can still run changes it".to_string(),
+            n => format!(
+                "a thread that could may be among the {n} blocks that have not begun, which need not begin before this one ends"
+            ),
+        };
+        let message = match named.is_empty() {
+            true => "a loop that cannot end: an iteration of it changes nothing".to_string(),
+            false => format!("a loop that cannot end: it reads {what}, and {changed_by}"),
+        };
+        let object = if named.len() == 1 { others.into_iter().next().map(|(object, ..)| object) } else { None };
+        let mask = if warp.mask == 0 { 1 } else { warp.mask };
+        self.report(Check::Livelock, site, warp.index, mask, |machine, _| {
+            let description = Description { object, ..Description::new(message) };
+            against(machine, description)
+        });
+        self.stopped = true;
+    }
+
+    /// Records the elements that the instruction at `site` reads.
+    fn see_reads(&mut self, reads: &mut Reads, site: Pc, warp: &Warp, mask: u32) {
+        let code = &self.program.code;
+        let (access, stores) = match code.insts[site as usize] {
+            Inst::Load(i) => (&code.accesses[i as usize], false),
+            Inst::Store(i) => (&code.accesses[i as usize], true),
+            Inst::Atomic(i) => (&code.atomics[i as usize].access, false),
+            _ => return,
+        };
+        if reads.all.contains_key(&site) {
+            return;
+        }
+        self.each_part(site, warp, mask, access, |machine, part| {
+            let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
+            if stores {
+                return reads.stored.extend(lanes_of(part.lanes).map(|lane| (buffer, part.offset[lane])));
+            }
+            if buffer.is_some_and(|b| !machine.buffers[b].mutable) || part.lanes == 0 {
+                return;
+            }
+            let offset = part.offset[part.lanes.trailing_zeros() as usize];
+            let object = machine.object(part.target, offset, access);
+            let held = value(access.element, word(machine.contents(part.target), offset, access.element));
+            reads.all.entry(site).or_insert((object, (buffer, offset), held));
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! Non-finite floats: their classification, and whether a launch stores one to a buffer.
+
+use crate::code::Access;
+use crate::code::frame::{Register, Row, Word, lanes_of};
+use crate::machine::address::Part;
+use crate::machine::describe::Target;
+use crate::machine::memory::word;
+use crate::machine::{Machine, Warp};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::float16::Policy;
+
+/// Whether the launch has stored a non-finite float to a buffer; tracked only when origins are
+/// requested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stored {
+    /// Not tracked.
+    Ignored,
+    /// No NaN and no infinity so far.
+    Finite,
+    /// A NaN or an infinity.
+    NonFinite,
+}
+
+/// The class of a float.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FloatClass {
+    Finite,
+    Infinite,
+    Nan,
+}
+
+pub fn class_of(ty: Scalar, bits: u64) -> FloatClass {
+    let code = bits as u16 & 0x7fff;
+    let by_code = |infinity: u16| match code.cmp(&infinity) {
+        std::cmp::Ordering::Less => FloatClass::Finite,
+        std::cmp::Ordering::Equal => FloatClass::Infinite,
+        std::cmp::Ordering::Greater => FloatClass::Nan,
+    };
+    let of = |nan: bool, infinite: bool| match (nan, infinite) {
+        (true, _) => FloatClass::Nan,
+        (_, true) => FloatClass::Infinite,
+        _ => FloatClass::Finite,
+    };
+    match ty {
+        Scalar::F32 => of(f32::from_bits(bits as u32).is_nan(), f32::from_bits(bits as u32).is_infinite()),
+        Scalar::F64 => of(f64::from_bits(bits).is_nan(), f64::from_bits(bits).is_infinite()),
+        Scalar::F16 => by_code(0x7c00),
+        Scalar::Bf16 => by_code(0x7f80),
+        Scalar::Custom(format) if format.policy() == Policy::Ieee => by_code(format.infinity()),
+        Scalar::Custom(_) => of(code == 0x7fff, false),
+        _ => FloatClass::Finite,
+    }
+}
+
+pub fn is_any_float(ty: Scalar) -> bool {
+    ty.is_float() || ty.is_half()
+}
+
+impl Machine<'_, '_> {
+    /// Inspects floats that are about to be stored to a buffer.
+    #[inline]
+    pub fn inspect_store(&mut self, warp: &Warp, mask: u32, access: &Access) {
+        if self.stored == Stored::Finite && !access.place.is_shared() && is_any_float(access.element) {
+            let active = self.guarded(warp, mask, access);
+            if access.values.iter().any(|from| is_nonfinite(&warp.rows, *from, access.element, active)) {
+                self.stored = Stored::NonFinite;
+            }
+        }
+    }
+
+    /// Inspects floats that an atomic operation has stored to a buffer.
+    pub fn inspect_atomic(&mut self, element: Scalar, part: &Part) {
+        let Target::Buffer(b) = part.target else { return };
+        if self.stored == Stored::Finite && element.is_float() {
+            let memory = self.buffers[b].bytes.get();
+            if lanes_of(part.lanes)
+                .any(|l| class_of(element, word(memory, part.offset[l], element)) != FloatClass::Finite)
+            {
+                self.stored = Stored::NonFinite;
+            }
+        }
+    }
+}
+
+/// Returns whether a lane of `mask` is not finite.
+fn is_nonfinite(rows: &[Row], register: Register, ty: Scalar, mask: u32) -> bool {
+    let any = match ty {
+        Scalar::F32 => {
+            let row = u32::lanes(rows, register.row as usize);
+            row.iter().fold(false, |any, bits| any | (bits & 0x7f80_0000 == 0x7f80_0000))
+        }
+        _ => true,
+    };
+    any && lanes_of(mask).any(|l| class_of(ty, register.get(rows, l)) != FloatClass::Finite)
+}

@@ -1,0 +1,477 @@
+//! Happens-before order from fences and atomic operations, in addition to barriers.
+//!
+//! A fence before an atomic operation releases the accesses that precede it:
+//!
+//! - all accesses of the block before the last block barrier;
+//! - all accesses of the warp before the last warp barrier;
+//! - all accesses of the thread itself since then;
+//! - all accesses that the thread has acquired.
+//!
+//! The element that the atomic operation changes carries the released accesses, however often the
+//! element is changed again. A thread acquires them by an atomic operation on the element followed
+//! by a fence. A failed compare-exchange acquires as well, but releases nothing. After the warp's
+//! next barrier, all lanes of the warp have acquired them; after the block's next barrier, the
+//! whole block has.
+//!
+//! Both fences must include the other side in their scope: a block fence orders nothing between
+//! blocks. A thread's fence releases acquired accesses within its scope, regardless of how they
+//! were acquired.
+//!
+//! Accesses are ordered as in this run, as in any detector of races that observes one execution.
+
+use crate::machine::shadow::Stamp;
+use kernel_dsl_compiler::ir::Scope;
+use std::collections::HashMap;
+
+/// The accesses before a fence: the thread's up to the fence, its warp's up to the last warp
+/// barrier, and the block's up to the last block barrier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Past {
+    /// The epoch in which the block began.
+    block: u32,
+    at: At,
+    /// The thread, by linear index in the block.
+    thread: u32,
+}
+
+/// The threads that may acquire the accesses that an element carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reach {
+    /// Threads of the block that began in this epoch, by any fence.
+    Block(u32),
+    /// All threads, by a fence that includes other blocks.
+    Device,
+}
+
+impl Reach {
+    /// Returns whether a fence by a thread of the block that began in epoch `block` acquires the
+    /// accesses; `device` tells whether the fence includes other blocks.
+    fn includes(self, block: u32, device: bool) -> bool {
+        match self {
+            Reach::Block(own) => own == block,
+            Reach::Device => device,
+        }
+    }
+}
+
+/// A set of released accesses that an element carries.
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    past: Past,
+    reach: Reach,
+}
+
+/// Released accesses that lanes of a warp have read and may acquire.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    past: Past,
+    reach: Reach,
+    lanes: u32,
+}
+
+/// The epochs of a thread's fence and of the barriers before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct At {
+    /// The epoch of the block's last barrier before the fence.
+    pub block: u32,
+    /// The epoch of the warp's last barrier, of the warp or of the block.
+    pub warp: u32,
+    /// The epoch of the fence.
+    pub now: u32,
+}
+
+impl At {
+    fn max(self, other: At) -> At {
+        At { block: self.block.max(other.block), warp: self.warp.max(other.warp), now: self.now.max(other.now) }
+    }
+}
+
+impl Past {
+    /// Returns whether the set contains `access`.
+    fn holds(self, access: Stamp) -> bool {
+        let (epoch, at) = (access.epoch(), self.at);
+        let of_warp = access.warp() == self.thread / 32 && epoch < at.warp;
+        let own = access.thread() == self.thread && epoch <= at.now;
+        self.block <= epoch && (epoch < at.block || of_warp || own)
+    }
+}
+
+/// An element that an atomic operation changes: its buffer (`None` is shared memory) and the offset
+/// of its first byte.
+pub type Element = (Option<usize>, u64);
+
+/// Accesses that some lanes of a warp have acquired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Known {
+    past: Past,
+    lanes: u32,
+    /// The lanes that have made a fence since, of block scope or wider, and of a wider scope.
+    released: [u32; 2],
+}
+
+impl Known {
+    /// Returns the same accesses as acquired by all lanes after a barrier, and released by none.
+    fn of_all_lanes(self) -> Known {
+        Known { lanes: u32::MAX, released: [0; 2], ..self }
+    }
+
+    /// Returns whether `access` happens before the next access of thread `thread` of that warp.
+    pub fn holds(self, access: Stamp, thread: u32) -> bool {
+        self.lanes >> (thread % 32) & 1 == 1 && self.past.holds(access)
+    }
+}
+
+/// The last fence of some lanes of a warp.
+#[derive(Clone, Copy, Debug)]
+struct Fenced {
+    lanes: u32,
+    at: At,
+}
+
+/// The state of a warp.
+#[derive(Clone, Default, Debug)]
+struct Warp {
+    /// The last fences of the warp's lanes, of block scope or wider, and of a wider scope.
+    fenced: [Vec<Fenced>; 2],
+    /// Released accesses that lanes have read since their last fences.
+    read: Vec<Read>,
+    /// Accesses that lanes have acquired.
+    known: Vec<Known>,
+}
+
+/// The order of accesses established by fences and atomic operations.
+#[derive(Default, Debug)]
+pub struct Order {
+    /// Whether there has been a fence: without one, nothing is recorded.
+    active: bool,
+    carried: HashMap<Element, Vec<Carried>>,
+    warps: Vec<Warp>,
+    /// The epoch in which the running block began.
+    block: u32,
+}
+
+impl Order {
+    /// Begins a block of `warps` warps; its shared memory carries no released accesses.
+    pub fn begin(&mut self, warps: usize, epoch: u32) {
+        self.block = epoch;
+        if self.active {
+            self.warps.clear();
+            self.carried.retain(|(buffer, _), _| buffer.is_some());
+        }
+        self.warps.resize_with(warps, Warp::default);
+    }
+
+    /// Records a barrier of the block.
+    pub fn barrier(&mut self) {
+        if !self.active {
+            return;
+        }
+        let mut all = Vec::new();
+        for known in self.warps.iter().flat_map(|warp| &warp.known) {
+            learn(&mut all, known.of_all_lanes());
+        }
+        for warp in &mut self.warps {
+            all.iter().for_each(|known| learn(&mut warp.known, *known));
+        }
+    }
+
+    /// Records a barrier of a warp.
+    pub fn warp_barrier(&mut self, warp: u32) {
+        if !self.active {
+            return;
+        }
+        let own = &mut self.warps[warp as usize];
+        for known in own.known.clone() {
+            learn(&mut own.known, known.of_all_lanes());
+        }
+    }
+
+    /// Records a fence by lanes of a warp.
+    pub fn fence(&mut self, warp: u32, lanes: u32, scope: Scope, at: At) {
+        self.active = true;
+        let device = scope != Scope::Block;
+        let own = &mut self.warps[warp as usize];
+        let reaches = 1 + usize::from(device);
+        for fenced in own.fenced.iter_mut().take(reaches) {
+            fenced.iter_mut().for_each(|before| before.lanes &= !lanes);
+            fenced.retain(|before| before.lanes != 0);
+            fenced.push(Fenced { lanes, at });
+        }
+        let (block, known) = (self.block, &mut own.known);
+        for read in own.read.iter_mut().filter(|read| read.lanes & lanes != 0 && read.reach.includes(block, device)) {
+            learn(known, Known { past: read.past, lanes: read.lanes & lanes, released: [0; 2] });
+            read.lanes &= !lanes;
+        }
+        own.read.retain(|read| read.lanes != 0);
+        for known in known {
+            known.released.iter_mut().take(reaches).for_each(|released| *released |= known.lanes & lanes);
+        }
+    }
+
+    /// Returns whether atomic operations need to be recorded.
+    pub fn is_active(&self) -> bool {
+        self.active
+    }
+
+    /// Records an atomic operation of a lane that leaves `element` unchanged.
+    pub fn look(&mut self, warp: u32, lane: u32, element: Element) {
+        let own = &mut self.warps[warp as usize];
+        let Some(carried) = self.carried.get_mut(&element) else { return };
+        // Accesses released to a block that has ended can no longer be acquired.
+        carried.retain(|carried| carried.reach.includes(self.block, true));
+        for Carried { past, reach } in &*carried {
+            read(&mut own.read, Read { past: *past, reach: *reach, lanes: 1 << lane });
+        }
+    }
+
+    /// Records an atomic operation of a lane that changes `element`.
+    pub fn atomic(&mut self, warp: u32, lane: u32, element: Element) {
+        self.look(warp, lane, element);
+        let own = &self.warps[warp as usize];
+        let carried = self.carried.entry(element).or_default();
+        for (far, reach) in [Reach::Block(self.block), Reach::Device].into_iter().enumerate() {
+            if let Some(fenced) = own.fenced[far].iter().find(|fenced| fenced.lanes >> lane & 1 == 1) {
+                let past = Past { block: self.block, at: fenced.at, thread: 32 * warp + lane };
+                merge(carried, Carried { past, reach });
+                let known = own.known.iter().filter(|known| known.released[far] >> lane & 1 == 1);
+                known.for_each(|known| merge(carried, Carried { past: known.past, reach }));
+            }
+        }
+    }
+
+    /// Returns the epoch of the warp's last fence; a fence of wider scope takes precedence over a
+    /// block fence.
+    pub fn fenced(&self, warp: u32) -> Option<u32> {
+        let [block, device] = &self.warps.get(warp as usize)?.fenced;
+        device.last().or(block.last()).map(|fenced| fenced.at.now)
+    }
+
+    /// Returns the accesses that the warp's lanes have acquired.
+    pub fn known(&self, warp: u32) -> &[Known] {
+        self.warps.get(warp as usize).map_or(&[], |w| &w.known)
+    }
+
+    /// Forgets all released and acquired accesses; the running block counts as begun in `epoch`.
+    pub fn clear(&mut self, epoch: u32) {
+        self.block = epoch;
+        self.carried.clear();
+        self.warps.iter_mut().for_each(|w| *w = Warp::default());
+    }
+}
+
+impl Past {
+    /// Returns whether both belong to one thread.
+    fn is_like(&self, other: &Past) -> bool {
+        (self.block, self.thread) == (other.block, other.thread)
+    }
+}
+
+/// Adds `of` to `to`, which keeps the latest fence of each thread.
+fn merge(to: &mut Vec<Carried>, of: Carried) {
+    match to.iter_mut().find(|carried| carried.reach == of.reach && carried.past.is_like(&of.past)) {
+        Some(same) => same.past.at = same.past.at.max(of.past.at),
+        None => to.push(of),
+    }
+}
+
+/// Adds accesses read by lanes to `to`.
+fn read(to: &mut Vec<Read>, of: Read) {
+    let like = |read: &&mut Read| read.reach == of.reach && read.past.is_like(&of.past);
+    match to.iter_mut().filter(like).find(|read| read.lanes == of.lanes || read.past.at == of.past.at) {
+        Some(same) if same.lanes == of.lanes => same.past.at = same.past.at.max(of.past.at),
+        Some(same) => same.lanes |= of.lanes,
+        None => to.push(of),
+    }
+}
+
+/// Adds accesses acquired by lanes to `to`, which keeps the latest fence of each thread for the
+/// same lanes.
+fn learn(to: &mut Vec<Known>, of: Known) {
+    let like = |known: &&mut Known| known.past.is_like(&of.past);
+    match to.iter_mut().filter(like).find(|known| known.lanes == of.lanes || known.past.at == of.past.at) {
+        Some(same) if same.past.at == of.past.at => {
+            same.lanes |= of.lanes;
+            same.released.iter_mut().zip(of.released).for_each(|(all, more)| *all |= more);
+        }
+        Some(same) if same.past.at.now < of.past.at.now => *same = of,
+        Some(_) => {}
+        None => to.push(of),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLAG: Element = (Some(0), 64);
+
+    /// Returns a fence in an epoch that begins with a barrier.
+    fn at(epoch: u32) -> At {
+        At { block: epoch, warp: epoch, now: epoch }
+    }
+
+    /// Returns which accesses are acquired when block 1 (epochs 1 and 2) stores and releases by
+    /// `release`, and block 3 reads the flag and acquires by `acquire`.
+    fn handed_over(release: Option<Scope>, acquire: Option<Scope>) -> [bool; 4] {
+        let mut order = Order::default();
+        order.begin(2, 1);
+        order.barrier();
+        if let Some(scope) = release {
+            order.fence(0, 1 << 3, scope, at(2));
+        }
+        order.atomic(0, 3, FLAG);
+        order.begin(2, 3);
+        order.atomic(1, 7, FLAG);
+        if let Some(scope) = acquire {
+            order.fence(1, 1 << 7, scope, at(3));
+        }
+        let holds = |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7));
+        let (early, own, others) = (Stamp::new(1, 9, 40), Stamp::new(2, 9, 3), Stamp::new(2, 9, 40));
+        let before = [holds(&order, 1, early), holds(&order, 1, own), holds(&order, 1, others)];
+        order.barrier();
+        [before[0], before[1], before[2], holds(&order, 0, own)]
+    }
+
+    #[test]
+    fn fences_on_both_sides_order_earlier_accesses() {
+        // No barrier lies before the other warp's access in the epoch of the fence.
+        assert_eq!(handed_over(Some(Scope::Grid), Some(Scope::System)), [true, true, false, true]);
+        assert_eq!(handed_over(Some(Scope::Grid), None), [false; 4]);
+        assert_eq!(handed_over(None, Some(Scope::Grid)), [false; 4]);
+        assert_eq!(handed_over(Some(Scope::Block), Some(Scope::Grid)), [false; 4], "too narrow");
+        assert_eq!(handed_over(Some(Scope::Grid), Some(Scope::Block)), [false; 4], "too narrow");
+    }
+
+    #[test]
+    fn atomic_loads_acquire_but_do_not_release() {
+        let mut order = Order::default();
+        let first = |order: &Order| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0));
+        order.begin(1, 1);
+        order.fence(0, 1, Scope::Grid, at(1));
+        order.look(0, 0, FLAG);
+        order.begin(1, 3);
+        order.atomic(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(3));
+        assert!(!first(&order), "the first block has changed nothing");
+        order.begin(1, 5);
+        order.look(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(5));
+        assert!(order.known(0).is_empty(), "the second made its fence behind the change");
+        let mut order = Order::default();
+        order.begin(1, 1);
+        order.fence(0, 1, Scope::Grid, at(1));
+        order.atomic(0, 0, FLAG);
+        order.begin(1, 3);
+        order.look(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(3));
+        assert!(first(&order));
+    }
+
+    #[test]
+    fn releases_are_transitive() {
+        let mut order = Order::default();
+        for block in [1, 2, 3] {
+            order.begin(1, block);
+            order.atomic(0, 0, (Some(0), u64::from(block - 1)));
+            order.fence(0, 1, Scope::Grid, at(block));
+            order.atomic(0, 0, (Some(0), u64::from(block)));
+        }
+        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0)), "through the second block");
+    }
+
+    #[test]
+    fn acquired_order_has_the_scope_of_the_next_fence() {
+        let mut order = Order::default();
+        let hand_over = |order: &mut Order, [from, to]: [u32; 2], element, scope, now| {
+            order.fence(from, 1, scope, now);
+            order.atomic(from, 0, element);
+            order.atomic(to, 0, element);
+            order.fence(to, 1, scope, now);
+        };
+        let other = (Some(0), 0);
+        // From warp 0 to warp 1 within the block, then to the next block.
+        order.begin(2, 1);
+        hand_over(&mut order, [0, 1], (None, 0), Scope::Block, at(1));
+        order.fence(1, 1, Scope::Grid, at(1));
+        order.atomic(1, 0, FLAG);
+        order.begin(2, 5);
+        order.atomic(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(5));
+        let (first, second) = (Stamp::new(1, 0, 0), Stamp::new(1, 1, 32));
+        let knows = |order: &Order, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp));
+        assert!(knows(&order, 0, first) && knows(&order, 0, second));
+        // Then from that block's first warp to its second.
+        hand_over(&mut order, [0, 1], other, Scope::Block, at(5));
+        assert!(knows(&order, 1, first) && knows(&order, 1, second));
+        // The second warp has made a block fence only.
+        order.atomic(1, 0, FLAG);
+        order.begin(2, 9);
+        order.atomic(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(9));
+        let third = Stamp::new(5, 1, 32);
+        assert!(knows(&order, 0, first) && !knows(&order, 0, third));
+    }
+
+    #[test]
+    fn a_fence_does_not_release_later_acquisitions() {
+        let mut order = Order::default();
+        order.begin(1, 1);
+        order.fence(0, 1, Scope::Grid, at(1));
+        order.atomic(0, 0, FLAG);
+        order.begin(2, 5);
+        // Warp 1 makes its fence before warp 0 acquires; then both reach a barrier.
+        order.fence(1, 1, Scope::Grid, at(5));
+        order.atomic(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(5));
+        order.barrier();
+        let other = (Some(0), 0);
+        order.atomic(1, 0, other);
+        order.begin(1, 9);
+        order.atomic(0, 0, other);
+        order.fence(0, 1, Scope::Grid, at(9));
+        let first = Stamp::new(1, 0, 0);
+        assert!(!order.known(0).iter().any(|known| known.holds(first, 0)));
+    }
+
+    #[test]
+    fn a_fence_applies_to_its_lane() {
+        let mut order = Order::default();
+        // Lane 0 of the first block has made a fence; lane `from` releases to lane `to` of another
+        // block.
+        let hand_over = |order: &mut Order, from, to| {
+            order.begin(1, 1);
+            // A barrier of the warp between epochs 1 and 2.
+            order.fence(0, 1, Scope::Grid, At { block: 1, warp: 2, now: 3 });
+            order.atomic(0, from, FLAG);
+            order.begin(1, 5);
+            order.atomic(0, to, FLAG);
+            order.fence(0, u32::MAX, Scope::Grid, at(5));
+        };
+        hand_over(&mut order, 1, 0);
+        assert!(order.known(0).is_empty(), "who has made no fence hands nothing over");
+        hand_over(&mut order, 0, 4);
+        let holds =
+            |order: &Order, epoch, of, thread| order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread));
+        assert!(holds(&order, 3, 0, 4), "its own");
+        assert!(holds(&order, 1, 9, 4), "another lane's before the warp met");
+        assert!(!holds(&order, 2, 9, 4), "another lane's since");
+        assert!(!holds(&order, 3, 0, 5), "for the lane that has read it alone");
+        order.warp_barrier(0);
+        assert!(holds(&order, 3, 0, 5), "until the warp meets");
+    }
+
+    #[test]
+    fn block_fences_order_warps_of_a_block() {
+        let mut order = Order::default();
+        order.begin(2, 5);
+        order.fence(0, u32::MAX, Scope::Block, at(5));
+        order.atomic(0, 7, (None, 0));
+        order.atomic(1, 0, (None, 0));
+        order.fence(1, u32::MAX, Scope::Block, at(5));
+        assert!(order.known(1).iter().any(|p| p.holds(Stamp::new(5, 0, 7), 32)));
+        order.begin(2, 6);
+        order.atomic(1, 0, (None, 0));
+        order.fence(1, u32::MAX, Scope::Grid, at(6));
+        assert!(order.known(1).is_empty(), "shared memory begins anew");
+    }
+}

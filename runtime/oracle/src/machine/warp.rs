@@ -1,0 +1,593 @@
+//! Runs a warp until it ends or waits at a barrier.
+
+use crate::check::Check;
+use crate::code::bits::approximate;
+use crate::code::cast;
+use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
+use crate::code::{Inst, Pc};
+use crate::machine::cooperation::{matching, reduce};
+use crate::machine::describe::symbol;
+use crate::machine::findings::Description;
+use crate::machine::livelock::Search;
+use crate::machine::order::At;
+use crate::machine::shadow::Life;
+use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, Warp};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir::{Binary, Shuffle, Vote};
+use runtime_simt::number::value;
+use std::fmt::Display;
+
+impl Machine<'_, '_> {
+    /// Runs `warp` from its next instruction to a barrier or its end.
+    pub fn warp<const TIER: u8>(&mut self, warp: &mut Warp) {
+        #[cfg(target_arch = "x86_64")]
+        if self.simd.has_avx2() {
+            // One function with these features, so that the loops over lanes are inlined into it.
+            #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+            fn fast<const TIER: u8>(machine: &mut Machine<'_, '_>, warp: &mut Warp) {
+                machine.go_on::<TIER>(warp);
+            }
+            // SAFETY: `has_avx2` is true only if the processor supports all these features.
+            return unsafe { fast::<TIER>(self, warp) };
+        }
+        self.go_on::<TIER>(warp);
+    }
+
+    #[inline(always)]
+    fn go_on<const TIER: u8>(&mut self, warp: &mut Warp) {
+        let program = self.program;
+        let code = &program.code;
+        let simd = self.simd;
+        let mut pc = warp.pc;
+        let mut mask = warp.mask;
+        let mut lanes = u64::from(mask.count_ones());
+        let (mut warp_insts, mut thread_insts) = (0, 0);
+        macro_rules! activate {
+            ($mask:expr) => {{
+                let active = $mask;
+                if active != mask {
+                    mask = active;
+                    lanes = u64::from(mask.count_ones());
+                }
+            }};
+        }
+        // The search for infinite loops runs at the end of iterations only.
+        let mut search = Search::of_instructions(warp.cycle.take().is_some());
+        let fuel = self.fuel_left();
+        let mut alarm = search.next.min(fuel).min(self.options.pace());
+        macro_rules! turn {
+            ($site:expr) => {
+                // A store of the previous iteration is not simultaneous with a store of this
+                // iteration.
+                if TIER >= ALL {
+                    self.tick();
+                }
+                if warp_insts > alarm || self.stopped {
+                    (warp.pc, warp.mask) = (pc, mask);
+                    match self.look(&mut search, $site, warp, warp_insts) {
+                        Some(next) => alarm = next,
+                        None => break,
+                    }
+                }
+            };
+        }
+        // Instructions for all lanes: the parts of a warp wait for each other and continue as one
+        // warp.
+        macro_rules! all_lanes {
+            ($site:expr) => {
+                if warp.parted {
+                    warp.meets = Some($site);
+                    pc = $site;
+                    break;
+                }
+            };
+        }
+        // An observer receives every instruction, so an observed run uses the code without fusion.
+        let insts = if TIER >= OBSERVED { &code.insts } else { &code.quick };
+        while let Some(inst) = insts.get(pc as usize) {
+            let site = pc;
+            let inst = match *inst {
+                Inst::Fused(i) => {
+                    let fused = &code.fused[i as usize];
+                    // With races checked, shadow memory needs an update in each iteration.
+                    if TIER < ALL
+                        && let Some(turns) = fused.turns
+                    {
+                        let fuel = self.fuel_left().saturating_sub(warp_insts).min(self.options.pace());
+                        let run = self.turns::<TIER>(warp, mask, fused, turns, fuel);
+                        warp_insts += run;
+                        thread_insts += run * lanes;
+                    }
+                    if self.fused::<TIER>(site, warp, mask, fused) {
+                        pc += fused.length;
+                        warp_insts += u64::from(fused.length);
+                        thread_insts += u64::from(fused.length) * lanes;
+                        continue;
+                    }
+                    &code.insts[site as usize]
+                }
+                _ => inst,
+            };
+            pc += 1;
+            warp_insts += 1;
+            thread_insts += lanes;
+            if TIER >= OBSERVED {
+                self.notify_before(site, warp, mask);
+            }
+            match *inst {
+                Inst::Unary { op, ty, to, a } => simd.unary(&mut warp.rows, op, ty, to, a),
+                Inst::CheckedUnary { op, ty, to, a } => {
+                    if TIER >= ACCESSES {
+                        let bad = simd.is_minimum(&warp.rows, ty, a) & mask;
+                        if bad != 0 && ty.is_signed() {
+                            self.overflow(site, warp, bad, &format!("the negation of `{ty}::MIN` overflows"));
+                        }
+                    }
+                    simd.unary(&mut warp.rows, op, ty, to, a);
+                }
+                Inst::Binary { op, ty, to, a, b } => simd.binary(&mut warp.rows, op, ty, to, a, b),
+                Inst::CheckedBinary { op, ty, to, a, b } => {
+                    if TIER >= ACCESSES {
+                        self.arithmetic(site, warp, mask, op, ty, a, b);
+                    }
+                    simd.binary(&mut warp.rows, op, ty, to, a, b);
+                }
+                Inst::MulAdd { ty, to, a, b, c } => simd.mul_add(&mut warp.rows, ty, to, a, b, c),
+                Inst::Compare { op, ty, to, a, b } => simd.compare(&mut warp.rows, op, ty, to, a, b),
+                Inst::Select { wide, to, condition, yes, no } => {
+                    simd.select(&mut warp.rows, wide, to, condition, yes, no);
+                }
+                Inst::Cast { from, into, to, a, lossy } => {
+                    if TIER >= ACCESSES && lossy && self.options.notes {
+                        self.lossy(site, warp, mask, from, into, a);
+                    }
+                    simd.cast(&mut warp.rows, from, into, to, a);
+                }
+                Inst::Bitcast { to, a, .. } => to.copy(&mut warp.rows, a, FULL),
+                Inst::Copy { to, from } => to.copy(&mut warp.rows, from, FULL),
+                Inst::Move { to, from } => to.copy(&mut warp.rows, from, mask),
+                Inst::Approximate { what, to, a } => approximate(&mut warp.rows, what, to, a),
+                Inst::Bits(i) => code.operations[i as usize].run(&mut warp.rows, simd),
+                Inst::Offset(i) => self.offset::<TIER>(site, warp, mask, &code.offsets[i as usize]),
+                Inst::Load(i) => self.load::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::Store(i) => {
+                    let access = &code.accesses[i as usize];
+                    if TIER >= ALL {
+                        self.inspect_store(warp, mask, access);
+                    }
+                    self.store::<TIER>(site, warp, mask, access);
+                }
+                Inst::Poison(i) => self.poison::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::CopyAsync(i) => self.copy_async::<TIER>(site, warp, mask, i),
+                Inst::CopyCommit { to } => self.copy_commit(warp, mask, to),
+                Inst::CopyWait(landing) => self.copy_wait::<TIER>(site, warp, mask, landing),
+                Inst::Begin { array, number } => {
+                    let time = &mut warp.begun[number as usize];
+                    *time += 1;
+                    warp.lives[array as usize] = Life::new(number, *time);
+                }
+                Inst::Dynamic { array, to } => {
+                    let start = self.setting.dynamic[array as usize];
+                    Register { row: to, wide: false }.fill(&mut warp.rows, start.into());
+                }
+                Inst::Atomic(i) => self.atomic::<TIER>(site, warp, mask, &code.atomics[i as usize]),
+                Inst::ReadLocal { local, to } => {
+                    let local = &code.locals[local as usize];
+                    to.copy(&mut warp.rows, local.first, FULL);
+                    if TIER >= ACCESSES {
+                        let missing = mask & !warp.written[local.element as usize];
+                        if missing != 0 {
+                            self.unwritten(site, warp.index, missing, local, |_| 0);
+                            let fill = self.options.filled(local.scalar());
+                            for lane in lanes_of(missing) {
+                                to.set(&mut warp.rows, lane, fill);
+                            }
+                        }
+                    }
+                }
+                Inst::WriteLocal { local, from } => {
+                    let local = &code.locals[local as usize];
+                    local.first.copy(&mut warp.rows, from, mask);
+                    if TIER >= ACCESSES {
+                        warp.written[local.element as usize] |= mask;
+                    }
+                }
+                Inst::ReadElement { local, index, to } => {
+                    self.read_element::<TIER>(site, warp, mask, local, index, to);
+                }
+                Inst::WriteElement { local, index, from } => {
+                    self.write_element::<TIER>(site, warp, mask, local, index, from);
+                }
+                Inst::BlockSync => {
+                    all_lanes!(site);
+                    if TIER >= ACCESSES {
+                        self.together(Check::DivergentBarrier, "`block::sync()`", site, warp, mask);
+                    }
+                    warp.waits = Some(site);
+                    break;
+                }
+                Inst::WarpSync => {
+                    all_lanes!(site);
+                    if TIER >= ACCESSES {
+                        self.together(Check::DivergentWarp, "`warp::sync()`", site, warp, mask);
+                    }
+                    if TIER >= ALL {
+                        self.tick();
+                        warp.met = self.epoch;
+                        self.order.warp_barrier(warp.index);
+                    }
+                }
+                Inst::Shuffle { mode, width, to, from, selector } => {
+                    all_lanes!(site);
+                    if TIER >= ACCESSES {
+                        self.together(Check::DivergentWarp, "a shuffle", site, warp, mask);
+                    }
+                    self.shuffle::<TIER>(site, warp, mask, mode, width.into(), [to, from], selector);
+                }
+                Inst::Vote { mode, to, value } => {
+                    all_lanes!(site);
+                    if TIER >= ACCESSES {
+                        self.together(Check::DivergentWarp, "a vote", site, warp, mask);
+                        self.undefined |= warp.live & !mask != 0;
+                    }
+                    let votes = simd.truth(&warp.rows, value) & mask;
+                    let result = match mode {
+                        Vote::Ballot => votes,
+                        Vote::All => u32::from(votes == mask),
+                        Vote::Any => u32::from(votes != 0),
+                    };
+                    Register { row: to, wide: false }.fill(&mut warp.rows, result.into());
+                }
+                Inst::Fence(scope) => {
+                    if TIER >= ALL {
+                        let at = At { block: self.met, warp: warp.met, now: self.epoch };
+                        self.order.fence(warp.index, mask, scope, at);
+                        // The warp's accesses from here on are later than those it has released.
+                        self.tick();
+                    }
+                }
+                Inst::Match { to, from } => {
+                    all_lanes!(site);
+                    if TIER >= ACCESSES {
+                        self.all_lanes("`warp::match_any`", site, warp, mask);
+                    }
+                    matching(warp, mask, to, from);
+                }
+                Inst::Reduce { op, ty, to, from } => {
+                    all_lanes!(site);
+                    if TIER >= ACCESSES {
+                        self.all_lanes("a reduction", site, warp, mask);
+                    }
+                    if !reduce(warp, mask, op, ty, to, from) && TIER >= ACCESSES {
+                        self.sum_overflows(site, warp, mask, ty);
+                    }
+                }
+                Inst::Named(_) => {}
+                Inst::Inline(i) => {
+                    let count = self.statistics.warp_instructions + warp_insts;
+                    self.inline::<TIER>(site, warp, mask, i, count);
+                }
+                Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
+                Inst::If { slot, condition, otherwise } => {
+                    let holds = simd.truth(&warp.rows, condition);
+                    let slot = &mut warp.slots[slot as usize];
+                    (slot.pending, slot.done) = (mask & !holds, 0);
+                    activate!(mask & holds);
+                    if mask == 0 {
+                        pc = otherwise;
+                    }
+                }
+                Inst::Else { slot, end } => {
+                    let slot = &mut warp.slots[slot as usize];
+                    slot.done |= mask;
+                    activate!(std::mem::take(&mut slot.pending));
+                    if mask == 0 {
+                        pc = end;
+                    }
+                }
+                Inst::EndIf { slot, exit } => {
+                    let slot = warp.slots[slot as usize];
+                    activate!(mask | slot.pending | slot.done);
+                    if mask == 0 {
+                        pc = exit;
+                    }
+                }
+                Inst::Enter { slot } => warp.slots[slot as usize] = Default::default(),
+                Inst::EnterFor { ty, slot, step } => {
+                    warp.slots[slot as usize] = Default::default();
+                    if TIER >= ACCESSES {
+                        let bad = self.without_step(site, warp, mask, ty, step);
+                        // The loop ends for such a lane; otherwise it would never end.
+                        warp.slots[slot as usize].done |= bad;
+                        activate!(mask & !bad);
+                    }
+                }
+                Inst::Test { ty, slot, index, limit, end } => {
+                    let below = simd.less(&warp.rows, ty, index, limit);
+                    warp.slots[slot as usize].done |= mask & !below;
+                    activate!(mask & below);
+                    if mask == 0 {
+                        pc = end;
+                    }
+                }
+                Inst::Step { ty, slot, index, step, limit, body } => {
+                    let continued = std::mem::take(&mut warp.slots[slot as usize].pending);
+                    activate!(mask | continued);
+                    if TIER >= ACCESSES {
+                        let bad = simd.overflows(&warp.rows, Binary::Add, ty, index, step) & mask;
+                        if bad != 0 {
+                            self.overflowing(site, warp, bad, Binary::Add, ty, index, step);
+                            // The loop ends for such a lane: from a wrapped index on, it might
+                            // never end.
+                            warp.slots[slot as usize].done |= bad;
+                            activate!(mask & !bad);
+                        }
+                    }
+                    let below = simd.advance(&mut warp.rows, ty, index, step, limit);
+                    warp.slots[slot as usize].done |= mask & !below;
+                    activate!(mask & below);
+                    if mask != 0 {
+                        pc = body;
+                    }
+                    turn!(site);
+                }
+                Inst::StepUniform { ty, slot, index, step, limit, body } => {
+                    activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
+                    if mask != 0 {
+                        let at =
+                            |row: u32| u32::lanes(&warp.rows, row as usize)[mask.trailing_zeros() as usize % LANES];
+                        let (next, over) = at(index).overflowing_add(at(step));
+                        if over && TIER >= ACCESSES {
+                            self.overflowing(site, warp, mask, Binary::Add, ty, index, step);
+                        }
+                        // From a wrapped index on, the loop might never end.
+                        let below = next < at(limit) && !(over && TIER >= ACCESSES);
+                        *u32::lanes_mut(&mut warp.rows, index as usize) = [next; LANES];
+                        if below {
+                            pc = body;
+                        } else {
+                            warp.slots[slot as usize].done |= mask;
+                            activate!(0);
+                        }
+                    }
+                    turn!(site);
+                }
+                Inst::Again { slot, body } => {
+                    activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
+                    if mask != 0 {
+                        pc = body;
+                    }
+                    turn!(site);
+                }
+                Inst::Leave { slot, exit } => {
+                    activate!(mask | warp.slots[slot as usize].done);
+                    if mask == 0 {
+                        pc = exit;
+                    }
+                }
+                Inst::Break { slot } => {
+                    warp.slots[slot as usize].done |= mask;
+                    activate!(0);
+                }
+                Inst::Continue { slot } => {
+                    warp.slots[slot as usize].pending |= mask;
+                    activate!(0);
+                }
+                Inst::Fused(_) => unreachable!("it has run, or its first instruction has taken its place"),
+                Inst::Return => {
+                    warp.live &= !mask;
+                    activate!(0);
+                }
+                Inst::Exit => {
+                    warp.ended = true;
+                    break;
+                }
+            }
+            if TIER >= OBSERVED {
+                self.notify_after(site, warp, mask, inst);
+            }
+        }
+        (warp.pc, warp.mask) = (pc, mask);
+        self.statistics.warp_instructions += warp_insts;
+        self.statistics.thread_instructions += thread_insts;
+    }
+
+    #[cold]
+    pub fn exhausted(&mut self, site: Pc, warp: u32, mask: u32) {
+        let message = match self.options.deadline {
+            Some(deadline) if deadline.is_over() => {
+                format!("the launch reached its time limit of {:?} and was stopped", deadline.limit)
+            }
+            _ => format!("the block reached its limit of {} warp instructions and was stopped", self.options.fuel),
+        };
+        // The loop may just have ended for all lanes: then the report names the first lane.
+        self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
+            Description::new(message)
+        });
+        self.stopped = true;
+    }
+
+    /// Reports integer arithmetic whose result is undefined or probably not meant.
+    #[allow(clippy::too_many_arguments)]
+    fn arithmetic(&mut self, site: Pc, warp: &Warp, mask: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
+        let bad = self.simd.overflows(&warp.rows, op, ty, a, b) & mask;
+        if bad != 0 {
+            self.overflowing(site, warp, bad, op, ty, a, b);
+        }
+        if matches!(op, Binary::Div | Binary::Rem) {
+            let bad = self.simd.is_zero(&warp.rows, ty, b) & mask;
+            if bad != 0 {
+                self.report(Check::DivisionByZero, site, warp.index, bad, |_, lane| {
+                    let a = value(ty, Register { row: a, wide: ty.bits() == 64 }.get(&warp.rows, lane));
+                    Description::new(format!("division by zero: `{a} {} 0` in `{ty}`", symbol(op).unwrap_or_default()))
+                });
+            }
+        }
+    }
+
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn overflowing(&mut self, site: Pc, warp: &Warp, bad: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
+        let check = match op {
+            Binary::Div | Binary::Rem => Check::DivisionOverflow,
+            Binary::Shl | Binary::Shr => Check::ShiftOverflow,
+            _ if ty == Scalar::Usize => Check::UsizeOverflow,
+            _ => Check::IntegerOverflow,
+        };
+        let at = |row, lane| value(ty, Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
+        self.report(check, site, warp.index, bad, |_, lane| {
+            if op.is_shift() {
+                let distance = u32::lanes(&warp.rows, b as usize)[lane];
+                return Description::new(beyond_the_width(op, ty, at(a, lane), distance));
+            }
+            Description::new(overflow(op, ty, at(a, lane), at(b, lane)))
+        });
+    }
+
+    #[cold]
+    fn overflow(&mut self, site: Pc, warp: &Warp, bad: u32, message: &str) {
+        self.report(Check::IntegerOverflow, site, warp.index, bad, |_, _| Description::new(message));
+    }
+
+    /// Reports lanes in which a cast loses information.
+    #[cold]
+    fn lossy(&mut self, site: Pc, warp: &Warp, mask: u32, from: Scalar, into: Scalar, a: u32) {
+        let register = Register { row: a, wide: from.bits() == 64 };
+        let lost = |lane: &usize| cast::loses(from, into, register.get(&warp.rows, *lane));
+        let bad = lanes_of(mask).filter(lost).fold(0, |m, lane| m | 1 << lane);
+        if bad != 0 {
+            self.report(Check::LossyCast, site, warp.index, bad, |_, lane| {
+                let operand = value(from, register.get(&warp.rows, lane));
+                let why = match from.is_float() {
+                    true if operand == "NaN" => "is no integer",
+                    true => "is outside the type's range",
+                    false => "loses bits",
+                };
+                Description::new(format!("`{operand} as {into}`, of `{from}`, {why}"))
+            });
+        }
+    }
+
+    /// Reports the lanes whose step is not positive.
+    fn without_step(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) -> u32 {
+        let register = Register { row: step, wide: ty.bits() == 64 };
+        let sign = 1u64 << (ty.bits() - 1);
+        let bad = lanes_of(mask)
+            .filter(|lane| {
+                let bits = register.get(&warp.rows, *lane);
+                bits == 0 || ty.is_signed() && bits & sign != 0
+            })
+            .fold(0, |m, lane| m | 1 << lane);
+        if bad != 0 {
+            self.report(Check::LoopStep, site, warp.index, bad, |_, lane| {
+                let step = value(ty, register.get(&warp.rows, lane));
+                Description::new(stuck(&step))
+            });
+        }
+        bad
+    }
+
+    /// Reports missing lanes at an operation that all lanes must reach, unless they have ended.
+    fn together(&mut self, check: Check, what: &str, site: Pc, warp: &Warp, mask: u32) {
+        let missing = warp.live & !mask;
+        if missing != 0 {
+            self.report(check, site, warp.index, mask, |machine, _| {
+                let absent = missing.trailing_zeros() as usize;
+                let thread = machine.thread(warp.index, absent);
+                let (here, live) = (mask.count_ones(), warp.live.count_ones());
+                Description::new(format!("{what} is reached by {here} of the {live} lanes of a warp")).against(
+                    None,
+                    thread,
+                    "is elsewhere",
+                )
+            });
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn shuffle<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &mut Warp,
+        mask: u32,
+        mode: Shuffle,
+        width: u32,
+        [to, from]: [Register; 2],
+        selector: u32,
+    ) {
+        let selectors = *u32::lanes(&warp.rows, selector as usize);
+        let sources = sources(mode, width, &selectors);
+        let inactive = sources.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(mask >> s & 1 == 0) << l);
+        let beyond = match mode {
+            Shuffle::Xor => selectors.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(*s >= width) << l),
+            _ => 0,
+        };
+        if from.wide {
+            let values = *u64::lanes(&warp.rows, from.row as usize);
+            *u64::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
+        } else {
+            let values = *u32::lanes(&warp.rows, from.row as usize);
+            *u32::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
+        }
+        if TIER < ACCESSES {
+            return;
+        }
+        let (inactive, beyond) = (inactive & mask, beyond & mask);
+        if inactive != 0 {
+            self.undefined = true;
+            self.report(Check::ShuffleInactive, site, warp.index, inactive, |machine, lane| {
+                let source = sources[lane];
+                Description::new(format!("a shuffle reads lane {source}, which does not take part")).against(
+                    None,
+                    machine.thread(warp.index, source),
+                    "is elsewhere, or does not exist",
+                )
+            });
+            for lane in lanes_of(inactive) {
+                to.set(&mut warp.rows, lane, 0);
+            }
+        }
+        if beyond != 0 {
+            self.report(Check::ShuffleSelector, site, warp.index, beyond, |_, lane| {
+                let selector = selectors[lane];
+                Description::new(format!("the mask {selector} of an XOR shuffle is not below its width {width}"))
+            });
+        }
+    }
+}
+
+/// Returns the lane that each lane of a shuffle reads.
+pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; LANES] {
+    std::array::from_fn(|lane| {
+        let (lane, selector) = (lane as u32, selectors[lane]);
+        let (segment, within) = (lane & !(width - 1), lane & (width - 1));
+        let source = match mode {
+            Shuffle::Index => segment + selector % width,
+            Shuffle::Xor if selector < width => lane ^ selector,
+            Shuffle::Up if selector <= within => lane - selector,
+            Shuffle::Down if selector < width - within => lane + selector,
+            Shuffle::Xor | Shuffle::Up | Shuffle::Down => lane,
+        };
+        source as usize
+    })
+}
+
+/// Describes a shift by the width of the type or more.
+fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> String {
+    let (sign, width) = (symbol(op).unwrap_or_default(), ty.bits());
+    let counts = distance % width;
+    format!(
+        "`{a} {sign} {distance}` shifts a `{ty}` of {width} bits by at least its width: the distance counts as {counts}"
+    )
+}
+
+/// Describes a loop with a step that is not positive.
+pub fn stuck(step: &str) -> String {
+    format!("the loop steps by {step}: a step must be above zero")
+}
+
+/// Describes an overflow of `a` op `b`.
+pub fn overflow(op: Binary, ty: Scalar, a: impl Display, b: impl Display) -> String {
+    let sign = symbol(op).unwrap_or_default();
+    format!("`{a} {sign} {b}` overflows `{ty}`")
+}

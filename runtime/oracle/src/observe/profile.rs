@@ -1,0 +1,540 @@
+//! Measured costs of memory accesses, by warp and instruction, from the actual addresses of the
+//! lanes.
+//!
+//! The compiler's analyses predict the same costs for accesses that they understand, for a warp of
+//! a full block, before anything runs (`compiler::analyses::memory`). This module counts addresses
+//! and needs no analysis.
+
+use crate::code::frame::{LANES, Register, lanes_of};
+use crate::code::{Access, Inst, Pc, Place, Slot};
+use crate::machine::access::Action;
+use crate::machine::describe::Target;
+use crate::machine::observer::Observer;
+use crate::machine::{Machine, VALUES, Warp};
+use crate::{Program, report};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::analyses::bounds::Launched;
+use kernel_dsl_compiler::ir::{Location, Placement};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a sector of global memory.
+const SECTOR: u64 = 32;
+/// Bytes of a line of the caches.
+const LINE: u64 = 128;
+/// Bytes that a bank of shared memory delivers at once.
+const BANK: u64 = 4;
+/// Banks of shared memory.
+const BANKS: u64 = 32;
+/// Bytes that shared memory delivers at once: a larger request of a warp is served by half or
+/// quarter warps.
+const AT_ONCE: u64 = BANK * BANKS;
+
+/// The memory costs of a launch.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Profile {
+    /// The accesses that were executed, in the order of the code.
+    pub accesses: Vec<Accessed>,
+    /// The branches and loops that were executed, in the order of the code.
+    pub branches: Vec<Branched>,
+    /// The active lanes, by line of Rust.
+    pub lines: Vec<Line>,
+    /// The parameters of the launch.
+    #[serde(skip)]
+    pub launched: Launched,
+}
+
+/// A branch, or the end of a loop's iteration, in all warps.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Branched {
+    /// The location in the kernel's IR.
+    #[serde(skip)]
+    pub location: Location,
+    /// The source location.
+    pub place: report::Place,
+    /// Whether the decision belongs to a loop.
+    pub looped: bool,
+    /// The decisions of warps.
+    #[serde(flatten)]
+    pub ways: Ways,
+}
+
+/// The number of decisions of a warp at a branch, and of those at which its lanes diverged.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Ways {
+    /// Decisions with at least one active lane.
+    pub decided: u64,
+    /// The number of decisions at which the active lanes diverged.
+    pub parted: u64,
+}
+
+impl Ways {
+    /// Returns the sum of both.
+    pub fn and(self, other: Ways) -> Ways {
+        Ways { decided: self.decided + other.decided, parted: self.parted + other.parted }
+    }
+
+    /// Returns the fraction of the decisions at which lanes diverged.
+    pub fn share(&self) -> f64 {
+        self.parted as f64 / self.decided.max(1) as f64
+    }
+}
+
+/// The instructions of a line of Rust, in all warps.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Line {
+    /// The file.
+    pub file: String,
+    /// The line number, from 1.
+    pub line: u32,
+    /// The number of instructions that warps executed.
+    pub instructions: u64,
+    /// Active lanes, summed over the instructions.
+    pub lanes: u64,
+}
+
+impl Line {
+    /// Returns the mean fraction of a warp's lanes that were active.
+    pub fn active(&self) -> f64 {
+        self.lanes as f64 / (LANES as u64 * self.instructions.max(1)) as f64
+    }
+}
+
+/// An access of the code, in all warps.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Accessed {
+    /// The location in the kernel's IR.
+    #[serde(skip)]
+    pub location: Location,
+    /// The source location.
+    pub place: report::Place,
+    /// The kind of the access.
+    pub kind: Kind,
+    /// The array or parameter; `None` if it was not always the same.
+    pub array: Option<String>,
+    /// Bytes that a lane accesses.
+    pub bytes: u32,
+    /// The memory and the cost of the requests.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// The bytes touched; `None` if the buffer or array was not always the same.
+    pub touched: Option<Touched>,
+}
+
+/// The range of bytes touched in a buffer or array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Touched {
+    /// The first byte, counted from the beginning of the buffer or array.
+    pub first: u64,
+    /// The end of the last byte.
+    pub end: u64,
+    /// The size of the buffer or array in bytes; `None` for an array whose size the launch
+    /// determines.
+    pub of: Option<u64>,
+}
+
+impl Touched {
+    /// Returns the union of both ranges, which belong to one buffer or array.
+    pub fn and(self, other: Touched) -> Touched {
+        Touched { first: self.first.min(other.first), end: self.end.max(other.end), of: self.of }
+    }
+}
+
+/// The kind of an access.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Kind {
+    Load,
+    Store,
+    Atomic,
+}
+
+/// The cost of the requests of an access. The accesses of a warp's active lanes in one instruction
+/// form one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Counts {
+    /// The accessed memory.
+    pub memory: Memory,
+    /// Requests with at least one lane.
+    pub requests: u64,
+    /// Active lanes, summed over the requests.
+    pub lanes: u64,
+    /// The total cost of all requests.
+    pub cost: u64,
+    /// The cost of the most expensive request.
+    pub most: u32,
+    /// Bytes requested, summed over the requests; a byte that several lanes of a request access
+    /// counts once.
+    pub used: u64,
+    /// Lines of 128 bytes that were touched, for global memory.
+    pub lines: u64,
+    /// Requests whose lanes all had the same address.
+    pub together: u64,
+    /// The worst request among those with the most active lanes: for a full block, a request that
+    /// the compiler's analyses predict.
+    pub fullest: Request,
+}
+
+/// A request of a warp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Request {
+    /// The number of active lanes.
+    pub lanes: u32,
+    /// The cost of the request.
+    pub cost: u32,
+    /// The least cost of a request of the same size in bytes.
+    pub least: u32,
+    /// Bytes that the lanes requested, each counted once.
+    pub used: u32,
+    /// Lines of 128 bytes that the request touched, for global memory.
+    pub lines: u32,
+}
+
+/// The memory, which also determines the unit of cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// Global memory: sectors of 32 bytes that are touched.
+    Global,
+    /// Distinct words that the request needs from the busiest of the 32 banks: 1 is free of
+    /// conflicts.
+    Shared,
+    /// Constant memory: distinct words that lanes read, served one after the other.
+    Constant,
+}
+
+impl Request {
+    /// Returns whether this request represents the access better: by the number of lanes, then by
+    /// the excess over the least cost.
+    fn outweighs(self, other: Request) -> bool {
+        let excess = |a: Request, b: Request| u64::from(a.cost) * u64::from(b.least);
+        (self.lanes, excess(self, other)) > (other.lanes, excess(other, self))
+    }
+}
+
+impl Counts {
+    fn one(memory: Memory, request: Request) -> Counts {
+        let Request { lanes, cost, used, lines, .. } = request;
+        let [used, lines] = [used, lines].map(u64::from);
+        let (lanes, fullest) = (lanes.into(), request);
+        Counts { memory, requests: 1, lanes, cost: cost.into(), most: cost, used, lines, together: 0, fullest }
+    }
+
+    /// Returns the mean cost of a request.
+    pub fn mean(&self) -> f64 {
+        self.cost as f64 / self.requests.max(1) as f64
+    }
+
+    /// Returns the mean fraction of a warp's lanes that were active.
+    pub fn active(&self) -> f64 {
+        self.lanes as f64 / (LANES as u64 * self.requests.max(1)) as f64
+    }
+
+    /// Returns the fraction of the transferred bytes that were requested, for global memory.
+    pub fn efficiency(&self) -> Option<f64> {
+        (self.memory == Memory::Global).then(|| self.used as f64 / (SECTOR * self.cost.max(1)) as f64)
+    }
+
+    /// Returns the sum of both.
+    pub fn and(self, other: Counts) -> Counts {
+        Counts {
+            memory: self.memory,
+            requests: self.requests + other.requests,
+            lanes: self.lanes + other.lanes,
+            cost: self.cost + other.cost,
+            most: self.most.max(other.most),
+            used: self.used + other.used,
+            lines: self.lines + other.lines,
+            together: self.together + other.together,
+            fullest: if other.fullest.outweighs(self.fullest) { other.fullest } else { self.fullest },
+        }
+    }
+}
+
+/// The counters of a running launch. A copy that bypasses the registers is two accesses of one
+/// instruction.
+#[derive(Default)]
+pub(crate) struct Counters {
+    accesses: BTreeMap<(Pc, Kind), Counter>,
+    branches: BTreeMap<Pc, Ways>,
+    /// By end of a loop without a counter and by warp: the lanes that had left the loop at its
+    /// previous iteration, while others continue.
+    left: BTreeMap<(Pc, u32), u32>,
+    /// By instruction, the number of executions and the sum of active lanes.
+    run: Vec<(u64, u64)>,
+}
+
+struct Counter {
+    array: Option<String>,
+    bytes: u32,
+    counts: Counts,
+    touched: Touched,
+}
+
+impl Observer for Counters {
+    /// Counts the instruction at `site`.
+    fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
+        self.ran(machine, site, mask);
+        self.branch(machine, site, warp, mask);
+        let code = &machine.program.code;
+        let truth = |row: Option<u32>| row.map_or(u32::MAX, |row| machine.simd.truth(&warp.rows, row));
+        match code.insts[site as usize] {
+            Inst::Load(i) => self.count(machine, site, warp, mask, &code.accesses[i as usize], Action::Load),
+            Inst::Store(i) => self.count(machine, site, warp, mask, &code.accesses[i as usize], Action::Store),
+            Inst::Atomic(i) => self.count(machine, site, warp, mask, &code.atomics[i as usize].access, Action::Atomic),
+            Inst::CopyAsync(i) => {
+                let copy = &code.copies[i as usize];
+                let stored = mask & truth(copy.guard);
+                let loaded = stored & truth(copy.inside);
+                self.count(machine, site, warp, loaded, &copy.from, Action::Load);
+                self.count(machine, site, warp, stored, &copy.to, Action::Store);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Counters {
+    /// Counts the lanes of an instruction, except for markers of control flow.
+    fn ran(&mut self, machine: &Machine<'_, '_>, site: Pc, mask: u32) {
+        let insts = &machine.program.code.insts;
+        let marks = matches!(
+            insts[site as usize],
+            Inst::Else { .. } | Inst::EndIf { .. } | Inst::Enter { .. } | Inst::EnterFor { .. } | Inst::Leave { .. }
+        );
+        if mask == 0 || marks || matches!(insts[site as usize], Inst::Named(_) | Inst::Begin { .. }) {
+            return;
+        }
+        self.run.resize(insts.len(), (0, 0));
+        let (times, lanes) = &mut self.run[site as usize];
+        *times += 1;
+        *lanes += u64::from(mask.count_ones());
+    }
+
+    /// Counts an iteration of a loop that ends at `site`. Lanes diverge there if some leave the
+    /// loop in this iteration and others continue.
+    fn turn(&mut self, site: Pc, warp: &Warp, slot: Slot, mask: u32) {
+        let on = mask | slot.pending;
+        let before = self.left.remove(&(site, warp.index)).unwrap_or(0);
+        // Lanes that have left stay out while others continue: if one of them is active again, the
+        // loop has been entered anew.
+        let left = if before & !slot.done == 0 { slot.done & !before } else { slot.done };
+        if on != 0 {
+            self.left.insert((site, warp.index), slot.done);
+        }
+        if on | left != 0 {
+            let ways = self.branches.entry(site).or_default();
+            *ways = ways.and(Ways { decided: 1, parted: (on != 0 && left != 0).into() });
+        }
+    }
+
+    /// Counts the decision of the instruction at `site`, if lanes may diverge there.
+    fn branch(&mut self, machine: &Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
+        let (active, on) = match machine.program.code.insts[site as usize] {
+            Inst::If { condition, .. } => (mask, machine.simd.truth(&warp.rows, condition)),
+            Inst::Test { ty, index, limit, .. } => (mask, going_on(warp, ty, [index, limit], None)),
+            Inst::Step { ty, slot, index, step, limit, .. } => {
+                let active = mask | warp.slots[slot as usize].pending;
+                (active, going_on(warp, ty, [index, limit], Some(step)))
+            }
+            Inst::StepUniform { slot, index, step, limit, .. } => {
+                let active = mask | warp.slots[slot as usize].pending;
+                (active, going_on(warp, Scalar::U32, [index, limit], Some(step)))
+            }
+            Inst::Again { slot, .. } => return self.turn(site, warp, warp.slots[slot as usize], mask),
+            _ => return,
+        };
+        if active != 0 {
+            let parted = active & on != 0 && active & !on != 0;
+            let ways = self.branches.entry(site).or_default();
+            *ways = ways.and(Ways { decided: 1, parted: parted.into() });
+        }
+    }
+
+    fn count(
+        &mut self,
+        machine: &mut Machine<'_, '_>,
+        site: Pc,
+        warp: &Warp,
+        mask: u32,
+        access: &Access,
+        action: Action,
+    ) {
+        let active = machine.guarded(warp, mask, access);
+        let (address, mut rest) = machine.addresses::<VALUES>(site, warp, active, access);
+        let kind = match action {
+            Action::Load => Kind::Load,
+            Action::Store | Action::Poison => Kind::Store,
+            Action::Atomic => Kind::Atomic,
+        };
+        while rest != 0 {
+            let part = machine.part::<VALUES>(site, warp, &mut rest, &address, access);
+            let Some(first) = lanes_of(part.lanes).next() else { continue };
+            let name = machine.object(part.target, part.offset[first], access).name;
+            let touched = machine.touched(&part, access);
+            let at = || lanes_of(part.lanes).map(|lane| (lane, address[lane]));
+            let bytes = access.bytes();
+            let memory = match part.target {
+                Target::Shared => Memory::Shared,
+                Target::Buffer(buffer) if machine.is_constant(buffer) => Memory::Constant,
+                Target::Buffer(_) => Memory::Global,
+            };
+            let asked = asked(at().map(|(_, a)| a), bytes);
+            let used = asked.len() as u32;
+            let (cost, least, lines) = match memory {
+                Memory::Shared => (busiest(at(), bytes, action != Action::Atomic), 1, 0),
+                Memory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1, 0),
+                Memory::Global => (touched_of(SECTOR, &asked), used.div_ceil(SECTOR as u32), touched_of(LINE, &asked)),
+            };
+            let one = at().map(|(_, a)| a).all(|a| a == address[first]);
+            let request = Request { lanes: part.lanes.count_ones(), cost, least, used, lines };
+            let counts = Counts { together: one.into(), ..Counts::one(memory, request) };
+            match self.accesses.get_mut(&(site, kind)) {
+                Some(counter) => {
+                    counter.array = counter.array.take().filter(|array| *array == name);
+                    counter.counts = counter.counts.and(counts);
+                    counter.touched = counter.touched.and(touched);
+                }
+                None => {
+                    let counter = Counter { array: Some(name), bytes: access.bytes(), counts, touched };
+                    self.accesses.insert((site, kind), counter);
+                }
+            }
+        }
+    }
+
+    /// Returns the counts by source location.
+    pub fn profile(self, program: &Program, launched: Launched) -> Profile {
+        let locations = &program.code.locations;
+        let accessed = |((site, kind), counter): ((Pc, Kind), Counter)| {
+            let Counter { array, bytes, counts, touched } = counter;
+            let (location, place) = (locations[site as usize], program.place_of(site));
+            let touched = array.is_some().then_some(touched);
+            Accessed { location, place, kind, array, bytes, counts, touched }
+        };
+        let branched = |(site, ways): (Pc, Ways)| {
+            let looped = !matches!(program.code.insts[site as usize], Inst::If { .. });
+            Branched { location: locations[site as usize], place: program.place_of(site), looped, ways }
+        };
+        let mut lines: BTreeMap<(String, u32), (u64, u64)> = BTreeMap::new();
+        for (site, (times, lanes)) in self.run.into_iter().enumerate().filter(|(_, (times, _))| *times > 0) {
+            let report::Place { file, line, .. } = program.place_of(site as Pc);
+            let all = lines.entry((file, line)).or_default();
+            *all = (all.0 + times, all.1 + lanes);
+        }
+        let line = |((file, line), (instructions, lanes))| Line { file, line, instructions, lanes };
+        Profile {
+            accesses: self.accesses.into_iter().map(accessed).collect(),
+            branches: self.branches.into_iter().map(branched).collect(),
+            lines: lines.into_iter().map(line).collect(),
+            launched,
+        }
+    }
+}
+
+/// Returns the lanes whose current or next index is below the limit.
+fn going_on(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Option<u32>) -> u32 {
+    let at = |row: u32, lane: usize| {
+        let bits = Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane);
+        let unused = 64 - ty.bits();
+        match ty.is_signed() {
+            true => i128::from((bits << unused) as i64 >> unused),
+            false => i128::from(bits & ty.mask()),
+        }
+    };
+    let next = |lane: usize| at(index, lane) + step.map_or(0, |step| at(step, lane));
+    (0..LANES).filter(|lane| next(*lane) < at(limit, *lane)).fold(0, |mask, lane| mask | 1 << lane)
+}
+
+impl Machine<'_, '_> {
+    /// Returns the range of bytes that the lanes of an access touch.
+    fn touched(&self, part: &crate::machine::address::Part, access: &Access) -> Touched {
+        let offsets = || lanes_of(part.lanes).map(|lane| part.offset[lane]);
+        let (first, last) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
+        let (start, of) = match (part.target, &access.place) {
+            (Target::Buffer(buffer), _) => (0, Some(self.buffers[buffer].bytes.get().len() as u64)),
+            (Target::Shared, Place::Shared { array, .. }) => {
+                let array = &self.program.shared[*array as usize];
+                (array.offset.into(), Some(array.bytes().into()))
+            }
+            (Target::Shared, Place::Dynamic { array: Some(array), .. }) => {
+                (self.setting.dynamic[*array as usize].into(), None)
+            }
+            (Target::Shared, _) => (0, None),
+        };
+        let end = last.saturating_add(access.bytes().into()).saturating_sub(start);
+        Touched { first: first.saturating_sub(start), end, of }
+    }
+
+    /// Returns whether buffer number `buffer` is a table in constant memory. Tables are the last
+    /// buffers.
+    fn is_constant(&self, buffer: usize) -> bool {
+        let tables = &self.program.tables;
+        let table = (buffer + tables.len()).checked_sub(self.buffers.len()).and_then(|table| tables.get(table));
+        table.is_some_and(|(table, _)| table.placement == Placement::Constant)
+    }
+}
+
+/// Returns the number of distinct values.
+fn distinct(numbers: impl Iterator<Item = u64>) -> u32 {
+    numbers.collect::<BTreeSet<_>>().len() as u32
+}
+
+/// Returns the bytes that accesses of `bytes` bytes request.
+fn asked(addresses: impl Iterator<Item = u64>, bytes: u32) -> BTreeSet<u64> {
+    addresses.flat_map(|a| a..a + u64::from(bytes)).collect()
+}
+
+/// Pieces of `size` bytes in which these bytes lie.
+fn touched_of(size: u64, bytes: &BTreeSet<u64>) -> u32 {
+    distinct(bytes.iter().map(|byte| byte / size))
+}
+
+/// Returns the number of distinct words that the lanes need from the busiest bank. Lanes that
+/// access one word are served together if `merged`. Accesses of 8 and 16 bytes are served by half
+/// and quarter warps.
+fn busiest(lanes: impl Iterator<Item = (usize, u64)>, bytes: u32, merged: bool) -> u32 {
+    let bytes = u64::from(bytes.clamp(1, 16));
+    let at_once = (AT_ONCE / bytes.max(BANK)) as usize;
+    let mut asked: BTreeMap<(usize, u64), Vec<u64>> = BTreeMap::new();
+    for (lane, address) in lanes {
+        for word in address / BANK..=(address + bytes - 1) / BANK {
+            asked.entry((lane / at_once, word % BANKS)).or_default().push(word);
+        }
+    }
+    let times = asked.into_values().map(|words| if merged { distinct(words.into_iter()) } else { words.len() as u32 });
+    times.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_have_32_bytes_and_lines_128() {
+        let of = |f: fn(u64) -> u64, bytes| {
+            let asked = asked((0..32).map(f), bytes);
+            (touched_of(SECTOR, &asked), asked.len(), touched_of(LINE, &asked))
+        };
+        assert_eq!(of(|l| 4 * l, 4), (4, 128, 1));
+        assert_eq!(of(|l| 4 * l + 4, 4), (5, 128, 2));
+        assert_eq!(of(|l| 128 * l, 4), (32, 128, 32));
+        assert_eq!(of(|_| 30, 4), (2, 4, 1));
+        assert_eq!(of(|l| 16 * l, 16), (16, 512, 4));
+    }
+
+    #[test]
+    fn banks_have_4_bytes() {
+        let of = |f: fn(u64) -> u64, bytes, merged| busiest((0..32).map(|l| (l as usize, f(l))), bytes, merged);
+        assert_eq!(of(|l| 4 * l, 4, true), 1);
+        assert_eq!(of(|l| 8 * l, 4, true), 2);
+        assert_eq!(of(|l| 128 * l, 4, true), 32);
+        assert_eq!(of(|_| 64, 4, true), 1, "one word for all");
+        assert_eq!(of(|_| 64, 4, false), 32, "atomic operations take turns");
+        assert_eq!(of(|l| 8 * l, 8, true), 1, "a half of a warp at once");
+        assert_eq!(of(|l| 16 * l, 16, true), 1, "a quarter of a warp at once");
+        assert_eq!(of(|l| 32 * l, 16, true), 2);
+        assert_eq!(of(|l| l, 1, true), 1, "bytes of one word");
+    }
+}

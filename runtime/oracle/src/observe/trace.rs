@@ -1,0 +1,431 @@
+//! The trace of one thread, line by line: assignments to variables, loads and stores, and branches.
+//!
+//! Variables that change are locals of the IR; others have names only where the kernel was lowered
+//! by [`lower_named`](kernel_dsl_compiler::lower::lower_named). The results of an instruction are
+//! read when the next instruction runs.
+
+use crate::code::frame::{Register, Word};
+use crate::code::{Access, Inst, Pc, Place, SlotIndex};
+use crate::machine::observer::Observer;
+use crate::machine::{Machine, VALUES, Warp};
+use crate::{Program, report};
+use kernel_dsl_compiler::{Scalar, ir};
+use runtime_simt::number::short;
+use serde::Serialize;
+use std::fmt;
+
+/// The trace of a thread.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Trace {
+    /// The instance that ran, in Rust syntax.
+    pub kernel: String,
+    /// Block index in x, y, z.
+    pub block: [u32; 3],
+    /// Thread index in its block in x, y, z.
+    pub thread: [u32; 3],
+    /// The executed lines, once for each execution.
+    pub lines: Vec<Line>,
+    /// The number of lines beyond the limit.
+    pub left_out: u64,
+}
+
+/// The events of a thread at one line, until it reached another.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Line {
+    /// The function.
+    pub function: String,
+    /// The file of the function.
+    pub file: String,
+    /// The line number in the file, from 1.
+    pub line: u32,
+    /// The code of the line.
+    pub text: String,
+    /// The events in program order.
+    pub events: Vec<Event>,
+}
+
+/// An event in a thread's execution. Values are in Rust syntax.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Event {
+    /// An assignment to a variable or to an element of an array in registers.
+    Assigned { name: String, value: String },
+    /// A load of consecutive scalars.
+    Loaded { from: At, values: Vec<String> },
+    /// A store of consecutive scalars.
+    Stored { to: At, values: Vec<String> },
+    /// An atomic operation, its operand, and the previous value if the kernel uses it.
+    Atomic { operation: String, at: At, value: String, before: Option<String> },
+    /// A load or store whose condition is false.
+    Masked { access: &'static str, array: String },
+    /// A branch and its condition.
+    Branch { holds: bool },
+    /// The beginning of an iteration of a loop, numbered from 1.
+    Turn { number: u64 },
+    /// The end of a loop, with the number of its iterations.
+    Left { turns: u64 },
+    /// A barrier.
+    Barrier { scope: Threads },
+    /// An exchange between lanes of the warp, and its result.
+    Exchanged { value: String },
+    /// The end of the thread.
+    Ended,
+}
+
+/// The threads that wait at a barrier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Threads {
+    Block,
+    Warp,
+}
+
+/// The target of an access.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct At {
+    /// The buffer or shared array.
+    pub array: String,
+    /// The index in each dimension, as the kernel wrote it; empty for a computed address.
+    pub index: Vec<u64>,
+    /// The index of the element in the whole array; `None` if the access was out of bounds and
+    /// suppressed.
+    pub element: Option<i64>,
+}
+
+/// The recorder of one thread's trace.
+pub(crate) struct Recorder {
+    pub block: [u32; 3],
+    warp: u32,
+    lane: usize,
+    limit: usize,
+    /// An instruction whose event is recorded when the next one runs.
+    pending: Option<Pending>,
+    /// By open construct, the number of iterations of a loop.
+    turns: Vec<u64>,
+    lines: Vec<Line>,
+    /// The current line: its function and number.
+    at: Option<(usize, u32)>,
+    left_out: u64,
+}
+
+/// An executed instruction whose results are not recorded yet.
+struct Pending {
+    site: Pc,
+    what: Told,
+}
+
+enum Told {
+    Load {
+        from: At,
+        values: Vec<(Register, Scalar)>,
+    },
+    Atomic {
+        operation: String,
+        at: At,
+        value: String,
+        before: Option<(Register, Scalar)>,
+    },
+    Exchange {
+        to: Register,
+        ty: Scalar,
+    },
+    /// The end of a loop's iteration, which continues at `body` or leaves the loop.
+    Loop {
+        slot: SlotIndex,
+        body: Pc,
+    },
+}
+
+impl Observer for Recorder {
+    fn observes(&self, block: [u32; 3]) -> bool {
+        self.block == block
+    }
+
+    /// Records the instruction at `site`, and the results of the previous one.
+    fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
+        if warp.index != self.warp {
+            return;
+        }
+        let program = machine.program;
+        let active = mask >> self.lane & 1 == 1;
+        self.tell_pending(program, site, warp, active);
+        if !active {
+            // The thread may be about to continue: the loop's next iteration includes lanes that
+            // have executed `continue`.
+            if let Inst::Step { slot, body, .. } | Inst::StepUniform { slot, body, .. } | Inst::Again { slot, body } =
+                program.code.insts[site as usize]
+                && warp.slots[slot as usize].pending >> self.lane & 1 == 1
+            {
+                self.pending = Some(Pending { site, what: Told::Loop { slot, body } });
+            }
+            return;
+        }
+        let code = &program.code;
+        let lane = self.lane;
+        let read = |register: Register, ty: Scalar| short(ty, register.get(&warp.rows, lane));
+        let row = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
+        match code.insts[site as usize] {
+            Inst::Named(i) => {
+                let (name, register, ty) = &code.names[i as usize];
+                self.event(program, site, Event::Assigned { name: name.clone(), value: read(*register, *ty) });
+            }
+            Inst::WriteLocal { local, from } => {
+                let local = &code.locals[local as usize];
+                if let Some(ty) = local.ty {
+                    self.event(program, site, Event::Assigned { name: local.name.clone(), value: read(from, ty) });
+                }
+            }
+            Inst::WriteElement { local, index, from } => {
+                let local = &code.locals[local as usize];
+                if let Some(ty) = local.ty {
+                    let name = format!("{}[{}]", local.name, row(index));
+                    self.event(program, site, Event::Assigned { name, value: read(from, ty) });
+                }
+            }
+            Inst::Load(i) => {
+                let access = &code.accesses[i as usize];
+                if let Some(from) = self.at(machine, site, warp, mask, access, "load") {
+                    let values = access.values.iter().map(|value| (*value, access.element)).collect();
+                    self.pending = Some(Pending { site, what: Told::Load { from, values } });
+                }
+            }
+            Inst::Store(i) => {
+                let access = &code.accesses[i as usize];
+                if let Some(to) = self.at(machine, site, warp, mask, access, "store") {
+                    let values = access.values.iter().map(|value| read(*value, access.element)).collect();
+                    self.event(program, site, Event::Stored { to, values });
+                }
+            }
+            Inst::CopyAsync(i) => {
+                let copy = &code.copies[i as usize];
+                let holds = |guard: Option<u32>| guard.is_none_or(|guard| row(guard) != 0);
+                if holds(copy.guard)
+                    && let Some(to) = self.at(machine, site, warp, mask, &copy.to, "store")
+                {
+                    let from = match holds(copy.inside) {
+                        true => self.at(machine, site, warp, mask, &copy.from, "load"),
+                        false => None,
+                    };
+                    let from = from.map_or_else(|| "zeros".to_string(), |from| from.to_string());
+                    self.event(program, site, Event::Stored { to, values: vec![format!("a copy of {from}")] });
+                }
+            }
+            Inst::Atomic(i) => {
+                let atomic = &code.atomics[i as usize];
+                let element = atomic.access.element;
+                if let Some(at) = self.at(machine, site, warp, mask, &atomic.access, "atomic operation") {
+                    let value = atomic.access.values.last().map_or(String::new(), |value| read(*value, element));
+                    let operation = name_of(atomic.operation).to_string();
+                    let before = atomic.to.map(|to| (to, element));
+                    self.pending = Some(Pending { site, what: Told::Atomic { operation, at, value, before } });
+                }
+            }
+            Inst::Shuffle { .. } | Inst::Vote { .. } | Inst::Match { .. } | Inst::Reduce { .. } => {
+                if let Some((to, ty)) = code.exchanges.get(&site) {
+                    self.pending = Some(Pending { site, what: Told::Exchange { to: *to, ty: *ty } });
+                }
+            }
+            Inst::If { condition, .. } => self.event(program, site, Event::Branch { holds: row(condition) != 0 }),
+            Inst::Enter { slot } | Inst::EnterFor { slot, .. } => self.turns[slot as usize] = 0,
+            Inst::Test { slot, .. } => {
+                self.pending = Some(Pending { site, what: Told::Loop { slot, body: site + 1 } });
+            }
+            Inst::Step { slot, body, .. } | Inst::StepUniform { slot, body, .. } | Inst::Again { slot, body } => {
+                self.pending = Some(Pending { site, what: Told::Loop { slot, body } });
+            }
+            Inst::BlockSync => self.event(program, site, Event::Barrier { scope: Threads::Block }),
+            Inst::WarpSync => self.event(program, site, Event::Barrier { scope: Threads::Warp }),
+            Inst::Return => self.event(program, site, Event::Ended),
+            // The end of the thread has no line.
+            Inst::Exit if self.at.is_some() => self.here(Event::Ended),
+            Inst::Exit => self.event(program, site, Event::Ended),
+            _ => {}
+        }
+    }
+}
+
+impl Recorder {
+    /// Returns the recorder of lane `lane` of warp `warp` of `block`, for `limit` lines.
+    pub fn new(block: [u32; 3], warp: u32, lane: usize, limit: usize, slots: u32) -> Recorder {
+        Recorder {
+            block,
+            warp,
+            lane,
+            limit,
+            pending: None,
+            turns: vec![0; slots as usize],
+            lines: Vec::new(),
+            at: None,
+            left_out: 0,
+        }
+    }
+
+    /// Records the results of the last instruction, when the one at `site` is about to run.
+    fn tell_pending(&mut self, program: &Program, site: Pc, warp: &Warp, active: bool) {
+        let Some(Pending { site: told, what }) = self.pending.take() else { return };
+        let lane = self.lane;
+        let read = |(register, ty): (Register, Scalar)| short(ty, register.get(&warp.rows, lane));
+        let event = match what {
+            Told::Load { from, values } => Event::Loaded { from, values: values.into_iter().map(read).collect() },
+            Told::Atomic { operation, at, value, before } => {
+                Event::Atomic { operation, at, value, before: before.map(read) }
+            }
+            Told::Exchange { to, ty } => Event::Exchanged { value: read((to, ty)) },
+            Told::Loop { slot, body } => {
+                let turns = &mut self.turns[slot as usize];
+                if active && site == body {
+                    *turns += 1;
+                    // A loop that returns here unconditionally has already had an iteration.
+                    let first = matches!(program.code.insts[told as usize], Inst::Again { .. });
+                    Event::Turn { number: *turns + u64::from(first) }
+                } else {
+                    Event::Left { turns: *turns }
+                }
+            }
+        };
+        self.event(program, told, event);
+    }
+
+    /// Returns the target of the lane's access, or records a masked access and returns `None` if
+    /// its condition is false.
+    fn at(
+        &mut self,
+        machine: &mut Machine<'_, '_>,
+        site: Pc,
+        warp: &Warp,
+        mask: u32,
+        access: &Access,
+        what: &'static str,
+    ) -> Option<At> {
+        let lane = self.lane;
+        let holds = machine.guarded(warp, mask, access) >> lane & 1 == 1;
+        let (address, _) = machine.addresses::<VALUES>(site, warp, 1 << lane, access);
+        let part = machine.part::<VALUES>(site, warp, &mut (1 << lane), &address, access);
+        let object = machine.object(part.target, part.offset[lane], access);
+        if !holds {
+            self.event(machine.program, site, Event::Masked { access: what, array: object.name });
+            return None;
+        }
+        let row = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
+        let index = match &access.place {
+            Place::Global { dims, .. } | Place::Dynamic { dims, .. } => dims.iter().map(|d| row(d.index)).collect(),
+            Place::Shared { dims, .. } => dims.iter().map(|d| row(d.index)).collect(),
+            Place::Address { .. } | Place::SharedAddress { .. } => Vec::new(),
+        };
+        let element = object.element.filter(|_| part.lanes != 0);
+        Some(At { array: object.name, index, element })
+    }
+
+    /// Records an event at the current line of the thread.
+    fn here(&mut self, event: Event) {
+        if self.left_out == 0
+            && let Some(line) = self.lines.last_mut()
+        {
+            line.events.push(event);
+        }
+    }
+
+    fn event(&mut self, program: &Program, site: Pc, event: Event) {
+        let place = program.place_of(site);
+        let at = Some((place.source, place.line));
+        if self.at == at {
+            return self.here(event);
+        }
+        self.at = at;
+        if self.lines.len() >= self.limit {
+            self.left_out += 1;
+            return;
+        }
+        let source = program.sources.get(place.source);
+        let text = source.map_or("", |source| source.line_code(place.line.saturating_sub(source.line))).to_string();
+        let report::Place { function, file, line, .. } = place;
+        self.lines.push(Line { function, file, line, text, events: vec![event] });
+    }
+
+    /// Returns the trace of the thread with index `thread`.
+    pub fn trace(self, program: &Program, thread: [u32; 3]) -> Trace {
+        Trace {
+            kernel: program.instance.clone(),
+            block: self.block,
+            thread,
+            lines: self.lines,
+            left_out: self.left_out,
+        }
+    }
+}
+
+fn name_of(operation: ir::Atomic) -> &'static str {
+    match operation {
+        ir::Atomic::Add => "fetch_add",
+        ir::Atomic::Min => "fetch_min",
+        ir::Atomic::Max => "fetch_max",
+        ir::Atomic::And => "fetch_and",
+        ir::Atomic::Or => "fetch_or",
+        ir::Atomic::Xor => "fetch_xor",
+        ir::Atomic::Exchange => "swap",
+        ir::Atomic::CompareExchange => "compare_exchange",
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let At { array, index, element } = self;
+        f.write_str(array)?;
+        match &index[..] {
+            [] => {}
+            [one] => write!(f, "[{one}]")?,
+            several => {
+                write!(f, "[({})]", several.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))?;
+            }
+        }
+        match (element, &index[..]) {
+            (Some(element), [one]) if u64::try_from(*element) == Ok(*one) => Ok(()),
+            (Some(element), _) => write!(f, " (element {element})"),
+            (None, _) => f.write_str(" (outside, and skipped)"),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Assigned { name, value } => write!(f, "{name} = {value}"),
+            Event::Loaded { from, values } => write!(f, "load {from}: {}", values.join(", ")),
+            Event::Stored { to, values } => write!(f, "store {to}: {}", values.join(", ")),
+            Event::Atomic { operation, at, value, before } => {
+                write!(f, "{operation} {at}: {value}")?;
+                before.as_ref().map_or(Ok(()), |before| write!(f, ", before it {before}"))
+            }
+            Event::Masked { access, array } => write!(f, "no {access} of {array}: its condition does not hold"),
+            Event::Branch { holds: true } => f.write_str("the condition holds"),
+            Event::Branch { holds: false } => f.write_str("the condition does not hold"),
+            Event::Turn { number } => write!(f, "iteration {number}"),
+            Event::Left { turns: 1 } => f.write_str("the loop ends after 1 iteration"),
+            Event::Left { turns } => write!(f, "the loop ends after {turns} iterations"),
+            Event::Barrier { scope: Threads::Block } => f.write_str("the block's barrier"),
+            Event::Barrier { scope: Threads::Warp } => f.write_str("the warp's barrier"),
+            Event::Exchanged { value } => write!(f, "from the warp: {value}"),
+            Event::Ended => f.write_str("the thread ends"),
+        }
+    }
+}
+
+/// The lines of Rust, each followed by its events.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Trace { kernel, block, thread, lines, left_out } = self;
+        write!(f, "{kernel}, thread {thread:?} of block {block:?}")?;
+        if lines.is_empty() && *left_out == 0 {
+            write!(f, "\nit executes no operations")?;
+        }
+        for Line { file, line, text, events, .. } in lines {
+            write!(f, "\n{file}:{line}  {text}")?;
+            for event in events {
+                write!(f, "\n    {event}")?;
+            }
+        }
+        if *left_out > 0 { write!(f, "\n… and {left_out} more") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,98 @@
+//! Execution of a launch on the cores of this machine ([`runtime_simt::split`]).
+//!
+//! Blocks without atomic operations cannot communicate: a load of a value that another block has
+//! stored is a race. The results of all threads are discarded, and the launch runs in order on one
+//! thread, if:
+//!
+//! - a thread has a finding, or a value that a second run must trace;
+//! - threads race with each other;
+//! - the threads together have not written every output that the kernel declares.
+//!
+//! A report therefore does not depend on the number of cores. Without shadow memory
+//! ([`Checks::Values`], [`Checks::Accesses`]) races are not detected; a kernel with races then
+//! keeps the store of one of its blocks.
+
+use crate::code::Inst;
+use crate::machine::memory::Buffer;
+use crate::machine::nonfinite::Stored;
+use crate::machine::outputs::is_covered;
+use crate::machine::shadow::Shadow;
+use crate::machine::{Machine, Setting};
+use crate::{Checks, Options, Program, Statistics};
+use runtime_simt::split::{self, Demand, merge};
+
+/// The results of one thread.
+struct Part {
+    statistics: Statistics,
+    /// Whether the thread has a finding, or a value that a second run must trace.
+    found: bool,
+    /// The shadow memory of each buffer.
+    shadows: Vec<Shadow>,
+}
+
+/// Runs the launch on several threads. Returns `None` if it must run on one; the buffers are
+/// unchanged then.
+pub fn run(
+    program: &Program,
+    setting: &Setting,
+    buffers: &mut [Buffer<'_>],
+    options: &Options,
+    stored: Stored,
+) -> Option<Statistics> {
+    let demand = demand(program, setting, buffers, options)?;
+    let shared = &*buffers;
+    let copies = || shared.iter().map(Buffer::copied).collect();
+    let (parts, copies): (Vec<Part>, _) = split::run(demand, copies, |blocks, copies| {
+        let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
+        let mut machine = Machine::new(program, setting, own.collect(), options, None);
+        machine.stored = stored;
+        machine.run(blocks);
+        Part {
+            statistics: machine.statistics,
+            found: !machine.findings.is_empty() || machine.stored == Stored::NonFinite || machine.undefined,
+            shadows: machine.buffers.into_iter().map(|buffer| buffer.shadow).collect(),
+        }
+    })?;
+    let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
+    let quiet = parts.iter().all(|part| !part.found);
+    let covered = |(i, buffer): (usize, &Buffer<'_>)| {
+        let shadows: Vec<_> = parts.iter().map(|part| &part.shadows[i]).collect();
+        options.checks < Checks::All || is_covered(buffer, &shadows)
+    };
+    if !quiet || setting.budget.is_spent() || split::any_pair(&parts, races) || !buffers.iter().enumerate().all(covered)
+    {
+        setting.budget.renew();
+        return None;
+    }
+    for (i, buffer) in buffers.iter_mut().enumerate() {
+        if let Some(bytes) = buffer.written() {
+            merge(bytes, i, &copies);
+            for part in &parts {
+                buffer.contract.uninit = part.shadows[i].unwritten_of(&buffer.contract.uninit);
+            }
+        }
+    }
+    Some(statistics)
+}
+
+/// Returns the work of a launch, or `None` if its blocks must run in order.
+fn demand(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options: &Options) -> Option<Demand> {
+    let code = &program.code;
+    // Only these instructions can observe the order of blocks or a clock; a record keeps the first
+    // report. A block that loads the store of another block alone finds the element uninitialized.
+    let alone = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_));
+    if code.insts.iter().any(alone) {
+        return None;
+    }
+    Some(Demand {
+        grid: setting.grid,
+        instructions: code.insts.len(),
+        copied: buffers.iter().filter(|b| b.mutable).map(|b| b.bytes.get().len()).sum(),
+        threads: options.threads,
+    })
+}
+
+/// Returns whether blocks of two threads race.
+fn races(one: &Part, other: &Part) -> bool {
+    one.shadows.iter().zip(&other.shadows).any(|(a, b)| a.conflicts(b))
+}

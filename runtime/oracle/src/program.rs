@@ -1,0 +1,155 @@
+//! A decoded kernel.
+
+use crate::code::{Code, Inst, Pc};
+use crate::decode;
+use crate::refused::{Mismatch, Unsupported};
+use crate::report::Place;
+use kernel_dsl_compiler::Target;
+use kernel_dsl_compiler::ir::{Block, Kernel, Location, Parameter, SharedArray, SharedMemory, SourceLocation, Table};
+use kernel_dsl_compiler::oracle::Declared;
+use kernel_dsl_compiler::source::Source;
+
+/// The source file of the functions of `math::`.
+pub(crate) const MATH: &str = "kernel-dsl/src/math/";
+
+/// A kernel, ready to run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) instance: String,
+    pub(crate) target: Target,
+    pub(crate) block: Block,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) shared: Vec<SharedArray>,
+    pub(crate) memory: SharedMemory,
+    /// The tables with their bytes.
+    pub(crate) tables: Vec<(Table, Vec<u8>)>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) locations: Vec<SourceLocation>,
+    pub(crate) declared: Declared,
+    pub(crate) code: Code,
+    /// Whether the code was decoded as lowered: then the origins of values can be tracked.
+    pub(crate) lowered: bool,
+    /// Whether the code also stores floats to buffers, so that NaNs and infinities may have
+    /// origins.
+    pub(crate) traced: bool,
+}
+
+impl Program {
+    /// Decodes `kernel`, as lowered or after passes.
+    pub fn decode(kernel: &Kernel) -> Result<Program, Unsupported> {
+        Program::new(kernel, decode::Arithmetic::Checked)
+    }
+
+    /// Decodes `kernel` after passes. Its arithmetic is not checked: passes may execute an
+    /// operation speculatively where the program would not, and discard its result.
+    pub fn decode_optimized(kernel: &Kernel) -> Result<Program, Unsupported> {
+        Program::new(kernel, decode::Arithmetic::Speculative)
+    }
+
+    fn new(kernel: &Kernel, arithmetic: decode::Arithmetic) -> Result<Program, Unsupported> {
+        let code = decode::decode(kernel, arithmetic)?;
+        Ok(Program {
+            instance: kernel.instance.clone(),
+            target: kernel.target,
+            block: kernel.block,
+            parameters: kernel.parameters.clone(),
+            shared: kernel.shared.clone(),
+            memory: kernel.shared_memory(),
+            tables: kernel.tables.iter().map(|t| (t.clone(), t.contents())).collect(),
+            sources: kernel.sources.clone(),
+            locations: kernel.locations.clone(),
+            declared: kernel.declared.clone(),
+            lowered: arithmetic == decode::Arithmetic::Checked,
+            traced: arithmetic == decode::Arithmetic::Checked && stores_floats(&code),
+            code,
+        })
+    }
+
+    /// Returns whether the kernel has atomic operations. Without them, the result of a kernel
+    /// without races does not depend on the order of execution.
+    pub fn has_atomics(&self) -> bool {
+        !self.code.atomics.is_empty()
+    }
+
+    /// Returns whether an instruction belongs to a function of `math::`.
+    pub(crate) fn is_math(&self, site: Pc) -> bool {
+        let location = self.code.locations.get(site as usize).and_then(|l| self.locations.get(l.0 as usize));
+        let source = location.and_then(|l| self.sources.get(l.source as usize));
+        source.is_some_and(|s| s.file.starts_with(MATH))
+    }
+
+    /// Returns the Rust source location of the instruction at `site`.
+    pub(crate) fn place_of(&self, site: Pc) -> Place {
+        let location = self.code.locations.get(site as usize).copied();
+        place(&self.instance, &self.sources, &self.locations, location)
+    }
+
+    /// Returns the block size in x, y, z of a launch that specifies `given`.
+    pub(crate) fn block_of(&self, given: Option<[u32; 3]>) -> Result<[u32; 3], Mismatch> {
+        match (given, self.block.extents()) {
+            (Some(given), _) if self.block.has(given) => Ok(given),
+            (None, Some(extents)) => Ok(extents),
+            (given, _) => {
+                let given = given.map_or("none".to_string(), |[x, y, z]| format!("{x} x {y} x {z}"));
+                Err(Mismatch(vec![format!("`{}` has blocks of {}; given {given}", self.instance, self.block)]))
+            }
+        }
+    }
+
+    /// Returns the index in x, y, z of a thread of the block. The index does not depend on the
+    /// block size.
+    pub(crate) fn thread(&self, linear: u32) -> [u32; 3] {
+        let [x, y, _] = self.block.most();
+        [linear % x, linear / x % y, linear / x / y]
+    }
+}
+
+/// Returns a location, followed by the calls that inlined it, innermost first.
+pub fn chain(locations: &[SourceLocation], first: Option<Location>) -> impl Iterator<Item = &SourceLocation> {
+    let at = |location: Option<Location>| location.and_then(|l| locations.get(l.0 as usize));
+    // The chain has at most as many elements as there are locations; a longer one would be a cycle.
+    std::iter::successors(at(first), move |location| at(location.caller)).take(locations.len())
+}
+
+/// Returns a place in the user's Rust, with the calls that inlined it.
+pub fn place(instance: &str, sources: &[Source], locations: &[SourceLocation], first: Option<Location>) -> Place {
+    let mut places = chain(locations, first).map(|location| {
+        let source = sources.get(location.source as usize);
+        let (line, span) = (source.map_or(1, |s| s.line), location.span);
+        Place {
+            source: location.source as usize,
+            function: source.map_or_else(|| instance.to_string(), |s| s.name.clone()),
+            file: source.map(|s| s.file.clone()).unwrap_or_default(),
+            line: line + u32::from(span.line),
+            column: u32::from(span.column),
+            end_line: line + u32::from(span.end_line),
+            end_column: u32::from(span.end_column),
+            callers: Vec::new(),
+        }
+    });
+    let unknown = || Place {
+        source: usize::MAX,
+        function: instance.to_string(),
+        file: String::new(),
+        line: 1,
+        column: 1,
+        end_line: 1,
+        end_column: 1,
+        callers: Vec::new(),
+    };
+    let mut place = places.next().unwrap_or_else(unknown);
+    place.callers = places.collect();
+    place
+}
+
+/// Returns whether the code stores floats to buffers.
+fn stores_floats(code: &Code) -> bool {
+    code.insts.iter().any(|inst| {
+        let access = match inst {
+            Inst::Store(i) => &code.accesses[*i as usize],
+            Inst::Atomic(i) => &code.atomics[*i as usize].access,
+            _ => return false,
+        };
+        !access.place.is_shared() && (access.element.is_float() || access.element.is_half())
+    })
+}

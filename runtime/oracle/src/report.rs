@@ -1,0 +1,291 @@
+//! The findings of a run, as data.
+//!
+//! Repeated hits of one check at one site form one [`Finding`]: it describes the first hit, counts
+//! the others, and lists every location that it conflicts with. Places are resolved to file, line
+//! and column, so a report outlives the program that it describes.
+//!
+//! # JSON format
+//!
+//! A [`Report`] serializes with the names of its fields, preceded by its verdict. Absent optional
+//! values are `null`.
+//!
+//! ```text
+//! verdict        "pass", "fail": whether one of the findings is an error
+//! kernel         the instance, in Rust syntax
+//! schedule       "in-order", "reversed", "seeded:7": the argument of the commands' --order
+//! truncated      whether the run ended at its limit of errors
+//! findings[]     check           the check's name: "global-race"
+//!                severity        "note", "warning", "error"
+//!                message         the sentence
+//!                place           function, file, line, column, end_line, end_column, callers[]: places that inlined it
+//!                thread          block[3], thread[3], warp, lane
+//!                object          name, space ("buffer", "shared", "local"), index[], extents[], element
+//!                values          loads, stores, operand, held, other_stored, other_loaded: in Rust syntax
+//!                other           place, thread, action: the other side of a conflict
+//!                others[]        the same fields for each further place in conflict
+//!                produced        operation, inputs[], result: the operation that produced a NaN or an infinity
+//!                ptx[]           line, text: the accesses in the PTX, if `kernels check` made the report
+//!                count           number of hits, counted by thread
+//! allowed[]      check, place, reason, count
+//! ```
+
+use crate::check::{Check, Severity};
+use kernel_dsl_compiler::source::Source;
+use runtime_simt::Schedule;
+pub use runtime_simt::Thread;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// The findings of a run, in the order of their first hits.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// The instance that ran, in Rust syntax.
+    pub kernel: String,
+    /// One finding for each check and site.
+    pub findings: Vec<Finding>,
+    /// Violations that the kernel allows, by check and statement.
+    pub allowed: Vec<Allowed>,
+    /// Whether the run stopped at [`Options::limit`](crate::Options::limit) errors.
+    pub truncated: bool,
+    /// The schedule of the run, which reproduces it.
+    pub schedule: Schedule,
+    /// The functions that contain the places, for their source text.
+    pub sources: Vec<Source>,
+}
+
+/// A violation of a check at one location of the kernel.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Finding {
+    /// The check.
+    pub check: Check,
+    /// The severity.
+    pub severity: Severity,
+    /// A description of the event, in a sentence with names and values.
+    pub message: String,
+    /// The source location.
+    pub place: Place,
+    /// The first thread that violated the check.
+    pub thread: Thread,
+    /// The memory or variable.
+    pub object: Option<Object>,
+    /// The values of the access, where they are known.
+    pub values: Option<Values>,
+    /// The conflicting access.
+    pub other: Option<Other>,
+    /// The first conflicting access at each further place.
+    pub others: Vec<Other>,
+    /// The operation that produced the number.
+    pub produced: Option<Produced>,
+    /// The PTX instructions for the accesses of that line to that memory; filled in by
+    /// `kernels check`.
+    pub ptx: Vec<PtxLine>,
+    /// The number of hits at this place, counted by thread.
+    pub count: u64,
+}
+
+/// A line of PTX.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PtxLine {
+    /// The line number, from 1, in the text that the kernel is built with.
+    pub line: u32,
+    /// The instruction.
+    pub text: String,
+}
+
+/// The operation that produced a NaN or an infinity.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Produced {
+    /// The operation in Rust syntax, with the operands' values.
+    pub operation: String,
+    /// The operands' values, in order.
+    pub inputs: Vec<String>,
+    /// The result of the operation.
+    pub result: String,
+}
+
+/// A violation that a statement of the kernel allows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Allowed {
+    /// The check.
+    pub check: Check,
+    /// The place of the first hit.
+    pub place: Place,
+    /// The reason that the kernel states.
+    pub reason: String,
+    /// The number of hits, counted by thread.
+    pub count: u64,
+}
+
+/// A location in the user's Rust.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Place {
+    /// Index into [`Report::sources`].
+    #[serde(skip)]
+    pub source: usize,
+    /// The function.
+    pub function: String,
+    /// The file; empty if the compiler that expanded the macro did not provide it.
+    pub file: String,
+    /// The line, from 1, in the file.
+    pub line: u32,
+    /// The column, from 1, in characters.
+    pub column: u32,
+    /// Line of the end.
+    pub end_line: u32,
+    /// Column of the end, exclusive.
+    pub end_column: u32,
+    /// The calls that inlined the function here, innermost first.
+    pub callers: Vec<Place>,
+}
+
+/// The kind of object that an access names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// An argument of the kernel.
+    Buffer,
+    /// An array in shared memory.
+    Shared,
+    /// A variable or register array.
+    Local,
+}
+
+/// The memory or variable that a finding is about.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Object {
+    /// Name in the kernel.
+    pub name: String,
+    /// The kind of object.
+    pub space: Space,
+    /// The index as the kernel wrote it, outermost dimension first; empty for a computed address.
+    pub index: Vec<u64>,
+    /// The extents that the index was checked against.
+    pub extents: Vec<u64>,
+    /// Elements from the start of the object to the access; negative if before it.
+    pub element: Option<i64>,
+}
+
+/// The values loaded and stored at the first hit, in Rust syntax.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
+pub struct Values {
+    /// The value that this access loads.
+    pub loads: Option<String>,
+    /// The value that this access stores.
+    pub stores: Option<String>,
+    /// The operand of this access, if it is an atomic operation.
+    pub operand: Option<String>,
+    /// The value of the element just before, unless the other access is known to have stored it.
+    pub held: Option<String>,
+    /// The value that the other access stored.
+    pub other_stored: Option<String>,
+    /// The value that the other access loaded.
+    pub other_loaded: Option<String>,
+}
+
+/// The other side of a conflict.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Other {
+    /// The source location; `None` if only the thread is known.
+    pub place: Option<Place>,
+    /// The thread that made the access.
+    pub thread: Thread,
+    /// The action of the thread there: `stores`, `loads`, `waits`.
+    pub action: &'static str,
+}
+
+/// The verdict on a kernel or on one launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// No error; there may be warnings.
+    Pass,
+    /// At least one error.
+    Fail,
+    /// The check could not run, or not to its end, because a requirement is missing: no error is
+    /// known, and the kernel has not passed. No [`Report`] has this verdict;
+    /// `runtime::Error::verdict` returns it.
+    Unsupported,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "FAIL",
+            Verdict::Unsupported => "unsupported",
+        })
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = [
+            ("the element held", &self.held),
+            ("the other stored", &self.other_stored),
+            ("the other loaded", &self.other_loaded),
+            ("this loads", &self.loads),
+            ("this stores", &self.stores),
+            ("the operand is", &self.operand),
+        ];
+        let said = said.into_iter().filter_map(|(who, value)| Some((who, value.as_ref()?)));
+        for (i, (who, value)) in said.enumerate() {
+            write!(f, "{}{who} {value}", if i > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Report", 6)?;
+        object.serialize_field("verdict", &self.verdict())?;
+        object.serialize_field("kernel", &self.kernel)?;
+        object.serialize_field("schedule", &self.schedule)?;
+        object.serialize_field("truncated", &self.truncated)?;
+        object.serialize_field("findings", &self.findings)?;
+        object.serialize_field("allowed", &self.allowed)?;
+        object.end()
+    }
+}
+
+impl Report {
+    /// Returns whether one of the findings is an error.
+    pub fn verdict(&self) -> Verdict {
+        if self.errors().next().is_some() { Verdict::Fail } else { Verdict::Pass }
+    }
+
+    /// Adds the findings of another run of the same launch.
+    pub(super) fn add(&mut self, other: Report) {
+        self.findings.extend(other.findings);
+        self.allowed.extend(other.allowed);
+        self.truncated |= other.truncated;
+    }
+
+    /// Returns the findings that are warnings.
+    pub fn warnings(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.severity == Severity::Warning)
+    }
+
+    /// Returns the findings that are notes.
+    pub fn notes(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.severity == Severity::Note)
+    }
+
+    /// Returns a report that contains only `finding`.
+    pub fn alone(&self, finding: &Finding) -> Report {
+        Report {
+            kernel: self.kernel.clone(),
+            findings: vec![finding.clone()],
+            allowed: Vec::new(),
+            truncated: false,
+            schedule: self.schedule,
+            sources: self.sources.clone(),
+        }
+    }
+
+    /// Returns the findings that are errors.
+    pub fn errors(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.severity == Severity::Error)
+    }
+}

@@ -1,0 +1,462 @@
+//! The decoded form of a kernel: a flat list of instructions, with calls inlined and operands
+//! resolved to places.
+
+use super::registers::{Id, Place, Registers, Sizes};
+use super::structure::Structure;
+use kernel_dsl_compiler::ptx::Space;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::fmt;
+
+/// The index of an instruction.
+pub type Pc = u32;
+
+/// The index that means no instruction.
+pub const NOWHERE: Pc = Pc::MAX;
+
+/// A kernel, ready to run.
+#[derive(Debug, Default)]
+pub struct Code {
+    /// The instructions; execution starts at the first.
+    pub insts: Vec<Inst>,
+    /// The structure that determines where diverged lanes reconverge.
+    pub structure: Structure,
+    /// The numbers of registers.
+    pub sizes: Sizes,
+    /// Registers with a constant value.
+    pub constants: Vec<(Place, Id, u64)>,
+    /// Registers that the hardware sets.
+    pub specials: Vec<(Place, Id, Special)>,
+    /// The text and line of each instruction.
+    pub sites: Vec<Site>,
+    /// The layout of a block's shared memory.
+    pub shared: Layout,
+    /// The layout of a thread's local memory.
+    pub local: Layout,
+    /// The layout of the kernel's parameters.
+    pub parameters: Layout,
+    /// The site of the first approximation, if there is one.
+    pub first_approximation: u32,
+    /// Whether the kernel has fences or strong accesses (volatile, relaxed, acquire, release): its
+    /// blocks may then wait for one another.
+    pub ordered: bool,
+    /// The bound of each approximation, by site.
+    pub bounds: HashMap<u32, &'static str>,
+}
+
+/// The content of a register that the hardware sets; a number is an axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Special {
+    Thread(u8),
+    Threads(u8),
+    Block(u8),
+    Blocks(u8),
+    Lane,
+    Warp,
+    Warps,
+    Constant(u32),
+    /// The lane's own bit.
+    LanesEqual,
+    /// The bits of the lower lanes, optionally with the lane's own.
+    LanesBelow {
+        inclusive: bool,
+    },
+    /// The bits of the higher lanes, optionally with the lane's own.
+    LanesAbove {
+        inclusive: bool,
+    },
+    DynamicShared,
+    TotalShared,
+    /// The start of the dynamically allocated part of a thread's local memory.
+    Stack(u32),
+}
+
+impl Special {
+    /// Returns whether the value is set at the start of each block; other values are constant
+    /// throughout a launch.
+    pub fn begins_with_the_block(self) -> bool {
+        matches!(self, Special::Block(_) | Special::Stack(_))
+    }
+}
+
+/// The origin of an instruction in the text.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The instruction as printed.
+    pub text: String,
+    /// The line of the instruction, if the module was read from text.
+    pub line: Option<u32>,
+    /// The comment above the instruction, if there is one. In PTX of kernel-dsl, this is the line
+    /// of Rust.
+    pub comment: Option<String>,
+    /// The function that contains the instruction.
+    pub function: String,
+}
+
+/// Variables of a state space, each at its offset.
+#[derive(Clone, Default, Debug)]
+pub struct Layout {
+    /// The variables, by ascending offset.
+    pub variables: Vec<Variable>,
+    /// The total size in bytes.
+    pub bytes: u32,
+}
+
+/// A variable, or a parameter.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Variable {
+    pub name: String,
+    pub offset: u32,
+    pub bytes: u32,
+}
+
+impl Layout {
+    /// Adds an aligned variable at least `gap` bytes after the last one; returns its offset.
+    pub fn add(&mut self, name: &str, bytes: u32, align: u32, gap: u32) -> u32 {
+        let start = if self.variables.is_empty() { 0 } else { self.bytes.saturating_add(gap) };
+        let offset = start.next_multiple_of(align.max(1));
+        self.variables.push(Variable { name: name.to_string(), offset, bytes });
+        self.bytes = offset.saturating_add(bytes);
+        offset
+    }
+
+    /// Returns the variable that contains all of these bytes.
+    pub fn find(&self, offset: u64, bytes: u64) -> Option<&Variable> {
+        let end = offset.checked_add(bytes)?;
+        let next = self.variables.partition_point(|v| u64::from(v.offset) <= offset);
+        let variable = &self.variables[next.checked_sub(1)?];
+        (end <= u64::from(variable.offset) + u64::from(variable.bytes)).then_some(variable)
+    }
+
+    /// Returns the last variable that begins at or before `offset`, or the first variable.
+    pub fn nearest(&self, offset: u64) -> Option<&Variable> {
+        let next = self.variables.partition_point(|v| u64::from(v.offset) <= offset);
+        self.variables.get(next.saturating_sub(1))
+    }
+}
+
+/// A computation from registers to registers, on the lanes of a mask. It returns the lanes whose
+/// result is undefined.
+pub type Body = Box<dyn Fn(&mut Registers, u32) -> u32 + Send + Sync>;
+
+/// An instruction.
+pub struct Inst {
+    /// The condition under which a lane executes the instruction.
+    pub guard: Option<Condition>,
+    /// The operation.
+    pub kind: Kind,
+    /// The registers that the instruction reads.
+    pub reads: SmallVec<[Id; 4]>,
+    /// The registers that the instruction writes.
+    pub writes: SmallVec<[Id; 2]>,
+    /// Index into [`Code::sites`].
+    pub site: u32,
+}
+
+/// A predicate, or its negation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Condition {
+    /// Index among the predicates.
+    pub predicate: u32,
+    /// The index of the predicate's state.
+    pub id: Id,
+    /// Whether the predicate is negated.
+    pub negated: bool,
+}
+
+impl Condition {
+    /// Returns the lanes where the condition holds.
+    #[inline(always)]
+    pub fn holds(self, registers: &Registers) -> u32 {
+        let lanes = registers.predicates[self.predicate as usize];
+        if self.negated { !lanes } else { lanes }
+    }
+}
+
+/// The rule by which the definedness of results follows from that of operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Follows {
+    /// A result is defined where all operands are defined.
+    All,
+    /// For `selp`: only the chosen operand and the condition count.
+    #[allow(missing_docs)]
+    Chosen { yes: Id, no: Id, condition: Id, predicate: u32 },
+    /// For `and.pred` and `or.pred`: an operand that decides the result alone is enough.
+    #[allow(missing_docs)]
+    Decided { a: (Id, u32), b: (Id, u32), by: bool },
+    /// The result does not depend on the operands' values: `xor a, a`, `sub a, a`.
+    Always,
+}
+
+/// The operation of an instruction.
+pub enum Kind {
+    /// A computation on registers.
+    #[allow(missing_docs)]
+    Compute { body: Body, follows: Follows, reason: &'static str },
+    /// A load.
+    Load(Access),
+    /// A store.
+    Store(Access),
+    /// The start of a copy from global to shared memory: `cp.async`.
+    Copy(Box<Copy>),
+    /// `cp.async.commit_group`
+    CopyCommit,
+    /// `cp.async.wait_group`, and `wait_all`, which has no number.
+    CopyWait(Option<u32>),
+    /// An atomic operation.
+    Atomic(Atomic),
+    /// A jump.
+    Branch(Pc),
+    /// A jump to the target that an index selects.
+    #[allow(missing_docs)]
+    BranchIndexed { index: (Place, Id), targets: Box<[Pc]> },
+    /// The end of the thread.
+    Exit,
+    /// The end of the launch, with the reason.
+    Trap(&'static str),
+    /// A barrier of the block, optionally with a reduction.
+    Barrier(Barrier),
+    /// `bar.warp.sync`.
+    #[allow(missing_docs)]
+    WarpBarrier { members: (Place, Id) },
+    /// `shfl`.
+    Shuffle(Shuffle),
+    /// `vote`.
+    Vote(Vote),
+    /// `match` and `redux`.
+    Gather(Gather),
+    /// `activemask`.
+    ActiveMask(Place),
+    /// A reading of a clock, or of its upper half. Each reading is later than the previous one.
+    #[allow(missing_docs)]
+    Clock { to: Place, high: bool },
+    /// An instruction that orders accesses or gives a hint. It has no effect, because all accesses
+    /// happen in order here.
+    Nothing,
+}
+
+/// The state space of an access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Window {
+    /// No state space: the address determines the memory.
+    Generic,
+    /// The launch's buffers and the module's variables.
+    Global,
+    /// Constants of the module.
+    Const,
+    /// Shared memory of the block.
+    Shared,
+    /// Local memory of the thread, including parameters of functions.
+    Local,
+    /// Parameters of the kernel.
+    Param,
+}
+
+impl Window {
+    /// Returns the name in PTX.
+    pub fn name(self) -> &'static str {
+        match self {
+            Window::Generic => "generic",
+            Window::Global => Space::Global.spelling(),
+            Window::Const => Space::Const.spelling(),
+            Window::Shared => Space::Shared.spelling(),
+            Window::Local => Space::Local.spelling(),
+            Window::Param => Space::Param.spelling(),
+        }
+    }
+}
+
+/// An access to memory.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The window of the addresses.
+    pub window: Window,
+    /// The register that holds the address, if it is not constant.
+    pub base: Option<(Place, Id)>,
+    /// The offset from the register, or the address if there is no register.
+    pub offset: i64,
+    /// Bytes of an element: 1, 2, 4 or 8.
+    pub element: u32,
+    /// Whether an element narrower than its register is sign-extended.
+    pub signed: bool,
+    /// The registers of the elements; `None` for an unused element.
+    pub values: SmallVec<[Option<Data>; 4]>,
+}
+
+/// `cp.async`
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// The destination: an access to all bytes, without registers.
+    pub to: Access,
+    /// The source: an access to all bytes, without registers.
+    pub from: Access,
+    /// The register with the number of bytes to read, if not all are read.
+    pub read: Option<(Place, Id)>,
+}
+
+/// A register that is loaded or stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Data {
+    /// The position of the lanes.
+    pub place: Place,
+    /// The index of the register's state.
+    pub id: Id,
+    /// The width of the register in bits.
+    pub bits: u32,
+}
+
+/// An atomic operation.
+pub struct Atomic {
+    /// The access, without values.
+    pub access: Access,
+    /// The register for the old value, if it is used.
+    pub result: Option<Data>,
+    /// The operands.
+    pub operands: SmallVec<[Data; 2]>,
+    /// The function that computes the new value.
+    pub update: Update,
+}
+
+/// A function that computes the new value of an atomic operation. Its arguments are the old value,
+/// two operands, and whether the address is in shared memory.
+pub type Update = Box<dyn Fn(u64, u64, u64, bool) -> u64 + Send + Sync>;
+
+/// A reduction at a barrier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reduction {
+    /// `bar.red.popc`: the number of threads whose predicate is true.
+    Count,
+    /// `bar.red.and`
+    All,
+    /// `bar.red.or`
+    Any,
+}
+
+/// `bar`, `barrier`.
+#[derive(Clone, Debug)]
+pub struct Barrier {
+    /// The number of the barrier.
+    pub number: (Place, Id),
+    /// The number of threads, if not all threads take part.
+    pub threads: Option<(Place, Id)>,
+    /// Whether the instruction is `arrive`, which does not wait.
+    pub arrive: bool,
+    /// The reduction, its predicate and the register for the result.
+    pub reduction: Option<(Reduction, Condition, Place)>,
+}
+
+/// The source lane of a shuffle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Exchange {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+/// `shfl`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Shuffle {
+    pub mode: Exchange,
+    pub result: Option<(Place, Id)>,
+    /// Receives whether the source lane was in range.
+    pub inside: Option<(u32, Id)>,
+    pub value: (Place, Id),
+    pub selector: (Place, Id),
+    pub clamp: (Place, Id),
+    /// `None` in the form without `.sync`.
+    pub members: Option<(Place, Id)>,
+}
+
+/// The result of a vote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Poll {
+    All,
+    Any,
+    Uniform,
+    Ballot,
+}
+
+/// `vote`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Vote {
+    pub mode: Poll,
+    pub result: Place,
+    pub condition: Condition,
+    /// `None` in the form without `.sync`.
+    pub members: Option<(Place, Id)>,
+}
+
+/// A result computed from the values of all members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// The lanes that have the same value: `match.any`.
+    Same,
+    /// All members if they have one value, otherwise none: `match.all`.
+    AllSame,
+    /// The sum: `redux.add`.
+    Sum,
+    /// The minimum of unsigned or signed numbers: `redux.min`.
+    #[allow(missing_docs)]
+    Least { signed: bool },
+    /// The maximum: `redux.max`.
+    #[allow(missing_docs)]
+    Most { signed: bool },
+    /// `redux.and`.
+    And,
+    /// `redux.or`.
+    Or,
+    /// `redux.xor`.
+    Xor,
+}
+
+/// `match` and `redux`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Gather {
+    pub told: Told,
+    pub result: Option<Place>,
+    /// For `match.all`, receives whether all values are the same.
+    pub same: Option<u32>,
+    pub value: (Place, Id),
+    pub members: (Place, Id),
+}
+
+impl Kind {
+    /// Returns the name for `Debug`.
+    fn name(&self) -> &'static str {
+        match self {
+            Kind::Compute { .. } => "Compute",
+            Kind::Load(_) => "Load",
+            Kind::Store(_) => "Store",
+            Kind::Copy(_) => "Copy",
+            Kind::CopyCommit => "CopyCommit",
+            Kind::CopyWait(_) => "CopyWait",
+            Kind::Atomic(_) => "Atomic",
+            Kind::Branch(_) => "Branch",
+            Kind::BranchIndexed { .. } => "BranchIndexed",
+            Kind::Exit => "Exit",
+            Kind::Trap(_) => "Trap",
+            Kind::Barrier(_) => "Barrier",
+            Kind::WarpBarrier { .. } => "WarpBarrier",
+            Kind::Shuffle(_) => "Shuffle",
+            Kind::Vote(_) => "Vote",
+            Kind::Gather(_) => "Gather",
+            Kind::ActiveMask(_) => "ActiveMask",
+            Kind::Clock { .. } => "Clock",
+            Kind::Nothing => "Nothing",
+        }
+    }
+}
+
+impl fmt::Debug for Inst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(self.kind.name()).field("guard", &self.guard).field("site", &self.site).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,394 @@
+//! Decodes the syntax tree of a module to code: one entry, with every call inlined and each
+//! instruction resolved.
+//!
+//! Unsupported instructions are rejected here by name, before anything runs.
+
+mod bits;
+mod call;
+mod compare;
+mod control;
+mod convert;
+mod float;
+mod integer;
+mod memory;
+mod moves;
+mod operand;
+mod place;
+mod special;
+mod stack;
+mod video;
+mod words;
+
+use super::code::{Code, Condition, Follows, Inst, Kind, NOWHERE, Pc, Site};
+use super::global::Places;
+use super::inline::{Action, Inline, Step};
+use super::program::Program;
+use super::refused::{Refusal, Unsupported};
+use super::registers::{Id, Place};
+use super::structure::Structure;
+use kernel_dsl_compiler::ptx::{
+    self, Callee, Function, In, Instruction, Label, Module, Names, Opcode, Operand, Register, Space, SpecialRegister,
+    Statement,
+};
+pub use operand::Home;
+use operand::Source;
+use place::reachable;
+use smallvec::{SmallVec, smallvec};
+use std::collections::HashMap;
+use words::Words;
+
+/// Unused bytes between variables of one state space.
+const GAP: u32 = 16;
+
+/// A decoded instruction.
+pub(super) struct Decoded {
+    kind: Kind,
+    reads: SmallVec<[Id; 4]>,
+    writes: SmallVec<[Id; 2]>,
+}
+
+/// An instruction, or the reason why it is rejected.
+pub(super) type Result<T = Decoded> = std::result::Result<T, String>;
+
+impl Decoded {
+    /// Returns an instruction without registers.
+    fn plain(kind: Kind) -> Decoded {
+        Decoded { kind, reads: SmallVec::new(), writes: SmallVec::new() }
+    }
+}
+
+/// A function as it is inlined at one call.
+pub(super) struct Frame<'m> {
+    pub index: usize,
+    pub function: &'m Function,
+    registers: HashMap<Register, Source>,
+    labels: Vec<Pc>,
+    /// Branches to labels that are not resolved yet.
+    forward: Vec<(Pc, usize, Label)>,
+    /// The returns to resolve, or `None` in the entry.
+    returns_at: Option<Vec<Pc>>,
+    variables: Vec<Option<Home>>,
+    parameters: Vec<Home>,
+    returns: Vec<Home>,
+}
+
+/// Decodes an entry of a module.
+pub(super) struct Decoder<'m> {
+    module: &'m Module,
+    code: Code,
+    constants: HashMap<(u64, operand::Width), Source>,
+    specials: HashMap<SpecialRegister, Source>,
+    /// The location of each of the module's variables.
+    globals: Vec<Option<Home>>,
+    /// Locations of function variables that all threads share, by function and variable.
+    own: HashMap<(usize, usize), Home>,
+    /// The register of the stack's end and the limit of the stack, if the kernel has a stack.
+    stack: Option<(Source, u64)>,
+    refusals: Vec<Refusal>,
+    /// Locations of variables that persist between launches; without them, each launch has its own
+    /// variables.
+    places: Option<&'m Places>,
+    /// The functions being inlined, outermost first.
+    chain: Vec<usize>,
+    site: u32,
+}
+
+/// Decodes inline PTX, or returns the first instruction that is not supported.
+pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal> {
+    let mut decoder = Decoder::new(code.module());
+    let mut frame = decoder.frame(0, Vec::new(), Vec::new());
+    let mut steps = Vec::new();
+    for instruction in code.instructions() {
+        let text = In(code.names(), instruction).to_string();
+        let divides = matches!(instruction.opcode, Opcode::Div | Opcode::Rem);
+        let refuse = |why: String| Refusal { text: text.clone(), line: None, why };
+        decoder.instruction(&mut frame, instruction).map_err(refuse)?;
+        for Inst { guard, kind, .. } in std::mem::take(&mut decoder.code.insts) {
+            let action = match kind {
+                Kind::Compute { body, reason, .. } => Action::Compute { body, reason },
+                Kind::Clock { to, high } => Action::Clock { to, high },
+                Kind::ActiveMask(to) => Action::ActiveMask(to),
+                Kind::Nothing => Action::Nothing,
+                _ => return Err(refuse("it does more than compute".to_string())),
+            };
+            steps.push(Step { text: text.clone(), divides, guard, action });
+        }
+    }
+    let operands = 0..code.source().operands.len();
+    let operands = operands.map(|i| frame.registers.get(&code.register(i)).map(|s| s.place)).collect();
+    let Code { sizes, constants, specials, .. } = decoder.code;
+    Ok(Inline { steps, sizes, constants, specials, operands })
+}
+
+impl Program {
+    /// Decodes the entry with the given name.
+    pub fn decode(module: &Module, entry: &str) -> std::result::Result<Program, Unsupported> {
+        decode(module, entry, None)
+    }
+}
+
+/// Decodes the entry of this name.
+///
+/// The module's variables are at the locations in `places`; without it, each launch has its own.
+pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::result::Result<Program, Unsupported> {
+    let refuse = |why: String| {
+        let refusal = Refusal { text: format!(".entry {name}"), line: None, why };
+        Err(Unsupported { entry: name.to_string(), refusals: vec![refusal] })
+    };
+    let Some(index) = module.functions().iter().position(|f| f.is_entry() && f.body.is_some() && f.name == name) else {
+        let names: Vec<&str> = module.entries().map(|e| e.name.as_str()).collect();
+        return refuse(format!("the module does not define it; it has {}", names.join(", ")));
+    };
+    let mut decoder = Decoder { places, ..Decoder::new(module) };
+    let reachable = reachable(module, index);
+    let globals = decoder.place_globals(&reachable);
+    let dynamic = decoder.place_shared(&reachable);
+    let entry = &module.functions()[index];
+    let parameters = entry
+        .parameters
+        .iter()
+        .map(|p| Home::Memory {
+            window: super::code::Window::Param,
+            offset: decoder.code.parameters.add(&p.name, p.size(), p.alignment(), 0),
+        })
+        .collect();
+    let mut frame = decoder.frame(index, parameters, Vec::new());
+    frame.returns_at = None;
+    decoder.function(&mut frame);
+    // The end of the body is a return.
+    let site = decoder.new_site("}".to_string(), None, None, &entry.name);
+    decoder.push(None, Decoded::plain(Kind::Exit), site);
+    if !decoder.refusals.is_empty() {
+        return Err(Unsupported { entry: name.to_string(), refusals: decoder.refusals });
+    }
+    let mut code = decoder.code;
+    straight_to_the_end(&mut code.insts);
+    code.structure = Structure::new(&code.insts);
+    code.first_approximation = code.bounds.keys().copied().min().unwrap_or(0);
+    let directives = &entry.directives;
+    Ok(Program {
+        name: name.to_string(),
+        code,
+        globals,
+        dynamic,
+        parameters: entry.parameters.clone(),
+        required_threads: directives.required_threads,
+        max_threads: directives.max_threads,
+    })
+}
+
+/// Replaces branches to an end of the thread by that end.
+fn straight_to_the_end(insts: &mut [Inst]) {
+    for pc in 0..insts.len() {
+        let Kind::Branch(target) = insts[pc].kind else { continue };
+        let end = &insts[target as usize];
+        if end.guard.is_none() && matches!(end.kind, Kind::Exit) {
+            insts[pc].kind = Kind::Exit;
+        }
+    }
+}
+
+impl<'m> Decoder<'m> {
+    fn new(module: &'m Module) -> Decoder<'m> {
+        Decoder {
+            module,
+            code: Code::default(),
+            constants: HashMap::new(),
+            specials: HashMap::new(),
+            globals: Vec::new(),
+            own: HashMap::new(),
+            stack: None,
+            refusals: Vec::new(),
+            places: None,
+            chain: Vec::new(),
+            site: 0,
+        }
+    }
+
+    fn refuse(&mut self, text: String, line: Option<u32>, why: String) {
+        self.refusals.push(Refusal { text, line, why });
+    }
+
+    /// Returns the frame of function `index` for the current call.
+    fn frame(&mut self, index: usize, parameters: Vec<Home>, returns: Vec<Home>) -> Frame<'m> {
+        let function = &self.module.functions()[index];
+        let variables = function.variables.iter().enumerate();
+        let variables = variables
+            .map(|(i, v)| match v.space {
+                Space::Shared | Space::Global | Space::Const => self.own.get(&(index, i)).copied(),
+                Space::Local | Space::Param => {
+                    let bytes = v.size().and_then(|n| u32::try_from(n).ok())?;
+                    Some(Home::local(self.code.local.add(&v.name, bytes, v.alignment(), GAP)))
+                }
+            })
+            .collect();
+        Frame {
+            index,
+            function,
+            registers: HashMap::new(),
+            labels: vec![NOWHERE; function.labels.len()],
+            forward: Vec::new(),
+            returns_at: Some(Vec::new()),
+            variables,
+            parameters,
+            returns,
+        }
+    }
+
+    fn new_site(&mut self, text: String, line: Option<u32>, comment: Option<String>, function: &str) -> u32 {
+        self.code.sites.push(Site { text, line, comment, function: function.to_string() });
+        self.code.sites.len() as u32 - 1
+    }
+
+    fn here(&self) -> Pc {
+        self.code.insts.len() as Pc
+    }
+
+    fn push(&mut self, guard: Option<Condition>, decoded: Decoded, site: u32) {
+        let Decoded { kind, reads, writes } = decoded;
+        self.code.insts.push(Inst { guard, kind, reads, writes, site });
+    }
+
+    /// Decodes a function's body, and resolves its branches.
+    fn function(&mut self, frame: &mut Frame<'m>) {
+        self.chain.push(frame.index);
+        let function = frame.function;
+        let mut comment: Option<String> = None;
+        for (i, statement) in function.statements().iter().enumerate() {
+            let line = function.lines.of(i);
+            match statement {
+                Statement::Label(label) => frame.labels[label.0 as usize] = self.here(),
+                Statement::Comment(text) => comment = Some(text.clone()),
+                Statement::Instruction(instruction) => {
+                    let names = Names { module: self.module, function };
+                    let text = In(names, instruction).to_string();
+                    self.site = self.new_site(text.clone(), line, comment.clone(), &function.name);
+                    if let Err(why) = self.instruction(frame, instruction) {
+                        self.refuse(text, line, why);
+                    }
+                }
+                Statement::Call(call) => {
+                    let name = match call.callee {
+                        Callee::Function(f) => &self.module.functions()[f as usize].name,
+                        Callee::Indirect { .. } => "a register",
+                    };
+                    let text = format!("call {name}");
+                    self.site = self.new_site(text.clone(), line, comment.clone(), &function.name);
+                    if let Err(why) = self.call(frame, call) {
+                        self.refuse(text, line, why);
+                    }
+                }
+                // Declarations are found by index; the others have no effect.
+                Statement::Registers(_)
+                | Statement::Variable(_)
+                | Statement::BranchTargets(_)
+                | Statement::CallTargets(_)
+                | Statement::Open
+                | Statement::Close
+                | Statement::Pragma(_)
+                | Statement::Location(_) => {}
+            }
+        }
+        for (pc, which, label) in std::mem::take(&mut frame.forward) {
+            let target = frame.labels[label.0 as usize];
+            if target == NOWHERE {
+                let name = &function.labels[label.0 as usize];
+                self.refuse(format!("bra {name}"), None, "its label is not defined".to_string());
+                continue;
+            }
+            match &mut self.code.insts[pc as usize].kind {
+                Kind::Branch(to) => *to = target,
+                Kind::BranchIndexed { targets, .. } => targets[which] = target,
+                _ => {}
+            }
+        }
+        self.chain.pop();
+    }
+
+    fn instruction(&mut self, frame: &mut Frame<'m>, instruction: &Instruction) -> Result<()> {
+        let guard = match instruction.guard {
+            Some(guard) => Some(self.condition(frame, guard.register, guard.negated)?),
+            None => None,
+        };
+        let mut words = Words::new(&instruction.modifiers);
+        let operands = &instruction.operands[..];
+        let decoded = self.decoded(frame, instruction.opcode, &mut words, operands)?;
+        if let Some(modifier) = words.left() {
+            return Err(format!("the interpreter does not support `.{modifier}` of `{}`", instruction.opcode));
+        }
+        let site = self.site;
+        self.push(guard, decoded, site);
+        Ok(())
+    }
+
+    fn decoded(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
+        use Opcode::*;
+        match opcode {
+            Add | Sub | Mul | Mad | Div | Rem | Min | Max | Neg | Abs => {
+                self.arithmetic(frame, opcode, words, operands)
+            }
+            Fma | Rcp | Sqrt | Rsqrt | Sin | Cos | Ex2 | Lg2 | Tanh | Copysign | Testp => {
+                self.float(frame, opcode, words, operands)
+            }
+            Addc | Subc | Madc | Mul24 | Mad24 | Sad | Dp4a | Dp2a => self.integer(frame, opcode, words, operands),
+            And | Or | Xor | Not | Cnot | Shl | Shr | Shf | Bfe | Bfi | Bfind | Bmsk | Brev | Clz | Popc | Prmt
+            | Lop3 | Fns | Szext => self.bits(frame, opcode, words, operands),
+            Setp | Set | Selp | Slct => self.comparison(frame, opcode, words, operands),
+            Cvt => self.convert(frame, words, operands),
+            Mov => self.copy(frame, words, operands),
+            Cvta => self.convert_address(frame, words, operands),
+            Isspacep => self.is_space(frame, words, operands),
+            Cp | Ld | Ldu | St | Atom | Red | Prefetch | Prefetchu => self.memory(frame, opcode, words, operands),
+            Vabsdiff | Vabsdiff2 | Vabsdiff4 | Vadd | Vadd2 | Vadd4 | Vavrg2 | Vavrg4 | Vmad | Vmax | Vmax2 | Vmax4
+            | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
+                self.video(frame, opcode, words, operands)
+            }
+            Bra | Brkpt | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux
+            | Activemask | Nanosleep | Pmevent => self.control(frame, opcode, words, operands),
+            Alloca | Stackrestore | Stacksave => self.allocation(frame, opcode, words, operands),
+            // A call is a separate statement, and a launch has no textures or surfaces.
+            Call | Istypep | Suld | Suq | Sured | Sust | Tex | Tld4 | Txq => {
+                Err(format!("the interpreter does not support `{opcode}`"))
+            }
+        }
+    }
+
+    /// Returns a computation of `to` from operands, which it reads.
+    fn compute(&self, to: Source, from: &[Source], body: super::code::Body) -> Decoded {
+        Decoded {
+            kind: Kind::Compute { body, follows: Follows::All, reason: "its result is undefined" },
+            reads: from.iter().map(|s| s.id).collect(),
+            writes: smallvec![to.id],
+        }
+    }
+
+    /// Returns a computation lane by lane.
+    fn lanewise(
+        &self,
+        to: Source,
+        from: &[Source],
+        function: impl Fn([u64; 4]) -> u64 + Send + Sync + 'static,
+    ) -> Decoded {
+        let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
+        self.compute(to, from, super::body::lanewise(to.place, places, Box::new(move |x| (function(x), true))))
+    }
+
+    /// Decodes a computation lane by lane whose result may be undefined, for `reason`: `function`
+    /// returns the machine's result, and whether the result is defined.
+    fn partial(
+        &self,
+        to: Source,
+        from: &[Source],
+        reason: &'static str,
+        function: impl Fn([u64; 4]) -> (u64, bool) + Send + Sync + 'static,
+    ) -> Decoded {
+        let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
+        let body = super::body::lanewise(to.place, places, Box::new(function));
+        let mut decoded = self.compute(to, from, body);
+        decoded.kind = match decoded.kind {
+            Kind::Compute { body, follows, .. } => Kind::Compute { body, follows, reason },
+            kind => kind,
+        };
+        decoded
+    }
+}

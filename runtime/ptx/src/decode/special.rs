@@ -1,0 +1,93 @@
+//! Special registers, which the hardware sets.
+
+use super::super::code::Special;
+use super::super::registers::Place;
+use super::operand::Source;
+use super::{Decoded, Decoder, Result};
+use crate::code::Kind;
+use kernel_dsl_compiler::ptx::SpecialRegister;
+use smallvec::smallvec;
+
+/// Returns the contents of a special register, if they are known and constant in a block.
+fn known(register: SpecialRegister) -> Option<Special> {
+    use SpecialRegister::*;
+    Some(match register {
+        TidX => Special::Thread(0),
+        TidY => Special::Thread(1),
+        TidZ => Special::Thread(2),
+        NtidX => Special::Threads(0),
+        NtidY => Special::Threads(1),
+        NtidZ => Special::Threads(2),
+        CtaidX => Special::Block(0),
+        CtaidY => Special::Block(1),
+        CtaidZ => Special::Block(2),
+        NctaidX => Special::Blocks(0),
+        NctaidY => Special::Blocks(1),
+        NctaidZ => Special::Blocks(2),
+        LaneId => Special::Lane,
+        WarpId => Special::Warp,
+        NwarpId => Special::Warps,
+        // There is one multiprocessor and one grid.
+        SmId | GridId => Special::Constant(0),
+        // The whole shared memory is available to the kernel, and the launch is not part of a
+        // graph.
+        ReservedSmemBegin | ReservedSmemEnd | ReservedSmemCap | ReservedSmem0 | ReservedSmem1 | CurrentGraphExec => {
+            Special::Constant(0)
+        }
+        NsmId => Special::Constant(1),
+        LanemaskEq => Special::LanesEqual,
+        LanemaskLt => Special::LanesBelow { inclusive: false },
+        LanemaskLe => Special::LanesBelow { inclusive: true },
+        LanemaskGt => Special::LanesAbove { inclusive: false },
+        LanemaskGe => Special::LanesAbove { inclusive: true },
+        DynamicSmemSize => Special::DynamicShared,
+        TotalSmemSize => Special::TotalShared,
+        _ => return None,
+    })
+}
+
+/// Returns the reason why the contents of a special register cannot be known, if so.
+pub(super) fn unknowable(register: SpecialRegister) -> Option<&'static str> {
+    use SpecialRegister::*;
+    match register {
+        Pm0 | Pm0Wide | Pm1 | Pm1Wide | Pm2 | Pm2Wide | Pm3 | Pm3Wide | Pm4 | Pm4Wide | Pm5 | Pm5Wide | Pm6
+        | Pm6Wide | Pm7 | Pm7Wide => Some("it counts events for a profiler, and there is none"),
+        Envreg0 | Envreg1 | Envreg2 | Envreg3 | Envreg4 | Envreg5 | Envreg6 | Envreg7 | Envreg8 | Envreg9
+        | Envreg10 | Envreg11 | Envreg12 | Envreg13 | Envreg14 | Envreg15 | Envreg16 | Envreg17 | Envreg18
+        | Envreg19 | Envreg20 | Envreg21 | Envreg22 | Envreg23 | Envreg24 | Envreg25 | Envreg26 | Envreg27
+        | Envreg28 | Envreg29 | Envreg30 | Envreg31 => Some("the driver sets its value, and there is none"),
+        _ => None,
+    }
+}
+
+/// Returns whether a register is the upper half of a clock, or `None` for other registers.
+pub(super) fn clock(register: SpecialRegister) -> Option<bool> {
+    use SpecialRegister::*;
+    match register {
+        Clock | Clock64 | GlobalTimer | GlobalTimerLo => Some(false),
+        ClockHi | GlobalTimerHi => Some(true),
+        _ => None,
+    }
+}
+
+impl<'m> Decoder<'m> {
+    /// Returns a special register as an operand.
+    pub(super) fn special(&mut self, register: SpecialRegister) -> Result<Source> {
+        if let Some(known) = self.specials.get(&register) {
+            return Ok(*known);
+        }
+        let Some(special) = known(register) else {
+            return Err(format!("the interpreter has no `{register}`"));
+        };
+        let source = self.fresh(register.ty().bits());
+        self.code.specials.push((source.place, source.id, special));
+        self.specials.insert(register, source);
+        Ok(source)
+    }
+
+    /// Returns an instruction that reads a clock.
+    pub(super) fn read_clock(&mut self, to: Source, high: bool) -> Decoded {
+        let place: Place = to.place;
+        Decoded { kind: Kind::Clock { to: place, high }, reads: smallvec![], writes: smallvec![to.id] }
+    }
+}

@@ -1,0 +1,97 @@
+//! The stack in a thread's local memory, on which a kernel allocates while it runs.
+//!
+//! A register of each thread holds the end of the stack. The allocations of a function are released
+//! when it returns.
+
+use super::super::code::{Body, Follows, Kind, Special};
+use super::super::registers::lanes;
+use super::operand::Source;
+use super::words::Words;
+use super::{Decoded, Decoder, Frame, GAP, Result};
+use kernel_dsl_compiler::ptx::{Function, Opcode, Operand, Statement};
+use smallvec::smallvec;
+
+/// Size of the stack of each thread in bytes, if the kernel allocates.
+const STACK: u32 = 16 << 10;
+
+/// The default alignment of allocations.
+const ALIGNMENT: u64 = 8;
+
+impl<'m> Decoder<'m> {
+    /// Returns the register of the stack's end.
+    fn stack(&mut self) -> Source {
+        if let Some((source, _)) = self.stack {
+            return source;
+        }
+        let start = self.code.local.add("the stack", STACK, 16, GAP);
+        let source = self.fresh(64);
+        self.code.specials.push((source.place, source.id, Special::Stack(start)));
+        self.stack = Some((source, u64::from(start) + u64::from(STACK)));
+        source
+    }
+
+    /// Saves the end of the stack until `function` returns, if it allocates. Returns the register,
+    /// and the saved copy.
+    pub(super) fn keep_stack(&mut self, function: &Function) -> Option<(Source, Source)> {
+        let allocates = |s: &Statement| matches!(s, Statement::Instruction(i) if i.opcode == Opcode::Alloca);
+        function.statements().iter().any(allocates).then(|| {
+            let (stack, kept) = (self.stack(), self.fresh(64));
+            self.move_register(kept, stack);
+            (stack, kept)
+        })
+    }
+
+    /// Decodes `alloca`, `stacksave` and `stackrestore`.
+    pub(super) fn allocation(
+        &mut self,
+        frame: &mut Frame<'m>,
+        opcode: Opcode,
+        words: &mut Words,
+        operands: &[Operand],
+    ) -> Result {
+        let ty = words.ty()?;
+        let stack = self.stack();
+        match opcode {
+            Opcode::Stacksave => {
+                let to = self.to(frame, operands, 0)?;
+                Ok(self.lanewise(to, &[stack], |[end, ..]| end))
+            }
+            Opcode::Stackrestore => {
+                let from = self.operand(frame, operands, 0, ty)?;
+                Ok(self.lanewise(stack, &[from], |[end, ..]| end))
+            }
+            _ => {
+                let (to, bytes) = (self.to(frame, operands, 0)?, self.operand(frame, operands, 1, ty)?);
+                let align = match operands.get(2) {
+                    None => ALIGNMENT,
+                    Some(Operand::Integer(n)) => *n as u64,
+                    Some(Operand::Bits(n)) => *n,
+                    Some(_) => return Err("its alignment is not a constant".to_string()),
+                };
+                if !align.is_power_of_two() || align > u64::from(STACK) {
+                    return Err(format!("its alignment, {align}, is not a power of two, or exceeds the stack"));
+                }
+                let limit = self.stack.map_or(0, |(_, limit)| limit);
+                let body: Body = Box::new(move |registers, mask| {
+                    let mut undefined = 0;
+                    for lane in lanes(mask) {
+                        let (end, bytes) = (registers.get(stack.place, lane), registers.get(bytes.place, lane));
+                        let start = end.checked_next_multiple_of(align);
+                        let place = start.and_then(|start| Some((start, start.checked_add(bytes)?)));
+                        match place.filter(|(_, end)| *end <= limit) {
+                            Some((start, end)) => {
+                                registers.set(to.place, lane, start);
+                                registers.set(stack.place, lane, end);
+                            }
+                            None => undefined |= 1 << lane,
+                        }
+                    }
+                    undefined
+                });
+                let reason = "the stack, of 16 KiB for each thread, has no room for it";
+                let kind = Kind::Compute { body, follows: Follows::All, reason };
+                Ok(Decoded { kind, reads: smallvec![stack.id, bytes.id], writes: smallvec![to.id] })
+            }
+        }
+    }
+}

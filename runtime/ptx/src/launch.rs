@@ -1,0 +1,156 @@
+//! A launch of an entry: its shape, arguments and options, and its outcome.
+
+use super::flow::Policy;
+use super::refused::Unsupported;
+use super::report::Report;
+use super::{Bytes, Check, Statistics};
+use kernel_dsl_compiler::ptx::parse;
+use std::fmt;
+use std::num::NonZeroUsize;
+
+/// A launch.
+#[derive(Debug)]
+pub struct Launch<'m> {
+    /// Blocks in x, y, z. If one is 0, nothing runs.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory in addition to the module's variables.
+    pub dynamic_shared: u32,
+    /// The buffers that the kernel may access.
+    pub buffers: Vec<Argument<'m>>,
+    /// The entry's parameters, in order.
+    pub parameters: Vec<Value>,
+    /// The options of the run.
+    pub options: Options,
+}
+
+/// A buffer that a kernel may access.
+#[derive(Debug)]
+pub struct Argument<'m> {
+    /// The name in reports.
+    pub name: String,
+    /// The contents. Only exclusive memory may be written.
+    pub bytes: Bytes<'m>,
+}
+
+/// The value of a parameter of the entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// A scalar's bits, zero-extended.
+    Bits(u64),
+    /// The bytes of a structure.
+    Bytes(Vec<u8>),
+    /// The address of a byte of a buffer.
+    #[allow(missing_docs)]
+    Address { buffer: usize, offset: u64 },
+}
+
+/// The options of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The checks to run.
+    pub checks: Checks,
+    /// The order in which diverged lanes run.
+    pub policy: Policy,
+    /// The limit of warp instructions per block: a loop that is still running then is assumed to be
+    /// endless. A launch of several blocks may run more in total.
+    pub fuel: u64,
+    /// The number of findings after which a run ends.
+    pub limit: usize,
+    /// The largest number of host threads for the blocks; `None` uses the number of cores. Results
+    /// and reports do not depend on this number, except for uninitialized values that blocks read.
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// The extent of the checks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checks {
+    /// Only the instruction limit and traps. Accesses outside of memory are suppressed and not
+    /// reported.
+    Values,
+    /// In addition, everything at which a GPU stops. These are accesses outside of memory, to the
+    /// wrong space or misaligned, stores to read-only memory, and barriers that cannot complete.
+    Faults,
+    /// Every [`Check`].
+    All,
+}
+
+impl Checks {
+    /// Returns whether `check` is enabled.
+    pub(super) fn tell(self, check: Check) -> bool {
+        let always = matches!(check, Check::FuelExhausted | Check::Trap);
+        match self {
+            Checks::Values => always,
+            Checks::Faults => always || check.is_fault(),
+            Checks::All => true,
+        }
+    }
+}
+
+impl Default for Options {
+    /// Returns the defaults: every check, 2³² warp instructions a block, 64 findings, and every
+    /// core.
+    fn default() -> Options {
+        Options { checks: Checks::All, policy: Policy::default(), fuel: 1 << 32, limit: 64, threads: None }
+    }
+}
+
+/// The result of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// The statistics of the run.
+    pub statistics: Statistics,
+    /// The findings of the run.
+    pub report: Report,
+    /// The buffers that hold values that depend on an approximation; complete only if all checks
+    /// run. A GPU's contents may differ, so bits must not be compared.
+    pub approximate: Vec<usize>,
+}
+
+impl Outcome {
+    /// Returns the statistics, or the report if it contains an error.
+    pub fn result(self) -> Result<Statistics, Box<Report>> {
+        if self.report.is_good() { Ok(self.statistics) } else { Err(Box::new(self.report)) }
+    }
+}
+
+/// The reason why a run of PTX failed.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Failure {
+    /// The text is not valid PTX.
+    #[error("the PTX is wrong: {0}")]
+    Syntax(parse::Errors),
+    /// The PTX contains something unsupported; nothing has run.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// The launch does not fit the entry; nothing has run.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The kernel violated a check.
+    #[error(transparent)]
+    Violation(#[from] Box<Report>),
+}
+
+/// A launch that does not fit the entry; nothing has run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch(pub Vec<String>);
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// The shape of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grid {
+    /// Blocks in x, y, z. If one is 0, nothing runs.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory in addition to the module's variables.
+    pub dynamic_shared: u32,
+}

@@ -1,0 +1,125 @@
+//! The PTX interpreter: the second oracle. It runs PTX, the text that a GPU runs, and reports what
+//! is wrong with it.
+//!
+//! # What is independent of the oracle
+//!
+//! The oracle (crate `runtime-oracle`, `runtime::interpreter`) runs the compiler's own IR. These
+//! parts are written twice, so that a mistake in one interpreter cannot hide in the other:
+//!
+//! - integer and floating-point arithmetic,
+//! - control flow: divergence and reconvergence,
+//! - the checks of memory accesses.
+//!
+//! These parts are shared with the oracle or with the compiler:
+//!
+//! - the crate `runtime-simt`: lanes, bytes, counters, the split of a launch over host threads,
+//! - the stand-ins for approximations (`kernel_dsl_compiler::Approximation`),
+//! - the parser and the table of PTX instructions (`kernel_dsl_compiler::ptx`),
+//! - inline PTX: the oracle runs a kernel's `ptx!(…)` through this interpreter (`inline`).
+//!
+//! This interpreter also runs PTX that other compilers made.
+//!
+//! # How it runs
+//!
+//! [`Program::decode`] decodes one entry to flat code. It inlines calls and resolves operands to
+//! places. Each instruction becomes a closure over rows of 32 lanes (`body`), with its modifiers
+//! resolved. Decoding rejects unknown instructions by name: nothing is skipped silently.
+//! [`Program::run`] runs a launch. Blocks run one after the other. Where this makes no difference,
+//! they run in parallel on several cores (`parallel`). The warps of a block alternate, and a warp
+//! runs in lockstep. Diverged lanes run and reconverge by one of two policies ([`Policy`]); a legal
+//! program gives the same results under each. No lanes reconverge at a `ret`, an `exit` or a `trap`
+//! (`structure`).
+//!
+//! Every instruction of sm_61 runs, except those on textures and surfaces, which a launch cannot
+//! provide. Decoding also rejects recursive calls and calls of functions that the module does not
+//! define.
+//!
+//! ```text
+//! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values
+//!                          │                 ├─▶ flow (structure)            who runs next
+//!                          │                 ├─▶ access ─▶ memory            loads, stores, atomics
+//!                          │                 └─▶ cooperate                   shuffles, votes, matches
+//!                          └─ sites ─▶ report                               what was found
+//! ```
+//!
+//! A kernel's own `ptx!(…)` is decoded here too (`inline`), and the oracle runs it at its position
+//! in the kernel's IR. The meaning of PTX is thus defined in one place.
+//!
+//! # Values
+//!
+//! Arithmetic follows the manual bit for bit, in every rounding mode. A computed NaN of 16 or 32
+//! bits has one bit pattern per format, and a NaN of 64 bits keeps a payload. With `.ftz`, a result
+//! becomes a zero if it is below the least normal number after rounding with an unbounded exponent.
+//! Instructions without a rounding modifier round to nearest and are never contracted. An
+//! approximation gives the true value, rounded, which is one of the results that the manual allows.
+//! Memory is sequentially consistent. A warp's atomics execute in order of ascending lanes.
+//!
+//! # Approximations
+//!
+//! An approximation has many allowed results. Values that depend on one are marked with the
+//! instruction and its published bound. The mark propagates through registers, shuffles and memory:
+//! per buffer as a whole, and per address in shared memory. [`Outcome::approximate`] lists the
+//! buffers that hold such values. A condition or an address that depends on an approximation is a
+//! warning, because a GPU may take another path there.
+//!
+//! [`approximations`] has the errors of the interpreter and of a card, measured on all operands of
+//! 32 bits.
+//!
+//! # Unspecified values and the card
+//!
+//! [`unspecified`] lists operands for which the manual specifies no result, and what sm_61 machine
+//! code returns for them. [`differences`] compares the interpreter with a card on every pure
+//! computation of the instruction table, and explains each difference.
+//!
+//! # Undefined values
+//!
+//! Uninitialized registers, quotients by zero, and values that a shuffle reads from an inactive
+//! lane are undefined. Undefined values propagate through computations. A report is made only where
+//! they matter: in an address, a condition or a stored value. So a speculated division with an
+//! unused result is no mistake.
+
+mod access;
+mod ahead;
+mod arithmetic;
+mod body;
+pub mod check;
+mod code;
+mod cooperate;
+mod decode;
+mod flow;
+mod global;
+mod halves;
+#[doc(hidden)]
+pub mod inline;
+mod launch;
+mod machine;
+mod memory;
+mod parallel;
+mod program;
+mod refused;
+#[doc(hidden)]
+pub mod registers;
+pub mod report;
+pub mod resident;
+mod run;
+mod structure;
+mod touched;
+pub mod unspecified;
+mod warp;
+
+#[doc = include_str!("approximations.md")]
+pub mod approximations {}
+
+#[doc = include_str!("differences.md")]
+pub mod differences {}
+
+pub use check::Check;
+#[doc(hidden)]
+pub use decode::decode_inline;
+pub use flow::Policy;
+pub use launch::{Argument, Checks, Failure, Grid, Launch, Mismatch, Options, Outcome, Value};
+pub use program::Program;
+pub use refused::{Refusal, Unsupported};
+pub use report::{Finding, Report};
+pub use resident::{Image, Resident};
+pub use runtime_simt::{Bytes, Severity, Statistics, Thread};

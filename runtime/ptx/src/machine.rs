@@ -1,0 +1,293 @@
+//! A launch: its blocks run one after the other, and the warps of a block alternate.
+
+use super::check::Check;
+use super::code::{Code, Reduction};
+use super::inline::Standing;
+use super::launch::{Checks, Options};
+use super::memory::{Buffer, Lookup, Scratch, View};
+use super::program::Program;
+use super::registers::{LANES, Registers, lanes};
+use super::report::Findings;
+use super::warp::{Meeting, Warp};
+use super::{Statistics, Thread};
+use runtime_simt::{GridShape, RunningBlock, Schedule, Scheduler};
+
+/// The number of barriers of a block.
+pub const BARRIERS: usize = 16;
+
+/// The memory of a launch and of the running block.
+pub struct Memory<'m> {
+    /// The buffers, sorted by address.
+    pub buffers: Vec<Buffer<'m>>,
+    /// The way to find the buffer of an address.
+    pub lookup: Lookup,
+    /// The shared memory of the block.
+    pub shared: Scratch,
+    /// The parameters of the launch.
+    pub parameters: Vec<u8>,
+}
+
+impl<'m> Memory<'m> {
+    /// Returns the memory that a warp sees.
+    #[inline(always)]
+    pub fn view<'a>(&'a mut self, local: &'a mut Scratch, code: &Code) -> View<'a, 'm> {
+        View {
+            buffers: &mut self.buffers,
+            lookup: self.lookup,
+            shared: &mut self.shared,
+            local,
+            parameters: &self.parameters,
+            local_bytes: code.local.bytes,
+        }
+    }
+}
+
+/// The parts of a launch that are the same for all blocks.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The bytes of the parameters.
+    pub parameters: Vec<u8>,
+    /// The way to find the buffer of an address.
+    pub lookup: Lookup,
+    /// The bytes of shared memory of a block.
+    pub shared: usize,
+    /// The blocks and threads of the launch.
+    pub grid: GridShape,
+    /// Bytes of shared memory that the launch adds.
+    pub dynamic_shared: u32,
+}
+
+/// A running launch.
+pub struct Machine<'p, 'm> {
+    /// The program.
+    pub program: &'p Program,
+    /// The memory of the launch.
+    pub memory: Memory<'m>,
+    /// The blocks and threads of the launch.
+    pub grid: GridShape,
+    /// Bytes of shared memory that the launch adds.
+    pub dynamic_shared: u32,
+    /// The index of the running block.
+    pub block: [u32; 3],
+    /// The number of warp instructions of the previous blocks.
+    pub spent: u64,
+    /// The barriers of the block.
+    pub barriers: [State; BARRIERS],
+    /// The options of the run.
+    pub options: Options,
+    /// The findings so far.
+    pub findings: Findings,
+    /// The statistics so far.
+    pub statistics: Statistics,
+    /// Whether the launch has ended early.
+    pub stopped: bool,
+}
+
+/// The state of a barrier.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct State {
+    /// The number of threads that have arrived, counted in whole warps.
+    pub arrived: u32,
+    /// The number of threads that must arrive; `None` means all live threads.
+    pub threads: Option<u32>,
+    /// The counts of the reduction: threads whose predicate is true, and all threads.
+    pub counts: (u32, u32),
+}
+
+impl<'p, 'm> Machine<'p, 'm> {
+    /// Creates a machine that has not run any block.
+    pub fn new(program: &'p Program, setting: &Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
+        let Setting { parameters, lookup, shared, grid, dynamic_shared } = setting.clone();
+        Machine {
+            program,
+            memory: Memory { buffers, lookup, shared: Scratch::new(shared), parameters },
+            grid,
+            dynamic_shared,
+            block: [0; 3],
+            spent: 0,
+            barriers: [State::default(); BARRIERS],
+            options,
+            findings: Findings::new(options.limit),
+            statistics: Statistics::default(),
+            stopped: false,
+        }
+    }
+
+    /// Runs the given blocks of the launch; x varies fastest.
+    pub fn run(&mut self, blocks: impl Iterator<Item = u64>) {
+        let code = &self.program.code;
+        let warps = (0..self.grid.warp_count()).map(|index| Warp::new(index, code, self.options.policy));
+        let mut warps: Vec<Warp> = warps.collect();
+        for warp in &mut warps {
+            self.fill(warp);
+        }
+        let mut scheduler = Scheduler::new(Schedule::InOrder, self.grid);
+        for n in blocks {
+            self.block = scheduler.block(n);
+            match self.options.checks {
+                Checks::Values | Checks::Faults => self.run_block::<false>(&mut warps, &mut scheduler),
+                Checks::All => self.run_block::<true>(&mut warps, &mut scheduler),
+            }
+            if self.stopped {
+                return;
+            }
+        }
+    }
+
+    /// Sets the registers that are constant throughout the launch.
+    fn fill(&self, warp: &mut Warp) {
+        for (place, _, bits) in &self.program.code.constants {
+            warp.registers.fill(*place, *bits);
+        }
+        for (place, _, special) in &self.program.code.specials {
+            for lane in 0..LANES {
+                let value = self.standing(warp.index).special(*special, lane);
+                warp.registers.set(*place, lane, value);
+            }
+        }
+    }
+
+    /// Returns the position of a warp in the launch.
+    fn standing(&self, warp: u32) -> Standing {
+        Standing {
+            warp,
+            block: self.block,
+            threads: self.grid.threads,
+            blocks: self.grid.blocks,
+            dynamic_shared: self.dynamic_shared,
+            total_shared: self.memory.shared.bytes.len() as u32,
+        }
+    }
+
+    fn run_block<const CHECKED: bool>(&mut self, warps: &mut Vec<Warp>, scheduler: &mut Scheduler) {
+        let code = &self.program.code;
+        self.spent = self.statistics.warp_instructions;
+        self.memory.shared.forget();
+        self.barriers = [State::default(); BARRIERS];
+        for warp in &mut *warps {
+            let mask = self.grid.warp_mask(warp.index);
+            warp.start(self.options.policy, mask);
+            for (place, _, special) in &code.specials {
+                if special.begins_with_the_block() {
+                    let value = self.standing(warp.index).special(*special, 0);
+                    warp.registers.fill(*place, value);
+                }
+            }
+            let always = code.constants.iter().map(|c| c.1).chain(code.specials.iter().map(|s| s.1));
+            always.for_each(|id| warp.registers.defined[id as usize] = u32::MAX);
+        }
+        self.statistics.blocks += 1;
+        self.statistics.warps += warps.len() as u64;
+        scheduler.run_block(&mut Running::<CHECKED>(self), warps);
+    }
+
+    /// Releases the warps at each complete barrier; returns whether there was one.
+    fn release(&mut self, warps: &mut [Warp]) -> bool {
+        let all = 32 * warps.iter().filter(|w| !w.ended()).count() as u32;
+        let mut released = false;
+        for number in 0..BARRIERS {
+            let state = self.barriers[number];
+            if state.arrived == 0 || state.arrived < state.threads.unwrap_or(all) {
+                continue;
+            }
+            self.barriers[number] = State::default();
+            for warp in &mut *warps {
+                if let Some(meeting) = warp.waits.take_if(|m| m.number == number) {
+                    tell(&mut warp.registers, &meeting, state.counts);
+                    released = true;
+                }
+            }
+        }
+        released
+    }
+
+    /// Reports a deadlock at barriers and releases all warps.
+    fn stuck(&mut self, warps: &mut [Warp]) {
+        let described: Vec<String> = warps
+            .iter()
+            .map(|w| match &w.waits {
+                Some(m) => format!("warp {} waits at barrier {}", w.index, m.number),
+                None => format!("warp {} has ended", w.index),
+            })
+            .take(4)
+            .collect();
+        let Some(i) = warps.iter().position(|w| w.waits.is_some()) else { return };
+        let (site, mask) = warps[i].waits.as_ref().map_or((0, 1), |m| (m.site, m.mask));
+        let message = || format!("waits for a barrier that the other warps do not reach: {}", described.join(", "));
+        self.report(&warps[i], Check::DivergentBarrier, site, mask, message);
+        for warp in &mut *warps {
+            if let Some(meeting) = warp.waits.take() {
+                tell(&mut warp.registers, &meeting, self.barriers[meeting.number].counts);
+            }
+        }
+        self.barriers = [State::default(); BARRIERS];
+    }
+
+    /// Returns a thread of the running block.
+    pub fn thread(&self, warp: u32, lane: usize) -> Thread {
+        let thread = self.standing(warp).thread(lane as u32);
+        Thread { block: self.block, thread, warp, lane: lane as u32 }
+    }
+
+    /// Reports that the lanes of `mask` violate `check`.
+    #[cold]
+    pub fn report(&mut self, warp: &Warp, check: Check, site: u32, mask: u32, message: impl FnOnce() -> String) {
+        let hits = mask.count_ones();
+        if hits == 0 || !self.options.checks.tell(check) {
+            return;
+        }
+        if self.findings.count(check, site, hits) {
+            return;
+        }
+        let thread = self.thread(warp.index, lanes(mask).next().unwrap_or(0));
+        let place = (site, &self.program.code.sites[site as usize]);
+        self.findings.add(check, place, hits, thread, message());
+        self.stopped |= self.findings.full();
+    }
+}
+
+/// A block that runs, with every check if `CHECKED`.
+struct Running<'a, 'p, 'm, const CHECKED: bool>(&'a mut Machine<'p, 'm>);
+
+impl<const CHECKED: bool> RunningBlock for Running<'_, '_, '_, CHECKED> {
+    type Warp = Warp;
+
+    fn is_ready(&self, warp: &Warp) -> bool {
+        !warp.ended() && warp.waits.is_none()
+    }
+
+    fn run_warp(&mut self, warp: &mut Warp) {
+        self.0.run_warp::<CHECKED>(warp);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.stopped
+    }
+
+    fn phase(&self) -> u64 {
+        0
+    }
+
+    fn resume(&mut self, warps: &mut Vec<Warp>) -> bool {
+        if warps.iter().all(|w| w.ended()) {
+            return false;
+        }
+        if !self.0.release(warps) && warps.iter().all(|w| w.ended() || w.waits.is_some()) {
+            self.0.stuck(warps);
+        }
+        true
+    }
+}
+
+/// Writes the result of a barrier's reduction.
+fn tell(registers: &mut Registers, meeting: &Meeting, (count, threads): (u32, u32)) {
+    let Some((reduction, place)) = meeting.tells else { return };
+    let value = match reduction {
+        Reduction::Count => count,
+        Reduction::All => u32::from(count == threads),
+        Reduction::Any => u32::from(count > 0),
+    };
+    for lane in lanes(meeting.mask) {
+        registers.set(place, lane, value.into());
+    }
+}

@@ -1,0 +1,79 @@
+//! Launches on several cores of the host ([`runtime_simt::split`]).
+//!
+//! Blocks run in parallel only if the result is the same as in order. A kernel runs on one thread
+//! if it has fences, strong accesses, atomic operations, clock readings or `cp.async`. The same
+//! holds for a kernel with approximations, if every check is enabled.
+//!
+//! For other kernels each thread tracks which words it has loaded and stored. A conflict exists if
+//! one thread has stored a word that another has accessed. After a conflict or a finding, the
+//! results of all threads are discarded, and the launch runs in order.
+
+use super::Statistics;
+use super::code::{Code, Kind};
+use super::launch::{Checks, Options};
+use super::machine::{Machine, Setting};
+use super::memory::Buffer;
+use super::program::Program;
+use super::touched::Touched;
+use runtime_simt::split::{self, Demand, merge};
+
+/// The result of one thread.
+struct Part {
+    statistics: Statistics,
+    /// Whether there were no findings.
+    quiet: bool,
+    /// For each buffer, the words that the thread has accessed.
+    touched: Vec<Option<Box<Touched>>>,
+}
+
+/// Runs the launch on several threads. Returns `None` if the launch must run on one thread; the
+/// buffers are unchanged then.
+pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], options: Options) -> Option<Statistics> {
+    if !is_deaf(&program.code, options.checks) {
+        return None;
+    }
+    let demand = Demand {
+        grid: setting.grid,
+        instructions: program.code.insts.len(),
+        // Each word needs tracking data, too.
+        copied: buffers.iter().filter_map(Buffer::copied).map(|bytes| 2 * bytes.len()).sum(),
+        threads: options.threads,
+    };
+    let shared = &*buffers;
+    let copies = || shared.iter().map(|buffer| buffer.copied().map(<[u8]>::to_vec)).collect();
+    let (parts, copies): (Vec<Part>, _) = split::run(demand, copies, |blocks, copies| {
+        let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
+        let mut machine = Machine::new(program, setting, own.collect(), options);
+        machine.run(blocks);
+        Part {
+            statistics: machine.statistics,
+            quiet: machine.findings.is_empty(),
+            touched: machine.memory.buffers.into_iter().map(|buffer| buffer.touched).collect(),
+        }
+    })?;
+    let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
+    let quiet = parts.iter().all(|part| part.quiet);
+    if !quiet || split::any_pair(&parts, conflict) {
+        return None;
+    }
+    for (i, buffer) in buffers.iter_mut().enumerate() {
+        if let Some(bytes) = buffer.written() {
+            merge(bytes, i, &copies);
+        }
+    }
+    Some(statistics)
+}
+
+/// Returns whether blocks can only communicate through loads of what other blocks stored.
+fn is_deaf(code: &Code, checks: Checks) -> bool {
+    let tells = |kind: &Kind| matches!(kind, Kind::Atomic(_) | Kind::Clock { .. } | Kind::Copy(_));
+    // The marks of buffers with approximate values are kept for a launch as a whole.
+    let marks = checks == Checks::All && !code.bounds.is_empty();
+    !code.ordered && !marks && !code.insts.iter().any(|inst| tells(&inst.kind))
+}
+
+/// Returns whether one thread has stored a word that the other has accessed.
+fn conflict(one: &Part, other: &Part) -> bool {
+    let both = one.touched.iter().zip(&other.touched);
+    both.filter_map(|(a, b)| a.as_ref().zip(b.as_ref())).any(|(a, b)| a.conflicts(b))
+}

@@ -1,0 +1,169 @@
+//! The registers of a warp, in rows of 32 lanes.
+//!
+//! A register of at most 32 bits occupies a row of words. A wider one occupies two rows, which hold
+//! 64-bit lanes. A predicate has one bit per lane. A register narrower than its lane is
+//! zero-extended; each writer keeps this invariant.
+
+use bytemuck::{Pod, Zeroable};
+
+pub use runtime_simt::{FULL, LANES, lanes_of as lanes};
+
+/// A row of 32 words.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Row([u32; LANES]);
+
+/// The position of a register's lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// A row of words.
+    Word(u32),
+    /// The first of two consecutive rows.
+    Wide(u32),
+    /// A predicate.
+    Predicate(u32),
+}
+
+/// The index of a register's state: definedness, cause and approximation.
+pub type Id = u32;
+
+/// The reason why a value is undefined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The register was never written.
+    Unwritten,
+    /// The instruction at `site` had no defined result.
+    #[allow(missing_docs)]
+    Instruction { site: u32, why: &'static str },
+}
+
+/// The registers of a warp.
+#[derive(Clone, Default)]
+pub struct Registers {
+    rows: Vec<Row>,
+    /// For each predicate, the lanes where it is true.
+    pub predicates: Vec<u32>,
+    /// The carry of the lanes, `CC.CF`.
+    pub carry: u32,
+    /// For each register, the lanes whose value is defined.
+    pub defined: Vec<u32>,
+    /// For each register, the reason why lanes of it are undefined.
+    pub causes: Vec<Cause>,
+    /// For each register, the lanes whose value depends on an approximation.
+    pub approximate: Vec<u32>,
+    /// For each register, the approximation, as the index of its site.
+    pub approximations: Vec<u32>,
+}
+
+/// The type of a lane.
+pub trait Lane: Copy + Send + Sync + 'static {
+    /// 0.
+    const ZERO: Self;
+
+    /// Returns the lanes of a register.
+    fn row(registers: &Registers, at: u32) -> &[Self; LANES];
+
+    /// Returns the lanes of a register for writing.
+    fn row_mut(registers: &mut Registers, at: u32) -> &mut [Self; LANES];
+}
+
+impl Lane for u32 {
+    const ZERO: u32 = 0;
+
+    #[inline(always)]
+    fn row(registers: &Registers, at: u32) -> &[u32; LANES] {
+        &registers.rows[at as usize].0
+    }
+
+    #[inline(always)]
+    fn row_mut(registers: &mut Registers, at: u32) -> &mut [u32; LANES] {
+        &mut registers.rows[at as usize].0
+    }
+}
+
+impl Lane for u64 {
+    const ZERO: u64 = 0;
+
+    #[inline(always)]
+    fn row(registers: &Registers, at: u32) -> &[u64; LANES] {
+        &bytemuck::cast_slice::<Row, [u64; LANES]>(&registers.rows[at as usize..at as usize + 2])[0]
+    }
+
+    #[inline(always)]
+    fn row_mut(registers: &mut Registers, at: u32) -> &mut [u64; LANES] {
+        &mut bytemuck::cast_slice_mut::<Row, [u64; LANES]>(&mut registers.rows[at as usize..at as usize + 2])[0]
+    }
+}
+
+/// The numbers of rows, predicates and register states.
+#[derive(Clone, Copy, Default, Debug)]
+#[allow(missing_docs)]
+pub struct Sizes {
+    pub rows: u32,
+    pub predicates: u32,
+    pub ids: u32,
+}
+
+impl Registers {
+    /// Creates the registers of a warp, all zero and uninitialized.
+    pub fn new(sizes: Sizes) -> Registers {
+        Registers {
+            rows: vec![Row::zeroed(); sizes.rows as usize],
+            predicates: vec![0; sizes.predicates as usize],
+            carry: 0,
+            defined: vec![0; sizes.ids as usize],
+            causes: vec![Cause::Unwritten; sizes.ids as usize],
+            approximate: vec![0; sizes.ids as usize],
+            approximations: vec![0; sizes.ids as usize],
+        }
+    }
+
+    /// Marks all registers as uninitialized. The rows keep their contents.
+    pub fn forget(&mut self) {
+        self.defined.fill(0);
+        self.causes.fill(Cause::Unwritten);
+        self.approximate.fill(0);
+        self.carry = 0;
+    }
+
+    /// Writes the lanes of `mask`.
+    #[inline(always)]
+    pub fn put<L: Lane>(&mut self, at: u32, mask: u32, values: &[L; LANES]) {
+        let row = L::row_mut(self, at);
+        if mask == FULL {
+            *row = *values;
+        } else {
+            for lane in 0..LANES {
+                row[lane] = if mask >> lane & 1 == 1 { values[lane] } else { row[lane] };
+            }
+        }
+    }
+
+    /// Returns the value of a lane, zero-extended.
+    pub fn get(&self, place: Place, lane: usize) -> u64 {
+        match place {
+            Place::Word(at) => u32::row(self, at)[lane].into(),
+            Place::Wide(at) => u64::row(self, at)[lane],
+            Place::Predicate(at) => u64::from(self.predicates[at as usize] >> lane & 1),
+        }
+    }
+
+    /// Sets the value of a lane, truncated to the lane's width.
+    pub fn set(&mut self, place: Place, lane: usize, value: u64) {
+        match place {
+            Place::Word(at) => u32::row_mut(self, at)[lane] = value as u32,
+            Place::Wide(at) => u64::row_mut(self, at)[lane] = value,
+            Place::Predicate(at) => {
+                let predicate = &mut self.predicates[at as usize];
+                *predicate = *predicate & !(1 << lane) | (value as u32 & 1) << lane;
+            }
+        }
+    }
+
+    /// Sets every lane.
+    pub fn fill(&mut self, place: Place, value: u64) {
+        for lane in 0..LANES {
+            self.set(place, lane, value);
+        }
+    }
+}

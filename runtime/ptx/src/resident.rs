@@ -1,0 +1,167 @@
+//! Memory that outlives launches: the modules and buffers of a device.
+//!
+//! An [`Image`] is a module whose variables in global and constant memory have addresses. The owner
+//! of the image keeps the contents, so that the next launch finds what a launch left there.
+//! [`Program::run_on`] runs on all of the device's memory. An address finds the buffer at that
+//! address, whether the kernel received, loaded or computed the address.
+
+use super::decode::decode;
+use super::global::{Global, Owner, Places};
+use super::launch::{Grid, Mismatch, Options, Outcome};
+use super::memory::{Buffer, Lookup};
+use super::program::Program;
+use super::refused::Unsupported;
+use kernel_dsl_compiler::ptx::{Module, Space};
+use runtime_simt::Bytes;
+
+/// The end of the address space of buffers.
+pub const END: u64 = super::memory::window_base(super::code::Window::Local);
+
+/// A module whose variables have addresses.
+#[derive(Debug)]
+pub struct Image {
+    module: Module,
+    places: Places,
+    variables: Vec<Variable>,
+}
+
+/// A variable in global or constant memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variable {
+    /// The name. Two functions may have variables of the same name.
+    pub name: String,
+    /// Whether the variable belongs to a function. The module does not know such a variable by
+    /// name.
+    pub is_of_function: bool,
+    /// Whether the variable is in constant memory.
+    pub constant: bool,
+    /// The address.
+    pub address: u64,
+    /// The initial contents.
+    pub bytes: Vec<u8>,
+}
+
+/// A part of a device's memory, borrowed for a launch.
+#[derive(Debug)]
+pub struct Resident<'m> {
+    /// The address of the first byte.
+    pub address: u64,
+    /// Whether the part is in constant memory.
+    pub constant: bool,
+    /// The contents.
+    pub bytes: Bytes<'m>,
+}
+
+impl Image {
+    /// Assigns an address to each variable: the result of `place` for a size and an alignment. A
+    /// variable that another module defines gets no address. [`Image::program`] rejects entries
+    /// that refer to such a variable.
+    pub fn new<E>(module: Module, mut place: impl FnMut(u64, u64) -> Result<u64, E>) -> Result<Image, E> {
+        let of_module = module.variables().iter().enumerate().map(|(i, v)| (Owner::Module(i), v));
+        let functions = module.functions().iter().enumerate();
+        let of_functions =
+            functions.flat_map(|(f, function)| function.variables.iter().enumerate().map(move |v| (f, v)));
+        let all = of_module.chain(of_functions.map(|(f, (i, v))| (Owner::Function(f, i), v)));
+        let (mut places, mut found) = (Places::new(), Vec::new());
+        for (owner, variable) in all.filter(|(_, v)| matches!(v.space, Space::Global | Space::Const)) {
+            let Ok(global) = Global::of(variable) else { continue };
+            let address = place(global.bytes.len() as u64, u64::from(variable.alignment().max(1)))?;
+            places.insert(owner, address);
+            found.push((owner, address, global));
+        }
+        let link = |(owner, address, mut global): (Owner, u64, Global)| {
+            global.link(|variable| places.get(&Owner::Module(variable)).copied());
+            let Global { name, constant, bytes, .. } = global;
+            Variable { name, is_of_function: matches!(owner, Owner::Function(..)), constant, address, bytes }
+        };
+        let variables = found.into_iter().map(link).collect();
+        Ok(Image { module, places, variables })
+    }
+
+    /// Returns the module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Returns the variables. [`Program::run_on`] expects them in memory.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// Decodes the entry with the given name.
+    pub fn program(&self, entry: &str) -> Result<Program, Unsupported> {
+        decode(&self.module, entry, Some(&self.places))
+    }
+}
+
+/// The position of a parameter among the bytes of all parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct Slot {
+    pub offset: usize,
+    pub bytes: usize,
+}
+
+impl Program {
+    /// Returns the slot of each parameter.
+    pub fn slots(&self) -> impl ExactSizeIterator<Item = Slot> {
+        let variables = self.code.parameters.variables.iter();
+        variables.map(|v| Slot { offset: v.offset as usize, bytes: v.bytes as usize })
+    }
+
+    /// Returns the size of all parameters in bytes.
+    pub fn parameter_bytes(&self) -> usize {
+        self.code.parameters.bytes as usize
+    }
+
+    /// Returns the bytes of shared memory that a block declares; the launch may add more.
+    pub fn shared_bytes(&self) -> u32 {
+        self.code.shared.bytes
+    }
+
+    /// Returns the bytes of local memory of a thread.
+    pub fn local_bytes(&self) -> u32 {
+        self.code.local.bytes
+    }
+
+    /// Runs a launch of an entry of an [`Image`] on `memory`. The parts of `memory` must be sorted
+    /// by address, must not overlap, and must lie below [`END`]. `parameters` holds the bytes of
+    /// all parameters, each at its [`Slot`].
+    pub fn run_on(
+        &self,
+        memory: Vec<Resident<'_>>,
+        grid: Grid,
+        parameters: Vec<u8>,
+        options: Options,
+    ) -> Result<Outcome, Mismatch> {
+        let mut wrong = self.misfits(grid.block);
+        if parameters.len() != self.parameter_bytes() {
+            let (takes, given) = (self.parameter_bytes(), parameters.len());
+            wrong.push(format!("`{}` takes {takes} bytes of parameters, and {given} are given", self.name));
+        }
+        let apart = memory.iter().zip(memory.iter().skip(1)).all(|(a, b)| a.end() <= b.address);
+        if !apart || memory.last().is_some_and(|last| last.end() > END) {
+            wrong.push("the memory overlaps, or is not in order".to_string());
+        }
+        if !wrong.is_empty() {
+            return Err(Mismatch(wrong));
+        }
+        let buffer = |Resident { address, constant, bytes }| Buffer {
+            name: String::new(),
+            base: address,
+            mutable: !constant && matches!(bytes, Bytes::Exclusive(_)),
+            constant,
+            bytes,
+            approximate: false,
+            touched: None,
+        };
+        let buffers = memory.into_iter().map(buffer).collect();
+        self.execute(grid, buffers, Lookup::Search, parameters, options)
+    }
+}
+
+impl Resident<'_> {
+    fn end(&self) -> u64 {
+        self.address.saturating_add(self.bytes.get().len() as u64)
+    }
+}

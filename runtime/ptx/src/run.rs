@@ -1,0 +1,136 @@
+//! Execution of a launch of a [`Program`].
+
+use super::launch::{Argument, Grid, Launch, Mismatch, Options, Outcome, Value};
+use super::machine::{Machine, Setting};
+use super::memory::{Buffer, Lookup, MAX_BUFFERS, base};
+use super::program::Program;
+use super::report::Findings;
+use super::{Bytes, parallel};
+use runtime_simt::GridShape;
+
+/// The largest number of threads of a block, on every target.
+const MAX_THREADS: u64 = 1024;
+
+impl Program {
+    /// Runs a launch until it ends or reaches the limit of findings. The buffers hold what the
+    /// kernel stored, even if there are findings.
+    pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
+        let Launch { grid, block, dynamic_shared, buffers, parameters, options } = launch;
+        let mut globals: Vec<Vec<u8>> = self.globals.iter().map(|g| g.bytes.clone()).collect();
+        let mut all: Vec<Buffer<'_>> = Vec::new();
+        for (global, bytes) in self.globals.iter().zip(&mut globals) {
+            let name = global.name.clone();
+            all.push(Buffer {
+                name,
+                base: base(all.len()),
+                mutable: !global.constant,
+                constant: global.constant,
+                bytes: Bytes::Exclusive(bytes),
+                approximate: false,
+                touched: None,
+            });
+        }
+        for Argument { name, bytes } in buffers {
+            let mutable = matches!(bytes, Bytes::Exclusive(_));
+            all.push(Buffer::new(all.len(), name, mutable, false, bytes));
+        }
+        let parameters = self.bind(block, &all, &parameters)?;
+        let grid = Grid { grid, block, dynamic_shared };
+        self.execute(grid, all, Lookup::Number, parameters, options)
+    }
+
+    /// Runs a launch that was validated against the entry.
+    pub(super) fn execute(
+        &self,
+        grid: Grid,
+        mut all: Vec<Buffer<'_>>,
+        lookup: Lookup,
+        parameters: Vec<u8>,
+        options: Options,
+    ) -> Result<Outcome, Mismatch> {
+        let Grid { grid, block, dynamic_shared } = grid;
+        let shared = u64::from(self.dynamic) + u64::from(dynamic_shared);
+        let Ok(shared) = u32::try_from(shared) else {
+            return Err(Mismatch(vec![format!("{shared} bytes of shared memory are more than there can be")]));
+        };
+        let shared = shared.max(self.code.shared.bytes) as usize;
+        let grid = GridShape { blocks: grid, threads: block };
+        let setting = Setting { parameters, lookup, shared, grid, dynamic_shared };
+        if let Some(statistics) = parallel::run(self, &setting, &mut all, options) {
+            let report = Findings::new(options.limit).report(self.name.clone());
+            return Ok(Outcome { statistics, report, approximate: Vec::new() });
+        }
+        let mut machine = Machine::new(self, &setting, all, options);
+        machine.run(0..setting.grid.block_count());
+        let report = machine.findings.report(self.name.clone());
+        let given = machine.memory.buffers.iter().skip(self.globals.len());
+        let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
+        Ok(Outcome { statistics: machine.statistics, report, approximate })
+    }
+
+    /// Returns the reasons why blocks of this shape cannot run.
+    pub(super) fn misfits(&self, block: [u32; 3]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let threads = block.iter().map(|n| u64::from(*n)).try_fold(1, u64::checked_mul).unwrap_or(u64::MAX);
+        if threads == 0 || threads > MAX_THREADS {
+            wrong.push(format!("invalid block size {block:?}: a block has 1 to {MAX_THREADS} threads"));
+        }
+        if let Some(required) = self.required_threads.filter(|r| *r != block) {
+            wrong.push(format!("the entry requires blocks of {required:?} threads, and {block:?} are given"));
+        }
+        let most = self.max_threads.map(|m| m.iter().map(|n| u64::from(*n)).product::<u64>());
+        if let Some(most) = most.filter(|most| threads > *most) {
+            wrong.push(format!("the entry is for blocks of {most} threads at most, and {threads} are given"));
+        }
+        wrong
+    }
+
+    /// Converts the values to the bytes of the parameters.
+    fn bind(&self, block: [u32; 3], buffers: &[Buffer<'_>], values: &[Value]) -> Result<Vec<u8>, Mismatch> {
+        let mut wrong = self.misfits(block);
+        if buffers.len() > MAX_BUFFERS {
+            wrong.push(format!("{} buffers are more than there can be", buffers.len()));
+        }
+        if values.len() != self.parameters.len() {
+            let (takes, given) = (self.parameters.len(), values.len());
+            wrong.push(format!("`{}` takes {takes} parameters, and {given} are given", self.name));
+            return Err(Mismatch(wrong));
+        }
+        let mut bytes = vec![0; self.code.parameters.bytes as usize];
+        for ((variable, parameter), value) in self.code.parameters.variables.iter().zip(&self.parameters).zip(values) {
+            let to = &mut bytes[variable.offset as usize..][..variable.bytes as usize];
+            let size = to.len();
+            let bits = match value {
+                Value::Bits(bits) => *bits,
+                Value::Bytes(from) if from.len() == size => {
+                    to.copy_from_slice(from);
+                    continue;
+                }
+                Value::Bytes(from) => {
+                    wrong.push(format!(
+                        "parameter `{}` has {size} bytes, and {} are given",
+                        parameter.name,
+                        from.len()
+                    ));
+                    continue;
+                }
+                Value::Address { buffer, offset } => match buffers.get(self.globals.len() + buffer) {
+                    Some(buffer) => buffer.base.wrapping_add(*offset),
+                    None => {
+                        wrong.push(format!(
+                            "parameter `{}` is the address of a buffer that is not given",
+                            parameter.name
+                        ));
+                        continue;
+                    }
+                },
+            };
+            if size > 8 || size < 8 && bits >> (8 * size) != 0 {
+                wrong.push(format!("parameter `{}` has {size} bytes, and {bits:#x} is given", parameter.name));
+                continue;
+            }
+            to.copy_from_slice(&bits.to_le_bytes()[..size]);
+        }
+        if wrong.is_empty() { Ok(bytes) } else { Err(Mismatch(wrong)) }
+    }
+}

@@ -1,0 +1,57 @@
+//! The shape of a launch.
+
+use crate::{FULL, LANES};
+
+/// The blocks of a launch and the threads of a block, each in x, y, z. x varies fastest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GridShape {
+    /// Blocks in x, y, z. If one is 0, nothing runs.
+    pub blocks: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub threads: [u32; 3],
+}
+
+impl GridShape {
+    /// Returns the number of blocks.
+    pub fn block_count(&self) -> u64 {
+        self.blocks.into_iter().map(u64::from).fold(1, u64::saturating_mul)
+    }
+
+    /// Returns the index in x, y, z of the block with linear index `n`.
+    pub fn block(&self, n: u64) -> [u32; 3] {
+        let [x, y, _] = self.blocks.map(u64::from);
+        [n % x, n / x % y, n / x / y].map(|i| i as u32)
+    }
+
+    /// Returns the number of threads of a block.
+    pub fn thread_count(&self) -> u32 {
+        self.threads.into_iter().product()
+    }
+
+    /// Returns the number of warps of a block.
+    pub fn warp_count(&self) -> u32 {
+        self.thread_count().div_ceil(LANES as u32)
+    }
+
+    /// Returns the lanes of warp `warp` of a block that are threads: fewer than 32 in the last warp
+    /// of some blocks.
+    pub fn warp_mask(&self, warp: u32) -> u32 {
+        let left = self.thread_count().saturating_sub(warp * LANES as u32);
+        if left >= LANES as u32 { FULL } else { (1 << left) - 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_and_warps_are_numbered_from_x() {
+        let shape = GridShape { blocks: [2, 3, 4], threads: [5, 7, 1] };
+        let blocks: Vec<_> = (0..shape.block_count()).map(|n| shape.block(n)).collect();
+        let expected = (0..4).flat_map(|z| (0..3).flat_map(move |y| (0..2).map(move |x| [x, y, z])));
+        assert_eq!(blocks, expected.collect::<Vec<_>>());
+        assert_eq!((shape.warp_count(), shape.warp_mask(0), shape.warp_mask(1)), (2, FULL, 0b111));
+        assert_eq!(GridShape { blocks: [u32::MAX; 3], ..shape }.block_count(), u64::MAX);
+    }
+}

@@ -1,0 +1,38 @@
+//! The base of both interpreters: what the execution of a grid is made of, without the meaning of
+//! an instruction.
+//!
+//! The [PTX interpreter] and the [oracle] are independent witnesses of a kernel. They share this
+//! crate and nothing else, except that the oracle runs `ptx!(…)` by the PTX interpreter:
+//!
+//! - [`GridShape`]: blocks, threads and warps, and their indices;
+//! - [`LANES`], [`lanes_of`]: the lanes of a warp as bits of a mask;
+//! - [`Schedule`]: the order of blocks, warps and lanes where a launch leaves it open;
+//! - [`Scheduler`]: the loop that selects the next block and warp;
+//! - [`split`]: a launch on several host threads, each with copies of the memory, and the merge;
+//! - [`Bytes`], [`ByteRanges`]: the memory of a launch;
+//! - [`Statistics`], [`Thread`], [`Severity`], [`number`]: what reports are made of.
+//!
+//! Arithmetic, control flow, and the checks of memory are written twice on purpose: a mistake in
+//! one interpreter shows as a difference.
+//!
+//! [PTX interpreter]: https://docs.rs/runtime-ptx
+//! [oracle]: https://docs.rs/runtime-oracle
+
+mod bytes;
+mod grid;
+mod lanes;
+pub mod number;
+mod schedule;
+mod scheduler;
+pub mod split;
+mod statistics;
+mod thread;
+
+pub use bytes::{ByteRanges, Bytes};
+pub use grid::GridShape;
+pub use kernel_dsl_compiler::oracle::Severity;
+pub use lanes::{FULL, LANES, lanes_of};
+pub use schedule::{Schedule, UnknownOrder};
+pub use scheduler::{RunningBlock, Scheduler};
+pub use statistics::Statistics;
+pub use thread::Thread;

@@ -1,0 +1,138 @@
+//! Launches on several host threads: each thread runs some of the blocks on separate copies of the
+//! memory.
+//!
+//! Blocks that do not communicate have the same effect in every order. Each thread therefore starts
+//! from the launch's initial memory, and the bytes that each has changed are merged at the end.
+//! Each interpreter decides for which launches this is valid.
+
+use crate::GridShape;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::thread::{self, available_parallelism};
+
+/// The least number of warp instructions for which starting threads pays: about a millisecond. Each
+/// instruction of a loop's body counts once.
+const MIN_INSTRUCTIONS: u64 = 1 << 15;
+
+/// Threads at most: each has a copy of what the launch may write.
+const MAX_THREADS: usize = 16;
+
+/// Bytes of all copies at most.
+const MAX_COPIED_BYTES: usize = 1 << 30;
+
+/// The work of a launch, for choosing the number of threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand {
+    /// The shape of the launch.
+    pub grid: GridShape,
+    /// The number of instructions of the code.
+    pub instructions: usize,
+    /// Bytes that each thread has for itself.
+    pub copied: usize,
+    /// The largest number of threads; `None` for the number of cores.
+    pub threads: Option<NonZeroUsize>,
+}
+
+impl Demand {
+    /// Returns the number of threads; `None` if one thread runs the launch.
+    fn threads(self) -> Option<usize> {
+        let (blocks, warps) = (self.grid.block_count(), u64::from(self.grid.warp_count()));
+        if warps.saturating_mul(blocks).saturating_mul(self.instructions as u64) < MIN_INSTRUCTIONS {
+            return None;
+        }
+        let blocks = usize::try_from(blocks).unwrap_or(MAX_THREADS);
+        let most =
+            self.threads.map_or(MAX_THREADS, NonZeroUsize::get).min(blocks).min(MAX_COPIED_BYTES / self.copied.max(1));
+        if most < 2 {
+            return None;
+        }
+        let threads = match self.threads {
+            Some(_) => most,
+            None => most.min(available_parallelism().map_or(1, NonZeroUsize::get)),
+        };
+        (threads >= 2).then_some(threads)
+    }
+}
+
+/// By buffer, a thread's copy of its bytes, if the launch may write them.
+pub type Copies = Vec<Option<Vec<u8>>>;
+
+/// Runs a launch on several threads. `copies` makes the copies of one thread, and `run` runs the
+/// given blocks on them. Returns the result of each thread with its copies, or `None` if one thread
+/// must run the launch.
+pub fn run<T: Send>(
+    demand: Demand,
+    copies: impl Fn() -> Copies,
+    run: impl Fn(&mut dyn Iterator<Item = u64>, &mut Copies) -> T + Sync,
+) -> Option<(Vec<T>, Vec<Copies>)> {
+    let threads = demand.threads()?;
+    let mut copies: Vec<Copies> = (0..threads).map(|_| copies()).collect();
+    let (run, blocks) = (&run, demand.grid.block_count());
+    let parts = thread::scope(|scope| {
+        let workers = copies.iter_mut().enumerate();
+        let workers = workers
+            .map(|(number, copies)| scope.spawn(move || run(&mut block_numbers(blocks, number, threads), copies)));
+        let workers: Vec<_> = workers.collect();
+        workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    Some((parts, copies))
+}
+
+/// Returns whether `conflict` holds for a pair of parts.
+pub fn any_pair<T>(parts: &[T], conflict: impl Fn(&T, &T) -> bool) -> bool {
+    parts.iter().enumerate().any(|(i, one)| parts[..i].iter().any(|other| conflict(one, other)))
+}
+
+/// Returns the blocks of thread `number` of `threads`: every `threads`-th one, because neighboring
+/// blocks have similar work. The last blocks of a causal mask have the most.
+fn block_numbers(blocks: u64, number: usize, threads: usize) -> impl Iterator<Item = u64> {
+    (0..blocks).skip(number).step_by(threads)
+}
+
+/// Merges into `bytes`, the content of buffer `buffer`, the bytes that each thread has changed; the
+/// last thread wins.
+pub fn merge(bytes: &mut [u8], buffer: usize, copies: &[Copies]) {
+    const CHUNK: usize = 64;
+    let copies: Vec<&[u8]> = copies.iter().filter_map(|copies| copies[buffer].as_deref()).collect();
+    for (i, bytes) in bytes.chunks_mut(CHUNK).enumerate() {
+        let mut before = [0; CHUNK];
+        let before = &mut before[..bytes.len()];
+        before.copy_from_slice(bytes);
+        for copy in &copies {
+            let copy = &copy[i * CHUNK..][..bytes.len()];
+            if copy != before {
+                let changed = bytes.iter_mut().zip(copy).zip(&*before).filter(|((_, new), old)| new != old);
+                changed.for_each(|((byte, new), _)| *byte = *new);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_all_copies_are_merged() {
+        let original: Vec<u8> = (0..150).collect();
+        let (mut a, mut b, mut both) = (original.clone(), original.clone(), original.clone());
+        for (i, byte) in [(0, 200), (63, 201), (64, 202), (149, 203)] {
+            (a[i], both[i]) = (byte, byte);
+        }
+        for (i, byte) in [(1, 210), (65, 211), (148, 212)] {
+            (b[i], both[i]) = (byte, byte);
+        }
+        let mut merged = original.clone();
+        merge(&mut merged, 1, &[vec![None, Some(a)], vec![None, Some(b)]]);
+        assert_eq!(merged, both);
+        let mut none: [u8; 0] = [];
+        merge(&mut none, 0, &[vec![Some(Vec::new())], vec![Some(Vec::new())]]);
+    }
+
+    #[test]
+    fn each_block_runs_once() {
+        let mut all: Vec<u64> = (0..3).flat_map(|number| block_numbers(10, number, 3)).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<u64>>());
+    }
+}

@@ -1,0 +1,105 @@
+//! Close inspection of one case of a kernel: a trace of one thread, and a profile of the memory
+//! accesses.
+
+use super::Case;
+use super::check::program;
+use super::signature::Signature;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
+use kernel_dsl::compiler::{Errors, Target, ir, lower, passes};
+use runtime_devices::executor::Executable;
+use runtime_devices::executor::ValidatedArgs;
+use runtime_devices::{Device, Error, Result};
+use runtime_oracle::{Launch, Options, Outcome, Profile, Program, Refused, Trace};
+
+/// A thread of a launch, and the length of its trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// Block index in x, y, z.
+    pub block: [u32; 3],
+    /// Thread index in its block in x, y, z.
+    pub thread: [u32; 3],
+    /// The largest number of lines in the trace.
+    pub limit: usize,
+}
+
+/// Traces what one thread of the instance does in a case, line by line. The oracle runs with
+/// `options`. The thread's own block runs under every check that `options` leaves enabled. A case
+/// whose grid has no block is refused.
+pub fn trace(
+    artifact: &'static Artifact,
+    instance: &Instance,
+    case: &Case,
+    Thread { block, thread, limit }: Thread,
+    options: Options,
+) -> Result<(Outcome, Trace)> {
+    let named = |program: &Monomorphic| lower::lower_named(program, artifact.target);
+    let look = Look::new(artifact, instance, named, Executable::new)?;
+    let no_thread = |why| Error::NoThread { instance: artifact.instance_name(&instance.0), why };
+    match look.run(case, options, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
+        Some(Ok(traced)) => Ok(traced),
+        Some(Err(mismatch)) => Err(no_thread(mismatch.to_string())),
+        None => Err(no_thread("the grid of this case has no block".to_string())),
+    }
+}
+
+/// Profiles the memory accesses of an instance. The profile measures the code after loop unrolling
+/// and loop-invariant code motion, which is the form that the compiler's static analysis reports
+/// ([`accesses`](kernel_dsl::compiler::analyses::memory::accesses)).
+pub struct Profiler(Look);
+
+impl Profiler {
+    /// Compiles an instance for `target`.
+    pub fn new(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Profiler> {
+        let with_places =
+            |program: &Monomorphic| lower::lower_monomorphic(program, target).and_then(passes::with_places);
+        Look::new(artifact, instance, with_places, Executable::optimized).map(Profiler)
+    }
+
+    /// Returns the profile of a case and the oracle's outcome; `None` if the grid has no block.
+    pub fn run(&self, case: &Case) -> Result<Option<(Outcome, Profile)>> {
+        self.0.run(case, Options::default(), |program, launch| program.profile(launch))
+    }
+}
+
+/// An instance in the form under inspection.
+struct Look {
+    program: Monomorphic,
+    signature: Signature,
+    executable: Executable,
+}
+
+impl Look {
+    fn new(
+        artifact: &'static Artifact,
+        instance: &Instance,
+        lower: impl FnOnce(&Monomorphic) -> Result<ir::Kernel, Errors>,
+        decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
+    ) -> Result<Look> {
+        let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        let executable = decode(&lower(&program).map_err(compile)?)?;
+        Ok(Look { signature: Signature::of(&program), program, executable })
+    }
+
+    /// Returns the result of `run` for the launch of a case; `None` if the grid has no block. If
+    /// the kernel leaves the block size to the launch and the case sets none, the smallest size is
+    /// used.
+    fn run<T>(
+        &self,
+        case: &Case,
+        options: Options,
+        run: impl FnOnce(&Program, Launch<'_>) -> Result<T, Refused>,
+    ) -> Result<Option<T>> {
+        let sized = self.signature.sized(&self.program, case);
+        let case = sized.first().unwrap_or(case);
+        let (device, mut told) = (Device::cpu(), None);
+        let options = Options { uninitialized: case.holding_nothing(), ..options };
+        self.signature.run(&device, case, |arguments| {
+            let approved = ValidatedArgs::new(&self.program, device.identity(), case.block, arguments)?;
+            told = self.executable.launch(&approved, None, options, run)?;
+            Ok(())
+        })?;
+        Ok(told)
+    }
+}

@@ -1,0 +1,119 @@
+//! Runs of one case on one executor, with its findings: for tests of kernels with deliberate bugs.
+
+use super::check::Prepared;
+use super::compare::{differ, gaps, reference};
+use super::signature::Outputs;
+use super::{Case, Executor, Expected, Failure};
+use kernel_dsl::Launcher;
+use kernel_dsl::compiler::ir;
+use runtime_devices::executor::Executable;
+use runtime_devices::{Device, Error, Result};
+use runtime_oracle::{Options, Outcome, Report, Statistics};
+use runtime_ptx as ptx;
+use std::cell::RefCell;
+
+/// The oracle, for any IR form of an instance. The form may differ from the lowered one.
+pub struct Oracle<'p> {
+    prepared: &'p Prepared,
+    executable: Executable,
+    device: Device,
+}
+
+/// The result of a run on the oracle.
+pub struct Trial {
+    /// The findings, both errors and warnings; `None` if the launch had no blocks.
+    pub outcome: Option<Outcome>,
+    outputs: Outputs,
+}
+
+impl Trial {
+    /// Returns the statistics of the run.
+    pub fn statistics(&self) -> Statistics {
+        self.outcome.as_ref().map(|outcome| outcome.statistics).unwrap_or_default()
+    }
+}
+
+impl<'p> Oracle<'p> {
+    /// Prepares `kernel`, which takes the arguments of the instance. Fails if the interpreter does
+    /// not support the kernel.
+    pub fn new(prepared: &'p Prepared, kernel: &ir::Kernel) -> Result<Oracle<'p>> {
+        Ok(Oracle { prepared, executable: Executable::new(kernel)?, device: Device::cpu() })
+    }
+
+    /// Returns whether the result may depend on the order of blocks, warps and lanes.
+    pub fn has_atomics(&self) -> bool {
+        self.executable.has_atomics()
+    }
+
+    /// Runs one of the cases that [`Prepared::sized`] returns. Fails if the launch is rejected;
+    /// nothing has run then.
+    pub fn run(&self, case: &Case, options: Options) -> Result<Trial> {
+        let outcome = RefCell::new(None);
+        let outputs = self.prepared.run(&self.device, case, |arguments| {
+            let approved = self.prepared.approved(&self.device, case, arguments)?;
+            outcome.replace(self.executable.outcome(&approved, options)?);
+            Ok(())
+        })?;
+        Ok(Trial { outcome: outcome.into_inner(), outputs })
+    }
+
+    /// Compares the result of a run of `case` with the expected values.
+    pub fn wrong(&self, case: &Case, trial: &Trial, expected: &[Expected]) -> Option<Failure> {
+        let (executor, names) = (Executor::Lowered, self.prepared.names());
+        gaps(&executor, names, &trial.outputs, case).or_else(|| reference(&executor, names, &trial.outputs, expected))
+    }
+
+    /// Returns whether two runs of `case` differ in bits that must not depend on the order.
+    pub fn differ(&self, case: &Case, a: &Trial, b: &Trial) -> bool {
+        let mut both = a.outputs.iter().zip(&b.outputs).filter(|((index, _), _)| !case.order_dependent.contains(index));
+        both.any(|((_, a), (_, b))| differ("", a, b, None).is_some())
+    }
+}
+
+impl Prepared {
+    /// Returns what the checked form reports of a case after all passes, as the checked form would
+    /// on a GPU.
+    pub fn checked_form(&self, case: &Case, options: Options) -> Result<Option<Report>> {
+        let (device, reported) = (Device::cpu(), RefCell::new(None));
+        self.run(&device, case, |arguments| {
+            let (executable, form) = self.checked();
+            let approved = self.approved(&device, case, arguments)?;
+            reported.replace(executable.outcome_checked(&approved, form, options)?.1);
+            Ok(())
+        })?;
+        Ok(reported.into_inner())
+    }
+
+    /// Launches the unchecked form of a case on `device`, for external tools that observe the
+    /// launch.
+    ///
+    /// # Safety
+    /// On a GPU nothing that the kernel does is checked. The kernel must be correct for the case.
+    /// Otherwise the process and the device must not be used for anything that a faulty kernel
+    /// could invalidate.
+    pub unsafe fn launch_bare(&self, device: &Device, case: &Case) -> Result<()> {
+        let (artifact, constants) = self.instance();
+        let outputs = self.run(device, case, |arguments| {
+            // SAFETY: the caller keeps the contract of this function.
+            unsafe { device.launch_unchecked(artifact, constants, case.block, arguments) }
+        });
+        outputs.map(drop)
+    }
+
+    /// Returns the report of the PTX interpreter for a case; `None` if there are no errors, or if
+    /// the instance has no PTX.
+    pub fn ptx_report(&self, case: &Case, options: ptx::Options) -> Result<Option<ptx::Report>> {
+        let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
+        let run = self.run(&device, case, |arguments| {
+            executable.run(&self.approved(&device, case, arguments)?, self.names(), options)
+        });
+        match run {
+            Ok(_) => Ok(None),
+            Err(Error::Ptx { instance, source }) => match *source {
+                ptx::Failure::Violation(report) => Ok(Some(*report)),
+                other => Err(Error::Ptx { instance, source: Box::new(other) }),
+            },
+            Err(e) => Err(e),
+        }
+    }
+}

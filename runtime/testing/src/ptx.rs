@@ -1,0 +1,56 @@
+//! Runs of an instance's PTX on the PTX interpreter, with the arguments of a launch.
+
+use kernel_dsl::Argument;
+use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::ptx::parse::parse;
+use runtime_devices::executor;
+use runtime_devices::executor::ValidatedArgs;
+use runtime_devices::{Error, Result};
+use runtime_ptx::{self as ptx, Launch, Options, Value};
+
+/// The PTX of an instance, decoded for the interpreter.
+pub struct Executable {
+    instance: String,
+    program: ptx::Program,
+    shared: SharedMemory,
+}
+
+impl Executable {
+    /// Decodes the only entry of `text`, which is the PTX of the instance. `shared` describes the
+    /// shared memory of launches.
+    pub fn new(instance: String, text: &str, shared: SharedMemory) -> Result<Executable> {
+        let program = parse(text).map_err(ptx::Failure::Syntax).and_then(|module| {
+            let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
+            ptx::Program::decode(&module, entry).map_err(ptx::Failure::Unsupported)
+        });
+        match program {
+            Ok(program) => Ok(Executable { instance, program, shared }),
+            Err(source) => Err(Error::Ptx { instance, source: source.into() }),
+        }
+    }
+
+    /// Runs the PTX on arguments in host memory. `names` are the names of the kernel's parameters.
+    pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<()> {
+        if approved.shape().is_empty() {
+            return Ok(());
+        }
+        let (mut buffers, mut parameters) = (Vec::new(), Vec::new());
+        for (index, argument) in approved.arguments().iter().enumerate() {
+            match argument {
+                Argument::Scalar { bits, .. } => parameters.push(Value::Bits(*bits)),
+                Argument::Memory(memory) => {
+                    parameters.push(Value::Address { buffer: buffers.len(), offset: 0 });
+                    parameters.extend(memory.shape().numbers().map(Value::Bits));
+                    let name = names.get(index).cloned().unwrap_or_default();
+                    buffers.push(ptx::Argument { name, bytes: executor::bytes(memory, approved.writes(index)) });
+                }
+            }
+        }
+        let shape = approved.shape();
+        let dynamic_shared = approved.shared_bytes(&self.instance, &self.shared)?;
+        let launch = Launch { grid: shape.grid, block: shape.block, dynamic_shared, buffers, parameters, options };
+        let failed = |source: ptx::Failure| Error::Ptx { instance: self.instance.clone(), source: Box::new(source) };
+        let outcome = self.program.run(launch).map_err(|mismatch| failed(mismatch.into()))?;
+        outcome.result().map(|_| ()).map_err(|report| failed(report.into()))
+    }
+}

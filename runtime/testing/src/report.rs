@@ -1,0 +1,359 @@
+//! The results of a check, as data.
+
+use runtime_devices::Error;
+use runtime_oracle::report::Allowed;
+use runtime_oracle::{CheckSet, Report, Schedule, Verdict};
+use runtime_ptx as ptx;
+use serde::Serialize;
+use std::{fmt, iter};
+
+/// An executor of kernels.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Executor {
+    /// The interpreter, on IR as lowered, with every check.
+    Lowered,
+    /// The interpreter, on IR after all passes.
+    Optimized,
+    /// The interpreter, on the checked form after all passes.
+    Checked,
+    /// The PTX interpreter, on the PTX, with every check, in both orders of the sides of a branch.
+    Ptx,
+    /// A GPU, on the PTX.
+    Cuda(String),
+    /// A GPU, on the checked form.
+    CudaChecked(String),
+}
+
+/// The results of an instance on all its cases.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct InstanceReport {
+    /// The name of the instance, in Rust syntax.
+    pub instance: String,
+    /// The seed of the cases.
+    pub seed: u64,
+    /// The executors that ran the kernel.
+    pub executors: Vec<Executor>,
+    /// The executors that did not run, with the reason.
+    pub skipped: Vec<Skipped>,
+    /// Whether hardware approximations affect the outputs. If so, a GPU's outputs are compared
+    /// within the kernel's tolerances.
+    pub approximate: bool,
+    /// Places where an approximation decides a branch, an index or an integer. The outputs of a GPU
+    /// may differ there by more than any tolerance.
+    pub decisions: Vec<String>,
+    /// The oracle's warnings and notes, each place once: one finding each, from the first run that
+    /// reported it.
+    pub warnings: Vec<Warned>,
+    /// Operations that the oracle forbids and the kernel allows. Each place appears once, with the
+    /// number of occurrences in all cases.
+    pub allowed: Vec<Allowed>,
+    /// The reason why no case ran. Lowering or a pass failed, an executor does not support the
+    /// kernel, or there were no cases.
+    pub problem: Option<Problem>,
+    /// The results of the cases.
+    pub cases: Vec<CaseReport>,
+}
+
+/// A warning or note of the oracle.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Warned {
+    /// The first case with this finding.
+    pub case: String,
+    /// The report of this finding alone.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+/// The reason why no case ran.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Problem {
+    /// The verdict that the problem implies.
+    pub verdict: Verdict,
+    /// The description of the problem.
+    pub why: String,
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem { verdict: error.verdict(), why: error.to_string() }
+    }
+}
+
+/// An executor that did not run, with the reason.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Skipped {
+    pub executor: String,
+    pub why: String,
+}
+
+/// The result of one case on all executors.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CaseReport {
+    /// The name of the case.
+    pub case: String,
+    /// The verdict of the case.
+    pub verdict: Verdict,
+    /// The first failure; `None` if the case passed.
+    pub failure: Option<Failure>,
+}
+
+impl CaseReport {
+    /// Returns the report of the case with the given name.
+    pub fn new(case: impl Into<String>, failure: Option<Failure>) -> CaseReport {
+        let verdict = failure.as_ref().map_or(Verdict::Pass, Failure::verdict);
+        CaseReport { case: case.into(), verdict, failure }
+    }
+}
+
+/// The failure of a case.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Failure {
+    /// An executor rejected the launch, failed, or reported an error.
+    Stopped { executor: Executor, why: Stop, error: String, report: Option<Reported> },
+    /// Two executors wrote different bits.
+    Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
+    /// The oracle wrote different bits under another schedule.
+    OrderDependent { schedule: Schedule, mismatch: Box<Mismatch> },
+    /// The oracle warns, and warnings are failures
+    /// ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
+    Warned { report: Box<Report> },
+    /// The result differs from the reference by more than the bound.
+    Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
+    /// Approximate values reach an argument for which the kernel declares no tolerance.
+    NoTolerance { argument: String },
+    /// Memory between a view's elements was written.
+    Outside { executor: Executor, argument: String, offset: usize, before: String, after: String },
+    /// The case or its reference does not fit the kernel.
+    Incomplete { why: String },
+}
+
+/// The report of an executor, as data.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Reported {
+    /// The oracle, or the checked form.
+    Oracle(Box<Report>),
+    /// The PTX interpreter.
+    Ptx(Box<ptx::Report>),
+}
+
+/// The reason why an executor stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The kernel violated a check; the name of the first violated check.
+    Reported(&'static str),
+    /// The arguments violate the kernel's contract; nothing has run.
+    Refused,
+    /// The executor itself failed.
+    Failed,
+    /// The executor does not support the kernel, or lacks memory for its checks. This is no verdict
+    /// on the kernel.
+    Unsupported,
+}
+
+impl Stop {
+    /// Classifies `error`.
+    pub(super) fn of(error: &Error) -> Stop {
+        match error {
+            Error::Violation(report) => report.errors().next().map_or(Stop::Failed, |f| Stop::Reported(f.check.name())),
+            Error::Ptx { source, .. } => match &**source {
+                ptx::Failure::Violation(report) => {
+                    let error = |f: &&ptx::Finding| f.check.severity() == ptx::Severity::Error;
+                    report.findings.iter().find(error).map_or(Stop::Failed, |f| Stop::Reported(f.check.name()))
+                }
+                ptx::Failure::Unsupported(_) => Stop::Unsupported,
+                _ => Stop::Failed,
+            },
+            Error::Refused { .. } | Error::View { .. } => Stop::Refused,
+            _ if error.verdict() == Verdict::Unsupported => Stop::Unsupported,
+            _ => Stop::Failed,
+        }
+    }
+}
+
+impl Stop {
+    /// Returns whether the kernel was stopped by one of `checks`.
+    pub(super) fn is_of(&self, checks: CheckSet) -> bool {
+        let Stop::Reported(name) = self else { return false };
+        name.parse().is_ok_and(|check| checks.contains(check))
+    }
+}
+
+/// The first difference between two arrays.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Mismatch {
+    /// The name of the argument.
+    pub argument: String,
+    /// The position of the first element that differs, counted in memory.
+    pub offset: usize,
+    /// The index of the element; `None` if the element lies in a gap of the view.
+    pub index: Option<Vec<usize>>,
+    /// The value of the first executor.
+    pub left: String,
+    /// The value of the second executor.
+    pub right: String,
+    /// The number of elements that differ.
+    pub count: usize,
+}
+
+impl Failure {
+    /// Returns the failure of an `executor` that stopped with `error`.
+    pub(super) fn stopped(executor: Executor, error: Error) -> Failure {
+        let (why, text) = (Stop::of(&error), error.to_string());
+        let report = match error {
+            Error::Violation(report) => Some(Reported::Oracle(report)),
+            Error::Ptx { source, .. } => match *source {
+                ptx::Failure::Violation(report) => Some(Reported::Ptx(report)),
+                _ => None,
+            },
+            _ => None,
+        };
+        Failure::Stopped { executor, why, error: text, report }
+    }
+
+    /// Returns the verdict on the kernel: failed, or unsupported.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Failure::Stopped { why: Stop::Unsupported, .. } => Verdict::Unsupported,
+            _ => Verdict::Fail,
+        }
+    }
+
+    /// Formats the failure, followed by the oracle's warnings. A warning that is the failure itself
+    /// is not repeated.
+    pub(super) fn with(&self, warnings: &[Report]) -> String {
+        let itself = |warning: &&Report| matches!(self, Failure::Warned { report } if **report == **warning);
+        let others = warnings.iter().filter(|warning| !itself(warning)).map(ToString::to_string);
+        let all: Vec<_> = iter::once(self.to_string()).chain(others).collect();
+        all.iter().map(|text| text.trim_end()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns whether both failures have the same kind: the same check, or the same executor with
+    /// a wrong value in the same argument.
+    pub(super) fn is_like(&self, other: &Failure) -> bool {
+        use Failure::*;
+        match (self, other) {
+            (Stopped { executor, why, .. }, Stopped { executor: e, why: w, .. }) => (executor, why) == (e, w),
+            (Differ { right, mismatch, .. }, Differ { right: r, mismatch: m, .. }) => {
+                (right, &mismatch.argument) == (r, &m.argument)
+            }
+            (Warned { report }, Warned { report: r }) => {
+                let first = |report: &Report| report.findings.first().map(|finding| finding.check);
+                first(report) == first(r)
+            }
+            (OrderDependent { mismatch, .. }, OrderDependent { mismatch: m, .. }) => mismatch.argument == m.argument,
+            (Wrong { executor, argument, .. }, Wrong { executor: e, argument: a, .. })
+            | (Outside { executor, argument, .. }, Outside { executor: e, argument: a, .. }) => {
+                (executor, argument) == (e, a)
+            }
+            (NoTolerance { argument }, NoTolerance { argument: a }) => argument == a,
+            (Incomplete { .. }, Incomplete { .. }) => true,
+            _ => false,
+        }
+    }
+}
+
+impl InstanceReport {
+    /// Returns whether there was at least one case, and all passed.
+    pub fn passed(&self) -> bool {
+        self.verdict() == Verdict::Pass
+    }
+
+    /// Returns the overall verdict. Any failure gives Fail. Otherwise, an unsupported case or
+    /// problem gives Unsupported, and so does an empty list of cases. Otherwise the verdict is
+    /// Pass.
+    pub fn verdict(&self) -> Verdict {
+        let problem = self.problem.iter().map(|problem| problem.verdict);
+        let all: Vec<_> = problem.chain(self.cases.iter().map(|case| case.verdict)).collect();
+        if all.contains(&Verdict::Fail) {
+            Verdict::Fail
+        } else if all.contains(&Verdict::Unsupported) || self.cases.is_empty() {
+            Verdict::Unsupported
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    /// Returns the first case that failed; if none failed, the first unsupported case.
+    pub fn first_failure(&self) -> Option<(&CaseReport, &Failure)> {
+        let of = |verdict| self.cases.iter().filter(move |c| c.verdict == verdict);
+        of(Verdict::Fail).chain(of(Verdict::Unsupported)).find_map(|c| Some((c, c.failure.as_ref()?)))
+    }
+}
+
+impl fmt::Display for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Executor::Lowered => f.write_str("the interpreter on IR as lowered"),
+            Executor::Optimized => f.write_str("the interpreter on IR after passes"),
+            Executor::Checked => f.write_str("the interpreter on the checked form"),
+            Executor::Ptx => f.write_str("the PTX interpreter"),
+            Executor::Cuda(device) => f.write_str(device),
+            Executor::CudaChecked(device) => write!(f, "{device}, checked"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Stopped { executor, error, .. } => write!(f, "on {executor}: {error}"),
+            Failure::Differ { left, right, mismatch } => {
+                write!(f, "{}", mismatch.argument)?;
+                match &mismatch.index {
+                    Some(index) => write!(f, "{index:?}")?,
+                    None => write!(f, ", between its elements at {},", mismatch.offset)?,
+                }
+                let Mismatch { left: a, right: b, count, .. } = &**mismatch;
+                write!(f, " is {a} on {left}, {b} on {right} ({count} differ)")
+            }
+            Failure::OrderDependent { schedule, mismatch } => {
+                let Mismatch { argument, index, left, right, count, .. } = &**mismatch;
+                let index = index.as_ref().map(|index| format!("{index:?}")).unwrap_or_default();
+                write!(
+                    f,
+                    "{argument}{index} depends on the order of atomic operations: {left} with blocks and warps in order, {right} {schedule} ({count} differ); if that is meant, say so of the case (`with_order_dependent`)"
+                )
+            }
+            Failure::Warned { report } => write!(f, "the oracle warns: {report}"),
+            Failure::Wrong { executor, argument, index, given, expected, bound } => {
+                write!(f, "{argument}{index:?} is {given} on {executor}; the reference gives {expected:?} ± {bound:e}")
+            }
+            Failure::NoTolerance { argument } => write!(
+                f,
+                "values of `fast::` functions reach `{argument}`, and a GPU's differ: declare how near they must be, `#[kernel(tolerance({argument}(relative = 1e-6)), …)]`"
+            ),
+            Failure::Outside { executor, argument, offset, before, after } => write!(
+                f,
+                "{argument}: the element at {offset}, between the view's own, was {before} and is {after} on {executor}"
+            ),
+            Failure::Incomplete { why } => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for Warned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n   = note: first in case `{}`", self.report, self.case)
+    }
+}
+
+impl fmt::Display for InstanceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.instance)?;
+        match (&self.problem, self.first_failure()) {
+            (Some(problem), _) => f.write_str(&problem.why),
+            (None, Some((case, failure))) => {
+                let alike = self.cases.iter().filter(|c| c.verdict == case.verdict).count();
+                let end = if case.verdict == Verdict::Fail { "fail" } else { "could not be completed" };
+                write!(f, "{alike} of {} cases {end} (seed {}); {}: {failure}", self.cases.len(), self.seed, case.case)
+            }
+            (None, None) => write!(f, "{} cases pass on {} executors", self.cases.len(), self.executors.len()),
+        }
+    }
+}
