@@ -4,9 +4,9 @@
 //! Without a ptxas and an nvdisasm (`tests/get-nvdisasm` fetches both) the tests check nothing, and
 //! print that they were skipped.
 
-use kernel_dsl::compiler::Target;
-use kernel_dsl::half::f16;
-use kernel_dsl::{Declared, Kernel};
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::compiler::{Scalar, Target, compile};
+use kernel_dsl::{Artifact, Declared, GenericArgument, Kernel};
 use kernels_rs::activation::{silu, swiglu};
 use kernels_rs::attention::cache::{Contiguous, Unscaled};
 use kernels_rs::attention::decode::flash_decode;
@@ -22,7 +22,7 @@ use kernels_rs::permute::rows::{copy_rows, fill_rows};
 use kernels_rs::permute::tiles::transpose_tiles;
 use kernels_rs::quant::activations::quantize_activations;
 use kernels_rs::quant::few::gemv_blocks;
-use kernels_rs::quant::formats::Q4_0;
+use kernels_rs::quant::formats::{Int8, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
 use kernels_rs::quant::igemm::igemm;
 use kernels_rs::quant::many::gemm_blocks;
 use kernels_rs::quant::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
@@ -242,7 +242,7 @@ fn tiles_of_blocks_multiply() {
 #[test]
 fn blocks_of_few_rows_are_bound_by_memory() {
     const MOST: [(&str, [u32; 3]); 4] =
-        [("Q4_0", [130, 200, 340]), ("Q8_0", [90, 205, 320]), ("Q4K", [160, 264, 420]), ("Q6K", [240, 360, 520])];
+        [("Q4_0", [130, 200, 340]), ("Q8_0", [90, 180, 320]), ("Q4K", [160, 255, 420]), ("Q6K", [240, 315, 560])];
     for Cost { name, resources, hot, .. } in
         costs::<gemv_blocks<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>>()
     {
@@ -259,6 +259,58 @@ fn blocks_of_few_rows_are_bound_by_memory() {
         let Some((_, most)) = MOST.iter().find(|(name, _)| *name == format) else { continue };
         let Some(row) = row else { continue };
         assert!(slots <= most[row], "{name}: {slots} slots for a hundred weights");
+    }
+}
+
+/// Checks that products with every format of weights stay in registers, of 1, 2, 4 and 8 rows and of
+/// tiles, as they are compiled when a program first needs them.
+#[test]
+fn every_format_stays_in_registers() {
+    let Some(ptxas) = Ptxas::find().filter(Ptxas::takes_sm_61) else {
+        println!("skipped: no ptxas for sm_61; `tests/get-nvdisasm` fetches it");
+        return;
+    };
+    let number = Constant::Usize;
+    let check = |artifact: &Artifact, constants: Vec<Constant>| {
+        let instance = Instance(constants);
+        let name = instance.name(artifact.name);
+        let ptx = compile(&artifact.program().unwrap(), &instance, Target::SM_61).unwrap();
+        let resources = ptxas.assemble(&ptx, Target::SM_61).unwrap();
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+    };
+    let (float, identity) = (Constant::Scalar(Scalar::F32), Identity::CONSTANT);
+    for (format, [ahead, few, many]) in [
+        (Q4_0::CONSTANT, [2, 4, 3]),
+        (Iq4Nl::CONSTANT, [2, 4, 3]),
+        (Iq4Xs::CONSTANT, [2, 4, 3]),
+        (Mxfp4::CONSTANT, [2, 4, 3]),
+        (Q4_1::CONSTANT, [1, 3, 3]),
+        (Q5_0::CONSTANT, [1, 3, 3]),
+        (Q5_1::CONSTANT, [1, 3, 3]),
+        (Q8_0::CONSTANT, [1, 3, 3]),
+        (Q2K::CONSTANT, [1, 3, 3]),
+        (Q3K::CONSTANT, [1, 3, 2]),
+        (Q4K::CONSTANT, [1, 3, 3]),
+        (Q5K::CONSTANT, [1, 3, 3]),
+        (Q6K::CONSTANT, [1, 3, 2]),
+        (Int8::CONSTANT, [1, 3, 3]),
+    ] {
+        // Rows, columns, threads, piece, units ahead, as `Weights::product` chooses them.
+        for [r, w, threads, piece, ahead] in [
+            [1, 4, 512, 4096, ahead],
+            [1, 2, 256, 4096, 2],
+            [2, few, 256, 2048, 1],
+            [4, few, 256, 2048, 1],
+            [8, many, 256, 2048, 1],
+        ] {
+            let (fresh, sizes) = (Constant::Bool(r == 1), [r, w, threads, piece, ahead, 4, r * w, r].map(number));
+            let types = [format.clone(), float.clone(), float.clone(), identity.clone(), fresh];
+            let kernel = gemv_blocks::<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>::ARTIFACT;
+            check(kernel, types.into_iter().chain(sizes).collect());
+        }
+        let tile = vec![format, float.clone(), identity.clone(), number(4)];
+        check(gemm_blocks::<Q4_0, f32, Identity, 4>::ARTIFACT, tile);
     }
 }
 

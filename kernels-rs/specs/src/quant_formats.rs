@@ -370,6 +370,7 @@ fn few_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         return Vec::new();
     };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let written = scalars(instance).last().copied().unwrap_or(Scalar::F32);
     let shapes = [
         [1, 1, 1],
         [rows + 1, 2, 520],
@@ -380,7 +381,7 @@ fn few_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
     ];
     let case = |(i, [m, n, k]): (usize, [usize; 3])| {
         let ([words, halves], of_row, scales) = weights::<F>(random, [n, k], i % 2 == 1);
-        let y = unread(stored, m * n, [m, n], [n, 1]);
+        let y = unread(written, m * n, [m, n], [n, 1]);
         let (x, [bytes, factors]) = if fresh == 1 {
             let k = k.next_multiple_of(unit);
             let pitch = k + unit;

@@ -48,7 +48,20 @@ fn sum_of_lane<const N: usize>(values: [f32; N]) -> f32 {
     values[0]
 }
 
-/// Σ of four products of words.
+/// Returns how many factors of a unit of activations a format takes: the scale, the scaled sum, or
+/// those of both halves beside it.
+#[device]
+fn factors_of<F: BlockFormat>() -> usize {
+    if F::MINS && F::HALVES {
+        4
+    } else if F::MINS {
+        2
+    } else {
+        1
+    }
+}
+
+/// Returns Σ of four products of words, and `sum`.
 #[device]
 fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
     let mut sum = sum;
@@ -72,9 +85,12 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
     instances(
         F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
         F = Q8_0 | Q4K | Q6K, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
-        F = Q4_0 | Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 4, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        F = Q8_0 | Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        F = Q4_0 | Q8_0 | Q4K | Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
+        F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 4, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        F = Q8_0 | Q4K | Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        F = Q4_0 | Q8_0 | Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        F = Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 2, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        F = Mxfp4 | Q2K, X = f16, Y = f16, E = Identity, FRESH = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, AHEAD = 2, V = 1;
+        F = Q2K | Q5_1, X = f32, Y = f16, E = Identity, FRESH = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
     ),
     derived(N = R * W, ROOM = 8 / (8 / R)),
 )]
@@ -117,17 +133,7 @@ pub fn gemv_blocks<
     const { assert!(PIECE % (4 * THREADS) == 0 && R * W <= 32 && PIECE / 1024 % AHEAD == 0 && (R == 1 || !FRESH)) };
     // Lanes that write halves of rows write them to other banks.
     let mut xs = Shared::<i32, 3>::with_pitch([R, 2, PIECE / 8], PIECE / 8 + if FRESH { 16 } else { 4 });
-    let mut es = Shared::<f32, 3>::new([
-        R,
-        PIECE / 32,
-        if F::MINS && F::HALVES {
-            4
-        } else if F::MINS {
-            2
-        } else {
-            1
-        },
-    ]);
+    let mut es = Shared::<f32, 3>::new([R, PIECE / 32, factors_of::<F>()]);
     // Groups of rows that read the same weights follow one another, so that L2 has them.
     let groups = y.rows().div_ceil(R);
     let group = block::x() % groups;
@@ -148,20 +154,16 @@ pub fn gemv_blocks<
                 let row = row0.min(x.rows() - 1);
                 let four = quantize_quad(piece::<X, V, 4>(x, row, 32 * first + 4 * quad, x.cols()).map(X::to_f32));
                 xs[(0, quad % 8 / 4, quad / 8 * 4 + quad % 4)] = int::word(four.q);
+                let mut e = [four.scale, 0.0, 0.0, 0.0];
                 if F::MINS {
                     let sum = warp::group::<4>().sum(dp4a(four.q, [1i8; 4], 0));
-                    let other = warp::shuffle_xor(sum, 4);
-                    if quad % 8 == 0 {
-                        if F::HALVES {
-                            es[(0, quad / 8, 2)] = four.scale * sum as f32;
-                            es[(0, quad / 8, 3)] = four.scale * other as f32;
-                        } else {
-                            es[(0, quad / 8, 1)] = four.scale * (sum as f32 + other as f32);
-                        }
-                    }
+                    let (first, last) = (sum as f32, warp::shuffle_xor(sum, 4) as f32);
+                    e = [four.scale, four.scale * (first + last), four.scale * first, four.scale * last];
                 }
                 if quad % 8 == 0 {
-                    es[(0, quad / 8, 0)] = four.scale;
+                    for part in unroll(0..factors_of::<F>()) {
+                        es[(0, quad / 8, part)] = e[part];
+                    }
                 }
             }
         } else {

@@ -90,7 +90,7 @@ fn halves_of<F: BlockFormat>() -> usize {
     block = 256, min_blocks = 2, max_registers = 128,
     grid = y.dim(0).div_ceil(64) * y.dim(1).div_ceil(128),
     writes(y = once),
-    instances(F = Q4_0 | Q8_0 | Q4K | Q6K, Y = f32, E = Identity, V = 4; F = Q4_0, Y = f16, E = Identity, V = 1),
+    instances(F = Q4_0 | Q8_0 | Q4K | Q6K, Y = f32, E = Identity, V = 4; F = Q2K, Y = f16, E = Identity, V = 1),
 )]
 #[requires(
     units > 0, bytes.rows() == y.rows().div_ceil(64), bytes.cols() == 512 * units, bytes.aligned(4),

@@ -70,6 +70,7 @@ impl Weights {
         // Units of few registers: two of them in flight for each row of weights, and four rows
         // beside four of activations.
         let light = matches!(self.format(), Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4);
+        let heavy = matches!(self.format(), Format::Q3K | Format::Q6K);
         // Tiles of many rows, once they are enough to share.
         let tiles = m.div_ceil(64) * n.div_ceil(128);
         if m >= 128 || m > 32 && tiles >= multiprocessors {
@@ -81,7 +82,8 @@ impl Weights {
             0..=1 if light && k > 4096 => self.one::<T, E, F, 4, 512, 8192, 2>(on, x, y, epilogue),
             0..=1 if light => self.one::<T, E, F, 4, 512, 4096, 2>(on, x, y, epilogue),
             0..=1 => self.one::<T, E, F, 4, 512, 4096, 1>(on, x, y, epilogue),
-            2 => self.few::<T, E, F, 2, 4, 8, 2>(on, x, y, epilogue),
+            2 if light => self.few::<T, E, F, 2, 4, 8, 2>(on, x, y, epilogue),
+            2 => self.few::<T, E, F, 2, 3, 6, 2>(on, x, y, epilogue),
             3 if light => self.few::<T, E, F, 3, 4, 12, 4>(on, x, y, epilogue),
             3 => self.few::<T, E, F, 3, 3, 9, 4>(on, x, y, epilogue),
             4 if light => self.few::<T, E, F, 4, 4, 16, 4>(on, x, y, epilogue),
@@ -89,6 +91,8 @@ impl Weights {
             5 => self.few::<T, E, F, 5, 3, 15, 8>(on, x, y, epilogue),
             6 => self.few::<T, E, F, 6, 3, 18, 8>(on, x, y, epilogue),
             7 => self.few::<T, E, F, 7, 3, 21, 8>(on, x, y, epilogue),
+            // Units of the most registers.
+            _ if heavy => self.few::<T, E, F, 8, 2, 16, 8>(on, x, y, epilogue),
             _ => self.few::<T, E, F, 8, 3, 24, 8>(on, x, y, epilogue),
         }
     }
