@@ -83,14 +83,22 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
     grid = y.dim(0).div_ceil(R) * y.dim(1).div_ceil(THREADS / 32 * W),
     writes(y = once),
     instances(
-        F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
-        F = Q8_0 | Q4K | Q6K, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
-        F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 4, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        F = Q8_0 | Q4K | Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        F = Q4_0 | Q8_0 | Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        F = Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 2, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        F = Mxfp4 | Q2K, X = f16, Y = f16, E = Identity, FRESH = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, AHEAD = 2, V = 1;
-        F = Q2K | Q5_1, X = f32, Y = f16, E = Identity, FRESH = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
+        q4_0_r1: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
+        q8_0_r1: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
+        q4_k_r1: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
+        q6_k_r1: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
+        q4_0_r4: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 4, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q8_0_r4: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q4_k_r4: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q6_k_r4: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q4_0_r8: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q8_0_r8: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q4_k_r8: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q6_k_r8: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 2, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        mxfp4_f16_r1_v1: F = Mxfp4, X = f16, Y = f16, E = Identity, FRESH = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, AHEAD = 2, V = 1;
+        q2_k_f16_r1_v1: F = Q2K, X = f16, Y = f16, E = Identity, FRESH = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, AHEAD = 2, V = 1;
+        q2_k_f16_r3: F = Q2K, X = f32, Y = f16, E = Identity, FRESH = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q5_1_f16_r3: F = Q5_1, X = f32, Y = f16, E = Identity, FRESH = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
     ),
     derived(N = R * W, ROOM = 8 / (8 / R)),
 )]

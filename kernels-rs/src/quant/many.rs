@@ -90,7 +90,13 @@ fn halves_of<F: BlockFormat>() -> usize {
     block = 256, min_blocks = 2, max_registers = 128,
     grid = y.dim(0).div_ceil(64) * y.dim(1).div_ceil(128),
     writes(y = once),
-    instances(F = Q4_0 | Q8_0 | Q4K | Q6K, Y = f32, E = Identity, V = 4; F = Q2K, Y = f16, E = Identity, V = 1),
+    instances(
+        q4_0_f32_v4: F = Q4_0, Y = f32, E = Identity, V = 4;
+        q8_0_f32_v4: F = Q8_0, Y = f32, E = Identity, V = 4;
+        q4_k_f32_v4: F = Q4K, Y = f32, E = Identity, V = 4;
+        q6_k_f32_v4: F = Q6K, Y = f32, E = Identity, V = 4;
+        q2_k_f16_v1: F = Q2K, Y = f16, E = Identity, V = 1
+    ),
 )]
 #[requires(
     units > 0, bytes.rows() == y.rows().div_ceil(64), bytes.cols() == 512 * units, bytes.aligned(4),
