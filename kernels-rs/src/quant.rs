@@ -1,11 +1,11 @@
-//! Integers: products of bytes, weights of 8 and 4 bits, and how numbers become either.
+//! Integers: products of bytes, weights in the formats of GGML's files, and quantization of numbers.
 //!
 //! | to call | what it does | its kernels |
 //! |---|---|---|
 //! | [`Igemm`] | op(A)·op(B) of signed bytes, exact in 32 bits, as `i32`, or by scales as `f32`, `f16` or bytes again | [`igemm`](mod@igemm), [`sums`] |
-//! | [`Weights`] | Q8_0 and Q4_0 as llama.cpp has them, and rows of bytes; products with activations in `f32` or 16 bits | [`gemv`], [`blockwise`], [`blocks`] |
+//! | [`Weights`] | the 13 [`formats`] of GGML, and rows of bytes; products with activations in `f32` or 16 bits | [`few`], [`many`], [`activations`], [`repack`] |
 //! | [`Affine`] | scales and zero points by the extremes of a matrix or of its rows; bytes by them, and back | [`affine`] |
-//! | [`formats`] | the blocks of GGML's files on the host: numbers of blocks, blocks of numbers, planes of blocks and back | |
+//! | [`formats::host`] | the blocks of GGML's files on the host: numbers of blocks, blocks of numbers, planes of blocks and back | |
 //! | [`calibration`] | scales from samples, on the host: largest magnitude, percentile, least mean-square error | |
 //!
 //! # Extreme inputs
@@ -29,9 +29,17 @@
 //!
 //! None spills, and 5 % of the `dp4a` wait for a register bank (`tests/tests/budgets.rs`).
 //!
-//! Weights in blocks of 32 have a scale each, and so the sum of each 8 `dp4a` becomes a float and is multiplied: of the 427 slots of the loop of
-//! [`blockwise`] 256 are `dp4a` and 96 that. Where there are few rows, memory is the limit: 34 bytes for 32 weights of Q8_0, 18 of Q4_0, which
-//! [`gemv`] reads once, 16 bytes at a time, with some of every warp under way while the last ones are multiplied.
+//! Weights in blocks have a scale for each 32 or 16, so that each sum of eight or four `dp4a` becomes
+//! a float and is multiplied. Where there are few rows, memory is the limit, and on narrow cards
+//! the issue of instructions: a Tesla P40 has 9.6 slots while its memory delivers a weight of Q4_0 or
+//! Q4_K, 18.1 for Q8_0, 13.9 for Q6_K.
+//!
+//! | | Q4_0 | Q8_0 | Q4_K | Q6_K |
+//! |---|---|---|---|---|
+//! | [`few`]: slots a weight, 1 row | 1.24 | 0.87 | 1.53 | 2.07 |
+//! | 4 rows | 1.97 | 1.74 | 2.49 | 3.04 |
+//! | 8 rows | 3.38 | 3.18 | 4.03 | 4.69 |
+//! | [`many`]: `dp4a` of the slots of the loop | 61 % | 61 % | 55 % | 47 % |
 //!
 //! # Measured
 //!
@@ -41,20 +49,21 @@
 //! |---|---|---|
 //! | 4096³ bytes, B as [N, K] and as [K, N] | 125 and 122 TOPS | 0.94 and 0.92 of `dp4a` alone, 2.47 and 2.37 × cuBLAS |
 //! | 2048³, 1024³, 1001³ | 115, 85, 38 | 0.87, 0.64, 0.29 of it |
-//! | 1 × 8192 × 8192, Q8_0, Q4_0, bytes | 3.23, 4.32, 3.30 TB/s | 0.90, 0.94, 0.92 × a copy |
-//! | 8 × 8192 × 8192 of them | 54, 59, 54 µs | |
-//! | 512 × 6144 × 2048 | 71, 70, 88 TOPS | |
+//!
+//! Products with [`Weights`] have not been measured since activations of several rows are quantized
+//! by a launch of their own.
 
+pub mod activations;
 pub mod affine;
-pub mod blocks;
-pub mod blockwise;
 pub mod calibration;
+pub mod few;
 pub mod formats;
-pub mod gemv;
 pub mod igemm;
+pub mod many;
 pub mod peak;
 mod product;
 mod quantizer;
+pub mod repack;
 mod round;
 pub mod sums;
 mod tile;

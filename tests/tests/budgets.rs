@@ -4,9 +4,9 @@
 //! Without a ptxas and an nvdisasm (`tests/get-nvdisasm` fetches both) the tests check nothing, and
 //! print that they were skipped.
 
-use kernel_dsl::compiler::Target;
-use kernel_dsl::half::f16;
-use kernel_dsl::{Declared, Kernel};
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::compiler::{Scalar, Target, compile};
+use kernel_dsl::{Artifact, Declared, GenericArgument, Kernel};
 use kernels_rs::activation::{silu, swiglu};
 use kernels_rs::attention::cache::{Contiguous, Unscaled};
 use kernels_rs::attention::decode::flash_decode;
@@ -20,10 +20,12 @@ use kernels_rs::gemm::tiled::{gemm, sum_splits};
 use kernels_rs::permute::gather::gather_rows;
 use kernels_rs::permute::rows::{copy_rows, fill_rows};
 use kernels_rs::permute::tiles::transpose_tiles;
-use kernels_rs::quant::blocks::{dequantize, quantize_q4, quantize_q8, repack_q4, repack_q8};
-use kernels_rs::quant::blockwise::gemm_quantized;
-use kernels_rs::quant::gemv::gemv_quantized;
+use kernels_rs::quant::activations::quantize_activations;
+use kernels_rs::quant::few::gemv_blocks;
+use kernels_rs::quant::formats::{Int8, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
 use kernels_rs::quant::igemm::igemm;
+use kernels_rs::quant::many::gemm_blocks;
+use kernels_rs::quant::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
 use kernels_rs::reduce::Sum;
 use kernels_rs::reduce::kernels::{reduce_columns, reduce_parts, reduce_rows};
 use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
@@ -216,22 +218,108 @@ fn igemm_multiplies() {
     }
 }
 
-/// Checks products with block-quantized weights: the multiplications, of bytes and of scales, fill
-/// 75 % of the slots of the loop over many rows.
+/// Checks the share of `dp4a` in the slots of the loop of products of many rows, in percent.
 #[test]
-fn quantized_products_multiply() {
-    for Cost { name, resources, hot, .. } in costs::<gemm_quantized<f32, Identity, 8, true, 4>>() {
+fn tiles_of_blocks_multiply() {
+    const SHARES: [(&str, u32); 4] = [
+        ("gemm_blocks@q4_0_f32_v4", 60),
+        ("gemm_blocks@q8_0_f32_v4", 60),
+        ("gemm_blocks@q4_k_f32_v4", 54),
+        ("gemm_blocks@q6_k_f32_v4", 46),
+    ];
+    for Cost { name, resources, hot, .. } in costs::<gemm_blocks<Q4_0, f32, Identity, 4>>() {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(hot) = hot else { panic!("{name} has no loop") };
-        println!("{name}: {} dp4a and {} FFMA in {} slots", dp4a(&hot), ffma(&hot), hot.slots);
-        assert_eq!((dp4a(&hot), ffma(&hot)), (256, 32), "{name}");
-        // Each of 32 sums takes two more multiplications: of a float and of a product of scales.
-        assert!(100 * (256 + 3 * 32) >= 75 * hot.slots, "{name}: {} slots", hot.slots);
+        println!("{name}: {} dp4a in {} slots", dp4a(&hot), hot.slots);
+        assert_eq!(dp4a(&hot), 256, "{name}");
+        let Some((_, share)) = SHARES.iter().find(|(limited, _)| *limited == name) else { continue };
+        assert!(100 * 256 >= share * hot.slots, "{name}: {} slots", hot.slots);
     }
-    for Cost { name, resources, .. } in costs::<gemv_quantized<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>>() {
+}
+
+/// Checks that products of 1, 4 and 8 rows are bound by memory: limits are slots for a hundred
+/// weights. A Tesla P40 has 960 while its memory delivers a hundred weights of Q4_0 or Q4_K, 1810
+/// of Q8_0, 1390 of Q6_K.
+#[test]
+fn blocks_of_few_rows_are_bound_by_memory() {
+    // Weights of a lane in the loop, and slots for a hundred of them.
+    const MOST: [(&str, u32, u32); 12] = [
+        ("gemv_blocks@q4_0_r1", 512, 130),
+        ("gemv_blocks@q8_0_r1", 512, 90),
+        ("gemv_blocks@q4_k_r1", 512, 160),
+        ("gemv_blocks@q6_k_r1", 512, 240),
+        ("gemv_blocks@q4_0_r4", 256, 200),
+        ("gemv_blocks@q8_0_r4", 192, 180),
+        ("gemv_blocks@q4_k_r4", 192, 255),
+        ("gemv_blocks@q6_k_r4", 192, 315),
+        ("gemv_blocks@q4_0_r8", 192, 340),
+        ("gemv_blocks@q8_0_r8", 192, 320),
+        ("gemv_blocks@q4_k_r8", 192, 420),
+        ("gemv_blocks@q6_k_r8", 128, 520),
+    ];
+    for Cost { name, resources, hot, .. } in
+        costs::<gemv_blocks<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>>()
+    {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+        let Some(hot) = hot else { panic!("{name} has no loop") };
+        let Some((_, weights, most)) = MOST.iter().find(|(limited, ..)| *limited == name) else { continue };
+        let slots = 100 * hot.slots / weights;
+        println!("{name}: {slots} slots for a hundred weights, {} registers", resources.registers);
+        assert!(slots <= *most, "{name}: {slots} slots for a hundred weights");
+    }
+}
+
+/// Checks that products with every format of weights stay in registers, of 1, 2, 4 and 8 rows and of
+/// tiles, as they are compiled when a program first needs them.
+#[test]
+fn every_format_stays_in_registers() {
+    let Some(ptxas) = Ptxas::find().filter(Ptxas::takes_sm_61) else {
+        println!("skipped: no ptxas for sm_61; `tests/get-nvdisasm` fetches it");
+        return;
+    };
+    let number = Constant::Usize;
+    let check = |artifact: &Artifact, constants: Vec<Constant>| {
+        let instance = Instance(constants);
+        let name = instance.name(artifact.name);
+        let ptx = compile(&artifact.program().unwrap(), &instance, Target::SM_61).unwrap();
+        let resources = ptxas.assemble(&ptx, Target::SM_61).unwrap();
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+    };
+    let (float, identity) = (Constant::Scalar(Scalar::F32), Identity::CONSTANT);
+    for (format, [ahead, few, many]) in [
+        (Q4_0::CONSTANT, [2, 4, 3]),
+        (Iq4Nl::CONSTANT, [2, 4, 3]),
+        (Iq4Xs::CONSTANT, [2, 4, 3]),
+        (Mxfp4::CONSTANT, [2, 4, 3]),
+        (Q4_1::CONSTANT, [1, 3, 3]),
+        (Q5_0::CONSTANT, [1, 3, 3]),
+        (Q5_1::CONSTANT, [1, 3, 3]),
+        (Q8_0::CONSTANT, [1, 3, 3]),
+        (Q2K::CONSTANT, [1, 3, 3]),
+        (Q3K::CONSTANT, [1, 3, 2]),
+        (Q4K::CONSTANT, [1, 3, 3]),
+        (Q5K::CONSTANT, [1, 3, 3]),
+        (Q6K::CONSTANT, [1, 3, 2]),
+        (Int8::CONSTANT, [1, 3, 3]),
+    ] {
+        // Rows, columns, threads, piece, units ahead, as `Weights::product` chooses them.
+        for [r, w, threads, piece, ahead] in [
+            [1, 4, 512, 4096, ahead],
+            [1, 2, 256, 4096, 2],
+            [2, few, 256, 2048, 1],
+            [4, few, 256, 2048, 1],
+            [8, many, 256, 2048, 1],
+        ] {
+            let (fresh, sizes) = (Constant::Bool(r == 1), [r, w, threads, piece, ahead, 4, r * w, r].map(number));
+            let types = [format.clone(), float.clone(), float.clone(), identity.clone(), fresh];
+            let kernel = gemv_blocks::<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>::ARTIFACT;
+            check(kernel, types.into_iter().chain(sizes).collect());
+        }
+        let tile = vec![format, float.clone(), identity.clone(), number(4)];
+        check(gemm_blocks::<Q4_0, f32, Identity, 4>::ARTIFACT, tile);
     }
 }
 
@@ -239,11 +327,12 @@ fn quantized_products_multiply() {
 #[test]
 fn repacking_reaches_full_occupancy() {
     let kernels = [
-        costs::<repack_q8>(),
-        costs::<repack_q4>(),
-        costs::<quantize_q8<f32, f16, 4>>(),
+        costs::<repack<Q4_0>>(),
+        costs::<repack_rows>(),
+        costs::<quantize_q8<f32, 4>>(),
         costs::<quantize_q4<f32>>(),
-        costs::<dequantize<f32, 8>>(),
+        costs::<quantize_activations<f32, 4>>(),
+        costs::<dequantize<Q4_0, f32, 4>>(),
     ];
     for Cost { name, resources, .. } in kernels.into_iter().flatten() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");

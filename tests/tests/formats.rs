@@ -198,14 +198,14 @@ fn max_error<F: Ggml>() -> f32 {
         "Q8_0" => 0.5 / 127.0 + 1.0 / 2048.0,
         "Q6_K" => 1.0 / 32.0 + 0.01,
         "Q5_0" => 1.0 / 16.0,
-        "Q5_1" | "Q5_K" => 1.0 / 31.0 + 0.02,
+        "Q5_1" | "Q5_K" => 1.0 / 31.0 + 0.03,
         "Q4_0" => 1.0 / 8.0,
-        "Q4_1" | "Q4_K" => 1.0 / 15.0 + 0.02,
+        "Q4_1" | "Q4_K" => 1.0 / 15.0 + 0.03,
         // The widest gap of the table, and its clipped end.
         "IQ4_NL" => 14.0 / 127.0,
-        "IQ4_XS" => 14.0 / 127.0 + 0.02,
-        "Q3_K" => 1.0 / 4.0 + 0.02,
-        "Q2_K" => 1.0 / 3.0 + 0.08,
+        "IQ4_XS" => 14.0 / 127.0 + 0.03,
+        "Q3_K" => 1.0 / 4.0 + 0.03,
+        "Q2_K" => 1.0 / 3.0 + 0.12,
         // From 12 of 16 to 16 nothing is nearer than 12.
         "MXFP4" => 1.0 / 4.0,
         _ => unreachable!(),
@@ -224,7 +224,7 @@ fn numbers_come_back() {
                 off = x.iter().zip(back).fold(off, |off, (x, back)| off.max((x - back).abs() / top));
             }
             println!("{}, up to {scale}: {off}", F::NAME);
-            assert!(off <= 1.01 * max_error::<F>(), "{}, up to {scale}: off by {off}", F::NAME);
+            assert!(off <= max_error::<F>() + 1e-3, "{}, up to {scale}: off by {off}", F::NAME);
             // Numbers that a format represents are quantized exactly.
             let again = dequantize::<F>(&blocks);
             assert_eq!(quantize::<F>(&x), blocks);

@@ -4,8 +4,8 @@
 use kernel_dsl::Element;
 use kernel_dsl::half::f16;
 use kernels_rs::Memory;
-use kernels_rs::quant::blocks::{Q4Block, Q8Block};
-use kernels_rs::quant::{Affine, Igemm, Quantized, Weights};
+use kernels_rs::quant::formats::host::{self, Ggml};
+use kernels_rs::quant::{Affine, Format, Igemm, Quantized, Weights, formats};
 use runtime::Device;
 use runtime::testing::{Extreme, Random};
 
@@ -278,26 +278,53 @@ fn operands_of_other_extents_are_rejected() {
     }
 }
 
-/// Checks that blocks in a file's format have the values of their definition.
+/// Calls a generic function for every format of GGML.
+macro_rules! each_format {
+    ($f:ident, $device:expr) => {
+        each_format!(@ $f, $device, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4)
+    };
+    (@ $f:ident, $device:expr, $($format:ident)*) => {
+        $( $f::<formats::$format>($device, Format::$format); )*
+    };
+}
+
+/// Checks that blocks in a file's format have the same numbers on the device as on the host, and
+/// the products of one row, of groups of rows and of tiles.
 fn files(device: &Device) {
-    let mut random = Random::new(4);
-    let d = |i: usize| f16::from_f32(0.25 + i as f32);
-    let eight: Vec<Q8Block> =
-        (0..6).map(|i| Q8Block { d: d(i), qs: std::array::from_fn(|_| random.bits() as i8) }).collect();
-    let four: Vec<Q4Block> =
-        (0..6).map(|i| Q4Block { d: d(i), qs: std::array::from_fn(|_| random.bits() as u8) }).collect();
-    let (de, df) = (device.upload(&eight).unwrap(), device.upload(&four).unwrap());
-    let eights = Weights::from_q8(device, &de.view([3, 2]).unwrap()).unwrap();
-    let fours = Weights::from_q4(device, &df.view([3, 2]).unwrap()).unwrap();
-    let expected = eight.iter().flat_map(|b| b.qs.map(|q| b.d.to_f32() * f32::from(q)));
-    let expected_four = four.iter().flat_map(|b| {
-        let value = |q: u8| b.d.to_f32() * (f32::from(q) - 8.0);
-        b.qs.map(|q| value(q & 15)).into_iter().chain(b.qs.map(|q| value(q >> 4)))
-    });
-    for (weights, expected) in [(eights, expected.collect::<Vec<_>>()), (fours, expected_four.collect())] {
-        let mut w = device.zeros::<f32>(192).unwrap();
-        weights.dequantize(device, &mut w.view_mut([3, 64]).unwrap()).unwrap();
-        assert_eq!(w.download().unwrap(), expected);
+    fn check<F: Ggml>(device: &Device, format: Format) {
+        assert_eq!(format.block(), [F::NUMBERS, F::BYTES]);
+        let mut random = Random::new(4);
+        for [m, n, blocks] in [[1, 5, 1], [3, 3, 9], [9, 2, 2], [33, 3, 1], [130, 5, 1], [0, 2, 1]] {
+            let k = blocks * F::NUMBERS;
+            let file = host::quantize::<F>(&random.values::<f32>(n * k));
+            let numbers = host::dequantize::<F>(&file);
+            let (x, file) = (random.values::<f32>(m * k), device.upload(&file).unwrap());
+            let view = file.view([n, blocks * F::BYTES]).unwrap();
+            let weights = Weights::from_blocks(device, format, &view).unwrap();
+            let mut w = device.zeros::<f32>(n * k).unwrap();
+            weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
+            assert_eq!(w.download().unwrap(), numbers, "{}", F::NAME);
+            let (dx, mut y) = (device.upload(&x).unwrap(), device.upload(&vec![f32::NAN; m * n]).unwrap());
+            weights.product(device, &dx.view([m, k]).unwrap(), &mut y.view_mut([m, n]).unwrap()).unwrap();
+            multiplied(&format!("{} {m} × {n} × {k}", F::NAME), &y.download().unwrap(), &x, &numbers, k);
+        }
+    }
+    each_format!(check, device);
+}
+
+/// Holds products of rows of `k` activations, quantized to 8 bits, with rows of weights against
+/// `f64`.
+fn multiplied(what: &str, y: &[f32], x: &[f32], numbers: &[f32], k: usize) {
+    let seen: Vec<f64> = x.chunks(k.max(1)).flat_map(quantized).collect();
+    let n = numbers.len().checked_div(k).unwrap_or(0);
+    for (i, y) in y.iter().enumerate() {
+        let terms = (0..k).map(|j| seen[i / n * k + j] * f64::from(numbers[i % n * k + j]));
+        let size: f64 = terms.clone().map(f64::abs).sum();
+        let value: f64 = terms.sum();
+        // A unit rounds up to five times, of numbers that are up to four times a sum's: a scale, a
+        // minimum, two halves; and a warp's sum five times.
+        let off = 4.0 * (5.0 * k as f64 / 32.0 + 12.0) / f64::from(1 << 24) * size + 1e-37;
+        assert!((f64::from(*y) - value).abs() <= off, "{what} at {i}: {y}, not {value}");
     }
 }
 

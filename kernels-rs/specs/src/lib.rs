@@ -27,7 +27,7 @@ mod pieces;
 mod products;
 mod quant;
 mod quant_affine;
-mod quant_blocks;
+mod quant_formats;
 mod reduce;
 mod rotary;
 mod rows;

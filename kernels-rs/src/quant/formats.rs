@@ -15,6 +15,7 @@
 //! | [`Iq4Nl`] | 32 | 18 | 4.5 | d · table\[q\] |
 //! | [`Iq4Xs`] | 256 | 136 | 4.25 | d · s · table\[q\], s for each 32 |
 //! | [`Mxfp4`] | 32 | 17 | 4.25 | 2^e · float of four bits |
+//! | [`Int8`] | 32 | 32 | 8 | q, times a scale for each row; not of GGML |
 //!
 //! A format's file states where the fields of a block lie, which planes a row of blocks is repacked
 //! into, how 32 numbers of those become operands of `dp4a`, and by which rule it quantizes.
@@ -23,6 +24,7 @@
 
 pub mod device;
 pub mod host;
+mod int8;
 mod iq4_nl;
 mod iq4_xs;
 mod mxfp4;
@@ -37,6 +39,7 @@ mod q5_k;
 mod q6_k;
 mod q8_0;
 
+pub use int8::Int8;
 pub use iq4_nl::Iq4Nl;
 pub use iq4_xs::Iq4Xs;
 pub use mxfp4::Mxfp4;

@@ -1,14 +1,15 @@
-//! Products with weights of 8 and 4 bits.
+//! Products with weights in blocks.
 
-use super::blocks::quantize_q8;
-use super::blockwise::gemm_quantized;
-use super::gemv::gemv_quantized;
-use super::weights::{Format, Weights, padded};
+use super::activations::quantize_activations;
+use super::few::gemv_blocks;
+use super::formats::device::BlockFormat;
+use super::many::gemm_blocks;
+use super::weights::{Format, Weights, with_format};
 use crate::Passed;
-use crate::Queue;
 use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
+use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -16,11 +17,11 @@ impl Weights {
     /// Queues Y ← X·Wᵀ: X is [M, K], Y is [M, N].
     ///
     /// Each 32 numbers of a row of X are quantized to 8 bits by their largest magnitude A, or by
-    /// 2⁻¹²⁰ where that is larger: what is multiplied differs from X by at most A / 254, and the
+    /// 2⁻¹²⁰ where that is larger. What is multiplied differs from X by at most A / 254, and the
     /// product with a row by at most Σ A·|w| / 254. A NaN counts as 0, and an infinity makes its
-    /// row of Y NaN. The sums of 32 products are exact; they are added in `f32`. Up to 8 rows are
-    /// quantized in the product's own kernel; more are quantized before, by a launch and memory of
-    /// their own.
+    /// row of Y NaN. The sums of 32 products, or of 16 with a scale of their own, are exact; they
+    /// are added in `f32`. A single row is quantized in the product's own kernel; more are
+    /// quantized before, by a launch and memory of their own.
     ///
     /// # Errors
     /// Where the extents do not belong together, Y overlaps X, a buffer is another device's, or
@@ -52,45 +53,55 @@ impl Weights {
         let ([rows, _], [of_y, cols]) = (x.extents(), self.extents());
         x.expected("x", [rows, cols], "a number for each column of the weights")?;
         y.expected("y", [rows, of_y], "a row for each of x, with a number for each row of the weights")?;
-        match self.format() {
-            Format::Q8 => self.by_rows::<T, E, 8, true>(on, x, y, epilogue),
-            Format::Q4 => self.by_rows::<T, E, 4, true>(on, x, y, epilogue),
-            Format::Rows => self.by_rows::<T, E, 8, false>(on, x, y, epilogue),
-        }
+        with_format!(self.format(), F => self.by_rows::<T, E, F>(on, x, y, epilogue))
     }
 
-    fn by_rows<T: Float + GenericArgument, E: Epilogue + Passed, const BITS: usize, const BLOCKS: bool>(
+    fn by_rows<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        // Few rows of weights are shared among more warps. More columns a warp, where many rows
-        // have to be quantized by each block.
-        let narrow = self.extents()[0] < 32 * on.device().facts().multiprocessors as usize;
-        // Of what has fewer scales, or fewer bytes, the block quantizes all of a row before it
-        // begins.
-        let long = x.extents()[1] > 4096 && (BITS == 4 || !BLOCKS);
-        match (y.extents()[0], narrow) {
-            (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 2, 256, 4096, 2>(on, x, y, epilogue),
-            (0..=1, false) if long => self.few::<T, E, BITS, BLOCKS, 1, 4, 512, 8192, 2>(on, x, y, epilogue),
-            (0..=1, false) => self.few::<T, E, BITS, BLOCKS, 1, 4, 512, 4096, 2>(on, x, y, epilogue),
-            (2, _) => self.few::<T, E, BITS, BLOCKS, 2, 4, 256, 4096, 2>(on, x, y, epilogue),
-            (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 4, 256, 2048, 1>(on, x, y, epilogue),
-            // Of four bits, four columns beside eight rows are more than registers hold.
-            (5..=8, _) if BITS == 4 => self.few::<T, E, BITS, BLOCKS, 8, 3, 256, 2048, 1>(on, x, y, epilogue),
-            (5..=8, _) => self.few::<T, E, BITS, BLOCKS, 8, 4, 256, 2048, 1>(on, x, y, epilogue),
-            _ => self.many::<T, E, BITS, BLOCKS>(on, x, y, epilogue),
+        let ([m, k], [n, _]) = (x.extents(), self.extents());
+        let multiprocessors = on.device().facts().multiprocessors as usize;
+        // Few rows of weights are shared among more warps.
+        let narrow = n < 32 * multiprocessors;
+        // Units of few registers: two of them in flight for each row of weights, and four rows
+        // beside four of activations.
+        let light = matches!(self.format(), Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4);
+        let heavy = matches!(self.format(), Format::Q3K | Format::Q6K);
+        // Tiles of many rows, once they are enough to share.
+        let tiles = m.div_ceil(64) * n.div_ceil(128);
+        if m >= 128 || m > 32 && tiles >= multiprocessors {
+            return self.many::<T, E, F>(on, x, y, epilogue);
+        }
+        // Groups of up to 8 rows, as equal as can be.
+        match m.div_ceil(m.div_ceil(8).max(1)) {
+            0..=1 if narrow => self.one::<T, E, F, 2, 256, 4096, 2>(on, x, y, epilogue),
+            0..=1 if light && k > 4096 => self.one::<T, E, F, 4, 512, 8192, 2>(on, x, y, epilogue),
+            0..=1 if light => self.one::<T, E, F, 4, 512, 4096, 2>(on, x, y, epilogue),
+            0..=1 => self.one::<T, E, F, 4, 512, 4096, 1>(on, x, y, epilogue),
+            2 if light => self.few::<T, E, F, 2, 4, 8, 2>(on, x, y, epilogue),
+            2 => self.few::<T, E, F, 2, 3, 6, 2>(on, x, y, epilogue),
+            3 if light => self.few::<T, E, F, 3, 4, 12, 4>(on, x, y, epilogue),
+            3 => self.few::<T, E, F, 3, 3, 9, 4>(on, x, y, epilogue),
+            4 if light => self.few::<T, E, F, 4, 4, 16, 4>(on, x, y, epilogue),
+            4 => self.few::<T, E, F, 4, 3, 12, 4>(on, x, y, epilogue),
+            5 => self.few::<T, E, F, 5, 3, 15, 8>(on, x, y, epilogue),
+            6 => self.few::<T, E, F, 6, 3, 18, 8>(on, x, y, epilogue),
+            7 => self.few::<T, E, F, 7, 3, 21, 8>(on, x, y, epilogue),
+            // Units of the most registers.
+            _ if heavy => self.few::<T, E, F, 8, 2, 16, 8>(on, x, y, epilogue),
+            _ => self.few::<T, E, F, 8, 3, 24, 8>(on, x, y, epilogue),
         }
     }
 
-    fn few<
+    /// Queues a product of a row, which each block quantizes for itself.
+    fn one<
         T: Float + GenericArgument,
         E: Epilogue + Passed,
-        const BITS: usize,
-        const BLOCKS: bool,
-        const R: usize,
+        F: BlockFormat + GenericArgument,
         const W: usize,
         const THREADS: usize,
         const PIECE: usize,
@@ -102,62 +113,124 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let lent = self.lend(on)?;
-        let (w, d, scales) = lent.views()?;
+        let lent = self.lend::<F>(on)?;
+        let (words, halves, scales) = lent.views()?;
+        let (bytes, factors) = (on.scratch::<i32>(0)?, on.scratch::<f32>(0)?);
+        let (bytes, factors) = (bytes.view([0, 0])?, factors.view([0, 0])?);
         // SAFETY: the launch compares the extents, and the kernel stays within them whatever its
         // numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`). What the
         // epilogue does is the caller's promise.
         unsafe {
             if rows_are_whole(x, 4) {
-                gemv_quantized::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 4>::launch_unchecked(
-                    on, x, w, d, scales, y, epilogue,
+                gemv_blocks::<F, T, T, E, true, 1, W, THREADS, PIECE, AHEAD, 4, W, 1>::launch_unchecked(
+                    on, x, bytes, factors, words, halves, lent.units, scales, y, epilogue,
                 )
             } else {
-                gemv_quantized::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 1>::launch_unchecked(
-                    on, x, w, d, scales, y, epilogue,
+                gemv_blocks::<F, T, T, E, true, 1, W, THREADS, PIECE, AHEAD, 1, W, 1>::launch_unchecked(
+                    on, x, bytes, factors, words, halves, lent.units, scales, y, epilogue,
                 )
             }
         }
     }
 
-    fn many<T: Float + GenericArgument, E: Epilogue + Passed, const BITS: usize, const BLOCKS: bool>(
+    /// Queues a product of groups of `R` rows, with room for `ROOM`: `N` is R · W.
+    fn few<
+        T: Float + GenericArgument,
+        E: Epilogue + Passed,
+        F: BlockFormat + GenericArgument,
+        const R: usize,
+        const W: usize,
+        const N: usize,
+        const ROOM: usize,
+    >(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let (rows, wide) = (x.extents()[0], padded(self.extents()[1]));
-        let mut qx = on.scratch::<i8>(rows * wide)?;
-        let mut dx = on.scratch::<f32>(rows * wide / 32)?;
-        eight_bits(on, x, qx.view_mut([rows, wide])?, dx.view_mut([rows, wide / 32])?)?;
-        let lent = self.lend(on)?;
-        let (w, d, scales) = lent.views()?;
-        let (qx, dx) = (qx.view([rows, wide])?, dx.view([rows, wide / 32])?);
-        // SAFETY: as in `few`.
+        let lent = self.lend::<F>(on)?;
+        let (words, halves, scales) = lent.views()?;
+        let none = on.scratch::<f32>(0)?;
+        let staged = Staged::new(on, x, [R, ROOM], lent.units)?;
+        let (bytes, factors) = staged.views()?;
+        // SAFETY: as in `one`.
+        unsafe {
+            gemv_blocks::<F, f32, T, E, false, R, W, 256, 2048, 1, 4, N, ROOM>::launch_unchecked(
+                on,
+                none.view([0, 0])?,
+                bytes,
+                factors,
+                words,
+                halves,
+                lent.units,
+                scales,
+                y,
+                epilogue,
+            )
+        }
+    }
+
+    /// Queues a product of tiles of 64 rows.
+    fn many<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        y: &mut BufferViewMut<'_, T, 2>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let lent = self.lend::<F>(on)?;
+        let (words, halves, scales) = lent.views()?;
+        let staged = Staged::new(on, x, [64, 64], lent.units)?;
+        let (bytes, factors) = staged.views()?;
+        // SAFETY: as in `one`.
         unsafe {
             if rows_are_whole(&*y, 4) {
-                gemm_quantized::<T, E, BITS, BLOCKS, 4>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
+                gemm_blocks::<F, T, E, 4>::launch_unchecked(
+                    on, bytes, factors, words, halves, lent.units, scales, y, epilogue,
+                )
             } else {
-                gemm_quantized::<T, E, BITS, BLOCKS, 1>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
+                gemm_blocks::<F, T, E, 1>::launch_unchecked(
+                    on, bytes, factors, words, halves, lent.units, scales, y, epilogue,
+                )
             }
         }
     }
 }
 
-/// Rows of numbers to Q8 planes.
-pub(super) fn eight_bits<T: Float + GenericArgument, D: Float + GenericArgument>(
-    on: &impl Queue,
-    x: &BufferView<'_, T, 2>,
-    quanta: BufferViewMut<'_, i8, 2>,
-    d: BufferViewMut<'_, D, 2>,
-) -> Result<(), Error> {
-    // SAFETY: as in `Weights::from_q8`.
-    unsafe {
-        if rows_are_whole(x, 4) {
-            quantize_q8::<T, D, 4>::launch_unchecked(on, x, quanta, d)
-        } else {
-            quantize_q8::<T, D, 1>::launch_unchecked(on, x, quanta, d)
+/// Activations that were quantized for a product.
+struct Staged {
+    groups: usize,
+    /// Units of a group, with room for its rows.
+    units: usize,
+    bytes: Memory<i32>,
+    factors: Memory<f32>,
+}
+
+impl Staged {
+    /// Queues the quantization of `x` in groups of `rows` rows with room for `room`.
+    fn new<T: Float + GenericArgument>(
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        [rows, room]: [usize; 2],
+        units: usize,
+    ) -> Result<Staged, Error> {
+        let (groups, units) = (x.extents()[0].div_ceil(rows), room * units);
+        let mut bytes = on.scratch::<i32>(groups * 8 * units)?;
+        let mut factors = on.scratch::<f32>(groups * 4 * units)?;
+        let (to_bytes, to_factors) = (bytes.view_mut([groups, 8 * units])?, factors.view_mut([groups, 4 * units])?);
+        // SAFETY: as in `Weights::from_blocks`.
+        unsafe {
+            if rows_are_whole(x, 4) {
+                quantize_activations::<T, 4>::launch_unchecked(on, x, rows, room, to_bytes, to_factors)?;
+            } else {
+                quantize_activations::<T, 1>::launch_unchecked(on, x, rows, room, to_bytes, to_factors)?;
+            }
         }
+        Ok(Staged { groups, units, bytes, factors })
+    }
+
+    fn views(&self) -> Result<(BufferView<'_, i32, 2>, BufferView<'_, f32, 2>), Error> {
+        Ok((self.bytes.view([self.groups, 8 * self.units])?, self.factors.view([self.groups, 4 * self.units])?))
     }
 }

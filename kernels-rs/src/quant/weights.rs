@@ -1,102 +1,146 @@
-//! Weights of 8 and 4 bits on the device.
+//! Weights on the device, in every format.
 
-use super::blocks::{Q4Block, Q8Block, dequantize, quantize_q4, repack_q4, repack_q8, repack_rows};
-use super::weighted::eight_bits;
+use super::formats::device::BlockFormat;
+use super::formats::{self, host};
+use super::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
+use crate::access::rows_are_whole;
 use crate::operand::Operand;
 use crate::queue::{Queue, Shared};
-use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// What weights are stored as.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Evaluates `$body` with `$F` as the type of a format.
+macro_rules! with_format {
+    ($format:expr, $F:ident => $body:expr) => {
+        with_format!(@ $format, $F => $body, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4 Int8)
+    };
+    (@ $format:expr, $F:ident => $body:expr, $($name:ident)*) => {
+        match $format {
+            $(Format::$name => {
+                type $F = $crate::quant::formats::$name;
+                $body
+            })*
+        }
+    };
+}
+pub(super) use with_format;
+
+/// A format of weights: those of GGML's files (see [`formats`](super::formats)), and bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Format {
-    /// Blocks of 32 bytes with a scale in `f16`: 8.5 bits a weight.
-    Q8,
-    /// Blocks of 32 numbers of four bits with a scale in `f16`: 4.5 bits a weight.
-    Q4,
-    /// Bytes with a scale in `f32` for each row.
-    Rows,
+    /// Q4_0: 4.5 bits a weight.
+    Q4_0,
+    /// Q4_1: 5 bits a weight.
+    Q4_1,
+    /// Q5_0: 5.5 bits a weight.
+    Q5_0,
+    /// Q5_1: 6 bits a weight.
+    Q5_1,
+    /// Q8_0: 8.5 bits a weight.
+    Q8_0,
+    /// Q2_K: 2.625 bits a weight.
+    Q2K,
+    /// Q3_K: 3.4375 bits a weight.
+    Q3K,
+    /// Q4_K: 4.5 bits a weight.
+    Q4K,
+    /// Q5_K: 5.5 bits a weight.
+    Q5K,
+    /// Q6_K: 6.5625 bits a weight.
+    Q6K,
+    /// IQ4_NL: 4.5 bits a weight.
+    Iq4Nl,
+    /// IQ4_XS: 4.25 bits a weight.
+    Iq4Xs,
+    /// MXFP4: 4.25 bits a weight.
+    Mxfp4,
+    /// Bytes with a scale in `f32` for each row: 8 bits a weight.
+    Int8,
 }
 
-/// A matrix of weights, [N, K], as planes: its integers with a row at every multiple of 16 bytes,
-/// its scales apart.
+impl Format {
+    /// Returns the numbers and the bytes of a block.
+    #[must_use]
+    pub fn block(self) -> [usize; 2] {
+        with_format!(self, F => [F::NUMBERS, F::BYTES])
+    }
+}
+
+/// A matrix of weights, [N, K], as planes for accesses of 16 bytes.
 ///
-/// K needs not be a multiple of 32: what fills a row's last block is zeros.
+/// K needs not be a multiple of 32, except in blocks of a file: what fills a row's last block is
+/// zeros.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
-/// use kernels_rs::quant::Weights;
+/// use kernels_rs::quant::formats::{Q4K, host};
+/// use kernels_rs::quant::{Format, Weights};
 /// let device = runtime::Device::cpu();
-/// // Two rows of 32 weights, one activation of each sign.
-/// let w = device.upload(&(0..64).map(|i| (i % 8) as f32).collect::<Vec<_>>())?;
-/// let x = device.upload(&(0..32).map(|i| if i < 2 { 1.0 - 2.0 * i as f32 } else { 0.0 }).collect::<Vec<f32>>())?;
-/// let weights = Weights::quantize_q8(&device, &w.view([2, 32])?)?;
+/// // Two rows of 256 weights, as a file has them, and one activation of each sign.
+/// let w: Vec<f32> = (0..512).map(|i| (i % 16) as f32).collect();
+/// let file = device.upload(&host::quantize::<Q4K>(&w))?;
+/// let x = device.upload(&(0..256).map(|i| if i < 2 { 1.0 - 2.0 * i as f32 } else { 0.0 }).collect::<Vec<f32>>())?;
+/// let weights = Weights::from_blocks(&device, Format::Q4K, &file.view([2, 144])?)?;
 /// let mut y = device.zeros::<f32>(2)?;
-/// weights.product(&device, &x.view([1, 32])?, &mut y.view_mut([1, 2])?)?;
-/// // Row · x is 0 − 1; q is 18 where it stands for 1, and the unit 7 / 127.
+/// weights.product(&device, &x.view([1, 256])?, &mut y.view_mut([1, 2])?)?;
+/// // Row · x is 0 − 1.
 /// assert!(y.download()?.iter().all(|y| (y + 1.0).abs() < 0.01));
 /// # Ok(()) }
 /// ```
 ///
-/// They are made on a device or a stream. Products with them can be recorded: the graph shares
+/// Weights are made on a device or a stream. Products with them can be recorded: the graph shares
 /// their memory.
 #[derive(Debug)]
 pub struct Weights {
     format: Format,
     rows: usize,
     cols: usize,
-    quanta: Arc<DeviceBuffer<i8>>,
-    d: Arc<DeviceBuffer<f16>>,
+    /// Planes of words, and of 16 bits.
+    words: Arc<DeviceBuffer<u32>>,
+    halves: Arc<DeviceBuffer<u16>>,
+    /// A number for each row; none but of [`Format::Int8`].
     scales: Arc<DeviceBuffer<f32>>,
 }
 
 impl Weights {
-    /// From a file's blocks, [N, K / 32].
+    /// Makes weights of a file's blocks: a row of bytes for each row of weights.
     ///
     /// # Errors
-    /// Where memory is short, or the blocks are another device's.
-    pub fn from_q8(on: &impl Queue, blocks: &BufferView<'_, Q8Block, 2>) -> Result<Weights, Error> {
-        let [rows, n] = blocks.extents();
-        Weights::made(on.device(), Format::Q8, [rows, 32 * n], |quanta, d| {
+    /// Where a row is not whole blocks, memory is short, or the blocks are another device's.
+    pub fn from_blocks(on: &impl Queue, format: Format, blocks: &BufferView<'_, u8, 2>) -> Result<Weights, Error> {
+        let ([rows, wide], [numbers, bytes]) = (blocks.extents(), format.block());
+        if wide % bytes != 0 {
+            let why =
+                format!("a row has {wide} bytes, and a block of {format:?} has {bytes}: give rows of whole blocks");
+            return Err(blocks.refused(why));
+        }
+        with_format!(format, F => Weights::made::<F>(on.device(), format, [rows, wide / bytes * numbers], |units, words, halves| {
             // SAFETY: the launch compares the extents, and the kernel stays within them, as the
             // oracle says (`kernels check`).
-            unsafe { repack_q8::launch_unchecked(on, blocks, quanta, d) }
-        })
+            unsafe { repack::<F>::launch_unchecked(on, blocks, units, words, halves) }
+        }))
     }
 
-    /// From a file's blocks, [N, K / 32].
+    /// Makes weights of bytes, [N, K], and a scale for each row.
     ///
     /// # Errors
-    /// As for [`from_q8`](Weights::from_q8).
-    pub fn from_q4(on: &impl Queue, blocks: &BufferView<'_, Q4Block, 2>) -> Result<Weights, Error> {
-        let [rows, n] = blocks.extents();
-        Weights::made(on.device(), Format::Q4, [rows, 32 * n], |quanta, d| {
-            // SAFETY: as in `from_q8`.
-            unsafe { repack_q4::launch_unchecked(on, blocks, quanta, d) }
-        })
-    }
-
-    /// From bytes, [N, K], and what a unit of each row stands for.
-    ///
-    /// # Errors
-    /// As for [`from_q8`](Weights::from_q8), and where there is not a scale for each row.
+    /// As for [`from_blocks`](Weights::from_blocks), and where there is not a scale for each row.
     pub fn from_rows(
         on: &impl Queue,
         rows: &BufferView<'_, i8, 2>,
         scales: DeviceBuffer<f32>,
     ) -> Result<Weights, Error> {
         scales.view([scales.len()])?.expected("scales", [rows.extents()[0]], "one for each row of the weights")?;
-        let made = Weights::made(on.device(), Format::Rows, rows.extents(), |quanta, _| {
-            // SAFETY: as in `from_q8`.
-            unsafe { repack_rows::launch_unchecked(on, rows, quanta) }
+        let made = Weights::made::<formats::Int8>(on.device(), Format::Int8, rows.extents(), |units, words, _| {
+            // SAFETY: as in `from_blocks`.
+            unsafe { repack_rows::launch_unchecked(on, rows, units, words) }
         });
         Ok(Weights { scales: Arc::new(scales), ..made? })
     }
 
-    /// Quantizes each 32 numbers of a row by their largest magnitude A: d is A / 127, rounded to
-    /// `f16`.
+    /// Quantizes to [`Format::Q8_0`] each 32 numbers of a row by their largest magnitude A: d is
+    /// A / 127, rounded to `f16`. [`host::quantize`] quantizes to all formats.
     ///
     /// What the format does not hold, as in llama.cpp: A above 127 · 65504 ≈ 8.3·10⁶, and infinity,
     /// make d infinite, and numbers of the block come back infinite or NaN. Below A = 127 · 2⁻¹⁴ ≈
@@ -104,16 +148,26 @@ impl Weights {
     /// then are. A NaN becomes 0.
     ///
     /// # Errors
-    /// As for [`from_q8`](Weights::from_q8).
+    /// As for [`from_blocks`](Weights::from_blocks).
     pub fn quantize_q8<T: Float + GenericArgument>(
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
     ) -> Result<Weights, Error> {
-        Weights::made(on.device(), Format::Q8, w.extents(), |quanta, d| eight_bits(on, w, quanta, d))
+        Weights::made::<formats::Q8_0>(on.device(), Format::Q8_0, w.extents(), |units, words, halves| {
+            // SAFETY: as in `from_blocks`.
+            unsafe {
+                if rows_are_whole(w, 4) {
+                    quantize_q8::<T, 4>::launch_unchecked(on, w, units, words, halves)
+                } else {
+                    quantize_q8::<T, 1>::launch_unchecked(on, w, units, words, halves)
+                }
+            }
+        })
     }
 
-    /// Quantizes each 32 numbers of a row by the one of the largest magnitude A, which becomes −8:
-    /// d is that / −8, rounded to `f16`.
+    /// Quantizes to [`Format::Q4_0`] each 32 numbers of a row by the one of the largest magnitude
+    /// A, which becomes −8: d is that / −8, rounded to `f16`. [`host::quantize`] quantizes to all
+    /// formats.
     ///
     /// What the format does not hold, as in llama.cpp: A above 8 · 65504 ≈ 5.2·10⁵, and infinity,
     /// make d infinite, and numbers of the block come back infinite or NaN. Below A = 8 · 2⁻¹⁴ ≈
@@ -121,30 +175,31 @@ impl Weights {
     /// then are. A NaN becomes 0.
     ///
     /// # Errors
-    /// As for [`from_q8`](Weights::from_q8).
+    /// As for [`from_blocks`](Weights::from_blocks).
     pub fn quantize_q4<T: Float + GenericArgument>(
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
     ) -> Result<Weights, Error> {
-        Weights::made(on.device(), Format::Q4, w.extents(), |quanta, d| {
-            // SAFETY: as in `from_q8`.
-            unsafe { quantize_q4::<T>::launch_unchecked(on, w, quanta, d) }
+        Weights::made::<formats::Q4_0>(on.device(), Format::Q4_0, w.extents(), |units, words, halves| {
+            // SAFETY: as in `from_blocks`.
+            unsafe { quantize_q4::<T>::launch_unchecked(on, w, units, words, halves) }
         })
     }
 
-    /// What they are stored as.
+    /// Returns the format of the weights.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// N and K.
+    /// Returns N and K.
     #[must_use]
     pub fn extents(&self) -> [usize; 2] {
         [self.rows, self.cols]
     }
 
-    /// Their numbers, [N, K]: d·q, exact in `f32`. Of [`Format::Rows`] this is an error.
+    /// Writes the numbers of the weights, [N, K], in `f32` as ggml's reference has them. Of
+    /// [`Format::Int8`] this is an error.
     ///
     /// # Errors
     /// Where `to` has other extents, or is another device's.
@@ -154,92 +209,88 @@ impl Weights {
         to: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         to.expected("to", self.extents(), "a number for each of the weights")?;
-        if self.format == Format::Rows {
+        if self.format == Format::Int8 {
             let why = "the weights are bytes with a scale for each row; `Affine::dequantize` dequantizes those";
             return Err(to.refused(why.into()));
         }
-        let lent = self.lend(on)?;
-        let (quanta, d, _) = lent.views()?;
-        // SAFETY: as in `from_q8`.
-        unsafe {
-            match self.format {
-                Format::Q4 => dequantize::<T, 4>::launch_unchecked(on, quanta, d, to),
-                Format::Q8 | Format::Rows => dequantize::<T, 8>::launch_unchecked(on, quanta, d, to),
+        let four = rows_are_whole(&*to, 4);
+        with_format!(self.format, F => {
+            let lent = self.lend::<F>(on)?;
+            let (words, halves, _) = lent.views()?;
+            // SAFETY: as in `from_blocks`.
+            unsafe {
+                if four {
+                    dequantize::<F, T, 4>::launch_unchecked(on, words, halves, lent.units, to)
+                } else {
+                    dequantize::<F, T, 1>::launch_unchecked(on, words, halves, lent.units, to)
+                }
             }
-        }
+        })
     }
 
-    /// Planes for numbers of these extents, as `fill` leaves them. A row has a block at least: of
-    /// no numbers it is zeros.
-    fn made(
+    /// Makes planes for numbers of these extents, as `fill` leaves them. A row has a block at
+    /// least: of no numbers it is zeros.
+    fn made<F: BlockFormat>(
         device: &Device,
         format: Format,
         [rows, cols]: [usize; 2],
-        fill: impl FnOnce(BufferViewMut<'_, i8, 2>, BufferViewMut<'_, f16, 2>) -> Result<(), Error>,
+        fill: impl FnOnce(usize, BufferViewMut<'_, u32, 2>, BufferViewMut<'_, u16, 2>) -> Result<(), Error>,
     ) -> Result<Weights, Error> {
-        let shape = Weights::shape(format, [rows, cols]);
-        let [quanta, d] = shape.map(|extents| extents.iter().product());
-        let (mut quanta, mut d) = (device.zeros(quanta)?, device.zeros(d)?);
+        let units = units::<F>(cols);
+        let (wide, narrow) = (host::pitch::<F>(units), F::halves(units));
+        let (mut words, mut halves) = (device.zeros(rows * wide)?, device.zeros(rows * narrow)?);
         if cols > 0 {
-            let [by_quanta, by_d] = shape.map(by_rows);
-            fill(quanta.view_strided_mut(shape[0], by_quanta)?, d.view_strided_mut(shape[1], by_d)?)?;
+            let to = words.view_strided_mut([rows, F::words(units)], [wide, 1])?;
+            fill(units, to, halves.view_mut([rows, narrow])?)?;
         }
-        let (quanta, d, scales) = (Arc::new(quanta), Arc::new(d), Arc::new(device.alloc(0)?));
-        Ok(Weights { format, rows, cols, quanta, d, scales })
+        let (words, halves, scales) = (Arc::new(words), Arc::new(halves), Arc::new(device.alloc(0)?));
+        Ok(Weights { format, rows, cols, words, halves, scales })
     }
 
-    /// Extents of the plane of integers and of that of scales.
-    fn shape(format: Format, [rows, cols]: [usize; 2]) -> [[usize; 2]; 2] {
-        let blocks = padded(cols) / 32;
-        match format {
-            Format::Q8 => [[rows, 32 * blocks], [rows, blocks]],
-            Format::Q4 => [[rows, 16 * blocks], [rows, blocks]],
-            Format::Rows => [[rows, 32 * blocks], [0, 0]],
-        }
-    }
-
-    /// The planes, for launches that are queued on `on`.
-    pub(super) fn lend(&self, on: &impl Queue) -> Result<Lent, Error> {
+    /// Lends the planes to launches that are queued on `on`.
+    pub(super) fn lend<F: BlockFormat>(&self, on: &impl Queue) -> Result<Lent, Error> {
+        let units = units::<F>(self.cols);
         Ok(Lent {
-            shape: Weights::shape(self.format, [self.rows, self.cols]),
-            quanta: on.share(&self.quanta)?,
-            d: on.share(&self.d)?,
+            rows: self.rows,
+            units,
+            wide: [F::words(units), host::pitch::<F>(units)],
+            narrow: F::halves(units),
+            words: on.share(&self.words)?,
+            halves: on.share(&self.halves)?,
             scales: on.share(&self.scales)?,
-            rows: self.scales.len(),
+            scaled: self.scales.len(),
         })
     }
 }
 
-/// Strides of a plane, one that has no rows among them: the kernels want rows at multiples of 16
-/// bytes in any case.
-fn by_rows([_, cols]: [usize; 2]) -> [usize; 2] {
-    [cols, 1]
-}
-
-/// Numbers of a row as the planes have them: whole blocks, and one at least.
-pub(super) fn padded(cols: usize) -> usize {
-    cols.next_multiple_of(32).max(32)
+/// Returns the number of units of a row of `cols` numbers: whole blocks, and one at least.
+fn units<F: BlockFormat>(cols: usize) -> usize {
+    cols.div_ceil(F::NUMBERS).max(1) * (F::NUMBERS / 32)
 }
 
 /// The planes of weights while launches are queued that read them.
 pub(super) struct Lent {
-    shape: [[usize; 2]; 2],
-    quanta: Shared<i8>,
-    d: Shared<f16>,
-    scales: Shared<f32>,
     rows: usize,
+    /// Units of a row.
+    pub(super) units: usize,
+    /// Words of a row, and their distance to the next row's.
+    wide: [usize; 2],
+    narrow: usize,
+    words: Shared<u32>,
+    halves: Shared<u16>,
+    scales: Shared<f32>,
+    scaled: usize,
 }
 
-/// Integers, scales of blocks, scales of rows.
-type Planes<'a> = (BufferView<'a, i8, 2>, BufferView<'a, f16, 2>, BufferView<'a, f32, 1>);
+/// Words, halves, scales of rows.
+type Planes<'a> = (BufferView<'a, u32, 2>, BufferView<'a, u16, 2>, BufferView<'a, f32, 1>);
 
 impl Lent {
     pub(super) fn views(&self) -> Result<Planes<'_>, Error> {
-        let ([quanta, d], [by_quanta, by_d]) = (self.shape, self.shape.map(by_rows));
         Ok((
-            self.quanta.view_strided(quanta, by_quanta)?,
-            self.d.view_strided(d, by_d)?,
-            self.scales.view([self.rows])?,
+            self.words.view_strided([self.rows, self.wide[0]], [self.wide[1], 1])?,
+            self.halves.view([self.rows, self.narrow])?,
+            self.scales.view([self.scaled])?,
         ))
     }
 }

@@ -8,6 +8,7 @@ use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::quant::formats::{self, host};
 use kernels_rs::quant::igemm::Output;
 use kernels_rs::quant::peak::dp4a_peak;
 use kernels_rs::quant::{Format, Igemm, Quantized, Weights};
@@ -23,11 +24,25 @@ const PRODUCTS: [([usize; 3], bool); 6] = [
 ];
 
 /// M, N, K of products with weights of 8 and 4 bits.
-const WEIGHTS: [[usize; 3]; 5] =
-    [[1, 8192, 8192], [4, 8192, 8192], [8, 8192, 8192], [1, 6144, 2048], [512, 6144, 2048]];
+const WEIGHTS: [[usize; 3]; 8] = [
+    [1, 8192, 8192],
+    [4, 8192, 8192],
+    [8, 8192, 8192],
+    [1, 6144, 2048],
+    [16, 4096, 4096],
+    [64, 4096, 4096],
+    [512, 6144, 2048],
+    [4096, 4096, 4096],
+];
 
 /// Weight formats and the names of their products.
-const FORMATS: [(Format, &str); 3] = [(Format::Q8, "Q8_0"), (Format::Q4, "Q4_0"), (Format::Rows, "int8")];
+const FORMATS: [(Format, &str); 5] = [
+    (Format::Q8_0, "Q8_0"),
+    (Format::Q4_0, "Q4_0"),
+    (Format::Q4K, "Q4_K"),
+    (Format::Q6K, "Q6_K"),
+    (Format::Int8, "int8"),
+];
 
 /// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
 const LONG_NS: f64 = 5e6;
@@ -62,7 +77,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Draws enough values for the largest weights and for the largest other matrix.
+    /// Draws enough bytes for the largest weights, and values for the largest other matrix.
     fn new(device: &Device) -> Result<Drawn, Error> {
         let mut random = Random::new(1);
         let (most, other) = (8192 * 8192, 4096 * 4096);
@@ -75,7 +90,7 @@ impl Drawn {
             let some: Vec<f32> = random.values(1 << 20);
             device.upload(&some.repeat(n >> 20)).map_err(Error::Device)
         };
-        Ok(Drawn { floats: [floats(other)?, floats(most)?], bytes })
+        Ok(Drawn { floats: [floats(other)?, floats(other)?], bytes })
     }
 }
 
@@ -142,27 +157,29 @@ impl On<'_> {
         format: Format,
         [m, n, k]: [usize; 3],
     ) -> Result<Vec<Measured>, Error> {
-        let On { timer, rounds, drawn: Drawn { floats: [_, numbers], bytes: [_, rows] }, .. } = *self;
+        let On { timer, rounds, drawn: Drawn { bytes: [_, rows], .. }, .. } = *self;
         let stream = timer.stream();
         let device = stream.device();
+        // A row of weights in a file's format, for every row.
+        let [of_block, bytes_of_block] = format.block();
+        let row = match format {
+            Format::Q4_0 => host::quantize::<formats::Q4_0>,
+            Format::Q8_0 => host::quantize::<formats::Q8_0>,
+            Format::Q4K => host::quantize::<formats::Q4K>,
+            _ => host::quantize::<formats::Q6K>,
+        };
         let made = || {
-            let (w, rows) = (numbers.view_strided([n, k], [k, 1])?, rows.view_strided([n, k], [k, 1])?);
-            match format {
-                Format::Q8 => Weights::quantize_q8(device, &w),
-                Format::Q4 => Weights::quantize_q4(device, &w),
-                Format::Rows => Weights::from_rows(device, &rows, device.upload(&vec![0.01; n])?),
+            if format == Format::Int8 {
+                let rows = rows.view_strided([n, k], [k, 1])?;
+                return Weights::from_rows(device, &rows, device.upload(&vec![0.01; n])?);
             }
+            let file = device.upload(&row(&Random::new(2).values(k)).repeat(n))?;
+            Weights::from_blocks(device, format, &file.view([n, k / of_block * bytes_of_block])?)
         };
         let weights = made().map_err(Error::Device)?;
         let x: DeviceBuffer<T> = drawn(device, &mut Random::new(1), m * k)?;
         let mut y = device.zeros::<T>(m * n).map_err(Error::Device)?;
-        // Returns the size in bytes of 32 weights with their scale.
-        let block = match format {
-            Format::Q8 => 34,
-            Format::Q4 => 18,
-            Format::Rows => 32,
-        };
-        let bytes = n * k / 32 * block + (m * k + m * n) * size_of::<T>();
+        let bytes = n * k / of_block * bytes_of_block + (m * k + m * n) * size_of::<T>();
         let zeros = || device.zeros::<u32>(bytes / 8).map_err(Error::Device);
         let (source, mut target) = (zeros()?, zeros()?);
         let operations = 2.0 * m as f64 * n as f64 * k as f64;

@@ -61,7 +61,7 @@ fn group<F: Ggml>() -> usize {
 }
 
 /// Returns the number of units of a block.
-fn units_of_block<F: Ggml>() -> usize {
+fn units_of_block<F: BlockFormat>() -> usize {
     F::NUMBERS / 32
 }
 
@@ -207,12 +207,12 @@ pub fn pitch<F: BlockFormat>(units: usize) -> usize {
 /// # Panics
 /// Where `blocks` are not `rows` rows of whole blocks.
 #[must_use]
-pub fn repack<F: Ggml>(blocks: &[u8], rows: usize) -> Planes {
+pub fn repack<F: BlockFormat>(blocks: &[u8], rows: usize) -> Planes {
     let row_bytes = blocks.len().checked_div(rows).unwrap_or(0);
     assert!(
         row_bytes * rows == blocks.len() && row_bytes.is_multiple_of(F::BYTES),
-        "{rows} rows of blocks of {}",
-        F::NAME
+        "{rows} rows of blocks of {} bytes",
+        F::BYTES
     );
     let units = row_bytes / F::BYTES * units_of_block::<F>();
     let (wide, narrow) = (pitch::<F>(units), F::halves(units));
@@ -336,7 +336,8 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
     let top = (F::CODES - 1) as f32;
     match F::RULE {
         Rule::Largest => {
-            let d = largest(&numbers) / F::value(0) as f32;
+            // Of zeros 0, whatever their signs.
+            let d = largest(&numbers) / F::value(0) as f32 + 0.0;
             *fields.d() = stored(d).to_bits().into();
             let inverse = inverse(d.clamp(-65504.0, 65504.0));
             for (i, x) in numbers.iter().enumerate() {

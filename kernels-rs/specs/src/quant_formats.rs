@@ -1,0 +1,525 @@
+//! Specs of `repack`, `repack_rows`, `quantize_q8`, `quantize_q4`, `dequantize`,
+//! `quantize_activations`, `gemv_blocks`, `gemm_blocks`: weights in the formats of GGML, and bytes.
+//!
+//! Blocks are drawn as numbers and quantized on the host, and planes are made of them there. What a
+//! unit of planes holds is read by the format's own functions, which tests compare with another
+//! decoder.
+
+use super::stored::{at_rest, drawn, extremes, numbers, scalars, unread};
+use super::{TINY, gamma};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::half::f16;
+use kernel_dsl::prelude::View;
+use kernels_rs::gemm::epilogue::Identity;
+use kernels_rs::quant::activations::quantize_activations;
+use kernels_rs::quant::few::gemv_blocks;
+use kernels_rs::quant::formats::device::{BlockFormat, Place, Unit};
+use kernels_rs::quant::formats::host::{self, Ggml, Planes};
+use kernels_rs::quant::formats::*;
+use kernels_rs::quant::many::gemm_blocks;
+use kernels_rs::quant::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
+
+runtime::register!(repack<Q4_0>, files, repacked);
+runtime::register!(repack_rows, of_bytes, padded);
+runtime::register!(quantize_q8<f32, 4>, numbers_q8, quantized_q8);
+runtime::register!(quantize_q4<f32>, numbers_q4, quantized_q4);
+runtime::register!(dequantize<Q4_0, f32, 4>, planes, dequantized);
+runtime::register!(quantize_activations<f32, 4>, rows, quantized);
+runtime::register!(gemv_blocks<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>, few, product_of_few);
+runtime::register!(gemm_blocks<Q4_0, f32, Identity, 4>, many, product_of_many);
+
+/// Calls a function of a format for the one that an instance names.
+macro_rules! of_format {
+    ($instance:expr, $function:ident($($argument:expr),*)) => {
+        of_format!(@ $instance, $function, ($($argument),*), Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4)
+    };
+    (@ $instance:expr, $function:ident, $arguments:tt, $($format:ident)*) => {
+        match format($instance) {
+            $(stringify!($format) => of_format!(= $function $format $arguments),)*
+            _ => Default::default(),
+        }
+    };
+    (= $function:ident $format:ident ($($argument:expr),*)) => { $function::<$format>($($argument),*) };
+}
+
+/// Returns the name of an instance's format.
+fn format(instance: &Instance) -> &str {
+    let item = |constant: &'_ Constant| matches!(constant, Constant::Item(_));
+    match instance.0.iter().find(|constant| item(constant)) {
+        Some(Constant::Item(item)) => &item.name,
+        _ => "",
+    }
+}
+
+/// Draws blocks of `rows` rows of `units` units.
+fn blocks<F: Ggml>(random: &mut Random, rows: usize, units: usize) -> Vec<u8> {
+    host::quantize::<F>(&random.values(32 * rows * units))
+}
+
+/// `k` numbers in whole blocks, one at least, as units.
+fn units<F: Ggml>(k: usize) -> usize {
+    k.div_ceil(F::NUMBERS).max(1) * F::NUMBERS / 32
+}
+
+/// Returns planes as a kernel takes them.
+fn inputs<F: Ggml>(planes: &Planes) -> [Input; 2] {
+    let &Planes { ref words, ref halves, rows, units } = planes;
+    let wide = host::pitch::<F>(units);
+    [Input::strided(words, [rows, F::words(units)], [wide, 1]), Input::view(halves, [rows, F::halves(units)])]
+}
+
+/// Reads the units of planes, row by row.
+fn read<F: Ggml>(words: &Input, halves: &Input) -> Vec<Unit> {
+    let (&[rows, wide], &[_, narrow]) = (words.extents(), halves.extents()) else { return Vec::new() };
+    let units = (1..=wide).rev().find(|units| units % (F::NUMBERS / 32) == 0 && F::words(*units) == wide);
+    let units = units.unwrap_or(0);
+    // A row at a time, at a multiple of 16 bytes.
+    let (words, halves): (Vec<u32>, Vec<u16>) = (words.to_vec(), halves.to_vec());
+    let row = |row: usize| {
+        let pitch = words.len().checked_div(rows).unwrap_or(0);
+        let mut aligned = vec![[0u32; 4]; wide.div_ceil(4) + 1];
+        let first = aligned.as_ptr().align_offset(16).min(3);
+        for (i, word) in words[row * pitch..][..wide].iter().enumerate() {
+            aligned.as_flattened_mut()[first + i] = *word;
+        }
+        let aligned = &aligned.as_flattened()[first..];
+        // SAFETY: both lists live until the units are read, and are not written.
+        let views = unsafe {
+            (View::<u32, 2>::host(aligned, [1, wide]), View::<u16, 2>::host(&halves[row * narrow..], [1, narrow]))
+        };
+        let unit = |unit| F::unpack(F::load(views.0, views.1, Place { row: 0, unit, units }), unit);
+        (0..units).map(unit).collect::<Vec<_>>()
+    };
+    (0..rows).flat_map(row).collect()
+}
+
+/// A number of a unit, less its minimum.
+fn scaled<F: Ggml>(unit: &Unit, j: usize) -> f64 {
+    let byte = unit.bytes[j / 4].to_le_bytes()[j % 4] as i8;
+    f64::from(unit.scale[j / 16]) * f64::from(F::STEP) * f64::from(byte)
+}
+
+/// Rows and blocks of a row.
+const FILES: [[usize; 2]; 5] = [[1, 1], [3, 7], [9, 5], [2, 8], [0, 3]];
+
+fn files(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    of_format!(instance, files_of(random))
+}
+
+fn files_of<F: Ggml>(random: &mut Random) -> Vec<Case> {
+    FILES
+        .map(|[rows, n]| {
+            let units = n * F::NUMBERS / 32;
+            let file: Vec<u8> = (0..rows * n * F::BYTES).map(|_| random.bits() as u8).collect();
+            let [words, halves] = unwritten::<F>(rows, units);
+            let file = Input::view(&file, [rows, n * F::BYTES]);
+            Case::new(format!("{rows} rows of {n} blocks"), [file, Input::scalar(units), words, halves])
+        })
+        .into()
+}
+
+fn repacked(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    of_format!(instance, repacked_of(inputs))
+}
+
+fn repacked_of<F: Ggml>(inputs: &[Input]) -> Vec<Expected> {
+    planes_of_file::<F>(&inputs[0].to_vec::<u8>(), inputs[0].extents()[0], 2)
+}
+
+/// Returns planes to be written: rows of words end with a gap.
+fn unwritten<F: BlockFormat>(rows: usize, units: usize) -> [Input; 2] {
+    let (wide, narrow) = (F::words(units), F::halves(units));
+    [
+        Input::strided(&vec![7u32; rows * (wide + 4)], [rows, wide], [wide + 4, 1]),
+        Input::view(&vec![7u16; rows * narrow], [rows, narrow]),
+    ]
+}
+
+/// Returns the planes that `repack` makes of a file.
+fn planes_of_file<F: BlockFormat>(file: &[u8], rows: usize, first: usize) -> Vec<Expected> {
+    let planes = host::repack::<F>(file, rows);
+    let (pitch, wide) = (host::pitch::<F>(planes.units).max(1), F::words(planes.units));
+    let words = planes.words.chunks(pitch).flat_map(|row| &row[..wide]).map(|word| f64::from(*word)).collect();
+    let halves = planes.halves.iter().map(|half| f64::from(*half)).collect();
+    let mut expected = vec![Expected::new(first, words, Bound::Exact)];
+    if F::SCALED {
+        expected.push(Expected::new(first + 1, halves, Bound::Exact));
+    }
+    expected
+}
+
+fn of_bytes(_: &Instance, random: &mut Random) -> Vec<Case> {
+    let case = |[rows, cols, units]: [usize; 3]| {
+        let from: Vec<i8> = (0..rows * (cols + 1)).map(|_| random.bits() as i8).collect();
+        let from = Input::strided(&from, [rows, cols], [cols + 1, 1]);
+        let [words, _] = unwritten::<Int8>(rows, units);
+        Case::new(format!("{rows} × {cols}, {units} units"), [from, Input::scalar(units), words])
+    };
+    [[1, 1, 1], [2, 7, 1], [3, 32, 1], [9, 100, 4], [0, 7, 1]].map(case).into()
+}
+
+fn padded(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (x, &[rows, cols]) = (inputs[0].to_vec::<i8>(), inputs[0].extents()) else { return Vec::new() };
+    let wide = 32 * inputs[1].value() as usize;
+    let at = |i: usize| if i % wide < cols { x[i / wide * cols + i % wide] as u8 } else { 0 };
+    planes_of_file::<Int8>(&(0..rows * wide).map(at).collect::<Vec<u8>>(), rows, 2)
+}
+
+/// Rows and columns: parts of blocks, blocks, many.
+const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 32], [5, 100], [2, 0], [2, 1045]];
+
+/// Draws numbers to be quantized to planes of format `F`, with gaps of `unit`.
+fn numbers_of<F: BlockFormat>(instance: &Instance, random: &mut Random, unit: usize, special: &[f32]) -> Vec<Case> {
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let case = |name: String, x: Input| {
+        let (rows, units) = (x.extents()[0], x.extents()[1].div_ceil(32));
+        let [words, halves] = unwritten::<F>(rows, units);
+        Case::new(name, [x, Input::scalar(units), words, halves])
+    };
+    let mut cases: Vec<Case> = SHAPES
+        .map(|[rows, cols]: [usize; 2]| {
+            let cols = cols.next_multiple_of(unit);
+            let pitch = (cols + unit).next_multiple_of(unit);
+            case(format!("{rows} × {cols}"), drawn(random, stored, rows * pitch, [rows, cols], [pitch, 1]))
+        })
+        .into();
+    if stored == Scalar::F32 {
+        cases.push(case("zeros, ties, NaNs".into(), Input::view(special, [1, special.len()])));
+    }
+    cases.push(case("extremes".into(), extremes(random, &Extreme::ALL, stored, 32, 36)));
+    cases
+}
+
+fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
+    let x: Vec<f32> = [0.0; 32].into_iter().chain((0..32).map(|i| i as f32 - 16.0)).chain([f32::NAN; 32]).collect();
+    numbers_of::<Q8_0>(instance, random, unit, &x)
+}
+
+fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    // −8 has a scale of 1; of two magnitudes that are the largest the one above zero counts,
+    // wherever they are.
+    let mut x: Vec<f32> = (0..6 * 32).map(|i| if i < 32 { 0.0 } else { -8.0 }).collect();
+    for (block, [one, other]) in [[0, 1], [16, 17], [0, 16], [0, 2]].into_iter().enumerate() {
+        (x[64 + 32 * block + one], x[64 + 32 * block + other]) = (16.0, -16.0);
+    }
+    numbers_of::<Q4_0>(instance, random, 1, &x)
+}
+
+/// Returns the file of blocks that `make` makes of each 32 numbers of a row.
+fn file(x: &Input, make: impl Fn(&[f64]) -> (f32, Vec<u8>)) -> Vec<u8> {
+    let (values, &[rows, cols]) = (x.values(), x.extents()) else { return Vec::new() };
+    let mut file = Vec::new();
+    for row in 0..rows {
+        for first in (0..cols).step_by(32) {
+            let (d, q) = make(&values[row * cols + first..row * cols + (first + 32).min(cols)]);
+            file.extend(f16::from_f32(d).to_le_bytes());
+            file.extend(q);
+        }
+    }
+    file
+}
+
+fn quantized_q8(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let block = |x: &[f64]| {
+        let (q, d, _) = eight_bits(x);
+        (d, q.map(|q| q as u8).to_vec())
+    };
+    planes_of_file::<Q8_0>(&file(&inputs[0], block), inputs[0].extents()[0], 2)
+}
+
+/// Returns the scale and bytes of up to 32 numbers: the largest magnitude is −8 · d.
+fn four_bits(x: &[f64]) -> (f32, Vec<u8>) {
+    let x: Vec<f64> = x.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
+    let top = x.iter().map(|x| *x as f32).fold(0.0f32, |top, x| if (x.abs(), x) > (top.abs(), top) { x } else { top });
+    let d = top / -8.0 + 0.0;
+    let inverse = if d == 0.0 || d.is_subnormal() { 0.0 } else { 1.0 / d };
+    let q = |i: usize| (x.get(i).map_or(0.0, |x| *x as f32).mul_add(inverse, 8.5) as u8).min(15);
+    (d, (0..16).map(|i| q(i) | q(i + 16) << 4).collect())
+}
+
+fn quantized_q4(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    planes_of_file::<Q4_0>(&file(&inputs[0], four_bits), inputs[0].extents()[0], 2)
+}
+
+fn planes(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    of_format!(instance, planes_of(instance, random))
+}
+
+fn planes_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
+    SHAPES
+        .map(|[rows, cols]: [usize; 2]| {
+            let cols = cols.next_multiple_of(unit);
+            let n = units::<F>(cols);
+            let [words, halves] = inputs::<F>(&host::repack::<F>(&blocks::<F>(random, rows, n), rows));
+            let pitch = cols + unit;
+            let x = Input::strided(&vec![f32::NAN; rows * pitch], [rows, cols], [pitch, 1]);
+            Case::new(format!("{rows} × {cols}"), [words, halves, Input::scalar(n), x])
+        })
+        .into()
+}
+
+/// A scale times an integer is rounded, and what is left without the minimum.
+fn dequantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    of_format!(instance, dequantized_of(inputs))
+}
+
+fn dequantized_of<F: Ggml>(inputs: &[Input]) -> Vec<Expected> {
+    let (weights, &[rows, cols]) = (read::<F>(&inputs[0], &inputs[1]), inputs[3].extents()) else {
+        return Vec::new();
+    };
+    let n = inputs[2].value() as usize;
+    let number = |i: usize| {
+        let (unit, j) = (&weights[i / cols * n + i % cols / 32], i % cols % 32);
+        let product = scaled::<F>(unit, j) as f32;
+        f64::from(if F::MINS { product - unit.min[j / 16] } else { product })
+    };
+    vec![Expected::new(3, (0..rows * cols).map(number).collect(), Bound::Exact)]
+}
+
+fn rows(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let (&[unit], &[stored]) = (numbers(instance).as_slice(), scalars(instance).as_slice()) else { return Vec::new() };
+    let case = |name: String, x: Input, m: usize, [rows, room]: [usize; 2], units: usize| {
+        let (groups, cols) = (m.div_ceil(rows), room * units);
+        let bytes = Input::view(&vec![9i32; groups * 8 * cols], [groups, 8 * cols]);
+        let factors = Input::view(&vec![9f32; groups * 4 * cols], [groups, 4 * cols]);
+        Case::new(name, [x, Input::scalar(rows), Input::scalar(room), bytes, factors])
+    };
+    let mut cases: Vec<Case> =
+        [([1, 1], [1, 1]), ([3, 32], [3, 4]), ([5, 100], [2, 2]), ([2, 0], [1, 1]), ([9, 1045], [8, 8])]
+            .map(|([m, cols], group): ([usize; 2], [usize; 2])| {
+                let cols = cols.next_multiple_of(unit);
+                let pitch = (cols + unit).next_multiple_of(unit);
+                let x = drawn(random, stored, m * pitch, [m, cols], [pitch, 1]);
+                case(format!("{m} × {cols}, {group:?}"), x, m, group, cols.div_ceil(32) + 1)
+            })
+            .into();
+    let all = Extreme::ALL;
+    cases.push(case("extremes".into(), extremes(random, &all, stored, 32, 36), all.len(), [64, 64], 1));
+    cases
+}
+
+/// Returns bytes and scale of up to 32 numbers, in `f32` as the kernel computes, and the sums of
+/// the halves' bytes.
+fn eight_bits(x: &[f64]) -> ([i8; 32], f32, [f32; 2]) {
+    let top = x.iter().fold(2f32.powi(-120), |top, x| top.max((*x as f32).abs()));
+    let inverse = 127.0 / top;
+    let mut q = [0; 32];
+    for (q, x) in q.iter_mut().zip(x) {
+        *q = (*x as f32 * inverse).round_ties_even() as i8;
+    }
+    let sum = |q: &[i8]| q.iter().map(|q| f32::from(*q)).sum();
+    (q, top / 127.0, [sum(&q[..16]), sum(&q[16..])])
+}
+
+/// Returns what `quantize_activations` makes of rows of `cols` numbers, in groups of `rows` with
+/// room for `room`, each row of `units` units.
+fn grouped(x: &[f64], [m, cols]: [usize; 2], [rows, room]: [usize; 2], units: usize) -> (Vec<i32>, Vec<f32>) {
+    let (mut bytes, mut factors) = (Vec::new(), Vec::new());
+    for i in 0..m.div_ceil(rows) * units * room {
+        let (group, unit, r) = (i / room / units, i / room % units, i % room);
+        let row = group * rows + r;
+        let there = r < rows && row < m;
+        let at = |k: usize| if there { row * cols + (32 * unit + k).min(cols) } else { 0 };
+        let (q, scale, [first, last]) = eight_bits(&x[at(0)..at(32)]);
+        bytes.extend(q.chunks(4).map(|q| i32::from_le_bytes([q[0], q[1], q[2], q[3]].map(|q| q as u8))));
+        factors.extend([scale, scale * (first + last), scale * first, scale * last]);
+    }
+    (bytes, factors)
+}
+
+fn quantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (x, &[m, cols], &[_, wide]) = (inputs[0].values(), inputs[0].extents(), inputs[3].extents()) else {
+        return Vec::new();
+    };
+    let [rows, room] = [1, 2].map(|i: usize| inputs[i].value() as usize);
+    let (bytes, factors) = grouped(&x, [m, cols], [rows, room], wide / (8 * room));
+    vec![
+        Expected::new(3, bytes.into_iter().map(f64::from).collect(), Bound::Exact),
+        Expected::new(4, factors.into_iter().map(f64::from).collect(), Bound::Exact),
+    ]
+}
+
+/// Draws weights of `[n, k]`; returns them, the number of units of a row, and numbers for each row
+/// of weights, or none.
+fn weights<F: Ggml>(random: &mut Random, [n, k]: [usize; 2], by_rows: bool) -> ([Input; 2], usize, Input) {
+    let of_row = units::<F>(k);
+    let planes = inputs::<F>(&host::repack::<F>(&blocks::<F>(random, n, of_row), n));
+    let scales: Vec<f32> = (0..if by_rows { n } else { 0 }).map(|i| 0.5 + i as f32 * 0.125).collect();
+    (planes, of_row, Input::slice(&scales))
+}
+
+/// `m` rows of activations as `quantize_activations` leaves them.
+fn activations(random: &mut Random, m: usize, group: [usize; 2], units: usize) -> [Input; 2] {
+    let x: Vec<f32> = random.values(m * units * 32);
+    let x: Vec<f64> = x.into_iter().map(f64::from).collect();
+    let (bytes, factors) = grouped(&x, [m, 32 * units], group, units);
+    let (groups, cols) = (m.div_ceil(group[0]), group[1] * units);
+    [Input::view(&bytes, [groups, 8 * cols]), Input::view(&factors, [groups, 4 * cols])]
+}
+
+fn few(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    of_format!(instance, few_of(instance, random))
+}
+
+fn few_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[fresh, rows, wide, threads, piece, _, unit, _, room] = numbers(instance).as_slice() else {
+        return Vec::new();
+    };
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let written = scalars(instance).last().copied().unwrap_or(Scalar::F32);
+    let shapes = [
+        [1, 1, 1],
+        [rows + 1, 2, 520],
+        [1, threads / 32 * wide + 1, 96],
+        [rows, 5, piece + 40],
+        [rows, 3, 0],
+        [0, 3, 32],
+    ];
+    let case = |(i, [m, n, k]): (usize, [usize; 3])| {
+        let ([words, halves], of_row, scales) = weights::<F>(random, [n, k], i % 2 == 1);
+        let y = unread(written, m * n, [m, n], [n, 1]);
+        let (x, [bytes, factors]) = if fresh == 1 {
+            let k = k.next_multiple_of(unit);
+            let pitch = k + unit;
+            (
+                drawn(random, stored, m * pitch, [m, k], [pitch, 1]),
+                [Input::view::<i32, 2>(&[], [0, 0]), Input::view::<f32, 2>(&[], [0, 0])],
+            )
+        } else {
+            (Input::view::<f32, 2>(&[], [0, 0]), activations(random, m, [rows, room], of_row))
+        };
+        Case::new(format!("{m} × {n} × {k}"), [x, bytes, factors, words, halves, Input::scalar(of_row), scales, y])
+    };
+    shapes.into_iter().enumerate().map(case).collect()
+}
+
+fn product_of_few(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    of_format!(instance, product_of_few_of(instance, inputs))
+}
+
+fn product_of_few_of<F: Ggml>(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[fresh, rows, .., room] = numbers(instance).as_slice() else { return Vec::new() };
+    let n = inputs[5].value() as usize;
+    let (bytes, factors) = if fresh == 1 {
+        let (x, &[rows, cols]) = (inputs[0].values(), inputs[0].extents()) else { return Vec::new() };
+        let unit = |i: usize| {
+            let at = |k: usize| i / n * cols + (i % n * 32 + k).min(cols);
+            let (q, scale, [first, last]) = eight_bits(&x[at(0)..at(32)]);
+            (q, [scale, scale * (first + last), scale * first, scale * last].map(f64::from))
+        };
+        (0..rows * n).map(unit).unzip()
+    } else {
+        ungrouped(&inputs[1], &inputs[2], inputs[7].extents()[0], [rows, room], n)
+    };
+    // A lane has every 32nd unit; lanes meet in five steps.
+    product::<F>(instance, [&inputs[3], &inputs[4], &inputs[6], &inputs[7]], (bytes, factors), n.div_ceil(32), 5, 7)
+}
+
+/// Returns the bytes and factors of each unit, row by row.
+fn ungrouped(
+    bytes: &Input,
+    factors: &Input,
+    m: usize,
+    [rows, room]: [usize; 2],
+    units: usize,
+) -> (Vec<[i8; 32]>, Vec<[f64; 4]>) {
+    let bytes: Vec<i8> = bytes.to_vec::<i32>().into_iter().flat_map(i32::to_le_bytes).map(|q| q as i8).collect();
+    let factors = factors.values();
+    let unit = |i: usize| {
+        let (row, unit) = (i / units, i % units);
+        let at = (row / rows * units + unit) * room + row % rows;
+        (std::array::from_fn(|k| bytes[32 * at + k]), std::array::from_fn(|k| factors[4 * at + k]))
+    };
+    (0..m * units).map(unit).unzip()
+}
+
+fn many(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    of_format!(instance, many_of(instance, random))
+}
+
+fn many_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let shapes = [
+        [1, 1, 32],
+        [64, 128, 64],
+        [65, 129, 32],
+        [3, 5, 0],
+        [0, 3, 32],
+        [63, 127, 96],
+        // Two blocks side by side, of rows that are or are not whole; another group of rows of
+        // blocks; many units.
+        [64, 129, 32],
+        [513, 128, 32],
+        [1, 1, 992],
+    ];
+    let case = |(i, [m, n, k]): (usize, [usize; 3])| {
+        let n = n.next_multiple_of(unit);
+        let ([words, halves], of_row, scales) = weights::<F>(random, [n, k], i % 2 == 1);
+        let [bytes, factors] = activations(random, m, [64, 64], of_row);
+        let y = unread(stored, m * (n + unit), [m, n], [n + unit, 1]);
+        Case::new(format!("{m} × {n} × {k}"), [bytes, factors, words, halves, Input::scalar(of_row), scales, y])
+    };
+    // The code beyond a tile does not depend on the format: blocks of 256 numbers take the first.
+    let n = if F::NUMBERS == 32 { shapes.len() } else { 6 };
+    shapes.into_iter().take(n).enumerate().map(case).collect()
+}
+
+fn product_of_many(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    of_format!(instance, product_of_many_of(instance, inputs))
+}
+
+fn product_of_many_of<F: Ggml>(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let n = inputs[4].value() as usize;
+    let x = ungrouped(&inputs[0], &inputs[1], inputs[6].extents()[0], [64, 64], n);
+    product::<F>(instance, [&inputs[2], &inputs[3], &inputs[5], &inputs[6]], x, n, 0, 6)
+}
+
+/// Returns products in `f64` with their bounds. Sums of products of bytes are integers below 2²⁴,
+/// and exact. A unit rounds up to five times on the way to a sum: a product of two scales, or of a
+/// scale with a half's sum, and each fused multiplication. A sum is made of `in_row` units, one
+/// after another, then by `meets` additions of lanes, and is multiplied by the row's number.
+fn product<F: Ggml>(
+    instance: &Instance,
+    [words, halves, scales, y]: [&Input; 4],
+    (bytes, factors): (Vec<[i8; 32]>, Vec<[f64; 4]>),
+    in_row: usize,
+    meets: usize,
+    argument: usize,
+) -> Vec<Expected> {
+    let stored = scalars(instance).last().copied().unwrap_or(Scalar::F32);
+    let (weights, scales) = (read::<F>(words, halves), scales.values());
+    let &[m, n] = y.extents() else { return Vec::new() };
+    let units = weights.len().checked_div(n).unwrap_or(0);
+    let (mut values, mut bounds) = (Vec::new(), Vec::new());
+    for row in 0..m {
+        for col in 0..n {
+            let (mut value, mut size) = (0.0, 0.0);
+            for u in 0..units {
+                let (w, x, e) = (&weights[col * units + u], &bytes[row * units + u], &factors[row * units + u]);
+                for j in 0..32 {
+                    let term = e[0] * scaled::<F>(w, j) * f64::from(x[j]);
+                    (value, size) = (value + term, size + term.abs());
+                }
+                if F::MINS {
+                    let of = |h: usize| f64::from(w.min[h]) * e[2 + h];
+                    let whole = f64::from(w.min[0]) * e[1];
+                    let term = if F::HALVES { of(0) + of(1) } else { whole };
+                    value -= term;
+                    size += if F::HALVES { of(0).abs() + of(1).abs() } else { whole.abs() };
+                }
+            }
+            let scale = scales.get(col).copied().unwrap_or(1.0);
+            (value, size) = (value * scale, size * scale);
+            let roundings = 5 * in_row + meets + 4;
+            let off = 1.001 * gamma(roundings) * size + 4.0 * roundings as f64 * TINY;
+            values.push(value);
+            bounds.push(off + at_rest(stored, value, off));
+        }
+    }
+    vec![Expected::new(argument, values, Bound::Each(bounds))]
+}

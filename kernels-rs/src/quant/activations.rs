@@ -1,0 +1,59 @@
+//! Activations as bytes with a scale for each 32, quantized once for all that multiplies them.
+//!
+//! Rows lie in groups: 64 for [`gemm_blocks`](super::many::gemm_blocks), the rows of a block of
+//! threads for [`gemv_blocks`](super::few::gemv_blocks), rounded up to a power of two. Within a
+//! group what is multiplied at once lies side by side, so that a block of threads copies it as it
+//! is:
+//!
+//! ```text
+//!   bytes   group ─▶ unit 0: row 0, row 1, … │ unit 1: row 0, row 1, … │ …     8 words a row
+//!   factors group ─▶ unit 0: row 0, row 1, … │ unit 1: row 0, row 1, … │ …     4 floats a row
+//! ```
+//!
+//! A unit is 32 numbers. Its factors are its scale, scale · Σ, scale · Σ of the first 16 bytes and
+//! scale · Σ of the last 16, where Σ is the sum of the bytes: formats with a minimum subtract the
+//! minimum times scale · Σ.
+
+use super::round::{Quad, quantize_quad};
+use crate::gemm::gemv::piece;
+use kernel_dsl::prelude::*;
+
+/// Quantizes rows of numbers by [`quantize_quad`]: eight lanes have a unit, four numbers each. A
+/// group has `rows` rows of `x`, and room for `room`. What lies beyond a row's end, and rows that
+/// are not there, are zeros.
+#[kernel(
+    block = 256, grid = (bytes.dim(0) * bytes.dim(1)).div_ceil(256), writes(bytes = once, factors = once),
+    instances(X = f32, V = 4 | 1; X = f16, V = 4),
+)]
+#[requires(
+    rows > 0, rows <= room, bytes.rows() * rows >= x.rows(), bytes.cols() % (8 * room) == 0, factors.rows() == bytes.rows(),
+    2 * factors.cols() == bytes.cols(), x.cols() * room <= 4 * bytes.cols(), factors.aligned(4), x.aligned(V), x.cols() % V == 0,
+)]
+pub fn quantize_activations<X: Float, const V: usize>(
+    x: View<X, 2>,
+    rows: usize,
+    room: usize,
+    mut bytes: ViewMut<i32, 2>,
+    factors: ViewMut<f32, 2>,
+) {
+    let i = grid::index();
+    let (group, at) = (i / bytes.cols(), i % bytes.cols());
+    let (unit, r, word) = (at / 8 / room, at / 8 % room, at % 8);
+    let row = group * rows + r;
+    let numbers = if r < rows && row < x.rows() {
+        piece::<X, V, 4>(x, row, 32 * unit + 4 * word, x.cols()).map(X::to_f32)
+    } else {
+        [0.0f32; 4]
+    };
+    // Outside every `if`: all lanes are here.
+    let Quad { q, scale } = quantize_quad(numbers);
+    let sum = warp::group::<4>().sum(dp4a(q, [1i8; 4], 0));
+    let other = warp::shuffle_xor(sum, 4);
+    if group < bytes.rows() {
+        bytes[(group, at)] = int::word(q);
+        if word == 0 {
+            let (first, last) = (sum as f32, other as f32);
+            factors.store((group, at / 2), [scale, scale * (first + last), scale * first, scale * last]);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Products of 1 to 8 rows with weights in blocks: the decoding step of a language model.
+//!
+//! What limits them is memory, and on narrow cards the issue of instructions. Each weight is read
+//! once, by a lane that has a unit of 32: it makes operands of the unit once, and multiplies them
+//! with all `R` rows of activations. A warp has `W` rows of weights, so that `W` units share each
+//! read of activations.
+//!
+//! ```text
+//!   activations: bytes and scales ──▶ shared, a piece of K at a time ──┐
+//!                                                                      ▼
+//!        ┌───────────── K ──────────────┐    R × W sums a lane: 8 dp4a, then scales, for each
+//!      N │ lane 0 │ lane 1 │ … lane 31 │ …   a warp: W rows, 32 units at a time
+//!        │ lane 0 │ lane 1 │ … lane 31 │ …
+//!        └──────────────────────────────┘    sums of lanes meet by shuffles
+//! ```
+//!
+//! Units go from memory to registers `AHEAD` steps ahead of the multiplications, and while a piece
+//! is staged. A single row is quantized by each block for itself (`FRESH`), while its first weights
+//! are in flight; more rows are quantized once before, by
+//! [`quantize_activations`](super::activations::quantize_activations), in groups with room for
+//! 1, 2, 4 or 8.
+
+use super::formats::device::*;
+use super::formats::*;
+use super::round::quantize_quad;
+use crate::gemm::epilogue::*;
+use crate::gemm::gemv::{finish, piece};
+use kernel_dsl::prelude::*;
+
+/// Returns in lane i the sum of element i of all lanes' arrays, for i < `N` ≤ 32. Lanes that differ
+/// in bit 4 of their number meet first, those that differ in bit 0 last: the order of
+/// [`warp::sum`], in N shuffles instead of 5 N.
+#[device]
+fn sum_of_lane<const N: usize>(values: [f32; N]) -> f32 {
+    let mut values = values;
+    for step in unroll(0..5) {
+        let half = 16 >> step;
+        let upper = warp::lane() / half % 2 == 1;
+        for j in unroll(0..half) {
+            if j + half < N {
+                let (keep, send) = if upper { (values[j + half], values[j]) } else { (values[j], values[j + half]) };
+                values[j] = keep + warp::shuffle_xor(send, half);
+            } else if j < N {
+                values[j] += warp::shuffle_xor(values[j], half);
+            }
+        }
+    }
+    values[0]
+}
+
+/// Returns how many factors of a unit of activations a format takes: the scale, the scaled sum, or
+/// those of both halves beside it.
+#[device]
+fn factors_of<F: BlockFormat>() -> usize {
+    if F::MINS && F::HALVES {
+        4
+    } else if F::MINS {
+        2
+    } else {
+        1
+    }
+}
+
+/// Returns Σ of four products of words, and `sum`.
+#[device]
+fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
+    let mut sum = sum;
+    for j in unroll(0..4) {
+        sum = dp4a(a[j], b[j], sum);
+    }
+    sum
+}
+
+/// Y ← epilogue(X·Wᵀ), `R` rows of Y by `W` columns a warp, W in planes of format `F` (see
+/// [`device`](super::formats::device)), times a number for each row of W where `scales` has any.
+///
+/// With `FRESH`, X is `x`, and each unit of it is quantized by its largest magnitude; numbers
+/// beyond its end are zeros. Otherwise X is `bytes` and `factors`, as `quantize_activations` makes
+/// them. A lane adds units that are 32 apart, in order; the lanes' sums meet by a butterfly, widest
+/// first.
+#[kernel(
+    block = THREADS, max_registers = 128,
+    grid = y.dim(0).div_ceil(R) * y.dim(1).div_ceil(THREADS / 32 * W),
+    writes(y = once),
+    instances(
+        q4_0_r1: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
+        q8_0_r1: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
+        q4_k_r1: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
+        q6_k_r1: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
+        q4_0_r4: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 4, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q8_0_r4: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q4_k_r4: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q6_k_r4: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q4_0_r8: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q8_0_r8: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q4_k_r8: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q6_k_r8: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 2, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        mxfp4_f16_r1_v1: F = Mxfp4, X = f16, Y = f16, E = Identity, FRESH = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, AHEAD = 2, V = 1;
+        q2_k_f16_r1_v1: F = Q2K, X = f16, Y = f16, E = Identity, FRESH = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, AHEAD = 2, V = 1;
+        q2_k_f16_r3: F = Q2K, X = f32, Y = f16, E = Identity, FRESH = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
+        q5_1_f16_r3: F = Q5_1, X = f32, Y = f16, E = Identity, FRESH = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
+    ),
+    derived(N = R * W, ROOM = 8 / (8 / R)),
+)]
+#[requires(
+    units > 0, words.rows() == y.cols(), words.cols() == F::words(units), words.aligned(4),
+    halves.rows() == y.cols(), halves.cols() == F::halves(units), scales.is_empty() || scales.len() == y.cols(),
+    if FRESH {
+        x.rows() == y.rows() && x.cols() <= 32 * units && x.aligned(V) && x.cols() % V == 0
+    } else {
+        bytes.rows() == y.rows().div_ceil(R) && bytes.cols() == 8 * ROOM * units && bytes.aligned(4)
+            && factors.rows() == bytes.rows() && factors.cols() == 4 * ROOM * units && factors.aligned(4)
+    },
+)]
+pub fn gemv_blocks<
+    F: BlockFormat,
+    X: Float,
+    Y: Float,
+    E: Epilogue,
+    const FRESH: bool,
+    const R: usize,
+    const W: usize,
+    const THREADS: usize,
+    const PIECE: usize,
+    const AHEAD: usize,
+    const V: usize,
+    const N: usize,
+    const ROOM: usize,
+>(
+    x: View<X, 2>,
+    bytes: View<i32, 2>,
+    factors: View<f32, 2>,
+    words: View<u32, 2>,
+    halves: View<u16, 2>,
+    units: usize,
+    scales: &[f32],
+    y: ViewMut<Y, 2>,
+    epilogue: E,
+) {
+    // A block quantizes four numbers a thread at once, and a lane has one of a warp's sums.
+    const { assert!(PIECE % (4 * THREADS) == 0 && R * W <= 32 && PIECE / 1024 % AHEAD == 0 && (R == 1 || !FRESH)) };
+    // Lanes that write halves of rows write them to other banks.
+    let mut xs = Shared::<i32, 3>::with_pitch([R, 2, PIECE / 8], PIECE / 8 + if FRESH { 16 } else { 4 });
+    let mut es = Shared::<f32, 3>::new([R, PIECE / 32, factors_of::<F>()]);
+    // Groups of rows that read the same weights follow one another, so that L2 has them.
+    let groups = y.rows().div_ceil(R);
+    let group = block::x() % groups;
+    let (row0, col0) = (group * R, (block::x() / groups * (THREADS / 32) + warp::index()) * W);
+    let fetch = |unit: usize| -> [F::Loaded; W] {
+        std::array::from_fn(|i| {
+            let row = (col0 + i).min(words.rows() - 1);
+            F::load(words, halves, Place { row, unit, units })
+        })
+    };
+    let mut ahead: [[F::Loaded; W]; AHEAD] = std::array::from_fn(|a| fetch((32 * a + warp::lane()).min(units - 1)));
+    let mut acc = [[0.0f32; W]; R];
+    for first in (0..units).step_by(PIECE / 32) {
+        block::sync();
+        if FRESH {
+            for s in unroll(0..PIECE / (4 * THREADS)) {
+                let quad = s * THREADS + thread::index();
+                let row = row0.min(x.rows() - 1);
+                let four = quantize_quad(piece::<X, V, 4>(x, row, 32 * first + 4 * quad, x.cols()).map(X::to_f32));
+                xs[(0, quad % 8 / 4, quad / 8 * 4 + quad % 4)] = int::word(four.q);
+                let mut e = [four.scale, 0.0, 0.0, 0.0];
+                if F::MINS {
+                    let sum = warp::group::<4>().sum(dp4a(four.q, [1i8; 4], 0));
+                    let (first, last) = (sum as f32, warp::shuffle_xor(sum, 4) as f32);
+                    e = [four.scale, four.scale * (first + last), four.scale * first, four.scale * last];
+                }
+                if quad % 8 == 0 {
+                    for part in unroll(0..factors_of::<F>()) {
+                        es[(0, quad / 8, part)] = e[part];
+                    }
+                }
+            }
+        } else {
+            // As they lie in memory: neighboring threads have a unit's rows.
+            for s in unroll(0..(ROOM * PIECE / 16).div_ceil(THREADS)) {
+                let i = s * THREADS + thread::index();
+                let (r, half, u) = (i / 2 % ROOM, i % 2, i / (2 * ROOM));
+                if r < R && u < (PIECE / 32).min(units - first) {
+                    let q: [i32; 4] = bytes.load((group, 8 * ROOM * first + 4 * i));
+                    xs.store((r, half, 4 * u), q);
+                }
+            }
+            for s in unroll(0..(ROOM * PIECE / 32).div_ceil(THREADS)) {
+                let i = s * THREADS + thread::index();
+                let (r, u, at) = (i % ROOM, i / ROOM, 4 * ROOM * first + 4 * i);
+                if r < R && u < (PIECE / 32).min(units - first) {
+                    if F::MINS && F::HALVES {
+                        es.store((r, u, 0), factors.load::<4>((group, at)));
+                    } else if F::MINS {
+                        es.store((r, u, 0), factors.load::<2>((group, at)));
+                    } else {
+                        es[(r, u, 0)] = factors[(group, at)];
+                    }
+                }
+            }
+        }
+        block::sync();
+        for step in unroll(0..PIECE / 1024) {
+            let (a, u) = (step % AHEAD, 32 * step + warp::lane());
+            let unit = first + u;
+            let now = ahead[a];
+            // After the last unit, that again: a load under a condition would copy what it
+            // replaces.
+            ahead[a] = fetch((unit + 32 * AHEAD).min(units - 1));
+            if unit < units {
+                // A lane's units are the same modulo 32.
+                let weights: [Unit; W] = std::array::from_fn(|i| F::unpack(now[i], warp::lane()));
+                for r in unroll(0..R) {
+                    let (low, high): ([i32; 4], [i32; 4]) = (xs.load((r, 0, 4 * u)), xs.load((r, 1, 4 * u)));
+                    let mut e = [0.0f32; 4];
+                    if F::MINS && F::HALVES {
+                        e = es.load((r, u, 0));
+                    } else if F::MINS {
+                        let two: [f32; 2] = es.load((r, u, 0));
+                        e[0] = two[0];
+                        e[1] = two[1];
+                    } else {
+                        e[0] = es[(r, u, 0)];
+                    }
+                    for i in unroll(0..W) {
+                        acc[r][i] = add::<F>(acc[r][i], weights[i], low, high, e);
+                    }
+                }
+            }
+        }
+    }
+    let sums: [f32; N] = std::array::from_fn(|n| acc[n / W][n % W]);
+    let mut sum = sum_of_lane(sums);
+    let (row, col) = (warp::lane() / W, col0 + warp::lane() % W);
+    if row < R {
+        if !scales.is_empty() && col < y.cols() {
+            sum *= scales[col];
+        }
+        finish(y, row0 + row, col, sum, 1.0, 0.0, 0, epilogue);
+    }
+}
+
+/// Adds the product of a unit of weights with one of activations: bytes `low` and `high`, scale and
+/// scaled sums `e`.
+#[device]
+fn add<F: BlockFormat>(acc: f32, w: Unit, low: [i32; 4], high: [i32; 4], e: [f32; 4]) -> f32 {
+    let (first, last) =
+        ([w.bytes[0], w.bytes[1], w.bytes[2], w.bytes[3]], [w.bytes[4], w.bytes[5], w.bytes[6], w.bytes[7]]);
+    let scale = [scale_of_one::<F>(w.scale[0]), scale_of_one::<F>(w.scale[1])];
+    let mut acc = acc;
+    if F::HALVES {
+        let sum = scale[1].mul_add(dot(last, high, 0) as f32, scale[0] * dot(first, low, 0) as f32);
+        acc = e[0].mul_add(sum, acc);
+        if F::MINS {
+            acc = (-w.min[1]).mul_add(e[3], (-w.min[0]).mul_add(e[2], acc));
+        }
+    } else {
+        acc = if F::SCALED { e[0] * scale[0] } else { e[0] }.mul_add(dot(last, high, dot(first, low, 0)) as f32, acc);
+        if F::MINS {
+            acc = (-w.min[0]).mul_add(e[1], acc);
+        }
+    }
+    acc
+}
