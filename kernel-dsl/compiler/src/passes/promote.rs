@@ -64,9 +64,9 @@ fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bo
     kernel.body = body;
 }
 
-/// Promotes the arrays whose indices are constant only after folding. An index may come from another
-/// local, whose value was not known before that local was promoted, or from an element of the array
-/// itself. For the latter, reads of known elements are replaced while other accesses stay.
+/// Promotes the arrays whose indices are constant only after folding. An index may come from
+/// another local, whose value was not known before that local was promoted. An index may also be
+/// an element of the array itself: reads of known elements are replaced while other accesses stay.
 /// Returns whether an access was replaced.
 pub fn promote_folded(kernel: &mut Kernel) -> Result<bool, Errors> {
     let first = accesses(&kernel.body);
@@ -216,7 +216,7 @@ struct Promoter {
     /// Elements of each local.
     lens: Vec<u32>,
     slots: Vec<Slot>,
-    /// What each construct writes, by the order in which constructs begin.
+    /// The slots that each construct writes, by the order in which constructs begin.
     written: Vec<Written>,
     next: usize,
     /// The stamp that each slot was last given, so that a list holds it once.

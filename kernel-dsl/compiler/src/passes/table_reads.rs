@@ -1,4 +1,4 @@
-//! Loads whose results are known: reads of tables at constant indices, and loads that no lane makes.
+//! Loads whose results are known: reads of tables at constant indices, and fully masked loads.
 
 use super::constants::Constants;
 use super::simplify::Simplifier;

@@ -1,7 +1,7 @@
 //! Unrolling: a copy of a loop's body for each iteration, with the index constant in each copy.
 //!
-//! Each copy is folded as it is made. So the range of an inner loop that depends on the index of an
-//! unrolled loop is constant too, and so is an element of a table at that index. `Continue` in an unrolled body leaves a block around that copy,
+//! Each copy is folded as it is made. So the range of an inner loop that depends on the index of
+//! an unrolled loop is constant too. An element of a table at that index is constant as well. `Continue` in an unrolled body leaves a block around that copy,
 //! `Break` one around all copies. Locals in straight-line code are tracked during copying, so that
 //! updates of an array of accumulators do not become reads and writes. `promote` handles the rest.
 //!

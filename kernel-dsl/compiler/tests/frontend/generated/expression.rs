@@ -57,7 +57,7 @@ impl Generator {
         }
     }
 
-    /// An element of a constant array of indices below `below`.
+    /// Returns an element of a constant array of indices below `below`.
     fn table(&mut self, below: usize, depth: u32) -> Option<String> {
         let known: Vec<IndexTable> = self.tables.iter().filter(|t| t.below <= below).cloned().collect();
         if known.is_empty() {

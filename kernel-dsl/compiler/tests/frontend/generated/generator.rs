@@ -39,7 +39,7 @@ pub struct IndexTable {
     pub name: String,
     /// The extents, outermost first.
     pub extents: Vec<usize>,
-    /// What follows the indices: a field, or nothing.
+    /// The text after the indices: a field, or nothing.
     pub part: &'static str,
     /// The type of the number.
     pub ty: &'static str,
@@ -331,7 +331,7 @@ impl Generator {
     }
 }
 
-/// An array of these values.
+/// Returns an array of these values.
 pub fn list<T: ToString>(values: impl IntoIterator<Item = T>) -> String {
     let values: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
     format!("[{}]", values.join(", "))

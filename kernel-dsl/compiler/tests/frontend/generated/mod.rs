@@ -29,7 +29,7 @@ pub fn program(seed: u64) -> Program {
     Generator::new(Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)).program()
 }
 
-/// What became of a program.
+/// The outcome of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     /// Both forms of the kernel have PTX.

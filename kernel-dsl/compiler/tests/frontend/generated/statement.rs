@@ -3,7 +3,7 @@
 use super::generator::{Generator, Ty, Variable};
 
 impl Generator {
-    /// Some statements in a scope of their own. `kept` leaves their variables in scope.
+    /// Generates statements in a new scope. `kept` leaves their variables in scope.
     pub fn statements(&mut self, count: usize, kept: bool) {
         let scope = self.scope.len();
         let outer = std::mem::replace(&mut self.outer, scope);
@@ -39,7 +39,7 @@ impl Generator {
         self.scope.push(Variable { name, ty, mutable, below, region: self.region });
     }
 
-    /// An array of numbers, which is what the statements are about.
+    /// Declares an array of numbers, which is what the statements are about.
     pub fn let_array(&mut self) {
         let (name, n, element) = (self.name("a"), 2 + self.below(4), self.one_of(&super::generator::NUMBERS));
         let ty = Ty::Array(Box::new(Ty::Number(element)), n);
@@ -158,7 +158,7 @@ impl Generator {
         self.line(&format!("{place} {operator} {value};"));
     }
 
-    /// Indices change only where all threads change them alike.
+    /// Assigns to an index. Indices change only where all threads change them alike.
     fn assign_index(&mut self) {
         let here = |v: &&Variable| v.below.is_some() && v.mutable && v.region == self.region;
         let known: Vec<Variable> = self.scope.iter().filter(here).cloned().collect();
@@ -228,7 +228,7 @@ impl Generator {
         self.line("}");
     }
 
-    /// The start of a range, which is constant before any loop is unrolled.
+    /// Returns the start of a range, which is constant before any loop is unrolled.
     fn start(&mut self, below: usize) -> String {
         let known: Vec<String> = self.numbers.iter().filter(|(_, n)| *n < below).map(|(n, _)| n.clone()).collect();
         if known.is_empty() || self.one_in(2) { self.below(below).to_string() } else { self.one_of(&known) }
@@ -261,7 +261,7 @@ impl Generator {
         self.line("}");
     }
 
-    /// Accesses to the elements beside an index, where there are such elements.
+    /// Accesses the elements beside an index, where there are such elements.
     fn neighbors(&mut self) {
         let mut arrays = Vec::new();
         for v in self.scope.iter().filter(|v| v.mutable && v.below.is_none()) {
