@@ -89,21 +89,10 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
     let kernel = ir::Kernel {
         name: instance.entry(&function.name),
         instance: instance.name(&function.name),
-        target,
-        block,
         min_blocks: limits.min_blocks,
         max_registers: limits.max_registers,
-        parameters: Vec::new(),
-        values: Vec::new(),
-        locals: Vec::new(),
-        shared: Vec::new(),
-        dynamic: Vec::new(),
-        tables: Vec::new(),
-        sources: Vec::new(),
-        locations: Vec::new(),
         declared: Declared { outputs: monomorphic.outputs(), allowances: Vec::new() },
-        unrolled: ir::MAX_UNROLLED_INSTRUCTIONS,
-        body: ir::Region::default(),
+        ..ir::Kernel::empty(target, block)
     };
     let mut lowerer = Lowerer {
         program,

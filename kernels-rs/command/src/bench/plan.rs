@@ -95,7 +95,16 @@ fn parts(timer: &Timer, [m, n]: [usize; 2], splits: usize, rounds: usize) -> Res
         // SAFETY: the launch compares the extents, and the kernel stays within them: the oracle ran
         // it (`kernels check`).
         unsafe {
-            sum_splits::<f32, Identity, 4>::launch_unchecked(timer.stream(), 1.0, parts, splits, 0.0, &mut c, 0, Identity)
+            sum_splits::<f32, Identity, 4>::launch_unchecked(
+                timer.stream(),
+                1.0,
+                parts,
+                splits,
+                0.0,
+                &mut c,
+                0,
+                Identity,
+            )
         }
     })
 }
