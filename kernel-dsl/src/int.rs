@@ -89,8 +89,11 @@ pub fn funnel_shr(high: u32, low: u32, distance: u32) -> u32 {
 }
 
 /// Extracts `length` bits from `position` on, zero-extended, or sign-extended for signed integers.
-/// Bits beyond the integer are the highest bit's sign, or 0. Position and length are taken modulo
-/// 256 in integers of up to 32 bits, and whole in those of 64; a length of 0 gives 0.
+/// Bits beyond the integer are the highest bit's sign, or 0. A length of 0 gives 0.
+///
+/// PTX defines positions and lengths up to 255. sm_61 takes larger ones modulo 256 in integers of
+/// up to 32 bits, and whole in integers of 64 bits. All executors compute these values; the PTX
+/// interpreter also reports them as undefined.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -103,8 +106,7 @@ pub fn extract<T: Register>(x: T, position: u32, length: u32) -> T {
 }
 
 /// Replaces `length` bits of `into` from `position` on by the low bits of `bits`, dropping bits
-/// beyond the integer. Position and length are taken modulo 256 in integers of up to 32 bits, and
-/// whole in those of 64.
+/// beyond the integer. Positions and lengths above 255 are as for [`extract`].
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;

@@ -84,3 +84,37 @@ fn parameters_have_any_name() -> Result<()> {
     }
     Ok(())
 }
+
+/// A tensor whose extents are an array, as a host describes it.
+#[device]
+#[derive(Clone, Copy, Debug, DeviceCopy)]
+struct Extents {
+    extent: [i32; 3],
+    scale: u32,
+}
+
+#[kernel(block = 32, grid = p.extent[1] as usize)]
+#[requires(p.extent[0] as usize == y.len())]
+fn scaled(p: Extents, y: &mut [u32]) {
+    let i = thread::x();
+    if block::x() == 0 && i < y.len() {
+        y[i] *= p.scale;
+    }
+}
+
+/// Checks that launch conditions and extents read elements of an array inside a parameter.
+#[test]
+fn launch_conditions_read_arrays_in_parameters() -> Result<()> {
+    let device = Device::cpu();
+    let mut y = device.upload(&[1u32, 2, 3])?;
+    let of = |extent| Extents { extent, scale: 5 };
+    scaled::launch(&device, of([3, 2, 9]), &mut y)?;
+    assert_eq!(y.download()?, [5, 10, 15]);
+    let error = scaled::launch(&device, of([4, 2, 9]), &mut y).expect_err("y has three elements");
+    let expected = "requires `p.extent[0] as usize == y.len()`: p.extent[0] is 4, y.len() is 3";
+    assert!(error.to_string().contains(expected), "{error}");
+    let error = scaled::launch(&device, of([3, -1, 9]), &mut y).expect_err("no grid has −1 blocks");
+    assert!(error.to_string().contains("p.extent[1] is -1"), "{error}");
+    assert_eq!(y.download()?, [5, 10, 15]);
+    Ok(())
+}

@@ -142,6 +142,32 @@ pub struct Kernel {
     pub body: Region,
 }
 
+impl Kernel {
+    /// Returns a kernel without a name, parameters and code.
+    pub fn empty(target: Target, block: Block) -> Kernel {
+        Kernel {
+            name: String::new(),
+            rust_name: String::new(),
+            instance: String::new(),
+            target,
+            block,
+            min_blocks: None,
+            max_registers: None,
+            parameters: Vec::new(),
+            values: Vec::new(),
+            locals: Vec::new(),
+            shared: Vec::new(),
+            dynamic: Vec::new(),
+            tables: Vec::new(),
+            sources: Vec::new(),
+            locations: Vec::new(),
+            declared: Declared::default(),
+            unrolled: MAX_UNROLLED_INSTRUCTIONS,
+            body: Region::default(),
+        }
+    }
+}
+
 /// A value: the result of one instruction, or a parameter of a region. Index into
 /// [`Kernel::values`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -70,31 +70,11 @@ impl<'t> Parser<'t> {
     fn kernel(text: &'t str) -> Result<Kernel, Fault> {
         let lines = text.lines().enumerate().map(|(i, line)| (i as u32 + 1, line.trim()));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with("//")).collect();
-        let kernel = Kernel {
-            name: String::new(),
-            rust_name: String::new(),
-            instance: String::new(),
-            target: Target::SM_61,
-            block: Block::fixed([1, 1, 1]),
-            min_blocks: None,
-            max_registers: None,
-            parameters: Vec::new(),
-            values: Vec::new(),
-            locals: Vec::new(),
-            shared: Vec::new(),
-            dynamic: Vec::new(),
-            tables: Vec::new(),
-            sources: Vec::new(),
-            locations: Vec::new(),
-            declared: Declared::default(),
-            unrolled: MAX_UNROLLED_INSTRUCTIONS,
-            body: Region::default(),
-        };
         let mut p = Parser {
             lines,
             line: 0,
             at: 0,
-            kernel,
+            kernel: Kernel::empty(Target::SM_61, Block::fixed([1, 1, 1])),
             types: Vec::new(),
             constants: Vec::new(),
             results: Values::new(),

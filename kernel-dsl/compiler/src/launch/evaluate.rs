@@ -174,8 +174,31 @@ impl Facts<'_> {
             }
             ExprKind::Block(block) => self.block(block),
             ExprKind::Call { function, arguments, .. } => self.call(*function, arguments),
-            ExprKind::Struct { fields, rest: None } => {
-                let mut parts = vec![Value::Tuple(Vec::new()); fields.len()];
+            ExprKind::Array(parts) => parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(Value::Tuple),
+            ExprKind::Repeat(element) => match self.function.types.get(expr.ty.0 as usize) {
+                Some(Type::Array(_, Size::Known(n))) => Ok(Value::Tuple(vec![self.value(element)?; *n as usize])),
+                _ => invalid("repeats a value a number of times that is not known"),
+            },
+            ExprKind::Index { base, index } => match self.value(base)? {
+                Value::Tuple(mut parts) => {
+                    let (at, n) = (self.usize(index)?, parts.len());
+                    match usize::try_from(at).ok().filter(|at| *at < n) {
+                        Some(at) => Ok(parts.swap_remove(at)),
+                        None => invalid(format!("reads element {at} of an array of {n} elements")),
+                    }
+                }
+                Value::Argument(_) => invalid("reads an element in memory, which only the device can do"),
+                Value::Scalar(..) => invalid("reads an element of a number"),
+            },
+            ExprKind::Reference(of) | ExprKind::Dereference(of) => self.value(of),
+            ExprKind::Struct { fields, rest } => {
+                let mut parts = match rest {
+                    Some(rest) => match self.value(rest)? {
+                        Value::Tuple(parts) => parts,
+                        _ => return invalid("takes fields from a value that is not a struct"),
+                    },
+                    None => vec![Value::Tuple(Vec::new()); fields.len()],
+                };
                 for (i, value) in fields {
                     let value = self.value(value)?;
                     if let Some(part) = parts.get_mut(*i as usize) {
@@ -235,6 +258,49 @@ impl Facts<'_> {
         self.made_of(local.ty, &mut next)
     }
 
+    /// Returns the index of the argument that `expr` names: a parameter, or a part of one.
+    pub fn argument_named(&self, expr: &Expr) -> Option<usize> {
+        if self.bound.is_some() {
+            return None;
+        }
+        // The parts of a parameter are arguments in the order of the types that contain them.
+        let place = self.part(expr)?;
+        (self.leaves(place.1) == 1 && place.0 < self.arguments.len()).then_some(place.0)
+    }
+
+    /// Returns the first argument of the part of a parameter that `expr` names, and the part's type.
+    fn part(&self, expr: &Expr) -> Option<(usize, TypeId)> {
+        let (base, at) = match &expr.kind {
+            ExprKind::Local(id) => {
+                let first = self.arguments.iter().position(|a| a.parameter == id.0)?;
+                return Some((first, self.function.locals.get(id.0 as usize)?.ty));
+            }
+            ExprKind::Field { base, field } => (base, u64::from(*field)),
+            ExprKind::Index { base, index } => (base, self.usize(index).ok()?),
+            _ => return None,
+        };
+        let (first, ty) = self.part(base)?;
+        match self.function.ty(ty) {
+            Type::Tuple(parts) => {
+                let before = parts.get(..at as usize)?.iter().map(|p| self.leaves(*p)).sum::<usize>();
+                Some((first + before, *parts.get(at as usize)?))
+            }
+            Type::Array(element, Size::Known(n)) if at < u64::from(*n) => {
+                Some((first + at as usize * self.leaves(*element), *element))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the number of arguments that a value of a type consists of.
+    fn leaves(&self, ty: TypeId) -> usize {
+        match self.function.ty(ty) {
+            Type::Tuple(parts) => parts.iter().map(|p| self.leaves(*p)).sum(),
+            Type::Array(element, Size::Known(n)) => *n as usize * self.leaves(*element),
+            _ => 1,
+        }
+    }
+
     fn made_of(&self, ty: TypeId, next: &mut usize) -> Evaluated<Value> {
         let parts = match self.function.ty(ty) {
             Type::Tuple(parts) => parts.clone(),
@@ -280,6 +346,10 @@ impl Facts<'_> {
                 }
                 bool(self.memory(x)?.aligned(n))
             }
+            (Intrinsic::ArrayLen, [array]) => match self.value(array)? {
+                Value::Tuple(parts) => usize(parts.len() as u64),
+                _ => invalid("reads the length of a value that is not an array"),
+            },
             (Intrinsic::Unary(op), [a]) => scalar(unary(op, self.scalar(a)?)?),
             (Intrinsic::Binary(op), [a, b]) => scalar(binary(op, self.scalar(a)?, self.scalar(b)?)?),
             (Intrinsic::Method(method), all) => {

@@ -55,9 +55,19 @@ impl Mentions<'_> {
                     words.push(format!("{} is {value}", generic.name));
                 }
             }
-            ExprKind::Local(_) => {
+            ExprKind::Local(_) | ExprKind::Field { .. } | ExprKind::Index { .. } => {
                 if let Some((name, Fact::Scalar { ty, bits })) = self.argument(expr) {
                     words.push(format!("{name} is {}", display(*ty, *bits)));
+                }
+                match &expr.kind {
+                    ExprKind::Field { base, .. } if self.0.argument_named(expr).is_none() => self.collect(base, words),
+                    ExprKind::Index { base, index } => {
+                        self.collect(index, words);
+                        if self.0.argument_named(expr).is_none() {
+                            self.collect(base, words);
+                        }
+                    }
+                    _ => {}
                 }
             }
             ExprKind::Intrinsic { intrinsic, arguments } => {
@@ -82,7 +92,7 @@ impl Mentions<'_> {
                 arguments.iter().for_each(|e| self.collect(e, words));
             }
             ExprKind::Unary(_, a) | ExprKind::Cast(a) => self.collect(a, words),
-            ExprKind::Field { base, .. } => self.collect(base, words),
+            ExprKind::Reference(of) | ExprKind::Dereference(of) => self.collect(of, words),
             ExprKind::Binary(_, a, b)
             | ExprKind::Compare(_, a, b)
             | ExprKind::AndAlso(a, b)
@@ -90,7 +100,7 @@ impl Mentions<'_> {
                 self.collect(a, words);
                 self.collect(b, words);
             }
-            ExprKind::Tuple(parts) => parts.iter().for_each(|e| self.collect(e, words)),
+            ExprKind::Tuple(parts) | ExprKind::Array(parts) => parts.iter().for_each(|e| self.collect(e, words)),
             ExprKind::If { condition, then, otherwise } => {
                 self.collect(condition, words);
                 then.value.iter().for_each(|e| self.collect(e, words));
@@ -101,14 +111,10 @@ impl Mentions<'_> {
         }
     }
 
-    /// Returns the parameter that `expr` names, with its fact.
+    /// Returns the argument that `expr` names, with its fact.
     fn argument(&self, expr: &Expr) -> Option<(&str, &Fact)> {
-        let ExprKind::Local(id) = expr.kind else { return None };
-        let mut all = self.0.arguments.iter().enumerate().filter(|(_, a)| a.parameter == id.0);
-        let (i, argument) = all.next()?;
-        // A struct is described by its parts.
-        all.next().is_none().then_some(())?;
-        Some((&argument.name, (*self.0.facts.get(i)?)?))
+        let i = self.0.argument_named(expr)?;
+        Some((&self.0.arguments[i].name, (*self.0.facts.get(i)?)?))
     }
 
     fn extent(&self, name: &str, fact: &Fact, d: usize, words: &mut Vec<String>) {

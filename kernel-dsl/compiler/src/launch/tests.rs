@@ -562,3 +562,44 @@ fn limits_are_those_of_the_instance() {
     let told = "max_registers: the expression depends on an argument; it must be a compile-time constant";
     assert_eq!(refused(&program, 2), told);
 }
+
+/// A parameter whose extents are an array, in a struct with a slice, and in an array of structs.
+#[test]
+fn parts_of_parameters_are_values() {
+    let mut program = kernel(&[], &[("x", slice(F32, false))]);
+    let function = &mut program.functions[0];
+    let mut ty = |ty: Type| {
+        function.types.push(ty);
+        TypeId(function.types.len() as u32 - 1)
+    };
+    let extents = ty(Type::Array(I32, Size::Known(2)));
+    let entry = ty(Type::Tuple(vec![extents, USIZE]));
+    let entries = ty(Type::Array(entry, Size::Known(2)));
+    let p = Local { name: "p".into(), ty: entries, mutable: false, constant: false, span: Default::default() };
+    function.locals.push(p);
+    function.parameters = 2;
+    // p[1].0[at] as usize == x.len()
+    let element = |at: Expr| {
+        let one = expr(
+            entry,
+            ExprKind::Index { base: expr(entries, ExprKind::Local(LocalId(1))).into(), index: number(1).into() },
+        );
+        let field = expr(extents, ExprKind::Field { base: one.into(), field: 0 });
+        expr(I32, ExprKind::Index { base: field.into(), index: at.into() })
+    };
+    let text = "p[1].0[1] as usize == x.len()";
+    requires(&mut program, text, compare(Comparison::Eq, cast(USIZE, element(number(1))), extent(0, 0)));
+    let i32 = |v: u64| Fact::Scalar { ty: Scalar::I32, bits: v };
+    let facts = |n| [at(0x1000, 5, false), i32(1), i32(2), usize(3), i32(4), i32(n), usize(6)];
+    assert!(shape(&program, &Instance::default(), &facts(5)).is_ok());
+    let broken = words(shape(&program, &Instance::default(), &facts(7)));
+    assert_eq!(broken, ["requires `p[1].0[1] as usize == x.len()`: p[1].0[1] is 7, x.len() is 5"]);
+
+    // The index may be a constant array's element; one beyond the array is a reason.
+    program.launch.requires.clear();
+    let table = expr(entry, ExprKind::Array(vec![number(7), number(1)]));
+    let index = expr(USIZE, ExprKind::Index { base: table.into(), index: number(0).into() });
+    requires(&mut program, "c", compare(Comparison::Eq, cast(USIZE, element(index)), extent(0, 0)));
+    let beyond = words(shape(&program, &Instance::default(), &facts(5)));
+    assert!(beyond[0].contains("reads element 7 of an array of 2 elements"), "{beyond:?}");
+}

@@ -90,21 +90,10 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         name: instance.entry(&function.name),
         rust_name: instance.name(&function.name),
         instance: program.instance_name(instance),
-        target,
-        block,
         min_blocks: limits.min_blocks,
         max_registers: limits.max_registers,
-        parameters: Vec::new(),
-        values: Vec::new(),
-        locals: Vec::new(),
-        shared: Vec::new(),
-        dynamic: Vec::new(),
-        tables: Vec::new(),
-        sources: Vec::new(),
-        locations: Vec::new(),
         declared: Declared { outputs: monomorphic.outputs(), allowances: Vec::new() },
-        unrolled: ir::MAX_UNROLLED_INSTRUCTIONS,
-        body: ir::Region::default(),
+        ..ir::Kernel::empty(target, block)
     };
     let mut lowerer = Lowerer {
         program,
