@@ -47,6 +47,9 @@ mod cases;
 mod check;
 mod did_you_mean;
 mod doctor;
+mod emit_lines;
+mod forms;
+mod inspect;
 mod lines;
 mod list;
 mod listing;
@@ -61,6 +64,7 @@ mod report;
 mod run;
 pub mod sass;
 mod show;
+mod summary;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -90,6 +94,7 @@ enum Command {
     List(list::List),
     Show(show::Show),
     Report(report::Report),
+    Inspect(inspect::Inspect),
     Check(check::Check),
     Run(run::Run),
     Trace(trace::Trace),
@@ -129,6 +134,8 @@ enum Error {
     Trace { case: String, source: Box<runtime::Error> },
     #[error("cannot measure {instance} in the case {case}: {source}")]
     Profile { instance: String, case: String, source: Box<runtime::Error> },
+    #[error(transparent)]
+    Inspect(#[from] inspect::Error),
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]
@@ -151,7 +158,7 @@ impl Error {
             | Error::Peer { .. }
             | Error::Cache { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
-            Error::Trace { .. } | Error::Profile { .. } => ExitCode::from(2),
+            Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }
@@ -177,6 +184,7 @@ pub fn main() -> ExitCode {
         Command::List(list) => list.run(&mut out),
         Command::Show(show) => show.run(&mut out),
         Command::Report(report) => report.run(&mut out),
+        Command::Inspect(inspect) => inspect.run(&mut out),
         Command::Check(check) => check.run(&mut out),
         Command::Run(run) => run.run(&mut out),
         Command::Trace(trace) => trace.run(&mut out),
