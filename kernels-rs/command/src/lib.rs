@@ -55,6 +55,7 @@ mod list;
 mod listing;
 mod machine;
 mod name;
+mod new;
 pub mod nvdisasm;
 mod oracle_args;
 mod ordered_parallel;
@@ -101,6 +102,7 @@ enum Command {
     Bench(bench::Bench),
     Cache(cache::Cache),
     Doctor(doctor::Doctor),
+    New(new::New),
 }
 
 /// Result of a command that was carried out.
@@ -135,6 +137,8 @@ enum Error {
     #[error("cannot measure {instance} in the case {case}: {source}")]
     Profile { instance: String, case: String, source: Box<runtime::Error> },
     #[error(transparent)]
+    New(#[from] new::Error),
+    #[error(transparent)]
     Inspect(#[from] inspect::Error),
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
@@ -158,7 +162,7 @@ impl Error {
             | Error::Peer { .. }
             | Error::Cache { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
-            Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) => ExitCode::from(2),
+            Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }
@@ -191,6 +195,7 @@ pub fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(&mut out),
         Command::Cache(cache) => cache.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
+        Command::New(new) => new.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
