@@ -24,7 +24,8 @@
 //! * [`oracle`] defines the checks of the interpreter in crate `runtime`.
 //! * [`launch`] evaluates the launch shape and conditions of a kernel on the host.
 //!
-//! [`driver`] connects the stages from HIR to text. [`lower::checked`] makes the checked form of a
+//! [`driver`] connects the stages from HIR to text. [`source_file`] reads a kernel from the text of
+//! its file. [`lower::checked`] makes the checked form of a
 //! kernel, which checks its accesses on the device and reports violations.
 
 #![forbid(unsafe_code)]
@@ -35,6 +36,8 @@ pub mod check;
 pub mod expand;
 #[cfg(feature = "frontend")]
 pub mod language;
+#[cfg(feature = "frontend")]
+pub mod source_file;
 #[cfg(feature = "frontend")]
 pub mod syntax;
 

@@ -47,11 +47,15 @@ mod cases;
 mod check;
 mod did_you_mean;
 mod doctor;
+mod emit_lines;
+mod forms;
+mod inspect;
 mod lines;
 mod list;
 mod listing;
 mod machine;
 mod name;
+mod new;
 pub mod nvdisasm;
 mod oracle_args;
 mod ordered_parallel;
@@ -61,6 +65,7 @@ mod report;
 mod run;
 pub mod sass;
 mod show;
+mod summary;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -90,12 +95,14 @@ enum Command {
     List(list::List),
     Show(show::Show),
     Report(report::Report),
+    Inspect(inspect::Inspect),
     Check(check::Check),
     Run(run::Run),
     Trace(trace::Trace),
     Bench(bench::Bench),
     Cache(cache::Cache),
     Doctor(doctor::Doctor),
+    New(new::New),
 }
 
 /// Result of a command that was carried out.
@@ -129,6 +136,10 @@ enum Error {
     Trace { case: String, source: Box<runtime::Error> },
     #[error("cannot measure {instance} in the case {case}: {source}")]
     Profile { instance: String, case: String, source: Box<runtime::Error> },
+    #[error(transparent)]
+    New(#[from] new::Error),
+    #[error(transparent)]
+    Inspect(#[from] inspect::Error),
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]
@@ -151,7 +162,7 @@ impl Error {
             | Error::Peer { .. }
             | Error::Cache { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
-            Error::Trace { .. } | Error::Profile { .. } => ExitCode::from(2),
+            Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }
@@ -177,12 +188,14 @@ pub fn main() -> ExitCode {
         Command::List(list) => list.run(&mut out),
         Command::Show(show) => show.run(&mut out),
         Command::Report(report) => report.run(&mut out),
+        Command::Inspect(inspect) => inspect.run(&mut out),
         Command::Check(check) => check.run(&mut out),
         Command::Run(run) => run.run(&mut out),
         Command::Trace(trace) => trace.run(&mut out),
         Command::Bench(bench) => bench.run(&mut out),
         Command::Cache(cache) => cache.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
+        Command::New(new) => new.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

@@ -2,14 +2,16 @@
 //! it is found, by ptxas.
 
 use super::cases::{self, Wanted};
+use super::forms::Forms;
 use super::lines::Lines;
 use super::machine::{Code, Issue, Tools};
-use super::name::{self, Selected};
+use super::name;
 use super::ptxas::Resources;
-use super::{Error, Outcome, json};
+use super::{Error, Outcome, inspect, json, summary};
 use crate::sass::{self, Class, Line};
 use clap::Args;
 use kernel_dsl::Artifact;
+use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::analyses::approximate::Decision;
 use kernel_dsl::compiler::analyses::bounds::{self, Proof, Reach};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost, Site};
@@ -17,9 +19,8 @@ use kernel_dsl::compiler::analyses::mix;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
 use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
-use kernel_dsl::compiler::hir::{Instance, monomorphic};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
-use kernel_dsl::compiler::{Compilation, Errors, Target, emit, passes};
 use runtime::interpreter::profile::{self, Accessed, Counts, Profile, Touched, Ways};
 use runtime::testing::Profiler;
 use serde::Serialize;
@@ -27,10 +28,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
 
-/// Reports what an instance needs of the machine: registers, shared memory, occupancy,
-/// instructions, bank conflicts and sectors; which accesses are proved to be in bounds, where lanes
-/// diverge, and which code is slow on the target
+/// Reports what limits an instance: registers, shared memory, occupancy, loops, the most expensive
+/// accesses, and what to try
 ///
+/// --all also prints all accesses with their proofs of being in bounds, branches, and slow code.
 /// Bank conflicts, sectors and lines are computed for a warp whose lanes are all active, from how
 /// the indices depend on the thread. Index bounds and uniformity over a warp or a block are
 /// computed likewise. Beside the computed values stand measurements of the interpreter on one of
@@ -48,6 +49,9 @@ pub(super) struct Report {
     target: Option<Target>,
     #[command(flatten)]
     wanted: Wanted,
+    /// Print everything: each access, branch and loop, and the instructions by kind
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
     /// Print a JSON array with an object per instance
     #[arg(long)]
     json: bool,
@@ -60,123 +64,123 @@ const LINES_A_LINE: usize = 4;
 
 /// Report of an instance.
 #[derive(Serialize)]
-struct ReportJson {
-    instance: String,
-    target: String,
+pub(super) struct ReportJson {
+    pub(super) instance: String,
+    pub(super) target: String,
     /// Threads of a block in x, y, z; the largest block, if the launch chooses the size.
-    block: [u32; 3],
-    threads: u32,
+    pub(super) block: [u32; 3],
+    pub(super) threads: u32,
     /// Possible block sizes, in words.
-    blocks: String,
-    shared_bytes: u32,
+    pub(super) blocks: String,
+    pub(super) shared_bytes: u32,
     /// Types and sizes of the arrays in shared memory.
-    shared: Vec<String>,
+    pub(super) shared: Vec<String>,
     /// Resources of the machine code; `null` if there is no ptxas that supports the target.
-    machine_code: Option<MachineCode>,
+    pub(super) machine_code: Option<MachineCode>,
     /// Occupancy with the largest block. Unknown registers are treated as no limit.
-    occupancy: Shares,
+    pub(super) occupancy: Shares,
     /// Occupancy with each examined block size, the largest first.
-    by_block: Vec<Shares>,
+    pub(super) by_block: Vec<Shares>,
     /// Instructions of the PTX by kind; an instruction in a loop counts once.
-    instructions: BTreeMap<mix::Class, u32>,
+    pub(super) instructions: BTreeMap<mix::Class, u32>,
     /// The case in which accesses were measured; `null` if the kernel has no registered test cases.
-    case: Option<String>,
-    accesses: Vec<Access>,
+    pub(super) case: Option<String>,
+    pub(super) accesses: Vec<Access>,
     /// Results of the bounds analysis of the indices.
     #[serde(skip)]
-    reach: Reach,
-    branches: Vec<Branch>,
+    pub(super) reach: Reach,
+    pub(super) branches: Vec<Branch>,
     /// Lines of Rust, with the number of lanes active in their instructions in the case.
-    lines: Vec<profile::Line>,
-    lints: Vec<Slowness>,
+    pub(super) lines: Vec<profile::Line>,
+    pub(super) lints: Vec<Slowness>,
     /// Results that depend on the hardware's approximations.
-    decisions: Vec<Doubt>,
+    pub(super) decisions: Vec<Doubt>,
 }
 
 #[derive(Serialize)]
-struct MachineCode {
-    ptxas: String,
+pub(super) struct MachineCode {
+    pub(super) ptxas: String,
     #[serde(flatten)]
-    resources: Resources,
+    pub(super) resources: Resources,
     /// Machine code; `null` if there is no nvdisasm.
-    sass: Option<Sass>,
+    pub(super) sass: Option<Sass>,
 }
 
 /// Instructions made by ptxas, and their cost.
 #[derive(Serialize)]
-struct Sass {
+pub(super) struct Sass {
     #[serde(flatten)]
-    issue: Issue,
-    mix: BTreeMap<Class, u32>,
+    pub(super) issue: Issue,
+    pub(super) mix: BTreeMap<Class, u32>,
     /// Loops by their start, outer loops before inner ones.
-    loops: Vec<Loop>,
+    pub(super) loops: Vec<Loop>,
 }
 
 /// Loop of the machine code: the cost of an iteration that executes every path, inner loops once.
 #[derive(Serialize)]
-struct Loop {
+pub(super) struct Loop {
     /// Place in the source; `null` if unknown.
-    line: Option<Line>,
-    text: String,
+    pub(super) line: Option<Line>,
+    pub(super) text: String,
     /// Loops around it.
-    depth: u32,
+    pub(super) depth: u32,
     /// Index of the innermost enclosing loop.
-    inside: Option<usize>,
+    pub(super) inside: Option<usize>,
     #[serde(flatten)]
-    issue: Issue,
-    mix: BTreeMap<Class, u32>,
+    pub(super) issue: Issue,
+    pub(super) mix: BTreeMap<Class, u32>,
 }
 
 #[derive(Clone, Serialize)]
-struct Shares {
-    block: [u32; 3],
+pub(super) struct Shares {
+    pub(super) block: [u32; 3],
     #[serde(flatten)]
-    occupancy: Occupancy,
-    percent: u32,
+    pub(super) occupancy: Occupancy,
+    pub(super) percent: u32,
 }
 
 /// Place in the source.
 #[derive(Clone, PartialEq, Serialize)]
-struct Place {
-    file: String,
-    line: u32,
-    column: u16,
-    text: String,
+pub(super) struct Place {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: u16,
+    pub(super) text: String,
 }
 
 /// Access to memory.
 #[derive(Serialize)]
-struct Access {
+pub(super) struct Access {
     #[serde(skip)]
-    location: Location,
+    pub(super) location: Location,
     #[serde(flatten)]
-    place: Place,
-    kind: AccessKind,
+    pub(super) place: Place,
+    pub(super) kind: AccessKind,
     /// Name of the array or parameter; `null` if it depends on the path of control.
-    array: Option<String>,
-    bytes: u32,
+    pub(super) array: Option<String>,
+    pub(super) bytes: u32,
     /// Bytes of an element of the array; `null` if unknown.
-    element_bytes: Option<u32>,
+    pub(super) element_bytes: Option<u32>,
     /// Number of instructions that the place was compiled to.
-    count: u32,
+    pub(super) count: u32,
     /// Number of enclosing loops.
-    loops: u32,
+    pub(super) loops: u32,
     /// The widest scope whose threads are proven to access one place.
-    address: UniformScope,
+    pub(super) address: UniformScope,
     /// Cost of a warp's access; `null` if the addresses are not understood.
-    cost: Option<Cost>,
+    pub(super) cost: Option<Cost>,
     /// Proof that the whole access lies within the array; `null` without a proof.
-    within: Option<Within>,
+    pub(super) within: Option<Within>,
     /// Range of bytes that the access touches in the case, computed from the extents alone; `null`
     /// if the extents do not determine it.
-    computed: Option<Range<u64>>,
+    pub(super) computed: Option<Range<u64>>,
     /// Measurements of the case; `null` if the access was not executed or nothing was measured.
-    measured: Option<Measured>,
+    pub(super) measured: Option<Measured>,
 }
 
 /// Facts that the proof of an access uses, beyond the shapes of block and array.
 #[derive(Serialize)]
-struct Within {
+pub(super) struct Within {
     /// Lines of branches, loops and guards.
     lines: Vec<u32>,
     /// Whether the proof uses `#[requires]`.
@@ -187,50 +191,50 @@ struct Within {
 
 /// Measured memory requests of an access.
 #[derive(Serialize)]
-struct Measured {
+pub(super) struct Measured {
     #[serde(flatten)]
-    counts: Counts,
+    pub(super) counts: Counts,
     /// Mean cost of a request.
-    mean: f64,
+    pub(super) mean: f64,
     /// Fraction of a warp's lanes that were active.
-    active: f64,
+    pub(super) active: f64,
     /// For global memory, the fraction of the transferred bytes that was requested.
-    efficiency: Option<f64>,
-    touched: Option<Touched>,
+    pub(super) efficiency: Option<f64>,
+    pub(super) touched: Option<Touched>,
 }
 
 /// Branch or loop.
 #[derive(Serialize)]
-struct Branch {
+pub(super) struct Branch {
     #[serde(skip)]
-    location: Location,
+    pub(super) location: Location,
     #[serde(flatten)]
-    place: Place,
-    looped: bool,
+    pub(super) place: Place,
+    pub(super) looped: bool,
     /// Number of constructs that the place was compiled to.
-    count: u32,
+    pub(super) count: u32,
     /// Widest scope whose threads are proven to take the same path.
-    scope: UniformScope,
+    pub(super) scope: UniformScope,
     /// Divergence of warps in the case; `null` if the branch was not executed or nothing was
     /// measured.
-    measured: Option<Ways>,
+    pub(super) measured: Option<Ways>,
 }
 
 /// Code that is legal on the target and slow there.
 #[derive(Clone, PartialEq, Serialize)]
-struct Slowness {
-    lint: &'static str,
+pub(super) struct Slowness {
+    pub(super) lint: &'static str,
     /// Place of the slow code; `null` for the whole kernel.
-    place: Option<Place>,
-    count: u32,
-    in_loop: bool,
-    message: String,
-    help: &'static str,
+    pub(super) place: Option<Place>,
+    pub(super) count: u32,
+    pub(super) in_loop: bool,
+    pub(super) message: String,
+    pub(super) help: &'static str,
 }
 
 /// Result that depends on an approximation.
 #[derive(Clone, PartialEq, Serialize)]
-struct Doubt {
+pub(super) struct Doubt {
     decides: &'static str,
     place: Place,
     message: String,
@@ -242,12 +246,23 @@ impl Report {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let instances = name::instances(&self.names)?;
         let mut tools = BTreeMap::new();
-        let reports = instances.iter().map(|Selected { artifact, instance }| {
-            let target = self.target.unwrap_or(artifact.target);
+        let inspections = instances.iter().map(|selected| {
+            let target = self.target.unwrap_or(selected.artifact.target);
             let tools = tools.entry(target).or_insert_with(|| Tools::find(target));
-            self.of_instance(artifact, instance, target, tools.as_ref())
+            let program = name::program(selected.artifact)?;
+            inspect::examine(selected, &program, target, tools.as_ref(), Some(&self.wanted))
         });
-        let reports = reports.collect::<Result<Vec<_>, _>>()?;
+        let inspections = inspections.collect::<Result<Vec<_>, _>>()?;
+        if !self.all && !self.json {
+            for (i, inspection) in inspections.iter().enumerate() {
+                if i > 0 {
+                    writeln!(out)?;
+                }
+                summary::print(inspection, out)?;
+            }
+            return Ok(Outcome::Good);
+        }
+        let reports: Vec<_> = inspections.into_iter().map(|inspection| inspection.report).collect();
         if self.json {
             json(out, &reports)?;
             return Ok(Outcome::Good);
@@ -263,37 +278,28 @@ impl Report {
     }
 }
 
-impl Report {
-    /// Analyzes an instance and returns its report.
-    fn of_instance(
-        &self,
-        artifact: &'static Artifact,
-        instance: &Instance,
-        target: Target,
-        tools: Option<&Tools>,
-    ) -> Result<ReportJson, Error> {
-        let mut report = ReportJson::of(artifact, instance, target, tools)?;
-        let cases = match self.wanted.of(artifact, instance) {
-            // Without a requested case, the report omits the measurements.
-            Err(cases::Error::NoSpec { .. }) if !self.wanted.is_said() => return Ok(report),
-            cases => cases?,
-        };
-        let Some(case) = cases.first() else { return Ok(report) };
-        let measured = Profiler::new(artifact, instance, target).and_then(|profiler| profiler.run(case));
-        let measured = measured.map_err(|source| Error::Profile {
-            instance: report.instance.clone(),
-            case: case.name.clone(),
-            source: source.into(),
-        })?;
-        if let Some((_, profile)) = measured {
-            report.case = Some(case.name.clone());
-            let ReportJson { accesses, branches, reach, .. } = &mut report;
-            accesses.iter_mut().for_each(|access| access.measure(&profile, reach));
-            branches.iter_mut().for_each(|branch| branch.measure(&profile));
-            report.lines = profile.lines;
-        }
-        Ok(report)
-    }
+/// Profiles the wanted case of an instance. Returns the case's name and the profile; `None` if no
+/// case is registered and none was requested, or if the case's grid has no block.
+pub(super) fn measured(
+    wanted: &Wanted,
+    artifact: &Artifact,
+    instance: &Instance,
+    name: &str,
+    profiler: impl FnOnce() -> runtime::Result<Profiler>,
+) -> Result<Option<(String, Profile)>, Error> {
+    let cases = match wanted.of(artifact, instance) {
+        // Without a requested case, the report omits the measurements.
+        Err(cases::Error::NoSpec { .. }) if !wanted.is_said() => return Ok(None),
+        cases => cases?,
+    };
+    let Some(case) = cases.first() else { return Ok(None) };
+    let profiled = profiler().and_then(|profiler| profiler.run(case));
+    let profiled = profiled.map_err(|source| Error::Profile {
+        instance: name.to_string(),
+        case: case.name.clone(),
+        source: source.into(),
+    })?;
+    Ok(profiled.map(|(_, profile)| (case.name.clone(), profile)))
 }
 
 /// Describes the arrays in shared memory.
@@ -306,34 +312,21 @@ fn arrays(kernel: &Kernel) -> Vec<String> {
 }
 
 impl ReportJson {
-    fn of(
-        artifact: &'static Artifact,
-        instance: &Instance,
-        target: Target,
-        tools: Option<&Tools>,
-    ) -> Result<ReportJson, Error> {
-        let name = artifact.instance_name(&instance.0);
-        let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
-        let program = monomorphic(&name::program(artifact)?, instance).map_err(failed)?;
-        let compilation = Compilation::new(&program, target).map_err(failed)?;
+    /// Computes the report of a compiled instance.
+    pub(super) fn of(forms: &Forms<'_>) -> ReportJson {
+        let Forms { name, target, compilation, optimized, module, with_places, machine } = forms;
+        let (target, optimized) = (*target, *optimized);
         let (lowered, approximations) = (compilation.lowered(), compilation.approximations());
         let decisions = approximations.decisions.iter().map(|decision| Doubt::new(lowered, *decision)).collect();
-        let optimized = compilation.optimized().map_err(failed)?;
-        let module = compilation.module(emit::Lines::Kept).map_err(failed)?;
-        let with_places = passes::with_places(lowered.clone()).map_err(failed)?;
-        let sites = memory::accesses(&with_places);
-        let reach = Reach::of(&program, &with_places);
-        let branches = uniformity::branches(&with_places);
-        let branches = branches.into_iter().map(|branch| Branch::new(&with_places, branch)).collect();
-
-        let machine_code = match tools {
-            Some(tools) => {
-                let machine = tools.assemble(&name, &module.to_string(), target)?;
-                let sass = machine.code.map(|code| Sass::new(&code, &Lines::of(&optimized.sources)));
-                Some(MachineCode { ptxas: tools.ptxas.to_string(), resources: machine.resources, sass })
-            }
-            None => None,
-        };
+        let sites = memory::accesses(with_places);
+        let reach = Reach::of(compilation.program(), with_places);
+        let branches = uniformity::branches(with_places);
+        let branches = branches.into_iter().map(|branch| Branch::new(with_places, branch)).collect();
+        let machine_code = machine.as_ref().map(|(ptxas, machine)| MachineCode {
+            ptxas: ptxas.clone(),
+            resources: machine.resources,
+            sass: machine.code.as_ref().map(|code| Sass::new(code, &Lines::of(&optimized.sources))),
+        });
         let (threads, shared_bytes) = (optimized.block.most_threads(), optimized.shared_bytes());
         let registers = machine_code.as_ref().map(|m| m.resources.registers);
         let shares = |block: [u32; 3]| {
@@ -349,7 +342,7 @@ impl ReportJson {
             let slow = Slow::Spills { stores: r.spill_stores, loads: r.spill_loads };
             lints.insert(0, Lint { slow, location: None, count: 1, looped: false });
         }
-        Ok(ReportJson {
+        ReportJson {
             instance: name.clone(),
             target: target.to_string(),
             block: optimized.block.most(),
@@ -360,15 +353,23 @@ impl ReportJson {
             machine_code,
             occupancy: shares(optimized.block.most()),
             by_block,
-            instructions: mix::mix(&module).into_iter().collect(),
+            instructions: mix::mix(module).into_iter().collect(),
             case: None,
-            accesses: sites.into_iter().map(|site| Access::new(&with_places, site, &reach)).collect(),
+            accesses: sites.into_iter().map(|site| Access::new(with_places, site, &reach)).collect(),
             reach,
             branches,
             lines: Vec::new(),
             lints: merged(lints.into_iter().map(|lint| Slowness::new(optimized, lint))),
             decisions,
-        })
+        }
+    }
+
+    /// Adds the measurements of a case.
+    pub(super) fn measure(&mut self, case: String, profile: &Profile) {
+        self.case = Some(case);
+        self.accesses.iter_mut().for_each(|access| access.measure(profile, &self.reach));
+        self.branches.iter_mut().for_each(|branch| branch.measure(profile));
+        self.lines = profile.lines.clone();
     }
 
     fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
@@ -503,7 +504,7 @@ fn merged(lints: impl Iterator<Item = Slowness>) -> Vec<Slowness> {
 }
 
 /// Formats a share as `92 %`. A share below 1 is never shown as 100 %, nor a share above 0 as 0 %.
-fn percent(part: f64) -> String {
+pub(super) fn percent(part: f64) -> String {
     let rounded = (100.0 * part).round();
     match part {
         ..1.0 if rounded >= 100.0 => "99 %".to_string(),
@@ -708,7 +709,7 @@ impl Access {
         ]
     }
 
-    fn costs(&self) -> String {
+    pub(super) fn costs(&self) -> String {
         match self.cost {
             Some(Cost::Shared { ways: 0 | 1 }) => "no bank conflict".to_string(),
             Some(Cost::Shared { ways }) => format!("{ways}-way bank conflict"),
@@ -793,7 +794,7 @@ fn number(x: f64) -> String {
 
 impl Measured {
     /// Returns the cost of the measured requests.
-    fn costs(&self) -> String {
+    pub(super) fn costs(&self) -> String {
         let Measured { counts, mean, .. } = self;
         // Whole numbers where all requests cost the same.
         match counts.cost == u64::from(counts.most) * counts.requests {

@@ -188,7 +188,7 @@ fn a_closed_pipe_is_not_an_error() {
 
 #[test]
 fn report_shows_the_resources_of_an_instance() {
-    let text = stdout(&["report", "matmul::<16>"]);
+    let text = stdout(&["report", "matmul::<16>", "--all"]);
     assert!(text.starts_with("matmul<T = 16> for sm_61\nblock         16 x 16 x 1: 256 threads\n"), "{text}");
     assert!(text.contains("ta: f32 [16, 16], pitch 16 (padded by 0), bytes 0..1024\n"), "{text}");
     let row = |start: &str| text.lines().find(|line| line.contains(start)).unwrap_or_else(|| panic!("{text}"));
@@ -199,12 +199,12 @@ fn report_shows_the_resources_of_an_instance() {
     assert!(row("gemm.rs:66:15").ends_with("loop  grid  no divergence in 288 executions"), "{text}");
     assert!(text.ends_with("no operations known to be slow on sm_61\n"), "{text}");
     // Blocks of 144 threads.
-    let text = stdout(&["report", "matmul::<12>"]);
+    let text = stdout(&["report", "matmul::<12>", "--all"]);
     let slow =
         "slow[partial-warp]: a block of 144 threads leaves 16 lanes of its last warp idle\n  = help: make the block";
     assert!(text.contains(slow), "{text}");
     // A kernel's name selects all of its instances.
-    assert_eq!(stdout(&["report", "matmul"]).matches("matmul<").count(), 2);
+    assert_eq!(stdout(&["report", "matmul"]).matches(" for sm_61\n").count(), 2);
 }
 
 #[test]
@@ -247,13 +247,13 @@ fn report_measures_what_it_computes() {
     assert_eq!(branch["measured"], serde_json::json!({ "decided": 16, "parted": 0 }));
     let lines = report[0]["lines"].as_array().unwrap();
     assert!(lines.iter().any(|line| line["line"] == 41 && line["lanes"] == 512 * 4), "{lines:?}");
-    let text = stdout(&["report", "saxpy", "--case", "512 elements"]);
+    let text = stdout(&["report", "saxpy", "--case", "512 elements", "--all"]);
     assert!(text.contains("4 sectors · 4  1      100 %       100 %  line 40"), "{text}");
 }
 
 #[test]
 fn report_states_a_finding_of_a_location_once() {
-    let text = stdout(&["report", "transpose_tiles"]);
+    let text = stdout(&["report", "transpose_tiles", "--all"]);
     assert_eq!(text.matches("transpose_tiles@").count(), text.matches(" for sm_61\nblock").count(), "{text}");
     assert_eq!(text.matches("slow[integer-division]").count(), 1, "{text}");
     assert!(text.contains(" (3 times) (in 4 of 4 instances)\n --> kernels-rs/src/permute/rows.rs:8:20\n"), "{text}");
@@ -263,7 +263,7 @@ fn report_states_a_finding_of_a_location_once() {
 /// launch is not full.
 #[test]
 fn report_shows_where_lanes_diverge() {
-    let text = stdout(&["report", "saxpy"]);
+    let text = stdout(&["report", "saxpy", "--all"]);
     assert!(text.contains("branch  lane  diverges in 1 of 320 executions, under 1 %\n"), "{text}");
     assert!(text.contains("where some lanes are inactive:\n  kernels-rs/src/elementwise.rs:41 99 %\n"), "{text}");
 }
@@ -295,16 +295,77 @@ fn without_machine_code(report: &str) -> Vec<&str> {
 fn report_matches_the_documentation() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel-dsl/docs/commands.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let block = page.split("```text\n").find(|block| block.starts_with("matmul<T = 16> for sm_61\n")).unwrap();
-    let shown = block.split("```").next().unwrap();
-    let told = stdout(&["report", "matmul::<16>"]);
-    if told.contains("ptxas 12.9") && told.contains("machine code") {
-        assert_eq!(told, shown);
-    } else {
-        println!("what ptxas 12.9 and nvdisasm say is left out: `tests/get-nvdisasm` fetches both");
-        let (told, shown) = (without_machine_code(&told), without_machine_code(shown));
-        assert_eq!(told, shown);
+    let mut blocks = page.split("```text\n").filter(|block| block.starts_with("matmul<T = 16> for sm_61\n"));
+    for more in [&[][..], &["--all"]] {
+        let shown = blocks.next().and_then(|block| block.split("```").next()).unwrap();
+        let told = stdout(&[&["report", "matmul::<16>"], more].concat());
+        if told.contains("ptxas 12.9") && told.contains("machine code") {
+            assert_eq!(told, shown);
+        } else if !more.is_empty() {
+            println!("what ptxas 12.9 and nvdisasm say is left out: `tests/get-nvdisasm` fetches both");
+            assert_eq!(without_machine_code(&told), without_machine_code(shown));
+        }
     }
+}
+
+/// Checks that the first screen fits a terminal of 25 lines and 100 columns, for large kernels too.
+#[test]
+fn report_fits_a_screen() {
+    let names = ["gemm@f32_128x128_v4", "softmax", "flash_attention@f16_w128_v4", "transpose_tiles", "saxpy"];
+    let text = stdout(&[&["report"], &names[..]].concat());
+    let wide = text.lines().find(|line| line.chars().count() > 100);
+    assert_eq!(wide, None);
+    let screens: Vec<_> = text.split("\n\n").collect();
+    assert!(screens.len() > 8, "{}", screens.len());
+    for screen in screens {
+        assert!(screen.lines().count() <= 25, "{screen}");
+        assert!(screen.contains("\noccupancy ") && screen.contains("\naccesses "), "{screen}");
+    }
+}
+
+/// Checks the data of the page against figures that other tests hold.
+#[test]
+fn inspect_writes_a_page() {
+    let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("saxpy.html");
+    let name = file.to_str().unwrap();
+    assert_eq!(stdout(&["inspect", "saxpy", "-o", name, "--case", "512 elements"]), format!("saxpy: {name}\n"));
+    let page = std::fs::read_to_string(&file).unwrap();
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"model\">").unwrap();
+    let model: Value = serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap();
+    // The line `y[i] = a.mul_add(x[i], y[i]);` in all forms.
+    let lines = model["lines"].as_array().unwrap();
+    let at = lines.iter().position(|line| line["number"] == 41).unwrap();
+    assert!(lines[at]["text"].as_str().unwrap().contains("a.mul_add(x[i], y[i])"));
+    let linked = |form: &str, part: &str| {
+        let all = model[form].as_array().unwrap();
+        let found = all.iter().any(|line| line["at"] == at && line["text"].as_str().unwrap().contains(part));
+        assert!(found, "{form} has no `{part}` at line 41");
+    };
+    linked("lowered", "store %3[");
+    linked("optimized", "store ");
+    linked("ptx", "fma.rn.f32");
+    if model["sass"].as_array().is_some_and(|sass| !sass.is_empty()) {
+        linked("sass", "FFMA");
+        assert!(lines[at]["slots"].as_u64() > Some(3) && lines[at]["live"].as_u64() > Some(3), "{}", lines[at]);
+    }
+    // 512 multiplications with additions; 512 floats of x and of y are touched.
+    assert_eq!((&model["limits"]["operations"], &model["limits"]["bytes"]), (&1024.into(), &4096.into()));
+    // Two reads and a write of 512 floats move 64 sectors each.
+    assert_eq!(model["limits"]["requested"], 3 * 64 * 32);
+    let lanes = model["accesses"][0]["request"]["lanes"].as_array().unwrap();
+    let first = lanes[0].as_u64().unwrap();
+    assert!((0..32).all(|lane| lanes[lane].as_u64() == Some(first + 4 * lane as u64)), "{lanes:?}");
+    let cells = model["tiles"][0]["cells"].as_array().unwrap();
+    assert!(cells[0][0] == 0 && cells[cells.len() - 1][0] == 1, "{}", model["tiles"]);
+    assert!(model["advice"].as_array().is_some_and(Vec::is_empty), "{}", model["advice"]);
+    // A saved page is the other side of a comparison; nothing differs from itself.
+    let again = file.with_file_name("again.html");
+    stdout(&["inspect", "saxpy", "-o", again.to_str().unwrap(), "--against", name]);
+    let page = std::fs::read_to_string(again).unwrap();
+    assert!(page.contains("\"comparison\":{\"name\":\"saxpy\"") && !page.contains("\"only\":"));
+    let refused = refusal(&["inspect", "saxpy", "--against", "Cargo.html"]);
+    assert!(refused.contains("cannot read Cargo.html"), "{refused}");
+    assert!(refusal(&["inspect", "matmul"]).contains("write which: matmul<T = 16>, matmul<T = 32>"));
 }
 
 #[test]

@@ -51,9 +51,15 @@ pub struct Profiler(Look);
 impl Profiler {
     /// Compiles an instance for `target`.
     pub fn new(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Profiler> {
+        let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
+        Profiler::of_program(monomorphic(&program(artifact)?, instance).map_err(compile)?, target)
+    }
+
+    /// Compiles a program for `target`, for example one that was read from source text.
+    pub fn of_program(program: Monomorphic, target: Target) -> Result<Profiler> {
         let with_places =
             |program: &Monomorphic| lower::lower_monomorphic(program, target).and_then(passes::with_places);
-        Look::new(artifact, instance, with_places, Executable::optimized).map(Profiler)
+        Look::of(program, with_places, Executable::optimized).map(Profiler)
     }
 
     /// Returns the profile of a case and the oracle's outcome; `None` if the grid has no block.
@@ -77,7 +83,15 @@ impl Look {
         decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
     ) -> Result<Look> {
         let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
-        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        Look::of(monomorphic(&program(artifact)?, instance).map_err(compile)?, lower, decode)
+    }
+
+    fn of(
+        program: Monomorphic,
+        lower: impl FnOnce(&Monomorphic) -> Result<ir::Kernel, Errors>,
+        decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
+    ) -> Result<Look> {
+        let compile = |source| Error::Compile { instance: program.instance_name(), source };
         let executable = decode(&lower(&program).map_err(compile)?)?;
         Ok(Look { signature: Signature::of(&program), program, executable })
     }

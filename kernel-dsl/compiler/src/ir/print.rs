@@ -17,78 +17,7 @@ use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Kernel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "kernel {} = {} for {}, block {}", self.name, self.rust_name, self.target, block(&self.block))?;
-        if self.instance != self.rust_name {
-            writeln!(f, "    instance {}", self.instance)?;
-        }
-        let limits = [
-            ("at least", self.min_blocks, "blocks"),
-            ("at most", self.max_registers, "registers"),
-            (
-                "at most",
-                (self.unrolled != MAX_UNROLLED_INSTRUCTIONS).then_some(self.unrolled as u32),
-                "unrolled instructions",
-            ),
-        ];
-        for (bound, limit, what) in limits {
-            if let Some(limit) = limit {
-                writeln!(f, "    {bound} {limit} {what}")?;
-            }
-        }
-        for Output { index, coverage } in &self.declared.outputs {
-            writeln!(f, "    output {index} {}", coverage.name())?;
-        }
-        for p in &self.parameters {
-            write!(f, "    parameter {} {}: ", p.argument, name(&p.name))?;
-            match p.role {
-                Role::Value(s) => writeln!(f, "{s}")?,
-                Role::Address { element: e, mutable } => {
-                    writeln!(f, "global {}{}", if mutable { "mut " } else { "" }, element(e))?
-                }
-                Role::Extent(d) => writeln!(f, "usize (extent {d})")?,
-                Role::Stride(d) => writeln!(f, "usize (stride {d})")?,
-            }
-        }
-        let mut printer = Printer::new(self);
-        for (i, local) in self.locals.iter().enumerate() {
-            let name = &printer.locals[i];
-            match local.len {
-                1 => writeln!(f, "    local {name}: {}", local.element)?,
-                n => writeln!(f, "    local {name}: [{}; {n}]", local.element)?,
-            }
-        }
-        for (array, name) in self.shared.iter().zip(&printer.shared) {
-            let SharedArray { shape, strides, offset, over, layout, .. } = array;
-            write!(f, "    shared {name}: {} {shape:?} strides {strides:?}", element(array.element))?;
-            write!(f, " at byte {offset}")?;
-            match layout {
-                Layout::Packed => {}
-                Layout::Exchange => f.write_str(" exchange")?,
-                Layout::Pitch => f.write_str(" pitch")?,
-                Layout::Padded { pad } => write!(f, " padded by {pad}")?,
-                Layout::Swizzled(Swizzle { mask, shift }) => write!(f, " swizzled by row >> {shift} & {mask}")?,
-            }
-            match over {
-                Some(over) => writeln!(f, " over {}", printer.shared.get(over.0 as usize).map_or("?", String::as_str))?,
-                None => writeln!(f)?,
-            }
-        }
-        for (array, name) in self.dynamic.iter().zip(&printer.dynamic) {
-            let extents: Vec<String> = array.extents.iter().map(|extent| extent.text(&printer)).collect();
-            writeln!(f, "    dynamic {name}: {} [{}]", element(array.element), extents.join(", "))?;
-        }
-        for (table, name) in self.tables.iter().zip(&printer.tables) {
-            let placement = match table.placement {
-                Placement::ByUse => "",
-                Placement::Constant => "constant ",
-                Placement::Global => "global ",
-            };
-            let scalars = table.scalars.iter();
-            let scalars: Vec<String> =
-                scalars.map(|(at, ty, bits)| format!("{at}: {}", constant(Type::Scalar(*ty), *bits))).collect();
-            writeln!(f, "    table {name}: {placement}{} bytes {{{}}}", table.bytes, scalars.join(", "))?;
-        }
-        printer.region(f, &self.body, 0)
+        Printer::new(self).kernel(f)
     }
 }
 
@@ -144,6 +73,18 @@ pub(super) fn constant(ty: Type, bits: u64) -> String {
     }
 }
 
+/// A line of a kernel's text, and the location of its instruction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LocatedLine {
+    /// The line, without a comment.
+    pub text: String,
+    /// The instruction's location; `None` for declarations and closing braces.
+    pub location: Option<Location>,
+}
+
+/// Marks a location among the lines that the printer writes. No name contains the character.
+const MARK: char = '\u{1}';
+
 /// An instruction of a kernel, and what it holds, for messages.
 #[derive(Debug)]
 pub struct Text<'a> {
@@ -152,6 +93,25 @@ pub struct Text<'a> {
 }
 
 impl Kernel {
+    /// Returns the lines of the kernel's text, each with the location of its instruction instead of
+    /// comments.
+    pub fn located_lines(&self) -> Vec<LocatedLine> {
+        let mut text = String::new();
+        let mut printer = Printer { marks: true, ..Printer::new(self) };
+        // Writing to a string does not fail.
+        let _ = printer.kernel(&mut text);
+        let mut lines = Vec::new();
+        let mut location = None;
+        for line in text.lines() {
+            if let Some(mark) = line.strip_prefix(MARK) {
+                location = mark.parse().ok().map(Location);
+                continue;
+            }
+            lines.push(LocatedLine { text: line.to_string(), location: location.take() });
+        }
+        lines
+    }
+
     /// `inst` of this kernel as it is printed, without its source line.
     pub fn text<'a>(&'a self, inst: &'a Inst) -> Text<'a> {
         Text { kernel: self, inst }
@@ -212,6 +172,8 @@ pub(super) struct Printer<'a> {
     pub tables: Vec<String>,
     /// Source and line of the last comment.
     line: Option<(u32, u16)>,
+    /// Whether each instruction follows a line with [`MARK`] and its location, instead of comments.
+    marks: bool,
 }
 
 impl<'a> Printer<'a> {
@@ -232,14 +194,106 @@ impl<'a> Printer<'a> {
         let shared = distinct(kernel.shared.iter().map(|s| s.name.as_str()));
         let dynamic = distinct(kernel.dynamic.iter().map(|d| d.name.as_str()));
         let tables = distinct(kernel.tables.iter().map(|t| t.name.as_str()));
-        Printer { kernel, constants, locals, shared, dynamic, tables, line: None }
+        Printer { kernel, constants, locals, shared, dynamic, tables, line: None, marks: false }
     }
 
     /// Returns a printer for the steps of a formula, which are numbered by themselves and include
     /// their constants.
     pub fn of_formula(&self) -> Printer<'a> {
         let (locals, shared, dynamic, tables) = Default::default();
-        Printer { kernel: self.kernel, constants: Vec::new(), locals, shared, dynamic, tables, line: None }
+        Printer {
+            kernel: self.kernel,
+            constants: Vec::new(),
+            locals,
+            shared,
+            dynamic,
+            tables,
+            line: None,
+            marks: false,
+        }
+    }
+
+    /// Writes the whole kernel.
+    fn kernel(&mut self, f: &mut dyn Write) -> fmt::Result {
+        let kernel = self.kernel;
+        writeln!(
+            f,
+            "kernel {} = {} for {}, block {}",
+            kernel.name,
+            kernel.rust_name,
+            kernel.target,
+            block(&kernel.block)
+        )?;
+        if kernel.instance != kernel.rust_name {
+            writeln!(f, "    instance {}", kernel.instance)?;
+        }
+        let limits = [
+            ("at least", kernel.min_blocks, "blocks"),
+            ("at most", kernel.max_registers, "registers"),
+            (
+                "at most",
+                (kernel.unrolled != MAX_UNROLLED_INSTRUCTIONS).then_some(kernel.unrolled as u32),
+                "unrolled instructions",
+            ),
+        ];
+        for (bound, limit, what) in limits {
+            if let Some(limit) = limit {
+                writeln!(f, "    {bound} {limit} {what}")?;
+            }
+        }
+        for Output { index, coverage } in &kernel.declared.outputs {
+            writeln!(f, "    output {index} {}", coverage.name())?;
+        }
+        for p in &kernel.parameters {
+            write!(f, "    parameter {} {}: ", p.argument, name(&p.name))?;
+            match p.role {
+                Role::Value(s) => writeln!(f, "{s}")?,
+                Role::Address { element: e, mutable } => {
+                    writeln!(f, "global {}{}", if mutable { "mut " } else { "" }, element(e))?
+                }
+                Role::Extent(d) => writeln!(f, "usize (extent {d})")?,
+                Role::Stride(d) => writeln!(f, "usize (stride {d})")?,
+            }
+        }
+        for (i, local) in kernel.locals.iter().enumerate() {
+            let name = &self.locals[i];
+            match local.len {
+                1 => writeln!(f, "    local {name}: {}", local.element)?,
+                n => writeln!(f, "    local {name}: [{}; {n}]", local.element)?,
+            }
+        }
+        for (array, name) in kernel.shared.iter().zip(&self.shared) {
+            let SharedArray { shape, strides, offset, over, layout, .. } = array;
+            write!(f, "    shared {name}: {} {shape:?} strides {strides:?}", element(array.element))?;
+            write!(f, " at byte {offset}")?;
+            match layout {
+                Layout::Packed => {}
+                Layout::Exchange => f.write_str(" exchange")?,
+                Layout::Pitch => f.write_str(" pitch")?,
+                Layout::Padded { pad } => write!(f, " padded by {pad}")?,
+                Layout::Swizzled(Swizzle { mask, shift }) => write!(f, " swizzled by row >> {shift} & {mask}")?,
+            }
+            match over {
+                Some(over) => writeln!(f, " over {}", self.shared.get(over.0 as usize).map_or("?", String::as_str))?,
+                None => writeln!(f)?,
+            }
+        }
+        for (array, name) in kernel.dynamic.iter().zip(&self.dynamic) {
+            let extents: Vec<String> = array.extents.iter().map(|extent| extent.text(self)).collect();
+            writeln!(f, "    dynamic {name}: {} [{}]", element(array.element), extents.join(", "))?;
+        }
+        for (table, name) in kernel.tables.iter().zip(&self.tables) {
+            let placement = match table.placement {
+                Placement::ByUse => "",
+                Placement::Constant => "constant ",
+                Placement::Global => "global ",
+            };
+            let scalars = table.scalars.iter();
+            let scalars: Vec<String> =
+                scalars.map(|(at, ty, bits)| format!("{at}: {}", constant(Type::Scalar(*ty), *bits))).collect();
+            writeln!(f, "    table {name}: {placement}{} bytes {{{}}}", table.bytes, scalars.join(", "))?;
+        }
+        self.region(f, &kernel.body, 0)
     }
 
     fn region(&mut self, f: &mut dyn Write, region: &Region, depth: usize) -> fmt::Result {
@@ -255,6 +309,9 @@ impl<'a> Printer<'a> {
 
     /// Returns the Rust line of what follows, where it is another than that of what came before.
     fn comment(&mut self, f: &mut dyn Write, location: Location, depth: usize) -> fmt::Result {
+        if self.marks {
+            return writeln!(f, "{MARK}{}", location.0);
+        }
         let Some(l) = self.kernel.locations.get(location.0 as usize) else { return Ok(()) };
         let line = (l.source, l.span.line);
         let Some(source) = self.kernel.sources.get(l.source as usize).filter(|_| self.line != Some(line)) else {

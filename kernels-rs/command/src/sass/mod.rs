@@ -18,6 +18,7 @@
 pub mod banks;
 mod class;
 mod flow;
+mod live;
 mod loops;
 
 pub use class::Class;

@@ -26,6 +26,10 @@ const LINE: u64 = 128;
 const BANK: u64 = 4;
 /// Banks of shared memory.
 const BANKS: u64 = 32;
+/// Bytes of a word in the record of stores.
+const WORD: u64 = 4;
+/// Words of a buffer whose stores are recorded.
+const MAX_WORDS: u64 = 1 << 20;
 /// Bytes that shared memory delivers at once: a larger request of a warp is served by half or
 /// quarter warps.
 const AT_ONCE: u64 = BANK * BANKS;
@@ -39,9 +43,35 @@ pub struct Profile {
     pub branches: Vec<Branched>,
     /// The active lanes, by line of Rust.
     pub lines: Vec<Line>,
+    /// Operations on floats in active lanes; a multiplication with addition counts as two.
+    pub float_operations: u64,
+    /// The blocks that stored to each buffer.
+    pub stored: Vec<Stored>,
     /// The parameters of the launch.
     #[serde(skip)]
     pub launched: Launched,
+}
+
+/// The blocks that stored to a buffer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Stored {
+    /// The parameter.
+    pub array: String,
+    /// For each word of 4 bytes, the linear index of the block that stored to it last, x fastest;
+    /// `None` without a store. Words after the first 2²⁰ are left out.
+    pub blocks: Vec<Option<u32>>,
+}
+
+/// The lanes' addresses in one request.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Sample {
+    /// The block index in x, y, z.
+    pub block: [u32; 3],
+    /// The warp's index in the block.
+    pub warp: u32,
+    /// For each lane, the first byte that the lane accesses, counted from the beginning of the
+    /// buffer or of the block's shared memory; `None` for an inactive lane.
+    pub offsets: [Option<u64>; LANES],
 }
 
 /// A branch, or the end of a loop's iteration, in all warps.
@@ -119,6 +149,8 @@ pub struct Accessed {
     pub counts: Counts,
     /// The bytes touched; `None` if the buffer or array was not always the same.
     pub touched: Option<Touched>,
+    /// The lanes of the request [`Counts::fullest`].
+    pub sample: Sample,
 }
 
 /// The range of bytes touched in a buffer or array.
@@ -207,7 +239,7 @@ pub enum Memory {
 impl Request {
     /// Returns whether this request represents the access better: by the number of lanes, then by
     /// the excess over the least cost.
-    fn outweighs(self, other: Request) -> bool {
+    pub fn outweighs(self, other: Request) -> bool {
         let excess = |a: Request, b: Request| u64::from(a.cost) * u64::from(b.least);
         (self.lanes, excess(self, other)) > (other.lanes, excess(other, self))
     }
@@ -263,6 +295,8 @@ pub(crate) struct Counters {
     left: BTreeMap<(Pc, u32), u32>,
     /// By instruction, the number of executions and the sum of active lanes.
     run: Vec<(u64, u64)>,
+    /// By buffer, its name and the block that stored to each word last.
+    stored: BTreeMap<usize, Stored>,
 }
 
 struct Counter {
@@ -270,6 +304,7 @@ struct Counter {
     bytes: u32,
     counts: Counts,
     touched: Touched,
+    sample: Sample,
 }
 
 impl Observer for Counters {
@@ -390,17 +425,53 @@ impl Counters {
             let one = at().map(|(_, a)| a).all(|a| a == address[first]);
             let request = Request { lanes: part.lanes.count_ones(), cost, least, used, lines };
             let counts = Counts { together: one.into(), ..Counts::one(memory, request) };
+            if let (Target::Buffer(buffer), false) = (part.target, action == Action::Load) {
+                self.store(machine, buffer, &name, lanes_of(part.lanes).map(|lane| part.offset[lane]), bytes);
+            }
+            let sample = || Sample {
+                block: machine.block,
+                warp: warp.index,
+                offsets: std::array::from_fn(|lane| (part.lanes >> lane & 1 == 1).then(|| part.offset[lane])),
+            };
             match self.accesses.get_mut(&(site, kind)) {
                 Some(counter) => {
+                    if request.outweighs(counter.counts.fullest) {
+                        counter.sample = sample();
+                    }
                     counter.array = counter.array.take().filter(|array| *array == name);
                     counter.counts = counter.counts.and(counts);
                     counter.touched = counter.touched.and(touched);
                 }
                 None => {
-                    let counter = Counter { array: Some(name), bytes: access.bytes(), counts, touched };
+                    let sample = sample();
+                    let counter = Counter { array: Some(name), bytes: access.bytes(), counts, touched, sample };
                     self.accesses.insert((site, kind), counter);
                 }
             }
+        }
+    }
+
+    /// Records the running block as the last to store `bytes` bytes at each of `offsets`.
+    fn store(
+        &mut self,
+        machine: &Machine<'_, '_>,
+        buffer: usize,
+        name: &str,
+        offsets: impl Iterator<Item = u64>,
+        bytes: u32,
+    ) {
+        let [x, y, z] = machine.block;
+        let [columns, rows, _] = machine.setting.grid.blocks;
+        let block = (z * rows + y) * columns + x;
+        let new = || Stored { array: name.to_string(), blocks: Vec::new() };
+        let words = &mut self.stored.entry(buffer).or_insert_with(new).blocks;
+        for offset in offsets {
+            let end = offset.saturating_add(bytes.into()).div_ceil(WORD).min(MAX_WORDS) as usize;
+            let first = ((offset / WORD) as usize).min(end);
+            if words.len() < end {
+                words.resize(end, None);
+            }
+            words[first..end].fill(Some(block));
         }
     }
 
@@ -408,28 +479,43 @@ impl Counters {
     pub fn profile(self, program: &Program, launched: Launched) -> Profile {
         let locations = &program.code.locations;
         let accessed = |((site, kind), counter): ((Pc, Kind), Counter)| {
-            let Counter { array, bytes, counts, touched } = counter;
+            let Counter { array, bytes, counts, touched, sample } = counter;
             let (location, place) = (locations[site as usize], program.place_of(site));
             let touched = array.is_some().then_some(touched);
-            Accessed { location, place, kind, array, bytes, counts, touched }
+            Accessed { location, place, kind, array, bytes, counts, touched, sample }
         };
         let branched = |(site, ways): (Pc, Ways)| {
             let looped = !matches!(program.code.insts[site as usize], Inst::If { .. });
             Branched { location: locations[site as usize], place: program.place_of(site), looped, ways }
         };
         let mut lines: BTreeMap<(String, u32), (u64, u64)> = BTreeMap::new();
+        let mut float_operations = 0;
         for (site, (times, lanes)) in self.run.into_iter().enumerate().filter(|(_, (times, _))| *times > 0) {
             let report::Place { file, line, .. } = program.place_of(site as Pc);
             let all = lines.entry((file, line)).or_default();
             *all = (all.0 + times, all.1 + lanes);
+            float_operations += lanes * operations(&program.code.insts[site]);
         }
         let line = |((file, line), (instructions, lanes))| Line { file, line, instructions, lanes };
         Profile {
             accesses: self.accesses.into_iter().map(accessed).collect(),
             branches: self.branches.into_iter().map(branched).collect(),
             lines: lines.into_iter().map(line).collect(),
+            float_operations,
+            stored: self.stored.into_values().collect(),
             launched,
         }
+    }
+}
+
+/// Returns the number of operations on floats of a lane in `inst`. Sign changes and casts do not
+/// count.
+fn operations(inst: &Inst) -> u64 {
+    match inst {
+        Inst::MulAdd { ty, .. } if ty.is_float() => 2,
+        Inst::Binary { ty, .. } | Inst::CheckedBinary { ty, .. } if ty.is_float() => 1,
+        Inst::Approximate { .. } => 1,
+        _ => 0,
     }
 }
 

@@ -1,0 +1,251 @@
+//! A kernel from the text of its source file, without rustc.
+//!
+//! A macro sees one item at a time, and rustc resolves the names between items. A tool that follows
+//! a file while it is edited has no rustc. [`program`] resolves a device item by the last segment
+//! of its path. Functions and constants come from the text if it has them. All other items, and
+//! items of other files, come from the program as rustc compiled it: generic arguments refer to
+//! those types and traits.
+
+use crate::check::{self, Callee, Diagnostic};
+use crate::error::{Error, Errors};
+use crate::hir::{FunctionId, Library, Program, Root, StructId, TraitId};
+use crate::source::{Source, Span};
+use crate::syntax;
+use proc_macro2::{LineColumn, TokenStream};
+use std::cell::RefCell;
+use syn::{Attribute, Item, ItemFn, Meta};
+
+/// Maximum depth of calls between device functions; a deeper call is recursive.
+const MAX_DEPTH: u32 = 64;
+
+/// Reads the kernel `name` from `text`, the contents of `file`. `linked` is the kernel's program as
+/// rustc compiled it.
+///
+/// # Errors
+/// Text that is not Rust, a file without such a kernel, and the mistakes of syntax and check, each
+/// with its place in the file.
+pub fn program(text: &str, file: &str, name: &str, linked: &Program) -> Result<Program, Errors> {
+    let reader = SourceFile { text, file, linked, items: RefCell::default() };
+    let parsed = syn::parse_file(text).map_err(|e| reader.refused(e))?;
+    reader.collect(parsed.items);
+    let items = reader.items.borrow();
+    let found = items.iter().find_map(|item| match item {
+        DeviceItem::Kernel(attribute, item) if item.sig.ident == name => Some((attribute, item)),
+        _ => None,
+    });
+    let (attribute, item) =
+        found.ok_or_else(|| Errors::from(Error::whole(format!("{file} has no `#[kernel]` function `{name}`"))))?;
+    let kernel = syntax::kernel(attribute.clone(), item).map_err(|e| reader.refused(e))?;
+    let callees = reader.callees(&kernel.callees(), 0)?;
+    let mut program = check::kernel(&kernel, &callees).map_err(|wrong| reader.wrong(wrong))?.hir;
+    program.functions.iter_mut().for_each(|function| reader.name_file(&mut function.source));
+    Ok(program)
+}
+
+/// An item that the macros read.
+enum DeviceItem {
+    /// The attribute's tokens and the function.
+    Kernel(TokenStream, ItemFn),
+    Function(ItemFn),
+    Constant(Item),
+}
+
+/// A file and the program that it was compiled to before.
+struct SourceFile<'a> {
+    text: &'a str,
+    file: &'a str,
+    linked: &'a Program,
+    items: RefCell<Vec<DeviceItem>>,
+}
+
+impl SourceFile<'_> {
+    /// Collects the kernels, device functions and device constants of `items` and of the modules
+    /// among them.
+    fn collect(&self, items: Vec<Item>) {
+        for item in items {
+            match item {
+                Item::Fn(mut function) => {
+                    if let Some(attribute) = take(&mut function.attrs, "kernel") {
+                        self.items.borrow_mut().push(DeviceItem::Kernel(attribute, function));
+                    } else if take(&mut function.attrs, "device").is_some() {
+                        self.items.borrow_mut().push(DeviceItem::Function(function));
+                    }
+                }
+                Item::Const(mut constant) => {
+                    let attribute = take(&mut constant.attrs, "device");
+                    let constant = attribute.map(|_| DeviceItem::Constant(Item::Const(constant)));
+                    self.items.borrow_mut().extend(constant);
+                }
+                Item::Mod(module) if !module.attrs.iter().any(|a| is(a, "device")) => {
+                    self.collect(module.content.map(|(_, items)| items).unwrap_or_default());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the libraries of the items that a function names.
+    fn callees(&self, paths: &[syn::Path], depth: u32) -> Result<Vec<Callee>, Errors> {
+        let callee = |path: &syn::Path| {
+            let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+            let global = if path.leading_colon.is_some() { "::" } else { "" };
+            let name = names.last().map_or("", String::as_str);
+            let library = match self.of_text(name, depth)? {
+                Some(library) => library,
+                None => self.of_program(name).ok_or_else(|| {
+                    let message = format!(
+                        "`{name}` is not in this file, nor in the kernel as it was compiled; compile the crate to \
+                         call it"
+                    );
+                    self.refused(syn::Error::new_spanned(path, message))
+                })?,
+            };
+            Ok(Callee { path: format!("{global}{}", names.join("::")), library })
+        };
+        paths.iter().map(callee).collect()
+    }
+
+    /// Returns the library of a function or constant of the text.
+    fn of_text(&self, name: &str, depth: u32) -> Result<Option<Library>, Errors> {
+        if depth > MAX_DEPTH {
+            return Err(Error::whole(format!("`{name}` calls itself; device calls are always inlined")).into());
+        }
+        for item in &*self.items.borrow() {
+            match item {
+                DeviceItem::Function(item) if item.sig.ident == name => {
+                    let function = syntax::device(item).map_err(|e| self.refused(e))?;
+                    let callees = self.callees(&function.callees(), depth + 1)?;
+                    let checked = check::device(&function, &callees).map_err(|wrong| self.wrong(wrong))?;
+                    return Ok(Some(checked.hir));
+                }
+                DeviceItem::Constant(item) if matches!(item, Item::Const(c) if c.ident == name) => {
+                    let module = syntax::module(item).map_err(|e| self.refused(e))?;
+                    let callees = self.callees(&module.callees(), depth + 1)?;
+                    let checked = check::module(&module, &callees)
+                        .map_err(|wrong| self.wrong(wrong.into_iter().flat_map(|item| item.diagnostics).collect()))?;
+                    let library = checked.libraries.into_iter().find(|(ident, _)| ident == name);
+                    return Ok(library.map(|(_, library)| library));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the library of an item of the compiled program.
+    fn of_program(&self, name: &str) -> Option<Library> {
+        let Program { functions, items, .. } = self.linked;
+        let function = || {
+            let at = functions.iter().skip(1).position(|f| f.name == name)? + 1;
+            let id = FunctionId(at as u32);
+            // A constant has the spelling of Rust's constants.
+            let constant = name.chars().all(|c| !c.is_lowercase());
+            Some(if constant { Root::Constant(id) } else { Root::Function(id) })
+        };
+        let a_struct = || Some(Root::Struct(StructId(items.structs.iter().position(|s| s.name == name)? as u32)));
+        let an_enum = || Some(Root::Enum(crate::hir::EnumId(items.enums.iter().position(|e| e.name == name)? as u32)));
+        let a_trait = || Some(Root::Trait(TraitId(items.traits.iter().position(|t| t.name == name)? as u32)));
+        let root = function().or_else(a_struct).or_else(an_enum).or_else(a_trait)?;
+        Some(Library { root: Some(root), functions: functions.clone(), items: items.clone() })
+    }
+
+    /// Sets the file of a function that was read from the text.
+    fn name_file(&self, source: &mut Source) {
+        // `proc_macro2` names parsed text `<parsed string 1>`.
+        if source.file.ends_with('>') {
+            source.file = self.file.to_string();
+        }
+    }
+
+    fn refused(&self, error: syn::Error) -> Errors {
+        let one = |e: syn::Error| self.error(e.span().start(), e.span().end(), e.to_string());
+        Errors(error.into_iter().map(one).collect())
+    }
+
+    fn wrong(&self, diagnostics: Vec<Diagnostic>) -> Errors {
+        let one = |d: Diagnostic| self.error(d.mark.first.start(), d.mark.last.end(), d.message);
+        Errors(diagnostics.into_iter().map(one).collect())
+    }
+
+    fn error(&self, start: LineColumn, end: LineColumn, message: String) -> Error {
+        let text = self.text.lines().map(str::to_string).collect();
+        let source = Source { name: String::new(), file: self.file.to_string(), line: 1, text };
+        let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        let span = Span {
+            line: number(start.line.saturating_sub(1)),
+            column: number(start.column + 1),
+            end_line: number(end.line.saturating_sub(1)),
+            end_column: number(end.column + 1),
+        };
+        Error::at(&source, span, message)
+    }
+}
+
+fn is(attribute: &Attribute, name: &str) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == name)
+}
+
+/// Removes the attribute `name` and returns the tokens in its parentheses.
+fn take(attributes: &mut Vec<Attribute>, name: &str) -> Option<TokenStream> {
+    let at = attributes.iter().position(|a| is(a, name))?;
+    match attributes.remove(at).meta {
+        Meta::List(list) => Some(list.tokens),
+        _ => Some(TokenStream::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hir::Instance;
+    use crate::target::Target;
+
+    const TEXT: &str = "#[device]\nfn twice(x: f32) -> f32 {\n    x + x\n}\n\n\
+        #[kernel(block = 32, grid = 1)]\nfn k(y: &mut [f32]) {\n    y[thread::x()] = twice(y[thread::x()]);\n}\n";
+
+    /// Returns a program without device items.
+    fn first() -> Program {
+        let text = "#[kernel(block = 32, grid = 1)]\nfn k(y: &mut [f32]) {}\n";
+        let nothing = Program { launch: empty().launch, functions: Vec::new(), items: Default::default() };
+        program(text, "f.rs", "k", &nothing).unwrap()
+    }
+
+    fn empty() -> Program {
+        let item: ItemFn = syn::parse_quote!(
+            fn k() {}
+        );
+        let kernel = syntax::kernel(quote::quote!(block = 32, grid = 1), &item).unwrap();
+        check::kernel(&kernel, &[]).unwrap().hir
+    }
+
+    #[test]
+    fn functions_of_the_text_are_compiled() {
+        let read = program(TEXT, "crate/src/f.rs", "k", &first()).unwrap();
+        let ptx = crate::compile(&read, &Instance::default(), Target::SM_61).unwrap();
+        assert!(ptx.contains("add.rn.f32") || ptx.contains("add.f32"), "{ptx}");
+        let places: Vec<_> = read.functions.iter().map(|f| (f.source.file.as_str(), f.source.line)).collect();
+        assert_eq!(places, [("crate/src/f.rs", 7), ("crate/src/f.rs", 2)]);
+    }
+
+    /// Checks that functions which the text lacks come from the program that rustc compiled.
+    #[test]
+    fn functions_of_other_files_are_those_of_the_program() {
+        let linked = program(TEXT, "f.rs", "k", &first()).unwrap();
+        let (_, kernel) = TEXT.split_once("\n\n").unwrap();
+        let read = program(&kernel.replace("twice(", "other::twice("), "g.rs", "k", &linked).unwrap();
+        assert!(crate::compile(&read, &Instance::default(), Target::SM_61).unwrap().contains("add"));
+        assert!(read.functions.iter().any(|f| f.name == "twice" && f.source.file == "f.rs"));
+        let missing = program(&kernel.replace("twice", "thrice"), "g.rs", "k", &linked).unwrap_err();
+        assert!(missing.to_string().starts_with("g.rs:3:22: `thrice` is not in this file"), "{missing}");
+    }
+
+    #[test]
+    fn mistakes_have_their_place() {
+        let wrong = program(&TEXT.replace("x + x", "x + z"), "f.rs", "k", &first()).unwrap_err();
+        assert!(wrong.to_string().starts_with("f.rs:3:9: "), "{wrong}");
+        let no_rust = program("fn k( {", "f.rs", "k", &first()).unwrap_err();
+        assert!(no_rust.to_string().starts_with("f.rs:1:"), "{no_rust}");
+        let none = program(TEXT, "f.rs", "j", &first()).unwrap_err();
+        assert_eq!(none.to_string(), "f.rs has no `#[kernel]` function `j`");
+    }
+}

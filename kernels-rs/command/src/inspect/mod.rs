@@ -1,0 +1,208 @@
+//! `kernels inspect`: an instance as a page, with all forms of its code linked line by line.
+
+mod compare;
+mod limits;
+mod model;
+mod page;
+mod pictures;
+mod serve;
+
+pub(super) use model::Inspection;
+
+use super::cases::Wanted;
+use super::forms::Forms;
+use super::machine::Tools;
+use super::name::{self, Selected};
+use super::report::{ReportJson, measured};
+use super::{Outcome, emit_lines};
+use clap::Args;
+use compare::Other;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::{Program, monomorphic};
+use kernel_dsl::compiler::{Compilation, Errors, Target};
+use model::CodeLine;
+use runtime::testing::Profiler;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes a page on an instance: its Rust, IR, PTX and machine code side by side, linked line by
+/// line, with costs and pictures
+///
+/// The page is one HTML file and needs no network. Machine code and registers require NVIDIA's
+/// ptxas and nvdisasm. Executed instructions, banks, sectors and tiles are those of a test case,
+/// as the interpreter measures them.
+#[derive(Args)]
+pub(super) struct Inspect {
+    /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. A kernel's name, or a pattern,
+    /// is enough if it selects one instance
+    name: String,
+    /// The file to write; by default the instance's name with the ending .html
+    #[arg(short, long, value_name = "FILE", conflicts_with = "serve")]
+    output: Option<PathBuf>,
+    /// Mark the differences from another instance, a saved page (.html) or a PTX file (.ptx)
+    #[arg(long, value_name = "FILE|INSTANCE", conflicts_with = "serve")]
+    against: Option<String>,
+    /// Serve the page on this machine, and follow the source: a saved file shows on the page within
+    /// a second
+    #[arg(long)]
+    serve: bool,
+    /// The port to serve on; 0 selects a free port
+    #[arg(long, default_value_t = 0, requires = "serve")]
+    port: u16,
+    /// The source file to follow; by default the kernel's own, as seen from the current folder
+    #[arg(long, value_name = "FILE", requires = "serve")]
+    source: Option<PathBuf>,
+    /// The architecture to compile for, such as sm_80; by default the kernel's own, which is sm_61
+    /// unless the kernel names another
+    #[arg(long, value_name = "SM")]
+    target: Option<Target>,
+    #[command(flatten)]
+    wanted: Wanted,
+}
+
+/// Error that keeps a page from being made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("cannot write {}: {source}", .file.display())]
+    Write { file: PathBuf, source: io::Error },
+    #[error("cannot read {}: {source}", .file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("{} is not a page of `kernels inspect`", .file.display())]
+    NoPage { file: PathBuf },
+    #[error("cannot serve on port {port} of this machine: {said}")]
+    Serve { port: u16, said: String },
+    #[error("cannot find {file}, the kernel's source, from here; name it with --source")]
+    NoSource { file: String },
+}
+
+/// Examines an instance of `program`, which is that of the artifact or a newer one. Machine code
+/// requires `tools`; measurements require `wanted`, which selects their case.
+pub(super) fn examine(
+    selected: &Selected,
+    program: &Program,
+    target: Target,
+    tools: Option<&Tools>,
+    wanted: Option<&Wanted>,
+) -> Result<Inspection, super::Error> {
+    let Selected { artifact, instance } = selected;
+    let name = artifact.instance_name(&instance.0);
+    let failed = |source: Errors| super::Error::Compile { instance: name.clone(), target, source };
+    let program = monomorphic(program, instance).map_err(failed)?;
+    let compilation = Compilation::new(&program, target).map_err(failed)?;
+    let forms = Forms::of(name.clone(), &compilation, tools)?;
+    let mut report = ReportJson::of(&forms);
+    let measure = |wanted| {
+        let profiler = || Profiler::of_program(program.clone(), target);
+        measured(wanted, artifact, instance, &name, profiler)
+    };
+    let profile = wanted.map(measure).transpose()?.flatten();
+    if let Some((case, profile)) = &profile {
+        report.measure(case.clone(), profile);
+    }
+    Ok(Inspection::new(&forms, report, profile.as_ref().map(|(_, profile)| profile)))
+}
+
+/// Extent of an examination.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// Source, IR and PTX.
+    Compiled,
+    /// Also machine code and the measurements of a case.
+    Complete,
+}
+
+impl Inspect {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, super::Error> {
+        let selected = name::instance(&self.name)?;
+        let program = name::program(selected.artifact)?;
+        if self.serve {
+            return serve::Server::new(self, selected, program)?.run(out);
+        }
+        let mut inspection = self.inspect(&selected, &program, Depth::Complete)?;
+        if let Some(against) = &self.against {
+            inspection.compare(self.other(against)?);
+        }
+        let name = &inspection.report.instance;
+        let file = self.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", file_name(name))));
+        let written = fs::write(&file, page::of(&inspection, page::Updates::Fixed));
+        written.map_err(|source| Error::Write { file: file.clone(), source })?;
+        writeln!(out, "{name}: {}", file.display())?;
+        Ok(Outcome::Good)
+    }
+
+    fn inspect(&self, selected: &Selected, program: &Program, depth: Depth) -> Result<Inspection, super::Error> {
+        let target = self.target.unwrap_or(program.launch.target);
+        let (tools, wanted) = match depth {
+            Depth::Compiled => (None, None),
+            Depth::Complete => (Tools::find(target), Some(&self.wanted)),
+        };
+        examine(selected, program, target, tools.as_ref(), wanted)
+    }
+
+    /// Returns the other side of a comparison: a file, or else an instance.
+    fn other(&self, against: &str) -> Result<Other, super::Error> {
+        let file = Path::new(against);
+        let ending = file.extension().and_then(|ending| ending.to_str());
+        if !matches!(ending, Some("ptx" | "html")) {
+            let selected = name::instance(against)?;
+            let program = name::program(selected.artifact)?;
+            return Ok(self.inspect(&selected, &program, Depth::Complete)?.into());
+        }
+        let text = fs::read_to_string(file).map_err(|source| Error::Read { file: file.into(), source })?;
+        if ending == Some("html") {
+            return Ok(page::read(&text).ok_or_else(|| Error::NoPage { file: file.into() })?);
+        }
+        let target = self.target.unwrap_or(Target::SM_61);
+        let lines = emit_lines::of_text(&text).into_iter();
+        let ptx = lines.map(|line| CodeLine { text: line.text, ..CodeLine::default() }).collect();
+        let mut other = Other {
+            name: against.to_string(),
+            facts: Vec::new(),
+            lowered: Vec::new(),
+            optimized: Vec::new(),
+            ptx,
+            sass: Vec::new(),
+        };
+        if let Some(tools) = Tools::find(target) {
+            let machine = tools.assemble(against, &text, target)?;
+            other.facts.push(("registers".to_string(), machine.resources.registers.to_string()));
+            if let Some(code) = machine.code {
+                let (instructions, slots) = code.size();
+                other.facts.push(("issue slots".to_string(), format!("{slots} for {instructions} instructions")));
+                other.sass = model::listed(&code, &|_| None);
+            }
+        }
+        Ok(other)
+    }
+}
+
+/// Returns the name of an instance in characters that file names may contain.
+fn file_name(instance: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '_' | '-' | '@') { c } else { '_' };
+    let name: String = instance.chars().map(plain).collect();
+    name.replace("___", "_").trim_matches('_').to_string()
+}
+
+/// Returns the file that holds the kernel's source, as seen from the current folder or one above.
+fn source_file(artifact: &Artifact) -> Option<PathBuf> {
+    // The first component is the crate's name.
+    let (_, inside) = artifact.file.split_once('/')?;
+    let holds =
+        |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(&format!("fn {}", artifact.name)));
+    let here = std::env::current_dir().ok()?;
+    let files = here.ancestors().flat_map(|folder| [folder.join(artifact.file), folder.join(inside)]);
+    let mut found = files.filter(holds);
+    found.next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_plain() {
+        assert_eq!(file_name("matmul<T = 16>"), "matmul_T_16");
+        assert_eq!(file_name("gemm@f32_128x128_v4"), "gemm@f32_128x128_v4");
+    }
+}

@@ -1,0 +1,155 @@
+//! A server of the page on this machine, which follows the source file.
+//!
+//! The page requests changes several times a second. A request looks at the file. If the file has
+//! changed, the front end of the compiler reads it, without cargo. The first answer has IR and PTX.
+//! The next one adds machine code and measurements, which take longer.
+
+use super::model::Inspection;
+use super::page::{self, Updates};
+use super::{Depth, Error, Inspect, source_file};
+use crate::Outcome;
+use crate::name::Selected;
+use kernel_dsl::compiler::hir::Program;
+use kernel_dsl::compiler::{Errors, source_file as front_end};
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::SystemTime;
+use tiny_http::{Header, Request, Response};
+
+/// A server and the inspection that it shows.
+pub(super) struct Server<'a> {
+    inspect: &'a Inspect,
+    selected: Selected,
+    /// The program as rustc compiled it.
+    linked: Program,
+    file: PathBuf,
+    /// The state of the file that the inspection shows.
+    seen: Option<Seen>,
+    inspection: Inspection,
+    depth: Depth,
+    /// Number of the inspection; each change increments it.
+    version: u64,
+}
+
+/// State of a file, by which changes are noticed.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    modified: SystemTime,
+    bytes: u64,
+}
+
+impl<'a> Server<'a> {
+    /// Examines the instance as rustc compiled it.
+    pub(super) fn new(inspect: &'a Inspect, selected: Selected, linked: Program) -> Result<Server<'a>, crate::Error> {
+        let of_artifact = || source_file(selected.artifact);
+        let file = inspect.source.clone().or_else(of_artifact);
+        let file = file.ok_or_else(|| Error::NoSource { file: selected.artifact.file.to_string() })?;
+        let inspection = inspect.inspect(&selected, &linked, Depth::Complete)?;
+        let mut server =
+            Server { inspect, selected, linked, file, seen: None, inspection, depth: Depth::Complete, version: 0 };
+        // The file may be newer than the program.
+        server.follow();
+        Ok(server)
+    }
+
+    /// Serves until the process ends.
+    pub(super) fn run(mut self, out: &mut dyn Write) -> Result<Outcome, crate::Error> {
+        let port = self.inspect.port;
+        let served = tiny_http::Server::http(("127.0.0.1", port));
+        let server = served.map_err(|e| Error::Serve { port, said: e.to_string() })?;
+        writeln!(out, "http://{} follows {}; Ctrl-C stops it", server.server_addr(), self.file.display())?;
+        out.flush()?;
+        for request in server.incoming_requests() {
+            // A reader that closes its connection is no error of the server.
+            let _ = self.answer(request);
+        }
+        Ok(Outcome::Good)
+    }
+
+    fn answer(&mut self, request: Request) -> std::io::Result<()> {
+        let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));
+        match path {
+            "/" => {
+                self.follow();
+                request.respond(text(page::of(&self.inspection, Updates::Served), "text/html; charset=utf-8"))
+            }
+            "/changes" => {
+                let shown: Option<u64> = query.parse().ok();
+                self.follow();
+                if shown == Some(self.version) && self.depth == Depth::Compiled {
+                    self.examine(Depth::Complete);
+                }
+                let json = match shown == Some(self.version) {
+                    true => format!("{{\"version\":{}}}", self.version),
+                    false => format!("{{\"version\":{},\"model\":{}}}", self.version, page::json(&self.inspection)),
+                };
+                request.respond(text(json, "application/json"))
+            }
+            _ => request.respond(Response::from_string("not found").with_status_code(404)),
+        }
+    }
+
+    /// Examines the file if it has changed.
+    fn follow(&mut self) {
+        let seen = fs::metadata(&self.file).and_then(|data| Ok(Seen { modified: data.modified()?, bytes: data.len() }));
+        // An editor may replace the file: it is then missing for a moment.
+        let Ok(seen) = seen else { return };
+        if self.seen.as_ref() != Some(&seen) {
+            let first = self.seen.is_none();
+            self.seen = Some(seen);
+            // The page already shows the text that the program was compiled from.
+            if !(first && self.is_linked()) {
+                self.examine(Depth::Compiled);
+            }
+        }
+    }
+
+    /// Returns whether the file holds the text of the kernel as rustc compiled it.
+    fn is_linked(&self) -> bool {
+        let text = fs::read_to_string(&self.file).unwrap_or_default();
+        let compiled = self.linked.functions.iter().filter(|f| f.source.file == self.selected.artifact.file);
+        { compiled }.all(|f| text.contains(&f.source.text.join("\n")))
+    }
+
+    /// Reads and examines the file. If it has mistakes, the inspection keeps its code and states
+    /// them.
+    fn examine(&mut self, depth: Depth) {
+        self.version += 1;
+        self.depth = depth;
+        let examined = fs::read_to_string(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source });
+        let examined = examined.map_err(crate::Error::from).and_then(|text| {
+            let program = self.program(&text).map_err(|source| crate::Error::Compile {
+                instance: self.selected.name(),
+                target: self.inspect.target.unwrap_or(self.selected.artifact.target),
+                source,
+            })?;
+            self.inspect.inspect(&self.selected, &program, depth)
+        });
+        match examined {
+            Ok(inspection) => self.inspection = inspection,
+            Err(e) => {
+                self.inspection.error = Some(e.to_string());
+                self.depth = Depth::Complete;
+            }
+        }
+    }
+
+    /// Reads the kernel from its file's text.
+    fn program(&self, text: &str) -> Result<Program, Errors> {
+        let artifact = self.selected.artifact;
+        // In a new thread, because the front end keeps the positions of all text that a thread has
+        // read.
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| front_end::program(text, artifact.file, artifact.name, &self.linked));
+            read.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// Returns a response that no cache keeps.
+fn text(body: String, media_type: &str) -> Response<std::io::Cursor<Vec<u8>>> {
+    let headers = [("Content-Type", media_type), ("Cache-Control", "no-store")];
+    let headers = headers.into_iter().filter_map(|(name, value)| Header::from_bytes(name, value).ok());
+    headers.fold(Response::from_string(body), |response, header| response.with_header(header))
+}

@@ -1,0 +1,172 @@
+//! The first screen of `kernels report`: what limits an instance, in at most 25 lines of 100
+//! columns.
+
+use super::Error;
+use super::inspect::Inspection;
+use super::report::{Access, MachineCode, Place};
+use crate::sass::Line;
+use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
+use std::io::Write;
+
+/// Lines of the screen.
+const LINES: usize = 25;
+/// Columns of the screen.
+const COLUMNS: usize = 100;
+/// Column at which values start.
+const INDENT: usize = 14;
+// Numbers of lines of each list.
+const MAX_ARRAYS: usize = 3;
+const MAX_LOOPS: usize = 3;
+const MAX_ACCESSES: usize = 4;
+
+/// Prints the first screen of an instance.
+pub(super) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), Error> {
+    let report = &inspection.report;
+    let mut screen = Screen { out, printed: 0 };
+    screen.text(&format!("{} for {}", report.instance, report.target))?;
+    screen.row("block", &report.blocks)?;
+    match &report.machine_code {
+        Some(MachineCode { ptxas, resources, .. }) => screen.row("registers", &format!("{resources} ({ptxas})"))?,
+        None => screen.row("registers", &format!("unknown: no ptxas that supports {} was found", report.target))?,
+    }
+    screen.row("shared", &format!("{} bytes", report.shared_bytes))?;
+    screen.list("", &report.shared, MAX_ARRAYS)?;
+    let occupancy = &report.occupancy.occupancy;
+    let limits: Vec<_> = occupancy.limited_by.iter().map(|limit| limit.name()).collect();
+    let (warps, of, percent, blocks) = (occupancy.warps, occupancy.of, report.occupancy.percent, occupancy.blocks);
+    let unless = if report.machine_code.is_none() { ", unless by registers" } else { "" };
+    let limited = limits.join(" and ");
+    screen.row(
+        "occupancy",
+        &format!("{warps} of {of} warps ({percent} %) in {blocks} blocks, limited by {limited}{unless}"),
+    )?;
+    if let Some(limits) = &inspection.limits {
+        screen.paragraph("limit", &limits.sentence)?;
+    }
+    if let Some(sass) = report.machine_code.as_ref().and_then(|machine| machine.sass.as_ref()) {
+        screen.row("machine code", &sass.issue.to_string())?;
+        let looped = |l: &crate::report::Loop| {
+            let place = l.line.as_ref().map_or("added by ptxas".to_string(), |line| short(line, &l.text));
+            let (instructions, slots) = (l.issue.instructions, l.issue.slots);
+            format!("{}{place}: {instructions} instructions in {slots} issue slots", "  ".repeat(l.depth as usize))
+        };
+        let loops: Vec<_> = sass.loops.iter().map(looped).collect();
+        screen.list("loops", &loops, MAX_LOOPS)?;
+    } else {
+        screen.row("instructions", &format!("{} of PTX", report.instructions.values().sum::<u32>()))?;
+    }
+    let mut accesses: Vec<_> = report.accesses.iter().collect();
+    accesses.sort_by(|a, b| excess(b).total_cmp(&excess(a)).then(b.loops.cmp(&a.loops)));
+    let accesses: Vec<_> = accesses.into_iter().map(row).collect();
+    screen.list("accesses", &accesses, MAX_ACCESSES)?;
+    let advice: Vec<_> = inspection.advice.iter().map(|advice| format!("{}: {}", advice.place, advice.text)).collect();
+    screen.paragraphs("try", &advice)?;
+    screen.row("more", &format!("--all, or as pictures: kernels inspect '{}'", report.instance))
+}
+
+/// Writer that keeps to the width of the screen.
+struct Screen<'a> {
+    out: &'a mut dyn Write,
+    /// Number of printed lines.
+    printed: usize,
+}
+
+impl Screen<'_> {
+    /// Prints a line, cut to the width of the screen.
+    fn text(&mut self, text: &str) -> Result<(), Error> {
+        self.printed += 1;
+        match text.chars().count() > COLUMNS {
+            true => {
+                let kept: String = text.chars().take(COLUMNS - 1).collect();
+                Ok(writeln!(self.out, "{}…", kept.trim_end())?)
+            }
+            false => Ok(writeln!(self.out, "{}", text.trim_end())?),
+        }
+    }
+
+    fn row(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        self.text(&format!("{name:INDENT$}{value}"))
+    }
+
+    /// Prints at most `most` values below each other, and the number of the others.
+    fn list(&mut self, name: &str, values: &[String], most: usize) -> Result<(), Error> {
+        let shown = if values.len() > most { most - 1 } else { values.len() };
+        for (i, value) in values[..shown].iter().enumerate() {
+            self.row(if i == 0 { name } else { "" }, value)?;
+        }
+        match values.len() - shown {
+            0 => Ok(()),
+            more => self.row("", &format!("… and {more} more")),
+        }
+    }
+
+    /// Prints a text in lines of whole words.
+    fn paragraph(&mut self, name: &str, text: &str) -> Result<(), Error> {
+        wrapped(text).iter().enumerate().try_for_each(|(i, line)| self.row(if i == 0 { name } else { "" }, line))
+    }
+
+    /// Prints those of `texts` that fit above the last line of the screen, and counts the others.
+    fn paragraphs(&mut self, name: &str, texts: &[String]) -> Result<(), Error> {
+        for (i, text) in texts.iter().enumerate() {
+            let rest = texts.len() - i;
+            // The last line of the screen, and the number of the texts that do not fit.
+            let reserved = 1 + usize::from(rest > 1);
+            if self.printed + wrapped(text).len() + reserved > LINES {
+                return self.row(if i == 0 { name } else { "" }, &format!("… and {rest} more"));
+            }
+            self.paragraph(if i == 0 { name } else { "" }, text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Splits a text into lines of whole words that fit beside a name.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if INDENT + line.chars().count() + 1 + word.chars().count() <= COLUMNS => {
+                *line += " ";
+                *line += word;
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+/// Formats `gemm.rs:66 for k in …`.
+fn short(line: &Line, text: &str) -> String {
+    let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+    let text: String =
+        if text.chars().count() > 36 { text.chars().take(35).chain(['…']).collect() } else { text.to_string() };
+    format!("{file}:{} {text}", line.number).trim_end().to_string()
+}
+
+/// Returns the cost of an access as a multiple of the least, for the order of the list.
+fn excess(access: &Access) -> f64 {
+    let measured = access.measured.as_ref().map(|measured| measured.counts.fullest);
+    let measured = measured.map(|request| f64::from(request.cost) / f64::from(request.least.max(1)));
+    match access.cost {
+        Some(Cost::Shared { ways }) => f64::from(ways),
+        Some(Cost::Constant { words }) => f64::from(words),
+        Some(Cost::Global { sectors, least, .. }) => f64::from(sectors) / f64::from(least.max(1)),
+        None => measured.unwrap_or(0.0),
+    }
+}
+
+/// Formats `gemm.rs:67:9  load a  4 sectors · 3.5 measured`.
+fn row(access: &Access) -> String {
+    let Place { file, line, column, .. } = &access.place;
+    let file = file.rsplit('/').next().unwrap_or(file);
+    let kind = match access.kind {
+        AccessKind::Load => "load",
+        AccessKind::Store => "store",
+        AccessKind::Atomic => "atomic",
+    };
+    let name = format!("{kind} {}", access.array.as_deref().unwrap_or("?"));
+    let place = format!("{file}:{line}:{column}");
+    let measured = access.measured.as_ref().map_or(String::new(), |found| format!(", measured {}", found.costs()));
+    let looped = if access.loops > 0 { ", in a loop" } else { "" };
+    format!("{place:22} {name:14} {}{measured}{looped}", access.costs())
+}

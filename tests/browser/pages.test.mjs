@@ -1,0 +1,224 @@
+// Tests of the pages that `kernels inspect` writes and serves, in headless Chromium.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const { CHROMIUM, KERNELS, REPOSITORY } = process.env;
+const folder = join(process.cwd(), "pages");
+mkdirSync(folder, { recursive: true });
+// Machine code is on the page where NVIDIA's tools are.
+const assembled = ["ptxas", "nvdisasm"].every((tool) =>
+  [join(REPOSITORY, "target/tools"), ...process.env.PATH.split(":")].some((path) => existsSync(join(path, tool))));
+
+let browser;
+before(async () => {
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+});
+after(() => browser.close());
+
+/** Writes the page of an instance and returns its file. */
+function inspect(name, ...more) {
+  const file = join(folder, `${name.replace(/\W+/g, "_")}${more.length ? "_compared" : ""}.html`);
+  execFileSync(KERNELS, ["inspect", name, "-o", file, ...more], { cwd: REPOSITORY });
+  return file;
+}
+
+/** Opens a page; every message of its console fails the test. */
+async function open(url, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1680, height: 1050 }, colorScheme: "light", ...options });
+  page.messages = [];
+  page.on("console", (message) => page.messages.push(message.text()));
+  page.on("pageerror", (error) => page.messages.push(String(error)));
+  page.on("request", (request) => {
+    if (!request.url().startsWith("file:") && !request.url().startsWith("data:") && !request.url().startsWith(url)) {
+      page.messages.push(`the page requests ${request.url()}`);
+    }
+  });
+  await page.goto(url);
+  return page;
+}
+
+const address = (file) => pathToFileURL(file).href;
+const forms = ["rust", "lowered", "optimized", "ptx", ...(assembled ? ["sass"] : [])];
+
+/** Shows all forms of the code. */
+async function showAll(page) {
+  for (const button of await page.$$("#toggles [aria-pressed=false]")) {
+    await page.click(`#toggles [data-form=${await button.getAttribute("data-form")}]`);
+  }
+}
+
+/** Returns a line of Rust that all forms have, within a device function if `inlined`. */
+const linked = (page, inlined) => page.evaluate(([forms, inlined]) => {
+  const at = model.lines.map((_, i) => i).filter((i) => forms.every((form) =>
+    form === "rust" || model[form].some((line) => line.at === i)));
+  const first = model.lines.findIndex((line, i) => i > 0 && line.function);
+  return at.find((i) => inlined ? i > first && first > 0 : i > 2) ?? null;
+}, [forms, inlined]);
+
+for (const [name, inlined] of [["matmul<T = 16>", false], ["softmax<ROWS = 4>", true]]) {
+  test(`links of ${name} work in all directions`, async () => {
+    const page = await open(address(inspect(name)));
+    await showAll(page);
+    const at = await linked(page, inlined);
+    assert.notEqual(at, null, "a line that all forms have");
+    for (const from of forms) {
+      await page.evaluate(([from, at]) => rows[from].get(at)[0].scrollIntoView({ block: "center" }), [from, at]);
+      await page.hover(`#list-${from} [data-at="${at}"]`);
+      const hot = await page.$$eval(".row.hot", (rows) => rows.map((r) => [r.parentElement.dataset.form, Number(r.dataset.at)]));
+      assert.deepEqual([...new Set(hot.map(([form]) => form))].sort(), [...forms].sort(), `from ${from}`);
+      assert.ok(hot.every(([, line]) => line === at));
+      await page.click(`#list-${from} [data-at="${at}"]`);
+      for (const to of forms) {
+        const seen = await page.$eval(`#list-${to} .pin`, (row) => {
+          const [a, b] = [row.getBoundingClientRect(), row.parentElement.getBoundingClientRect()];
+          return a.top >= b.top - 1 && a.bottom <= b.bottom + 1;
+        });
+        assert.ok(seen, `a click in ${from} scrolls ${to} to the line`);
+      }
+      await page.mouse.move(5, 5);
+      await page.keyboard.press("Escape");
+    }
+    assert.deepEqual(page.messages, []);
+    await page.close();
+  });
+}
+
+test("the keyboard alone suffices", async () => {
+  const page = await open(address(inspect("matmul<T = 16>")));
+  for (let i = 0; i < 20 && !(await page.evaluate(() => document.activeElement.id === "list-rust")); i++) await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "list-rust");
+  const at = await linked(page, false);
+  await page.keyboard.press("Home");
+  for (let i = 0; i < 400; i++) {
+    if (await page.evaluate((at) => active(document.activeElement).dataset.at === String(at), at)) break;
+    await page.keyboard.press("ArrowDown");
+  }
+  await page.keyboard.press("Enter");
+  assert.equal(await page.getAttribute("#list-rust .pin", "aria-selected"), "true");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.evaluate(() => active(document.activeElement).dataset.at), String(at), "the same line in the next form");
+  assert.notEqual(await page.evaluate(() => document.activeElement.id), "list-rust");
+  assert.match(await page.textContent("#status"), /\.rs:\d+ .*live registers|\.rs:\d+ /);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.$(".pin"), null);
+  // A form is hidden and shown again.
+  await page.focus("#toggles [data-form=ptx]");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.$("#list-ptx"), null);
+  await page.keyboard.press("Enter");
+  assert.ok(await page.$("#list-ptx"));
+  assert.deepEqual(page.messages, []);
+  await page.close();
+});
+
+test("pictures show what was measured", async () => {
+  const page = await open(address(inspect("matmul<T = 16>")));
+  const titles = await page.$$eval("figure h3", (all) => all.map((h) => h.textContent));
+  const expected = ["Occupancy by threads of a block", "Occupancy by registers of a thread", "Occupancy by bytes of shared memory",
+    "Roofline", "Lower bounds of the time", "Active lanes", "Instruction mix", "Grid's tiles: c", "Banks: load ta", "Banks: load tb",
+    "Sectors: load a", "Sectors: load b", "Sectors: store c", ...(assembled ? ["Live registers"] : [])];
+  for (const title of expected) assert.ok(titles.includes(title), `${title} in ${titles}`);
+  const sizes = await page.$$eval("figure svg", (all) => all.map((s) => [s.getBoundingClientRect().height, s.querySelectorAll("rect, path, text").length]));
+  assert.ok(sizes.every(([height, marks]) => height > 20 && marks > 1), String(sizes));
+  // A warp reads 16 consecutive words of a row of `tb`: no conflict.
+  assert.match(await page.$eval("figure svg[aria-label^='Banks of load tb']", (s) => s.getAttribute("aria-label")), /no bank conflict/);
+  assert.deepEqual(page.messages, []);
+  await page.close();
+});
+
+test("banks and sectors are those of the hardware", async () => {
+  const page = await open(address(inspect("transpose_tiles@f16_vx8_vy8")));
+  const ways = (bytes, stride, merged = true) => page.evaluate(([bytes, stride, merged]) => {
+    const lanes = Array.from({ length: 32 }, (_, lane) => lane * stride);
+    const phases = banks({ bytes, merged, request: { lanes } });
+    return [phases.length, Math.max(...phases.flatMap((phase) => phase.map((entries) => entries.length)))];
+  }, [bytes, stride, merged]);
+  assert.deepEqual(await ways(4, 4), [1, 1]);
+  assert.deepEqual(await ways(4, 8), [1, 2]);
+  assert.deepEqual(await ways(4, 128), [1, 32]);
+  assert.deepEqual(await ways(4, 132), [1, 1]);
+  assert.deepEqual(await ways(4, 0), [1, 1], "one word for all lanes");
+  assert.deepEqual(await ways(4, 0, false), [1, 32], "atomic operations on one word");
+  assert.deepEqual(await ways(16, 16), [4, 1], "a quarter of a warp at once");
+  // A picture has conflicts in color exactly where its text states one.
+  const labels = await page.$$eval("figure svg[aria-label^='Banks']", (all) =>
+    all.map((s) => [s.getAttribute("aria-label"), s.querySelectorAll(".bad").length]));
+  assert.ok(labels.length >= 2);
+  for (const [text, bad] of labels) assert.equal(/-way bank conflict/.test(text), bad > 0, text);
+  assert.deepEqual(page.messages, []);
+  await page.close();
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`the ${colorScheme} page has no serious finding of axe-core`, async () => {
+    const page = await open(address(inspect("softmax<ROWS = 4>")), { colorScheme });
+    const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number)[0]);
+    assert.equal(back < 128, colorScheme === "dark");
+    await page.evaluate(axe);
+    const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+    const serious = found.violations.filter((v) => ["serious", "critical"].includes(v.impact));
+    assert.deepEqual(serious.map((v) => `${v.id}: ${v.help}: ${v.nodes[0].html}`), []);
+    assert.deepEqual(page.messages, []);
+    await page.close();
+  });
+}
+
+test("the page of the 128 × 128 product is small and fast", async () => {
+  const start = performance.now();
+  const file = inspect("gemm@f32_128x128_v4");
+  const page = await open(address(file));
+  await page.waitForSelector("figure");
+  const [seconds, megabytes] = [(performance.now() - start) / 1000, statSync(file).size / 1e6];
+  console.log(`gemm@f32_128x128_v4: ${megabytes.toFixed(2)} MB, ${seconds.toFixed(1)} s to write and draw`);
+  assert.ok(megabytes < 4, `${megabytes} MB`);
+  assert.deepEqual(page.messages, []);
+  await page.close();
+});
+
+test("a comparison marks the lines of each side", async () => {
+  const page = await open(address(inspect("matmul<T = 16>", "--against", "matmul<T = 32>")));
+  assert.match(await page.textContent("#about"), /compared with matmul<T = 32>/);
+  const count = (side) => page.$$eval(`#list-ptx .${side}`, (rows) => rows.length);
+  assert.ok(await count("this") > 0 && await count("other") > 0);
+  assert.ok((await page.$$("#facts .other")).length > 0);
+  assert.deepEqual(page.messages, []);
+  await page.close();
+});
+
+test("a served page follows the source", async () => {
+  const source = join(folder, "textbook.rs");
+  copyFileSync(join(REPOSITORY, "kernels-rs/src/rowwise/textbook.rs"), source);
+  const server = spawn(KERNELS, ["inspect", "softmax<ROWS = 4>", "--serve", "--source", source], { cwd: REPOSITORY });
+  try {
+    const url = await new Promise((resolve, reject) => {
+      server.stdout.on("data", (data) => /http:\S+/.test(data) && resolve(/http:\S+/.exec(data)[0]));
+      server.stderr.on("data", (data) => reject(new Error(String(data))));
+    });
+    const page = await open(url);
+    const edit = (text) => writeFileSync(source, text);
+    const original = readFileSync(source, "utf8");
+    const start = performance.now();
+    edit(original.replace("let mut sum = 0.0;", "let mut sum = 7.5;"));
+    await page.waitForFunction(() => model.ptx.some((line) => line.text.includes("7.5") || line.text.includes("40F00000")), null, { timeout: 20000 });
+    console.log(`saved source to new PTX on the page: ${((performance.now() - start) / 1000).toFixed(2)} s`);
+    if (assembled) await page.waitForFunction(() => model.sass.length > 0, null, { timeout: 20000 });
+    // A mistake is shown with its place, and the code stays.
+    edit(original.replace("let top = warp::max(top);", "let top = warp::max(tip);"));
+    await page.waitForFunction(() => model.error !== null, null, { timeout: 20000 });
+    assert.match(await page.textContent("#error"), /textbook\.rs:\d+:\d+: .*tip/);
+    assert.ok(await page.evaluate(() => model.ptx.length) > 0);
+    edit(original);
+    await page.waitForFunction(() => model.error === null, null, { timeout: 20000 });
+    assert.deepEqual(page.messages, []);
+    await page.close();
+  } finally {
+    server.kill();
+  }
+});
