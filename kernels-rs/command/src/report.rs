@@ -19,6 +19,7 @@ use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
 use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::{Instance, monomorphic};
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
+use kernel_dsl::compiler::ptx::cost::InstructionClass;
 use kernel_dsl::compiler::{Compilation, Errors, Target, emit, passes};
 use runtime::interpreter::profile::{self, Accessed, Counts, Profile, Touched, Ways};
 use runtime::testing::Profiler;
@@ -78,7 +79,7 @@ struct ReportJson {
     /// Occupancy with each examined block size, the largest first.
     by_block: Vec<Shares>,
     /// Instructions of the PTX by kind; an instruction in a loop counts once.
-    instructions: BTreeMap<mix::Class, u32>,
+    instructions: BTreeMap<InstructionClass, u32>,
     /// The case in which accesses were measured; `null` if the kernel has no registered test cases.
     case: Option<String>,
     accesses: Vec<Access>,
