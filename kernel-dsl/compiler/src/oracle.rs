@@ -148,6 +148,15 @@ pub enum Severity {
     Error,
 }
 
+const _: () = {
+    let mut i = 0;
+    while i < Check::ALL.len() {
+        assert!(Check::ALL[i] as usize == i, "`Check::ALL` has the checks in the order of their declaration");
+        i += 1;
+    }
+    assert!(Check::FuelExhausted as usize + 1 == i, "`Check::ALL` has every check, up to the last, `FuelExhausted`");
+};
+
 impl Check {
     /// Every check.
     pub const ALL: [Check; 33] = [

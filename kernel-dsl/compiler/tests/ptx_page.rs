@@ -1,7 +1,7 @@
 //! Checks the page of instructions, which is generated from the table.
 
 use kernel_dsl_compiler::ptx::Opcode;
-use kernel_dsl_compiler::ptx::table::rows;
+use kernel_dsl_compiler::ptx::table::{instruction_of, rows};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn page() -> String {
         it anew.\n"
         .to_string();
     for opcode in Opcode::ALL {
-        write!(page, "\n## {opcode}\n\n`{opcode}`: {}.\n\n```text\n", opcode.meaning()).unwrap();
+        write!(page, "\n## {opcode}\n\n`{opcode}`: {}.\n\n```text\n", instruction_of(*opcode).meaning).unwrap();
         for row in rows(*opcode) {
             write!(page, "{row}    // sm_{}, {}", row.target, row.version).unwrap();
             if let Some((target, version)) = row.gone {

@@ -21,6 +21,8 @@ use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
 use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
+use kernel_dsl::compiler::ptx::cost::InstructionClass;
+use kernel_dsl::compiler::{Compilation, Errors, Target, emit, passes};
 use runtime::interpreter::profile::{self, Accessed, Counts, Profile, Touched, Ways};
 use runtime::testing::Profiler;
 use serde::Serialize;
@@ -82,7 +84,7 @@ pub(super) struct ReportJson {
     /// Occupancy with each examined block size, the largest first.
     pub(super) by_block: Vec<Shares>,
     /// Instructions of the PTX by kind; an instruction in a loop counts once.
-    pub(super) instructions: BTreeMap<mix::Class, u32>,
+    pub(super) instructions: BTreeMap<InstructionClass, u32>,
     /// The case in which accesses were measured; `null` if the kernel has no registered test cases.
     pub(super) case: Option<String>,
     pub(super) accesses: Vec<Access>,

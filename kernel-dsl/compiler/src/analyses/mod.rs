@@ -25,8 +25,7 @@
 //! * [`memory`] counts bank conflicts and sectors of each access.
 //! * [`bounds`] proves which accesses are in bounds, where indices are polynomials.
 //! * [`occupancy`] computes how many blocks fit on a multiprocessor, and what limits their number.
-//! * [`mix`] counts PTX instructions by class.
-//! * [`rate`] gives the throughput of an instruction on sm_61.
+//! * [`mix`] counts PTX instructions by [class](crate::ptx::cost).
 //! * [`slow`] reports operations that are legal on the target and slow there.
 //!
 //! # Acceptance
@@ -46,7 +45,6 @@ mod limits;
 pub mod memory;
 pub mod mix;
 pub mod occupancy;
-pub mod rate;
 pub mod slow;
 pub mod uniformity;
 

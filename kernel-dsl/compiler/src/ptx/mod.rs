@@ -1,9 +1,10 @@
 //! PTX as data: modules, instruction forms and text.
 //!
-//! Every instruction form is one row of [`table`], in the notation of the PTX manual. The legality
-//! check ([`check`]) reads the table, and through it the emitter's [`Builder`] and the parser
-//! ([`parse()`]). Tests generate examples from it. Opcodes, modifiers, types and special registers
-//! are the enumerations of [`words`], each declared with its spelling.
+//! Every instruction form is one row of [`table`], in the notation of the PTX manual, beside the
+//! class, rate and meaning of its instruction. The legality check ([`check`]) reads the table, and
+//! through it the emitter's [`Builder`] and the parser ([`parse()`]). Tests generate examples from
+//! it. Opcodes, modifiers, types and special registers are the enumerations of [`words`], each
+//! declared with its spelling.
 //!
 //! Only a [`Builder`] or the parser creates a [`Module`]. Both check each instruction against the
 //! table, for the module's target and version, so every module contains only legal instructions.
@@ -15,9 +16,9 @@ pub mod words;
 pub mod ast;
 pub mod build;
 pub mod check;
+pub mod cost;
 pub mod form;
 pub mod inline;
-mod meaning;
 pub mod parse;
 pub mod print;
 pub mod table;

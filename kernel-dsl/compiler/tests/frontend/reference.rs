@@ -6,8 +6,8 @@
 //! rewrites the page.
 
 use crate::support::{Crate, Function, math};
-use kernel_dsl_compiler::analyses::rate::Rate;
 use kernel_dsl_compiler::language::{Word, words};
+use kernel_dsl_compiler::ptx::cost::Rate;
 use kernel_dsl_compiler::ptx::{Instruction, Opcode, Statement};
 use kernel_dsl_compiler::{driver, emit, passes};
 use proc_macro2::{TokenStream, TokenTree};

@@ -12,6 +12,12 @@ use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::smallvec;
 
+/// The opcodes that [`Decoder::bits`] decodes.
+pub(super) const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[And, Or, Xor, Not, Cnot, Shl, Shr, Shf, Bfe, Bfi, Bfind, Bmsk, Brev, Clz, Popc, Prmt, Lop3, Fns, Szext]
+};
+
 impl<'m> Decoder<'m> {
     pub(super) fn bits(
         &mut self,

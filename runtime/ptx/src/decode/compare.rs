@@ -105,6 +105,12 @@ fn format(ty: Type) -> Option<Format> {
     }
 }
 
+/// The opcodes that [`Decoder::comparison`] decodes.
+pub(super) const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[Setp, Set, Selp, Slct]
+};
+
 impl<'m> Decoder<'m> {
     pub(super) fn comparison(
         &mut self,

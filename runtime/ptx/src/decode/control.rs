@@ -8,6 +8,15 @@ use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::{SmallVec, smallvec};
 
+/// The opcodes that [`Decoder::control`] decodes.
+pub(super) const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[
+        Bra, Brkpt, Brx, Ret, Exit, Trap, Bar, Barrier, Membar, Fence, Shfl, Vote, Match, Redux, Activemask, Nanosleep,
+        Pmevent,
+    ]
+};
+
 impl<'m> Decoder<'m> {
     pub(super) fn control(
         &mut self,

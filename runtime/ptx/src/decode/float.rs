@@ -85,6 +85,12 @@ fn finish(mode: Mode, x: u32) -> u32 {
     if mode.saturate { native::saturate32(x) } else { x }
 }
 
+/// The opcodes that [`Decoder::float`] decodes.
+pub(super) const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[Fma, Rcp, Sqrt, Rsqrt, Sin, Cos, Ex2, Lg2, Tanh, Copysign, Testp]
+};
+
 impl<'m> Decoder<'m> {
     /// Decodes `add`, `sub`, `mul`, `mad`, `div`, `min`, `max`, `neg` and `abs` of floats.
     pub(super) fn float_arithmetic(

@@ -17,6 +17,18 @@ fn doubled(ty: Type) -> Result<Type> {
     ty.doubled().ok_or_else(|| format!("there is no type twice as wide as .{ty}"))
 }
 
+/// The opcodes that [`Decoder::arithmetic`] decodes, for integers and floats.
+pub(super) const ARITHMETIC: &[Opcode] = {
+    use Opcode::*;
+    &[Add, Sub, Mul, Mad, Div, Rem, Min, Max, Neg, Abs]
+};
+
+/// The opcodes that [`Decoder::integer`] decodes.
+pub(super) const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[Addc, Subc, Madc, Mul24, Mad24, Sad, Dp4a, Dp2a]
+};
+
 impl<'m> Decoder<'m> {
     /// Decodes `add`, `sub`, `mul`, `mad`, `div`, `rem`, `min`, `max`, `neg` and `abs` of integers
     /// and floats.

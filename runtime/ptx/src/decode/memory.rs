@@ -50,6 +50,12 @@ fn window(words: &mut Words) -> Window {
         .unwrap_or(Window::Generic)
 }
 
+/// The opcodes that [`Decoder::memory`] decodes.
+pub(super) const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[Cp, Ld, Ldu, St, Atom, Red, Prefetch, Prefetchu]
+};
+
 impl<'m> Decoder<'m> {
     pub(super) fn memory(
         &mut self,

@@ -40,6 +40,74 @@ use words::Words;
 /// Unused bytes between variables of one state space.
 const GAP: u32 = 16;
 
+/// The function that decodes an instruction.
+#[derive(Clone, Copy)]
+enum Group {
+    Arithmetic,
+    Float,
+    Integer,
+    Bits,
+    Comparison,
+    Conversion,
+    Copy,
+    AddressConversion,
+    SpaceTest,
+    Memory,
+    Video,
+    Control,
+    Stack,
+    Unsupported,
+}
+
+/// A call is a separate statement, and a launch has no textures or surfaces.
+const UNSUPPORTED: &[Opcode] = {
+    use Opcode::*;
+    &[Call, Istypep, Suld, Suq, Sured, Sust, Tex, Tld4, Txq]
+};
+
+const GROUPS: [(Group, &[Opcode]); 14] = [
+    (Group::Arithmetic, integer::ARITHMETIC),
+    (Group::Float, float::OPCODES),
+    (Group::Integer, integer::OPCODES),
+    (Group::Bits, bits::OPCODES),
+    (Group::Comparison, compare::OPCODES),
+    (Group::Conversion, &[Opcode::Cvt]),
+    (Group::Copy, &[Opcode::Mov]),
+    (Group::AddressConversion, &[Opcode::Cvta]),
+    (Group::SpaceTest, &[Opcode::Isspacep]),
+    (Group::Memory, memory::OPCODES),
+    (Group::Video, video::OPCODES),
+    (Group::Control, control::OPCODES),
+    (Group::Stack, stack::OPCODES),
+    (Group::Unsupported, UNSUPPORTED),
+];
+
+/// The group of each opcode.
+static GROUP_OF: [Group; Opcode::ALL.len()] = {
+    let mut found = [None; Opcode::ALL.len()];
+    let mut group = 0;
+    while group < GROUPS.len() {
+        let (name, opcodes) = GROUPS[group];
+        let mut i = 0;
+        while i < opcodes.len() {
+            assert!(found[opcodes[i] as usize].is_none(), "an opcode is in one group");
+            found[opcodes[i] as usize] = Some(name);
+            i += 1;
+        }
+        group += 1;
+    }
+    let mut all = [Group::Unsupported; Opcode::ALL.len()];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = match found[i] {
+            Some(group) => group,
+            None => panic!("{}", Opcode::ALL[i].spelling()), // is decoded nowhere: add it to `OPCODES` of a file
+        };
+        i += 1;
+    }
+    all
+};
+
 /// A decoded instruction.
 pub(super) struct Decoded {
     kind: Kind,
@@ -322,34 +390,21 @@ impl<'m> Decoder<'m> {
     }
 
     fn decoded(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
-        use Opcode::*;
-        match opcode {
-            Add | Sub | Mul | Mad | Div | Rem | Min | Max | Neg | Abs => {
-                self.arithmetic(frame, opcode, words, operands)
-            }
-            Fma | Rcp | Sqrt | Rsqrt | Sin | Cos | Ex2 | Lg2 | Tanh | Copysign | Testp => {
-                self.float(frame, opcode, words, operands)
-            }
-            Addc | Subc | Madc | Mul24 | Mad24 | Sad | Dp4a | Dp2a => self.integer(frame, opcode, words, operands),
-            And | Or | Xor | Not | Cnot | Shl | Shr | Shf | Bfe | Bfi | Bfind | Bmsk | Brev | Clz | Popc | Prmt
-            | Lop3 | Fns | Szext => self.bits(frame, opcode, words, operands),
-            Setp | Set | Selp | Slct => self.comparison(frame, opcode, words, operands),
-            Cvt => self.convert(frame, words, operands),
-            Mov => self.copy(frame, words, operands),
-            Cvta => self.convert_address(frame, words, operands),
-            Isspacep => self.is_space(frame, words, operands),
-            Cp | Ld | Ldu | St | Atom | Red | Prefetch | Prefetchu => self.memory(frame, opcode, words, operands),
-            Vabsdiff | Vabsdiff2 | Vabsdiff4 | Vadd | Vadd2 | Vadd4 | Vavrg2 | Vavrg4 | Vmad | Vmax | Vmax2 | Vmax4
-            | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
-                self.video(frame, opcode, words, operands)
-            }
-            Bra | Brkpt | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux
-            | Activemask | Nanosleep | Pmevent => self.control(frame, opcode, words, operands),
-            Alloca | Stackrestore | Stacksave => self.allocation(frame, opcode, words, operands),
-            // A call is a separate statement, and a launch has no textures or surfaces.
-            Call | Istypep | Suld | Suq | Sured | Sust | Tex | Tld4 | Txq => {
-                Err(format!("the interpreter does not support `{opcode}`"))
-            }
+        match GROUP_OF[opcode as usize] {
+            Group::Arithmetic => self.arithmetic(frame, opcode, words, operands),
+            Group::Float => self.float(frame, opcode, words, operands),
+            Group::Integer => self.integer(frame, opcode, words, operands),
+            Group::Bits => self.bits(frame, opcode, words, operands),
+            Group::Comparison => self.comparison(frame, opcode, words, operands),
+            Group::Conversion => self.convert(frame, words, operands),
+            Group::Copy => self.copy(frame, words, operands),
+            Group::AddressConversion => self.convert_address(frame, words, operands),
+            Group::SpaceTest => self.is_space(frame, words, operands),
+            Group::Memory => self.memory(frame, opcode, words, operands),
+            Group::Video => self.video(frame, opcode, words, operands),
+            Group::Control => self.control(frame, opcode, words, operands),
+            Group::Stack => self.allocation(frame, opcode, words, operands),
+            Group::Unsupported => Err(format!("the interpreter does not support `{opcode}`")),
         }
     }
 

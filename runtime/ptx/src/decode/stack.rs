@@ -17,6 +17,12 @@ const STACK: u32 = 16 << 10;
 /// The default alignment of allocations.
 const ALIGNMENT: u64 = 8;
 
+/// The opcodes that [`Decoder::allocation`] decodes.
+pub(super) const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[Alloca, Stackrestore, Stacksave]
+};
+
 impl<'m> Decoder<'m> {
     /// Returns the register of the stack's end.
     fn stack(&mut self) -> Source {

@@ -84,6 +84,15 @@ fn compares(words: &mut Words) -> Option<fn(i64, i64) -> bool> {
     })
 }
 
+/// The opcodes that [`Decoder::video`] decodes.
+pub(super) const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[
+        Vabsdiff, Vabsdiff2, Vabsdiff4, Vadd, Vadd2, Vadd4, Vavrg2, Vavrg4, Vmad, Vmax, Vmax2, Vmax4, Vmin, Vmin2,
+        Vmin4, Vset, Vset2, Vset4, Vshl, Vshr, Vsub, Vsub2, Vsub4,
+    ]
+};
+
 impl<'m> Decoder<'m> {
     fn chosen(&mut self, frame: &mut Frame<'m>, operand: Option<&Operand>) -> Result<Chosen> {
         let (register, selector, negated) = match operand {

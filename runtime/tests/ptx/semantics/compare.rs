@@ -6,6 +6,12 @@ use super::{Given, Outcome, Value};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 use std::cmp::Ordering;
 
+/// The opcodes of [`of`].
+pub const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[Setp, Set, Selp, Slct]
+};
+
 /// Returns whether the instruction's comparison of two values holds.
 fn holds(given: &Given<'_>, ty: Type, a: u64, b: u64) -> bool {
     use Modifier::*;

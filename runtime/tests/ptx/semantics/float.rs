@@ -6,6 +6,12 @@ use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 use rustc_apfloat::ieee::{Double, Half, Quad, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
+/// The opcodes for floats only.
+pub const OPCODES: &[Opcode] = {
+    use Opcode::*;
+    &[Fma, Rcp, Sqrt, Rsqrt, Sin, Cos, Ex2, Lg2, Tanh, Copysign, Testp]
+};
+
 pub fn is_float(ty: Type) -> bool {
     matches!(ty, Type::F16 | Type::F16x2 | Type::F32 | Type::F64)
 }

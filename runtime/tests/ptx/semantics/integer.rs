@@ -3,6 +3,18 @@
 use super::{Given, Outcome, Value};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 
+/// The opcodes of [`of`], for integers.
+pub const ARITHMETIC: &[Opcode] = {
+    use Opcode::*;
+    &[Add, Sub, Mul, Mad, Div, Rem, Min, Max, Neg, Abs, Addc, Subc, Madc, Mul24, Mad24, Sad, Dp4a, Dp2a]
+};
+
+/// The opcodes of [`bits`].
+pub const BITS: &[Opcode] = {
+    use Opcode::*;
+    &[And, Or, Xor, Not, Cnot, Shl, Shr, Shf, Bfe, Bfi, Bfind, Bmsk, Brev, Clz, Popc, Prmt, Lop3, Fns, Szext]
+};
+
 /// Returns whether the type is signed.
 pub fn signed(ty: Type) -> bool {
     matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64)

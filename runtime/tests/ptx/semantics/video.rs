@@ -51,6 +51,11 @@ fn operated(given: &Given<'_>, x: i128, y: i128) -> i128 {
     }
 }
 
+/// Returns whether the opcode is one of parts of words.
+pub fn has(opcode: Opcode) -> bool {
+    opcode.spelling().starts_with('v') && opcode != Opcode::Vote
+}
+
 pub fn of(given: &Given<'_>) -> u32 {
     use Opcode::*;
     let types = given.named();

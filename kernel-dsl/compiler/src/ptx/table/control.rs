@@ -1,27 +1,48 @@
 //! Control flow, traps and markers.
 
 use super::versions::*;
-use crate::ptx::form::{Row, row};
+use super::{Instruction, instruction};
+use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
+use crate::ptx::form::row;
+use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
 #[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
-pub(super) const ROWS: &[Row] = &[
-    row(10, V10, "bra{.uni} label"),
+pub(super) const INSTRUCTIONS: &[Instruction] = &[
+    instruction(Opcode::Bra, Always(Class::Control), Rate::Branch, "Branches to the label. `.uni` asserts that all active lanes branch together", &[
+        row(10, V10, "bra{.uni} label"),
+    ]),
 
-    row(11, V10, "brkpt"),
+    instruction(Opcode::Brkpt, Always(Class::Control), Rate::Branch, "Stops for a debugger", &[
+        row(11, V10, "brkpt"),
+    ]),
 
-    row(30, V60, "brx.idx{.uni} a:u32, tlist"),
+    instruction(Opcode::Brx, Always(Class::Control), Rate::Branch, "Branches to label number a of the list", &[
+        row(30, V60, "brx.idx{.uni} a:u32, tlist"),
+    ]),
 
-    row(10, V10, "call{.uni} callee"),
+    instruction(Opcode::Call, Always(Class::Control), Rate::Branch, "Calls a function. `.uni` asserts that all active lanes make the same call", &[
+        row(10, V10, "call{.uni} callee"),
+    ]),
 
-    row(10, V10, "exit"),
+    instruction(Opcode::Exit, Always(Class::Control), Rate::Branch, "Ends the thread", &[
+        row(10, V10, "exit"),
+    ]),
 
-    row(70, V62, "nanosleep.u32 a"),
+    instruction(Opcode::Nanosleep, Always(Class::Control), Rate::Branch, "Waits for about a nanoseconds", &[
+        row(70, V62, "nanosleep.u32 a"),
+    ]),
 
-    row(10, V14, "pmevent event:u32"),
-    row(20, V30, "pmevent.mask constant:u32"),
+    instruction(Opcode::Pmevent, Always(Class::Control), Rate::Branch, "Triggers a profiler event", &[
+        row(10, V14, "pmevent event:u32"),
+        row(20, V30, "pmevent.mask constant:u32"),
+    ]),
 
-    row(10, V10, "ret{.uni}"),
+    instruction(Opcode::Ret, Always(Class::Control), Rate::Branch, "Returns from a function; in a kernel, ends the thread", &[
+        row(10, V10, "ret{.uni}"),
+    ]),
 
-    row(10, V10, "trap"),
+    instruction(Opcode::Trap, Always(Class::Control), Rate::Branch, "Aborts the kernel with an error", &[
+        row(10, V10, "trap"),
+    ]),
 ];

@@ -1,5 +1,6 @@
-//! The table of instructions: one row for each form, in the notation of [`form`](super::form), with
-//! the first target and `.version` that support it. Each kind of instruction has a file.
+//! The table of instructions: each has an entry with its class, its rate on sm_61, its meaning and
+//! its forms. A form is a row in the notation of [`form`](super::form), with the first target and
+//! `.version` that support it. Each kind of instruction has a file.
 //!
 //! A form whose alternatives were introduced at different times has several rows. For sm_61 and
 //! later, tests compare each alternative of each row with ptxas: it is accepted as the row states,
@@ -21,6 +22,7 @@ mod memory;
 mod texture;
 mod video;
 
+use super::cost::{ClassRule, Rate};
 use super::form::Row;
 use super::words::Opcode;
 
@@ -59,67 +61,116 @@ mod versions {
     pub const V81: Version = Version::new(8, 1);
 }
 
-/// Returns the forms of `opcode`.
-pub fn rows(opcode: Opcode) -> &'static [Row] {
-    let (start, end) = INDEX[opcode as usize];
-    &ROWS[usize::from(start)..usize::from(end)]
+/// An instruction with all its forms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Instruction {
+    /// The opcode.
+    pub opcode: Opcode,
+    /// The class of a form.
+    pub class: ClassRule,
+    /// The rate of a form on 32 bits; [`Rate::of`] has the rate of others.
+    pub rate: Rate,
+    /// A short description, with the operand names of the forms.
+    pub meaning: &'static str,
+    /// The forms.
+    pub forms: &'static [Row],
 }
 
-/// The range of rows of each opcode.
-static INDEX: [(u16, u16); Opcode::ALL.len()] = {
-    let mut index = [(0, 0); Opcode::ALL.len()];
+/// Makes an entry of the table.
+const fn instruction(
+    opcode: Opcode,
+    class: ClassRule,
+    rate: Rate,
+    meaning: &'static str,
+    forms: &'static [Row],
+) -> Instruction {
+    assert!(!forms.is_empty(), "every opcode has a form");
     let mut i = 0;
-    while i < ALL.len() {
-        let at = ALL[i].opcode as usize;
-        if index[at].1 == 0 {
-            index[at].0 = i as u16;
-        } else {
-            assert!(index[at].1 as usize == i, "the rows of an opcode stand together");
+    while i < forms.len() {
+        assert!(forms[i].opcode as usize == opcode as usize, "a form has the opcode of its entry");
+        i += 1;
+    }
+    Instruction { opcode, class, rate, meaning, forms }
+}
+
+/// Returns the entry of `opcode`.
+pub fn instruction_of(opcode: Opcode) -> &'static Instruction {
+    &INSTRUCTIONS[opcode as usize]
+}
+
+/// Returns the forms of `opcode`.
+pub fn rows(opcode: Opcode) -> &'static [Row] {
+    instruction_of(opcode).forms
+}
+
+/// The entry of each opcode.
+static INSTRUCTIONS: [Instruction; Opcode::ALL.len()] = {
+    let mut found = [None; Opcode::ALL.len()];
+    let mut file = 0;
+    while file < FILES.len() {
+        let mut i = 0;
+        while i < FILES[file].len() {
+            let entry = FILES[file][i];
+            assert!(found[entry.opcode as usize].is_none(), "an opcode has one entry");
+            found[entry.opcode as usize] = Some(entry);
+            i += 1;
         }
-        i += 1;
-        index[at].1 = i as u16;
+        file += 1;
     }
+    let mut all = [FILES[0][0]; Opcode::ALL.len()];
     let mut i = 0;
-    while i < index.len() {
-        assert!(index[i].1 > 0, "every opcode has a row");
+    while i < all.len() {
+        all[i] = match found[i] {
+            Some(entry) => entry,
+            None => panic!("{}", Opcode::ALL[i].spelling()), // has no entry: add it to a file of this folder
+        };
         i += 1;
     }
-    index
+    all
 };
 
 /// All forms.
 pub static ROWS: &[Row] = &ALL;
 
-const FILES: [&[Row]; 10] = [
-    arithmetic::ROWS,
-    atomic::ROWS,
-    compare::ROWS,
-    control::ROWS,
-    convert::ROWS,
-    cooperate::ROWS,
-    logic::ROWS,
-    memory::ROWS,
-    texture::ROWS,
-    video::ROWS,
+const FILES: [&[Instruction]; 10] = [
+    arithmetic::INSTRUCTIONS,
+    atomic::INSTRUCTIONS,
+    compare::INSTRUCTIONS,
+    control::INSTRUCTIONS,
+    convert::INSTRUCTIONS,
+    cooperate::INSTRUCTIONS,
+    logic::INSTRUCTIONS,
+    memory::INSTRUCTIONS,
+    texture::INSTRUCTIONS,
+    video::INSTRUCTIONS,
 ];
 
 const COUNT: usize = {
-    let (mut count, mut i) = (0, 0);
-    while i < FILES.len() {
-        count += FILES[i].len();
-        i += 1;
+    let (mut count, mut file) = (0, 0);
+    while file < FILES.len() {
+        let mut i = 0;
+        while i < FILES[file].len() {
+            count += FILES[file][i].forms.len();
+            i += 1;
+        }
+        file += 1;
     }
     count
 };
 
 static ALL: [Row; COUNT] = {
-    let mut all = [FILES[0][0]; COUNT];
+    let mut all = [FILES[0][0].forms[0]; COUNT];
     let (mut count, mut file) = (0, 0);
     while file < FILES.len() {
         let mut i = 0;
         while i < FILES[file].len() {
-            all[count] = FILES[file][i];
-            count += 1;
+            let forms = FILES[file][i].forms;
+            let mut form = 0;
+            while form < forms.len() {
+                all[count] = forms[form];
+                count += 1;
+                form += 1;
+            }
             i += 1;
         }
         file += 1;
