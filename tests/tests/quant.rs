@@ -426,6 +426,16 @@ fn affine_extremes(device: &Device) {
             }
         }
     }
+    // The width of the range overflows.
+    let (x, mut q) = ([3e38f32, -3e38, 0.0, 1e38], device.zeros::<i8>(4).unwrap());
+    let (dx, mut back) = (device.upload(&x).unwrap(), device.zeros::<f32>(4).unwrap());
+    let view = dx.view([1, 4]).unwrap();
+    let fitted = Affine::fit(device, &view, false).unwrap();
+    fitted.quantize(device, &view, &mut q.view_mut([1, 4]).unwrap()).unwrap();
+    fitted.dequantize(device, &q.view([1, 4]).unwrap(), &mut back.view_mut([1, 4]).unwrap()).unwrap();
+    let back = back.download().unwrap();
+    // A step is 6·10³⁸ / 255.
+    assert!(back.iter().zip(&x).all(|(back, x)| (back - x).abs() < 2.4e36) && back[2] == 0.0, "{back:?}");
     // The maximum is below 127 / f32::MAX.
     let dx = device.upload(&[1e-40f32, 5e-41, 0.0, -1e-40]).unwrap();
     let (view, mut q) = (dx.view([1, 4]).unwrap(), device.zeros::<i8>(4).unwrap());

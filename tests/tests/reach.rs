@@ -241,6 +241,38 @@ fn proofs_state_their_reasons() {
     assert_eq!(by("more", "sum += more[few[0] as usize];"), None, "values from memory");
 }
 
+/// Makes accesses below a divisor that may be 0, where the quotient is unspecified, and below
+/// divisors that are not.
+#[kernel(block = 32, grid = y.len().div_ceil(shares.len()))]
+#[requires(required.len() >= 1)]
+pub fn divisors(any: &[f32], required: &[f32], shares: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut sum = required[t % required.len()];
+    sum += shares[t % shares.len()];
+    if any.len() > 0 {
+        sum += any[t % any.len()];
+    }
+    for i in rolled(0..any.len()) {
+        sum += any[(i + t) % any.len()];
+    }
+    sum += any[(t + 1) % any.len()];
+    y[t % y.len()] = sum;
+}
+
+#[test]
+fn remainders_of_divisors_that_may_be_0_are_not_proven() {
+    let proved = Proved::of(divisors::ARTIFACT, &Instance::default());
+    let proofs = |array: &str, kind: AccessKind| {
+        let here = proved.reach.sites.iter().filter(|s| s.array.as_deref() == Some(array) && s.kind == kind);
+        here.map(|s| s.proof.as_ref().map(|p| (p.conditions.len(), p.requires, p.grid))).collect::<Vec<_>>()
+    };
+    assert_eq!(proofs("required", AccessKind::Load), [Some((0, true, false))]);
+    assert_eq!(proofs("shares", AccessKind::Load), [Some((0, false, true))], "the grid divides by the length");
+    let guarded = Some((1, false, false));
+    assert_eq!(proofs("any", AccessKind::Load), [guarded, guarded, None], "a branch, a loop, and no condition");
+    assert_eq!(proofs("y", AccessKind::Store), [None]);
+}
+
 #[test]
 fn ranges_agree_with_plain_rust() {
     let proved = Proved::of(reasons::ARTIFACT, &Instance::default());

@@ -29,7 +29,10 @@ struct Bench {
 
 impl Bench {
     fn new() -> Result<Bench, Error> {
-        let device = Device::cpu();
+        Bench::on(Device::cpu())
+    }
+
+    fn on(device: Device) -> Result<Bench, Error> {
         Ok(Bench {
             floats: device.zeros(ROOM)?,
             bytes: device.zeros(ROOM)?,
@@ -89,8 +92,18 @@ fn refused<T>(result: Result<T, Error>, words: &[&str]) {
 }
 
 #[test]
-fn sampling_errors_name_arguments() -> Result<(), Error> {
-    let b = Bench::new()?;
+fn cpu_sampling_errors_name_arguments() -> Result<(), Error> {
+    sampling_errors_name_arguments(Device::cpu())
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_sampling_errors_name_arguments() -> Result<(), Error> {
+    sampling_errors_name_arguments(Device::cuda(0)?)
+}
+
+fn sampling_errors_name_arguments(device: Device) -> Result<(), Error> {
+    let b = Bench::on(device)?;
     let (d, mut tokens) = (&b.device, b.device.zeros::<u32>(ROOM)?);
     let mut run = |sample: Sample, rows| sample.run(d, &b.f([2, 40]), &mut out(&mut tokens, [rows]));
     for sample in

@@ -509,20 +509,18 @@ fn operands_without_elements_are_rejected() {
 
 /// Checks norms of rows whose sums or squares exceed the range of `f32`, against values computed by
 /// hand.
-#[test]
-fn cpu_norms_of_huge_and_tiny_rows() {
-    let device = Device::cpu();
+fn norms_of_huge_and_tiny_rows(device: &Device) {
     let run = |norm: Norm, x: &[f32]| {
         let (x, mut y) = (device.upload(x).unwrap(), device.zeros::<f32>(x.len()).unwrap());
         let shape = [1, y.len()];
-        norm.run(&device, &x.view(shape).unwrap(), &mut y.view_mut(shape).unwrap()).unwrap();
+        norm.run(device, &x.view(shape).unwrap(), &mut y.view_mut(shape).unwrap()).unwrap();
         y.download().unwrap()
     };
     let group = |epsilon, x: &[f32]| {
         let (x, mut y) = (device.upload(x).unwrap(), device.zeros::<f32>(x.len()).unwrap());
         let shape = [1, 1, y.len()];
         let norm = GroupNorm::new(1, epsilon);
-        norm.run(&device, &x.view(shape).unwrap(), &mut y.view_mut(shape).unwrap(), None).unwrap();
+        norm.run(device, &x.view(shape).unwrap(), &mut y.view_mut(shape).unwrap(), None).unwrap();
         y.download().unwrap()
     };
     let near = |got: Vec<f32>, expected: &[f32]| {
@@ -552,10 +550,19 @@ fn cpu_norms_of_huge_and_tiny_rows() {
     }
 }
 
-/// Checks that ignored rows have no effect, and that sums may overflow where the result does not.
 #[test]
-fn cpu_losses_of_extreme_logits() {
-    let device = Device::cpu();
+fn cpu_norms_of_huge_and_tiny_rows() {
+    norms_of_huge_and_tiny_rows(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_norms_of_huge_and_tiny_rows() {
+    norms_of_huge_and_tiny_rows(&Device::cuda(0).unwrap());
+}
+
+/// Checks that ignored rows have no effect, and that sums may overflow where the result does not.
+fn losses_of_extreme_logits(device: &Device) {
     let run = |loss: CrossEntropy, x: &[f32], label: u32| {
         let n = x.len();
         let (x, label, gradient) =
@@ -564,9 +571,9 @@ fn cpu_losses_of_extreme_logits() {
             (device.zeros::<f32>(1).unwrap(), device.zeros::<f32>(1).unwrap(), device.zeros::<f32>(n).unwrap());
         let (x, label, gradient) = (x.view([1, n]).unwrap(), label.view([1]).unwrap(), gradient.view([1]).unwrap());
         let outputs = (&mut of_row.view_mut([1]).unwrap(), &mut log_sum.view_mut([1]).unwrap());
-        loss.run(&device, &x, &label, outputs.0, outputs.1).unwrap();
+        loss.run(device, &x, &label, outputs.0, outputs.1).unwrap();
         let log_sum = log_sum.view([1]).unwrap();
-        loss.backward(&device, &x, &label, &log_sum, &gradient, &mut dx.view_mut([1, n]).unwrap()).unwrap();
+        loss.backward(device, &x, &label, &log_sum, &gradient, &mut dx.view_mut([1, n]).unwrap()).unwrap();
         (of_row.download().unwrap()[0], dx.download().unwrap())
     };
     let smoothed = CrossEntropy::new().smoothing(0.1);
@@ -578,4 +585,15 @@ fn cpu_losses_of_extreme_logits() {
     assert_eq!(run(smoothed, &[3e38, -3e38], 1).0, f32::INFINITY);
     near(run(smoothed.smoothing(0.75), &[1.5e38, -1.5e38], 1).0, 0.25 * 3e38 + 0.75 * 1.5e38);
     assert_eq!(run(CrossEntropy::new(), &[f32::NAN, 1.0], u32::MAX), (0.0, vec![0.0, 0.0]));
+}
+
+#[test]
+fn cpu_losses_of_extreme_logits() {
+    losses_of_extreme_logits(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_losses_of_extreme_logits() {
+    losses_of_extreme_logits(&Device::cuda(0).unwrap());
 }

@@ -1,6 +1,6 @@
 //! Spec of `flash_attention`: sequences of every layout, with every pattern of blocks.
 
-use super::stored::{at_rest, drawn, drawn_but, numbers, scalars};
+use super::stored::{at_rest, drawn, drawn_but, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
@@ -8,7 +8,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::attention::prefill::flash_attention;
 use kernels_rs::attention::score::{Alibi, Plain};
 use kernels_rs::attention::span::{Dense, KEYS, Listed, Packed, Padded, Whole};
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(flash_attention<f32, Plain, Dense, Whole, 128, 4, 128, 2, 64, 2, 2, 4>, cases, reference);
 
@@ -106,8 +106,18 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     ];
     // A tile of this size needs a million multiplications on each of four executors; the other
     // instances have the same code.
-    if rows * wide > 64 * 64 {
-        return first.into_iter().chain(extremes).map(|shape| case(instance, random, shape)).collect();
+    let few = rows * wide > 64 * 64;
+    // A column of values of each extreme; the extremes repeat.
+    let values = Shape { queries: 3, keys: 5, values: 24, ..any };
+    let mut of_values = case(instance, random, values);
+    if let &[batch, heads, keys, width] = of_values.inputs[2].extents() {
+        let strides = [heads * keys * width, keys * width, width, 1];
+        of_values.inputs[2] = extreme(random, &Extreme::ALL, stored(instance), 3, [batch, heads, keys, width], strides);
+    }
+    let of_values = Case { name: "extreme values".into(), ..of_values };
+    if few {
+        let shapes = first.into_iter().chain(extremes);
+        return shapes.map(|shape| case(instance, random, shape)).chain([of_values]).collect();
     }
     let shapes = [
         any,
@@ -147,12 +157,18 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             ..any
         },
     ];
-    shapes.into_iter().chain(extremes).map(|shape| case(instance, random, shape)).collect()
+    let shapes = shapes.into_iter().chain(extremes);
+    shapes.map(|shape| case(instance, random, shape)).chain([of_values]).collect()
+}
+
+/// Returns the storage format of Q, K, V and O.
+fn stored(instance: &Instance) -> Scalar {
+    scalars(instance).first().copied().unwrap_or(Scalar::F32)
 }
 
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
-    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let stored = stored(instance);
     let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block, odd } = shape;
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let batch = if packed || queries > 1 && !padded { 1 } else { 2 };
@@ -339,7 +355,7 @@ impl Softmax {
 
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[piece, _, _, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
-    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let stored = stored(instance);
     let [q, k, v, mut o, mut lse, mut partial, mut logs] = [0, 1, 2, 3, 4, 5, 6].map(|n| inputs[n].values());
     let [scale, left, right] = [8, 9, 10].map(|n| inputs[n].value());
     let (&[_, of_q, rows, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {

@@ -28,10 +28,16 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 2, 1, 2, 0], [[1, 2, 3], [1; 3], [0, 1, 2], [1; 3]]),
     ];
     let all = patches.into_iter().chain(padded.into_iter().filter(|_| inside == 0));
-    all.map(|(volume, form)| case(instance, random, volume, form, v)).collect()
+    // Nine extremes later in each case, so that each occurs.
+    let of_extremes = |(i, (volume, form)): (usize, (Volume, Form))| {
+        let mut extremes = Extreme::ALL;
+        extremes.rotate_left(9 * i % Extreme::ALL.len());
+        case(instance, random, &extremes, volume, form, v)
+    };
+    all.enumerate().map(of_extremes).collect()
 }
 
-fn case(instance: &Instance, random: &mut Random, volume: Volume, form: Form, v: usize) -> Case {
+fn case(instance: &Instance, random: &mut Random, extremes: &[Extreme], volume: Volume, form: Form, v: usize) -> Case {
     let [samples, channels, extents @ ..] = volume;
     let [kernel, stride, padding, dilation] = form;
     let windows = [0, 1, 2].map(|d| (extents[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1);
@@ -43,8 +49,8 @@ fn case(instance: &Instance, random: &mut Random, volume: Volume, form: Form, v:
     let first = random.below(all.min(12));
     let count = if padding != [0; 3] || random.below(2) == 0 { all - first } else { (all - first).min(9) };
     let columns = channels * kernel.iter().product::<usize>();
-    // Values are copied: a row of each extreme, and NaNs in the gaps.
-    let mut inputs = vec![extreme(random, &Extreme::ALL, stored(instance), 3, volume, strides)];
+    // Values are copied: rows of extremes, and NaNs in the gaps.
+    let mut inputs = vec![extreme(random, extremes, stored(instance), 3, volume, strides)];
     let numbers = |of: [usize; 3]| of.map(|n| n as u32);
     inputs.extend(Input::value_of(Lattice {
         kernel: numbers(kernel),

@@ -2,14 +2,14 @@
 //! format.
 
 use super::attention::{has, softmax};
-use super::stored::{at_rest, drawn, numbers, scalars};
+use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::attention::append::cache_append;
 use kernels_rs::attention::cache::{Contiguous, Paged, Scaled, Unscaled};
 use kernels_rs::attention::decode::flash_decode;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>, cases, reference);
 runtime::register!(cache_append<f32, f32, Contiguous, false, false>, append_cases, append_reference);
@@ -66,7 +66,18 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, group, lanes * each - wide], &[70, 65, 33], [64, 3], 1.0),
         ([1, 1, lanes * each], &[5], [200, 4], 1.0),
     ];
-    shapes.map(|shape| case(instance, random, shape)).into()
+    let mut all: Vec<Case> = shapes.map(|shape| case(instance, random, shape)).into();
+    let &[_, cached] = scalars(instance).as_slice() else { return all };
+    if cached != Scalar::I8 {
+        // A column of values of each extreme; the extremes repeat.
+        let mut of_values = case(instance, random, ([1, 1, lanes * each], &[7], [16, 1], 1.0));
+        if let &[planes, groups, rows, width] = of_values.inputs[2].extents() {
+            let strides = [groups * rows * width, rows * width, width, 1];
+            of_values.inputs[2] = extreme(random, &Extreme::ALL, cached, 3, [planes, groups, rows, width], strides);
+        }
+        all.push(Case { name: "extreme values".into(), ..of_values });
+    }
+    all
 }
 
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
@@ -206,7 +217,7 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 1, 6, 2], &[3, 9], Room::Short),
     ];
     let &[_, cached] = scalars(instance).as_slice() else { return Vec::new() };
-    let case = |([heads, groups, width, pairs], lengths, room): ([usize; 4], &[u32], Room)| {
+    let mut case = |([heads, groups, width, pairs], lengths, room): ([usize; 4], &[u32], Room)| {
         let sequences = lengths.len();
         let ([planes, rows], table) = layout(instance, sequences, 20);
         let table = match room {
@@ -239,7 +250,18 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let name = format!("behind {lengths:?} keys, {heads} and {groups} heads of {width}, {pairs} pairs, {room:?}");
         Case::new(name, inputs)
     };
-    shapes.map(case).into()
+    let mut all: Vec<Case> = shapes.into_iter().map(&mut case).collect();
+    if cached != Scalar::I8 {
+        // Rows of each extreme, which are stored without a rotation.
+        let (n, width) = (Extreme::ALL.len(), 6);
+        let lengths = vec![1u32; n];
+        let mut of_rows = case(([1, 1, width, 0], &lengths, Room::Full));
+        for argument in [2, 3] {
+            of_rows.inputs[argument] = extreme(random, &Extreme::ALL, Scalar::F32, 0, [n, 1, width], [width, width, 1]);
+        }
+        all.push(Case { name: "extreme rows".into(), ..of_rows });
+    }
+    all
 }
 
 /// Computes the results and their error bounds. The angle is rounded once, so that the error of

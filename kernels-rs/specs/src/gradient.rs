@@ -1,7 +1,7 @@
 //! Specs of `attention_delta`, `attention_gradient` and `attention_scores`.
 
 use super::attention::{self, has};
-use super::stored::{at_rest, drawn_but, numbers, stored};
+use super::stored::{at_rest, drawn_but, extreme, numbers, stored};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -9,7 +9,7 @@ use kernels_rs::attention::backward::{attention_delta, attention_gradient};
 use kernels_rs::attention::debug::attention_scores;
 use kernels_rs::attention::score::Plain;
 use kernels_rs::attention::span::{Dense, KEYS, Listed, Packed, Whole};
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(attention_delta<f32>, delta_cases, delta_reference);
 runtime::register!(attention_gradient<f32, Plain, Dense, Whole, 64, 4, 0, 2, 1>, cases, reference);
@@ -23,20 +23,32 @@ fn delta_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let delta = Input::view(&vec![1.0f32; batch * heads * rows], [batch, heads, rows]);
         Case::new(format!("{batch} of {heads} heads of {rows} × {width}"), [matrices(), matrices(), delta])
     };
-    [[1, 1, 1, 1], [3, 2, 5, 33], [1, 1, 4, 64], [2, 1, 3, 0]].map(case).into()
+    let mut all: Vec<Case> = [[1, 1, 1, 1], [3, 2, 5, 33], [1, 1, 4, 64], [2, 1, 3, 0]].map(case).into();
+    // A row of each extreme in O.
+    let shape @ [_, _, rows, width] = [1, 1, Extreme::ALL.len(), 33];
+    let o = extreme(random, &Extreme::ALL, stored(instance), 2, shape, [rows * width, rows * width, width, 1]);
+    let d_o = attention::heads(random, stored(instance), shape, 1);
+    all.push(Case::new("extreme rows", [o, d_o, Input::view(&vec![1.0f32; rows], [1, 1, rows])]));
+    all
 }
 
-/// Computes δ and its error bounds: a fused sum of products, and 5 additions among lanes.
+/// Computes δ and its error bounds: a fused sum of products, and 5 additions among lanes. If the
+/// magnitudes of finite products overflow together, any result is correct.
 fn delta_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (o, d_o) = (inputs[0].values(), inputs[1].values());
     let (width, rows) = (inputs[0].extents()[3], inputs[2].values().len());
     let one = |row: usize| {
         let products = (row * width..(row + 1) * width).map(|i| o[i] * d_o[i]);
         let (sum, size) = products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()));
-        (sum, 1.001 * gamma(width.div_ceil(32) + 5) * size + 8.0 * TINY)
+        (sum, if overflows(size) { f64::INFINITY } else { 1.001 * gamma(width.div_ceil(32) + 5) * size + 8.0 * TINY })
     };
     let (values, bounds) = (0..rows).map(one).unzip();
     vec![Expected::new(2, values, Bound::Each(bounds))]
+}
+
+/// Returns whether sums of finite terms with these magnitudes may overflow in some order.
+fn overflows(size: f64) -> bool {
+    size.is_finite() && size > f64::from(f32::MAX) / 4.0
 }
 
 const UNBOUNDED: usize = 1 << 30;
@@ -64,12 +76,26 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 1, 0, 5, 8, 8], [UNBOUNDED, UNBOUNDED]),
         ([1, 1, 5, 0, 8, 8], [UNBOUNDED, UNBOUNDED]),
     ];
-    shapes.map(|shape| case(instance, random, shape)).into()
+    let mut all: Vec<Case> = shapes.map(|shape| case(instance, random, shape, Some(2))).into();
+    // A gradient of each extreme: a row of dQ from dO, a row of dK from V, and a column of dV from
+    // dO. The extremes repeat.
+    let n = 24;
+    let extents = [1, 1, n, n];
+    let (argument, axis) = match numbers(instance).get(2) {
+        Some(0) => (3, 2),
+        Some(1) => (2, 2),
+        _ => (3, 3),
+    };
+    let mut of_extremes = case(instance, random, ([1, 1, n, n, 8, n], [UNBOUNDED, UNBOUNDED]), None);
+    of_extremes.inputs[argument] =
+        extreme(random, &Extreme::ALL, stored(instance), axis, extents, [n * n, n * n, n, 1]);
+    all.push(Case { name: "extremes".into(), ..of_extremes });
+    all
 }
 
-/// Returns a case. The logarithms are those of the queries' logits; one is −∞, as for a query that
-/// sees no key.
-fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
+/// Returns a case. The logarithms are those of the queries' logits; that of query `blind` is −∞, as
+/// if it saw no key.
+fn case(instance: &Instance, random: &mut Random, shape: Shape, blind: Option<usize>) -> Case {
     let ([of_q, of_k, queries, keys, width, wide], [left, right]) = shape;
     let (stored, packed) = (stored(instance), has::<Packed>(instance));
     // Two sequences if there are few queries.
@@ -99,7 +125,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
             packed || j + queries + left >= row % queries + keys && j + queries <= row % queries + keys + right
         };
         let all: f64 = (0..keys).filter(seen).map(|j| (product(j) * f64::from(scale)).exp()).sum();
-        if row == 2 { f32::NEG_INFINITY } else { all.ln() as f32 }
+        if blind == Some(row) { f32::NEG_INFINITY } else { all.ln() as f32 }
     };
     let logs: Vec<f32> = (0..batch * of_q * queries).map(log).collect();
     let deltas = Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]);
@@ -163,7 +189,8 @@ fn sequence(instance: &Instance, n: usize, row: usize) -> [usize; 2] {
 /// logit x is e = γ(d + 1)·scale·Σ|q·k|. A weight p = e^(x − lse) has the relative error e + (2·|x
 /// − lse| + 4)·u. The error of dP is γ(d′)·Σ|dO·v|. Its difference from δ adds u, and the following
 /// two factors 3u. A gradient is a sum of n products, each with the error of its weight, and with
-/// γ(n) of their magnitudes.
+/// γ(n) of their magnitudes. If magnitudes of finite terms overflow together, any result is
+/// correct.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let Some(of) = numbers(instance).get(2).copied() else { return Vec::new() };
     let [q, k, v, d_o, lse, delta] = [0, 1, 2, 3, 4, 5].map(|n| inputs[n].values());
@@ -192,6 +219,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let p_off = p * (gamma(width + 1) * scale * x_size + (2.0 * (scale * x - lse[row]).abs() + 4.0) * U);
         let (dp, dp_size) = dot(&d_o[row * wide..(row + 1) * wide], &v[key * wide..(key + 1) * wide]);
         let change = dp - delta[row];
+        let open = of != 2 && overflows(dp_size);
         let (weight, off) = if of == 2 {
             (p, p_off)
         } else {
@@ -206,14 +234,14 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         for c in 0..columns {
             let y = with[of_with * columns + c];
             sums[to * columns + c] += weight * y;
-            sizes[to * columns + c] += (weight * y).abs();
+            sizes[to * columns + c] += if open { f64::from(f32::MAX) } else { (weight * y).abs() };
             offs[to * columns + c] += off * y.abs();
         }
     }
     let n = 64 * (queries.max(keys)).div_ceil(64) * of_q / of_k;
     let bounds = (0..size).map(|i| {
         let off = 1.01 * (offs[i] + gamma(n) * sizes[i]) + n as f64 * 2f64.powi(-120);
-        off + at_rest(stored(instance), sums[i], off)
+        if overflows(sizes[i]) { f64::INFINITY } else { off + at_rest(stored(instance), sums[i], off) }
     });
     let bounds = bounds.collect();
     vec![Expected::new(6, sums, Bound::Each(bounds))]
@@ -243,10 +271,27 @@ fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             inputs,
         )
     };
-    shapes.map(case).into()
+    let mut all: Vec<Case> = shapes.map(case).into();
+    // A key of each extreme.
+    let (queries, keys, width) = (3, Extreme::ALL.len(), 16);
+    let strides = [keys * width, keys * width, width, 1];
+    let k = extreme(random, &Extreme::ALL, stored(instance), 2, [1, 1, keys, width], strides);
+    let band = [(); 2].map(|()| Input::scalar(UNBOUNDED));
+    let [left, right] = band;
+    let inputs = [
+        attention::heads(random, stored(instance), [1, 1, queries, width], 4),
+        k,
+        attention::heads(random, Scalar::F32, [1, 1, queries, keys], 1),
+        Input::scalar(0.25f32),
+        left,
+        right,
+    ];
+    all.push(Case::new("extreme keys", inputs));
+    all
 }
 
-/// Computes the logits and their error bounds: a fused sum of products, and the factor.
+/// Computes the logits and their error bounds: a fused sum of products, and the factor. If the
+/// magnitudes of finite products overflow together, any result is correct.
 fn scores_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let [q, k] = [0, 1].map(|n| inputs[n].values());
     let [scale, left, right] = [3, 4, 5].map(|n| inputs[n].value());
@@ -262,7 +307,8 @@ fn scores_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
         }
         let products = (0..width).map(|d| q[row * width + d] * k[key * width + d]);
         let (sum, size) = products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()));
-        (scale * sum, 1.001 * gamma(width + 1) * scale * size + TINY)
+        let off = 1.001 * gamma(width + 1) * scale * size + TINY;
+        (scale * sum, if overflows(size) { f64::INFINITY } else { off })
     };
     let (values, bounds) = (0..batch * of_q * queries * keys).map(one).unzip();
     vec![Expected::new(2, values, Bound::Each(bounds))]

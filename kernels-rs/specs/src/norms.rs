@@ -1,7 +1,7 @@
 //! Specs of `norm_rows`, `norm_quantized`.
 
 use super::rows::{Team, rows_of};
-use super::stored::{at_rest, drawn, extremes, numbers, scalars};
+use super::stored::{at_rest, drawn, extremes, numbers, rounded, scalars};
 use super::{TINY, U, gamma, overflowed};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -127,10 +127,7 @@ pub(super) fn far_from_zero<const R: usize>(random: &mut Random, element: Scalar
     let cols = extents.last().copied().unwrap_or(0);
     let x: Vec<f32> = random.values(extents.iter().product());
     let x = x.iter().enumerate().map(|(i, x)| 1000.0 + if i < cols { *x } else { 0.0 });
-    match element {
-        Scalar::F16 => Input::view(&x.map(kernel_dsl::half::f16::from_f32).collect::<Vec<_>>(), extents),
-        _ => Input::view(&x.collect::<Vec<_>>(), extents),
-    }
+    rounded(element, &x.collect::<Vec<_>>(), extents)
 }
 
 /// A number, and the bound of its error.

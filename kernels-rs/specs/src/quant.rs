@@ -83,12 +83,18 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, m(8 * rows + 1), cols, k(1)],
         [1, m(1), n(1), k(528)],
         [1, m(1), n(1), k(496)],
+        // Scales at the ends of `f32`.
+        [1, m(9), n(11), k(33)],
     ];
     let mut case = |(i, [batch, m, n, k]): (usize, [usize; 4])| {
         let gaps = random.below(3);
         let a = if ta == 1 { [batch, k, m] } else { [batch, m, k] };
         let b = if tb == 1 { [batch, n, k] } else { [batch, k, n] };
-        let scale = |random: &mut Random| 0.001 + random.below(1000) as f32 * 1e-5;
+        let ends = [f32::MAX, 1e30, 1e-30, 1e-45, -1e-40, f32::INFINITY, f32::NAN, 1.0, 0.0];
+        let scale = |random: &mut Random| match i {
+            12 => ends[random.below(ends.len())],
+            _ => 0.001 + random.below(1000) as f32 * 1e-5,
+        };
         let zero = |random: &mut Random| random.below(256) as i32 - 128;
         let [of_a, of_b, zeros_a, zeros_b] = PICKED[i % PICKED.len()];
         let (scale_a, scale_b) = (of_a.drawn(random, batch, m, scale), of_b.drawn(random, batch, n, scale));
@@ -161,7 +167,8 @@ fn product(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 let real = scale * sum as f32;
                 values.push(match stored {
                     Scalar::I32 => sum,
-                    Scalar::I8 => f64::from(((real * inverse).round_ties_even() + zero).clamp(-128.0, 127.0)),
+                    // A NaN is the byte 0.
+                    Scalar::I8 => f64::from(((real * inverse).round_ties_even() + zero) as i8),
                     _ => f64::from(real),
                 });
             }

@@ -3,9 +3,7 @@
 
 use super::TINY;
 use super::stored::{self, drawn, numbers, stored};
-use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::half::f16;
 use kernels_rs::quant::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
@@ -45,12 +43,7 @@ fn matrices(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 /// Returns the first `cols` elements of rows of `pitch` numbers.
 fn of_numbers(instance: &Instance, x: &[f32], [rows, pitch]: [usize; 2], cols: usize) -> Input {
-    match stored(instance) {
-        Scalar::F16 => {
-            Input::strided(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>(), [rows, cols], [pitch, 1])
-        }
-        _ => Input::strided(x, [rows, cols], [pitch, 1]),
-    }
+    stored::rounded(stored(instance), x, [rows, pitch]).of_shape([rows, cols], [pitch, 1])
 }
 
 /// Returns the extremes of finite numbers, which are exact.

@@ -97,8 +97,12 @@ fn read<F: Ggml>(words: &Input, halves: &Input) -> Vec<Unit> {
 
 /// A number of a unit, less its minimum.
 fn scaled<F: Ggml>(unit: &Unit, j: usize) -> f64 {
-    let byte = unit.bytes[j / 4].to_le_bytes()[j % 4] as i8;
-    f64::from(unit.scale[j / 16]) * f64::from(F::STEP) * f64::from(byte)
+    f64::from(unit.scale[j / 16]) * f64::from(F::STEP) * byte(unit, j)
+}
+
+/// Returns a byte of a unit.
+fn byte(unit: &Unit, j: usize) -> f64 {
+    f64::from(unit.bytes[j / 4].to_le_bytes()[j % 4] as i8)
 }
 
 /// Rows and blocks of a row.
@@ -355,8 +359,12 @@ fn weights<F: Ggml>(random: &mut Random, [n, k]: [usize; 2], by_rows: bool) -> (
 /// `m` rows of activations as `quantize_activations` leaves them.
 fn activations(random: &mut Random, m: usize, group: [usize; 2], units: usize) -> [Input; 2] {
     let x: Vec<f32> = random.values(m * units * 32);
-    let x: Vec<f64> = x.into_iter().map(f64::from).collect();
-    let (bytes, factors) = grouped(&x, [m, 32 * units], group, units);
+    activations_of(&x.into_iter().map(f64::from).collect::<Vec<_>>(), m, group, units)
+}
+
+/// Returns what `quantize_activations` makes of `m` rows.
+fn activations_of(x: &[f64], m: usize, group: [usize; 2], units: usize) -> [Input; 2] {
+    let (bytes, factors) = grouped(x, [m, 32 * units], group, units);
     let (groups, cols) = (m.div_ceil(group[0]), group[1] * units);
     [Input::view(&bytes, [groups, 8 * cols]), Input::view(&factors, [groups, 4 * cols])]
 }
@@ -379,7 +387,7 @@ fn few_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [rows, 3, 0],
         [0, 3, 32],
     ];
-    let case = |(i, [m, n, k]): (usize, [usize; 3])| {
+    let mut case = |(i, [m, n, k]): (usize, [usize; 3])| {
         let ([words, halves], of_row, scales) = weights::<F>(random, [n, k], i % 2 == 1);
         let y = unread(written, m * n, [m, n], [n, 1]);
         let (x, [bytes, factors]) = if fresh == 1 {
@@ -394,7 +402,40 @@ fn few_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         };
         Case::new(format!("{m} × {n} × {k}"), [x, bytes, factors, words, halves, Input::scalar(of_row), scales, y])
     };
-    shapes.into_iter().enumerate().map(case).collect()
+    let mut all: Vec<Case> = shapes.into_iter().enumerate().map(&mut case).collect();
+    let (m, k) = (PRODUCTS.len(), F::NUMBERS.max(64));
+    let of_extremes = case((0, [m, 2, k]));
+    let x = extremes(random, &PRODUCTS, stored, k, k + unit);
+    all.push(with_activations(of_extremes, x, [rows, room], (fresh == 1).then_some(0)));
+    all
+}
+
+/// The extremes of a row of activations for which no sum of 32 bytes overflows with its scale.
+const PRODUCTS: [Extreme; 9] = [
+    Extreme::OneHuge,
+    Extreme::OneAmongTiny,
+    Extreme::Tiny,
+    Extreme::Subnormal,
+    Extreme::Zeros,
+    Extreme::PositiveInfinity,
+    Extreme::Infinities,
+    Extreme::Nan,
+    Extreme::AllNan,
+];
+
+/// Returns the case with `x` as its argument `at`, or quantized in two others if there is none.
+fn with_activations(mut case: Case, x: Input, group: [usize; 2], at: Option<usize>) -> Case {
+    case.name = "extreme rows".into();
+    match at {
+        Some(at) => case.inputs[at] = x,
+        None => {
+            let &[m, k] = x.extents() else { return case };
+            let first = case.inputs.len() - 7;
+            let quantized = activations_of(&x.values(), m, group, k / 32);
+            case.inputs.splice(first..first + 2, quantized);
+        }
+    }
+    case
 }
 
 fn product_of_few(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -457,7 +498,7 @@ fn many_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [513, 128, 32],
         [1, 1, 992],
     ];
-    let case = |(i, [m, n, k]): (usize, [usize; 3])| {
+    let mut case = |(i, [m, n, k]): (usize, [usize; 3])| {
         let n = n.next_multiple_of(unit);
         let ([words, halves], of_row, scales) = weights::<F>(random, [n, k], i % 2 == 1);
         let [bytes, factors] = activations(random, m, [64, 64], of_row);
@@ -466,7 +507,12 @@ fn many_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
     };
     // The code beyond a tile does not depend on the format: blocks of 256 numbers take the first.
     let n = if F::NUMBERS == 32 { shapes.len() } else { 6 };
-    shapes.into_iter().take(n).enumerate().map(case).collect()
+    let mut all: Vec<Case> = shapes.into_iter().take(n).enumerate().map(&mut case).collect();
+    let k = F::NUMBERS.max(64);
+    let of_extremes = case((0, [PRODUCTS.len(), 4, k]));
+    let x = extremes(random, &PRODUCTS, Scalar::F32, k, k);
+    all.push(with_activations(of_extremes, x, [64, 64], None));
+    all
 }
 
 fn product_of_many(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -482,7 +528,9 @@ fn product_of_many_of<F: Ggml>(instance: &Instance, inputs: &[Input]) -> Vec<Exp
 /// Returns products in `f64` with their bounds. Sums of products of bytes are integers below 2²⁴,
 /// and exact. A unit rounds up to five times on the way to a sum: a product of two scales, or of a
 /// scale with a half's sum, and each fused multiplication. A sum is made of `in_row` units, one
-/// after another, then by `meets` additions of lanes, and is multiplied by the row's number.
+/// after another, then by `meets` additions of lanes, and is multiplied by the row's number. If the
+/// magnitudes of finite terms overflow together, any result is correct. A subnormal product of two
+/// scales has an error of half the least one, which the sum of bytes multiplies.
 fn product<F: Ggml>(
     instance: &Instance,
     [words, halves, scales, y]: [&Input; 4],
@@ -498,12 +546,13 @@ fn product<F: Ggml>(
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
     for row in 0..m {
         for col in 0..n {
-            let (mut value, mut size) = (0.0, 0.0);
+            let (mut value, mut size, mut of_bytes) = (0.0, 0.0, 0.0);
             for u in 0..units {
                 let (w, x, e) = (&weights[col * units + u], &bytes[row * units + u], &factors[row * units + u]);
                 for j in 0..32 {
                     let term = e[0] * scaled::<F>(w, j) * f64::from(x[j]);
                     (value, size) = (value + term, size + term.abs());
+                    of_bytes += (byte(w, j) * f64::from(x[j])).abs();
                 }
                 if F::MINS {
                     let of = |h: usize| f64::from(w.min[h]) * e[2 + h];
@@ -516,9 +565,11 @@ fn product<F: Ggml>(
             let scale = scales.get(col).copied().unwrap_or(1.0);
             (value, size) = (value * scale, size * scale);
             let roundings = 5 * in_row + meets + 4;
-            let off = 1.001 * gamma(roundings) * size + 4.0 * roundings as f64 * TINY;
+            let tiny = 4.0 * roundings as f64 * TINY + of_bytes * scale.abs() * TINY;
+            let off = 1.001 * gamma(roundings) * size + tiny;
+            let open = size.is_finite() && size > f64::from(f32::MAX) / 4.0;
             values.push(value);
-            bounds.push(off + at_rest(stored, value, off));
+            bounds.push(if open { f64::INFINITY } else { off + at_rest(stored, value, off) });
         }
     }
     vec![Expected::new(argument, values, Bound::Each(bounds))]

@@ -5,7 +5,6 @@ use super::{TINY, gamma};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::half::f16;
 use kernels_rs::reduce::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
 use kernels_rs::reduce::{ArgMax, Found, Sum};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
@@ -165,10 +164,8 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // A column for each extreme.
     let cols = Extreme::ALL.len();
     let (extents, strides) = ([1, 9, cols], [9 * cols, cols, 1]);
-    let x = match scalars(instance).first() {
-        Some(Scalar::F16) => Extreme::array::<f16, 3>(&Extreme::ALL, random, 2, extents, strides),
-        _ => Extreme::array::<f32, 3>(&Extreme::ALL, random, 2, extents, strides),
-    };
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let x = stored::extreme(random, &Extreme::ALL, stored, 2, extents, strides);
     all.push(Case::new("extremes", [x, Input::scalar(9usize), states(instance, [1, cols, 1])]));
     all
 }
@@ -204,7 +201,19 @@ fn join_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         };
         Case::new(format!("{rows} of {parts} parts"), [input, Input::scalar(1000usize), results(instance, rows)])
     };
-    [[1, 1], [7, 32], [9, 33], [1, 300], [3, 0], [0, 4]].map(case).into()
+    let mut all: Vec<Case> = [[1, 1], [7, 32], [9, 33], [1, 300], [3, 0], [0, 4]].map(case).into();
+    // A row of parts of each extreme. No part that a kernel writes has a NaN as its largest value.
+    let (rows, parts) = (Extreme::ALL.len(), 7);
+    let values = Extreme::rows::<f32>(&Extreme::ALL, random, parts, parts);
+    let input = if finds(instance) {
+        let found = |(i, x): (usize, f32)| Found { value: x.max(f32::NEG_INFINITY), at: (i % parts) as u32 };
+        let values = values.to_vec::<f32>().into_iter().enumerate().map(found);
+        Input::view(&values.collect::<Vec<_>>(), [rows, parts])
+    } else {
+        values
+    };
+    all.push(Case::new("extremes", [input, Input::scalar(1000usize), results(instance, rows)]));
+    all
 }
 
 /// Combines parts: additions of a lane's parts, then of lanes.

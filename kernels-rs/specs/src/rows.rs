@@ -1,10 +1,9 @@
 //! Spec of `softmax_rows`: rows that a team keeps in registers, and longer ones.
 
-use super::stored::{at_rest, drawn, extremes, numbers, stored};
+use super::stored::{at_rest, drawn, extremes, numbers, rounded, stored};
 use super::{TINY, U, gamma, overflowed};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::half::f16;
 use kernels_rs::rowwise::softmax::softmax_rows;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
@@ -189,10 +188,7 @@ fn scattered(random: &mut Random, instance: &Instance, team: Team, from: usize) 
 
 /// Returns rows without gaps, in the instance's storage format.
 pub(super) fn values(instance: &Instance, x: &[f32], extents: [usize; 2]) -> Input {
-    match stored(instance) {
-        Scalar::F16 => Input::view(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>(), extents),
-        _ => Input::view(x, extents),
-    }
+    rounded(stored(instance), x, extents)
 }
 
 /// The distance below the maximum at which the exponential is 0 in every `f32`, and more.

@@ -1,10 +1,10 @@
 //! Specs of `best_parts`, `best_of_parts`, `sample_top`, `sample_likely`.
 
-use super::stored::{drawn, numbers, stored};
+use super::stored::{drawn, numbers, rounded, stored};
 use super::{TINY, U};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::half::f16;
+use kernel_dsl::half::bf16;
 use kernels_rs::sampling::best::{Scored, Temperature, best_of_parts, best_parts};
 use kernels_rs::sampling::random::Stream;
 use kernels_rs::sampling::threshold::sample_likely;
@@ -144,7 +144,11 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         all.push(Case::new("more than at once", case.inputs));
     }
     if noisy {
-        let largest = if stored(instance) == Scalar::F16 { 65504.0 } else { f64::from(f32::MAX) };
+        let largest = match stored(instance) {
+            Scalar::F16 => 65504.0,
+            Scalar::Bf16 => f64::from(bf16::MAX.to_f32()),
+            _ => f64::from(f32::MAX),
+        };
         for (t, size) in EXTREMES {
             let size = size.min(largest);
             for _ in 0..100 {
@@ -157,13 +161,7 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
                     [size as f32, size as f32, near, near.next_down(), -size as f32, 0.0][random.below(6)]
                 };
                 let x: Vec<f32> = (0..up(31)).map(|_| value(random)).collect();
-                case.inputs[0] = match stored(instance) {
-                    Scalar::F16 => {
-                        let x: Vec<f16> = x.iter().map(|x| f16::from_f32(*x)).collect();
-                        Input::view(&x, [1, up(31)])
-                    }
-                    _ => Input::view(&x, [1, up(31)]),
-                };
+                case.inputs[0] = rounded(stored(instance), &x, [1, up(31)]);
                 if parts(instance, &case.inputs).1 > MARGIN {
                     all.push(Case::new(format!("temperature {t:e}, logits of {size:e}"), case.inputs));
                     break;
@@ -230,10 +228,11 @@ fn combine_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
             [(-0.0, 0.0), (0.0, -0.0)],
             [(none, f32::NAN), (none, 0.0)],
             [(some, f32::NAN), (f32::MAX, 1.0)],
+            [(1e-45, 0.0), (0.0, 1e-45)],
         ];
         let mut best: Vec<Scored> = (0..rows * parts)
             .map(|i| {
-                let (high, low) = some[i / parts % 8][random.below(2)];
+                let (high, low) = some[i / parts % 9][random.below(2)];
                 Scored { high, low, column: (i % parts * 1000 + random.below(1000)) as u32 }
             })
             .collect();

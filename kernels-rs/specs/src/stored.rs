@@ -102,6 +102,18 @@ pub(super) fn drawn_but<const R: usize>(
     }
 }
 
+/// Returns `x` stored as `stored`, without gaps.
+pub(super) fn rounded<const R: usize>(stored: Scalar, x: &[f32], extents: [usize; R]) -> Input {
+    fn values<T: Float>(x: &[f32]) -> Vec<T> {
+        x.iter().map(|x| T::from_f32(*x)).collect()
+    }
+    match stored {
+        Scalar::F16 => Input::view(&values::<f16>(x), extents),
+        Scalar::Bf16 => Input::view(&values::<bf16>(x), extents),
+        _ => Input::view(x, extents),
+    }
+}
+
 /// Returns NaNs stored as `stored`, for an output that must be written and not read.
 pub(super) fn unread<const R: usize>(
     stored: Scalar,

@@ -20,7 +20,8 @@ impl Weights {
     /// 2⁻¹²⁰ where that is larger. What is multiplied differs from X by at most A / 254, and the
     /// product with a row by at most Σ A·|w| / 254. A NaN counts as 0, and an infinity makes its
     /// row of Y NaN. The sums of 32 products, or of 16 with a scale of their own, are exact; they
-    /// are added in `f32`. A single row is quantized in the product's own kernel; more are
+    /// are added in `f32`. A product of both scales is rounded before that, to a multiple of 2⁻¹⁴⁹
+    /// if it is below 2⁻¹²⁶. A single row is quantized in the product's own kernel; more are
     /// quantized before, by a launch and memory of their own.
     ///
     /// # Errors

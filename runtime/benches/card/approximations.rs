@@ -339,7 +339,7 @@ fn others((count, at): (u64, u64)) -> String {
 
 fn launch(loaded: &Loaded, count: usize, base: u64, memory: &Memory) -> Result<(), Box<dyn Error>> {
     // SAFETY: the kernel writes four bytes a thread to the memory, which has room for `count`.
-    unsafe { loaded.run(count as u32 / 256, &[base, 1, memory.address()])? };
+    unsafe { loaded.run([count as u32 / 256, 256], &[base, 1, memory.address()])? };
     Ok(())
 }
 
@@ -364,7 +364,7 @@ fn both(gpu: Gpu, text: &str, input: &[[u64; 2]]) -> Result<[Vec<u64>; 2], Box<d
     let (mut card, mut ours) = (vec![0u64; input.len()], vec![0u64; input.len()]);
     from.write(input)?;
     // SAFETY: the kernel reads 16 bytes and writes 8 a thread, which are allocated.
-    unsafe { loaded.run(input.len() as u32 / 256, &[from.address(), to.address()])? };
+    unsafe { loaded.run([input.len() as u32 / 256, 256], &[from.address(), to.address()])? };
     to.read(&mut card)?;
     let program = Program::decode(&parse(text).map_err(|e| e.to_string())?, "kernel")?;
     program.run(Launch {

@@ -171,7 +171,7 @@ fn on_card(gpu: Gpu, kernel: &Kernel, input: &[[u64; 4]]) -> Result<Vec<u64>, cu
     from.write(input)?;
     // SAFETY: the kernel reads 32 bytes a thread from the first address, and writes all of the
     // second.
-    unsafe { loaded.run(THREADS as u32 / 256, &[from.address(), to.address()])? };
+    unsafe { loaded.run([THREADS as u32 / 256, 256], &[from.address(), to.address()])? };
     to.read(&mut words)?;
     Ok(words)
 }

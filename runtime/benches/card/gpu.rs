@@ -67,16 +67,17 @@ impl Gpu {
 }
 
 impl Loaded {
-    /// Runs `blocks` blocks of 256 threads on 64-bit parameters.
+    /// Runs `blocks` blocks of `threads` threads on 64-bit parameters.
     ///
     /// # Safety
     /// The kernel takes these parameters, and what it accesses is allocated.
-    pub unsafe fn run(&self, blocks: u32, parameters: &[u64]) -> Result<(), DriverError> {
+    pub unsafe fn run(&self, [blocks, threads]: [u32; 2], parameters: &[u64]) -> Result<(), DriverError> {
         let mut pointers: Vec<*mut c_void> =
             parameters.iter().map(|p| std::ptr::from_ref(p).cast_mut().cast()).collect();
         // SAFETY: each parameter is 64 bits wide; the rest is the caller's promise.
         unsafe {
-            result::launch_kernel(self.function, (blocks, 1, 1), (256, 1, 1), 0, std::ptr::null_mut(), &mut pointers)?;
+            let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
+            result::launch_kernel(self.function, grid, block, 0, std::ptr::null_mut(), &mut pointers)?;
         }
         result::ctx::synchronize()
     }

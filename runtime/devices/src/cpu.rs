@@ -6,6 +6,7 @@ use crate::cache::Cache;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{SubrangeTracker, WaitSet};
 use crate::pool::{Pool, Source};
+use crate::progress;
 use crate::range_lock::{HOST_RANGES, Span};
 use crate::trace::{event, span};
 use crate::uninit::HOST;
@@ -173,8 +174,10 @@ impl Executable {
         let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
         let options = interpreter::Options { without, deadline, uninit: held.clone(), ..Default::default() };
         let fuel = limits.instructions.unwrap_or(options.fuel);
-        let options = interpreter::Options { fuel, ..options };
-        let outcome = self.outcome(approved, options);
+        let blocks = approved.shape().grid.into_iter().map(u64::from).product();
+        let outcome = progress::shown(&self.instance, blocks, |ended| {
+            self.outcome(approved, interpreter::Options { fuel, ended, ..options })
+        });
         for (index, _) in held {
             let (address, bytes) = places[index];
             match &outcome {

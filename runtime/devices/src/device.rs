@@ -104,6 +104,9 @@ impl Device {
     }
 
     /// Returns the CPU device: kernels run on the interpreter, in host memory.
+    ///
+    /// If stderr is a terminal, a launch that takes longer than two seconds shows the number of
+    /// blocks that have ended, until it returns.
     pub fn cpu() -> Device {
         Device::new(Backend::Cpu(Box::default()), None)
     }

@@ -29,6 +29,7 @@ mod occupancy;
 mod pinned;
 mod pool;
 mod profile;
+mod progress;
 mod range_lock;
 pub mod store;
 mod stream;

@@ -5,6 +5,8 @@ use crate::report::{Report, Verdict};
 use kernel_dsl_compiler::Scalar;
 use runtime_simt::{ByteRanges, Bytes, Schedule, Statistics};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A launch.
@@ -48,6 +50,9 @@ pub struct Options {
     pub fuel: u64,
     /// The time at which a launch that still runs is reported as endless.
     pub deadline: Option<Deadline>,
+    /// The number of blocks that have ended, for a display of the progress. It begins again at 0
+    /// if the launch runs again, on one thread or for a second analysis.
+    pub ended: Option<Arc<AtomicU64>>,
     /// The number of errors that ends a run: 1 stops at the first. Warnings and notes do not count.
     pub limit: usize,
     /// The order in which blocks and warps run.
@@ -111,6 +116,20 @@ impl Deadline {
 }
 
 impl Options {
+    /// Counts a block that has ended.
+    pub(crate) fn count_block(&self) {
+        if let Some(ended) = &self.ended {
+            ended.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins the count of blocks again.
+    pub(crate) fn recount_blocks(&self) {
+        if let Some(ended) = &self.ended {
+            ended.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Returns whether the launch has exceeded its deadline.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| deadline.is_over())
@@ -164,6 +183,7 @@ impl Default for Options {
             checks: Checks::All,
             fuel: 1 << 32,
             deadline: None,
+            ended: None,
             limit: 64,
             schedule: Schedule::InOrder,
             without: CheckSet::default(),

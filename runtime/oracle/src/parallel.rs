@@ -62,6 +62,7 @@ pub fn run(
     if !quiet || setting.budget.is_spent() || split::any_pair(&parts, races) || !buffers.iter().enumerate().all(covered)
     {
         setting.budget.renew();
+        options.recount_blocks();
         return None;
     }
     for (i, buffer) in buffers.iter_mut().enumerate() {

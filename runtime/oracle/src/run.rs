@@ -159,6 +159,7 @@ impl Program {
         rules: impl Propagation,
     ) -> Report {
         setting.budget.renew();
+        options.recount_blocks();
         let copies = buffers.iter().zip(initial).map(|(buffer, copy)| buffer.over(copy));
         let mut flow = ShadowFlow::new(self, setting, rules);
         let mut machine = Machine::new(self, setting, copies.collect(), options, Some(Box::new(&mut flow)));

@@ -182,6 +182,15 @@ impl Input {
         }
     }
 
+    /// Returns the types of the numbers of an element. The numbers of [`values`](Self::values)
+    /// repeat them.
+    pub fn scalars(&self) -> Vec<Scalar> {
+        match self {
+            Input::Scalar { ty, .. } => vec![*ty],
+            Input::Array(array) => array.numbers.iter().map(|(_, ty)| *ty).collect(),
+        }
+    }
+
     /// Returns the extents of an array; a scalar has none.
     pub fn extents(&self) -> &[usize] {
         match self {

@@ -282,7 +282,7 @@ fn end_of_a_body_is_a_return() {
 /// Checks that lanes reconverge at a barrier although traps follow the last `ret`. Only one side
 /// reaches a trap, so lanes do not reconverge there.
 #[test]
-fn lanes_reconverge_before_a_barrier_although_a_trap_follows() {
+pub fn lanes_reconverge_before_a_barrier_although_a_trap_follows() {
     let body = |flag: u32| {
         format!(
             ".shared .align 8 .u64 s[1];
@@ -321,7 +321,7 @@ fn lanes_reconverge_before_a_barrier_although_a_trap_follows() {
 /// Checks bounds checks as Rust writes them: with `trap`, with `exit` or `ret`, and with a store
 /// before the trap.
 #[test]
-fn lanes_reconverge_past_bounds_checks() {
+pub fn lanes_reconverge_past_bounds_checks() {
     for leave in ["trap;", "exit;", "ret;", "st.global.u64 [%d2], 1;\nret;", "st.global.u64 [%d2], 1;\nexit;"] {
         for shared in [false, true] {
             // The second check branches to the end block of the first one, or to a separate one.

@@ -340,7 +340,7 @@ fn value(lane: u64) -> u32 {
 }
 
 #[test]
-fn votes_cover_the_lanes_own_members() {
+pub fn votes_cover_the_lanes_own_members() {
     let holds = |lane: &u64| value(*lane) == 0;
     let vote = |mode: &str, expected: fn(usize, usize) -> bool| {
         let instruction = format!("vote.sync.{mode}.pred %p1, %p0, %r8;\nselp.u32 %r2, 1, 0, %p1;");
@@ -374,7 +374,7 @@ fn shuffles_and_barriers_of_the_lanes_own_members() {
 }
 
 #[test]
-fn matches_and_reductions_of_the_lanes_own_members() {
+pub fn matches_and_reductions_of_the_lanes_own_members() {
     let bits = |members: &[u64], of: &dyn Fn(u64) -> bool| {
         members.iter().filter(|lane| of(**lane)).fold(0u64, |mask, lane| mask | 1 << lane)
     };

@@ -214,7 +214,7 @@ fn searches_for_a_bit_beyond_the_documented_range() {
 /// emits `IADD.CC` with a negated operand for `sub.cc`, and `IADD.X` for every form that reads the
 /// carry. A difference without a borrow thus sets the carry to 1, whichever form reads it.
 #[test]
-fn carries_pass_between_all_instructions() {
+pub fn carries_pass_between_all_instructions() {
     let part = |x: u64, bits: u32| if bits == 64 { x } else { x & 0xffff_ffff };
     for ty in ["u32", "s32", "u64", "s64"] {
         let bits: u32 = ty[1..].parse().unwrap();
@@ -273,7 +273,7 @@ fn carries_pass_between_all_instructions() {
 /// Checks a division of 128 bits by 128 in the style of NVRTC, where sums read the carry of
 /// differences.
 #[test]
-fn division_of_128_bits_mixes_sums_and_differences() {
+pub fn division_of_128_bits_mixes_sums_and_differences() {
     let body = "
         mad.wide.u32 %d3, %r0, 32, %d1;
         ld.global.v2.u64 {%d4, %d5}, [%d3];
@@ -318,7 +318,7 @@ fn division_of_128_bits_mixes_sums_and_differences() {
 }
 
 #[test]
-fn carries_run_through_chains() {
+pub fn carries_run_through_chains() {
     let body = "
         mov.b64 {%r1, %r2}, %d10;
         mov.b64 {%r3, %r4}, %d11;

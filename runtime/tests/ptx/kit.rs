@@ -1,8 +1,10 @@
 //! Launches of PTX text.
 
+use super::gpu::Gpu;
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
 use runtime::ptx::{Argument, Check, Launch, Options, Outcome, Policy, Program, Unsupported, Value};
+use std::cell::Cell;
 
 /// Both reconvergence policies.
 pub const POLICIES: [Policy; 2] = [Policy::PostDominator, Policy::LowestFirst];
@@ -36,6 +38,20 @@ pub fn decode(text: &str) -> Result<Program, Unsupported> {
     Program::decode(&module, "kernel")
 }
 
+thread_local! {
+    /// The GPU on which this thread repeats the interpreter's runs.
+    static CARD: Cell<Option<Gpu>> = const { Cell::new(None) };
+}
+
+/// Runs tests whose launches are repeated on the first GPU.
+pub fn on_a_card(tests: &[fn()]) {
+    let gpu = Gpu::open().unwrap();
+    gpu.enter().unwrap();
+    CARD.set(Some(gpu));
+    tests.iter().for_each(|test| test());
+    CARD.set(None);
+}
+
 /// The launch configuration of a [`module`].
 pub struct Run {
     pub blocks: u32,
@@ -55,9 +71,33 @@ impl Run {
         Run { options: Options { policy, ..Options::default() }, ..Run::default() }
     }
 
-    /// Runs a text; `out` is initially all ones.
+    /// Runs a text; `out` is initially all ones. A run without findings must give the same words
+    /// on the card of [`on_a_card`], if there is one.
     pub fn of(&self, text: &str, out: usize, input: &[u64]) -> (Outcome, Vec<u64>) {
-        self.launch(&program(text), out, input)
+        let (outcome, words) = self.launch(&program(text), out, input);
+        if let Some(gpu) = CARD.get()
+            && outcome.report.findings.is_empty()
+        {
+            assert_eq!(self.of_card(gpu, text, out, input), words, "the card differs\n{text}");
+        }
+        (outcome, words)
+    }
+
+    /// Runs a text on a GPU; `out` is initially all ones.
+    fn of_card(&self, gpu: Gpu, text: &str, out: usize, input: &[u64]) -> Vec<u64> {
+        assert_eq!(self.dynamic_shared, 0, "a launch on a card has no dynamic shared memory");
+        let loaded = gpu.load(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut words = vec![u64::MAX; out];
+        // The driver allocates no empty buffer.
+        let [mut to, mut from] = [out, input.len()].map(|n| gpu.allocate(8 * n.max(1)).unwrap());
+        to.write(&words).unwrap();
+        from.write(input).unwrap();
+        let parameters = [to.address(), from.address()];
+        // SAFETY: the entry of a module takes both addresses. The interpreter has run it on these
+        // inputs without an access out of bounds.
+        unsafe { loaded.run([self.blocks, self.threads], &parameters).unwrap_or_else(|e| panic!("{e}\n{text}")) };
+        to.read(&mut words).unwrap();
+        words
     }
 
     /// Runs a decoded program.

@@ -103,7 +103,7 @@ fn nans_of_double_keep_a_payload() {
 }
 
 #[test]
-fn results_below_the_least_normal_number_are_flushed() {
+pub fn results_below_the_least_normal_number_are_flushed() {
     let single = "mov.b32 %r20, %f3;\ncvt.u64.u32 %d20, %r20;";
     let half = "cvt.u64.u16 %d20, %h3;";
     for (instruction, expected) in [
@@ -125,7 +125,7 @@ fn results_below_the_least_normal_number_are_flushed() {
 }
 
 #[test]
-fn approximations_at_the_ends_agree_with_a_card() {
+pub fn approximations_at_the_ends_agree_with_a_card() {
     for (instruction, expected) in [
         ("div.full.f32 %f3, 0f7E967699, 0f7F167699;", 0x3f00_0000u64),
         ("div.approx.f32 %f3, 0f7E967699, 0f7F167699;", 0),

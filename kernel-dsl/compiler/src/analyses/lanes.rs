@@ -391,6 +391,14 @@ fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
             }
             _ => both(i64::wrapping_mul),
         },
+        // A quotient by 0 is unspecified.
+        Binary::Div | Binary::Rem if matches!(b, Exact(by) if by.contains(&0)) => {
+            if a.is_uniform() && b.is_uniform() {
+                Across::UNIFORM
+            } else {
+                Unknown
+            }
+        }
         Binary::Div => match b.constant().and_then(|by| divided(by, true)) {
             Some(quotient) => quotient,
             None => both(|x, y| x.checked_div(y).unwrap_or(0)),

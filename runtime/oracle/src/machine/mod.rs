@@ -232,6 +232,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut scheduler),
                 Checks::All => self.block::<ALL>(&mut warps, &mut scheduler),
             }
+            self.options.count_block();
             // Parts of warps last until the end of their block.
             warps.truncate(whole);
             if self.stopped || self.setting.budget.is_spent() {

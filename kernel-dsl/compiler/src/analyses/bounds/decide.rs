@@ -8,6 +8,9 @@
 //! ([`linear`]) becomes that outcome. Of two comparisons that differ only where operands cannot be
 //! equal, such as `<=` and `<`, the stricter one is used.
 //!
+//! A quotient or remainder by 0 is unspecified: it is a number without properties unless the known
+//! facts at its place keep the divisor above 0.
+//!
 //! For a mutant, as for passes, the result holds where none of its `usize` values wraps. Where one
 //! wraps, the oracle reports an error. A value that the program would not have computed may have
 //! wrapped: no comparison of it is used, and any outcome is allowed.
@@ -122,15 +125,20 @@ impl Bounds {
 
     /// Returns the facts about the variables of `asked`, and about their operands. Facts about
     /// values derived from a variable are excluded: such a value may be unused and computed from
-    /// wrapped operands.
+    /// wrapped operands. A quotient has facts only where `asked` keeps its divisor above 0.
     fn known_of(&self, asked: &[Polynomial]) -> Vec<Polynomial> {
+        self.reached(asked, |variable| self.divisor(variable).is_none_or(|by| self.is_positive(by, asked)))
+    }
+
+    /// Returns `asked`, and the facts about the variables that it reaches, if `has_facts`.
+    fn reached(&self, asked: &[Polynomial], has_facts: impl Fn(Variable) -> bool) -> Vec<Polynomial> {
         let mut known: Vec<Polynomial> = asked.to_vec();
         let mut seen = BTreeSet::new();
         let mut next = 0;
         while let Some(p) = known.get(next) {
             next += 1;
             for variable in p.variables() {
-                if seen.insert(variable) {
+                if seen.insert(variable) && has_facts(variable) {
                     known.extend(self.of.get(&variable).into_iter().flatten().cloned());
                 }
             }
@@ -138,6 +146,24 @@ impl Bounds {
         known
     }
 
+    /// Returns the divisor of a variable that is a quotient.
+    fn divisor(&self, variable: Variable) -> Option<&Polynomial> {
+        let is_quotient = matches!(self.named[variable as usize], Of::Quotient(_) | Of::Ceiling(_));
+        self.made.get(&variable).filter(|_| is_quotient).map(|[_, by]| by)
+    }
+
+    /// Returns whether a number is at least 1 wherever the polynomials of `asked` are ≥ 0. The
+    /// facts of quotients are not used.
+    fn is_positive(&self, number: &Polynomial, asked: &[Polynomial]) -> bool {
+        if let Some(n) = number.number() {
+            return n > 0;
+        }
+        let below = facts(Comparison::Lt, number, &Polynomial::constant(1));
+        let known = self.reached(&[asked, &below].concat(), |variable| self.divisor(variable).is_none());
+        impossible(&known, &below)
+    }
+
+    /// Returns ⌊a / b⌋ for b ≥ 1. A quotient by 0 is unspecified, so no fact holds for it.
     fn quotient(&mut self, a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
         let (quotient, new) = match (a.number(), b.number()) {
             (_, Some(1)) => return Some(a.clone()),
@@ -153,6 +179,7 @@ impl Bounds {
         Some(quotient)
     }
 
+    /// Returns ⌈a / b⌉ for b ≥ 1.
     fn ceiling(&mut self, a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
         if b.number() == Some(1) {
             return Some(a.clone());
@@ -177,6 +204,7 @@ impl Bounds {
         extreme
     }
 
+    /// Returns the result of an operation. A divisor must be at least 1.
     fn binary(&mut self, operator: Binary, a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
         match operator {
             Binary::Add => Some(a.plus(b, 1)),
@@ -201,6 +229,9 @@ impl Bounds {
         match &e.kind {
             ExprKind::Binary(operator, a, b) => {
                 let (a, b) = (of(a)?, of(b)?);
+                if is_division(*operator) {
+                    self.divides(&b)?;
+                }
                 self.binary(*operator, &a, &b)
             }
             ExprKind::Intrinsic { intrinsic: Intrinsic::Binary(operator @ (Binary::Min | Binary::Max)), arguments } => {
@@ -209,9 +240,22 @@ impl Bounds {
             }
             ExprKind::Intrinsic { intrinsic: Intrinsic::DivCeil, arguments } => {
                 let (a, b) = (of(arguments.first()?)?, of(arguments.get(1)?)?);
+                self.divides(&b)?;
                 self.ceiling(&a, &b)
             }
             _ => None,
+        }
+    }
+
+    /// Records that the divisor of a launch expression is at least 1: a launch that divides by 0 is
+    /// refused. Returns `None` if the divisor is the constant 0.
+    fn divides(&mut self, divisor: &Polynomial) -> Option<()> {
+        match divisor.number() {
+            Some(n) => (n > 0).then_some(()),
+            None => {
+                self.known.extend(facts(Comparison::Ge, divisor, &Polynomial::constant(1)));
+                Some(())
+            }
         }
     }
 
@@ -371,6 +415,11 @@ fn facts(comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Vec<Polynomi
         Comparison::Eq => vec![above(a, b, 0), above(b, a, 0)],
         Comparison::Ne => Vec::new(),
     }
+}
+
+/// Returns whether the result of an operation is unspecified where its second operand is 0.
+fn is_division(operator: Binary) -> bool {
+    matches!(operator, Binary::Div | Binary::Rem)
 }
 
 /// Definition of a truth value.
@@ -566,7 +615,9 @@ impl Decider<'_> {
                 (Binary::And, n) => n.filter(|n| (n + 1) & n == 0).and_then(|n| self.by(Binary::Rem, *a, n + 1)),
                 _ => {
                     let (a, b) = (self.number(*a), self.number(*b));
-                    self.bounds.binary(*operator, &a, &b)
+                    let here = || [&self.bounds.known[..], &self.here[..]].concat();
+                    let defined = !is_division(*operator) || self.bounds.is_positive(&b, &here());
+                    defined.then(|| self.bounds.binary(*operator, &a, &b)).flatten()
                 }
             },
             Op::Select { condition, yes, no } => {
