@@ -44,6 +44,9 @@ pub(super) struct Check {
     /// instance, 'matmul<T = 8>'. All by default
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Print every finding of a failing instance, not only the first error
+    #[arg(long, short)]
+    verbose: bool,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -131,9 +134,12 @@ struct Line {
     /// The executors as a pass lists them, with the comparison used.
     #[serde(skip)]
     compared: String,
-    /// Description of the problem in words.
+    /// Descriptions of the problem, in words; without `--verbose`, with one finding of a failure.
     #[serde(skip)]
     words: Vec<String>,
+    /// Number of findings of the failure that the words leave out.
+    #[serde(skip)]
+    others: usize,
 }
 
 /// Executors and tools that check the instances.
@@ -141,6 +147,7 @@ struct Bench {
     checker: Checker,
     ptxas: Option<Ptxas>,
     every_target: bool,
+    verbose: bool,
     seed: u64,
 }
 
@@ -220,7 +227,7 @@ impl Check {
         if self.deny_warnings {
             checker = checker.with_warnings_denied();
         }
-        let bench = Bench { checker, ptxas, every_target: self.every_target, seed: self.seed };
+        let bench = Bench { checker, ptxas, every_target: self.every_target, verbose: self.verbose, seed: self.seed };
         let started = Instant::now();
         let mut lines = Vec::new();
         with_bar(tasks.len(), |bar| {
@@ -231,7 +238,7 @@ impl Check {
             ordered_parallel(&tasks, at_once, make, |line: Line| {
                 bar.inc(1);
                 if !self.json {
-                    bar.suspend(|| line.print(out, width).and_then(|()| Ok(out.flush()?)))?;
+                    bar.suspend(|| line.print(out, width, self.verbose).and_then(|()| Ok(out.flush()?)))?;
                 }
                 let last = self.oracle.stops_at_first() && line.verdict == Verdict::Fail;
                 lines.push(line);
@@ -306,7 +313,7 @@ impl Bench {
         let refused = thread::scope(|scope| {
             let refused = scope.spawn(|| self.ptxas.as_ref().map(|ptxas| self.refused(ptxas, task)));
             if let Some(spec) = task.spec {
-                line.take(self.checker.check(spec, &task.instance, self.seed));
+                line.take(self.checker.check(spec, &task.instance, self.seed), self.verbose);
             }
             refused.join().unwrap_or_else(|panic| resume_unwind(panic))
         });
@@ -354,13 +361,16 @@ impl Line {
             allowed: Vec::new(),
             compared: String::new(),
             words: Vec::new(),
+            others: 0,
         }
     }
 
-    fn take(&mut self, report: InstanceReport) {
+    fn take(&mut self, report: InstanceReport, verbose: bool) {
         self.verdict = report.verdict();
         if !report.passed() {
-            self.words.push(report.to_string());
+            let (first, others) = report.first_finding();
+            self.words.push(if verbose { report.to_string() } else { first.to_string() });
+            self.others = if verbose { 0 } else { others };
         }
         self.cases = report.cases.len();
         self.executors = report.executors.iter().map(short).collect();
@@ -381,7 +391,8 @@ impl Line {
         self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
     }
 
-    fn print(&self, out: &mut dyn Write, width: usize) -> Result<(), Error> {
+    /// Prints the result of the instance; without `verbose`, only the first finding of a failure.
+    fn print(&self, out: &mut dyn Write, width: usize, verbose: bool) -> Result<(), Error> {
         let Line { instance, verdict, cases, seconds, .. } = self;
         // Widths count characters, not bytes: names may contain characters of several bytes.
         let name = format!("{instance}{}", " ".repeat(width.saturating_sub(instance.chars().count())));
@@ -395,22 +406,45 @@ impl Line {
         };
         let assembled = if self.assembled == Some(true) { "; assembled" } else { "" };
         writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {compared}{assembled}")?;
-        for line in self.words.iter().flat_map(|words| words.lines()) {
-            writeln!(out, "    {line}")?;
-        }
-        let told = self.decisions.iter().cloned();
+        let indented = |out: &mut dyn Write, text: &str| text.lines().try_for_each(|line| writeln!(out, "    {line}"));
+        self.words.iter().try_for_each(|text| indented(out, text))?;
         // Denied warnings are already reported as failures.
         let denied = |warned: &&Warned| {
             let mut failures = self.failures.iter().filter_map(|case| case.failure.as_ref());
             failures.any(|f| matches!(f, Failure::Warned { report } if **report == warned.report))
         };
-        let told = told.chain(self.warnings.iter().filter(|warned| !denied(warned)).map(ToString::to_string));
-        for text in told.chain(self.allowed.iter().map(ToString::to_string)) {
-            for line in text.lines() {
-                writeln!(out, "    {line}")?;
-            }
+        let warnings = self.warnings.iter().filter(|warned| !denied(warned)).map(ToString::to_string);
+        let others: Vec<_> = self.decisions.iter().cloned().chain(warnings).collect();
+        if verbose || *verdict == Verdict::Pass {
+            let allowed = self.allowed.iter().map(ToString::to_string);
+            others.into_iter().chain(allowed).try_for_each(|text| indented(out, &text))?;
+        } else if let count @ 1.. = self.others + others.len() {
+            let findings = if count == 1 { "finding" } else { "findings" };
+            writeln!(out, "    and {count} more {findings}; -v shows them")?;
         }
         Ok(())
+    }
+
+    /// Returns the most important result in one line, if there is a failure or a warning: its
+    /// severity, the instance, the check and the place.
+    fn first(&self) -> Option<[String; 4]> {
+        let of = |verdict| self.failures.iter().filter(move |case| case.verdict == verdict);
+        let mut failures = of(Verdict::Fail).chain(of(Verdict::Unsupported));
+        let failure = failures.find_map(|case| Some((case.verdict, case.failure.as_ref()?.cause())));
+        let warning = || {
+            let finding = self.warnings.iter().flat_map(|warned| warned.report.warnings()).next()?;
+            Some(("warning".to_string(), (finding.check.name(), Some(finding.place.to_string()))))
+        };
+        let (severity, (check, place)) = match failure {
+            Some((verdict, cause)) => (verdict.to_string(), cause),
+            None if self.problem.is_some() => {
+                let check = if self.assembled == Some(false) { "ptxas" } else { "not-run" };
+                (self.verdict.to_string(), (check, None))
+            }
+            None => warning()?,
+        };
+        let place = place.unwrap_or_else(|| format!("{}:{}", self.file, self.line));
+        Some([severity, self.instance.clone(), check.to_string(), place])
     }
 }
 
@@ -453,6 +487,13 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<_> = self.instances.iter().filter_map(Line::first).collect();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths = [width(0), width(1), width(2)];
+        for [severity, instance, check, place] in &rows {
+            let [first, second, third] = widths;
+            writeln!(f, "{severity:first$}  {instance:second$}  {check:third$}  {place}")?;
+        }
         let cases: usize = self.instances.iter().map(|line| line.cases).sum();
         write!(f, "{} instances, {cases} cases: {} pass", self.instances.len(), self.passed)?;
         if self.failed > 0 {
@@ -476,7 +517,7 @@ mod tests {
 
     fn run(spec: Option<&'static KernelSpec>) -> Line {
         let task = Task { artifact: kernels_rs::saxpy::ARTIFACT, instance: Instance::default(), spec };
-        Bench { checker: Checker::new(None), ptxas: None, every_target: false, seed: 1 }.run(&task)
+        Bench { checker: Checker::new(None), ptxas: None, every_target: false, verbose: false, seed: 1 }.run(&task)
     }
 
     fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
@@ -495,7 +536,7 @@ mod tests {
 
     fn print(line: &Line) -> String {
         let mut out = Vec::new();
-        line.print(&mut out, 0).unwrap();
+        line.print(&mut out, 0, false).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -507,6 +548,8 @@ mod tests {
         let text = print(&line);
         assert!(text.starts_with("FAIL"), "{text}");
         assert!(text.contains("three: y[0] is ") && text.contains("the reference gives 1.0"), "{text}");
+        let end = report(vec![line]).to_string();
+        assert!(end.starts_with("FAIL  saxpy  wrong-result  kernels-rs/src/elementwise.rs:"), "{end}");
     }
 
     #[test]

@@ -28,7 +28,7 @@
 //! seconds
 //! instances[]      instance, file, line, verdict, seed, cases (their number), executors[], assembled, seconds, problem
 //!                  failures[]   case, verdict, failure: its kind, with the values, and the report if an executor made one
-//!                  warnings[]   case, and a report of the oracle with one finding
+//!                  warnings[]   case: the first one; cases: their number; a report of the oracle with one finding
 //!                  allowed[]    check, place, reason, count
 //!                  decisions[]  in words
 //! ```

@@ -1,4 +1,5 @@
-//! A report as text in rustc's error format: title, the line with a caret, notes, help.
+//! A report as text in rustc's error format: title, the line with a caret, notes, help. Errors come
+//! first.
 
 use crate::check::Severity;
 use crate::report::{Allowed, Finding, Other, Place, PtxLine, Report};
@@ -10,7 +11,7 @@ use std::fmt;
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let renderer = Renderer::plain();
-        for (i, finding) in self.findings.iter().enumerate() {
+        for (i, finding) in self.by_severity().into_iter().enumerate() {
             if i > 0 {
                 f.write_str("\n\n")?;
             }
@@ -43,7 +44,7 @@ impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Allowed { check, place, reason, count } = self;
         let times = if *count == 1 { "once".to_string() } else { format!("{count} times") };
-        write!(f, "allowed: {check} at {}:{}, {times}: {reason}", place.file, place.line)
+        write!(f, "allowed: {check} at {place}, {times}: {reason}")
     }
 }
 
@@ -109,10 +110,7 @@ fn ptx(lines: &[PtxLine]) -> String {
 /// Lists further locations with their accesses.
 fn others(others: &[Other]) -> String {
     let other = |other: &Other| match &other.place {
-        Some(Place { function, file, line, .. }) => {
-            let at = if file.is_empty() { function } else { file };
-            format!("{at}:{line}: {other}")
-        }
+        Some(place) => format!("{place}: {other}"),
         None => other.to_string(),
     };
     others.iter().map(other).collect::<Vec<_>>().join("; and with ")

@@ -35,6 +35,7 @@ use runtime_simt::Schedule;
 pub use runtime_simt::Thread;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
 use std::fmt;
 
 /// The findings of a run, in the order of their first hits.
@@ -208,6 +209,13 @@ pub enum Verdict {
     Unsupported,
 }
 
+impl fmt::Display for Place {
+    /// Writes the file and the line, or the function and the line if the file is not known.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", if self.file.is_empty() { &self.function } else { &self.file }, self.line)
+    }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -260,6 +268,14 @@ impl Report {
         self.findings.extend(other.findings);
         self.allowed.extend(other.allowed);
         self.truncated |= other.truncated;
+    }
+
+    /// Returns the findings with errors first, then warnings and notes; each in the order of their
+    /// first hits.
+    pub fn by_severity(&self) -> Vec<&Finding> {
+        let mut findings: Vec<_> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| Reverse(finding.severity));
+        findings
     }
 
     /// Returns the findings that are warnings.

@@ -148,8 +148,8 @@ impl Program {
         Ok(Outcome { statistics, report, uninit: uninit(&buffers) })
     }
 
-    /// Runs a launch once more, on copies of the buffers' initial contents, and returns the findings
-    /// of the labels that `rules` propagates.
+    /// Runs a launch once more, on copies of the buffers' initial contents, and returns the
+    /// findings of the labels that `rules` propagates.
     fn once_more(
         &self,
         setting: &Setting,

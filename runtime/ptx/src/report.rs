@@ -4,6 +4,7 @@ use super::check::Check;
 use super::code::Site;
 use runtime_simt::{Severity, Thread};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -41,6 +42,18 @@ pub struct Finding {
 }
 
 impl Report {
+    /// Returns the findings with errors first; each severity in the order of first occurrence.
+    pub fn by_severity(&self) -> Vec<&Finding> {
+        let mut findings: Vec<_> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| Reverse(finding.check.severity()));
+        findings
+    }
+
+    /// Returns a report that contains only `finding`.
+    pub fn alone(&self, finding: &Finding) -> Report {
+        Report { kernel: self.kernel.clone(), findings: vec![finding.clone()], truncated: false }
+    }
+
     /// Returns whether there is no error among the findings.
     pub fn is_good(&self) -> bool {
         self.findings.iter().all(|f| f.check.severity() == Severity::Warning)
@@ -130,7 +143,7 @@ impl fmt::Display for Report {
             1 => f.write_str("1 finding")?,
             n => write!(f, "{n} findings")?,
         }
-        self.findings.iter().try_for_each(|finding| write!(f, "\n{finding}"))?;
+        self.by_severity().into_iter().try_for_each(|finding| write!(f, "\n{finding}"))?;
         if self.truncated {
             f.write_str("\nthe run was stopped here; there may be more")?;
         }

@@ -434,10 +434,10 @@ impl Warnings {
         }
     }
 
-    /// Adds the findings of `later`. The first report of a position is kept.
+    /// Adds the findings of another case. The first report of a position is kept.
     fn take(&mut self, later: Warnings) {
         for (place, warned) in later.found {
-            self.found.entry(place).or_insert(warned);
+            self.found.entry(place).and_modify(|known| known.cases += warned.cases).or_insert(warned);
         }
         later.allowed.into_values().for_each(|allowed| self.allow(allowed));
     }
@@ -454,7 +454,10 @@ impl Warnings {
     fn note(&mut self, case: &str, finding: &Finding, report: &Report) {
         let Place { file, line, column, .. } = &finding.place;
         let place = (finding.check, file.clone(), [*line, *column]);
-        self.found.entry(place).or_insert_with(|| Warned { case: case.to_string(), report: report.alone(finding) });
+        self.found.entry(place).or_insert_with(|| {
+            let (case, report) = (case.to_string(), report.alone(finding));
+            Warned { case, cases: 1, report }
+        });
     }
 
     /// Returns the first report of a warning; notes are skipped.

@@ -60,6 +60,8 @@ pub struct InstanceReport {
 pub struct Warned {
     /// The first case with this finding.
     pub case: String,
+    /// The number of cases with this finding.
+    pub cases: usize,
     /// The report of this finding alone.
     #[serde(flatten)]
     pub report: Report,
@@ -141,6 +143,38 @@ pub enum Reported {
     Ptx(Box<ptx::Report>),
 }
 
+impl Reported {
+    /// Returns the report with only its first error, or its first finding if it has no error.
+    fn first(&self) -> Reported {
+        match self {
+            Reported::Oracle(report) => match report.by_severity().first() {
+                Some(first) => Reported::Oracle(report.alone(first).into()),
+                None => self.clone(),
+            },
+            Reported::Ptx(report) => match report.by_severity().first() {
+                Some(first) => Reported::Ptx(report.alone(first).into()),
+                None => self.clone(),
+            },
+        }
+    }
+
+    fn findings(&self) -> usize {
+        match self {
+            Reported::Oracle(report) => report.findings.len(),
+            Reported::Ptx(report) => report.findings.len(),
+        }
+    }
+}
+
+impl fmt::Display for Reported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reported::Oracle(report) => report.fmt(f),
+            Reported::Ptx(report) => report.fmt(f),
+        }
+    }
+}
+
 /// The reason why an executor stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -216,6 +250,48 @@ impl Failure {
         Failure::Stopped { executor, why, error: text, report }
     }
 
+    /// Returns the failure with only the first finding of its report, and the number of the other
+    /// findings.
+    pub fn first_finding(&self) -> (Failure, usize) {
+        match self {
+            Failure::Stopped { executor, why, error, report: Some(report) } if report.findings() > 1 => {
+                let first = report.first();
+                // The error is the report, perhaps after an introduction.
+                let others = report.findings() - 1;
+                let error = error.replace(&report.to_string(), &first.to_string());
+                let (executor, report) = (executor.clone(), Some(first));
+                (Failure::Stopped { executor, why: *why, error, report }, others)
+            }
+            _ => (self.clone(), 0),
+        }
+    }
+
+    /// Returns the name of the first violated check or the kind of the failure, and the place in
+    /// the kernel, if it is known.
+    pub fn cause(&self) -> (&'static str, Option<String>) {
+        let of = |report: &Report| {
+            let first = report.by_severity().first().copied();
+            first.map_or(("stopped", None), |finding| (finding.check.name(), Some(finding.place.to_string())))
+        };
+        match self {
+            Failure::Stopped { report: Some(Reported::Oracle(report)), .. } | Failure::Warned { report } => of(report),
+            Failure::Stopped { report: Some(Reported::Ptx(report)), .. } => {
+                let line = |finding: &ptx::Finding| finding.line.map(|line| format!("line {line} of the PTX"));
+                let first = report.by_severity().first().copied();
+                first.map_or(("stopped", None), |finding| (finding.check.name(), line(finding)))
+            }
+            Failure::Stopped { why: Stop::Refused, .. } => ("refused-arguments", None),
+            Failure::Stopped { why: Stop::Unsupported, .. } => ("unsupported", None),
+            Failure::Stopped { .. } => ("stopped", None),
+            Failure::Differ { .. } => ("executors-differ", None),
+            Failure::OrderDependent { .. } => ("order-dependent", None),
+            Failure::Wrong { .. } => ("wrong-result", None),
+            Failure::NoTolerance { .. } => ("no-tolerance", None),
+            Failure::Outside { .. } => ("write-outside-view", None),
+            Failure::Incomplete { .. } => ("incomplete-case", None),
+        }
+    }
+
     /// Returns the verdict on the kernel: failed, or unsupported.
     pub fn verdict(&self) -> Verdict {
         match self {
@@ -279,6 +355,19 @@ impl InstanceReport {
         }
     }
 
+    /// Returns the report with only the first finding of the first failure, and the number of the
+    /// other findings of that failure.
+    pub fn first_finding(&self) -> (InstanceReport, usize) {
+        let mut report = self.clone();
+        let Some((first, failure)) = self.first_failure() else { return (report, 0) };
+        let (failure, others) = failure.first_finding();
+        let cases = self.cases.iter().zip(&mut report.cases);
+        if let Some((_, case)) = cases.into_iter().find(|(case, _)| std::ptr::eq(*case, first)) {
+            case.failure = Some(failure);
+        }
+        (report, others)
+    }
+
     /// Returns the first case that failed; if none failed, the first unsupported case.
     pub fn first_failure(&self) -> Option<(&CaseReport, &Failure)> {
         let of = |verdict| self.cases.iter().filter(move |c| c.verdict == verdict);
@@ -339,7 +428,11 @@ impl fmt::Display for Failure {
 
 impl fmt::Display for Warned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n   = note: first in case `{}`", self.report, self.case)
+        write!(f, "{}\n   = note: in ", self.report)?;
+        if self.cases > 1 {
+            write!(f, "{} cases, first in ", self.cases)?;
+        }
+        write!(f, "case `{}`", self.case)
     }
 }
 

@@ -200,6 +200,40 @@ fn reports_state_the_line_of_the_ptx() {
     assert_ne!(found.findings[0].ptx, found.findings[1].ptx);
 }
 
+/// Overflows in some threads, which is a warning, and stores out of bounds.
+#[kernel(block = 32, grid = 1)]
+fn overflows_and_stores_beyond(y: &mut [f32]) {
+    let sum = thread::x() as i32 + 2_147_483_640;
+    y[thread::x() + 32] = sum as f32;
+}
+
+/// Overflows in some threads, and stores 1 to every element.
+#[kernel(block = 32, grid = 1)]
+fn overflows(y: &mut [f32]) {
+    let sum = thread::x() as i32 + 2_147_483_640;
+    y[thread::x()] = if sum == 7 { 0.0 } else { 1.0 };
+}
+
+#[test]
+fn errors_come_first_and_a_warning_counts_its_cases() {
+    let report = check(overflows_and_stores_beyond::ARTIFACT, Checker::new(None));
+    let Some((_, failure)) = report.first_failure() else { panic!("{report}") };
+    let text = failure.to_string();
+    let at = |part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    assert!(at("error[out-of-bounds]") < at("warning[integer-overflow]"), "{text}");
+    let (check_name, place) = failure.cause();
+    assert!(check_name == "out-of-bounds" && place.is_some_and(|place| place.contains("checker.rs:")), "{text}");
+    let (first, others) = report.first_finding();
+    let text = first.to_string();
+    assert!(others == 1 && text.contains("error[out-of-bounds]") && !text.contains("warning["), "{text}");
+
+    let report = check(overflows::ARTIFACT, Checker::new(None));
+    let [warned] = &report.warnings[..] else { panic!("{report}") };
+    assert_eq!((warned.cases, report.verdict()), (report.cases.len(), Verdict::Pass));
+    let end = format!("= note: in 2 cases, first in case `{}`", warned.case);
+    assert!(warned.to_string().ends_with(&end), "{warned}");
+}
+
 /// Stores 1 to every element.
 #[kernel(block = 32, grid = 1)]
 fn one(y: &mut [f32]) {
