@@ -157,7 +157,7 @@ macro_rules! items {
                 let of = |$x: f32| -> f32 { $e };
                 let x: Vec<f32> = $crate::table::numbers();
                 let inputs = vec![runtime::testing::Input::slice(&x), runtime::testing::Input::slice(&[0f32; 64])];
-                (inputs, x.into_iter().map(|x| f64::from(of(x))).collect())
+                (inputs, x.into_iter().map(|x| runtime::testing::Value::new(of(x))).collect())
             },
         }),*];
     };

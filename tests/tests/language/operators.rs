@@ -12,7 +12,7 @@ mod numbers {
     /// A complex number.
     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
     #[repr(C)]
-    pub struct Complex<T> {
+    pub struct Complex<T: Element> {
         pub re: T,
         pub im: T,
     }

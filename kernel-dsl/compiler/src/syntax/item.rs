@@ -118,7 +118,7 @@ pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
     match item {
         syn::Item::Mod(m) => match &m.content {
             Some((_, items)) => {
-                reader.traits = items.iter().filter_map(trait_name).collect();
+                reader.names = items.iter().flat_map(names).collect();
                 for item in items {
                     reader.conditional(item);
                     reader.item(item, &mut module);
@@ -439,13 +439,16 @@ impl Reader {
         }
     }
 
-    /// Returns the name of a trait of Rust's library. A trait of the module with the same name is
-    /// not of Rust.
+    /// Returns the name of a trait, if the trait is of Rust's library.
     fn trait_of_rust(&self, path: &syn::Path) -> Option<String> {
         let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
         let (name, before) = names.split_last()?;
         let of_rust = match before {
-            [] => !self.traits.contains(name),
+            [] => match self.names.iter().find(|(own, _)| own == name) {
+                Some((_, of_rust)) => *of_rust,
+                // Imported by `use super::*`, or in scope everywhere.
+                None => language::operator_trait(name).is_some() || PRELUDE.contains(&name.as_str()),
+            },
             [first, ..] => matches!(first.as_str(), "std" | "core" | "ops"),
         };
         of_rust.then(|| name.clone())
@@ -583,11 +586,31 @@ fn is_output(path: &syn::Path) -> bool {
     path.segments.len() == 2 && path.segments[0].ident == "Self" && path.segments[1].ident == "Output"
 }
 
-fn trait_name(item: &syn::Item) -> Option<String> {
-    match item {
-        syn::Item::Trait(t) => Some(t.ident.to_string()),
-        _ => None,
+/// Traits of Rust that are in scope without an import.
+const PRELUDE: [&str; 7] = ["AsMut", "AsRef", "Drop", "IntoIterator", "Iterator", "TryFrom", "TryInto"];
+
+/// Returns the names that an item of a module imports, or of the trait that it defines. The second
+/// part is true for imports from Rust's library.
+fn names(item: &syn::Item) -> Vec<(String, bool)> {
+    fn imported(tree: &syn::UseTree, of_rust: bool, all: &mut Vec<(String, bool)>) {
+        match tree {
+            syn::UseTree::Path(p) => imported(&p.tree, of_rust, all),
+            syn::UseTree::Name(n) => all.push((n.ident.to_string(), of_rust)),
+            syn::UseTree::Rename(r) => all.push((r.rename.to_string(), of_rust)),
+            syn::UseTree::Group(g) => g.items.iter().for_each(|tree| imported(tree, of_rust, all)),
+            syn::UseTree::Glob(_) => {}
+        }
     }
+    let mut all = Vec::new();
+    match item {
+        syn::Item::Trait(t) => all.push((t.ident.to_string(), false)),
+        syn::Item::Use(u) => {
+            let of_rust = matches!(&u.tree, syn::UseTree::Path(p) if p.ident == "std" || p.ident == "core");
+            imported(&u.tree, of_rust, &mut all);
+        }
+        _ => {}
+    }
+    all
 }
 
 /// Returns a method as a free function.
