@@ -1,6 +1,6 @@
 //! Tests of the functions of `math`: a sample of their errors, and every special value.
 //!
-//! `examples/ulp.rs` measures the largest errors over all arguments, which the documentation
+//! `benches/ulp.rs` measures the largest errors over all arguments, which the documentation
 //! states.
 
 mod ulp;

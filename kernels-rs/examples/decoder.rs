@@ -19,9 +19,8 @@ use runtime::{Device, DeviceBuffer, Error};
 use std::sync::Arc;
 use std::time::Instant;
 
-const SHAPE: DecoderShape = DecoderShape::QWEN3_VL_2B;
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Runs the layer on the device of the command line.
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
     let device = match arguments.next_if(|argument| argument == "--device").and_then(|_| arguments.next()).as_deref() {
         Some("cpu") => Device::cpu(),
@@ -31,12 +30,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut number = |usual: usize| arguments.next().map_or(Ok(usual), |text| text.parse());
     let (prompt, steps) = if device.is_cpu() { (number(3)?, number(2)?) } else { (number(512)?, number(128)?) };
+    run(&device, DecoderShape::QWEN3_VL_2B, prompt, steps)
+}
+
+/// Runs a layer over a prompt, and then over `steps` more tokens, one at a time.
+pub fn run(
+    device: &Device,
+    shape: DecoderShape,
+    prompt: usize,
+    steps: usize,
+) -> Result<(), Box<dyn std::error::Error>> {
     println!("{device}: a prompt of {prompt} tokens, and {steps} more");
 
-    let DecoderShape { width, groups, heads, head, .. } = SHAPE;
+    let DecoderShape { width, groups, heads, head, .. } = shape;
     let room = prompt + steps;
     let mut random = Random::new(1);
-    let layer = DecoderLayer::new(SHAPE, weights(&device, &mut random)?);
+    let layer = DecoderLayer::new(shape, weights(device, shape, &mut random)?);
     let frequencies = device.upload(&Rotary::frequencies(5e6, head))?;
     let axes = device.zeros::<u32>(head / 2)?;
     let stream = device.stream()?;
@@ -98,8 +107,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Returns random weights, of a magnitude that keeps tokens from growing.
-fn weights(device: &Device, random: &mut Random) -> Result<DecoderWeights<f16>, Error> {
-    let DecoderShape { width, heads, head, inner, .. } = SHAPE;
+fn weights(device: &Device, shape: DecoderShape, random: &mut Random) -> Result<DecoderWeights<f16>, Error> {
+    let DecoderShape { width, heads, head, inner, .. } = shape;
     let mut draw = |n: usize, size: f32| -> Result<Arc<DeviceBuffer<f16>>, Error> {
         let some: Vec<f16> = (0..n.min(1 << 20)).map(|_| f16::from_f32(size * random.unit() as f32)).collect();
         let all: Vec<f16> = some.iter().copied().cycle().take(n).collect();
@@ -108,7 +117,7 @@ fn weights(device: &Device, random: &mut Random) -> Result<DecoderWeights<f16>, 
     let linear = 1.0 / (width as f32).sqrt();
     Ok(DecoderWeights {
         norm: draw(width, 1.0)?,
-        projection: draw(SHAPE.projected() * width, linear)?,
+        projection: draw(shape.projected() * width, linear)?,
         head_norms: [draw(head, 1.0)?, draw(head, 1.0)?],
         output: draw(width * heads * head, linear)?,
         network_norm: draw(width, 1.0)?,

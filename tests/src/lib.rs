@@ -30,15 +30,17 @@
 //!   buffers beyond 2³¹ bytes, and misaligned.
 //! * `tests/profile.rs`: sectors and conflicts of every kernel, against the interpreter's
 //!   measurements.
-//! * `tests/paper.rs`: kernels as experts write them, in `src/paper` here; the program `paper` is
-//!   the command `kernels` for them.
+//! * `tests/examples.rs`: runs every example of `kernels-rs/examples`, and checks the kernels of
+//!   the expert ones with the cases in `src/cases`; the program `all-kernels` is the command
+//!   `kernels` for them and for the library.
 //! * `tests/nvrtc`: thirteen kernels beside CUDA C compiled by NVRTC: issue slots and registers on
 //!   sm_61.
 //! * `tests/sass.rs`: source lines in PTX and in the machine code of every kernel, all of which is
 //!   parsed.
 //! * `tests/gpu.rs`: every kernel on a GPU.
 
-mod paper;
+mod cases;
+pub mod examples;
 
 use std::fs;
 use std::io;

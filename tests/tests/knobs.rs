@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::process::{Command, Output};
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_paper")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_all-kernels")).args(arguments).output().unwrap()
 }
 
 /// Runs the command, and returns the exit code and the JSON that it prints.

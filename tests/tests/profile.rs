@@ -4,7 +4,7 @@
 //! of a run. The analysis assumes a warp of a full block, buffers and rows that begin at a sector,
 //! and rows that share no sector. The tests therefore compare the measured requests with the most
 //! active lanes, on arguments that satisfy these assumptions where they are chosen here.
-//! `OTHERWISE` lists the exceptions in the cases of `tests::paper`, with the reason. For kernels of
+//! `OTHERWISE` lists the exceptions in the cases of `tests::examples`, with the reason. For kernels of
 //! the library with other arguments, any of the reasons is accepted.
 
 use kernel_dsl::compiler::Scalar;
@@ -37,10 +37,10 @@ enum Other {
 
 /// Accesses whose cases violate an assumption: file, kind of access, array, and the assumption.
 const OTHERWISE: [(&str, AccessKind, &str, Other); 17] = [
-    ("attention.rs", AccessKind::Store, "lse", Other::Odd),
-    ("decode.rs", AccessKind::Load, "part_ml", Other::Near),
-    ("decode.rs", AccessKind::Load, "part_o", Other::Few),
-    ("decode.rs", AccessKind::Store, "o", Other::Few),
+    ("flash_attention.rs", AccessKind::Store, "lse", Other::Odd),
+    ("decode_attention.rs", AccessKind::Load, "part_ml", Other::Near),
+    ("decode_attention.rs", AccessKind::Load, "part_o", Other::Few),
+    ("decode_attention.rs", AccessKind::Store, "o", Other::Few),
     ("elementwise.rs", AccessKind::Load, "x", Other::Few),
     ("elementwise.rs", AccessKind::Store, "y", Other::Few),
     ("histogram.rs", AccessKind::Atomic, "bins", Other::Few),
@@ -228,7 +228,7 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
 
 #[test]
 fn static_costs_match_measured_costs() {
-    let ours = |kernel: &Artifact| ["kernels_rs", "tests::paper"].iter().any(|of| kernel.module.starts_with(of));
+    let ours = |kernel: &Artifact| ["kernels_rs", "tests::examples"].iter().any(|of| kernel.module.starts_with(of));
     let kernels = kernel_dsl::kernels().into_iter().filter(|kernel| ours(kernel));
     let instances: Vec<_> = kernels
         .flat_map(|kernel| {

@@ -3,7 +3,7 @@
 //! The proofs state which bytes an access touches, and that they lie within its buffer or array.
 //! They also state where the lanes of a warp branch alike or use one address. The compiler derives
 //! them from polynomials of extents and indices; the interpreter counts actual addresses and masks.
-//! The kernels are those of the library and of `tests::paper`, on their largest cases. The ranges
+//! The kernels are those of the library and of `tests::examples`, on their largest cases. The ranges
 //! of one more kernel in this file are also computed in plain Rust. `tests/tests/zoo` compares the
 //! proofs with accesses out of bounds.
 
@@ -158,7 +158,7 @@ fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
 
 #[test]
 fn proofs_agree_with_measurements() {
-    let ours = |kernel: &Artifact| ["kernels_rs", "tests::paper"].iter().any(|of| kernel.module.starts_with(of));
+    let ours = |kernel: &Artifact| ["kernels_rs", "tests::examples"].iter().any(|of| kernel.module.starts_with(of));
     let kernels = kernel_dsl::kernels().into_iter().filter(|kernel| ours(kernel));
     let instances: Vec<_> = kernels
         .flat_map(|kernel| {

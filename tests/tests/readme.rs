@@ -116,7 +116,7 @@ fn the_machine_code_of_saxpy() {
         println!("skipped: no ptxas 12.9 with an nvdisasm; `tests/get-nvdisasm` fetches both");
         return;
     }
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_all-kernels"));
     let output = command.args(["show", "saxpy", "--sass"]).output().unwrap();
     shows(&String::from_utf8(output.stdout).unwrap());
 }
@@ -126,7 +126,7 @@ fn a_run_of_ptx() {
     let line = pages();
     let line = line.lines().find_map(|line| line.strip_prefix("cargo run --release --bin kernels -- run ")).unwrap();
     let arguments: Vec<_> = line.split(' ').map(|argument| argument.trim_matches('\'')).collect();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_all-kernels"));
     let command = command.arg("run").args(arguments).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
@@ -159,7 +159,7 @@ fn a_counterexample() {
 
 #[test]
 fn a_trace() {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_all-kernels"));
     let arguments = ["trace", "saxpy", "--block", "1", "--thread", "3", "--case", "512 elements"];
     let line = "-- trace saxpy --block 1 --thread 3 --case '512 elements'\n";
     assert!(pages().contains(line), "the documentation must show this:\n{line}");

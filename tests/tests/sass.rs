@@ -1,5 +1,5 @@
 //! Tests of source lines in PTX and in the machine code that ptxas makes of it, for every kernel of
-//! kernels-rs and `src/paper`.
+//! kernels-rs and its expert examples.
 //!
 //! Without a ptxas and an nvdisasm (`tests/get-nvdisasm` fetches both), the tests that need them
 //! are skipped, with a message.
@@ -170,12 +170,12 @@ fn every_target_is_read() {
 }
 
 /// Runs the command `kernels` with these kernels.
-fn paper(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_paper")).args(arguments).output().unwrap()
+fn command(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_all-kernels")).args(arguments).output().unwrap()
 }
 
 fn stdout(arguments: &[&str]) -> String {
-    let output = paper(arguments);
+    let output = command(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -237,7 +237,7 @@ fn listings_fit_a_terminal() {
 #[test]
 fn missing_tools_are_named() {
     let nowhere = std::env::temp_dir();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_all-kernels"));
     let output = command.args(["show", "saxpy", "--sass"]).env("PATH", "").current_dir(nowhere).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();

@@ -40,7 +40,7 @@
 //!
 //! **Errors** are in units in the last place (ulp) of the result against the exact value, rounded
 //! up. They are the maximum over all `f32`, and over 2³² stratified pairs for [`pow`], [`atan2`]
-//! and [`hypot`]; `cargo run --release -p kernel-dsl --example ulp` measures them. NVIDIA's are
+//! and [`hypot`]; `cargo bench -p kernel-dsl --bench ulp` measures them. NVIDIA's are
 //! those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which were
 //! found by tests and are not guaranteed.
 //!

@@ -18,6 +18,7 @@ mod sentencepiece;
 pub mod split;
 
 pub use decoder::Decoder;
+pub(crate) use json::configuration;
 
 use crate::error::{Error, Result};
 use crate::file::bytes::{Bytes, name};

@@ -8,6 +8,7 @@ use crate::machine::observer::Observer;
 use crate::machine::outputs::OutputContract;
 use crate::machine::shadow::Budget;
 use crate::machine::{Machine, Setting};
+use crate::observe::flow::{Propagation, ShadowFlow};
 use crate::observe::poison::Poison;
 use crate::observe::precision::Precision;
 use crate::observe::profile::{Counters, Profile};
@@ -17,6 +18,7 @@ use crate::options::{Binding, Checks, Launch, Options, Outcome};
 use crate::parallel;
 use crate::program::Program;
 use crate::refused::{Mismatch, Refused, TooLarge};
+use crate::report::Report;
 use kernel_dsl_compiler::analyses::bounds::Launched;
 use kernel_dsl_compiler::ir::{Parameter, Role};
 use runtime_simt::{ByteRanges, Bytes, GridShape};
@@ -129,19 +131,16 @@ impl Program {
         }
         let mut report = findings.report();
         if let (Some(bound), false) = (lossy, stopped) {
-            let mut precision = Precision::new(self, &setting, &options, bound);
-            self.once_more(&setting, &buffers, &mut initial.clone(), &options, &mut precision);
-            report.add(precision.found());
+            let precision = Precision::new(self, &options, bound);
+            report.add(self.once_more(&setting, &buffers, &mut initial.clone(), &options, precision));
         }
         if undefined && !stopped && self.wants_poison(&options) {
-            let mut poison = Poison::new(self, &setting, &options);
-            self.once_more(&setting, &buffers, &mut initial.clone(), &options, &mut poison);
-            report.add(poison.found());
+            let poison = Poison::new(self, &options);
+            report.add(self.once_more(&setting, &buffers, &mut initial.clone(), &options, poison));
         }
         if stored == Stored::NonFinite && !stopped {
-            let mut tracer = Tracer::new(self, &setting, &options);
-            self.once_more(&setting, &buffers, &mut initial, &options, &mut tracer);
-            report.add(tracer.found());
+            let tracer = Tracer::new(self, &options);
+            report.add(self.once_more(&setting, &buffers, &mut initial, &options, tracer));
         }
         for buffer in buffers.iter_mut().filter(|buffer| buffer.mutable) {
             buffer.contract.uninit = buffer.shadow.unwritten_of(&buffer.contract.uninit);
@@ -149,19 +148,23 @@ impl Program {
         Ok(Outcome { statistics, report, uninit: uninit(&buffers) })
     }
 
-    /// Runs a launch once more with an observer, on copies of the buffers' initial contents.
+    /// Runs a launch once more, on copies of the buffers' initial contents, and returns the findings
+    /// of the labels that `rules` propagates.
     fn once_more(
         &self,
         setting: &Setting,
         buffers: &[Buffer<'_>],
         initial: &mut [Option<Vec<u8>>],
         options: &Options,
-        observer: &mut dyn Observer,
-    ) {
+        rules: impl Propagation,
+    ) -> Report {
         setting.budget.renew();
         let copies = buffers.iter().zip(initial).map(|(buffer, copy)| buffer.over(copy));
-        let mut machine = Machine::new(self, setting, copies.collect(), options, Some(Box::new(observer)));
+        let mut flow = ShadowFlow::new(self, setting, rules);
+        let mut machine = Machine::new(self, setting, copies.collect(), options, Some(Box::new(&mut flow)));
         machine.run(0..setting.grid.block_count());
+        drop(machine);
+        flow.found()
     }
 
     /// Returns the error that lists the buffers that exceed the limit of shadow memory.

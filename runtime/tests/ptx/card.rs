@@ -4,11 +4,11 @@
 //! `card.txt` has, for each kernel, a hash of the results that the card gave; the example writes
 //! it.
 
-#[path = "../../examples/card/forms.rs"]
+#[path = "../../benches/card/forms.rs"]
 mod forms;
-#[path = "../../examples/card/interpret.rs"]
+#[path = "../../benches/card/interpret.rs"]
 mod interpret;
-#[path = "../../examples/card/operands.rs"]
+#[path = "../../benches/card/operands.rs"]
 mod operands;
 
 use std::thread;

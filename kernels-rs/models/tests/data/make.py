@@ -207,7 +207,157 @@ def jsons(texts):
         write(f"{name}.tokenizer.tokens.json", [{"ids": ids, "text": tokenizer.decode(ids)} for ids in encoded])
 
 
+CHATS = {
+    # As SmolLM2 and other models of ChatML.
+    "turns": """{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}
+{{ '<|im_start|>system\\nBe kind.<|im_end|>\\n' }}{% endif %}
+{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}
+{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}""",
+    # Tools as JSON, thoughts that are cut from earlier answers, a search from the end, macros.
+    "tools": """{%- macro turn(role, text) -%}
+    {{- '<' ~ role ~ '>' + text + '</' ~ role ~ '>\\n' }}
+{%- endmacro %}
+{%- if tools %}
+    {{- '# Tools\\n' }}
+    {%- for tool in tools %}
+        {{- tool | tojson }}
+        {{- "\\n" }}
+        {%- if loop.last %}{{ tool | tojson(indent=2) }}{% endif %}
+    {%- endfor %}
+{%- endif %}
+{%- set ns = namespace(last=messages|length - 1, found=false) %}
+{%- for message in messages[::-1] %}
+    {%- set index = (messages|length - 1) - loop.index0 %}
+    {%- if not ns.found and message.role == "user" and message.content is string and
+           not(message.content.startswith('<r>') and message.content.endswith('</r>')) %}
+        {%- set ns.found = true %}
+        {%- set ns.last = index %}
+    {%- endif %}
+{%- endfor %}
+{%- for message in messages %}
+    {%- if message.role == "assistant" and '</think>' in message.content %}
+        {%- set thought = message.content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}
+        {%- set content = message.content.split('</think>')[-1].lstrip('\\n') %}
+        {%- if loop.index0 > ns.last or loop.last %}
+            {{- turn(message.role, '[' + thought.strip('\\n') + ']' + content) }}
+        {%- else %}
+            {{- turn(message.role, content) }}
+        {%- endif %}
+        {%- for call in message.tool_calls or [] %}
+            {%- if call.function %}{% set call = call.function %}{% endif %}
+            {{- '{"name": "' + call.name + '", "arguments": ' }}
+            {%- if call.arguments is string %}{{ call.arguments }}{% else %}{{ call.arguments | tojson }}{% endif %}
+            {{- '}' }}
+        {%- endfor %}
+    {%- elif message.content is string %}
+        {{- turn(message.role, message.content|trim) }}
+    {%- else %}
+        {%- for part in message.content %}
+            {%- if part.type == 'image' or 'image' in part or 'image_url' in part %}
+                {{- '<image ' ~ loop.index ~ '>' }}
+            {%- elif 'text' in part %}
+                {{- part.text }}
+            {%- endif %}
+        {%- endfor %}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<assistant>' }}
+    {%- if enable_thinking is defined and enable_thinking is false %}
+        {{- '<think>\\n\\n</think>\\n\\n' }}
+    {%- endif %}
+{%- endif %}
+""",
+    # A date, tokens at the ends, filters, loops that are left early, and errors.
+    "strict": """{{- bos_token }}
+{%- if not date_string is defined %}{% set date_string = strftime_now("%d %b %Y") %}{% endif %}
+{{- "Today: " + date_string }}
+{% for message in messages if message.role != 'system' %}
+    {% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
+        {{ raise_exception('Roles must alternate: ' + message.role) }}
+    {% endif %}
+    {% if loop.index > 3 %}{% break %}{% endif %}
+    {% if message.content == '' %}{% continue %}{% endif %}
+{{ loop.index }}: {{ message.content | upper | replace('A', 'b') }}{{ eos_token if not loop.last else '' }}
+{% endfor %}
+{{- messages | selectattr('role', 'equalto', 'user') | map(attribute='role') | list | join('+') }}
+{%- for key, value in {'a': 1, 'b': [1.5, true, none]}.items() %} {{ key }}={{ value | tojson }}{% endfor %}
+{{ unknown }}{{ messages[0].unknown }}{{ unknown | default('none') }} {{ '%s' % 'x' if false else "y".title() }}""",
+}
+
+CONVERSATIONS = [
+    [("user", "What is 2+2?")],
+    [("system", " You are <b>terse</b> & \"kind\".\n"), ("user", "Hi 🦀"), ("assistant", "Hello."), ("user", "日本?")],
+    [("user", "One"), ("assistant", "<think>\nhm\n</think>\n\nTwo"), ("user", "<r>Three</r>"),
+     ("assistant", "<think>x</think>Four")],
+    [("user", [{"type": "text", "text": "Compare "}, {"type": "image"}, {"type": "image"}])],
+    [("user", "a"), ("user", "b")],
+]
+
+
+def chats():
+    """Prompts by Jinja2, with the settings and functions of transformers."""
+    import jinja2
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def fail(message):
+        raise jinja2.exceptions.TemplateError(message)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+    environment.globals["raise_exception"] = fail
+    environment.globals["strftime_now"] = lambda form: "29 Feb 2024"
+    tool = {"type": "function", "function": {"name": "add", "description": "Adds <a> & 'b'.",
+            "parameters": {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}}}
+    written = []
+    for name, template in CHATS.items():
+        for number, conversation in enumerate(CONVERSATIONS):
+            messages = [{"role": role, "content": content} for role, content in conversation]
+            if number == 2:
+                messages[3]["tool_calls"] = [{"function": {"name": "add", "arguments": {"a": 1, "b": "é"}}}]
+            variables = {"enable_thinking": False} if number == 1 else {}
+            tools = [tool] if number == 1 else []
+            answers = number != 2
+            try:
+                text = environment.from_string(template).render(
+                    messages=messages, tools=tools or None, add_generation_prompt=answers, bos_token="<s>",
+                    eos_token="</s>", **variables)
+            except (jinja2.exceptions.TemplateError, TypeError):
+                text = None
+            written.append({"name": name, "template": template, "messages": messages, "tools": tools,
+                            "answers": answers, "variables": variables, "text": text})
+    write("chats.json", written)
+
+
+def rotary():
+    """Frequencies by the formulas of Llama 3 and YaRN as their authors wrote them, in numpy."""
+    inverse = lambda base, n: 1.0 / base ** (numpy.arange(0, n, 2, dtype=numpy.float64) / n)
+
+    def llama3(base, n, factor, low, high, original):
+        f = inverse(base, n)
+        period = 2 * numpy.pi / f
+        smooth = (original / period - low) / (high - low)
+        blended = (1 - smooth) * f / factor + smooth * f
+        return numpy.where(period < original / high, f, numpy.where(period > original / low, f / factor, blended))
+
+    def yarn(base, n, factor, original, fast=32, slow=1):
+        place = lambda turns: n * numpy.log(original / (turns * 2 * numpy.pi)) / (2 * numpy.log(base))
+        low, high = max(numpy.floor(place(fast)), 0), min(numpy.ceil(place(slow)), n - 1)
+        mask = 1 - numpy.clip((numpy.arange(n // 2) - low) / (high - low), 0, 1)
+        f = inverse(base, n)
+        return f / factor * (1 - mask) + f * mask
+
+    write("rotary.json", {
+        "none": list(inverse(1e5, 64)),
+        "llama3": list(llama3(5e5, 128, 8.0, 1.0, 4.0, 8192)),
+        "yarn": list(yarn(1e6, 128, 4.0, 32768)),
+    })
+
+
 if __name__ == "__main__":
+    chats()
+    rotary()
     texts = strings()
     print(len(texts), "strings")
     every_type()

@@ -565,6 +565,11 @@ impl Local {
         self.ty.unwrap_or(if self.first.wide { Scalar::U64 } else { Scalar::U32 })
     }
 
+    /// Returns the register of element `index`, unless it is out of bounds.
+    pub fn get(&self, index: u32) -> Option<Register> {
+        (index < self.len).then(|| self.at(index))
+    }
+
     /// Returns the register of element `index`.
     pub fn at(&self, index: u32) -> Register {
         let rows = if self.first.wide { 2 } else { 1 };
@@ -586,18 +591,14 @@ pub struct Operation {
 pub struct Inline {
     /// The instructions.
     pub block: Arc<PtxBlock>,
-    /// The destination and source of each input.
-    pub inputs: Box<[(Home, Register)]>,
-    /// The destination and source of each result.
-    pub results: Box<[(Register, Home)]>,
+    /// The inputs: their types, the kernel's registers and those of the block.
+    pub inputs: Box<[(Scalar, Register, Home)]>,
+    /// The results: their types, the kernel's registers and those of the block.
+    pub results: Box<[(Scalar, Register, Home)]>,
     /// Whether an operation without a defined result is an error.
     pub checked: bool,
     /// Whether the block reads values that depend on the machine rather than the launch.
     pub reads_machine: bool,
-    /// The inputs with their types.
-    pub typed: Box<[(Scalar, Register)]>,
-    /// The floats among the results.
-    pub outputs: Box<[(Scalar, Register)]>,
 }
 
 /// A sequence of loads and reads of operands, one arithmetic operation on `f32`s, and an optional

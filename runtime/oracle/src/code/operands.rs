@@ -1,6 +1,9 @@
 //! The rows that instructions read and compute.
 
+use crate::code::frame::Register;
 use crate::code::{Access, Code, Inst, Place, RowIndex, WaitGroup};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir::Unary;
 
 impl Code {
     /// Calls `f` with the first row of each register that `inst` reads, once for each read. A
@@ -8,26 +11,8 @@ impl Code {
     /// loop's step or a `Move` of some lanes. Reads within a fused sequence do not count either.
     pub fn each_read(&self, inst: &Inst, mut f: impl FnMut(RowIndex)) {
         match *inst {
-            Inst::Unary { a, .. }
-            | Inst::CheckedUnary { a, .. }
-            | Inst::Cast { a, .. }
-            | Inst::Approximate { a, .. } => f(a),
-            Inst::Binary { a, b, .. } | Inst::CheckedBinary { a, b, .. } | Inst::Compare { a, b, .. } => {
-                [a, b].into_iter().for_each(f);
-            }
-            Inst::MulAdd { a, b, c, .. } => [a, b, c].into_iter().for_each(f),
             Inst::Select { condition, yes, no, .. } => [condition, yes, no].into_iter().for_each(f),
             Inst::Copy { from, .. } | Inst::Move { from, .. } | Inst::Match { from, .. } => f(from.row),
-            Inst::Bitcast { a, .. } => f(a.row),
-            Inst::Bits(i) => self.operations[i as usize].operands.iter().for_each(|operand| f(operand.row)),
-            Inst::Offset(i) => {
-                let offset = &self.offsets[i as usize];
-                f(offset.base.row);
-                for &(index, stride) in &offset.terms {
-                    f(index);
-                    stride.into_iter().for_each(&mut f);
-                }
-            }
             Inst::Load(i) | Inst::Poison(i) => self.accesses[i as usize].each_address(f),
             Inst::Store(i) => {
                 let access = &self.accesses[i as usize];
@@ -57,12 +42,26 @@ impl Code {
                 report.values.iter().copied().for_each(f);
             }
             Inst::Named(i) => f(self.names[i as usize].1.row),
-            Inst::Inline(i) => self.inlines[i as usize].inputs.iter().for_each(|(_, from)| f(from.row)),
             Inst::If { condition, .. } => f(condition),
             Inst::EnterFor { step, .. } => f(step),
             Inst::Test { index, limit, .. } => [index, limit].into_iter().for_each(f),
             Inst::Step { step, limit, .. } | Inst::StepUniform { step, limit, .. } => {
                 [step, limit].into_iter().for_each(f);
+            }
+            Inst::Unary { .. }
+            | Inst::CheckedUnary { .. }
+            | Inst::Binary { .. }
+            | Inst::CheckedBinary { .. }
+            | Inst::MulAdd { .. }
+            | Inst::Compare { .. }
+            | Inst::Cast { .. }
+            | Inst::Approximate { .. }
+            | Inst::Bitcast { .. }
+            | Inst::Bits(_)
+            | Inst::Offset(_)
+            | Inst::Inline(_) => {
+                let computation = self.computation(inst).unwrap_or_default();
+                computation.operands.iter().for_each(|(_, from)| f(from.row));
             }
             Inst::CopyCommit { .. }
             | Inst::CopyWait(WaitGroup::AllBut(_))
@@ -86,25 +85,57 @@ impl Code {
     }
 }
 
+/// The operands and results of an instruction that computes each lane from the operands of the same
+/// lane alone. Copies are no computations.
+#[derive(Default)]
+pub struct Computation {
+    /// The operands, in the order of the instruction.
+    pub operands: Vec<(Scalar, Register)>,
+    /// The results; more than one only of inline PTX.
+    pub results: Vec<(Scalar, Register)>,
+}
+
 impl Code {
-    /// Calls `f` with the first row of each register that `inst` computes lane by lane, from the
-    /// operands of the same lane alone.
-    pub fn each_computed(&self, inst: &Inst, mut f: impl FnMut(RowIndex)) {
-        match *inst {
-            Inst::Unary { to, .. }
-            | Inst::CheckedUnary { to, .. }
-            | Inst::Binary { to, .. }
-            | Inst::CheckedBinary { to, .. }
-            | Inst::MulAdd { to, .. }
-            | Inst::Compare { to, .. }
-            | Inst::Cast { to, .. }
-            | Inst::Approximate { to, .. } => f(to),
-            Inst::Copy { to, .. } | Inst::Bitcast { to, .. } => f(to.row),
-            Inst::Bits(i) => f(self.operations[i as usize].to.row),
-            Inst::Offset(i) => f(self.offsets[i as usize].to.row),
-            Inst::Inline(i) => self.inlines[i as usize].results.iter().for_each(|(to, _)| f(to.row)),
-            _ => {}
-        }
+    /// Returns the operands and results of `inst` if it is a computation.
+    pub fn computation(&self, inst: &Inst) -> Option<Computation> {
+        let register = |ty: Scalar, row| (ty, Register { row, wide: ty.bits() == 64 });
+        let word = |at: Register| (if at.wide { Scalar::U64 } else { Scalar::U32 }, at);
+        let (to, operands) = match *inst {
+            Inst::Unary { op, ty, to, a } | Inst::CheckedUnary { op, ty, to, a } => {
+                let counts = matches!(op, Unary::CountOnes | Unary::LeadingZeros);
+                (register(if counts { Scalar::U32 } else { ty }, to), vec![register(ty, a)])
+            }
+            Inst::Binary { op, ty, to, a, b } | Inst::CheckedBinary { op, ty, to, a, b } => {
+                let second = if op.is_shift() { Scalar::U32 } else { ty };
+                (register(ty, to), vec![register(ty, a), register(second, b)])
+            }
+            Inst::MulAdd { ty, to, a, b, c } => (register(ty, to), [a, b, c].map(|row| register(ty, row)).into()),
+            Inst::Compare { ty, to, a, b, .. } => {
+                (register(Scalar::Bool, to), [a, b].map(|row| register(ty, row)).into())
+            }
+            Inst::Cast { from, into, to, a, .. } => (register(into, to), vec![register(from, a)]),
+            Inst::Approximate { to, a, .. } => (register(Scalar::F32, to), vec![register(Scalar::F32, a)]),
+            Inst::Bitcast { from, into, to, a } => ((into, to), vec![(from, a)]),
+            Inst::Bits(i) => {
+                let operation = &self.operations[i as usize];
+                let operands = operation.types.iter().copied().zip(operation.operands.iter().copied());
+                (word(operation.to), operands.collect())
+            }
+            Inst::Offset(i) => {
+                let offset = &self.offsets[i as usize];
+                let terms = offset.terms.iter().flat_map(|(index, stride)| [Some(*index), *stride]);
+                let terms = terms.flatten().map(|row| register(Scalar::Usize, row));
+                (word(offset.to), std::iter::once(word(offset.base)).chain(terms).collect())
+            }
+            Inst::Inline(i) => {
+                let inline = &self.inlines[i as usize];
+                let operands = inline.inputs.iter().map(|(ty, from, _)| (*ty, *from)).collect();
+                let results = inline.results.iter().map(|(ty, to, _)| (*ty, *to)).collect();
+                return Some(Computation { operands, results });
+            }
+            _ => return None,
+        };
+        Some(Computation { operands, results: vec![to] })
     }
 }
 

@@ -160,7 +160,6 @@ impl Decoder<'_> {
             Err(Refusal { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),
         };
         let (mut given, mut made) = (Vec::new(), Vec::new());
-        let (inputs_given, results_given) = (inputs, results);
         let (mut inputs, mut results) = (inputs.iter(), results.iter());
         for (i, operand) in code.source().operands.iter().enumerate() {
             let Some(place) = block.operand(i) else { return self.refuse("inline PTX has an operand without use") };
@@ -170,28 +169,24 @@ impl Decoder<'_> {
             };
             if operand.direction.enters() {
                 let value = of(&mut inputs)?;
-                given.push((place, self.used(value)?));
+                given.push((operand.ty, self.used(value)?, place));
             }
             if operand.direction.leaves() {
-                made.push((of(&mut results)?, place));
+                made.push((operand.ty, of(&mut results)?, place));
             }
         }
         if inputs.next().is_some() || results.next().is_some() {
             return self.refuse("inline PTX has other inputs or results than its operands");
         }
-        let typed = |value: &Value| Ok((self.scalar(*value)?, self.used(*value)?));
-        let given_types = inputs_given.iter().map(typed).collect::<Result<_>>()?;
-        let made = made.into_iter().map(|(value, place)| Ok((self.define(value)?, place))).collect::<Result<_>>()?;
-        let typed = |value: &Value| Ok((self.scalar(*value)?, self.used(*value)?));
-        let outputs = results_given.iter().map(typed).collect::<Result<Vec<_>>>()?;
+        // The results are defined after the inputs are used.
+        let made = made.into_iter().map(|(ty, value, place)| Ok((ty, self.define(value)?, place)));
+        let results = made.collect::<Result<Box<[_]>>>()?;
         let inline = Inline {
             block: Arc::new(block),
             inputs: given.into(),
-            results: made,
             checked: self.checked,
-            reads_machine: code.effect() == Effect::Machine && !outputs.is_empty(),
-            typed: given_types,
-            outputs: outputs.into_iter().filter(|(ty, _)| ty.is_float()).collect(),
+            reads_machine: code.effect() == Effect::Machine && !results.is_empty(),
+            results,
         };
         self.code.inlines.push(inline);
         self.emit(Inst::Inline(self.code.inlines.len() as u32 - 1));

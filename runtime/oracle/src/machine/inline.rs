@@ -12,14 +12,14 @@ impl Machine<'_, '_> {
     /// instructions that the launch has run.
     pub fn inline<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, index: u32, count: u64) {
         let program = self.program;
-        let Inline { block, inputs, results, checked, reads_machine, .. } = &program.code.inlines[index as usize];
+        let Inline { block, inputs, results, checked, reads_machine } = &program.code.inlines[index as usize];
         if TIER >= ACCESSES && *checked && *reads_machine {
             self.report(Check::MachineDependent, site, warp.index, mask, |_, _| {
                 Description::new("inline PTX reads a value that differs between machines and between runs")
             });
         }
         let mut registers = std::mem::take(&mut self.inline[index as usize]);
-        for (to, from) in inputs {
+        for (_, from, to) in inputs {
             lanes_of(mask).for_each(|lane| registers.set(*to, lane, from.get(&warp.rows, lane)));
         }
         let shared = &program.memory;
@@ -41,7 +41,7 @@ impl Machine<'_, '_> {
                 });
             }
         });
-        for (to, from) in results {
+        for (_, to, from) in results {
             lanes_of(mask).for_each(|lane| to.set(&mut warp.rows, lane, registers.get(*from, lane)));
         }
         self.inline[index as usize] = registers;

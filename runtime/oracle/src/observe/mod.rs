@@ -1,5 +1,6 @@
 //! Observers of a run: each follows the instructions of a launch and reports what it has seen.
 
+pub mod flow;
 pub mod operation;
 pub mod poison;
 pub mod precision;

@@ -1,0 +1,213 @@
+//! A model on disk: its tensors, configuration, tokenizer and chat template, from either kind of
+//! file.
+
+use crate::configuration::{Configuration, Vision};
+use crate::error::{Error, Result};
+use crate::file::bytes::name;
+use crate::file::gguf::{Gguf, Value};
+use crate::file::safetensors::Safetensors;
+use crate::file::{Format, Tensor};
+use crate::template::ChatTemplate;
+use crate::tensors::{Naming, Requirement, is_derived};
+use crate::tokenizer::{Tokenizer, configuration};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// A model on disk.
+#[derive(Debug)]
+pub struct Checkpoint {
+    files: Files,
+    /// The folder of `config.json` and `tokenizer.json`.
+    folder: PathBuf,
+}
+
+/// The files of a model.
+#[derive(Debug)]
+pub enum Files {
+    /// A GGUF file or all of its parts.
+    Gguf(Gguf),
+    /// Safetensors, with `config.json` beside them.
+    Safetensors(Safetensors),
+}
+
+/// Formats of weights that kernels read.
+const WEIGHTS: &str = "F32, F16, BF16, and the Q, IQ, TQ, MXFP4 and NVFP4 formats of GGUF except Q8_1 and Q8_K";
+
+impl Checkpoint {
+    /// Opens a GGUF file, a safetensors file or index, or a folder of safetensors. Headers are
+    /// read, tensors are not.
+    ///
+    /// # Errors
+    /// If a file cannot be opened, is damaged, or has neither format.
+    pub fn open(path: &Path) -> Result<Checkpoint> {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+        let files = match extension {
+            _ if path.is_dir() => Files::Safetensors(Safetensors::open(path)?),
+            "safetensors" | "json" => Files::Safetensors(Safetensors::open(path)?),
+            // Anything else has to begin as a GGUF file does.
+            _ => Files::Gguf(Gguf::open(path)?),
+        };
+        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+        Ok(Checkpoint { files, folder: folder.to_owned() })
+    }
+
+    /// Returns the files.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// Returns the path of the first file.
+    pub fn file(&self) -> &str {
+        match &self.files {
+            Files::Gguf(gguf) => gguf.file(),
+            Files::Safetensors(safetensors) => safetensors.file(),
+        }
+    }
+
+    /// Returns the kind of the tensors' names.
+    pub fn naming(&self) -> Naming {
+        match &self.files {
+            Files::Gguf(_) => Naming::Gguf,
+            Files::Safetensors(_) => Naming::Transformers,
+        }
+    }
+
+    /// Returns the tensors in the order of the files.
+    pub fn tensors(&self) -> Vec<Tensor<'_>> {
+        match &self.files {
+            Files::Gguf(gguf) => gguf.tensors().collect(),
+            Files::Safetensors(safetensors) => safetensors.tensors().collect(),
+        }
+    }
+
+    /// Returns the tensor of a name.
+    pub fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
+        match &self.files {
+            Files::Gguf(gguf) => gguf.tensor(name),
+            Files::Safetensors(safetensors) => safetensors.tensor(name),
+        }
+    }
+
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// If it is absent, damaged, or needs something this crate lacks.
+    pub fn configuration(&self) -> Result<Configuration> {
+        match &self.files {
+            Files::Gguf(gguf) => Configuration::from_gguf(gguf),
+            Files::Safetensors(_) => {
+                let path = self.folder.join("config.json");
+                let json = configuration(&path)?;
+                if json.is_null() {
+                    let problem = "the file is required beside safetensors, and it is absent";
+                    return Err(Error::field(&name(&path), "file", problem));
+                }
+                Configuration::from_json(&name(&path), &json)
+            }
+        }
+    }
+
+    /// Reads the tokenizer.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::from_gguf`] and [`Tokenizer::from_json`].
+    pub fn tokenizer(&self) -> Result<Tokenizer> {
+        match &self.files {
+            Files::Gguf(gguf) => Tokenizer::from_gguf(gguf),
+            Files::Safetensors(_) => Tokenizer::from_json(&self.folder.join("tokenizer.json")),
+        }
+    }
+
+    /// Reads the chat template, `None` if the model has none.
+    ///
+    /// # Errors
+    /// If the template is no Jinja.
+    pub fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
+        let source = match &self.files {
+            Files::Gguf(gguf) => gguf.optional("tokenizer.chat_template", "a string", Value::text)?.map(str::to_owned),
+            Files::Safetensors(_) => {
+                let path = self.folder.join("chat_template.jinja");
+                if path.exists() {
+                    let bytes = crate::file::bytes::Bytes::read(&path, 1 << 20)?;
+                    Some(String::from_utf8_lossy(&bytes).into_owned())
+                } else {
+                    let json = configuration(&self.folder.join("tokenizer_config.json"))?;
+                    json["chat_template"].as_str().map(str::to_owned)
+                }
+            }
+        };
+        let text = |token: Option<&u32>| {
+            let text = token.and_then(|token| tokenizer.text(*token)).unwrap_or_default();
+            String::from_utf8_lossy(text).into_owned()
+        };
+        let special = tokenizer.special();
+        let (begin, end) = (text(special.begin.as_ref()), text(special.end.first()));
+        source.map(|source| ChatTemplate::new(&source, &begin, &end)).transpose()
+    }
+
+    /// Returns the bytes of all tensors.
+    pub fn bytes(&self) -> u64 {
+        self.tensors().iter().map(|tensor| tensor.bytes.len() as u64).sum()
+    }
+
+    /// Returns each tensor that a configuration needs, in the order of [`Configuration::tensors`].
+    ///
+    /// # Errors
+    /// If a tensor is absent, has other extents, or has a format without kernels. Also if the file
+    /// has a tensor for which the configuration has no use: the model would run, and be wrong.
+    pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(Requirement, Tensor<'_>)>> {
+        // A tied output matrix is the embedding, and some files have it twice.
+        let spare = configuration.tied.then_some("lm_head.weight");
+        self.select(configuration.tensors(self.naming()), configuration.architecture.name(), spare)
+    }
+
+    /// Returns each tensor of a vision tower in an mmproj file.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::weights`].
+    pub fn vision_weights(&self, vision: &Vision) -> Result<Vec<(Requirement, Tensor<'_>)>> {
+        self.select(vision.tensors(self.naming()), "the vision tower", None)
+    }
+
+    /// Finds the tensors that `user` needs. A tensor `spare` may be in the file without being
+    /// needed.
+    fn select(
+        &self,
+        needed: Vec<Requirement>,
+        user: &str,
+        spare: Option<&str>,
+    ) -> Result<Vec<(Requirement, Tensor<'_>)>> {
+        let mut used = HashSet::new();
+        let mut weights = Vec::with_capacity(needed.len());
+        for requirement in needed {
+            let name = &requirement.name;
+            let Some(tensor) = self.tensor(name) else {
+                return Err(Error::tensor(self.file(), name, format!("{user} needs the tensor, and it is absent")));
+            };
+            if tensor.extents != requirement.extents {
+                let problem = format!("expected extents {:?}, found {:?}", requirement.extents, tensor.extents);
+                return Err(Error::tensor(self.file(), name, problem));
+            }
+            if !is_weight(tensor.format) {
+                let field = format!("tensor `{name}`");
+                return Err(Error::unsupported(self.file(), field, format!("the format {}", tensor.format), WEIGHTS));
+            }
+            used.insert(tensor.name);
+            weights.push((requirement, tensor));
+        }
+        let unused = |name: &str| !used.contains(name) && !is_derived(name) && Some(name) != spare;
+        match self.tensors().into_iter().find(|tensor| unused(tensor.name)) {
+            Some(tensor) => {
+                let needed = format!("a model with the tensor `{}`", tensor.name);
+                Err(Error::unsupported(self.file(), "tensors", needed, format!("the tensors of {user}")))
+            }
+            None => Ok(weights),
+        }
+    }
+}
+
+/// Tells whether kernels read a format. Q8_1 and Q8_K are for intermediate values.
+fn is_weight(format: Format) -> bool {
+    use Format::*;
+    !matches!(format, F64 | I8 | I16 | I32 | I64 | Q8_1 | Q8_K)
+}

@@ -1,0 +1,244 @@
+//! Configurations: architecture and extents of a model, from the metadata of GGUF or from
+//! `config.json`.
+
+mod gguf;
+mod json;
+mod rotary;
+
+pub use rotary::{Axes, Pairing, Rotary, Scaling};
+
+use crate::error::{Error, Result};
+use serde::Serialize;
+
+/// The architectures that this crate describes, as messages list them.
+pub(crate) const ARCHITECTURES: &str = "llama, qwen2, qwen3, qwen3moe, qwen3vl";
+
+/// The extents of heads for which there are attention kernels.
+const HEADS: [usize; 3] = [64, 128, 256];
+
+/// The largest extents that are read. Real models have up to some 16,384, 53,248 and 262,144.
+const MAX_WIDTH: u64 = 1 << 18;
+const MAX_INNER: u64 = 1 << 20;
+const MAX_VOCABULARY: u64 = 1 << 22;
+const MAX_LAYERS: u64 = 1 << 12;
+const MAX_HEADS: u64 = 1 << 12;
+const MAX_EXPERTS: u64 = 1 << 12;
+const MAX_CONTEXT: u64 = 1 << 32;
+
+/// A family of models.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Architecture {
+    /// Llama 2 and 3, SmolLM2.
+    Llama,
+    /// Qwen2 and 2.5: as Llama, with biases of queries, keys and values.
+    Qwen2,
+    /// Qwen3: as Llama, with norms of the heads of queries and keys.
+    Qwen3,
+    /// Qwen3 with experts in place of the network.
+    Qwen3Moe,
+    /// Qwen3 with rotary positions on three axes, and a vision tower.
+    Qwen3Vl,
+}
+
+impl Architecture {
+    /// Returns the name in GGUF files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Architecture::Llama => "llama",
+            Architecture::Qwen2 => "qwen2",
+            Architecture::Qwen3 => "qwen3",
+            Architecture::Qwen3Moe => "qwen3moe",
+            Architecture::Qwen3Vl => "qwen3vl",
+        }
+    }
+
+    /// Tells whether queries, keys and values have biases.
+    pub const fn has_biases(self) -> bool {
+        matches!(self, Architecture::Qwen2)
+    }
+
+    /// Tells whether each head of queries and keys has a norm.
+    pub const fn has_head_norms(self) -> bool {
+        matches!(self, Architecture::Qwen3 | Architecture::Qwen3Moe | Architecture::Qwen3Vl)
+    }
+}
+
+/// The extents of a language model.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Configuration {
+    /// The family.
+    pub architecture: Architecture,
+    /// The name, if the file has one.
+    pub name: Option<String>,
+    /// Tokens of the vocabulary: rows of the embedding.
+    pub vocabulary: usize,
+    /// Tokens of the longest text that the model was trained for.
+    pub context: usize,
+    /// Layers.
+    pub layers: usize,
+    /// Numbers of a token between layers.
+    pub width: usize,
+    /// Heads of queries, a multiple of `groups`.
+    pub heads: usize,
+    /// Heads of keys and of values.
+    pub groups: usize,
+    /// Numbers of a head.
+    pub head: usize,
+    /// Numbers of a token between the two products of the network, or of one expert.
+    pub inner: usize,
+    /// The number that norms add to the mean square.
+    #[serde(serialize_with = "shortest")]
+    pub epsilon: f32,
+    /// Positions.
+    pub rotary: Rotary,
+    /// Experts, in place of one network.
+    pub experts: Option<Experts>,
+    /// Whether the embedding is the output matrix too.
+    pub tied: bool,
+    /// First layers to which features of images are added.
+    pub deepstack: usize,
+    /// The vision tower, if it is in the same file.
+    pub vision: Option<Vision>,
+}
+
+/// Experts of a layer: for each token, a router chooses `used` of `count` networks.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Experts {
+    /// Networks.
+    pub count: usize,
+    /// Networks that a token passes.
+    pub used: usize,
+    /// Whether the weights of the chosen networks are scaled to the sum 1.
+    pub normalized: bool,
+}
+
+/// The extents of a vision tower of Qwen3-VL.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Vision {
+    /// Layers.
+    pub layers: usize,
+    /// Numbers of a patch between layers.
+    pub width: usize,
+    /// Heads, of `width / heads` numbers.
+    pub heads: usize,
+    /// Numbers of a patch between the two products of the network.
+    pub inner: usize,
+    /// Pixels of a patch's side.
+    pub patch: usize,
+    /// Frames of a patch. A still image is repeated.
+    pub frames: usize,
+    /// Patches of the side of a square that becomes one token.
+    pub merge: usize,
+    /// Learned positions: the square of the grid's side.
+    pub positions: usize,
+    /// Numbers of a token of the language model.
+    pub output: usize,
+    /// Layers after which features go to the language model's first layers.
+    pub deepstack: Vec<usize>,
+    /// The number that norms add to the variance.
+    #[serde(serialize_with = "shortest")]
+    pub epsilon: f32,
+}
+
+/// Writes the shortest decimal number that is the value in 32 bits.
+fn shortest<S: serde::Serializer>(value: &f32, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_f64(value.to_string().parse().unwrap_or(f64::from(*value)))
+}
+
+/// Reads a field of a configuration, from either source.
+trait Fields {
+    /// Returns the file, as messages name it.
+    fn file(&self) -> &str;
+    /// Returns an unsigned integer if the field is there.
+    fn integer(&self, key: &str) -> Result<Option<u64>>;
+    /// Returns a floating-point number if the field is there.
+    fn number(&self, key: &str) -> Result<Option<f64>>;
+    /// Returns the name of a field in messages.
+    fn name(&self, key: &str) -> String;
+
+    /// Returns an integer from 1 to `limit`.
+    fn extent(&self, key: &str, limit: u64) -> Result<usize> {
+        let found = self.optional_extent(key, limit)?;
+        found.ok_or_else(|| Error::field(self.file(), self.name(key), "the field is required, and it is absent"))
+    }
+
+    /// Returns an integer from 1 to `limit` if the field is there.
+    fn optional_extent(&self, key: &str, limit: u64) -> Result<Option<usize>> {
+        match self.integer(key)? {
+            Some(value) if value == 0 || value > limit => {
+                let problem = format!("expected 1 to {limit}, found {value}");
+                Err(Error::field(self.file(), self.name(key), problem))
+            }
+            value => Ok(value.map(|value| value as usize)),
+        }
+    }
+
+    /// Returns a positive number, `default` if the field is absent.
+    fn positive(&self, key: &str, default: Option<f64>) -> Result<f64> {
+        let Some(value) = self.number(key)?.or(default) else {
+            return Err(Error::field(self.file(), self.name(key), "the field is required, and it is absent"));
+        };
+        if value > 0.0 && value < 1e30 {
+            return Ok(value);
+        }
+        Err(Error::field(self.file(), self.name(key), format!("expected a positive number, found {value}")))
+    }
+
+    /// Returns an error about what a field needs.
+    fn unsupported(&self, key: &str, needed: impl Into<String>, supported: &str) -> Error {
+        Error::unsupported(self.file(), self.name(key), needed, supported)
+    }
+}
+
+impl Configuration {
+    /// Checks that extents belong together, and that there are kernels for them.
+    fn check(self, fields: &impl Fields, heads: &str, head: &str) -> Result<Configuration> {
+        let Configuration { heads: n, groups, head: size, .. } = self;
+        if !n.is_multiple_of(groups) {
+            let problem = format!("expected a multiple of the {groups} heads of keys, found {n}");
+            return Err(Error::field(fields.file(), fields.name(heads), problem));
+        }
+        if !HEADS.contains(&size) {
+            return Err(fields.unsupported(head, format!("a head of {size} numbers"), "64, 128, 256"));
+        }
+        if let Some(Experts { count, used, .. }) = self.experts
+            && used > count
+        {
+            let problem = format!("each token uses {used} experts of {count}");
+            return Err(Error::field(fields.file(), "experts", problem));
+        }
+        if let Some(Vision { output, .. }) = &self.vision
+            && *output != self.width
+        {
+            let problem = format!("the tower's tokens have {output} numbers, those of the text {}", self.width);
+            return Err(Error::field(fields.file(), "vision", problem));
+        }
+        Ok(self)
+    }
+
+    /// Returns the rows of the matrix that makes queries, keys and values.
+    pub fn projected(&self) -> usize {
+        (self.heads + 2 * self.groups) * self.head
+    }
+}
+
+impl Vision {
+    /// Checks that extents belong together.
+    fn check(self, fields: &impl Fields) -> Result<Vision> {
+        let wrong = |problem: String| Err(Error::field(fields.file(), "vision", problem));
+        let Vision { layers, width, heads, positions, ref deepstack, .. } = self;
+        if !width.is_multiple_of(heads) {
+            return wrong(format!("a width of {width} is no multiple of {heads} heads"));
+        }
+        if let Some(layer) = deepstack.iter().find(|layer| **layer >= layers) {
+            return wrong(format!("features after layer {layer} of {layers}"));
+        }
+        if !deepstack.is_sorted_by(|a, b| a < b) {
+            return wrong(format!("the layers of features {deepstack:?} are not in order"));
+        }
+        if positions.isqrt().pow(2) != positions {
+            return wrong(format!("{positions} positions are no square"));
+        }
+        Ok(self)
+    }
+}

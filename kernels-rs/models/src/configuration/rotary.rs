@@ -1,0 +1,125 @@
+//! Rotary positions (Su and others, 2021) and the ways to stretch them to longer texts.
+
+use crate::error::{Error, Result};
+use serde::Serialize;
+use std::f64::consts::TAU;
+
+/// The two numbers of a head that turn together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Pairing {
+    /// Number i of the first half with number i of the second half.
+    Halves,
+    /// Numbers 2·i and 2·i + 1. GGUF files of Llama have the rows of queries and keys in this
+    /// order.
+    Neighbors,
+}
+
+/// How the pairs of a head are shared among the axes of a position: time, height, width.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Axes {
+    /// Pairs of each axis.
+    pub sections: [usize; 3],
+}
+
+/// A way to stretch positions.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub enum Scaling {
+    /// Not at all.
+    None,
+    /// All frequencies are divided by a factor.
+    Linear {
+        /// The factor.
+        factor: f64,
+    },
+    /// Llama 3: low frequencies are divided, high ones stay, and those between are blended.
+    Llama3 {
+        /// The factor of low frequencies.
+        factor: f64,
+        /// Periods of `original / low` and more are low frequencies.
+        low: f64,
+        /// Periods of `original / high` and less are high frequencies.
+        high: f64,
+        /// Tokens of the texts before stretching.
+        original: f64,
+    },
+    /// YaRN (Peng and others, 2023).
+    Yarn {
+        /// The factor of low frequencies.
+        factor: f64,
+        /// Rotations over the original text, from which on frequencies stay.
+        fast: f64,
+        /// Rotations over the original text, up to which frequencies are divided by `factor`.
+        slow: f64,
+        /// Tokens of the texts before stretching.
+        original: f64,
+        /// Multiplies the rotated numbers, if not the value of the paper.
+        attention: Option<f64>,
+    },
+    /// A divisor for each frequency, from the tensor `rope_freqs.weight`.
+    Divisors,
+}
+
+/// Rotary positions of a model.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Rotary {
+    /// The base: frequency i is `base^(-2·i/dimensions)`.
+    pub base: f64,
+    /// Numbers of a head that turn.
+    pub dimensions: usize,
+    /// The numbers that turn together.
+    pub pairing: Pairing,
+    /// The way to stretch positions.
+    pub scaling: Scaling,
+    /// Axes of positions, `None` for text alone. Axes take pairs in turn, as
+    /// `[t, h, w, t, h, w, …]`.
+    pub axes: Option<Axes>,
+}
+
+impl Rotary {
+    /// Returns the angle per position of each pair: `dimensions / 2` numbers.
+    ///
+    /// # Errors
+    /// If the scaling has divisors, and `divisors` does not have one for each pair.
+    pub fn frequencies(&self, divisors: &[f32]) -> Result<Vec<f32>> {
+        let pairs = self.dimensions / 2;
+        if self.scaling == Scaling::Divisors && divisors.len() != pairs {
+            let problem = format!("expected {pairs} divisors of frequencies, found {}", divisors.len());
+            return Err(Error::field("rotary positions", "divisors", problem));
+        }
+        let frequency = |i: usize| self.base.powf(-2.0 * i as f64 / self.dimensions as f64);
+        let scaled = |i: usize| {
+            let f = frequency(i);
+            match self.scaling {
+                Scaling::None => f,
+                Scaling::Linear { factor } => f / factor,
+                Scaling::Divisors => f / f64::from(divisors[i]),
+                Scaling::Llama3 { factor, low, high, original } => {
+                    // Rotations over the original text. The blend is 0 for low frequencies and 1
+                    // for high ones.
+                    let rotations = original * f / TAU;
+                    let blend = ((rotations - low) / (high - low)).clamp(0.0, 1.0);
+                    f * (blend + (1.0 - blend) / factor)
+                }
+                Scaling::Yarn { factor, fast, slow, original, .. } => {
+                    // The pair that makes so many rotations over the original text.
+                    let pair = |rotations: f64| {
+                        self.dimensions as f64 * (original / (rotations * TAU)).ln() / (2.0 * self.base.ln())
+                    };
+                    let last = self.dimensions as f64 - 1.0;
+                    let (from, to) = (pair(fast).floor().max(0.0), pair(slow).ceil().min(last));
+                    let ramp = ((i as f64 - from) / (to - from).max(1e-3)).clamp(0.0, 1.0);
+                    f * (ramp / factor + 1.0 - ramp)
+                }
+            }
+        };
+        Ok((0..pairs).map(|i| scaled(i) as f32).collect())
+    }
+
+    /// Returns the factor of rotated queries and keys, 1 except with YaRN.
+    pub fn attention_factor(&self) -> f32 {
+        match self.scaling {
+            Scaling::Yarn { factor, attention, .. } => attention.unwrap_or(0.1 * factor.ln() + 1.0) as f32,
+            _ => 1.0,
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The command `models`: what is in a file, the tokens of a text, and the memory a model needs.
+
+use clap::{Parser, Subcommand};
+use models::configuration::{Configuration, Vision};
+use models::file::gguf::{Gguf, Value};
+use models::memory::{CacheFormat, Memory, Plan};
+use models::tokenizer::{Encoding, TokenKind, Tokenizer};
+use models::{Checkpoint, Files};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The widest line that is printed.
+const WIDTH: usize = 80;
+
+/// Language models: files, tokens and memory.
+#[derive(Parser)]
+#[command(version, max_term_width = WIDTH)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Prints configuration, metadata, tensors and sizes of a GGUF file, a safetensors file or a
+    /// folder.
+    Inspect {
+        /// The file or folder.
+        file: PathBuf,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the tokens of a text.
+    Tokenize {
+        /// The file or folder, or a tokenizer.json.
+        file: PathBuf,
+        /// The text.
+        text: String,
+        /// Reads names of control tokens, such as <|im_end|>, as these tokens.
+        #[arg(long)]
+        control: bool,
+        /// Adds the tokens that the model expects at the ends of a text.
+        #[arg(long)]
+        ends: bool,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the memory that a model needs, and checks that all of its tensors are there.
+    Fit {
+        /// The file or folder.
+        file: PathBuf,
+        /// Tokens that the cache has room for, of all sequences together.
+        #[arg(long, default_value_t = Plan::default().tokens)]
+        tokens: u64,
+        /// Sequences that are decoded at once.
+        #[arg(long, default_value_t = Plan::default().sequences)]
+        sequences: u64,
+        /// Tokens of a prompt that pass the layers at once.
+        #[arg(long, default_value_t = Plan::default().piece)]
+        piece: u64,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let text = match Options::parse().command {
+        Command::Inspect { file, json } => inspect(&file, json),
+        Command::Tokenize { file, text, control, ends, json } => {
+            tokenize(&file, &text, Encoding { control, ends }, json)
+        }
+        Command::Fit { file, tokens, sequences, piece, json } => {
+            fit(&file, Plan { tokens, sequences, piece, ..Plan::default() }, json)
+        }
+    };
+    match text {
+        Ok(text) => {
+            // A reader such as `head` may close the pipe early.
+            let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns `text` in at most `width` columns, cut in the middle.
+fn fitted(text: &str, width: usize) -> String {
+    let escaped: Vec<char> = text.chars().flat_map(char::escape_debug).collect();
+    if escaped.len() <= width {
+        return escaped.into_iter().collect();
+    }
+    let begin = (width - 1) * 2 / 3;
+    let end = escaped.len() - (width - 1 - begin);
+    escaped[..begin].iter().chain(&['…']).chain(&escaped[end..]).collect()
+}
+
+/// Returns a count of bytes with its unit.
+fn size(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = if unit == 0 || value >= 99.95 { 0 } else { 1 };
+    format!("{value:.digits$} {}", units[unit])
+}
+
+/// Describes a metadata value on one line.
+fn shown(value: &Value<'_>) -> String {
+    match value {
+        Value::String(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned(),
+        Value::Array(array) => {
+            let first: Vec<String> = array.iter().take(8).map(|value| shown(&value)).collect();
+            let rest = if array.length > 8 { ", …" } else { "" };
+            format!("{} × {}: {}{rest}", array.length, array.element.name(), first.join(", "))
+        }
+        _ => as_json(value).to_string(),
+    }
+}
+
+/// Returns a metadata value as JSON. Long arrays are cut to their length and first elements.
+fn as_json(value: &Value<'_>) -> serde_json::Value {
+    match value {
+        // The shortest decimal number of 32 bits.
+        Value::F32(value) => json!(value.to_string().parse::<f64>().ok()),
+        Value::F64(value) => json!(value),
+        Value::Bool(value) => json!(value),
+        Value::String(bytes) => json!(String::from_utf8_lossy(bytes)),
+        Value::I8(value) => json!(value),
+        Value::I16(value) => json!(value),
+        Value::I32(value) => json!(value),
+        Value::I64(value) => json!(value),
+        Value::Array(array) if array.length > 64 => {
+            let first: Vec<_> = array.iter().take(8).map(|value| as_json(&value)).collect();
+            json!({ "length": array.length, "first": first })
+        }
+        Value::Array(array) => array.iter().map(|value| as_json(&value)).collect(),
+        _ => json!(value.unsigned()),
+    }
+}
+
+/// Returns the configuration of a language model or, for an mmproj file, of a vision tower.
+fn described(checkpoint: &Checkpoint) -> Result<serde_json::Value, models::Error> {
+    let is_tower = |gguf: &Gguf| gguf.get("general.architecture").and_then(|name| name.text()) == Some("clip");
+    match checkpoint.files() {
+        Files::Gguf(gguf) if is_tower(gguf) => Vision::from_gguf(gguf).map(|vision| json!(vision)),
+        _ => checkpoint.configuration().map(|configuration| json!(configuration)),
+    }
+}
+
+/// Returns the description of a file.
+fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
+    let checkpoint = Checkpoint::open(file)?;
+    let configuration = described(&checkpoint);
+    let tensors = checkpoint.tensors();
+    let mut formats: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for tensor in &tensors {
+        let (count, bytes) = formats.entry(tensor.format.name()).or_default();
+        (*count, *bytes) = (*count + 1, *bytes + tensor.bytes.len() as u64);
+    }
+    let (kind, parts) = match checkpoint.files() {
+        Files::Gguf(gguf) => (format!("GGUF version {}", gguf.version()), gguf.parts()),
+        Files::Safetensors(safetensors) => ("safetensors".to_owned(), safetensors.parts()),
+    };
+    let metadata: Vec<(&str, Value<'_>)> = match checkpoint.files() {
+        Files::Gguf(gguf) => gguf.metadata().collect(),
+        Files::Safetensors(_) => Vec::new(),
+    };
+    if wants_json {
+        let tensor = |tensor: &models::file::Tensor<'_>| {
+            let (name, format) = (tensor.name, tensor.format.name());
+            json!({ "name": name, "format": format, "extents": tensor.extents, "bytes": tensor.bytes.len() })
+        };
+        let pairs: serde_json::Map<String, _> =
+            metadata.iter().map(|(key, value)| ((*key).to_owned(), as_json(value))).collect();
+        let value = json!({
+            "file": checkpoint.file(),
+            "kind": kind,
+            "files": parts,
+            "configuration": configuration.as_ref().ok(),
+            "problem": configuration.as_ref().err().map(|error| error.to_string()),
+            "metadata": pairs,
+            "tensors": tensors.iter().map(tensor).collect::<Vec<_>>(),
+            "bytes": checkpoint.bytes(),
+        });
+        return Ok(format!("{value:#}\n"));
+    }
+    let mut text = String::new();
+    let mut line = |line: String| {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    line(fitted(checkpoint.file(), WIDTH));
+    let files = if parts == 1 { "one file".to_owned() } else { format!("{parts} files") };
+    line(format!("{kind}, {files}, {} tensors, {}", tensors.len(), size(checkpoint.bytes())));
+    line(String::new());
+    match &configuration {
+        Ok(configuration) => {
+            line("configuration".to_owned());
+            for (key, value) in flattened("", configuration) {
+                line(fitted(&format!("  {key:<24} {value}"), WIDTH));
+            }
+        }
+        // The file can be looked at, even if it cannot be run.
+        Err(error) => wrapped(&format!("not supported: {error}")).for_each(&mut line),
+    }
+    if !metadata.is_empty() {
+        line(String::new());
+        line("metadata".to_owned());
+        for (key, value) in &metadata {
+            let key = format!("  {:<42} ", fitted(key, 42));
+            line(format!("{key}{}", fitted(&shown(value), WIDTH - key.chars().count())));
+        }
+    }
+    line(String::new());
+    line(format!("{:<42} {:<8} {:<18} {:>8}", "tensors", "format", "extents", "bytes"));
+    for tensor in &tensors {
+        let extents = tensor.extents.iter().map(u64::to_string).collect::<Vec<_>>().join(" × ");
+        let (name, extents) = (fitted(tensor.name, 40), fitted(&extents, 18));
+        line(format!("  {name:<40} {:<8} {extents:<18} {:>8}", tensor.format, size(tensor.bytes.len() as u64)));
+    }
+    line(String::new());
+    for (format, (count, bytes)) in formats {
+        line(format!("  {format:<8} {count:>5} tensors {:>8}", size(bytes)));
+    }
+    Ok(text)
+}
+
+/// Returns the fields of an object and of the objects in it, with their values.
+fn flattened(prefix: &str, object: &serde_json::Value) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    for (key, value) in object.as_object().into_iter().flatten() {
+        match value {
+            serde_json::Value::Object(_) => fields.extend(flattened(&format!("{prefix}{key}."), value)),
+            serde_json::Value::Null => {}
+            serde_json::Value::String(text) => fields.push((format!("{prefix}{key}"), text.clone())),
+            other => fields.push((format!("{prefix}{key}"), other.to_string())),
+        }
+    }
+    fields
+}
+
+/// Breaks a message into lines of at most 80 columns.
+fn wrapped(text: &str) -> impl Iterator<Item = String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        if lines[last].chars().count() + 1 + word.chars().count() > WIDTH && !lines[last].is_empty() {
+            lines.push(format!("  {word}"));
+        } else {
+            let space = if lines[last].is_empty() { "" } else { " " };
+            lines[last].push_str(space);
+            lines[last].push_str(word);
+        }
+    }
+    lines.into_iter()
+}
+
+/// Returns the tokens of a text.
+fn tokenize(file: &Path, text: &str, encoding: Encoding, wants_json: bool) -> Result<String, models::Error> {
+    let tokenizer = if file.file_name().is_some_and(|name| name == "tokenizer.json") {
+        Tokenizer::from_json(file)?
+    } else {
+        Checkpoint::open(file)?.tokenizer()?
+    };
+    let tokens = tokenizer.encode(text, encoding)?;
+    let shown = |token: &u32| String::from_utf8_lossy(tokenizer.text(*token).unwrap_or_default()).into_owned();
+    if wants_json {
+        let tokens = tokens.iter().map(|token| json!({ "token": token, "text": shown(token) }));
+        return Ok(format!("{:#}\n", tokens.collect::<serde_json::Value>()));
+    }
+    let mut out = String::new();
+    for token in &tokens {
+        let control = if tokenizer.kind(*token) == Some(TokenKind::Control) { " (control)" } else { "" };
+        let _ = writeln!(out, "{token:>8}  \"{}\"{control}", fitted(&shown(token), 58));
+    }
+    let _ = writeln!(out, "{} tokens of {} bytes", tokens.len(), text.len());
+    Ok(out)
+}
+
+/// Returns the memory that a model needs.
+fn fit(file: &Path, plan: Plan, wants_json: bool) -> Result<String, models::Error> {
+    let checkpoint = Checkpoint::open(file)?;
+    let configuration: Configuration = checkpoint.configuration()?;
+    let weights = checkpoint.weights(&configuration)?.iter().map(|(_, tensor)| tensor.bytes.len() as u64).sum();
+    let needs = CacheFormat::ALL.map(|cache| (cache, configuration.memory(Plan { cache, ..plan }, weights)));
+    if wants_json {
+        let needs = needs
+            .iter()
+            .map(|(cache, memory)| json!({ "cache_format": cache, "memory": memory, "total": memory.total() }));
+        return Ok(format!("{:#}\n", json!({ "plan": plan, "needs": needs.collect::<Vec<_>>() })));
+    }
+    let Plan { tokens, sequences, piece, .. } = plan;
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", fitted(checkpoint.file(), WIDTH));
+    let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in pieces of {piece} tokens\n");
+    let _ = writeln!(out, "cache     a token      cache    weights  activations      total");
+    for (cache, memory) in needs {
+        let Memory { weights, cache: all, cache_per_token, activations } = memory;
+        let total = size(memory.total());
+        let [token, all, weights, activations] = [cache_per_token, all, weights, activations].map(size);
+        let cache = cache.format().name();
+        let _ = writeln!(out, "{cache:<6} {token:>10} {all:>10} {weights:>10} {activations:>12} {total:>10}");
+    }
+    Ok(out)
+}

@@ -1,0 +1,255 @@
+//! Chat templates: a conversation becomes the text of a prompt.
+//!
+//! Templates are programs in Jinja, which models carry in their files. They run with the settings
+//! and functions of Hugging Face's `apply_chat_template`. Fuel bounds the steps and memory of a
+//! template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate leaves
+//! one hole: a list that is added to itself again and again is not charged before it is made, and
+//! fills the memory.
+
+use crate::error::{Error, Result};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Serde, Value};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior};
+use serde::Serialize;
+use std::time::SystemTime;
+
+/// The fuel of a template: about as many instructions, or 64 bytes each.
+const FUEL: u64 = 4_000_000;
+
+/// The largest template in bytes. Real ones have up to some 20,000.
+const MAX_SOURCE: usize = 1 << 20;
+
+/// A part of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Part {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// The place of an image.
+    Image,
+}
+
+/// The content of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Content {
+    /// Text alone.
+    Text(String),
+    /// Text and images in order.
+    Parts(Vec<Part>),
+}
+
+/// A message of a conversation.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Message {
+    /// The author: `system`, `user`, `assistant`, `tool`.
+    pub role: String,
+    /// The content.
+    pub content: Content,
+    /// Fields that some templates read, such as `tool_calls` or `reasoning_content`.
+    #[serde(flatten)]
+    pub fields: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Message {
+    /// Returns a message of text.
+    pub fn new(role: &str, text: &str) -> Message {
+        let content = Content::Text(text.to_owned());
+        Message { role: role.to_owned(), content, fields: serde_json::Map::new() }
+    }
+}
+
+/// The input of a template.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Conversation {
+    /// The messages in order.
+    pub messages: Vec<Message>,
+    /// Descriptions of functions that the model may call, as JSON schemas.
+    pub tools: Vec<serde_json::Value>,
+    /// Whether the prompt ends where the assistant's answer begins.
+    pub answers: bool,
+    /// Variables that some templates read, such as `enable_thinking`.
+    pub variables: serde_json::Map<String, serde_json::Value>,
+    /// The date that some templates print, in UTC.
+    pub now: SystemTime,
+}
+
+impl Conversation {
+    /// Returns a conversation in which the assistant is to answer.
+    pub fn new(messages: Vec<Message>) -> Conversation {
+        let variables = serde_json::Map::new();
+        Conversation { messages, tools: Vec::new(), answers: true, variables, now: SystemTime::now() }
+    }
+}
+
+/// A chat template.
+#[derive(Clone, Debug)]
+pub struct ChatTemplate {
+    source: String,
+    begin: String,
+    end: String,
+}
+
+impl ChatTemplate {
+    /// Compiles a template. `begin` and `end` are the texts of the tokens at the ends of texts,
+    /// which it may print.
+    ///
+    /// # Errors
+    /// If the template is no Jinja, or longer than 1 MB.
+    pub fn new(source: &str, begin: &str, end: &str) -> Result<ChatTemplate> {
+        if source.len() > MAX_SOURCE {
+            let problem = format!("the template has {} bytes; at most {MAX_SOURCE} are read", source.len());
+            return Err(Error::Template { line: 1, problem });
+        }
+        environment(SystemTime::UNIX_EPOCH)?.template_from_str(source).map_err(|error| failed(&error))?;
+        Ok(ChatTemplate { source: source.to_owned(), begin: begin.to_owned(), end: end.to_owned() })
+    }
+
+    /// Returns the template.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Returns the prompt of a conversation.
+    ///
+    /// # Errors
+    /// If the template raises an error, for example because roles do not alternate, or takes too
+    /// many steps.
+    pub fn render(&self, conversation: &Conversation) -> Result<String> {
+        let environment = environment(conversation.now)?;
+        let template = environment.template_from_str(&self.source).map_err(|error| failed(&error))?;
+        let mut context = conversation.variables.clone();
+        let mut set = |name: &str, value| context.insert(name.to_owned(), value);
+        let messages = serde_json::to_value(&conversation.messages);
+        set("messages", messages.map_err(|error| Error::Template { line: 0, problem: error.to_string() })?);
+        if !conversation.tools.is_empty() {
+            set("tools", conversation.tools.clone().into());
+        }
+        set("add_generation_prompt", conversation.answers.into());
+        set("bos_token", self.begin.clone().into());
+        set("eos_token", self.end.clone().into());
+        template.render(Value::from(Serde(&context))).map_err(|error| failed(&error))
+    }
+}
+
+/// Returns the environment of a template.
+fn environment(now: SystemTime) -> Result<Environment<'static>> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.map_err(|error| failed(&error))?);
+    environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.add_filter("tojson", to_json);
+    environment.add_function("raise_exception", |message: String| -> std::result::Result<Value, minijinja::Error> {
+        Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
+    });
+    environment.add_function("strftime_now", move |format: String| strftime(&format, now));
+    Ok(environment)
+}
+
+/// Returns the error of a template.
+fn failed(error: &minijinja::Error) -> Error {
+    let problem = match error.kind() {
+        ErrorKind::OutOfFuel => "the template takes too many steps or too much memory".to_owned(),
+        _ => error.detail().map_or_else(|| error.to_string(), str::to_owned),
+    };
+    Error::Template { line: error.line().unwrap_or(0), problem }
+}
+
+/// Writes JSON as Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
+fn to_json(value: Value, options: Kwargs) -> std::result::Result<String, minijinja::Error> {
+    let indent: Option<usize> = options.get("indent")?;
+    // Python's other options have their default values in all templates known.
+    let _ = (options.get::<Option<bool>>("ensure_ascii")?, options.get::<Option<bool>>("sort_keys")?);
+    options.assert_all_used()?;
+    let mut bytes = Vec::new();
+    let written = match indent {
+        Some(indent) => {
+            let indent = " ".repeat(indent.min(16));
+            let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+            value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter))
+        }
+        None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced)),
+    };
+    written.map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Python's separators: `, ` and `: `.
+struct Spaced;
+
+impl serde_json::ser::Formatter for Spaced {
+    fn begin_array_value<W: std::io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
+        writer.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_key<W: std::io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
+        writer.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_value<W: std::io::Write + ?Sized>(&mut self, writer: &mut W) -> std::io::Result<()> {
+        writer.write_all(b": ")
+    }
+}
+
+/// Formats a date in UTC, with the directives of C's `strftime` that templates use.
+fn strftime(format: &str, now: SystemTime) -> std::result::Result<String, minijinja::Error> {
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
+    let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that a leap day ends one. Day 0 of the count is 0000-03-01.
+    let count = days + 719_468;
+    let (era, of_era) = (count / 146_097, count % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = (month + 2) % 12;
+    let year = era * 400 + year + u64::from(month < 2);
+    let mut text = String::new();
+    let mut characters = format.chars();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            text.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('Y') => text.push_str(&format!("{year:04}")),
+            Some('m') => text.push_str(&format!("{:02}", month + 1)),
+            Some('d') => text.push_str(&format!("{day:02}")),
+            Some('B') => text.push_str(MONTHS[month as usize]),
+            Some('b') => text.push_str(&MONTHS[month as usize][..3]),
+            Some('A') => text.push_str(DAYS[(days % 7) as usize]),
+            Some('a') => text.push_str(&DAYS[(days % 7) as usize][..3]),
+            Some('H') => text.push_str(&format!("{:02}", of_day / 3600)),
+            Some('M') => text.push_str(&format!("{:02}", of_day / 60 % 60)),
+            Some('S') => text.push_str(&format!("{:02}", of_day % 60)),
+            Some('%') => text.push('%'),
+            other => {
+                let directive: String = other.into_iter().collect();
+                let message = format!("strftime_now knows %Y %m %d %B %b %A %a %H %M %S %%, and not `%{directive}`");
+                return Err(minijinja::Error::new(ErrorKind::InvalidOperation, message));
+            }
+        }
+    }
+    Ok(text)
+}

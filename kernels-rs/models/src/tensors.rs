@@ -1,0 +1,265 @@
+//! The tensors that a configuration needs: names in either kind of file, and extents.
+
+use crate::configuration::{Architecture, Configuration, Experts, Vision};
+
+/// The kind of file, which decides the names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Naming {
+    /// GGUF's names, such as `blk.0.attn_q.weight`. Experts of a layer are one tensor.
+    Gguf,
+    /// Names of Hugging Face's transformers, such as `model.layers.0.self_attn.q_proj.weight`.
+    Transformers,
+}
+
+/// The use of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[allow(missing_docs)]
+pub enum Role {
+    Embedding,
+    OutputNorm,
+    Output,
+    /// Divisors of the rotary frequencies.
+    RotaryDivisors,
+    AttentionNorm,
+    Query,
+    QueryBias,
+    QueryNorm,
+    Key,
+    KeyBias,
+    KeyNorm,
+    Value,
+    ValueBias,
+    AttentionOutput,
+    NetworkNorm,
+    Gate,
+    Up,
+    Down,
+    Router,
+    ExpertGate,
+    ExpertUp,
+    ExpertDown,
+    Vision(VisionRole),
+}
+
+/// The use of a tensor of a vision tower. Each is a weight or a bias.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[allow(missing_docs)]
+pub enum VisionRole {
+    /// The convolution of a patch. GGUF has a tensor for each frame.
+    Patch,
+    PatchBias,
+    Positions,
+    AttentionNorm,
+    AttentionNormBias,
+    Projection,
+    ProjectionBias,
+    AttentionOutput,
+    AttentionOutputBias,
+    NetworkNorm,
+    NetworkNormBias,
+    Up,
+    UpBias,
+    Down,
+    DownBias,
+    MergerNorm,
+    MergerNormBias,
+    MergerUp,
+    MergerUpBias,
+    MergerDown,
+    MergerDownBias,
+    DeepstackNorm,
+    DeepstackNormBias,
+    DeepstackUp,
+    DeepstackUpBias,
+    DeepstackDown,
+    DeepstackDownBias,
+}
+
+/// A tensor that a configuration needs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Requirement {
+    /// The use.
+    pub role: Role,
+    /// The layer, frame or place in a list, 0 for tensors that are there once.
+    pub layer: usize,
+    /// The expert, for files that have a tensor for each.
+    pub expert: usize,
+    /// The name in the file.
+    pub name: String,
+    /// Extents, outermost first.
+    pub extents: Vec<u64>,
+}
+
+/// Collects requirements.
+struct Collector {
+    naming: Naming,
+    /// The begin of names of language models in files of transformers.
+    prefix: &'static str,
+    all: Vec<Requirement>,
+}
+
+impl Collector {
+    /// Adds a tensor by both of its names.
+    fn add(&mut self, role: Role, layer: usize, gguf: String, transformers: String, extents: &[usize]) {
+        let name = match self.naming {
+            Naming::Gguf => gguf,
+            Naming::Transformers => format!("{}{transformers}", self.prefix),
+        };
+        let extents = extents.iter().map(|extent| *extent as u64).collect();
+        self.all.push(Requirement { role, layer, expert: 0, name, extents });
+    }
+
+    /// Adds a weight and its bias.
+    fn pair(&mut self, roles: [VisionRole; 2], layer: usize, gguf: &str, transformers: &str, extents: &[usize]) {
+        for (role, kind, extents) in [(roles[0], "weight", extents), (roles[1], "bias", &extents[..1])] {
+            let names = (format!("{gguf}.{kind}"), format!("{transformers}.{kind}"));
+            self.add(Role::Vision(role), layer, names.0, names.1, extents);
+        }
+    }
+}
+
+impl Configuration {
+    /// Returns every tensor of the model in a file with such names, layer after layer. The vision
+    /// tower is part of it if [`Configuration::vision`] is there.
+    pub fn tensors(&self, naming: Naming) -> Vec<Requirement> {
+        let Configuration { vocabulary, width, heads, groups, head, inner, .. } = *self;
+        let is_vision = self.architecture == Architecture::Qwen3Vl;
+        let prefix = if is_vision { "model.language_model." } else { "model." };
+        let mut to = Collector { naming, prefix, all: Vec::new() };
+        let text = str::to_owned;
+        to.add(Role::Embedding, 0, text("token_embd.weight"), text("embed_tokens.weight"), &[vocabulary, width]);
+        for layer in 0..self.layers {
+            let mut add = |role, gguf: &str, transformers: &str, extents: &[usize]| {
+                let names = (format!("blk.{layer}.{gguf}"), format!("layers.{layer}.{transformers}"));
+                to.add(role, layer, names.0, names.1, extents);
+            };
+            add(Role::AttentionNorm, "attn_norm.weight", "input_layernorm.weight", &[width]);
+            add(Role::Query, "attn_q.weight", "self_attn.q_proj.weight", &[heads * head, width]);
+            add(Role::Key, "attn_k.weight", "self_attn.k_proj.weight", &[groups * head, width]);
+            add(Role::Value, "attn_v.weight", "self_attn.v_proj.weight", &[groups * head, width]);
+            if self.architecture.has_biases() {
+                add(Role::QueryBias, "attn_q.bias", "self_attn.q_proj.bias", &[heads * head]);
+                add(Role::KeyBias, "attn_k.bias", "self_attn.k_proj.bias", &[groups * head]);
+                add(Role::ValueBias, "attn_v.bias", "self_attn.v_proj.bias", &[groups * head]);
+            }
+            if self.architecture.has_head_norms() {
+                add(Role::QueryNorm, "attn_q_norm.weight", "self_attn.q_norm.weight", &[head]);
+                add(Role::KeyNorm, "attn_k_norm.weight", "self_attn.k_norm.weight", &[head]);
+            }
+            add(Role::AttentionOutput, "attn_output.weight", "self_attn.o_proj.weight", &[width, heads * head]);
+            add(Role::NetworkNorm, "ffn_norm.weight", "post_attention_layernorm.weight", &[width]);
+            match &self.experts {
+                None => {
+                    add(Role::Gate, "ffn_gate.weight", "mlp.gate_proj.weight", &[inner, width]);
+                    add(Role::Up, "ffn_up.weight", "mlp.up_proj.weight", &[inner, width]);
+                    add(Role::Down, "ffn_down.weight", "mlp.down_proj.weight", &[width, inner]);
+                }
+                Some(Experts { count, .. }) => {
+                    add(Role::Router, "ffn_gate_inp.weight", "mlp.gate.weight", &[*count, width]);
+                    let kinds = [
+                        (Role::ExpertGate, "gate", [inner, width]),
+                        (Role::ExpertUp, "up", [inner, width]),
+                        (Role::ExpertDown, "down", [width, inner]),
+                    ];
+                    for (role, kind, [rows, columns]) in kinds {
+                        let stacked = format!("ffn_{kind}_exps.weight");
+                        match naming {
+                            Naming::Gguf => add(role, &stacked, "", &[*count, rows, columns]),
+                            Naming::Transformers => {
+                                for expert in 0..*count {
+                                    let name = format!("mlp.experts.{expert}.{kind}_proj.weight");
+                                    add(role, "", &name, &[rows, columns]);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        to.add(Role::OutputNorm, 0, text("output_norm.weight"), text("norm.weight"), &[width]);
+        to.prefix = "";
+        if !self.tied {
+            to.add(Role::Output, 0, text("output.weight"), text("lm_head.weight"), &[vocabulary, width]);
+        }
+        if naming == Naming::Gguf && self.rotary.scaling == crate::configuration::Scaling::Divisors {
+            to.add(Role::RotaryDivisors, 0, text("rope_freqs.weight"), String::new(), &[head / 2]);
+        }
+        let mut all = to.all;
+        number_experts(&mut all);
+        if let Some(vision) = &self.vision {
+            all.extend(vision.tensors(naming));
+        }
+        all
+    }
+}
+
+/// Sets the numbers of the experts of a layer in their order.
+fn number_experts(all: &mut [Requirement]) {
+    for i in 1..all.len() {
+        let (before, now) = (&all[i - 1], &all[i]);
+        if (before.role, before.layer) == (now.role, now.layer) {
+            all[i].expert = before.expert + 1;
+        }
+    }
+}
+
+impl Vision {
+    /// Returns every tensor of the tower.
+    pub fn tensors(&self, naming: Naming) -> Vec<Requirement> {
+        use VisionRole::*;
+        let Vision { layers, width, inner, patch, frames, merge, positions, output, ref deepstack, .. } = *self;
+        let mut to = Collector { naming, prefix: "model.visual.", all: Vec::new() };
+        match naming {
+            Naming::Gguf => {
+                for frame in 0..frames {
+                    let name = if frame == 0 { String::new() } else { format!(".{frame}") };
+                    let name = format!("v.patch_embd.weight{name}");
+                    to.add(Role::Vision(Patch), frame, name, String::new(), &[width, 3, patch, patch]);
+                }
+            }
+            Naming::Transformers => {
+                let name = "patch_embed.proj.weight".to_owned();
+                to.add(Role::Vision(Patch), 0, String::new(), name, &[width, 3, frames, patch, patch]);
+            }
+        }
+        let names = ("v.patch_embd.bias".to_owned(), "patch_embed.proj.bias".to_owned());
+        to.add(Role::Vision(PatchBias), 0, names.0, names.1, &[width]);
+        let names = ("v.position_embd.weight".to_owned(), "pos_embed.weight".to_owned());
+        to.add(Role::Vision(Positions), 0, names.0, names.1, &[positions, width]);
+        for layer in 0..layers {
+            let mut pair = |roles, gguf: &str, transformers: &str, extents: &[usize]| {
+                let names = (format!("v.blk.{layer}.{gguf}"), format!("blocks.{layer}.{transformers}"));
+                to.pair(roles, layer, &names.0, &names.1, extents);
+            };
+            pair([AttentionNorm, AttentionNormBias], "ln1", "norm1", &[width]);
+            pair([Projection, ProjectionBias], "attn_qkv", "attn.qkv", &[3 * width, width]);
+            pair([AttentionOutput, AttentionOutputBias], "attn_out", "attn.proj", &[width, width]);
+            pair([NetworkNorm, NetworkNormBias], "ln2", "norm2", &[width]);
+            pair([Up, UpBias], "ffn_up", "mlp.linear_fc1", &[inner, width]);
+            pair([Down, DownBias], "ffn_down", "mlp.linear_fc2", &[width, inner]);
+        }
+        // A square of patches becomes one token.
+        let merged = merge * merge * width;
+        to.pair([MergerNorm, MergerNormBias], 0, "v.post_ln", "merger.norm", &[width]);
+        to.pair([MergerUp, MergerUpBias], 0, "mm.0", "merger.linear_fc1", &[merged, merged]);
+        to.pair([MergerDown, MergerDownBias], 0, "mm.2", "merger.linear_fc2", &[output, merged]);
+        // GGUF numbers the features by their layer, transformers by their place in the list.
+        for (i, layer) in deepstack.iter().enumerate() {
+            let mut pair = |roles, gguf: &str, transformers: &str, extents: &[usize]| {
+                let names =
+                    (format!("v.deepstack.{layer}.{gguf}"), format!("deepstack_merger_list.{i}.{transformers}"));
+                to.pair(roles, i, &names.0, &names.1, extents);
+            };
+            pair([DeepstackNorm, DeepstackNormBias], "norm", "norm", &[merged]);
+            pair([DeepstackUp, DeepstackUpBias], "fc1", "linear_fc1", &[merged, merged]);
+            pair([DeepstackDown, DeepstackDownBias], "fc2", "linear_fc2", &[output, merged]);
+        }
+        to.all
+    }
+}
+
+/// Tells whether a tensor may be in a file without being needed: tables that follow from the
+/// configuration.
+pub(crate) fn is_derived(name: &str) -> bool {
+    name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd.weight")
+}

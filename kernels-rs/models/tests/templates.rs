@@ -1,0 +1,128 @@
+//! Chat templates against Jinja2: `tests/data/make.py` makes the prompts.
+
+mod support;
+
+use models::file::gguf::Gguf;
+use models::template::{ChatTemplate, Content, Conversation, Message, Part};
+use models::{Checkpoint, Files};
+use serde_json::{Map, Value};
+use std::time::{Duration, SystemTime};
+use support::{Writer, json, smollm2};
+
+#[derive(serde::Deserialize)]
+struct Chat {
+    name: String,
+    template: String,
+    messages: Vec<Map<String, Value>>,
+    tools: Vec<Value>,
+    answers: bool,
+    variables: Map<String, Value>,
+    text: Option<String>,
+}
+
+/// Returns a message from its JSON.
+fn message(mut fields: Map<String, Value>) -> Message {
+    let role = fields.remove("role").unwrap().as_str().unwrap().to_owned();
+    let part = |part: &Value| match part["text"].as_str() {
+        Some(text) => Part::Text { text: text.to_owned() },
+        None => Part::Image,
+    };
+    let content = match fields.remove("content").unwrap() {
+        Value::String(text) => Content::Text(text),
+        parts => Content::Parts(parts.as_array().unwrap().iter().map(part).collect()),
+    };
+    Message { role, content, fields }
+}
+
+#[test]
+fn prompts_equal_those_of_jinja2() {
+    let chats: Vec<Chat> = json("chats.json");
+    assert_eq!(chats.iter().filter(|chat| chat.text.is_none()).count(), 2);
+    for (i, chat) in chats.into_iter().enumerate() {
+        let template = ChatTemplate::new(&chat.template, "<s>", "</s>").unwrap();
+        let conversation = Conversation {
+            messages: chat.messages.into_iter().map(message).collect(),
+            tools: chat.tools,
+            answers: chat.answers,
+            variables: chat.variables,
+            // 2024-02-29, 12:00.
+            now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_709_208_000),
+        };
+        let rendered = template.render(&conversation);
+        match chat.text {
+            Some(text) => assert_eq!(rendered.unwrap(), text, "{i}, {}", chat.name),
+            None => assert!(rendered.is_err(), "{i}, {}: {rendered:?}", chat.name),
+        }
+    }
+}
+
+#[test]
+fn smollm2_has_its_prompt() {
+    let Some(path) = smollm2() else { return };
+    let checkpoint = Checkpoint::open(&path).unwrap();
+    let template = checkpoint.chat_template(&checkpoint.tokenizer().unwrap()).unwrap().unwrap();
+    let prompt = template.render(&Conversation::new(vec![Message::new("user", "What is 2+2?")])).unwrap();
+    let system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
+    assert_eq!(
+        prompt,
+        format!(
+            "<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\nWhat is 2+2?<|im_end|>\n<|im_start|>assistant\n"
+        )
+    );
+}
+
+/// Rejects templates that fail, with the line and the message of the template.
+#[test]
+fn errors_have_the_line() {
+    let failed = |source: &str| match ChatTemplate::new(source, "", "") {
+        Ok(template) => template.render(&Conversation::new(vec![])).unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(failed("a\n{{ raise_exception('no system') }}"), "chat template, line 2: no system");
+    assert_eq!(failed("a\nb\n{% if x"), "chat template, line 3: unexpected end of input, expected end of block");
+    assert!(failed("{{ strftime_now('%q') }}").ends_with("and not `%q`"));
+    assert!(failed(&" ".repeat(2 << 20)).contains("2097152 bytes; at most 1048576 are read"));
+}
+
+/// Ends templates that would loop for hours or fill the memory.
+#[test]
+fn hostile_templates_run_out_of_fuel() {
+    let steps = "chat template, line 1: the template takes too many steps or too much memory";
+    let nested = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}{% endfor %}{% endfor %}{% endfor %}";
+    let doubling =
+        "{% set n = namespace(x='0123456789') %}{% for a in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}";
+    let macros = "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}";
+    for source in [nested, doubling] {
+        let template = ChatTemplate::new(source, "", "").unwrap();
+        assert_eq!(template.render(&Conversation::new(vec![])).unwrap_err().to_string(), steps);
+    }
+    for source in [macros, "{{ 'x' * 99999999999 }}", "{{ range(99999999999) | list }}"] {
+        let template = ChatTemplate::new(source, "", "").unwrap();
+        assert!(template.render(&Conversation::new(vec![])).is_err(), "{source}");
+    }
+}
+
+/// Tells a file without a template from one with a damaged template.
+#[test]
+fn files_without_templates() {
+    let vocabulary = Writer::default()
+        .text("tokenizer.ggml.model", "gpt2")
+        .text("tokenizer.ggml.pre", "gpt-2")
+        .texts("tokenizer.ggml.tokens", &["a"])
+        .texts::<&str>("tokenizer.ggml.merges", &[]);
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (name, writer, problem) in [
+        ("without.gguf", vocabulary.clone(), None),
+        ("damaged.gguf", vocabulary.text("tokenizer.chat_template", "{% if %}"), Some("chat template, line 1: ")),
+    ] {
+        let path = folder.join(name);
+        std::fs::write(&path, writer.finish()).unwrap();
+        let checkpoint = Checkpoint::open(&path).unwrap();
+        assert!(matches!(checkpoint.files(), Files::Gguf(Gguf { .. })));
+        let template = checkpoint.chat_template(&checkpoint.tokenizer().unwrap());
+        match problem {
+            None => assert!(template.unwrap().is_none()),
+            Some(problem) => assert!(template.unwrap_err().to_string().starts_with(problem)),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Runs every example of `kernels-rs/examples`, and checks the kernels of the expert examples:
+//! every declared instance on every executor against plain Rust, and through ptxas.
+
+#[allow(dead_code, reason = "the test runs a smaller layer than `main`")]
+#[path = "../../kernels-rs/examples/decoder.rs"]
+mod decoder;
+mod every_target;
+#[path = "../../kernels-rs/examples/find_bug.rs"]
+mod find_bug;
+#[path = "../../kernels-rs/examples/library.rs"]
+mod library;
+#[path = "../../kernels-rs/examples/property.rs"]
+mod property;
+#[path = "../../kernels-rs/examples/reduce.rs"]
+mod reduce;
+#[path = "../../kernels-rs/examples/saxpy.rs"]
+mod saxpy;
+#[path = "../../kernels-rs/examples/streams.rs"]
+mod streams;
+#[path = "../../kernels-rs/examples/transpose.rs"]
+mod transpose;
+
+use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::blocks::DecoderShape;
+use runtime::Device;
+use runtime::testing::{Checker, kernel_specs};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use tests::examples::MAINS;
+
+/// Checks the kernels of a module.
+fn check(checker: &Checker, module: &str) {
+    let module = format!("tests::examples::{module}");
+    let kernels: Vec<_> = kernel_dsl::kernels().into_iter().filter(|k| k.module == module).collect();
+    assert!(!kernels.is_empty(), "{module} has no kernels");
+    for kernel in kernels {
+        let all = kernel_specs();
+        let spec = all.iter().find(|s| (s.artifact.module, s.artifact.name) == (kernel.module, kernel.name));
+        let spec = spec.unwrap_or_else(|| panic!("nothing tries {}", kernel.name));
+        for declared in kernel.instances {
+            let report = checker.check(spec, &Instance(declared.constants.to_vec()), 1);
+            assert!(report.passed(), "{report}");
+        }
+        every_target::assemble(kernel);
+    }
+}
+
+macro_rules! kernels {
+    ($($module:ident)*) => {
+        $(#[test]
+        fn $module() {
+            check(&Checker::new(None), stringify!($module));
+        })*
+
+        #[test]
+        #[ignore = "needs an NVIDIA GPU"]
+        fn gpu_experts() {
+            let checker = Checker::new(Some(Device::cuda(0).expect("an NVIDIA GPU is present")));
+            $(check(&checker, stringify!($module));)*
+        }
+    };
+}
+kernels!(sgemm q8_gemm flash_attention decode_attention scan histogram bitonic conv3d elementwise topk);
+
+#[test]
+fn masked_loads_need_no_select() {
+    let conv3d =
+        kernel_dsl::kernels().into_iter().find(|k| k.name == "conv3d").expect("conv3d is a kernel of an example");
+    // `x.get(at).unwrap_or(0.0)` becomes a masked load, which needs no select.
+    assert!(conv3d.instances.iter().all(|instance| !instance.ptx.contains("selp")));
+}
+
+/// The main function of an example.
+type Main = fn() -> Result<(), Box<dyn Error>>;
+
+/// The examples besides the expert ones.
+const OTHERS: [(&str, Main); 8] = [
+    ("decoder", decode),
+    ("find_bug", find_bug::main),
+    ("library", library::main),
+    ("property", property::main),
+    ("reduce", reduce::main),
+    ("saxpy", saxpy::main),
+    ("streams", streams::main),
+    ("transpose", transpose::main),
+];
+
+/// Runs the example `decoder` with a small layer.
+fn decode() -> Result<(), Box<dyn Error>> {
+    let shape = DecoderShape { width: 48, heads: 2, groups: 1, head: 64, inner: 40, epsilon: 1e-6 };
+    decoder::run(&Device::best()?, shape, 3, 2)
+}
+
+#[test]
+fn examples_run() {
+    for (name, main) in OTHERS.iter().chain(MAINS) {
+        main().unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+#[test]
+fn every_example_is_run_and_listed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let files = fs::read_dir(root.join("kernels-rs/examples")).unwrap();
+    let name = |file: fs::DirEntry| file.path().file_stem().unwrap().to_str().unwrap().to_string();
+    let mut names: Vec<String> = files.map(|file| name(file.unwrap())).collect();
+    let mut run: Vec<&str> = OTHERS.iter().chain(MAINS).map(|(name, _)| *name).collect();
+    names.sort();
+    run.sort();
+    assert_eq!(run, names);
+    for page in ["README.md", ".github/CONTRIBUTING.md"] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        let missing: Vec<&String> = names.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
+        assert!(missing.is_empty(), "{page} does not list {missing:?}");
+    }
+}
