@@ -37,18 +37,18 @@ mod numbers {
         }
     }
 
+    impl<T: Number> Mul<T> for Complex<T> {
+        type Output = Self;
+        fn mul(self, factor: T) -> Self {
+            Complex { re: self.re * factor, im: self.im * factor }
+        }
+    }
+
     impl<T: Number> Mul for Complex<T> {
         type Output = Self;
         fn mul(self, other: Self) -> Self {
             let re = self.re * other.re - self.im * other.im;
             Complex { re, im: self.re * other.im + self.im * other.re }
-        }
-    }
-
-    impl<T: Number> Mul<T> for Complex<T> {
-        type Output = Self;
-        fn mul(self, factor: T) -> Self {
-            Complex { re: self.re * factor, im: self.im * factor }
         }
     }
 

@@ -152,7 +152,7 @@ impl Checker<'_> {
 
     /// Returns whether the type `pattern` of an impl's table can be `of`. `bound` collects the
     /// impl's generic arguments.
-    pub(super) fn fits(&self, types: &[hir::Type], pattern: TypeId, of: Id, bound: &mut [Option<Id>]) -> bool {
+    fn fits(&self, types: &[hir::Type], pattern: TypeId, of: Id, bound: &mut [Option<Id>]) -> bool {
         use hir::Type as T;
         match (&types[pattern.0 as usize], self.table.get(of)) {
             (T::Parameter(i) | T::Constant(hir::Size::Generic(i)), _) => {

@@ -75,15 +75,9 @@ impl Checker<'_> {
             self.coerce(of_right, ty, right.mark);
             return Overloaded::BuiltIn(Some(operand));
         }
-        let fits = |at: &usize| {
-            let callee = self.environment.function(self.operator_of(*at, of_trait));
-            let parameter = callee.locals.get(1).map(|p| p.ty);
-            let mut bound = vec![None; callee.generics.len()];
-            parameter.is_some_and(|ty| self.fits(&callee.types, ty, of_right, &mut bound))
-        };
         let fitting = match impls[..] {
             [at] if nominal => Some(at),
-            _ => impls.into_iter().find(fits),
+            _ => impls.into_iter().find(|at| self.takes(*at, of_trait, ty, of_right)),
         };
         let Some(at) = fitting else {
             self.no_impl(of_trait, if nominal { ty } else { of_right }, mark);
@@ -117,6 +111,17 @@ impl Checker<'_> {
         let functions = &self.environment.items.impls[at].functions;
         let found = functions.iter().find(|(n, _)| *n == name);
         found.expect("the impl was selected by its function").1.function()
+    }
+
+    /// Returns whether an impl takes operands of these types. Nothing is inferred if it does not.
+    fn takes(&mut self, at: usize, of_trait: &str, left: Id, right: Id) -> bool {
+        let before = self.table.clone();
+        let wanted = self.operand_of(at, of_trait, left);
+        let takes = self.table.clone().unify(wanted, right);
+        if !takes {
+            self.table = before;
+        }
+        takes
     }
 
     /// Returns the type of the right operand of an impl for the type `of`.
