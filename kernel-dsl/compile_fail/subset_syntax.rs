@@ -33,12 +33,10 @@ pub fn signed_size(y: &mut [f32]) {
     let a = 1isize;
 }
 
-/// `a..=b` as an iterator
-#[kernel(block = 32, grid = 1)]
-pub fn inclusive(y: &mut [f32]) {
-    for i in 0..=3 {
-        y[i] = 0.0;
-    }
+/// `u128` and `isize` as types
+#[device]
+pub fn wide_types(low: u128, high: isize) -> u32 {
+    2
 }
 
 /// `a..` as an iterator
@@ -264,10 +262,29 @@ pub union Either {
 #[device]
 pub static SCALE: f32 = 2.0;
 
-/// `type` items
+/// `impl Index`, and other traits of Rust whose functions return references
 #[device]
-pub mod aliases {
-    pub type Number = f32;
+pub mod indexed {
+    use std::ops::Index;
+    pub struct Pair(pub f32, pub f32);
+    impl Index<usize> for Pair {
+        type Output = f32;
+        fn index(&self, i: usize) -> &f32 {
+            if i == 0 { &self.0 } else { &self.1 }
+        }
+    }
+}
+
+/// `impl Iterator`
+#[device]
+pub mod iterators {
+    pub struct Count(pub u32);
+    impl Iterator for Count {
+        type Item = u32;
+        fn next(&mut self) -> Option<u32> {
+            None
+        }
+    }
 }
 
 /// A struct with a lifetime
@@ -286,11 +303,19 @@ pub mod with_macros {
     }
 }
 
-/// `std::mem::swap`, and other functions of the host
+/// `std::mem::replace`, and other functions of the host
 #[kernel(block = 32, grid = 1)]
 pub fn exchanged(y: &mut [f32]) {
+    let mut a = 1.0f32;
+    y[0] = std::mem::replace(&mut a, 2.0);
+}
+
+/// `std::mem::swap` of references
+#[kernel(block = 32, grid = 1)]
+pub fn exchanged_references(y: &mut [f32]) {
     let (mut a, mut b) = (1.0f32, 2.0f32);
-    std::mem::swap(&mut a, &mut b);
+    let (x, z) = (&mut a, &mut b);
+    std::mem::swap(x, z);
     y[0] = a;
 }
 

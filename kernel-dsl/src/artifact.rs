@@ -1,6 +1,6 @@
 //! The content of a kernel's expansion in addition to its type-checking copy.
 
-use kernel_dsl_compiler::hir::{self, Constant, Program, serial};
+use kernel_dsl_compiler::hir::{self, Constant, Instance, Program, serial};
 use kernel_dsl_compiler::{Build, Target};
 
 /// A kernel as its crate was compiled: the declared instances with their PTX, and the HIR from
@@ -42,6 +42,12 @@ impl Artifact {
             Some(declared) => declared.name.to_string(),
             None => self.spelled(constants),
         }
+    }
+
+    /// Returns the generic argument of an instance for the parameter with the given name.
+    pub fn constant<'a>(&self, instance: &'a Instance, parameter: &str) -> Option<&'a Constant> {
+        let position = self.parameters.iter().position(|name| *name == parameter)?;
+        instance.0.get(position)
     }
 
     /// Returns an instance with its generic arguments, even if the kernel declares a name for the

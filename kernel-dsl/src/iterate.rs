@@ -1,7 +1,9 @@
 //! Loop directives: functions around the iterator of a `for` that select how the loop is compiled.
 //!
-//! A `for` of a kernel runs over `start..end` of any integer type, optionally with `.step_by(n)`
-//! (32- and 64-bit integers) and `.rev()`, in either order. It also runs over
+//! A `for` of a kernel runs over `start..end` or `start..=end` of any integer type, optionally with
+//! `.step_by(n)` (32- and 64-bit integers) and `.rev()`, in either order. The end of an inclusive
+//! range of 32 or 64 bits must be below the type's largest value: the oracle reports an overflow at
+//! the end. A `for` also runs over
 //! [`block::share`](crate::block::share), [`block::stride`](crate::block::stride),
 //! [`grid::stride`](crate::grid::stride), and the elements of a register array, which is always
 //! unrolled. Without a directive the compiler chooses the unroll factor. The index plus the step

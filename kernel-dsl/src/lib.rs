@@ -214,8 +214,8 @@
 //!
 //! # Structs, traits, and kernels that are generic over types
 //!
-//! `#[device]` also applies to constants, structs, enums without data, and modules. A device module
-//! may hold traits and impls.
+//! `#[device]` also applies to constants, structs, enums without data, type aliases, and modules. A
+//! device module may hold traits and impls.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -272,6 +272,52 @@
 //! of a buffer. A struct passed to a kernel becomes one parameter of the entry for each number in
 //! it. Methods, associated constants, associated types and provided methods work as in Rust. Every
 //! call is resolved when the instance is compiled.
+//!
+//! A device module may implement the operators of [`std::ops`] for its types: arithmetic, bitwise
+//! and shift operators, their assigning forms, `-x` and `!x`. An operator is a call of the function
+//! of the impl, so it costs what the body costs. The operands may have different types.
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! #[device]
+//! pub mod complex {
+//!     use kernel_dsl::prelude::*;
+//!     use std::ops::{Add, Mul};
+//!
+//!     #[derive(Clone, Copy, DeviceCopy)]
+//!     #[repr(C)]
+//!     pub struct Complex {
+//!         pub re: f32,
+//!         pub im: f32,
+//!     }
+//!
+//!     impl Add for Complex {
+//!         type Output = Complex;
+//!         fn add(self, b: Complex) -> Complex {
+//!             Complex { re: self.re + b.re, im: self.im + b.im }
+//!         }
+//!     }
+//!
+//!     impl Mul for Complex {
+//!         type Output = Complex;
+//!         fn mul(self, b: Complex) -> Complex {
+//!             Complex { re: self.re * b.re - self.im * b.im, im: self.re * b.im + self.im * b.re }
+//!         }
+//!     }
+//! }
+//! use complex::Complex;
+//!
+//! /// One step of z ← z² + c
+//! #[kernel(block = 256, grid = z.len().div_ceil(256))]
+//! #[requires(z.len() == c.len())]
+//! pub fn step(z: &mut [Complex], c: &[Complex]) {
+//!     let i = grid::index();
+//!     if i < z.len() {
+//!         z[i] = z[i] * z[i] + c[i];
+//!     }
+//! }
+//! # fn main() { assert!(step::PTX.contains(".entry step(")); }
+//! ```
 //!
 //! # Tables
 //!
@@ -384,13 +430,13 @@
 //!   assignment; `if` and `while` with conditions and `let`s joined by `&&`; `match` with numbers,
 //!   ranges, tuples, arrays, `|`, bindings and guards; `loop`; labels on loops and blocks; `break`,
 //!   `continue`, `return`; and `const { assert!(…) }`.
-//! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`],
+//! * **Iterators** of a `for`: `a..b` and `a..=b` with `.step_by(n)` and `.rev()`; [`block::share`],
 //!   [`block::stride`] and [`grid::stride`]; register arrays. All accept `.enumerate()`, and
 //!   [`unroll`], [`unroll_by`] or [`rolled`] around them.
 //! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`;
 //!   `size_of::<T>()`.
-//! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits
-//!   and impls; `const` in a body.
+//! * **Items**: `#[device]` functions, constants, structs, enums, type aliases, and modules of them
+//!   with traits and impls, also of operators; `const` in a body.
 //! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and
 //!   impls.
 //! * **Methods of numbers**: [`methods`] lists them with their PTX and edge cases. [`int`] and

@@ -94,8 +94,11 @@
 //! | `unsigned_abs` | signed | `sub`, `max` | in the unsigned type: of `MIN` 2ⁿ⁻¹ |
 //! | `wrapping_abs` | signed | `sub`, `max` | of `MIN` `MIN` |
 //! | `wrapping_add` | integers | `add` | modulo 2ⁿ |
+//! | `wrapping_div` | integers | `setp`, `selp`, `div`, `sub`, `selp`; unsigned `div` | of `MIN` by −1 `MIN`; by 0 reported |
 //! | `wrapping_mul` | integers | `mul.lo` | modulo 2ⁿ |
 //! | `wrapping_neg` | integers | `sub` from 0 | modulo 2ⁿ |
+//! | `wrapping_pow` | integers | `mul`, by squaring | as `pow`, modulo 2ⁿ |
+//! | `wrapping_rem` | integers | `setp`, `selp`, `rem`; unsigned `rem` | of `MIN` by −1 0; by 0 reported |
 //! | `wrapping_shl` | integers | `shl`, after `and` where the distance is not constant | the distance counts modulo n, as with `<<` |
 //! | `wrapping_shr` | integers | `shr`, likewise | arithmetic on signed integers |
 //! | `wrapping_sub` | integers | `sub` | modulo 2ⁿ |

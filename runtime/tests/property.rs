@@ -1,6 +1,8 @@
 //! Tests of `testing::property`: a correct kernel passes, and a failure shrinks to the smallest
 //! case that shows it.
 
+use kernel_dsl::Kernel;
+use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::prelude::*;
 use runtime::interpreter::Check;
 use runtime::testing::{self, Counterexample, Expected, Failure, Gen, Input, Property, Stop};
@@ -49,7 +51,7 @@ fn message_is_complete() {
     let Counterexample { first, seed, trials, .. } = &*found;
     let expected = format!(
         "increment<WRONG = true> fails where n = 37:
-y[36] is 7 on the interpreter on IR as lowered; the reference gives 1.0 ± 0e0
+y[36] is 7 on the interpreter on IR as lowered; the reference gives 1
   x: u32[37] = 0 × 37
   y: u32[37] = 0 × 37
 the smallest of {trials} cases tried since it failed where {first}
@@ -250,4 +252,54 @@ fn arguments_rejected_by_the_contract_do_not_pass() {
     assert!(matches!(found.failure, Failure::Stopped { why: Stop::Refused, .. }), "{found}");
     assert!(found.to_string().contains("requires `x.len() == y.len()`"), "{found}");
     assert_eq!(found.case.name, "n = 0");
+}
+
+/// A record of a table: a key of 64 bits, and two numbers.
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+#[repr(C)]
+struct Record {
+    key: u64,
+    of: [u32; 2],
+}
+
+#[kernel(block = 64, grid = y.len().div_ceil(64), instances(LOSES = false | true))]
+#[requires(x.len() == y.len())]
+fn keyed<const LOSES: bool>(x: &[u32], y: &mut [Record]) {
+    let i = grid::index();
+    if i < y.len() {
+        let low = if LOSES { 0 } else { x[i] as u64 & 1 };
+        y[i] = Record { key: 1 << 60 | low, of: [x[i], x[i] & 1] };
+    }
+}
+
+/// Checks that structs are compared exactly, and read back as structs.
+#[test]
+fn structs_are_exact() {
+    fn expected(inputs: &[Input]) -> Vec<Expected> {
+        let record = |x: u32| Record { key: 1 << 60 | u64::from(x & 1), of: [x, x & 1] };
+        vec![Expected::exact(1, inputs[0].to_vec::<u32>().into_iter().map(record))]
+    }
+    let records = |n: usize| vec![Record { key: 0, of: [0; 2] }; n];
+    let cases = |g: &mut Gen| {
+        let n = g.size("n", 64);
+        [g.slice::<u32>(n), Input::from(&records(n))]
+    };
+    testing::property::<keyed<false>>().cases(cases).reference(expected).check();
+    let found = testing::property::<keyed<true>>().cases(cases).reference(expected).run().unwrap_err();
+    let text = found.failure.to_string();
+    let expected =
+        "is 1152921504606846976 on the interpreter on IR as lowered; the reference gives 1152921504606846977";
+    assert!(text.contains(expected), "{text}");
+    let given = Input::slice(&[Record { key: u64::MAX, of: [1, 2] }]);
+    assert_eq!(given.to_vec::<Record>(), [Record { key: u64::MAX, of: [1, 2] }]);
+}
+
+#[test]
+fn constants_have_names() {
+    let kernel = <increment<true> as Kernel>::ARTIFACT;
+    let instance = Instance(<increment<true> as Kernel>::CONSTANTS.to_vec());
+    assert_eq!(instance.to_string(), "<true>");
+    assert_eq!(kernel.constant(&instance, "WRONG").and_then(Constant::bool), Some(true));
+    assert_eq!(kernel.constant(&instance, "RIGHT"), None);
 }

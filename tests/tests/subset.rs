@@ -49,7 +49,7 @@ const IN: &[(&str, &str, &[&str])] = &[
     (
         "`loop`, `while`, `for`, labels, `break` with a value",
         "a `for` iterates over ranges, arrays and the language's own iterators",
-        &["`loop`, `break` with a value", "`for x in array`", "`(a..b).rev()`"],
+        &["`loop`, `break` with a value", "`for x in array`", "`(a..b).rev()`", "`for i in a..=b`"],
     ),
     ("functions", "`#[device]`, from any module or crate; always inlined", &["a call of a `#[device] fn`", "`return`"]),
     ("closures, `impl Fn`", "names for code that is inlined", &["`|x| …`", "`impl Fn(A) -> B`"]),
@@ -60,6 +60,12 @@ const IN: &[(&str, &str, &[&str])] = &[
         &["`#[device] struct`, generic", "`#[repr(C)]` elements of buffers"],
     ),
     ("enums", "without data", &["`#[device] enum`"]),
+    ("`type` aliases", "also generic; in a `#[device] mod` or alone", &["`#[device] type`"]),
+    (
+        "`impl Add`, and the other arithmetic, bitwise and assignment operators",
+        "for structs and enums of a `#[device] mod`",
+        &["`impl Add for`, and other operators"],
+    ),
     (
         "methods, associated functions, constants and types",
         "in a `#[device] mod`",
@@ -75,7 +81,11 @@ const IN: &[(&str, &str, &[&str])] = &[
         "`usize` and `bool` constants, and types",
         &["generic over a constant", "`T: Float` of a kernel"],
     ),
-    ("`size_of`, `std::array::from_fn`, `matches!`", "as in Rust", &["`size_of::<T>()`", "`matches!(x, …)`"]),
+    (
+        "`size_of`, `std::array::from_fn`, `std::mem::swap`, `matches!`",
+        "`swap` takes variables, fields and elements",
+        &["`size_of::<T>()`", "`std::mem::swap(&mut a, &mut b)`", "`matches!(x, …)`"],
+    ),
     ("`const { assert!(…) }`", "checked for each instance", &["`const { assert!(…) }`"]),
 ];
 

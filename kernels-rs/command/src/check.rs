@@ -452,6 +452,7 @@ impl Line {
 fn short(executor: &Executor) -> String {
     match executor {
         Executor::Lowered => "lowered".to_string(),
+        Executor::Scheduled(schedule) => format!("lowered {schedule}"),
         Executor::Optimized => "optimized".to_string(),
         Executor::Checked => "checked".to_string(),
         Executor::Ptx => "ptx".to_string(),

@@ -2,21 +2,52 @@
 
 use super::input::Array;
 use super::report::{Failure, Mismatch};
-use super::{Case, Executor, Input};
+use super::{Case, Executor, Input, IntoValues, Value};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Tolerance;
 use kernel_dsl::half;
 use runtime_simt::number::{show, to_f64};
+use std::fmt;
+use std::sync::Arc;
 
 /// The expected contents of an argument after a launch.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Expected {
     /// The index of the argument.
     pub argument: usize,
-    /// The values in row-major order.
-    pub values: Vec<f64>,
-    /// The allowed distance from the reference.
-    pub bound: Bound,
+    /// The contents.
+    pub contents: Contents,
+}
+
+/// The contents that a reference expects of an output. Values are in row-major order.
+#[derive(Clone, Debug)]
+pub enum Contents {
+    /// Numbers in `f64`, each with the allowed distance.
+    Near(Vec<f64>, Bound),
+    /// Numbers of any type. Each must equal the output's, as [`Value`]s compare.
+    Exact(Vec<Value>),
+    /// The numbers of all elements. The output may hold the elements in another order.
+    Multiset(Vec<Value>),
+    /// The numbers of all distinct elements. The output may hold each of them once or several times,
+    /// in any order.
+    Set(Vec<Value>),
+    /// Contents that a predicate accepts.
+    Judged(Judge),
+    /// Any contents.
+    Unchecked,
+}
+
+/// A predicate over all arguments before and after a launch.
+#[derive(Clone)]
+pub struct Judge(Arc<Predicate>);
+
+/// Returns the reason for which the arguments after a launch are wrong.
+type Predicate = dyn Fn(&[Input], &[Input]) -> Result<(), String> + Send + Sync;
+
+impl fmt::Debug for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Judge(..)")
+    }
 }
 
 /// The allowed distance of a value from the reference. A NaN must match a NaN, an infinity the same
@@ -38,14 +69,64 @@ pub enum Bound {
 }
 
 impl Expected {
-    /// Creates the expected contents of argument number `argument`.
+    /// Creates the expected contents of argument number `argument`. For integers of 64 bits, use
+    /// [`exact`](Expected::exact), whose values are not rounded to `f64`.
     pub fn new(argument: usize, values: Vec<f64>, bound: Bound) -> Expected {
-        Expected { argument, values, bound }
+        Expected { argument, contents: Contents::Near(values, bound) }
     }
 
-    /// Creates expected contents that must match exactly.
-    pub fn exact(argument: usize, values: impl IntoIterator<Item = impl Into<f64>>) -> Expected {
-        Expected::new(argument, values.into_iter().map(Into::into).collect(), Bound::Exact)
+    /// Creates expected contents that must match exactly: elements of any type, structs included, or
+    /// [`Value`]s.
+    pub fn exact<T: IntoValues>(argument: usize, elements: impl IntoIterator<Item = T>) -> Expected {
+        Expected { argument, contents: Contents::Exact(T::values(elements.into_iter().collect())) }
+    }
+
+    /// Creates expected contents whose order does not matter: the output holds exactly these
+    /// elements, each of them as often as `elements`. Use this for tickets, queues and compacted
+    /// lists.
+    ///
+    /// The order may depend on the schedule only if the case allows it
+    /// ([`Case::with_order_dependent`]).
+    pub fn multiset<T: IntoValues>(argument: usize, elements: impl IntoIterator<Item = T>) -> Expected {
+        Expected { argument, contents: Contents::Multiset(T::values(elements.into_iter().collect())) }
+    }
+
+    /// Creates expected contents of which neither the order nor the repetition matters: the output
+    /// holds each of these elements at least once, and no other. Use this for frontiers and hash
+    /// tables.
+    pub fn set<T: IntoValues>(argument: usize, elements: impl IntoIterator<Item = T>) -> Expected {
+        Expected { argument, contents: Contents::Set(T::values(elements.into_iter().collect())) }
+    }
+
+    /// Creates contents that are not checked, such as scratch memory. Executors are still compared
+    /// with each other.
+    pub fn unchecked(argument: usize) -> Expected {
+        Expected { argument, contents: Contents::Unchecked }
+    }
+
+    /// Creates contents that `accepts` judges from all arguments before the launch and all arguments
+    /// after the launch. An error says what is wrong. The predicate may judge several outputs, and
+    /// the others are then [`unchecked`](Expected::unchecked).
+    ///
+    /// ```
+    /// use runtime::testing::{Expected, Input};
+    ///
+    /// /// Checks that argument 1 holds the elements of argument 0 in sorted order.
+    /// fn sorted(before: &[Input], after: &[Input]) -> Result<(), String> {
+    ///     let mut wanted = before[0].to_vec::<u32>();
+    ///     wanted.sort();
+    ///     let sorted = after[1].to_vec::<u32>() == wanted;
+    ///     if sorted { Ok(()) } else { Err("the elements are not sorted".to_string()) }
+    /// }
+    ///
+    /// let expected = Expected::judged(1, sorted);
+    /// # assert_eq!(expected.argument, 1);
+    /// ```
+    pub fn judged(
+        argument: usize,
+        accepts: impl Fn(&[Input], &[Input]) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Expected {
+        Expected { argument, contents: Contents::Judged(Judge(Arc::new(accepts))) }
     }
 }
 
@@ -108,47 +189,107 @@ pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<
     })
 }
 
-/// Compares the outputs of `executor`, listed by argument, with the reference.
+/// Compares the outputs of `executor`, listed by argument, with the reference of `case`.
 pub(super) fn reference(
     executor: &Executor,
     names: &[String],
     outputs: &[(usize, Array)],
+    case: &Case,
     expected: &[Expected],
 ) -> Option<Failure> {
-    for (argument, array) in outputs {
+    outputs.iter().find_map(|(argument, array)| {
         let name = &names[*argument];
         let Some(expected) = expected.iter().find(|e| e.argument == *argument) else {
             return Some(Failure::Incomplete {
                 why: format!("the reference has no values for `{name}`, which the kernel writes"),
             });
         };
-        let count = array.offsets().count();
-        if expected.values.len() != count {
-            return Some(Failure::Incomplete {
-                why: format!("the reference gives {} values for `{name}`, which has {count}", expected.values.len()),
-            });
-        }
-        for (n, (offset, value)) in array.offsets().zip(&expected.values).enumerate() {
-            let ty = array.ty(offset);
-            let (given, bound) = (to_f64(ty, array.bits(offset)), expected.bound.at(n, *value));
-            // A bound relative to an infinity would accept everything.
-            let near = value.is_finite()
-                && (bound == f64::INFINITY
-                    || given.is_finite() && (given - value).abs() <= bound
-                    || overflows(ty, given, *value, bound));
-            if !(near || given == *value || (given.is_nan() && value.is_nan())) {
-                return Some(Failure::Wrong {
-                    executor: executor.clone(),
-                    argument: name.clone(),
-                    index: array.index(n),
-                    given: show(ty, array.bits(offset)),
-                    expected: *value,
-                    bound,
-                });
+        let rejected = |why: String| Failure::Rejected { executor: executor.clone(), argument: name.clone(), why };
+        let all = |given: usize| {
+            let count = array.offsets().count();
+            let why = || format!("the reference gives {given} values for `{name}`, which has {count}");
+            (given != count).then(|| Failure::Incomplete { why: why() })
+        };
+        let wrong = |n: usize, given: Value, expected: String, bound: Option<f64>| Failure::Wrong {
+            executor: executor.clone(),
+            argument: name.clone(),
+            index: array.index(n),
+            given: show(given.ty(), given.bits()),
+            expected,
+            bound,
+        };
+        let numbers = array.offsets().map(|offset| array.value(offset)).enumerate();
+        match &expected.contents {
+            Contents::Near(values, bound) => all(values.len()).or_else(|| {
+                numbers.zip(values).find_map(|((n, given), value)| {
+                    let bound = bound.at(n, *value);
+                    let shown = (bound != 0.0).then_some(bound);
+                    (!near(given, *value, bound)).then(|| wrong(n, given, format!("{value:?}"), shown))
+                })
+            }),
+            Contents::Exact(values) => all(values.len()).or_else(|| {
+                let mut pairs = numbers.zip(values);
+                pairs.find_map(|((n, given), value)| {
+                    (given != *value).then(|| wrong(n, given, show(value.ty(), value.bits()), None))
+                })
+            }),
+            Contents::Multiset(values) => all(values.len()).or_else(|| unordered(array, values, false).map(rejected)),
+            Contents::Set(values) => unordered(array, values, true).map(rejected),
+            Contents::Judged(Judge(accepts)) => {
+                let mut after = case.inputs.clone();
+                outputs.iter().for_each(|(i, array)| after[*i] = Input::Array(array.clone()));
+                accepts(&case.inputs, &after).err().map(rejected)
             }
+            Contents::Unchecked => None,
         }
-    }
-    None
+    })
+}
+
+/// Returns whether a number is within `bound` of the expected `value`.
+fn near(given: Value, value: f64, bound: f64) -> bool {
+    let expected = Value::new(value);
+    // A bound relative to an infinity would accept everything.
+    let finite = given.to_f64().is_finite();
+    let near = value.is_finite()
+        && (bound == f64::INFINITY
+            || finite && given.distance(expected) <= bound
+            || overflows(given.ty(), given.to_f64(), value, bound));
+    near || given == expected
+}
+
+/// Compares the elements of an output with the expected ones, in any order; returns a difference.
+/// `distinct` ignores how often an element occurs.
+fn unordered(array: &Array, expected: &[Value], distinct: bool) -> Option<String> {
+    let given: Vec<Value> = array.offsets().map(|offset| array.value(offset)).collect();
+    let sorted = |all: &[Value]| {
+        let mut elements: Vec<Vec<Value>> = all.chunks(array.numbers_in_element()).map(<[Value]>::to_vec).collect();
+        elements.sort();
+        if distinct {
+            elements.dedup();
+        }
+        elements
+    };
+    let (given, expected) = (sorted(&given), sorted(expected));
+    let count = |all: &[Vec<Value>], one: &Vec<Value>| all.iter().filter(|element| *element == one).count();
+    let show = |element: &[Value]| {
+        let numbers: Vec<_> = element.iter().map(Value::to_string).collect();
+        if numbers.len() == 1 { numbers.concat() } else { format!("[{}]", numbers.join(", ")) }
+    };
+    // The first place where the sorted lists differ holds the least element of the difference.
+    let at = given.iter().zip(&expected).take_while(|(a, b)| a == b).count();
+    let least = match (given.get(at), expected.get(at)) {
+        (None, None) => return None,
+        (Some(a), Some(b)) => a.min(b),
+        (Some(a), None) | (None, Some(a)) => a,
+    };
+    let (found, wanted) = (count(&given, least), count(&expected, least));
+    Some(match (distinct, found) {
+        (true, 0) => format!("it lacks {}", show(least)),
+        (true, _) => format!("it holds {}, which the reference does not", show(least)),
+        (false, _) => {
+            format!("it holds {} {found} times, and the reference {wanted} times, in any order", show(least))
+        }
+    })
 }
 
 /// Checks that the gaps between a view's elements are unchanged.
@@ -236,7 +377,7 @@ mod tests {
         let check = |given: Input, value, bound| {
             let outputs = [(0, array(given))];
             let expected = [Expected::new(0, vec![value], Bound::Each(vec![bound]))];
-            reference(&Executor::Lowered, &["y".to_string()], &outputs, &expected).is_none()
+            reference(&Executor::Lowered, &["y".to_string()], &outputs, &Case::new("", []), &expected).is_none()
         };
         let single = |given: f32, value, bound| check(Input::slice(&[given]), value, bound);
         let infinity = f32::INFINITY;
@@ -259,7 +400,8 @@ mod tests {
         let names = ["y".to_string()];
         let outputs = [(0, array(Input::slice(&[1.0f32, f32::NAN, f32::INFINITY])))];
         let check = |values: [f64; 3], bound| {
-            reference(&Executor::Lowered, &names, &outputs, &[Expected::new(0, values.to_vec(), bound)])
+            let expected = [Expected::new(0, values.to_vec(), bound)];
+            reference(&Executor::Lowered, &names, &outputs, &Case::new("", []), &expected)
         };
         let (nan, infinity) = (f64::NAN, f64::INFINITY);
         assert_eq!(check([1.0, nan, infinity], Bound::Exact), None);
@@ -271,7 +413,81 @@ mod tests {
         assert!(matches!(check([1.0, nan, -infinity], Bound::Relative(0.1)), Some(Failure::Wrong { .. })));
         assert!(matches!(check([infinity, nan, infinity], Bound::Relative(0.1)), Some(Failure::Wrong { .. })));
         assert!(matches!(check([nan, nan, infinity], Bound::Exact), Some(Failure::Wrong { .. })));
-        let missing = reference(&Executor::Lowered, &names, &outputs, &[]);
+        let missing = reference(&Executor::Lowered, &names, &outputs, &Case::new("", []), &[]);
         assert!(matches!(missing, Some(Failure::Incomplete { .. })));
+    }
+    /// Returns the text of the failure of an output `y` whose only input is itself.
+    fn judged(given: Input, expected: Expected) -> Option<String> {
+        let case = Case::new("", [given.clone()]);
+        let outputs = [(0, array(given))];
+        let failure = reference(&Executor::Lowered, &["y".to_string()], &outputs, &case, &[expected]);
+        failure.map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn integers_of_64_bits_are_not_rounded() {
+        let large = (1u64 << 53) + 1;
+        let of = |x: u64| Input::slice(&[x, u64::MAX]);
+        assert_eq!(judged(of(large), Expected::exact(0, [large, u64::MAX])), None);
+        assert_eq!(
+            judged(of(large), Expected::exact(0, [large - 1, u64::MAX])).unwrap(),
+            "y[0] is 9007199254740993 on the interpreter on IR as lowered; the reference gives 9007199254740992"
+        );
+        let rounded = vec![large as f64, u64::MAX as f64];
+        assert!(judged(of(large), Expected::new(0, rounded.clone(), Bound::Exact)).is_some());
+        assert_eq!(judged(of(large), Expected::new(0, rounded, Bound::Absolute(1.0))), None);
+        let low = [i64::MIN, i64::MIN + 1];
+        assert_eq!(judged(Input::slice(&low), Expected::exact(0, low)), None);
+        assert!(judged(Input::slice(&low), Expected::exact(0, [i64::MIN; 2])).is_some());
+    }
+
+    #[test]
+    fn elements_of_any_type_are_exact() {
+        use kernel_dsl::half::{bf16, f16};
+        let halves = [f16::from_f32(0.1), f16::NAN];
+        assert_eq!(judged(Input::slice(&halves), Expected::exact(0, halves)), None);
+        let halves = [bf16::from_f32(0.1), bf16::INFINITY];
+        assert_eq!(judged(Input::slice(&halves), Expected::exact(0, halves)), None);
+        let pairs = [[1i8, -1], [2, -128]];
+        assert_eq!(judged(Input::slice(&pairs), Expected::exact(0, pairs)), None);
+        assert_eq!(judged(Input::slice(&pairs), Expected::exact(0, [1i8, -1, 2, -128])), None);
+        let wrong = judged(Input::slice(&pairs), Expected::exact(0, [[1i8, -1], [3, -128]])).unwrap();
+        assert!(wrong.starts_with("y[1] is 2 "), "{wrong}");
+        assert!(judged(Input::slice(&[0.1f32]), Expected::exact(0, [0.1f64])).is_some());
+    }
+
+    #[test]
+    fn sets_and_multisets_have_no_order() {
+        let of = || Input::slice(&[3u32, 1, 3, 2]);
+        assert_eq!(judged(of(), Expected::multiset(0, [1u32, 2, 3, 3])), None);
+        let wrong = judged(of(), Expected::multiset(0, [1u32, 2, 2, 3])).unwrap();
+        assert!(wrong.contains("it holds 2 1 times, and the reference 2 times, in any order"), "{wrong}");
+        assert!(judged(of(), Expected::multiset(0, [1u32, 2, 3])).unwrap().contains("gives 3 values"));
+        assert_eq!(judged(of(), Expected::set(0, [1u32, 2, 3])), None);
+        assert!(judged(of(), Expected::set(0, [1u32, 2, 3, 4])).unwrap().ends_with("it lacks 4"));
+        assert!(
+            judged(of(), Expected::set(0, [1u32, 3])).unwrap().contains("it holds 2, which the reference does not")
+        );
+        // Elements of several numbers are compared as a whole.
+        let pairs = || Input::slice(&[[1u32, 2], [3, 4]]);
+        assert_eq!(judged(pairs(), Expected::multiset(0, [[3u32, 4], [1, 2]])), None);
+        assert!(judged(pairs(), Expected::multiset(0, [[1u32, 4], [3, 2]])).unwrap().contains("[1, 2]"));
+    }
+
+    #[test]
+    fn predicates_see_all_arguments_before_and_after() {
+        let case = Case::new("", [Input::slice(&[1u32, 2]), Input::slice(&[0u32, 0])]);
+        let outputs = [(1, array(Input::slice(&[2u32, 1])))];
+        let names = ["x".to_string(), "y".to_string()];
+        let run = |expected| reference(&Executor::Lowered, &names, &outputs, &case, &[expected]);
+        let reversed = Expected::judged(1, |before, after| {
+            let (x, y) = (before[0].to_vec::<u32>(), after[1].to_vec::<u32>());
+            let unchanged = after[0] == before[0] && before[1].to_vec::<u32>() == [0, 0];
+            if unchanged && x.iter().rev().eq(&y) { Ok(()) } else { Err(format!("{y:?} is not {x:?} reversed")) }
+        });
+        assert_eq!(run(reversed), None);
+        let failure = run(Expected::judged(1, |_, _| Err("no result is right".to_string()))).unwrap();
+        assert_eq!(failure.to_string(), "y is wrong on the interpreter on IR as lowered: no result is right");
+        assert_eq!(run(Expected::unchecked(1)), None);
     }
 }

@@ -6,7 +6,7 @@
 //! of the longer one.
 
 use super::shapes::edges;
-use super::{Draw, Extreme, Input, Random, Simple};
+use super::{Draw, Extreme, Input, Random, Simple, random};
 use std::ops::RangeInclusive;
 
 /// Draws the sizes and values of one case.
@@ -170,6 +170,38 @@ impl Gen {
         (0..n).map(|i| draw(&mut self.random(ARRAYS, number, window.first + i))).collect()
     }
 
+    /// Draws `n` ordinary values, of which at most `distinct` are different, as [`Random::ties`]
+    /// does.
+    pub fn ties<T: Draw>(&mut self, n: usize, distinct: usize) -> Vec<T> {
+        let seed = self.seed;
+        self.array(n, |random| random.tie(seed, distinct))
+    }
+
+    /// Draws `n` ordinary values in ascending order.
+    pub fn sorted<T: Draw + PartialOrd>(&mut self, n: usize) -> Vec<T> {
+        random::ascending(self.values(n))
+    }
+
+    /// Draws the numbers from 0 to `n` − 1 in random order. Shrinks towards ascending order.
+    pub fn permutation(&mut self, n: usize) -> Vec<u32> {
+        random::permutation(&self.values(n))
+    }
+
+    /// Draws the offsets of ragged rows, as [`Random::offsets`] does. Shrinks towards empty rows.
+    pub fn offsets(&mut self, rows: usize, longest: usize) -> Vec<u32> {
+        let lengths = self.array(rows, |random| random.row_length(longest));
+        random::offsets(&lengths, longest)
+    }
+
+    /// Draws the offsets of the rows of a sparse matrix and the columns of their elements, as
+    /// [`Random::sparse`] does. Shrinks towards empty rows.
+    pub fn sparse(&mut self, [rows, cols]: [usize; 2]) -> (Vec<u32>, Vec<u32>) {
+        let (offsets, seeds) = (self.offsets(rows, cols), self.values::<u64>(rows));
+        let lengths = offsets.windows(2).map(|row| (row[1] - row[0]) as usize);
+        let columns = lengths.zip(seeds).flat_map(|(n, seed)| Random::new(seed).sample(n, cols)).collect();
+        (offsets, columns)
+    }
+
     /// Draws a scalar argument with an ordinary value.
     pub fn scalar<T: Draw + kernel_dsl::launcher::ValueArgument>(&mut self) -> Input {
         Input::scalar(self.values::<T>(1)[0])
@@ -195,5 +227,32 @@ impl Gen {
     pub fn pitched<T: Draw>(&mut self, [rows, columns]: [usize; 2], pitch: usize) -> Input {
         let values = self.values::<T>(rows * pitch);
         Input::strided(&values, [rows, columns], [pitch.max(1), 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_stay_valid_while_they_shrink() {
+        let windows = |simple| vec![Window { first: 3, simple: vec![Some(simple); 40] }; 6];
+        let mut plans: Vec<_> = Simple::ALL.map(|simple| Plan { sizes: Vec::new(), arrays: windows(simple) }).into();
+        plans.push(Plan::default());
+        for plan in plans {
+            let mut g = Gen::new(7, plan);
+            let mut permutation = g.permutation(40);
+            permutation.sort();
+            assert!(permutation.into_iter().eq(0..40));
+            assert!(g.sorted::<f32>(40).is_sorted());
+            let mut ties = g.ties::<u32>(40, 3);
+            ties.sort();
+            ties.dedup();
+            assert!(ties.len() <= 3);
+            assert!(g.offsets(40, 0).iter().all(|offset| *offset == 0));
+            let (offsets, columns) = g.sparse([40, 5]);
+            assert_eq!((offsets.len(), offsets[40] as usize), (41, columns.len()));
+            assert!(offsets.windows(2).all(|row| columns[row[0] as usize..row[1] as usize].is_sorted()));
+        }
     }
 }

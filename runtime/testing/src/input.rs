@@ -1,9 +1,11 @@
 //! A type-erased argument of a test case, which owns its data.
 
+use super::Value;
 use kernel_dsl::compiler::hir::Type;
 use kernel_dsl::compiler::{ElementType, Scalar};
+use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::launcher::{Shape, ValueArgument};
-use kernel_dsl::{Argument, Element, ScalarElement};
+use kernel_dsl::{Argument, Element};
 use runtime_devices::executor::reach;
 use runtime_devices::{Error, Result};
 use runtime_simt::number::{short, to_f64};
@@ -167,19 +169,40 @@ impl Input {
         }
     }
 
-    /// Returns the values as numbers of type `T`, bit for bit.
+    /// Returns the numbers of an array in row-major order, without gaps and without rounding. A
+    /// scalar gives one number. An element that is a struct or an array gives all its numbers.
+    pub fn numbers(&self) -> Vec<Value> {
+        match self {
+            Input::Scalar { ty, bits } => vec![Value::from_bits(*ty, *bits)],
+            Input::Array(array) => array.offsets().map(|i| array.value(i)).collect(),
+        }
+    }
+
+    /// Returns the elements, bit for bit. `T` may be the type of the elements, structs included, or
+    /// the type of the numbers of which they consist.
     ///
     /// # Panics
-    /// If the numbers have another type.
-    pub fn to_vec<T: ScalarElement>(&self) -> Vec<T> {
-        let one = |ty: Scalar, bits: u64| {
-            assert!(ty == T::SCALAR, "numbers of type `{ty}` are requested as `{}`", T::SCALAR);
-            T::from_bits(bits)
-        };
-        match self {
-            Input::Scalar { ty, bits } => vec![one(*ty, *bits)],
-            Input::Array(array) => array.offsets().map(|i| one(array.ty(i), array.bits(i))).collect(),
+    /// If the numbers have other types than those of `T`.
+    pub fn to_vec<T: Element>(&self) -> Vec<T> {
+        let (numbers, parts) = (self.numbers(), T::TYPE.numbers());
+        assert!(
+            numbers.len().is_multiple_of(parts.len().max(1)),
+            "{} numbers are requested as elements `{}` of {} numbers",
+            numbers.len(),
+            T::TYPE,
+            parts.len()
+        );
+        let mut all = vec![T::zero(); numbers.len() / parts.len().max(1)];
+        // SAFETY: `all` is borrowed mutably while its bytes are written, and every bit pattern is a
+        // value of an element type.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(all.as_mut_ptr().cast::<u8>(), size_of_val(&all[..])) };
+        for (i, (number, (offset, ty))) in numbers.iter().zip(parts.iter().cycle()).enumerate() {
+            assert!(*ty == number.ty(), "numbers of type `{}` are requested as `{ty}`", number.ty());
+            let at = i / parts.len() * size_of::<T>() + *offset as usize;
+            let part = &mut bytes[at..][..ty.bytes() as usize];
+            part.copy_from_slice(&number.bits().to_le_bytes()[..part.len()]);
         }
+        all
     }
 
     /// Returns the types of the numbers of an element. The numbers of [`values`](Self::values)
@@ -197,6 +220,29 @@ impl Input {
             Input::Scalar { .. } => &[],
             Input::Array(array) => &array.extents,
         }
+    }
+}
+
+macro_rules! scalars {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Input {
+            fn from(value: $t) -> Input {
+                Input::scalar(value)
+            }
+        }
+    )*};
+}
+scalars!(i8 i16 i32 i64 u8 u16 u32 u64 usize bool f16 bf16 f32 f64);
+
+impl<T: Element> From<&[T]> for Input {
+    fn from(data: &[T]) -> Input {
+        Input::slice(data)
+    }
+}
+
+impl<T: Element> From<&Vec<T>> for Input {
+    fn from(data: &Vec<T>) -> Input {
+        Input::slice(data)
     }
 }
 
@@ -260,6 +306,16 @@ impl Array {
         let mut bits = [0; 8];
         bits[..bytes.len()].copy_from_slice(&self.bytes[bytes]);
         u64::from_le_bytes(bits)
+    }
+
+    /// Returns number `i` in memory.
+    pub(super) fn value(&self, i: usize) -> Value {
+        Value::from_bits(self.ty(i), self.bits(i))
+    }
+
+    /// Returns the count of numbers in an element.
+    pub(super) fn numbers_in_element(&self) -> usize {
+        self.numbers.len()
     }
 
     /// Rejects a shape that exceeds the elements.
@@ -351,6 +407,24 @@ mod tests {
         assert_eq!(Input::view(&data, [2, 5]).to_vec::<i16>(), data);
         assert_eq!(Input::scalar(-2i8).value(), -2.0);
         assert_eq!(Input::scalar(3usize).value(), 3.0);
+    }
+
+    #[test]
+    fn elements_are_read_as_structs_and_as_numbers() {
+        let words: Vec<[u32; 2]> = vec![[1, 2], [3, u32::MAX]];
+        assert_eq!(Input::slice(&words).to_vec::<[u32; 2]>(), words);
+        assert_eq!(Input::slice(&words).to_vec::<u32>(), [1, 2, 3, u32::MAX]);
+        assert_eq!(Input::slice(&[1u32, 2, 3, 4]).to_vec::<[u32; 4]>(), [[1, 2, 3, 4]]);
+        assert_eq!(Input::strided(&[1u64, 0, u64::MAX], [2], [2]).to_vec::<u64>(), [1, u64::MAX]);
+        assert_eq!(Input::slice::<u64>(&[]).to_vec::<[u64; 3]>(), Vec::<[u64; 3]>::new());
+        assert_eq!(Input::slice(&[u64::MAX]).numbers(), [Value::new(u64::MAX)]);
+    }
+
+    #[test]
+    fn values_convert_to_inputs() {
+        let inputs: [Input; 5] = [2.0f32.into(), 7usize.into(), true.into(), f16::ONE.into(), (&vec![1u64, 2]).into()];
+        assert_eq!(inputs[..2], [Input::scalar(2.0f32), Input::scalar(7usize)]);
+        assert_eq!(inputs[2..], [Input::scalar(true), Input::scalar(f16::ONE), Input::slice(&[1u64, 2])]);
     }
 
     #[test]

@@ -89,6 +89,7 @@ mod shrink;
 mod signature;
 #[cfg(feature = "proptest")]
 pub mod strategy;
+mod value;
 
 /// Items that [`register!`] names. Not part of the interface.
 #[doc(hidden)]
@@ -98,7 +99,7 @@ pub mod __private {
 }
 
 pub use check::{Checker, Prepared};
-pub use compare::{Bound, Expected};
+pub use compare::{Bound, Contents, Expected, Judge};
 pub use extremes::Extreme;
 pub use forms::Forms;
 pub use generate::Gen;
@@ -111,6 +112,7 @@ pub use random::{Draw, Random, Simple};
 pub use registry::kernel_specs;
 pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Reported, Skipped, Stop, Warned};
 pub use shapes::{edges, shapes};
+pub use value::{IntoValues, Value};
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;

@@ -60,7 +60,8 @@ impl<'p> Oracle<'p> {
     /// Compares the result of a run of `case` with the expected values.
     pub fn wrong(&self, case: &Case, trial: &Trial, expected: &[Expected]) -> Option<Failure> {
         let (executor, names) = (Executor::Lowered, self.prepared.names());
-        gaps(&executor, names, &trial.outputs, case).or_else(|| reference(&executor, names, &trial.outputs, expected))
+        gaps(&executor, names, &trial.outputs, case)
+            .or_else(|| reference(&executor, names, &trial.outputs, case, expected))
     }
 
     /// Returns whether two runs of `case` differ in bits that must not depend on the order.

@@ -2,6 +2,7 @@
 
 use kernel_dsl::ScalarElement;
 use kernel_dsl::half::{bf16, f16};
+use std::cmp::Ordering;
 
 /// A pseudorandom generator: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
 /// generators, 2014).
@@ -49,11 +50,97 @@ impl Random {
         (0..n).map(|_| self.special()).collect()
     }
 
+    /// Returns `n` ordinary values, of which at most `distinct` are different: for sorts, searches and
+    /// maxima, whose results depend on how ties are broken.
+    pub fn ties<T: Draw>(&mut self, n: usize, distinct: usize) -> Vec<T> {
+        let seed = self.bits();
+        (0..n).map(|_| self.tie(seed, distinct)).collect()
+    }
+
+    /// Returns one of the `distinct` values that `seed` selects.
+    pub(super) fn tie<T: Draw>(&mut self, seed: u64, distinct: usize) -> T {
+        T::draw(&mut Random::new(seed ^ Random::new(self.below(distinct) as u64).bits()))
+    }
+
+    /// Returns `n` ordinary values in ascending order.
+    pub fn sorted<T: Draw + PartialOrd>(&mut self, n: usize) -> Vec<T> {
+        ascending(self.values(n))
+    }
+
+    /// Returns the numbers from 0 to `n` − 1 in random order.
+    pub fn permutation(&mut self, n: usize) -> Vec<u32> {
+        permutation(&self.values(n))
+    }
+
+    /// Returns the offsets of `rows` ragged rows of at most `longest` elements. Row i has the
+    /// elements from `offsets[i]` to `offsets[i + 1]`, and the last offset is the count of all
+    /// elements. One row in four is empty, and one in four has `longest` elements.
+    pub fn offsets(&mut self, rows: usize, longest: usize) -> Vec<u32> {
+        let lengths: Vec<_> = (0..rows).map(|_| self.row_length(longest)).collect();
+        offsets(&lengths, longest)
+    }
+
+    /// Returns the length of a ragged row.
+    pub(super) fn row_length(&mut self, longest: usize) -> u32 {
+        match self.below(4) {
+            0 => 0,
+            1 => longest as u32,
+            _ => self.below(longest.saturating_add(1)) as u32,
+        }
+    }
+
+    /// Returns the pattern of a sparse matrix in compressed rows: the [`offsets`](Random::offsets)
+    /// of the rows, and the columns of their elements, ascending within a row.
+    pub fn sparse(&mut self, [rows, cols]: [usize; 2]) -> (Vec<u32>, Vec<u32>) {
+        let offsets = self.offsets(rows, cols);
+        let columns = offsets.windows(2).flat_map(|row| self.sample((row[1] - row[0]) as usize, cols)).collect();
+        (offsets, columns)
+    }
+
+    /// Returns `k` of the numbers below `n`, in ascending order; `k` is at most `n`.
+    pub(super) fn sample(&mut self, k: usize, n: usize) -> Vec<u32> {
+        // Selection sampling (Knuth, The Art of Computer Programming, vol. 2, 3.4.2, algorithm S).
+        let mut left = k.min(n);
+        let mut all = Vec::with_capacity(left);
+        for i in 0..n {
+            if self.below(n - i) < left {
+                all.push(i as u32);
+                left -= 1;
+            }
+        }
+        all
+    }
+
     /// Returns a value; one in four is special.
     pub(super) fn special<T: Draw>(&mut self) -> T {
         let special = (self.below(4) == 0).then(|| self.choose(T::SPECIAL).copied()).flatten();
         special.unwrap_or_else(|| T::draw(self))
     }
+}
+
+/// Sorts values; a NaN stays at any place.
+pub(super) fn ascending<T: PartialOrd>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    values
+}
+
+/// Returns the order of the keys: the place of the least key, of the next, and so on. Equal keys
+/// keep their order.
+pub(super) fn permutation(keys: &[u64]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+    order.sort_by_key(|i| keys[*i as usize]);
+    order
+}
+
+/// Returns the sums of the lengths before each row, and of all lengths; a length is at most
+/// `longest`.
+pub(super) fn offsets(lengths: &[u32], longest: usize) -> Vec<u32> {
+    let mut end = 0;
+    let ends = lengths.iter().map(|length| {
+        end += (*length).min(longest as u32);
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
 }
 
 /// The simplification of a value, ordered from the simplest.
@@ -231,5 +318,30 @@ mod tests {
         assert_eq!(255u8.simplified(Simple::Power), 128);
         let special = Random::new(2).special_values::<f64>(1000);
         assert!(special.iter().any(|x| x.is_nan()) && special.iter().any(|x| x.is_subnormal()));
+    }
+    #[test]
+    fn patterns_have_their_form() {
+        let mut random = Random::new(5);
+        let mut ties = random.ties::<f32>(1000, 3);
+        ties.sort_by(f32::total_cmp);
+        ties.dedup();
+        assert_eq!(ties.len(), 3);
+        let sorted = random.sorted::<i64>(100);
+        assert!(sorted.is_sorted() && sorted.len() == 100);
+        let mut permutation = random.permutation(100);
+        assert!(!permutation.is_sorted());
+        permutation.sort();
+        assert!(permutation.into_iter().eq(0..100));
+        let offsets = random.offsets(100, 7);
+        let lengths: Vec<u32> = offsets.windows(2).map(|row| row[1] - row[0]).collect();
+        assert!(offsets[0] == 0 && lengths.len() == 100);
+        assert!(lengths.contains(&0) && lengths.contains(&7) && lengths.iter().all(|n| *n <= 7));
+        assert_eq!(random.offsets(0, 7), [0]);
+        let (offsets, columns) = random.sparse([50, 9]);
+        assert_eq!(*offsets.last().unwrap() as usize, columns.len());
+        for row in offsets.windows(2) {
+            let row = &columns[row[0] as usize..row[1] as usize];
+            assert!(row.windows(2).all(|pair| pair[0] < pair[1]) && row.iter().all(|column| *column < 9));
+        }
     }
 }

@@ -13,6 +13,8 @@ use std::{fmt, iter};
 pub enum Executor {
     /// The interpreter, on IR as lowered, with every check.
     Lowered,
+    /// The interpreter, on IR as lowered, with blocks and warps in another order.
+    Scheduled(Schedule),
     /// The interpreter, on IR after all passes.
     Optimized,
     /// The interpreter, on the checked form after all passes.
@@ -123,8 +125,18 @@ pub enum Failure {
     /// The oracle warns, and warnings are failures
     /// ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
     Warned { report: Box<Report> },
-    /// The result differs from the reference by more than the bound.
-    Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
+    /// The result differs from the reference by more than the bound; without a bound, at all.
+    Wrong {
+        executor: Executor,
+        argument: String,
+        index: Vec<usize>,
+        given: String,
+        expected: String,
+        bound: Option<f64>,
+    },
+    /// The contents of an argument are not those that the reference accepts in any order, or by a
+    /// predicate.
+    Rejected { executor: Executor, argument: String, why: String },
     /// Approximate values reach an argument for which the kernel declares no tolerance.
     NoTolerance { argument: String },
     /// Memory between a view's elements was written.
@@ -324,6 +336,7 @@ impl Failure {
             }
             (OrderDependent { mismatch, .. }, OrderDependent { mismatch: m, .. }) => mismatch.argument == m.argument,
             (Wrong { executor, argument, .. }, Wrong { executor: e, argument: a, .. })
+            | (Rejected { executor, argument, .. }, Rejected { executor: e, argument: a, .. })
             | (Outside { executor, argument, .. }, Outside { executor: e, argument: a, .. }) => {
                 (executor, argument) == (e, a)
             }
@@ -379,6 +392,7 @@ impl fmt::Display for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Executor::Lowered => f.write_str("the interpreter on IR as lowered"),
+            Executor::Scheduled(schedule) => write!(f, "the interpreter on IR as lowered, {schedule}"),
             Executor::Optimized => f.write_str("the interpreter on IR after passes"),
             Executor::Checked => f.write_str("the interpreter on the checked form"),
             Executor::Ptx => f.write_str("the PTX interpreter"),
@@ -411,8 +425,10 @@ impl fmt::Display for Failure {
             }
             Failure::Warned { report } => write!(f, "the oracle warns: {report}"),
             Failure::Wrong { executor, argument, index, given, expected, bound } => {
-                write!(f, "{argument}{index:?} is {given} on {executor}; the reference gives {expected:?} ± {bound:e}")
+                write!(f, "{argument}{index:?} is {given} on {executor}; the reference gives {expected}")?;
+                bound.map_or(Ok(()), |bound| write!(f, " ± {bound:e}"))
             }
+            Failure::Rejected { executor, argument, why } => write!(f, "{argument} is wrong on {executor}: {why}"),
             Failure::NoTolerance { argument } => write!(
                 f,
                 "values of `fast::` functions reach `{argument}`, and a GPU's differ: declare how near they must be, `#[kernel(tolerance({argument}(relative = 1e-6)), …)]`"

@@ -33,7 +33,7 @@
 //! # doctest();
 //! ```
 
-use super::{Case, Checker, Draw, Expected, Input, Prepared, Random, edges};
+use super::{Case, Checker, Draw, Expected, Input, Prepared, Random, edges, random};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use proptest::collection::vec;
@@ -77,6 +77,40 @@ pub fn values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
 /// Draws `n` values, one in four of them [special](Draw::SPECIAL).
 pub fn special_values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
     vec(special_value::<T>(), n)
+}
+
+/// Draws `n` ordinary values, of which at most `distinct` are different.
+pub fn ties<T: Draw>(n: usize, distinct: usize) -> impl Strategy<Value = Vec<T>> {
+    any::<u64>().prop_flat_map(move |seed| {
+        let one = any::<u64>().prop_map(move |draw| Random::new(draw).tie(seed, distinct));
+        vec(one, n)
+    })
+}
+
+/// Draws `n` ordinary values in ascending order.
+pub fn sorted<T: Draw + PartialOrd>(n: usize) -> impl Strategy<Value = Vec<T>> {
+    values::<T>(n).prop_map(random::ascending)
+}
+
+/// Draws the numbers from 0 to `n` − 1 in random order. Shrinks towards ascending order.
+pub fn permutation(n: usize) -> impl Strategy<Value = Vec<u32>> {
+    vec(any::<u64>(), n).prop_map(|keys| random::permutation(&keys))
+}
+
+/// Draws the offsets of ragged rows, as [`Random::offsets`] does.
+pub fn offsets(rows: usize, longest: usize) -> impl Strategy<Value = Vec<u32>> {
+    let length = prop_oneof![1 => Just(0), 2 => 0..=longest as u32, 1 => Just(longest as u32)];
+    vec(length, rows).prop_map(move |lengths| random::offsets(&lengths, longest))
+}
+
+/// Draws the offsets of the rows of a sparse matrix and the columns of their elements, as
+/// [`Random::sparse`] does.
+pub fn sparse([rows, cols]: [usize; 2]) -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
+    (offsets(rows, cols), any::<u64>()).prop_map(move |(offsets, seed)| {
+        let mut random = Random::new(seed);
+        let columns = offsets.windows(2).flat_map(|row| random.sample((row[1] - row[0]) as usize, cols)).collect();
+        (offsets, columns)
+    })
 }
 
 /// Draws a matrix of ordinary values, with gaps between its rows in some cases. The extents are

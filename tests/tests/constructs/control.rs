@@ -12,6 +12,7 @@ values! { branches, "Statements and control", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`let x;`, set later" fn set_later -> u32 { let x; if a > b { x = a } else { x = b } x }
     "shadowing" fn shadowing -> u32 { let a = a + b; let a = a * 2; a }
     "`(x, y) = (y, x)`" fn destructuring -> u32 { let (mut x, mut y) = (a, b); (x, y) = (y, x); x * 10 + y }
+    "`std::mem::swap(&mut a, &mut b)`" fn exchanged -> u32 { let (mut x, mut y) = (a, b); std::mem::swap(&mut x, &mut y); x * 10 + y }
     "`{ … }`, a block as a value" fn block -> u32 { let x = { let y = a * 3; y + 1 }; x + b }
     "`if`, `else if`, `else`" fn branch -> u32 { if a > 10 { a - b } else if a > 2 { a * b } else { b } }
     "`p && q`, `p || q`" fn lazy -> u32 { (a != 0 && 24 / a > b || b == 2) as u32 }
@@ -46,6 +47,7 @@ values! { loops, "Loops", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`for i in a..b`" fn range -> u32 { let mut s = 0; for i in b..a { s = s * 2 + i; s %= 1000; } s }
     "`(a..b).step_by(n)`" fn stepped -> u32 { let mut s = 0; for i in (0..a).step_by(3) { s += i; } s }
     "`(a..b).rev()`" fn reversed -> u32 { let mut s = 0; for i in (0..a).rev() { s = (s * 3 + i) % 1000; } s }
+    "`for i in a..=b`" fn inclusive -> u32 { let mut s = 0; for i in 1..=a { s = (s * 3 + i) % 1000; } s }
     "`.enumerate()`" fn enumerated -> u32 { let mut s = 0; for (i, k) in (b as usize..a as usize).enumerate() { s += i * k; } s as u32 }
     "`for x in array`" fn of_array -> u32 { let mut s = 0; for x in [a, b, 5] { s = s * 2 + x; } s }
     "`unroll(a..b)`" fn unrolled -> u32 { let mut s = a; for i in unroll(0..4) { s = s * 2 + i as u32; } s }

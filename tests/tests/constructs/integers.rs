@@ -24,6 +24,9 @@ values! { signed, "Integers", (a: i32 = SIGNED, b: i32 = [1, 2, 3, 7, 31]):
     "`a.div_euclid(b)`, signed" fn div_euclid -> i32 { a.div_euclid(b) }
     "`a.rem_euclid(b)`, signed" fn rem_euclid -> i32 { a.rem_euclid(b) }
     "`a.clamp(low, high)`" fn clamp -> i32 { a.clamp(-9, 9) }
+    "`a.wrapping_div(b)`, signed" fn wrapping_div -> i32 { a.wrapping_div(b) }
+    "`a.wrapping_rem(b)`, signed" fn wrapping_rem -> i32 { a.wrapping_rem(b) }
+    "`a.wrapping_pow(5)`" fn wrapping_pow -> i32 { a.wrapping_pow(5) }
     "`a.wrapping_neg()`" fn wrapping_neg -> i32 { a.wrapping_neg() }
 }
 

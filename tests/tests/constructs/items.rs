@@ -24,6 +24,8 @@ items! { "Items":
     "a provided method" provided, |x| 6.0 * x;
     "an associated type" associated_types, |x| x + 7.0;
     "an `impl` over generic types" generic_impls, |x| 9.0 * x;
+    "`impl Add for`, and other operators" operators, |x| -(x + 0.25 * x);
+    "`#[device] type`" aliases, |x| x + 8.0;
     "`const N: usize` of a kernel" over_numbers::<3>, |x| x * 3.0;
     "`ptx!(…)`" inline, |x| x + 1.0;
     "a constant array at an index of run time" looked_up, |x| x + [1.0, 20.0, -3.0, 0.5][x as usize % 4];
@@ -148,6 +150,7 @@ fn elements(x: &[f32], y: &mut [f32]) {
 #[device]
 mod shapes {
     use kernel_dsl::prelude::*;
+    use std::ops::{Add, Mul, Neg};
 
     #[derive(Clone, Copy)]
     pub struct Square {
@@ -164,6 +167,28 @@ mod shapes {
         }
         pub fn grow(&mut self, by: f32) {
             self.side += by;
+        }
+    }
+
+    /// A pair of numbers.
+    #[derive(Clone, Copy)]
+    pub struct Vector<T>(pub T, pub T);
+    impl<T: Number> Add for Vector<T> {
+        type Output = Self;
+        fn add(self, other: Self) -> Self {
+            Vector(self.0 + other.0, self.1 + other.1)
+        }
+    }
+    impl<T: Number> Mul<T> for Vector<T> {
+        type Output = Self;
+        fn mul(self, factor: T) -> Self {
+            Vector(self.0 * factor, self.1 * factor)
+        }
+    }
+    impl<T: Float> Neg for Vector<T> {
+        type Output = Self;
+        fn neg(self) -> Self {
+            Vector(-self.0, -self.1)
         }
     }
 
@@ -204,7 +229,22 @@ mod shapes {
         }
     }
 }
-use shapes::{Both, Map, Square, Thrice};
+use shapes::{Both, Map, Square, Thrice, Vector};
+
+#[kernel(block = 64, grid = 1)]
+fn operators(x: &[f32], y: &mut [f32]) {
+    let v = Vector(x[thread::x()], 1.0);
+    y[thread::x()] = (-(v + v * 0.25)).0;
+}
+
+#[device]
+type Single = Vector<f32>;
+
+#[kernel(block = 64, grid = 1)]
+fn aliases(x: &[f32], y: &mut [f32]) {
+    let v: Single = Vector(8.0, x[thread::x()]);
+    y[thread::x()] = v.0 + v.1;
+}
 
 #[kernel(block = 64, grid = 1)]
 fn methods(x: &[f32], y: &mut [f32]) {

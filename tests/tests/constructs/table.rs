@@ -2,7 +2,7 @@
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared};
+use runtime::testing::{Case, Checker, Expected, Input, Prepared, Value};
 
 /// A construct, and the program that shows it.
 #[derive(Clone, Copy)]
@@ -14,7 +14,7 @@ pub struct Construct {
     /// The program.
     pub artifact: &'static Artifact,
     /// Returns the inputs, and the expected contents of the last of them.
-    pub trial: fn() -> (Vec<Input>, Vec<f64>),
+    pub trial: fn() -> (Vec<Input>, Vec<Value>),
 }
 
 impl Construct {
@@ -22,7 +22,7 @@ impl Construct {
     /// bit-identical to those of rustc's code.
     pub fn check(&self, checker: &Checker) {
         let (inputs, expected) = (self.trial)();
-        let expected = Expected::new(inputs.len() - 1, expected, Bound::Exact);
+        let expected = Expected::exact(inputs.len() - 1, expected);
         let instance = Instance(self.artifact.instances[0].constants.to_vec());
         let prepared = Prepared::compile(self.artifact, &instance).unwrap_or_else(|e| panic!("{}: {e}", self.name));
         let result = checker.case(&prepared, &Case::new(self.name, inputs), |_| vec![expected]);
@@ -78,7 +78,7 @@ macro_rules! values {
                 let out = vec![<$r>::default(); period];
                 let inputs = vec![$(runtime::testing::Input::slice(&(0..period).map($p).collect::<Vec<$t>>()),)*
                     runtime::testing::Input::slice(&out)];
-                (inputs, runtime::testing::Input::slice(&expected).values())
+                (inputs, runtime::testing::Input::slice(&expected).numbers())
             },
         }
     };
@@ -126,7 +126,7 @@ macro_rules! programs {
         // of other threads.
         unsafe { kernel_dsl::host::run([1, 1, 1], [64, 1, 1], || $plain(&x, &mut memory.of_thread())) };
         drop(memory);
-        let values = runtime::testing::Input::slice(&expected).values();
+        let values = runtime::testing::Input::slice(&expected).numbers();
         (vec![runtime::testing::Input::slice(&x), runtime::testing::Input::slice(&y)], values)
     }};
     (@views $plain:path) => {{
@@ -138,7 +138,7 @@ macro_rules! programs {
             let (from, to) = (View::host(&x, shape), ViewMut::host(&mut expected, shape));
             kernel_dsl::host::run([1, 1, 1], [64, 1, 1], || $plain(from, to));
         }
-        let values = runtime::testing::Input::slice(&expected).values();
+        let values = runtime::testing::Input::slice(&expected).numbers();
         (vec![runtime::testing::Input::view(&x, shape), runtime::testing::Input::view(&y, shape)], values)
     }};
 }
@@ -157,7 +157,7 @@ macro_rules! items {
                 let of = |$x: f32| -> f32 { $e };
                 let x: Vec<f32> = $crate::table::numbers();
                 let inputs = vec![runtime::testing::Input::slice(&x), runtime::testing::Input::slice(&[0f32; 64])];
-                (inputs, x.into_iter().map(|x| f64::from(of(x))).collect())
+                (inputs, x.into_iter().map(|x| runtime::testing::Value::new(of(x))).collect())
             },
         }),*];
     };

@@ -169,7 +169,7 @@ fn combined_values(checker: &Checker) {
                         i64::from(maps_of(t / 8 * 8..t / 8 * 8 + 8).1),
                     ];
                     assert_eq!(values.len(), WHOLE);
-                    whole.extend(values.map(|v| v as f64));
+                    whole.extend(values);
                 }
             }
             let (mut fs, mut ws) = (vec![0f32; floats.len()], vec![0i64; whole.len()]);
@@ -184,9 +184,9 @@ fn combined_values(checker: &Checker) {
                     host::run([2, 1, 1], [$x, $y, 1], || plain::combined::<$x, $y>(&x, &y, fs, ws));
                 }
                 assert_eq!(fs.iter().map(|v| f64::from(*v)).collect::<Vec<_>>(), floats, "rustc's, of {n} threads");
-                assert_eq!(ws.iter().map(|v| *v as f64).collect::<Vec<_>>(), whole, "rustc's, of {n} threads");
+                assert_eq!(ws, whole, "rustc's, of {n} threads");
             }
-            let expected = [Expected::new(2, floats, Bound::Exact), Expected::new(3, whole, Bound::Exact)];
+            let expected = [Expected::new(2, floats, Bound::Exact), Expected::exact(3, whole)];
             agree::<combined<$x, $y>>(checker, "combined", inputs, &expected);
         })*};
     }

@@ -16,6 +16,7 @@ mod integers;
 mod items;
 mod loops;
 mod methods;
+mod operators;
 mod order;
 mod repeated;
 mod share;

@@ -71,7 +71,7 @@ macro_rules! integers {
         spec!(
             $module,
             $t,
-            33,
+            36,
             |a, b, n| a.rotate_left(n),
             a.rotate_right(n),
             a.rotate_left(3),
@@ -105,6 +105,9 @@ macro_rules! integers {
             (a.overflowing_mul(b).0 as u64).wrapping_mul(3).wrapping_add(a.overflowing_mul(b).1 as u64),
             a.saturating_mul(b),
             a.clamp(1, 100).ilog2(),
+            a.wrapping_div(if b == 0 { 2 } else { b }),
+            a.wrapping_rem(if b == 0 { 2 } else { b }),
+            a.wrapping_pow(7),
         );
     };
 }

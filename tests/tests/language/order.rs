@@ -5,7 +5,7 @@ use super::support::checker;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel};
-use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random};
+use runtime::testing::{Bound, Case, Checker, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, Random};
 
 /// Reverses a warp through shared memory, with a warp barrier if `MET`.
 #[kernel(block = 64, grid = 1, instances(MET = false | true))]
@@ -125,6 +125,26 @@ fn places_depend_on_the_order_of_threads() {
     let case = Case::new("places", [Input::slice(&[0u32]), Input::slice(&[0u32; 256])]);
     let failure = of::<places>(&case, &[], false).expect_err("orders differ");
     assert!(matches!(&failure, Failure::OrderDependent { mismatch, .. } if mismatch.argument == "places"), "{failure}");
+}
+
+/// Checks that the reference judges the result of every schedule.
+#[test]
+fn places_are_a_permutation_in_any_order() {
+    let case = Case::new("places", [Input::slice(&[0u32]), Input::slice(&[0u32; 256])]).with_order_dependent(1);
+    let taken = Expected::exact(0, [256u32]);
+    let each = Expected::multiset(1, 0..256u32);
+    of::<places>(&case, &[taken.clone(), each], false).unwrap_or_else(|e| panic!("{e}"));
+    let judged = Expected::judged(1, |before, after| {
+        let mut places = after[1].to_vec::<u32>();
+        places.sort();
+        let whole = before[0].value() == 0.0 && places.into_iter().eq(0..256);
+        if whole { Ok(()) } else { Err("a place was given twice".to_string()) }
+    });
+    of::<places>(&case, &[taken.clone(), judged], false).unwrap_or_else(|e| panic!("{e}"));
+    of::<places>(&case, &[taken.clone(), Expected::unchecked(1)], false).unwrap_or_else(|e| panic!("{e}"));
+    // In order, each thread takes the place of its index; in another order it does not.
+    let failure = of::<places>(&case, &[taken, Expected::exact(1, 0..256u32)], false).expect_err("orders differ");
+    assert!(matches!(&failure, Failure::Wrong { executor: Executor::Scheduled(_), .. }), "{failure}");
 }
 
 #[test]

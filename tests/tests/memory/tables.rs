@@ -2,7 +2,7 @@
 //! bounds.
 
 use super::every_target;
-use super::values::{check, wide};
+use super::values::{check, check_exact, wide};
 use kernel_dsl::compiler::analyses::memory::accesses;
 use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
 use kernel_dsl::compiler::hir::Instance;
@@ -10,7 +10,7 @@ use kernel_dsl::compiler::{Target, driver, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel, host};
 use runtime::Device;
-use runtime::testing::Input;
+use runtime::testing::{Bound, Expected, Input};
 
 #[device]
 const WEIGHTS: [f32; 16] =
@@ -232,8 +232,8 @@ fn associated_agrees(gpu: Option<&Device>) {
         let names: Vec<u64> = (0..32).map(|i| C::NAMES[i % 2]).collect();
         let inputs = vec![Input::slice(&[0f32; 32]), Input::slice(&[0u64; 32])];
         let constants = <associated<C> as Kernel>::CONSTANTS;
-        let expected = vec![(0, levels), (1, names.iter().map(|n| *n as f64).collect())];
-        check(<associated<C> as Kernel>::ARTIFACT, constants, gpu, inputs, expected);
+        let expected = vec![Expected::new(0, levels, Bound::Exact), Expected::exact(1, names)];
+        check_exact(<associated<C> as Kernel>::ARTIFACT, constants, gpu, inputs, expected);
     }
     of::<Linear>(gpu);
     of::<Steep>(gpu);

@@ -18,9 +18,19 @@ pub fn check(
     inputs: Vec<Input>,
     expected: Vec<(usize, Vec<f64>)>,
 ) {
+    let one = |(argument, values)| Expected::new(argument, values, Bound::Exact);
+    check_exact(artifact, constants, gpu, inputs, expected.into_iter().map(one).collect());
+}
+
+/// Runs the kernel as [`check`] does; the expected values may have any type.
+pub fn check_exact(
+    artifact: &'static Artifact,
+    constants: &[Constant],
+    gpu: Option<&Device>,
+    inputs: Vec<Input>,
+    expected: Vec<Expected>,
+) {
     let prepared = Prepared::compile(artifact, &Instance(constants.to_vec())).unwrap();
-    let expected =
-        expected.into_iter().map(|(argument, values)| Expected::new(argument, values, Bound::Exact)).collect();
     let outcome = Checker::new(gpu.cloned()).case(&prepared, &Case::new("case", inputs), |_| expected);
     assert!(outcome.is_ok(), "{}: {}", artifact.name, outcome.unwrap_err());
 }

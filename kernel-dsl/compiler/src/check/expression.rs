@@ -1,5 +1,6 @@
 //! Expressions.
 
+use super::operator::Overloaded;
 use super::{
     Checker, Literal, Operands,
     types::{Id, Ty, UnknownKind},
@@ -93,7 +94,7 @@ impl Checker<'_> {
                 let ty = self.table.add(Ty::Reference { to: Id(inner.ty.0), mutable: *mutable });
                 (ExprKind::Reference(Box::new(inner)), ty)
             }
-            E::Range(..) => {
+            E::Range { .. } => {
                 self.report(e.mark, "in a kernel, a range can appear only in a `for`");
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
@@ -246,6 +247,14 @@ impl Checker<'_> {
         let hint = if operator == Unary::Dereference { None } else { expected };
         let operand = self.expr(operand, hint);
         let ty = Id(operand.ty.0);
+        let of_trait = match operator {
+            Unary::Neg => Some("Neg"),
+            Unary::Not => Some("Not"),
+            Unary::Dereference => None,
+        };
+        if let Some(of_trait) = of_trait.filter(|_| self.is_nominal(ty)) {
+            return self.overloaded_unary(of_trait, operand, mark);
+        }
         let known = self.table.get(ty).clone();
         let operand = Box::new(operand);
         match operator {
@@ -318,7 +327,11 @@ impl Checker<'_> {
                 self.masks = operator == ir::Binary::And && small(b);
                 let a = self.expr(a, None);
                 let ty = Id(a.ty.0);
-                let b = self.right(operator, b, ty);
+                let b = match self.overloaded(operator, false, &a, b, mark) {
+                    Overloaded::Call(kind, ty) => return (kind, ty),
+                    Overloaded::BuiltIn(Some(b)) => b,
+                    Overloaded::BuiltIn(None) => self.right(operator, b, ty),
+                };
                 self.arithmetic(operator, ty, mark);
                 (ExprKind::Binary(operator, Box::new(a), Box::new(b)), ty)
             }
@@ -407,6 +420,9 @@ impl Checker<'_> {
         let (operator, value) = match operator {
             None => (None, self.wanted(value, ty)),
             Some(syntax::Binary::Arithmetic(operator)) => {
+                if let Overloaded::Call(kind, _) = self.overloaded(operator, true, &place, value, mark) {
+                    return (kind, unit);
+                }
                 let value = self.right(operator, value, ty);
                 self.arithmetic(operator, ty, mark);
                 (Some(operator), value)

@@ -8,6 +8,7 @@ use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
 use super::{Callee, Checked, Checker, Diagnostic, Itself, ReportedBy, Scope, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
+use crate::language;
 use crate::syntax::{self, Item, TraitItem};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -180,7 +181,7 @@ fn declare<'a>(
                 &f.name,
                 Root::Constant(member(environment, f, mixed(f.hash), Scope::default(), Around::Nothing, false)),
             ),
-            Item::Struct(s) => {
+            Item::Struct(s) | Item::Alias(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
                 environment.items.structs.push(hir::Struct {
                     name: s.name.to_string(),
@@ -190,7 +191,7 @@ fn declare<'a>(
                     fields: Vec::new(),
                     repr_c: s.repr_c,
                 });
-                (&s.name, Root::Struct(id))
+                (&s.name, if matches!(item, Item::Alias(_)) { Root::Alias(id) } else { Root::Struct(id) })
             }
             Item::Enum(e) => {
                 let id = EnumId(environment.items.enums.len() as u32);
@@ -238,7 +239,8 @@ fn declare<'a>(
                 for f in &i.functions {
                     let (id, receiver) =
                         (member(environment, f, mixed(f.hash), scope, Around::Impl(i), false), f.receiver);
-                    functions.push((f.name.to_string(), Associated::Function { function: id, receiver }));
+                    let name = i.operator.map_or_else(|| f.name.to_string(), language::operator_function);
+                    functions.push((name, Associated::Function { function: id, receiver }));
                 }
                 environment.items.impls.push(hir::Impl {
                     hash: mixed(i.hash),
@@ -276,22 +278,14 @@ fn mix(parts: &[u64]) -> u64 {
 
 /// Checks the fields of structs and the items of traits and impls.
 fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &mut Vec<Diagnostic>) {
-    let (mut structs, mut traits, mut impls) = own(module, environment);
+    let (structs, mut traits, mut impls) = own(module, environment);
+    aliases(module, structs.clone(), environment);
+    let mut structs = structs;
     for item in &module.items {
         match item {
-            Item::Struct(s) => {
+            Item::Struct(s) | Item::Alias(s) => {
                 let at = structs.next().expect("each struct was declared");
-                let nothing = nothing(&s.name, &s.generics);
-                let mut checker = Checker::new(&nothing, &Scope::default(), environment);
-                let types: Vec<Id> = s.fields.iter().map(|(_, ty)| checker.ty(ty)).collect();
-                if s.repr_c {
-                    padding(&mut checker, s, &types);
-                }
-                let Header { generics, types, named } = Header::of(checker, types, diagnostics);
-                let fields = s.fields.iter().zip(named);
-                let fields = fields.map(|((name, _), ty)| hir::Field { name: name.clone(), ty }).collect();
-                let item = &mut environment.items.structs[at];
-                (item.generics, item.types, item.fields) = (generics, types, fields);
+                fields(s, at, environment, diagnostics);
             }
             Item::Trait(t) => {
                 let at = traits.next().expect("each trait was declared");
@@ -343,6 +337,36 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
     }
 }
 
+/// Checks the type aliases, so that fields can name them. An alias may name aliases after it.
+fn aliases(module: &syntax::Module, structs: std::ops::Range<usize>, environment: &mut Environment) {
+    let all = module.items.iter().filter(|item| matches!(item, Item::Struct(_) | Item::Alias(_)));
+    let aliases: Vec<_> = all.zip(structs).filter(|(item, _)| matches!(item, Item::Alias(_))).collect();
+    // An alias that names others needs at most one more round than each of these.
+    for _ in 0..aliases.len() {
+        for (item, at) in &aliases {
+            if let Item::Alias(alias) = item {
+                // The check of all items reports the diagnostics.
+                fields(alias, *at, environment, &mut Vec::new());
+            }
+        }
+    }
+}
+
+/// Checks the fields of the struct or alias `at` this index.
+fn fields(s: &syntax::Struct, at: usize, environment: &mut Environment, diagnostics: &mut Vec<Diagnostic>) {
+    let nothing = nothing(&s.name, &s.generics);
+    let mut checker = Checker::new(&nothing, &Scope::default(), environment);
+    let types: Vec<Id> = s.fields.iter().map(|(_, ty)| checker.ty(ty)).collect();
+    if s.repr_c {
+        padding(&mut checker, s, &types);
+    }
+    let Header { generics, types, named } = Header::of(checker, types, diagnostics);
+    let fields = s.fields.iter().zip(named);
+    let fields = fields.map(|((name, _), ty)| hir::Field { name: name.clone(), ty }).collect();
+    let item = &mut environment.items.structs[at];
+    (item.generics, item.types, item.fields) = (generics, types, fields);
+}
+
 /// Returns the indices of the module's own structs, traits and impls: the last ones of each list.
 #[allow(clippy::type_complexity)]
 fn own(
@@ -353,7 +377,7 @@ fn own(
     let last = |all: usize, n: usize| all - n..all;
     let items = &environment.items;
     (
-        last(items.structs.len(), count(|i| matches!(i, Item::Struct(_)))),
+        last(items.structs.len(), count(|i| matches!(i, Item::Struct(_) | Item::Alias(_)))),
         last(items.traits.len(), count(|i| matches!(i, Item::Trait(_)))),
         last(items.impls.len(), count(|i| matches!(i, Item::Impl(_)))),
     )

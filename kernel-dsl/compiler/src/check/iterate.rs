@@ -113,15 +113,17 @@ impl Checker<'_> {
         (label, body)
     }
 
-    /// Checks an iterator: `start..end`, `.step_by(n)`, `.rev()`, a share, `.enumerate()`, and
+    /// Checks an iterator: `start..end`, `start..=end`, `.step_by(n)`, `.rev()`, a share, `.enumerate()`, and
     /// `unroll(…)` or `rolled(…)` around them.
     fn iteration(&mut self, e: &syntax::Expr) -> Option<Iteration> {
         use syntax::ExprKind as E;
         match &e.kind {
-            E::Range(start, end) => {
+            E::Range { start, end, closed } => {
                 let index = self.table.add(Ty::Unknown(UnknownKind::Integer));
                 let (start, end) = (self.wanted(start, index), self.wanted(end, index));
-                Some(counted(start, end, None, index))
+                let mut over = counted(start, end, None, index);
+                over.range.closed = *closed;
+                Some(over)
             }
             E::Method { receiver, name, arguments, .. } if name == "step_by" && arguments.len() == 1 => {
                 let mut over = self.range(receiver, e.mark, "stepped")?;
@@ -303,7 +305,14 @@ impl Checker<'_> {
 const NOT_ITERABLE: &str = "a `for` in a kernel iterates over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`; a range takes `.step_by(n)` and `.rev()`, any iterator takes a final `.enumerate()`, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` can wrap the whole";
 
 fn counted(start: Expr, end: Expr, step: Option<Expr>, index: Id) -> Iteration {
-    let range =
-        hir::Range { start, end, step, unroll: hir::Unroll::Auto, order: hir::Order::Ascending, enumerate: None };
+    let range = hir::Range {
+        start,
+        end,
+        closed: false,
+        step,
+        unroll: hir::Unroll::Auto,
+        order: hir::Order::Ascending,
+        enumerate: None,
+    };
     Iteration { range, index, of: None, enumerate: false }
 }

@@ -19,6 +19,7 @@ mod group;
 mod item;
 mod iterate;
 mod nominal;
+mod operator;
 mod option;
 mod pattern;
 mod shared;

@@ -49,6 +49,11 @@ impl Checker<'_> {
                 return Some(self.table.add(Ty::Struct(id, arguments)));
             }
             Some(Root::Enum(id)) => return Some(self.table.add(Ty::Enum(id))),
+            Some(Root::Alias(id)) => {
+                let arguments = self.struct_arguments(id, &arguments, path.mark);
+                let ty = self.field_types(id, &arguments).pop();
+                return Some(ty.map_or_else(|| self.wrong(), |(_, ty)| ty));
+            }
             _ => {}
         }
         // `M::T`
@@ -141,7 +146,7 @@ impl Checker<'_> {
     }
 
     /// Returns whether an impl's type can be `of`, which may be partly unknown.
-    fn may_be(&self, each: &hir::Impl, of: Id) -> bool {
+    pub(super) fn may_be(&self, each: &hir::Impl, of: Id) -> bool {
         self.fits(&each.types, each.for_type, of, &mut vec![None; each.generics.len()])
     }
 
@@ -209,7 +214,7 @@ impl Checker<'_> {
     }
 
     /// Returns the generic arguments of an impl for the type `of`, if it matches.
-    fn of_impl(&mut self, each: &hir::Impl, of: Id) -> Option<Vec<Id>> {
+    pub(super) fn of_impl(&mut self, each: &hir::Impl, of: Id) -> Option<Vec<Id>> {
         let arguments = self.arguments(&each.generics, &[]);
         let whole = self.instantiate(&each.types, each.for_type, &arguments);
         self.table.unify(whole, of).then_some(arguments)
@@ -427,7 +432,7 @@ impl Checker<'_> {
         }
     }
 
-    fn parameters(&mut self, function: FunctionId, generics: &[Id]) -> Vec<Id> {
+    pub(super) fn parameters(&mut self, function: FunctionId, generics: &[Id]) -> Vec<Id> {
         let environment = self.environment;
         let callee = environment.function(function);
         let parameters = callee.locals[..callee.parameters as usize].iter();
@@ -440,12 +445,15 @@ impl Checker<'_> {
         self.instantiate(&callee.types, callee.returns, generics)
     }
 
+    /// Returns the call of a function with all its generic arguments.
+    pub(super) fn call_of(&mut self, function: FunctionId, generics: &[Id], arguments: Vec<Expr>) -> (ExprKind, Id) {
+        let returns = self.returns_of(function, generics);
+        (ExprKind::Call { function, generics: ids(generics), arguments }, returns)
+    }
+
     fn called_with(&mut self, found: &Found, arguments: Vec<Expr>) -> (ExprKind, Id) {
         match *found {
-            Found::Function { function, ref generics, .. } => {
-                let returns = self.returns_of(function, generics);
-                (ExprKind::Call { function, generics: ids(generics), arguments }, returns)
-            }
+            Found::Function { function, ref generics, .. } => self.call_of(function, generics, arguments),
             Found::Method { of_trait, item, function, ref generics, .. } => {
                 let returns = self.returns_of(function, generics);
                 let (of, own) = (TypeId(generics[0].0), ids(&generics[1..]));

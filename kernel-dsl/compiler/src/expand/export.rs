@@ -26,6 +26,7 @@ pub(super) fn named(item: &Item, name: &Ident, library: &[u8]) -> TokenStream {
         Item::Const(i) => (&i.vis, conditions(&i.attrs)),
         Item::Struct(i) => (&i.vis, conditions(&i.attrs)),
         Item::Enum(i) => (&i.vis, conditions(&i.attrs)),
+        Item::Type(i) => (&i.vis, conditions(&i.attrs)),
         Item::Trait(i) => (&i.vis, conditions(&i.attrs)),
         _ => return TokenStream::new(),
     };

@@ -122,10 +122,11 @@ fn compile_kernel<'a>(
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(function)) => device_function(attribute, function),
-        Ok(item @ (Item::Const(_) | Item::Struct(_) | Item::Enum(_) | Item::Mod(_))) => module::device(attribute, item),
+        Ok(item @ (Item::Const(_) | Item::Struct(_) | Item::Enum(_) | Item::Type(_) | Item::Mod(_))) => {
+            module::device(attribute, item)
+        }
         Ok(other) => {
-            let message =
-                "`#[device]` applies to a function, constant, struct or enum, or to a `mod` with traits and impls";
+            let message = "`#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls";
             let errors = report::refused(syn::Error::new_spanned(&other, message));
             quote!(#errors #other)
         }

@@ -154,6 +154,7 @@ fn name(item: &Item) -> Option<Ident> {
         Item::Const(i) => i.ident.clone(),
         Item::Struct(i) => i.ident.clone(),
         Item::Enum(i) => i.ident.clone(),
+        Item::Type(i) => i.ident.clone(),
         Item::Trait(i) => i.ident.clone(),
         Item::Mod(i) => i.ident.clone(),
         _ => return None,

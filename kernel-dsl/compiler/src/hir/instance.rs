@@ -67,6 +67,32 @@ impl fmt::Display for Constant {
     }
 }
 
+impl Constant {
+    /// Returns the number, if the argument is a number.
+    pub fn usize(&self) -> Option<usize> {
+        match self {
+            Constant::Usize(n) => Some(*n as usize),
+            _ => None,
+        }
+    }
+
+    /// Returns the `bool`, if the argument is a `bool`.
+    pub fn bool(&self) -> Option<bool> {
+        match self {
+            Constant::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+}
+
+/// Prints the generic arguments as Rust does, `<f32, 16>`; prints nothing if there are none.
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<_> = self.0.iter().map(Constant::to_string).collect();
+        if values.is_empty() { Ok(()) } else { write!(f, "<{}>", values.join(", ")) }
+    }
+}
+
 /// Returns the name of an instance without a declared name, as reports print it: `saxpy`,
 /// `matmul<T = 16>`, `softmax<f32, ROWS = 4>`. Numbers and bools follow the names of their
 /// `parameters`.
@@ -103,11 +129,7 @@ impl Instance {
     /// Returns the Rust name of the instance of `kernel`: `saxpy`, `matmul::<16>`. Reports and
     /// errors print [`Program::instance_name`] instead.
     pub fn name(&self, kernel: &str) -> String {
-        if self.0.is_empty() {
-            return kernel.to_string();
-        }
-        let values: Vec<_> = self.0.iter().map(Constant::to_string).collect();
-        format!("{kernel}::<{}>", values.join(", "))
+        if self.0.is_empty() { kernel.to_string() } else { format!("{kernel}::{self}") }
     }
 
     /// Returns the name of the PTX entry: `saxpy`, `matmul_16`.

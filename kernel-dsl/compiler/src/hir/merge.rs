@@ -89,6 +89,7 @@ pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library
         Root::Struct(id) => Root::Struct(places.structs[id.0 as usize]),
         Root::Enum(id) => Root::Enum(places.enums[id.0 as usize]),
         Root::Trait(id) => Root::Trait(places.traits[id.0 as usize]),
+        Root::Alias(id) => Root::Alias(places.structs[id.0 as usize]),
     })
 }
 

@@ -33,7 +33,10 @@ pub enum Method {
     TrailingZeros,
     UnsignedAbs,
     WrappingAbs,
+    WrappingDiv,
     WrappingNeg,
+    WrappingPow,
+    WrappingRem,
     // Floats, which also have `Clamp` and `Signum`.
     Copysign,
     Fract,

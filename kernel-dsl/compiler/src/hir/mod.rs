@@ -73,6 +73,8 @@ pub enum Root {
     Enum(EnumId),
     /// A trait.
     Trait(TraitId),
+    /// A type alias, kept as a struct whose only field has the type.
+    Alias(StructId),
 }
 
 /// The launch shape and conditions, as expressions over the kernel's parameters and generic
@@ -550,13 +552,15 @@ pub enum ExprKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct LabelId(pub u32);
 
-/// The range of a `for`: `start..end`, perhaps stepped.
+/// The range of a `for`: `start..end` or `start..=end`, perhaps stepped.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Range {
     /// The first index.
     pub start: Expr,
-    /// The exclusive end.
+    /// The end.
     pub end: Expr,
+    /// Whether the end is an index of the range.
+    pub closed: bool,
     /// The step of `step_by`.
     pub step: Option<Expr>,
     /// The unrolling hint: `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)`.

@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Increment it with every change of a type in
 /// [`hir`](super) or of a type that such a type contains.
-pub const VERSION: u16 = 10;
+pub const VERSION: u16 = 11;
 
 const HEADER_BYTES: usize = 10;
 
@@ -143,7 +143,7 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
     };
     let mut inside = match root {
         Some(Root::Function(id) | Root::Constant(id)) => function(id),
-        Some(Root::Struct(id)) => (id.0 as usize) < items.structs.len(),
+        Some(Root::Struct(id) | Root::Alias(id)) => (id.0 as usize) < items.structs.len(),
         Some(Root::Enum(id)) => (id.0 as usize) < items.enums.len(),
         Some(Root::Trait(id)) => (id.0 as usize) < items.traits.len(),
         None => true,

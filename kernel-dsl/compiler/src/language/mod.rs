@@ -9,6 +9,7 @@
 //! * [`METHODS`], [`ARRAY_METHODS`], [`OPTION_METHODS`]: methods of the built-in types.
 //! * [`SHARED_CONSTRUCTORS`]: constructors of arrays in shared memory.
 //! * [`constant`]: associated constants, such as `f32::INFINITY`.
+//! * [`operator_trait`]: traits of Rust whose operators a device type can implement.
 //! * [`inexact`]: methods of Rust that kernels reject, with what to use instead.
 //! * [`words`]: all of these names, for documentation and tests.
 
@@ -18,6 +19,7 @@ mod documented;
 mod functions;
 mod inexact;
 mod methods;
+mod operators;
 mod shared;
 mod signature;
 mod types;
@@ -27,6 +29,7 @@ pub use constants::constant;
 pub use functions::{FUNCTIONS, Function, dot_product, is_from_fn, is_size_of, owns, takes_closure};
 pub use inexact::inexact;
 pub use methods::{ARRAY_METHODS, METHODS, Method, OPTION_METHODS, Receiver, method_takes_closure};
+pub use operators::{operator_function, operator_trait, traits_of, unsupported_trait};
 pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};
 pub use signature::SignatureType;
 pub use types::{float16, owns_bound, owns_type};

@@ -42,9 +42,12 @@ impl<'h> Lowerer<'h> {
         range: &'h hir::Range,
         block: &'h hir::Block,
     ) {
-        let ty = self.scalar_type(range.start.ty);
-        let start = self.scalar(&range.start);
-        let end = self.scalar(&range.end);
+        let mut ty = self.scalar_type(range.start.ty);
+        let mut start = self.scalar(&range.start);
+        let mut end = self.scalar(&range.end);
+        if range.closed {
+            (ty, start, end) = self.half_open(ty, start, end, range.end.span);
+        }
         let step = match &range.step {
             Some(step) => {
                 let k = self.scalar(step);
@@ -93,6 +96,34 @@ impl<'h> Lowerer<'h> {
         self.count(label, [start, end, step], unroll, region);
     }
 
+    /// Returns the type and the bounds of the half-open range with the indices of `start..=end`.
+    /// Ranges of 8 and 16 bits are counted in 32 bits, so that they can end at the largest value.
+    fn half_open(
+        &mut self,
+        ty: Scalar,
+        start: MaybeConst,
+        end: MaybeConst,
+        span: Span,
+    ) -> (Scalar, MaybeConst, MaybeConst) {
+        let wide = match ty.bits() {
+            32.. => ty,
+            _ if ty.is_signed() => Scalar::I32,
+            _ => Scalar::U32,
+        };
+        let largest = if ty.is_signed() { ty.mask() >> 1 } else { ty.mask() };
+        if wide == ty && end.bits == Some(largest) {
+            self.error_with_help(
+                span,
+                format!("an inclusive range of `{ty}` cannot end at the largest value"),
+                "write a `loop` that ends after the last index",
+            );
+        }
+        let (start, end) = (self.cast(start, ty, wide), self.cast(end, ty, wide));
+        let one = self.number(wide, 1);
+        self.at(span);
+        (wide, start, self.binary(Binary::Add, wide, end, one))
+    }
+
     fn count(&mut self, label: Label, [start, end, step]: [MaybeConst; 3], unroll: Unroll, body: ir::Region) {
         let (start, end, step) = (start.value, end.value, step.value);
         self.builder.effect(Op::For(Box::new(For { label, start, end, step, unroll, inits: Values::new(), body })));
@@ -106,6 +137,10 @@ impl<'h> Lowerer<'h> {
             let at = self.index_of(range, index);
             index = self.in_order(range, at);
         }
+        // The counter of an inclusive range may be wider than its indices.
+        let counted = body.numbered.map_or(counter.ty, |(_, range)| range.ty);
+        let wanted = self.scalar_type(body.index);
+        index = self.cast(index, counted, wanted);
         self.frame_mut().loops.push(LoopFrame { id: body.id, label, leave, result: None, repeats: true });
         self.bind(body.pattern, body.index, Val::Scalar(index));
         self.block(body.block);

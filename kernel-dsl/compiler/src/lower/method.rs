@@ -39,7 +39,8 @@ impl<'h> Lowerer<'h> {
                 let low = self.binary(Binary::Max, ty, a, minus);
                 self.binary(Binary::Min, ty, low, one)
             }
-            (Method::Pow, _) => self.pow(e.span, ty, a, b?)?,
+            (Method::Pow, _) => self.pow(e.span, Binary::Mul, ty, a, b?)?,
+            (Method::WrappingPow, _) => self.pow(e.span, Binary::WrappingMul, ty, a, b?)?,
             (_, true) => self.float_method(method, ty, a, b)?,
             (_, false) => match self.bit_method(method, ty, a, b) {
                 Some(value) => value,
@@ -149,6 +150,22 @@ impl<'h> Lowerer<'h> {
                 let size = self.magnitude(ty, a);
                 self.cast(size, ty, unsigned(ty))
             }
+            Method::WrappingDiv | Method::WrappingRem => {
+                let op = if method == Method::WrappingDiv { Binary::Div } else { Binary::Rem };
+                if !ty.is_signed() {
+                    return Some(self.binary(op, ty, a, b?));
+                }
+                // A division by −1 is a negation, which wraps; its remainder is that of 1.
+                let minus = self.number(ty, u64::MAX);
+                let negates = self.compare(Comparison::Eq, ty, b?, minus);
+                let divisor = self.select(ty, negates, one, b?);
+                let result = self.binary(op, ty, a, divisor);
+                if op == Binary::Rem {
+                    return Some(result);
+                }
+                let negated = self.binary(Binary::WrappingSub, ty, zero, a);
+                self.select(ty, negates, negated, result)
+            }
             Method::IsNegative => self.compare(Comparison::Lt, ty, a, zero),
             Method::IsPositive => self.compare(Comparison::Gt, ty, a, zero),
             Method::RemEuclid => {
@@ -182,11 +199,19 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers a power by squaring. Every product divides the result, so that a product overflows
     /// only if the result does.
-    fn pow(&mut self, span: Span, ty: Scalar, mut base: MaybeConst, exponent: MaybeConst) -> Option<MaybeConst> {
+    fn pow(
+        &mut self,
+        span: Span,
+        product_by: Binary,
+        ty: Scalar,
+        mut base: MaybeConst,
+        exponent: MaybeConst,
+    ) -> Option<MaybeConst> {
+        let name = if product_by == Binary::Mul { "pow" } else { "wrapping_pow" };
         let Some(mut left) = exponent.bits.filter(|n| *n <= MAX_EXPONENT) else {
             self.error_with_help(
                 span,
-                format!("the exponent of `pow` must be a constant, at most {MAX_EXPONENT}"),
+                format!("the exponent of `{name}` must be a constant, at most {MAX_EXPONENT}"),
                 "for an exponent known only at run time, multiply in a loop",
             );
             return None;
@@ -195,13 +220,13 @@ impl<'h> Lowerer<'h> {
         while left > 0 {
             if left & 1 == 1 {
                 product = Some(match product {
-                    Some(p) => self.binary(Binary::Mul, ty, p, base),
+                    Some(p) => self.binary(product_by, ty, p, base),
                     None => base,
                 });
             }
             left >>= 1;
             if left > 0 {
-                base = self.binary(Binary::Mul, ty, base, base);
+                base = self.binary(product_by, ty, base, base);
             }
         }
         Some(product.unwrap_or_else(|| self.number(ty, 1)))

@@ -1,6 +1,6 @@
-//! Destructuring assignments.
+//! Destructuring assignments, and swaps.
 
-use super::{Assignee, ExprKind, Reader};
+use super::{Assignee, Expr, ExprKind, Reader};
 
 impl Reader {
     /// Reads `left = right`
@@ -24,4 +24,58 @@ impl Reader {
             place => Assignee::Place(Box::new(self.expression(place))),
         }
     }
+    /// Reads `std::mem::swap(&mut a, &mut b)` as `(a, b) = (b, a)`.
+    pub(super) fn swap(&mut self, call: &syn::ExprCall) -> ExprKind {
+        let mark = self.mark(call);
+        let places: Vec<_> = call.args.iter().filter_map(place_of).collect();
+        let [a, b] = places[..] else {
+            let message = "in a kernel, `swap` takes two variables, fields or elements: `std::mem::swap(&mut a, &mut b)`. Bind an index that is computed by a call to a name first";
+            self.refuse(syn::Error::new_spanned(call, message));
+            return ExprKind::Refused;
+        };
+        let into = Assignee::Tuple(vec![self.assignee(a), self.assignee(b)], mark);
+        let value = ExprKind::Tuple(vec![self.expression(b), self.expression(a)]);
+        ExprKind::Destructure { into, value: Box::new(Expr { kind: value, mark }) }
+    }
+}
+
+/// Returns the place of `&mut place`, if the place can be evaluated twice.
+fn place_of(e: &syn::Expr) -> Option<&syn::Expr> {
+    match e {
+        syn::Expr::Paren(p) => place_of(&p.expr),
+        syn::Expr::Reference(r) if r.mutability.is_some() && is_repeatable(&r.expr) => Some(&r.expr),
+        _ => None,
+    }
+}
+
+/// Returns whether an expression has no effects and no calls.
+fn is_repeatable(e: &syn::Expr) -> bool {
+    match e {
+        syn::Expr::Path(_) | syn::Expr::Lit(_) => true,
+        syn::Expr::Paren(p) => is_repeatable(&p.expr),
+        syn::Expr::Field(f) => is_repeatable(&f.base),
+        syn::Expr::Index(i) => is_repeatable(&i.expr) && is_repeatable(&i.index),
+        syn::Expr::Cast(c) => is_repeatable(&c.expr),
+        syn::Expr::Unary(u) => is_repeatable(&u.expr),
+        syn::Expr::Tuple(t) => t.elems.iter().all(is_repeatable),
+        syn::Expr::Binary(b) => !is_assignment(&b.op) && is_repeatable(&b.left) && is_repeatable(&b.right),
+        _ => false,
+    }
+}
+
+fn is_assignment(operator: &syn::BinOp) -> bool {
+    use syn::BinOp::*;
+    matches!(
+        operator,
+        AddAssign(_)
+            | SubAssign(_)
+            | MulAssign(_)
+            | DivAssign(_)
+            | RemAssign(_)
+            | BitXorAssign(_)
+            | BitAndAssign(_)
+            | BitOrAssign(_)
+            | ShlAssign(_)
+            | ShrAssign(_)
+    )
 }

@@ -63,7 +63,7 @@ impl Module {
     fn names(&self) -> impl Iterator<Item = String> {
         self.items.iter().filter_map(|item| match item {
             Item::Function(f) | Item::Constant(f) => Some(f.name.to_string()),
-            Item::Struct(s) => Some(s.name.to_string()),
+            Item::Struct(s) | Item::Alias(s) => Some(s.name.to_string()),
             Item::Enum(e) => Some(e.name.to_string()),
             Item::Trait(t) => Some(t.name.to_string()),
             Item::Impl(_) => None,
@@ -204,7 +204,7 @@ impl Callees {
     fn item(&mut self, item: &Item) {
         match item {
             Item::Function(f) | Item::Constant(f) => self.function(f),
-            Item::Struct(s) => self.inside(|c| {
+            Item::Struct(s) | Item::Alias(s) => self.inside(|c| {
                 c.generics(&s.generics);
                 s.fields.iter().for_each(|(_, ty)| c.ty(ty));
             }),
@@ -330,7 +330,7 @@ impl Callees {
             ExprKind::Reference { place: a, .. } => self.expr(a),
             ExprKind::Binary(_, a, b)
             | ExprKind::Index(a, b)
-            | ExprKind::Range(a, b)
+            | ExprKind::Range { start: a, end: b, .. }
             | ExprKind::Assign { place: a, value: b, .. } => {
                 self.expr(a);
                 self.expr(b);

@@ -41,6 +41,9 @@ impl Reader {
             syn::Expr::Call(c) => match &*c.func {
                 syn::Expr::Path(p) if p.qself.is_none() => {
                     let path = self.path(&p.path);
+                    if matches!(path.name().as_str(), "std::mem::swap" | "core::mem::swap" | "mem::swap") {
+                        return self.swap(c);
+                    }
                     let arguments = self.list(&c.args);
                     if let Some(message) = of_the_host(&path) {
                         return self.refused(&p.path, &message);
@@ -70,12 +73,11 @@ impl Reader {
                 ExprKind::Reference { mutable: r.mutability.is_some(), place: self.boxed(&r.expr) }
             }
             syn::Expr::Range(r) => match (&r.start, &r.limits, &r.end) {
-                (Some(start), RangeLimits::HalfOpen(_), Some(end)) => {
-                    ExprKind::Range(self.boxed(start), self.boxed(end))
-                }
-                (Some(_), RangeLimits::Closed(_), Some(_)) => {
-                    self.refused(r, "an inclusive range is not supported here: write `start..end` with an exclusive end")
-                }
+                (Some(start), limits, Some(end)) => ExprKind::Range {
+                    start: self.boxed(start),
+                    end: self.boxed(end),
+                    closed: matches!(limits, RangeLimits::Closed(_)),
+                },
                 _ => self.refused(r, "a range in a kernel needs both bounds: `start..end`"),
             },
             syn::Expr::If(i) => self.branch(i),

@@ -1,5 +1,5 @@
-//! Device items other than functions: constants, structs, enums, traits and impls, alone or in a
-//! module.
+//! Device items other than functions: constants, structs, enums, type aliases, traits and impls,
+//! alone or in a module.
 
 use super::allow::is_allowance;
 use super::{
@@ -8,12 +8,14 @@ use super::{
 };
 use crate::Scalar;
 use crate::ir::Placement;
+use crate::language;
 use proc_macro2::Ident;
 use quote::ToTokens;
 use std::rc::Rc;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
+use syn::visit_mut::VisitMut;
 use syn::{Fields, GenericParam, ImplItem, ItemFn, Token, TypeParamBound};
 
 /// The items of a `#[device] mod`, or a single item.
@@ -33,6 +35,8 @@ pub enum Item {
     /// A function without parameters.
     Constant(Function),
     Struct(Struct),
+    /// A type alias, as a struct whose only field has the type.
+    Alias(Struct),
     Enum(Enum),
     Trait(Trait),
     Impl(Impl),
@@ -84,7 +88,10 @@ pub enum TraitItem {
 #[allow(missing_docs)]
 pub struct Impl {
     pub generics: Vec<Generic>,
+    /// The device trait.
     pub of_trait: Option<Path>,
+    /// The name of Rust's trait, for the impl of an operator.
+    pub operator: Option<&'static str>,
     pub for_type: Type,
     pub types: Vec<(Ident, Type)>,
     pub constants: Vec<Function>,
@@ -110,10 +117,13 @@ pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
     let mut module = Module { items: Vec::new(), hash: place::hash_of(&name, item) };
     match item {
         syn::Item::Mod(m) => match &m.content {
-            Some((_, items)) => items.iter().for_each(|item| {
-                reader.conditional(item);
-                reader.item(item, &mut module);
-            }),
+            Some((_, items)) => {
+                reader.names = items.iter().flat_map(names).collect();
+                for item in items {
+                    reader.conditional(item);
+                    reader.item(item, &mut module);
+                }
+            }
             None => reader.refuse(syn::Error::new_spanned(
                 item,
                 "`#[device]` cannot read a module from another file: write its items inline, `mod name { … }`",
@@ -132,6 +142,7 @@ impl Reader {
             syn::Item::Const(i) => &i.attrs,
             syn::Item::Struct(i) => &i.attrs,
             syn::Item::Enum(i) => &i.attrs,
+            syn::Item::Type(i) => &i.attrs,
             syn::Item::Trait(i) => &i.attrs,
             syn::Item::Impl(i) => &i.attrs,
             _ => return,
@@ -179,6 +190,10 @@ impl Reader {
                 let item = self.a_struct(s);
                 module.items.push(Item::Struct(item));
             }
+            syn::Item::Type(t) => {
+                let item = self.an_alias(t);
+                module.items.push(Item::Alias(item));
+            }
             syn::Item::Enum(e) => {
                 let item = self.an_enum(e);
                 module.items.push(Item::Enum(item));
@@ -199,7 +214,7 @@ impl Reader {
             syn::Item::Mod(m) if m.attrs.iter().any(is_cfg_test) => {}
             other => self.refuse(syn::Error::new_spanned(
                 other,
-                "this item is not supported in a device module; it can contain functions, constants, structs, enums, traits and impls",
+                "this item is not supported in a device module; it can contain functions, constants, structs, enums, type aliases, traits and impls",
             )),
         }
     }
@@ -295,6 +310,16 @@ impl Reader {
         }
     }
 
+    fn an_alias(&mut self, t: &syn::ItemType) -> Struct {
+        Struct {
+            name: t.ident.clone(),
+            generics: self.generics(&t.generics),
+            fields: vec![("type".to_string(), self.ty(&t.ty))],
+            repr_c: false,
+            hash: place::hash_of(&t.ident, t),
+        }
+    }
+
     fn an_enum(&mut self, e: &syn::ItemEnum) -> Enum {
         if !e.generics.params.is_empty() {
             self.refuse(syn::Error::new_spanned(&e.generics, "a device enum cannot have generic parameters"));
@@ -363,6 +388,12 @@ impl Reader {
     }
 
     fn an_impl(&mut self, i: &syn::ItemImpl) -> Impl {
+        let of_rust = i.trait_.as_ref().and_then(|(path, _)| self.trait_of_rust(path));
+        let operator = of_rust.as_deref().and_then(language::operator_trait);
+        let output = i.items.iter().find_map(|item| match item {
+            ImplItem::Type(ty) if operator.is_some() && ty.ident == "Output" => Some(ty.ty.clone()),
+            _ => None,
+        });
         let (mut types, mut constants, mut functions) = (Vec::new(), Vec::new(), Vec::new());
         for item in &i.items {
             self.unconditional(match item {
@@ -372,7 +403,13 @@ impl Reader {
                 _ => &[],
             });
             match item {
-                ImplItem::Fn(f) => functions.extend(self.inner(&whole(&f.sig, &f.block))),
+                ImplItem::Fn(f) => {
+                    let mut whole = whole(&f.sig, &f.block);
+                    if let Some(output) = &output {
+                        Output(output).visit_item_fn_mut(&mut whole);
+                    }
+                    functions.extend(self.inner(&whole));
+                }
                 ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c)),
                 ImplItem::Type(ty) => types.push((ty.ident.clone(), self.ty(&ty.ty))),
                 other => self.refuse(syn::Error::new_spanned(
@@ -381,11 +418,18 @@ impl Reader {
                 )),
             }
         }
-        let of_trait = i.trait_.as_ref().map(|(path, _)| self.path(path));
+        if let (Some((path, _)), Some(why)) = (&i.trait_, of_rust.as_deref().and_then(language::unsupported_trait)) {
+            self.refuse(syn::Error::new_spanned(path, format!("a device type cannot implement this trait: {why}")));
+        }
+        let of_trait = match &i.trait_ {
+            Some((path, _)) if operator.is_none() => Some(self.path(path)),
+            _ => None,
+        };
         let name = Ident::new("impl", i.impl_token.span);
         Impl {
             generics: self.generics(&i.generics),
             of_trait,
+            operator,
             for_type: self.ty(&i.self_ty),
             types,
             constants,
@@ -393,6 +437,21 @@ impl Reader {
             hash: place::hash_of(&name, i),
             written: Written(Rc::new(syn::ItemImpl { items: Vec::new(), attrs: Vec::new(), ..i.clone() })),
         }
+    }
+
+    /// Returns the name of a trait, if the trait is of Rust's library.
+    fn trait_of_rust(&self, path: &syn::Path) -> Option<String> {
+        let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+        let (name, before) = names.split_last()?;
+        let of_rust = match before {
+            [] => match self.names.iter().find(|(own, _)| own == name) {
+                Some((_, of_rust)) => *of_rust,
+                // Imported by `use super::*`, or in scope everywhere.
+                None => language::operator_trait(name).is_some() || PRELUDE.contains(&name.as_str()),
+            },
+            [first, ..] => matches!(first.as_str(), "std" | "core" | "ops"),
+        };
+        of_rust.then(|| name.clone())
     }
 
     /// Reads generic parameters with their bounds, including those of the `where` clause.
@@ -507,6 +566,51 @@ impl Reader {
         let mutable = receiver.mutability.is_some() && matches!(ty.kind, TypeKind::Path(_));
         Some(Parameter { name, mutable, ty })
     }
+}
+
+/// Replaces `Self::Output` in an impl of an operator.
+struct Output<'a>(&'a syn::Type);
+
+impl VisitMut for Output<'_> {
+    fn visit_type_mut(&mut self, ty: &mut syn::Type) {
+        let output = matches!(ty, syn::Type::Path(p) if p.qself.is_none() && is_output(&p.path));
+        match output {
+            true => *ty = self.0.clone(),
+            false => syn::visit_mut::visit_type_mut(self, ty),
+        }
+    }
+}
+
+/// Returns whether a path is `Self::Output`.
+fn is_output(path: &syn::Path) -> bool {
+    path.segments.len() == 2 && path.segments[0].ident == "Self" && path.segments[1].ident == "Output"
+}
+
+/// Traits of Rust that are in scope without an import.
+const PRELUDE: [&str; 7] = ["AsMut", "AsRef", "Drop", "IntoIterator", "Iterator", "TryFrom", "TryInto"];
+
+/// Returns the names that an item of a module imports, or of the trait that it defines. The second
+/// part is true for imports from Rust's library.
+fn names(item: &syn::Item) -> Vec<(String, bool)> {
+    fn imported(tree: &syn::UseTree, of_rust: bool, all: &mut Vec<(String, bool)>) {
+        match tree {
+            syn::UseTree::Path(p) => imported(&p.tree, of_rust, all),
+            syn::UseTree::Name(n) => all.push((n.ident.to_string(), of_rust)),
+            syn::UseTree::Rename(r) => all.push((r.rename.to_string(), of_rust)),
+            syn::UseTree::Group(g) => g.items.iter().for_each(|tree| imported(tree, of_rust, all)),
+            syn::UseTree::Glob(_) => {}
+        }
+    }
+    let mut all = Vec::new();
+    match item {
+        syn::Item::Trait(t) => all.push((t.ident.to_string(), false)),
+        syn::Item::Use(u) => {
+            let of_rust = matches!(&u.tree, syn::UseTree::Path(p) if p.ident == "std" || p.ident == "core");
+            imported(&u.tree, of_rust, &mut all);
+        }
+        _ => {}
+    }
+    all
 }
 
 /// Returns a method as a free function.

@@ -395,8 +395,12 @@ pub enum ExprKind {
         mutable: bool,
         place: Box<Expr>,
     },
-    /// `start..end`
-    Range(Box<Expr>, Box<Expr>),
+    /// `start..end`, or `start..=end` if it is closed.
+    Range {
+        start: Box<Expr>,
+        end: Box<Expr>,
+        closed: bool,
+    },
     If {
         condition: Box<Expr>,
         then: Block,
@@ -511,6 +515,8 @@ pub fn device(item: &ItemFn) -> Result<Function, syn::Error> {
 struct Reader {
     /// The line from which source lines count.
     line: usize,
+    /// The names of the module's own traits and of its imports, and whether each is of Rust's library.
+    names: Vec<(String, bool)>,
     refused: Option<syn::Error>,
     /// The allowances of statements that have not been read yet.
     allowing: Vec<syn::Attribute>,
@@ -524,7 +530,7 @@ impl Reader {
     }
 
     fn from_line(line: usize) -> Reader {
-        Reader { line, refused: None, allowing: Vec::new(), allowances: Vec::new() }
+        Reader { line, names: Vec::new(), refused: None, allowing: Vec::new(), allowances: Vec::new() }
     }
 
     fn refuse(&mut self, error: syn::Error) {

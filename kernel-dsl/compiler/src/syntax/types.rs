@@ -10,7 +10,13 @@ impl Reader {
             syn::Type::Infer(_) => TypeKind::Infer,
             syn::Type::Paren(t) => return self.ty(&t.elem),
             syn::Type::Group(t) => return self.ty(&t.elem),
-            syn::Type::Path(t) if t.qself.is_none() => TypeKind::Path(self.path(&t.path)),
+            syn::Type::Path(t) if t.qself.is_none() => match t.path.get_ident().and_then(unsupported) {
+                Some(why) => {
+                    self.refuse(syn::Error::new_spanned(t, why));
+                    TypeKind::Infer
+                }
+                None => TypeKind::Path(self.path(&t.path)),
+            },
             syn::Type::Tuple(t) => TypeKind::Tuple(t.elems.iter().map(|t| self.ty(t)).collect()),
             syn::Type::Array(t) => TypeKind::Array(Box::new(self.ty(&t.elem)), Box::new(self.length(&t.len))),
             syn::Type::Slice(t) => TypeKind::Slice(Box::new(self.ty(&t.elem))),
@@ -122,4 +128,16 @@ impl Reader {
         }
         Argument::Number(1, mark)
     }
+}
+
+/// Returns why a type of Rust is not supported, for the types that have a name.
+fn unsupported(name: &proc_macro2::Ident) -> Option<&'static str> {
+    Some(match name.to_string().as_str() {
+        "u128" | "i128" => {
+            "128-bit integers are not supported in kernels: use two `u64`, whose `overflowing_add` gives the carry"
+        }
+        "isize" => "`isize` is not supported in kernels: use `i32`, or `i64` for values of more than 32 bits",
+        "char" | "str" | "String" => "text is not supported in kernels: use `u8` for bytes, `u32` for characters",
+        _ => return None,
+    })
 }

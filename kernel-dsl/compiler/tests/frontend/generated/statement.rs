@@ -183,13 +183,15 @@ impl Generator {
     fn swap(&mut self) {
         let ty = Ty::Number(self.one_of(&super::generator::NUMBERS));
         let (Some((a, _)), Some((b, _))) = (self.place_of(&ty, true, 2), self.place_of(&ty, true, 2)) else { return };
-        if self.one_in(2) {
-            self.line(&format!("({a}, {b}) = ({b}, {a});"));
-        } else {
-            let name = self.name("t");
-            self.line(&format!("let {name} = {a};"));
-            self.line(&format!("{a} = {b};"));
-            self.line(&format!("{b} = {name};"));
+        match self.below(3) {
+            0 => self.line(&format!("({a}, {b}) = ({b}, {a});")),
+            1 => self.line(&format!("std::mem::swap(&mut {a}, &mut {b});")),
+            _ => {
+                let name = self.name("t");
+                self.line(&format!("let {name} = {a};"));
+                self.line(&format!("{a} = {b};"));
+                self.line(&format!("{b} = {name};"));
+            }
         }
     }
 
@@ -200,7 +202,9 @@ impl Generator {
             return;
         }
         let (name, label) = (self.name("k"), self.name("'l"));
-        let range = match self.below(4) {
+        let range = match self.below(6) {
+            4 => format!("0..={}", n - 1),
+            5 => format!("(0..={}).rev()", n - 1),
             0 => format!("(0..{n}).rev()"),
             1 => format!("(0..{n}).step_by(2)"),
             2 => format!("{}..{n}", self.start(n)),
@@ -238,12 +242,13 @@ impl Generator {
     fn rolled(&mut self) {
         let (name, label) = (self.name("r"), self.name("'l"));
         let n = 5 + self.below(4);
-        let ahead = match self.below(3) {
+        let ahead = match self.below(4) {
             0 => {
                 self.line(&format!("let mut {name} = 0u32;"));
                 format!("while {name} < {n}")
             }
             1 => format!("for {name} in rolled(0..{n}u32)"),
+            2 => format!("for {name} in rolled(0..={}u32)", n - 1),
             _ => format!("for {name} in 0..{n}u32"),
         };
         self.line(&format!("{label}: {ahead} {{"));

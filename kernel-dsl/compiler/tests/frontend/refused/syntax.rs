@@ -48,9 +48,6 @@ fn wide_literals(y: &mut [f32]) {
 
 #[kernel(block = 32, grid = 1)]
 fn ranges(y: &mut [f32]) {
-    for i in 0..=3 {
-        y[i] = 0.0;
-    }
     for i in 4.. {
         y[i] = 0.0;
     }

@@ -1,0 +1,158 @@
+//! Operators that device types implement.
+//!
+//! The impl of an operator is an impl without a trait, whose function has a name that no method can
+//! have ([`language::operator_function`]). An operator becomes a call of that function.
+
+use super::{
+    Checker,
+    types::{Id, Ty, UnknownKind},
+};
+use crate::hir::{Expr, ExprKind, FunctionId, TypeId};
+use crate::ir;
+use crate::language;
+use crate::syntax::{self, SpanPair};
+
+/// The meaning of an operator.
+pub(super) enum Overloaded {
+    /// A call of the function of an impl.
+    Call(ExprKind, Id),
+    /// The built-in operator, with the right operand if it has been checked.
+    BuiltIn(Option<Expr>),
+}
+
+impl Checker<'_> {
+    /// Returns whether only an impl can give a type an operator.
+    pub(super) fn is_nominal(&self, ty: Id) -> bool {
+        matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(_) | Ty::Tuple(_) | Ty::Array(..))
+    }
+
+    /// Checks `-operand` or `!operand` of a type that has the operator only through an impl.
+    pub(super) fn overloaded_unary(&mut self, of_trait: &'static str, operand: Expr, mark: SpanPair) -> (ExprKind, Id) {
+        match self.operator_impls(of_trait, Id(operand.ty.0))[..] {
+            [at, ..] => self.operator_call(at, of_trait, vec![operand]),
+            [] => {
+                self.no_impl(of_trait, Id(operand.ty.0), mark);
+                (ExprKind::Tuple(Vec::new()), self.wrong())
+            }
+        }
+    }
+
+    /// Checks an operator whose left operand is `left`; `assigns` for `left += right`. Either operand
+    /// may have a type that has the operator only through an impl.
+    pub(super) fn overloaded(
+        &mut self,
+        operator: ir::Binary,
+        assigns: bool,
+        left: &Expr,
+        right: &syntax::Expr,
+        mark: SpanPair,
+    ) -> Overloaded {
+        let ty = Id(left.ty.0);
+        let Some([plain, assigning]) = language::traits_of(operator) else { return Overloaded::BuiltIn(None) };
+        let of_trait = if assigns { assigning } else { plain };
+        let nominal = self.is_nominal(ty);
+        // The type of a closure's parameter follows later, and shifts take any integer on the right.
+        let built_in = match self.table.get(ty) {
+            Ty::Unknown(UnknownKind::Any) => true,
+            _ => !nominal && (assigns || matches!(operator, ir::Binary::Shl | ir::Binary::Shr)),
+        };
+        if built_in {
+            return Overloaded::BuiltIn(None);
+        }
+        let impls = self.operator_impls(of_trait, ty);
+        if impls.is_empty() && !nominal {
+            return Overloaded::BuiltIn(None);
+        }
+        let operand = match impls[..] {
+            [at] if nominal => {
+                let wanted = self.operand_of(at, of_trait, ty);
+                self.wanted(right, wanted)
+            }
+            _ => self.expr(right, (!nominal).then_some(ty)),
+        };
+        let of_right = Id(operand.ty.0);
+        if !nominal && !self.is_nominal(of_right) {
+            self.coerce(of_right, ty, right.mark);
+            return Overloaded::BuiltIn(Some(operand));
+        }
+        let fitting = match impls[..] {
+            [at] if nominal => Some(at),
+            _ => impls.into_iter().find(|at| self.takes(*at, of_trait, ty, of_right)),
+        };
+        let Some(at) = fitting else {
+            self.no_impl(of_trait, if nominal { ty } else { of_right }, mark);
+            return Overloaded::Call(ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        let first = match assigns {
+            false => left.clone(),
+            true => {
+                let reference = self.table.add(Ty::Reference { to: ty, mutable: true });
+                let kind = ExprKind::Reference(Box::new(left.clone()));
+                Expr { kind, ty: TypeId(reference.0), span: left.span }
+            }
+        };
+        let wanted = self.operand_of(at, of_trait, ty);
+        self.coerce(of_right, wanted, right.mark);
+        let (kind, ty) = self.operator_call(at, of_trait, vec![first, operand]);
+        Overloaded::Call(kind, ty)
+    }
+
+    /// Returns the impls of an operator whose type may be `of`.
+    fn operator_impls(&self, of_trait: &str, of: Id) -> Vec<usize> {
+        let name = language::operator_function(of_trait);
+        let impls = self.environment.items.impls.iter().enumerate();
+        let named = impls.filter(|(_, each)| each.of_trait.is_none() && each.functions.iter().any(|(n, _)| *n == name));
+        named.filter(|(_, each)| self.may_be(each, of)).map(|(at, _)| at).collect()
+    }
+
+    /// Returns the function of an impl of an operator.
+    fn operator_of(&self, at: usize, of_trait: &str) -> FunctionId {
+        let name = language::operator_function(of_trait);
+        let functions = &self.environment.items.impls[at].functions;
+        let found = functions.iter().find(|(n, _)| *n == name);
+        found.expect("the impl was selected by its function").1.function()
+    }
+
+    /// Returns whether an impl takes operands of these types. Nothing is inferred if it does not.
+    fn takes(&mut self, at: usize, of_trait: &str, left: Id, right: Id) -> bool {
+        let before = self.table.clone();
+        let wanted = self.operand_of(at, of_trait, left);
+        let takes = self.table.clone().unify(wanted, right);
+        if !takes {
+            self.table = before;
+        }
+        takes
+    }
+
+    /// Returns the type of the right operand of an impl for the type `of`.
+    fn operand_of(&mut self, at: usize, of_trait: &str, of: Id) -> Id {
+        let function = self.operator_of(at, of_trait);
+        let environment = self.environment;
+        let generics = self.of_impl(&environment.items.impls[at], of);
+        let generics = generics.unwrap_or_default();
+        self.parameters(function, &generics).get(1).copied().unwrap_or_else(|| self.wrong())
+    }
+
+    /// Returns the call of the function of an impl.
+    fn operator_call(&mut self, at: usize, of_trait: &str, arguments: Vec<Expr>) -> (ExprKind, Id) {
+        let function = self.operator_of(at, of_trait);
+        let environment = self.environment;
+        let of = match self.table.get(Id(arguments[0].ty.0)) {
+            Ty::Reference { to, .. } => *to,
+            _ => Id(arguments[0].ty.0),
+        };
+        let generics = self.of_impl(&environment.items.impls[at], of).unwrap_or_default();
+        self.call_of(function, &generics, arguments)
+    }
+
+    fn no_impl(&mut self, of_trait: &str, ty: Id, mark: SpanPair) {
+        let name = self.named(ty);
+        let way_out = match self.table.get(ty) {
+            Ty::Struct(..) | Ty::Enum(_) => {
+                format!(": write `impl {of_trait}` for these operands in its `#[device] mod`")
+            }
+            _ => String::new(),
+        };
+        self.report(mark, format!("this operator does not apply to `{name}`{way_out}"));
+    }
+}

@@ -1,0 +1,77 @@
+//! The operators that a device type can implement, by the name of Rust's trait.
+
+use crate::ir::Binary;
+
+/// The traits that a `#[device] mod` can implement for its types.
+const TRAITS: [&str; 22] = [
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Rem",
+    "BitAnd",
+    "BitOr",
+    "BitXor",
+    "Shl",
+    "Shr",
+    "AddAssign",
+    "SubAssign",
+    "MulAssign",
+    "DivAssign",
+    "RemAssign",
+    "BitAndAssign",
+    "BitOrAssign",
+    "BitXorAssign",
+    "ShlAssign",
+    "ShrAssign",
+    "Neg",
+    "Not",
+];
+
+/// Returns the trait of an operator with this name, if a device type can implement the trait.
+pub fn operator_trait(name: &str) -> Option<&'static str> {
+    TRAITS.into_iter().find(|known| *known == name)
+}
+
+/// Returns the traits of an operator of two operands: of `a + b`, and of `a += b`.
+pub fn traits_of(operator: Binary) -> Option<[&'static str; 2]> {
+    Some(match operator {
+        Binary::Add => ["Add", "AddAssign"],
+        Binary::Sub => ["Sub", "SubAssign"],
+        Binary::Mul => ["Mul", "MulAssign"],
+        Binary::Div => ["Div", "DivAssign"],
+        Binary::Rem => ["Rem", "RemAssign"],
+        Binary::And => ["BitAnd", "BitAndAssign"],
+        Binary::Or => ["BitOr", "BitOrAssign"],
+        Binary::Xor => ["BitXor", "BitXorAssign"],
+        Binary::Shl => ["Shl", "ShlAssign"],
+        Binary::Shr => ["Shr", "ShrAssign"],
+        _ => return None,
+    })
+}
+
+/// Returns the name under which an impl of an operator's trait keeps its function. No method of a
+/// type has such a name.
+pub fn operator_function(of_trait: &str) -> String {
+    format!("impl {of_trait}")
+}
+
+/// Returns why a device type cannot implement a trait of Rust's library, for the traits that
+/// programs implement most.
+pub fn unsupported_trait(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "Index" | "IndexMut" => {
+            "a device function cannot return a reference; write a method, `fn at(self, i: usize) -> f32`"
+        }
+        "Deref" | "DerefMut" | "AsRef" | "AsMut" | "Borrow" => {
+            "a device function cannot return a reference; write a method that returns a copy"
+        }
+        "Drop" => "values on the device are never dropped; remove the impl",
+        "Iterator" | "IntoIterator" => {
+            "a `for` on the device iterates over ranges and arrays; write a method for one step"
+        }
+        "Sum" | "Product" => "kernels have no iterators of values; write a function that adds up an array",
+        "TryFrom" | "TryInto" | "FromStr" => "kernels have no `Result`; write a method that returns an `Option`",
+        _ => return None,
+    })
+}

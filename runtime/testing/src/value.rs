@@ -1,0 +1,197 @@
+//! A number of any type, carried exactly.
+
+use super::Input;
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::{Element, ScalarElement};
+use runtime_simt::number::{short, to_f64};
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// A number of any element type, with its bits.
+///
+/// Values compare as numbers, whatever their types: `1u8` equals `1.0f32`, −0 equals 0, and a NaN
+/// equals every NaN. No comparison rounds: 2⁵³ + 1 as `u64` differs from 2⁵³ as `f64`. NaNs are
+/// ordered after all numbers.
+///
+/// ```
+/// use runtime::testing::Value;
+///
+/// assert_eq!(Value::new(1u8), Value::new(1.0f32));
+/// assert_ne!(Value::new((1u64 << 53) + 1), Value::new(2f64.powi(53)));
+/// assert!(Value::new(u64::MAX) < Value::new(2f64.powi(64)));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    ty: Scalar,
+    bits: u64,
+}
+
+/// A number, to be compared without rounding.
+enum Number {
+    /// An integer below 2¹²⁷ in magnitude.
+    Integer(i128),
+    /// Any other float.
+    Other,
+}
+
+impl Value {
+    /// Returns the value of a number.
+    pub fn new(number: impl ScalarElement) -> Value {
+        Value::from_bits(of(&number), number.bits())
+    }
+
+    pub(super) fn from_bits(ty: Scalar, bits: u64) -> Value {
+        Value { ty, bits }
+    }
+
+    /// Returns the type.
+    pub fn ty(self) -> Scalar {
+        self.ty
+    }
+
+    /// Returns the bits, zero-extended to 64.
+    pub fn bits(self) -> u64 {
+        self.bits
+    }
+
+    /// Returns the number in `f64`; integers beyond 2⁵³ are rounded.
+    pub fn to_f64(self) -> f64 {
+        to_f64(self.ty, self.bits)
+    }
+
+    /// Returns the distance between two finite numbers. The difference is exact before it is
+    /// rounded to `f64`, except between a large integer and a fraction.
+    pub(super) fn distance(self, other: Value) -> f64 {
+        match (self.number(), other.number()) {
+            (Number::Integer(a), Number::Integer(b)) => a.abs_diff(b) as f64,
+            _ => (self.to_f64() - other.to_f64()).abs(),
+        }
+    }
+
+    fn is_float(self) -> bool {
+        self.ty.is_float() || self.ty.is_half()
+    }
+
+    fn number(self) -> Number {
+        /// 2¹²⁷, the end of the range of `i128`.
+        const END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
+        let unused = 64 - self.ty.bits();
+        match self.to_f64() {
+            x if self.is_float() && x.trunc() == x && x.abs() < END => Number::Integer(x as i128),
+            _ if self.is_float() => Number::Other,
+            _ if self.ty.is_signed() => Number::Integer(((self.bits << unused) as i64 >> unused).into()),
+            _ => Number::Integer((self.bits & self.ty.mask()).into()),
+        }
+    }
+}
+
+/// Returns the type of a number.
+fn of<T: ScalarElement>(_: &T) -> Scalar {
+    T::SCALAR
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Value) -> Ordering {
+        match (self.number(), other.number()) {
+            (Number::Integer(a), Number::Integer(b)) => a.cmp(&b),
+            // One number is a fraction, infinite, NaN, or beyond every integer type. Rounding an
+            // integer to `f64` keeps its order to such a number.
+            _ => {
+                let (a, b) = (self.to_f64(), other.to_f64());
+                a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+            }
+        }
+    }
+}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Value) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Equal values have the same nearest `f64`, apart from the sign of zero and the bits of NaN.
+        let number = self.to_f64() + 0.0;
+        (if number.is_nan() { f64::NAN } else { number }).to_bits().hash(state);
+    }
+}
+
+/// Prints the number as Rust does, and the bits of a NaN.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&short(self.ty, self.bits))
+    }
+}
+
+/// What a reference may give for one element of an output: an element of any type, structs
+/// included, or a [`Value`]. A struct or array consists of several values.
+pub trait IntoValues: Sized {
+    /// Returns the values of `all`, in order.
+    fn values(all: Vec<Self>) -> Vec<Value>;
+}
+
+impl IntoValues for Value {
+    fn values(all: Vec<Value>) -> Vec<Value> {
+        all
+    }
+}
+
+impl<T: Element> IntoValues for T {
+    fn values(all: Vec<T>) -> Vec<Value> {
+        Input::slice(&all).numbers()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_dsl::half::{bf16, f16};
+
+    #[test]
+    fn no_comparison_rounds() {
+        let of = |x: u64| Value::new(x);
+        let large = 1u64 << 53;
+        assert!(of(large) != of(large + 1) && of(large) == Value::new(large as f64));
+        assert!(of(large + 1) != Value::new(large as f64) && of(large + 1) > Value::new(large as f64));
+        assert!(
+            Value::new(i64::MIN) == Value::new(-(2f64.powi(63))) && Value::new(i64::MAX) != Value::new(2f64.powi(63))
+        );
+        assert!(of(u64::MAX) < Value::new(2f64.powi(64)) && of(u64::MAX) < Value::new(f64::INFINITY));
+        assert!(Value::new(1e300f64) > of(u64::MAX) && Value::new(-1e300f64) < Value::new(i64::MIN));
+        assert_eq!(of(large + 1).distance(of(large)), 1.0);
+    }
+
+    #[test]
+    fn numbers_of_all_types_are_equal() {
+        let ones = [
+            Value::new(1i8),
+            Value::new(1u16),
+            Value::new(1i64),
+            Value::new(f16::ONE),
+            Value::new(bf16::ONE),
+            Value::new(1.0f32),
+            Value::new(1.0f64),
+        ];
+        assert!(ones.iter().all(|one| ones.iter().all(|other| one == other)));
+        assert!(Value::new(-1i8) == Value::new(-1.0f32) && Value::new(-1i8) != Value::new(255u8));
+        assert!(Value::new(0.0f32) == Value::new(-0.0f64) && Value::new(0.5f32) > Value::new(0u8));
+    }
+
+    #[test]
+    fn nans_are_equal_and_last() {
+        let nan = Value::new(f32::NAN);
+        assert!(nan == Value::new(-f64::NAN) && nan > Value::new(f64::INFINITY) && nan > Value::new(u64::MAX));
+        assert!(Value::new(1u8) < nan && Value::new(f32::INFINITY) == Value::new(f16::INFINITY));
+    }
+}
