@@ -129,6 +129,8 @@ enum Error {
     Trace { case: String, source: Box<runtime::Error> },
     #[error("cannot measure {instance} in the case {case}: {source}")]
     Profile { instance: String, case: String, source: Box<runtime::Error> },
+    #[error("`{name}` is no format of weights; the formats are {}", .known.join(", "))]
+    Format { name: String, known: Vec<&'static str> },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]
@@ -148,6 +150,7 @@ impl Error {
             | Error::Run(_)
             | Error::Case(_)
             | Error::Device(_)
+            | Error::Format { .. }
             | Error::Peer { .. }
             | Error::Cache { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
