@@ -3,7 +3,9 @@
 //! | to call | what it does | its kernels |
 //! |---|---|---|
 //! | [`Igemm`] | op(A)·op(B) of signed bytes, exact in 32 bits, as `i32`, or by scales as `f32`, `f16` or bytes again | [`igemm`](mod@igemm), [`sums`] |
-//! | [`Weights`] | the 13 [`formats`] of GGML, and rows of bytes; products with activations in `f32` or 16 bits | [`few`], [`many`], [`activations`], [`repack`] |
+//! | [`Weights`] | the 13 [`formats`] of GGML, and rows of bytes; products with activations in `f32` or 16 bits | [`few`], [`many`], [`repack`] |
+//! | [`Activations`] | quantized once for several products of the same rows | [`activations`] |
+//! | [`Routing`] | mixtures of experts: routes of tokens, products with experts in any format, and their sums | [`routing`](mod@routing), [`few`], [`many`] |
 //! | [`Affine`] | scales and zero points by the extremes of a matrix or of its rows; bytes by them, and back | [`affine`] |
 //! | [`formats::host`] | the blocks of GGML's files on the host: numbers of blocks, blocks of numbers, planes of blocks and back | |
 //! | [`calibration`] | scales from samples, on the host: largest magnitude, percentile, least mean-square error | |
@@ -50,26 +52,30 @@
 //! | 4096³ bytes, B as [N, K] and as [K, N] | 125 and 122 TOPS | 0.94 and 0.92 of `dp4a` alone, 2.47 and 2.37 × cuBLAS |
 //! | 2048³, 1024³, 1001³ | 115, 85, 38 | 0.87, 0.64, 0.29 of it |
 //!
-//! Products with [`Weights`] have not been measured since activations of several rows are quantized
-//! by a launch of their own.
+//! Which kernel computes a product with [`Weights`] is chosen by a table of costs, [`plan`](mod@plan).
 
 pub mod activations;
 pub mod affine;
 pub mod calibration;
+mod experts;
 pub mod few;
 pub mod formats;
 pub mod igemm;
 pub mod many;
 pub mod peak;
+pub mod plan;
 mod product;
 mod quantizer;
 pub mod repack;
 mod round;
+pub mod routing;
 pub mod sums;
 mod tile;
 mod weighted;
 mod weights;
 
+pub use experts::{ExpertRows, Routes, Routing};
 pub use product::{Igemm, Quantized};
 pub use quantizer::Affine;
+pub use weighted::Activations;
 pub use weights::{Format, Weights};

@@ -140,6 +140,8 @@ enum Error {
     New(#[from] new::Error),
     #[error(transparent)]
     Inspect(#[from] inspect::Error),
+    #[error("`{name}` is no format of weights; the formats are {}", .known.join(", "))]
+    Format { name: String, known: Vec<&'static str> },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]
@@ -159,6 +161,7 @@ impl Error {
             | Error::Run(_)
             | Error::Case(_)
             | Error::Device(_)
+            | Error::Format { .. }
             | Error::Peer { .. }
             | Error::Cache { .. }
             | Error::NoTools { .. } => ExitCode::from(2),

@@ -28,6 +28,7 @@ mod products;
 mod quant;
 mod quant_affine;
 mod quant_formats;
+mod quant_routing;
 mod reduce;
 mod rotary;
 mod rows;

@@ -1,5 +1,6 @@
 //! Specs of `repack`, `repack_rows`, `quantize_q8`, `quantize_q4`, `dequantize`,
-//! `quantize_activations`, `gemv_blocks`, `gemm_blocks`: weights in the formats of GGML, and bytes.
+//! `quantize_activations`, `gemv_blocks`, `gemm_blocks`, `add_parts`: weights in the formats of
+//! GGML, and bytes.
 //!
 //! Blocks are drawn as numbers and quantized on the host, and planes are made of them there. What a
 //! unit of planes holds is read by the format's own functions, which tests compare with another
@@ -17,7 +18,7 @@ use kernels_rs::quant::few::gemv_blocks;
 use kernels_rs::quant::formats::device::{BlockFormat, Place, Unit};
 use kernels_rs::quant::formats::host::{self, Ggml, Planes};
 use kernels_rs::quant::formats::*;
-use kernels_rs::quant::many::gemm_blocks;
+use kernels_rs::quant::many::{add_parts, gemm_blocks};
 use kernels_rs::quant::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
@@ -28,7 +29,8 @@ runtime::register!(quantize_q4<f32>, numbers_q4, quantized_q4);
 runtime::register!(dequantize<Q4_0, f32, 4>, planes, dequantized);
 runtime::register!(quantize_activations<f32, 4>, rows, quantized);
 runtime::register!(gemv_blocks<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>, few, product_of_few);
-runtime::register!(gemm_blocks<Q4_0, f32, Identity, 4>, many, product_of_many);
+runtime::register!(gemm_blocks<Q4_0, f32, Identity, 64, 4, 1, 256>, many, product_of_many);
+runtime::register!(add_parts<f32, Identity, 4>, parts, summed_parts);
 
 /// Calls a function of a format for the one that an instance names.
 macro_rules! of_format {
@@ -284,25 +286,32 @@ fn dequantized_of<F: Ggml>(inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(3, (0..rows * cols).map(number).collect(), Bound::Exact)]
 }
 
+/// Shapes of activations: rows, columns, rows of a group.
+const ACTIVATIONS: [[usize; 3]; 5] = [[1, 1, 1], [3, 32, 4], [5, 100, 2], [2, 0, 1], [9, 1045, 8]];
+
 fn rows(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (&[unit], &[stored]) = (numbers(instance).as_slice(), scalars(instance).as_slice()) else { return Vec::new() };
-    let case = |name: String, x: Input, m: usize, [rows, room]: [usize; 2], units: usize| {
-        let (groups, cols) = (m.div_ceil(rows), room * units);
+    let case = |name: String, x: Input, order: &[i32], chosen: usize, m: usize, room: usize, units: usize| {
+        let (groups, cols) = (m.div_ceil(room), room * units);
         let bytes = Input::view(&vec![9i32; groups * 8 * cols], [groups, 8 * cols]);
         let factors = Input::view(&vec![9f32; groups * 4 * cols], [groups, 4 * cols]);
-        Case::new(name, [x, Input::scalar(rows), Input::scalar(room), bytes, factors])
+        Case::new(name, [x, Input::slice(order), Input::scalar(chosen), Input::scalar(room), bytes, factors])
     };
-    let mut cases: Vec<Case> =
-        [([1, 1], [1, 1]), ([3, 32], [3, 4]), ([5, 100], [2, 2]), ([2, 0], [1, 1]), ([9, 1045], [8, 8])]
-            .map(|([m, cols], group): ([usize; 2], [usize; 2])| {
-                let cols = cols.next_multiple_of(unit);
-                let pitch = (cols + unit).next_multiple_of(unit);
-                let x = drawn(random, stored, m * pitch, [m, cols], [pitch, 1]);
-                case(format!("{m} × {cols}, {group:?}"), x, m, group, cols.div_ceil(32) + 1)
-            })
-            .into();
+    let mut cases: Vec<Case> = ACTIVATIONS
+        .map(|[m, cols, room]: [usize; 3]| {
+            let cols = cols.next_multiple_of(unit);
+            let pitch = (cols + unit).next_multiple_of(unit);
+            let x = drawn(random, stored, m * pitch, [m, cols], [pitch, 1]);
+            case(format!("{m} × {cols}, groups of {room}"), x, &[], 1, m, room, cols.div_ceil(32) + 1)
+        })
+        .into();
+    // Rows in another order, of which some are not there: each row gives two.
+    for (order, room) in [(vec![5, -1, 0, 3], 2), (vec![1, 1, 4, -1, -1, 2, 3, 0, 5, -2, 0, 0, 0, 0, 0, 0], 8)] {
+        let x = drawn(random, stored, 3 * 36, [3, 36], [36, 1]);
+        cases.push(case(format!("order of {}", order.len()), x, &order, 2, order.len(), room, 2));
+    }
     let all = Extreme::ALL;
-    cases.push(case("extremes".into(), extremes(random, &all, stored, 32, 36), all.len(), [64, 64], 1));
+    cases.push(case("extremes".into(), extremes(random, &all, stored, 32, 36), &[], 1, all.len(), 64, 1));
     cases
 }
 
@@ -319,15 +328,19 @@ fn eight_bits(x: &[f64]) -> ([i8; 32], f32, [f32; 2]) {
     (q, top / 127.0, [sum(&q[..16]), sum(&q[16..])])
 }
 
-/// Returns what `quantize_activations` makes of rows of `cols` numbers, in groups of `rows` with
-/// room for `room`, each row of `units` units.
-fn grouped(x: &[f64], [m, cols]: [usize; 2], [rows, room]: [usize; 2], units: usize) -> (Vec<i32>, Vec<f32>) {
+/// Returns what `quantize_activations` makes of rows of `cols` numbers, in `groups` groups of
+/// `room` rows of `units` units. `of` returns which row of `x` a row is, if any.
+fn grouped(
+    x: &[f64],
+    cols: usize,
+    [groups, room]: [usize; 2],
+    units: usize,
+    of: impl Fn(usize) -> Option<usize>,
+) -> (Vec<i32>, Vec<f32>) {
     let (mut bytes, mut factors) = (Vec::new(), Vec::new());
-    for i in 0..m.div_ceil(rows) * units * room {
+    for i in 0..groups * units * room {
         let (group, unit, r) = (i / room / units, i / room % units, i % room);
-        let row = group * rows + r;
-        let there = r < rows && row < m;
-        let at = |k: usize| if there { row * cols + (32 * unit + k).min(cols) } else { 0 };
+        let at = |k: usize| of(group * room + r).map_or(0, |row| row * cols + (32 * unit + k).min(cols));
         let (q, scale, [first, last]) = eight_bits(&x[at(0)..at(32)]);
         bytes.extend(q.chunks(4).map(|q| i32::from_le_bytes([q[0], q[1], q[2], q[3]].map(|q| q as u8))));
         factors.extend([scale, scale * (first + last), scale * first, scale * last]);
@@ -336,14 +349,19 @@ fn grouped(x: &[f64], [m, cols]: [usize; 2], [rows, room]: [usize; 2], units: us
 }
 
 fn quantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (x, &[m, cols], &[_, wide]) = (inputs[0].values(), inputs[0].extents(), inputs[3].extents()) else {
+    let (x, &[m, cols], &[groups, wide]) = (inputs[0].values(), inputs[0].extents(), inputs[4].extents()) else {
         return Vec::new();
     };
-    let [rows, room] = [1, 2].map(|i: usize| inputs[i].value() as usize);
-    let (bytes, factors) = grouped(&x, [m, cols], [rows, room], wide / (8 * room));
+    let [chosen, room] = [2, 3].map(|i: usize| inputs[i].value() as usize);
+    let order: Vec<i32> = inputs[1].to_vec();
+    let of = |row: usize| {
+        let of = if order.is_empty() { Some(row) } else { usize::try_from(order[row]).ok().map(|of| of / chosen) };
+        of.filter(|row| *row < m)
+    };
+    let (bytes, factors) = grouped(&x, cols, [groups, room], wide / (8 * room), of);
     vec![
-        Expected::new(3, bytes.into_iter().map(f64::from).collect(), Bound::Exact),
-        Expected::new(4, factors.into_iter().map(f64::from).collect(), Bound::Exact),
+        Expected::new(4, bytes.into_iter().map(f64::from).collect(), Bound::Exact),
+        Expected::new(5, factors.into_iter().map(f64::from).collect(), Bound::Exact),
     ]
 }
 
@@ -356,18 +374,29 @@ fn weights<F: Ggml>(random: &mut Random, [n, k]: [usize; 2], by_rows: bool) -> (
     (planes, of_row, Input::slice(&scales))
 }
 
-/// `m` rows of activations as `quantize_activations` leaves them.
-fn activations(random: &mut Random, m: usize, group: [usize; 2], units: usize) -> [Input; 2] {
+/// `m` rows of activations as `quantize_activations` leaves them in groups of `room`, with `units`
+/// units or a few more.
+fn activations(random: &mut Random, m: usize, room: usize, units: usize) -> [Input; 2] {
+    let units = units.next_multiple_of(4);
     let x: Vec<f32> = random.values(m * units * 32);
-    activations_of(&x.into_iter().map(f64::from).collect::<Vec<_>>(), m, group, units)
+    let x: Vec<f64> = x.into_iter().map(f64::from).collect();
+    activations_of(&x, m, room, units)
 }
 
-/// Returns what `quantize_activations` makes of `m` rows.
-fn activations_of(x: &[f64], m: usize, group: [usize; 2], units: usize) -> [Input; 2] {
-    let (bytes, factors) = grouped(x, [m, 32 * units], group, units);
-    let (groups, cols) = (m.div_ceil(group[0]), group[1] * units);
+/// Returns what `quantize_activations` makes of `m` rows of `units` units in groups of `room`.
+fn activations_of(x: &[f64], m: usize, room: usize, units: usize) -> [Input; 2] {
+    let (groups, cols) = (m.div_ceil(room), room * units);
+    let (bytes, factors) = grouped(x, 32 * units, [groups, room], units, |row| Some(row).filter(|row| *row < m));
     [Input::view(&bytes, [groups, 8 * cols]), Input::view(&factors, [groups, 4 * cols])]
 }
+
+/// Returns a number of an expert for each group; some are negative.
+fn experts(groups: usize) -> Vec<i32> {
+    (0..groups).map(|group| [2, 0, -1, 1][group % 4]).collect()
+}
+
+/// The experts of the cases with experts.
+const EXPERTS: usize = 3;
 
 fn few(instance: &Instance, random: &mut Random) -> Vec<Case> {
     of_format!(instance, few_of(instance, random))
@@ -386,27 +415,35 @@ fn few_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [rows, 5, piece + 40],
         [rows, 3, 0],
         [0, 3, 32],
+        // With experts, where all rows of a group go to one: each row of X gives two of Y, or a
+        // group is not whole.
+        [if fresh == 1 { 6 } else { 4 * room - 1 }, 5, 64],
     ];
     let mut case = |(i, [m, n, k]): (usize, [usize; 3])| {
-        let ([words, halves], of_row, scales) = weights::<F>(random, [n, k], i % 2 == 1);
+        let chosen_by = if i == 6 && rows == room { experts(m.div_ceil(room)) } else { Vec::new() };
+        let (matrices, chosen) = if chosen_by.is_empty() { (1, 1) } else { (EXPERTS, if fresh == 1 { 2 } else { 1 }) };
+        let ([words, halves], of_row, scales) = weights::<F>(random, [matrices * n, k], i % 2 == 1);
         let y = unread(written, m * n, [m, n], [n, 1]);
         let (x, [bytes, factors]) = if fresh == 1 {
             let k = k.next_multiple_of(unit);
-            let pitch = k + unit;
+            let (m, pitch) = (m / chosen, k + unit);
             (
                 drawn(random, stored, m * pitch, [m, k], [pitch, 1]),
                 [Input::view::<i32, 2>(&[], [0, 0]), Input::view::<f32, 2>(&[], [0, 0])],
             )
         } else {
-            (Input::view::<f32, 2>(&[], [0, 0]), activations(random, m, [rows, room], of_row))
+            (Input::view::<f32, 2>(&[], [0, 0]), activations(random, m, room, of_row))
         };
-        Case::new(format!("{m} × {n} × {k}"), [x, bytes, factors, words, halves, Input::scalar(of_row), scales, y])
+        let name = format!("{m} × {n} × {k}{}", if matrices > 1 { ", experts" } else { "" });
+        let (chosen, of_row) = (Input::scalar(chosen), Input::scalar(of_row));
+        let experts = Input::slice(&chosen_by);
+        Case::new(name, [x, chosen, bytes, factors, words, halves, of_row, scales, experts, y])
     };
     let mut all: Vec<Case> = shapes.into_iter().enumerate().map(&mut case).collect();
-    let (m, k) = (PRODUCTS.len(), F::NUMBERS.max(64));
+    let (m, k) = (PRODUCTS.len(), F::NUMBERS.max(128));
     let of_extremes = case((0, [m, 2, k]));
     let x = extremes(random, &PRODUCTS, stored, k, k + unit);
-    all.push(with_activations(of_extremes, x, [rows, room], (fresh == 1).then_some(0)));
+    all.push(if fresh == 1 { with_input(of_extremes, 0, x) } else { with_quantized(of_extremes, x, room, 2) });
     all
 }
 
@@ -423,19 +460,19 @@ const PRODUCTS: [Extreme; 9] = [
     Extreme::AllNan,
 ];
 
-/// Returns the case with `x` as its argument `at`, or quantized in two others if there is none.
-fn with_activations(mut case: Case, x: Input, group: [usize; 2], at: Option<usize>) -> Case {
+/// Returns the case of extreme rows, with `x` as its argument `at`.
+fn with_input(mut case: Case, at: usize, x: Input) -> Case {
     case.name = "extreme rows".into();
-    match at {
-        Some(at) => case.inputs[at] = x,
-        None => {
-            let &[m, k] = x.extents() else { return case };
-            let first = case.inputs.len() - 7;
-            let quantized = activations_of(&x.values(), m, group, k / 32);
-            case.inputs.splice(first..first + 2, quantized);
-        }
-    }
+    case.inputs[at] = x;
     case
+}
+
+/// Returns the case of extreme rows, with the rows of `x` quantized in groups of `room` as the
+/// arguments `at` and `at + 1`.
+fn with_quantized(case: Case, x: Input, room: usize, at: usize) -> Case {
+    let &[m, k] = x.extents() else { return case };
+    let [bytes, factors] = activations_of(&x.values(), m, room, k / 32);
+    with_input(with_input(case, at, bytes), at + 1, factors)
 }
 
 fn product_of_few(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -443,36 +480,36 @@ fn product_of_few(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn product_of_few_of<F: Ggml>(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let &[fresh, rows, .., room] = numbers(instance).as_slice() else { return Vec::new() };
-    let n = inputs[5].value() as usize;
+    let &[fresh, .., room] = numbers(instance).as_slice() else { return Vec::new() };
+    let n = inputs[6].value() as usize;
+    let m = inputs[9].extents()[0];
     let (bytes, factors) = if fresh == 1 {
-        let (x, &[rows, cols]) = (inputs[0].values(), inputs[0].extents()) else { return Vec::new() };
+        let (x, &[_, cols]) = (inputs[0].values(), inputs[0].extents()) else { return Vec::new() };
+        let chosen = inputs[1].value() as usize;
         let unit = |i: usize| {
-            let at = |k: usize| i / n * cols + (i % n * 32 + k).min(cols);
+            let at = |k: usize| i / n / chosen * cols + (i % n * 32 + k).min(cols);
             let (q, scale, [first, last]) = eight_bits(&x[at(0)..at(32)]);
             (q, [scale, scale * (first + last), scale * first, scale * last].map(f64::from))
         };
-        (0..rows * n).map(unit).unzip()
+        (0..m * n).map(unit).unzip()
     } else {
-        ungrouped(&inputs[1], &inputs[2], inputs[7].extents()[0], [rows, room], n)
+        ungrouped(&inputs[2], &inputs[3], m, room, n)
     };
+    let experts: Vec<i32> = inputs[8].to_vec();
+    let expert = |row: usize| experts.get(row / room).map_or(Some(0), |expert| usize::try_from(*expert).ok());
+    let weights = [&inputs[4], &inputs[5], &inputs[7], &inputs[9]];
     // A lane has every 32nd unit; lanes meet in five steps.
-    product::<F>(instance, [&inputs[3], &inputs[4], &inputs[6], &inputs[7]], (bytes, factors), n.div_ceil(32), 5, 7)
+    product::<F>(instance, weights, (bytes, factors), expert, m, [n.div_ceil(32), 5], 9)
 }
 
-/// Returns the bytes and factors of each unit, row by row.
-fn ungrouped(
-    bytes: &Input,
-    factors: &Input,
-    m: usize,
-    [rows, room]: [usize; 2],
-    units: usize,
-) -> (Vec<[i8; 32]>, Vec<[f64; 4]>) {
+/// Returns the bytes and factors of each unit, row by row: the first `units` units of rows.
+fn ungrouped(bytes: &Input, factors: &Input, m: usize, room: usize, units: usize) -> (Vec<[i8; 32]>, Vec<[f64; 4]>) {
+    let of_row = bytes.extents()[1] / (8 * room);
     let bytes: Vec<i8> = bytes.to_vec::<i32>().into_iter().flat_map(i32::to_le_bytes).map(|q| q as i8).collect();
     let factors = factors.values();
     let unit = |i: usize| {
         let (row, unit) = (i / units, i % units);
-        let at = (row / rows * units + unit) * room + row % rows;
+        let at = (row / room * of_row + unit) * room + row % room;
         (std::array::from_fn(|k| bytes[32 * at + k]), std::array::from_fn(|k| factors[4 * at + k]))
     };
     (0..m * units).map(unit).unzip()
@@ -483,35 +520,47 @@ fn many(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn many_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[tall, unit, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    // Rows, columns, K, parts of K, experts.
     let shapes = [
-        [1, 1, 32],
-        [64, 128, 64],
-        [65, 129, 32],
-        [3, 5, 0],
-        [0, 3, 32],
-        [63, 127, 96],
+        [1, 1, 32, 1, 1],
+        [tall, 128, 64, 1, 1],
+        [tall + 1, 129, 32, 1, 1],
+        [3, 5, 0, 1, 1],
+        [0, 3, 32, 1, 1],
+        [tall - 1, 127, 96, 1, 1],
+        // Parts of whole blocks of 256, the last of which is smaller or empty.
+        [9, 5, 552, 2, 1],
+        [2, 3, 300, 3, 1],
+        [4 * tall - 3, 5, 64, 1, EXPERTS],
         // Two blocks side by side, of rows that are or are not whole; another group of rows of
         // blocks; many units.
-        [64, 129, 32],
-        [513, 128, 32],
-        [1, 1, 992],
+        [tall, 129, 32, 1, 1],
+        [513, 128, 32, 1, 1],
+        [1, 1, 992, 1, 1],
     ];
-    let mut case = |(i, [m, n, k]): (usize, [usize; 3])| {
+    let mut case = |(i, [m, n, k, splits, matrices]): (usize, [usize; 5])| {
         let n = n.next_multiple_of(unit);
-        let ([words, halves], of_row, scales) = weights::<F>(random, [n, k], i % 2 == 1);
-        let [bytes, factors] = activations(random, m, [64, 64], of_row);
-        let y = unread(stored, m * (n + unit), [m, n], [n + unit, 1]);
-        Case::new(format!("{m} × {n} × {k}"), [bytes, factors, words, halves, Input::scalar(of_row), scales, y])
+        let ([words, halves], of_row, scales) = weights::<F>(random, [matrices * n, k], i % 2 == 1);
+        let [bytes, factors] = activations(random, m, 8, of_row);
+        let y = unread(stored, splits * m * (n + unit), [splits * m, n], [n + unit, 1]);
+        // A tile has one expert.
+        let of_tiles = experts(if matrices > 1 { m.div_ceil(tall) } else { 0 });
+        let experts: Vec<i32> = of_tiles.iter().flat_map(|expert| vec![*expert; tall / 8]).collect();
+        let experts = Input::slice(&experts[..experts.len().min(m.div_ceil(8))]);
+        let [of_row, rows, parts] = [of_row, m, splits].map(Input::scalar);
+        let what = if matrices > 1 { ", experts".into() } else { format!(", {splits} parts") };
+        let name = format!("{m} × {n} × {k}{what}");
+        Case::new(name, [bytes, factors, words, halves, of_row, scales, experts, rows, parts, y])
     };
     // The code beyond a tile does not depend on the format: blocks of 256 numbers take the first.
-    let n = if F::NUMBERS == 32 { shapes.len() } else { 6 };
+    let n = if F::NUMBERS == 32 && tall == 64 { shapes.len() } else { 9 };
     let mut all: Vec<Case> = shapes.into_iter().take(n).enumerate().map(&mut case).collect();
-    let k = F::NUMBERS.max(64);
-    let of_extremes = case((0, [PRODUCTS.len(), 4, k]));
+    let k = F::NUMBERS.max(128);
+    let of_extremes = case((0, [PRODUCTS.len(), 4, k, 1, 1]));
     let x = extremes(random, &PRODUCTS, Scalar::F32, k, k);
-    all.push(with_activations(of_extremes, x, [64, 64], None));
+    all.push(with_quantized(of_extremes, x, 8, 0));
     all
 }
 
@@ -520,9 +569,37 @@ fn product_of_many(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn product_of_many_of<F: Ggml>(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let n = inputs[4].value() as usize;
-    let x = ungrouped(&inputs[0], &inputs[1], inputs[6].extents()[0], [64, 64], n);
-    product::<F>(instance, [&inputs[2], &inputs[3], &inputs[5], &inputs[6]], x, n, 0, 6)
+    let [n, m] = [4, 7].map(|i: usize| inputs[i].value() as usize);
+    let x = ungrouped(&inputs[0], &inputs[1], m, 8, n);
+    let experts: Vec<i32> = inputs[6].to_vec();
+    let expert = |row: usize| experts.get(row / 8).map_or(Some(0), |expert| usize::try_from(*expert).ok());
+    product::<F>(instance, [&inputs[2], &inputs[3], &inputs[5], &inputs[9]], x, expert, m, [n, 0], 9)
+}
+
+/// Shapes of parts: rows, columns, parts.
+const PARTS: [[usize; 3]; 5] = [[1, 1, 1], [3, 8, 2], [5, 300, 7], [0, 4, 2], [2, 0, 3]];
+
+fn parts(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let (&[unit], &[stored]) = (numbers(instance).as_slice(), scalars(instance).as_slice()) else { return Vec::new() };
+    PARTS
+        .map(|[rows, cols, splits]: [usize; 3]| {
+            let cols = cols.next_multiple_of(unit);
+            let parts: Vec<f32> = random.values(splits * rows * cols);
+            let parts = Input::view(&parts, [splits * rows, cols]);
+            let y = unread(stored, rows * (cols + unit), [rows, cols], [cols + unit, 1]);
+            Case::new(format!("{rows} × {cols}, {splits} parts"), [parts, Input::scalar(splits), y])
+        })
+        .into()
+}
+
+fn summed_parts(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let stored = scalars(instance).last().copied().unwrap_or(Scalar::F32);
+    let (parts, splits, n) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].values().len());
+    let sum = |f: fn(f64) -> f64, i: usize| (0..splits).map(|s| f(parts[s * n + i])).sum::<f64>();
+    let values: Vec<f64> = (0..n).map(|i| sum(|x| x, i)).collect();
+    let off = |i: usize| 1.001 * gamma(splits + 1) * sum(f64::abs, i) + 2.0 * TINY;
+    let bounds = (0..n).map(|i| off(i) + at_rest(stored, values[i], off(i))).collect();
+    vec![Expected::new(2, values, Bound::Each(bounds))]
 }
 
 /// Returns products in `f64` with their bounds. Sums of products of bytes are integers below 2²⁴,
@@ -530,47 +607,54 @@ fn product_of_many_of<F: Ggml>(instance: &Instance, inputs: &[Input]) -> Vec<Exp
 /// scale with a half's sum, and each fused multiplication. A sum is made of `in_row` units, one
 /// after another, then by `meets` additions of lanes, and is multiplied by the row's number. If the
 /// magnitudes of finite terms overflow together, any result is correct. A subnormal product of two
-/// scales has an error of half the least one, which the sum of bytes multiplies.
+/// scales has an error of half the least one, which the sum of bytes multiplies. Y has `m` rows for
+/// each part of K.
 fn product<F: Ggml>(
     instance: &Instance,
     [words, halves, scales, y]: [&Input; 4],
     (bytes, factors): (Vec<[i8; 32]>, Vec<[f64; 4]>),
-    in_row: usize,
-    meets: usize,
+    expert: impl Fn(usize) -> Option<usize>,
+    m: usize,
+    [in_row, meets]: [usize; 2],
     argument: usize,
 ) -> Vec<Expected> {
     let stored = scalars(instance).last().copied().unwrap_or(Scalar::F32);
     let (weights, scales) = (read::<F>(words, halves), scales.values());
-    let &[m, n] = y.extents() else { return Vec::new() };
-    let units = weights.len().checked_div(n).unwrap_or(0);
+    let (&[rows, n], &[of_weights, _]) = (y.extents(), words.extents()) else { return Vec::new() };
+    let units = weights.len().checked_div(of_weights).unwrap_or(0);
+    let splits = rows.checked_div(m).unwrap_or(0);
+    // Parts of K are whole blocks of 256 numbers.
+    let each = if splits > 1 { units.div_ceil(splits).next_multiple_of(8) } else { units };
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
-    for row in 0..m {
-        for col in 0..n {
-            let (mut value, mut size, mut of_bytes) = (0.0, 0.0, 0.0);
-            for u in 0..units {
-                let (w, x, e) = (&weights[col * units + u], &bytes[row * units + u], &factors[row * units + u]);
-                for j in 0..32 {
-                    let term = e[0] * scaled::<F>(w, j) * f64::from(x[j]);
-                    (value, size) = (value + term, size + term.abs());
-                    of_bytes += (byte(w, j) * f64::from(x[j])).abs();
-                }
-                if F::MINS {
-                    let of = |h: usize| f64::from(w.min[h]) * e[2 + h];
-                    let whole = f64::from(w.min[0]) * e[1];
-                    let term = if F::HALVES { of(0) + of(1) } else { whole };
-                    value -= term;
-                    size += if F::HALVES { of(0).abs() + of(1).abs() } else { whole.abs() };
-                }
+    for i in 0..rows * n {
+        let (part, row, col) = (i / n / m, i / n % m, i % n);
+        let (mut value, mut size, mut of_bytes) = (0.0, 0.0, 0.0);
+        let matrix = expert(row);
+        let of_part = (part * each).min(units)..(part * each + each).min(units);
+        for u in of_part.filter(|_| matrix.is_some()) {
+            let w = &weights[(matrix.unwrap_or(0) * n + col) * units + u];
+            let (x, e) = (&bytes[row * units + u], &factors[row * units + u]);
+            for j in 0..32 {
+                let term = e[0] * scaled::<F>(w, j) * f64::from(x[j]);
+                (value, size) = (value + term, size + term.abs());
+                of_bytes += (byte(w, j) * f64::from(x[j])).abs();
             }
-            let scale = scales.get(col).copied().unwrap_or(1.0);
-            (value, size) = (value * scale, size * scale);
-            let roundings = 5 * in_row + meets + 4;
-            let tiny = 4.0 * roundings as f64 * TINY + of_bytes * scale.abs() * TINY;
-            let off = 1.001 * gamma(roundings) * size + tiny;
-            let open = size.is_finite() && size > f64::from(f32::MAX) / 4.0;
-            values.push(value);
-            bounds.push(if open { f64::INFINITY } else { off + at_rest(stored, value, off) });
+            if F::MINS {
+                let of = |h: usize| f64::from(w.min[h]) * e[2 + h];
+                let whole = f64::from(w.min[0]) * e[1];
+                let term = if F::HALVES { of(0) + of(1) } else { whole };
+                value -= term;
+                size += if F::HALVES { of(0).abs() + of(1).abs() } else { whole.abs() };
+            }
         }
+        let scale = scales.get(matrix.unwrap_or(0) * n + col).copied().unwrap_or(1.0);
+        (value, size) = (value * scale, size * scale);
+        let roundings = 5 * in_row + meets + 4;
+        let tiny = 4.0 * roundings as f64 * TINY + of_bytes * scale.abs() * TINY;
+        let off = 1.001 * gamma(roundings) * size + tiny;
+        let open = size.is_finite() && size > f64::from(f32::MAX) / 4.0;
+        values.push(value);
+        bounds.push(if open { f64::INFINITY } else { off + at_rest(stored, value, off) });
     }
     vec![Expected::new(argument, values, Bound::Each(bounds))]
 }

@@ -1,9 +1,7 @@
 //! Activations as bytes with a scale for each 32, quantized once for all that multiplies them.
 //!
-//! Rows lie in groups: 64 for [`gemm_blocks`](super::many::gemm_blocks), the rows of a block of
-//! threads for [`gemv_blocks`](super::few::gemv_blocks), rounded up to a power of two. Within a
-//! group what is multiplied at once lies side by side, so that a block of threads copies it as it
-//! is:
+//! Rows lie in groups of 8, or of 1, 2 or 4 if there are no more. Within a group, the rows of a
+//! unit lie side by side, so that a block of threads copies them as they are:
 //!
 //! ```text
 //!   bytes   group ─▶ unit 0: row 0, row 1, … │ unit 1: row 0, row 1, … │ …     8 words a row
@@ -18,29 +16,36 @@ use super::round::{Quad, quantize_quad};
 use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
-/// Quantizes rows of numbers by [`quantize_quad`]: eight lanes have a unit, four numbers each. A
-/// group has `rows` rows of `x`, and room for `room`. What lies beyond a row's end, and rows that
-/// are not there, are zeros.
+/// Quantizes rows of numbers by [`quantize_quad`], in groups of `room`: eight lanes have a unit,
+/// four numbers each. Row i is row i of `x`, or row `order[i]` / `chosen` if `order` has numbers.
+/// What lies beyond a row's end, rows that are not there, and rows of a negative number are zeros.
 #[kernel(
     block = 256, grid = (bytes.dim(0) * bytes.dim(1)).div_ceil(256), writes(bytes = once, factors = once),
     instances(X = f32, V = 4 | 1; X = f16, V = 4),
 )]
 #[requires(
-    rows > 0, rows <= room, bytes.rows() * rows >= x.rows(), bytes.cols() % (8 * room) == 0, factors.rows() == bytes.rows(),
-    2 * factors.cols() == bytes.cols(), x.cols() * room <= 4 * bytes.cols(), factors.aligned(4), x.aligned(V), x.cols() % V == 0,
+    room > 0, chosen > 0, bytes.cols() % (8 * room) == 0, factors.rows() == bytes.rows(), 2 * factors.cols() == bytes.cols(),
+    if order.is_empty() { bytes.rows() * room >= x.rows() } else { order.len() == bytes.rows() * room },
+    x.cols() * room <= 4 * bytes.cols(), factors.aligned(4), x.aligned(V), x.cols() % V == 0,
 )]
 pub fn quantize_activations<X: Float, const V: usize>(
     x: View<X, 2>,
-    rows: usize,
+    order: &[i32],
+    chosen: usize,
     room: usize,
     mut bytes: ViewMut<i32, 2>,
     factors: ViewMut<f32, 2>,
 ) {
     let i = grid::index();
     let (group, at) = (i / bytes.cols(), i % bytes.cols());
-    let (unit, r, word) = (at / 8 / room, at / 8 % room, at % 8);
-    let row = group * rows + r;
-    let numbers = if r < rows && row < x.rows() {
+    let (unit, word) = (at / 8 / room, at % 8);
+    let mut row = group * room + at / 8 % room;
+    if !order.is_empty() {
+        // Below 0, a number beyond all rows.
+        let of = if row < order.len() { order[row] } else { -1 };
+        row = if of < 0 { x.rows() } else { of as usize / chosen };
+    }
+    let numbers = if row < x.rows() {
         piece::<X, V, 4>(x, row, 32 * unit + 4 * word, x.cols()).map(X::to_f32)
     } else {
         [0.0f32; 4]

@@ -17,8 +17,10 @@
 //! Units go from memory to registers `AHEAD` steps ahead of the multiplications, and while a piece
 //! is staged. A single row is quantized by each block for itself (`FRESH`), while its first weights
 //! are in flight; more rows are quantized once before, by
-//! [`quantize_activations`](super::activations::quantize_activations), in groups with room for
-//! 1, 2, 4 or 8.
+//! [`quantize_activations`](super::activations::quantize_activations).
+//!
+//! Weights may be those of several experts, one matrix after another. Then a list on the device
+//! states which expert multiplies each group of rows.
 
 use super::formats::device::*;
 use super::formats::*;
@@ -74,10 +76,14 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
 /// Y ← epilogue(X·Wᵀ), `R` rows of Y by `W` columns a warp, W in planes of format `F` (see
 /// [`device`](super::formats::device)), times a number for each row of W where `scales` has any.
 ///
-/// With `FRESH`, X is `x`, and each unit of it is quantized by its largest magnitude; numbers
-/// beyond its end are zeros. Otherwise X is `bytes` and `factors`, as `quantize_activations` makes
-/// them. A lane adds units that are 32 apart, in order; the lanes' sums meet by a butterfly, widest
-/// first.
+/// With `FRESH`, X is `x`, of which each row gives `chosen` rows of Y. Each unit of it is quantized
+/// by its largest magnitude; numbers beyond its end are zeros. Otherwise X is `bytes` and
+/// `factors`, as `quantize_activations` makes them in groups of `ROOM` rows. A lane adds units that
+/// are 32 apart, in order; the lanes' sums meet by a butterfly, widest first.
+///
+/// `experts` is empty, or has a number for each `ROOM` rows of Y. W is then the matrices of all
+/// experts, and these rows are multiplied with the matrix of that number. Of a negative number the
+/// rows of Y are epilogue(0).
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = y.dim(0).div_ceil(R) * y.dim(1).div_ceil(THREADS / 32 * W),
@@ -103,13 +109,14 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
     derived(N = R * W, ROOM = 8 / (8 / R)),
 )]
 #[requires(
-    units > 0, words.rows() == y.cols(), words.cols() == F::words(units), words.aligned(4),
-    halves.rows() == y.cols(), halves.cols() == F::halves(units), scales.is_empty() || scales.len() == y.cols(),
+    units > 0, words.rows() == y.cols() || y.rows() == 0 || !experts.is_empty() && words.rows() > 0,
+    words.cols() == F::words(units), words.aligned(4), halves.rows() == words.rows(), halves.cols() == F::halves(units),
+    scales.is_empty() || scales.len() == words.rows(), experts.is_empty() || experts.len() == y.rows().div_ceil(ROOM),
     if FRESH {
-        x.rows() == y.rows() && x.cols() <= 32 * units && x.aligned(V) && x.cols() % V == 0
+        chosen > 0 && x.rows() * chosen == y.rows() && x.cols() <= 32 * units && x.aligned(V) && x.cols() % V == 0
     } else {
-        bytes.rows() == y.rows().div_ceil(R) && bytes.cols() == 8 * ROOM * units && bytes.aligned(4)
-            && factors.rows() == bytes.rows() && factors.cols() == 4 * ROOM * units && factors.aligned(4)
+        bytes.rows() == y.rows().div_ceil(ROOM) && bytes.cols() >= 8 * ROOM * units && bytes.aligned(4)
+            && factors.rows() == bytes.rows() && factors.cols() >= 4 * ROOM * units && factors.aligned(4)
     },
 )]
 pub fn gemv_blocks<
@@ -128,12 +135,14 @@ pub fn gemv_blocks<
     const ROOM: usize,
 >(
     x: View<X, 2>,
+    chosen: usize,
     bytes: View<i32, 2>,
     factors: View<f32, 2>,
     words: View<u32, 2>,
     halves: View<u16, 2>,
     units: usize,
     scales: &[f32],
+    experts: &[i32],
     y: ViewMut<Y, 2>,
     epilogue: E,
 ) {
@@ -146,20 +155,22 @@ pub fn gemv_blocks<
     let groups = y.rows().div_ceil(R);
     let group = block::x() % groups;
     let (row0, col0) = (group * R, (block::x() / groups * (THREADS / 32) + warp::index()) * W);
+    let expert = if experts.is_empty() { 0 } else { experts[row0 / ROOM] };
+    let matrix = if expert > 0 { expert as usize * y.cols() } else { 0 };
     let fetch = |unit: usize| -> [F::Loaded; W] {
         std::array::from_fn(|i| {
-            let row = (col0 + i).min(words.rows() - 1);
+            let row = (matrix + col0 + i).min(words.rows() - 1);
             F::load(words, halves, Place { row, unit, units })
         })
     };
     let mut ahead: [[F::Loaded; W]; AHEAD] = std::array::from_fn(|a| fetch((32 * a + warp::lane()).min(units - 1)));
     let mut acc = [[0.0f32; W]; R];
-    for first in (0..units).step_by(PIECE / 32) {
+    for first in (0..if expert < 0 { 0 } else { units }).step_by(PIECE / 32) {
         block::sync();
         if FRESH {
             for s in unroll(0..PIECE / (4 * THREADS)) {
                 let quad = s * THREADS + thread::index();
-                let row = row0.min(x.rows() - 1);
+                let row = row0 / chosen;
                 let four = quantize_quad(piece::<X, V, 4>(x, row, 32 * first + 4 * quad, x.cols()).map(X::to_f32));
                 xs[(0, quad % 8 / 4, quad / 8 * 4 + quad % 4)] = int::word(four.q);
                 let mut e = [four.scale, 0.0, 0.0, 0.0];
@@ -175,25 +186,31 @@ pub fn gemv_blocks<
                 }
             }
         } else {
-            // As they lie in memory: neighboring threads have a unit's rows.
+            // Neighboring threads have the rows of a unit, as they lie in memory. A thread has the
+            // same row for all units.
+            let (r, half, u) = (thread::index() / 2 % ROOM, thread::index() % 2, thread::index() / (2 * ROOM));
+            let row = (row0 + r).min(y.rows() - 1);
+            let (from, at) = (row / ROOM, 8 * (row % ROOM) + 4 * half);
             for s in unroll(0..(ROOM * PIECE / 16).div_ceil(THREADS)) {
-                let i = s * THREADS + thread::index();
-                let (r, half, u) = (i / 2 % ROOM, i % 2, i / (2 * ROOM));
-                if r < R && u < (PIECE / 32).min(units - first) {
-                    let q: [i32; 4] = bytes.load((group, 8 * ROOM * first + 4 * i));
+                let u = u + s * (THREADS / (2 * ROOM));
+                if (R == ROOM || r < R) && (ROOM * PIECE / 16 % THREADS == 0 || u < PIECE / 32) && first + u < units {
+                    let q: [i32; 4] = bytes.load((from, 8 * ROOM * (first + u) + at));
                     xs.store((r, half, 4 * u), q);
                 }
             }
+            let (r, u) = (thread::index() % ROOM, thread::index() / ROOM);
+            let row = (row0 + r).min(y.rows() - 1);
+            let (from, at) = (row / ROOM, 4 * (row % ROOM));
             for s in unroll(0..(ROOM * PIECE / 32).div_ceil(THREADS)) {
-                let i = s * THREADS + thread::index();
-                let (r, u, at) = (i % ROOM, i / ROOM, 4 * ROOM * first + 4 * i);
-                if r < R && u < (PIECE / 32).min(units - first) {
+                let u = u + s * (THREADS / ROOM);
+                let at = 4 * ROOM * (first + u) + at;
+                if (R == ROOM || r < R) && (ROOM * PIECE / 32 % THREADS == 0 || u < PIECE / 32) && first + u < units {
                     if F::MINS && F::HALVES {
-                        es.store((r, u, 0), factors.load::<4>((group, at)));
+                        es.store((r, u, 0), factors.load::<4>((from, at)));
                     } else if F::MINS {
-                        es.store((r, u, 0), factors.load::<2>((group, at)));
+                        es.store((r, u, 0), factors.load::<2>((from, at)));
                     } else {
-                        es[(r, u, 0)] = factors[(group, at)];
+                        es[(r, u, 0)] = factors[(from, at)];
                     }
                 }
             }
@@ -233,7 +250,7 @@ pub fn gemv_blocks<
     let (row, col) = (warp::lane() / W, col0 + warp::lane() % W);
     if row < R {
         if !scales.is_empty() && col < y.cols() {
-            sum *= scales[col];
+            sum *= scales[(matrix + col).min(words.rows() - 1)];
         }
         finish(y, row0 + row, col, sum, 1.0, 0.0, 0, epilogue);
     }

@@ -2,8 +2,8 @@
 //! weights.
 //!
 //! Activations come as [`quantize_activations`](super::activations::quantize_activations) makes
-//! them, weights in planes of any format. A block of threads has 64 rows of activations and 128 of
-//! weights, and a step is one unit of K, 32 numbers:
+//! them, weights in planes of any format. A block of threads has 16, 32 or 64 rows of activations
+//! and 128 of weights, and a step is one unit of K, 32 numbers:
 //!
 //! ```text
 //!                    weights: 128 rows × 32 numbers       a thread: 8 × 4 sums of integers, eight dp4a each,
@@ -14,10 +14,13 @@
 //!   └───────────┘
 //! ```
 //!
-//! Half of the threads bring activations to shared memory, the other half a unit of weights each,
-//! as operands: what unpacking costs is paid once for 64 rows. Each step is 256 `dp4a` a thread. A
+//! The first threads bring activations to shared memory, the last 128 a unit of weights each, as
+//! operands: what unpacking costs is paid once for all rows. Each step is 256 `dp4a` a thread. A
 //! sum of integers begins as the bits of 1.5 · 2²³, and is then the bits of a float of that binade,
 //! less 1.5 · 2²³: no conversion, which runs at a quarter of the rate.
+//!
+//! Where tiles are too few for the device, K is split: each part is a matrix of its own, and
+//! [`add_parts`] adds them.
 
 use super::formats::device::*;
 use super::formats::*;
@@ -43,16 +46,23 @@ struct Staged {
     ew: Shared<f32, 2>,
 }
 
-/// Brings what a thread has loaded to shared memory: the first 128 threads 16 bytes of activations,
-/// the first 64 of those factors, the others a unit of weights.
+/// Brings what a thread has loaded to shared memory: the first 2 · `BM` threads 16 bytes of
+/// activations, the first `BM` their factors, the last 128 units of weights.
 #[device]
-fn put<F: BlockFormat>(to: Staged, t: usize, x: [i32; 4], e: [f32; 4], w: F::Loaded, unit: usize) {
+fn put<F: BlockFormat, const BM: usize, const Q: usize>(
+    to: Staged,
+    t: usize,
+    x: [i32; 4],
+    e: [f32; 4],
+    w: [F::Loaded; Q],
+    unit: usize,
+) {
     let mut to = to;
-    if t < 128 {
+    if t < 2 * BM {
         for i in unroll(0..4) {
             to.x[(t % 2 * 4 + i, t / 2)] = x[i];
         }
-        if t < 64 {
+        if t < BM {
             to.ex[(0, t)] = e[0];
             if F::MINS && F::HALVES {
                 to.ex[(1, t)] = e[2];
@@ -61,20 +71,29 @@ fn put<F: BlockFormat>(to: Staged, t: usize, x: [i32; 4], e: [f32; 4], w: F::Loa
                 to.ex[(1, t)] = e[1];
             }
         }
-    } else {
-        let w = F::unpack(w, unit);
-        for j in unroll(0..8) {
-            to.w[(j, t - 128)] = w.bytes[j];
-        }
-        for h in unroll(0..halves_of::<F>()) {
-            if F::SCALED {
-                to.ew[(h, t - 128)] = scale_of_one::<F>(w.scale[h]);
+    }
+    if 4 * BM <= 128 || t >= 4 * BM - 128 {
+        for q in unroll(0..Q) {
+            let (row, w) = (row_of_weights::<BM>(t, q), F::unpack(w[q], unit));
+            for j in unroll(0..8) {
+                to.w[(j, row)] = w.bytes[j];
             }
-            if F::MINS {
-                to.ew[(halves_of::<F>() + h, t - 128)] = w.min[h];
+            for h in unroll(0..halves_of::<F>()) {
+                if F::SCALED {
+                    to.ew[(h, row)] = scale_of_one::<F>(w.scale[h]);
+                }
+                if F::MINS {
+                    to.ew[(halves_of::<F>() + h, row)] = w.min[h];
+                }
             }
         }
     }
+}
+
+/// Returns the row of a tile's 128 whose unit `q` of those of thread `t` is.
+#[device]
+fn row_of_weights<const BM: usize>(t: usize, q: usize) -> usize {
+    if 4 * BM > 128 { t % 128 } else { t + 4 * BM * q }
 }
 
 /// Parts of a unit that have scales of their own.
@@ -83,65 +102,104 @@ fn halves_of<F: BlockFormat>() -> usize {
     if F::HALVES { 2 } else { 1 }
 }
 
-/// Y ← epilogue(X·Wᵀ), X as `quantize_activations` makes it, W in planes of format `F`, times a
-/// number for each row of W where `scales` has any. Units are added in the order of k, each by one
-/// fused multiplication of the product of its scales with its sum, and one for each minimum.
+/// Y ← epilogue(X·Wᵀ), X as `quantize_activations` makes it in groups of 8 rows, W in planes of
+/// format `F`, times a number for each row of W where `scales` has any. Units are added in the
+/// order of k, each by one fused multiplication of the product of its scales with its sum, and one
+/// for each minimum.
+///
+/// Y has `rows` rows for each of `splits` parts of K, of which each is a product of its own.
+///
+/// `experts` is empty, or has a number for each 8 rows of X, the same for the rows of a tile. W is
+/// then the matrices of all experts, and these rows are multiplied with the matrix of that number.
+/// Of a negative number the rows of Y are epilogue(0).
+///
+/// Tiles of 16 rows have two units of weights in flight for each thread, and 16 registers more.
 #[kernel(
-    block = 256, min_blocks = 2, max_registers = 128,
-    grid = y.dim(0).div_ceil(64) * y.dim(1).div_ceil(128),
+    block = T, min_blocks = 512 / T - 64 / T, max_registers = 128 + 64 / T * 16,
+    grid = (rows.div_ceil(BM) * y.dim(1).div_ceil(128), splits),
     writes(y = once),
     instances(
-        q4_0_f32_v4: F = Q4_0, Y = f32, E = Identity, V = 4;
-        q8_0_f32_v4: F = Q8_0, Y = f32, E = Identity, V = 4;
-        q4_k_f32_v4: F = Q4K, Y = f32, E = Identity, V = 4;
-        q6_k_f32_v4: F = Q6K, Y = f32, E = Identity, V = 4;
-        q2_k_f16_v1: F = Q2K, Y = f16, E = Identity, V = 1
+        q4_0_f32_64_v4: F = Q4_0, Y = f32, E = Identity, BM = 64, V = 4;
+        q8_0_f32_64_v4: F = Q8_0, Y = f32, E = Identity, BM = 64, V = 4;
+        q4_k_f32_64_v4: F = Q4K, Y = f32, E = Identity, BM = 64, V = 4;
+        q6_k_f32_64_v4: F = Q6K, Y = f32, E = Identity, BM = 64, V = 4;
+        q2_k_f16_64_v1: F = Q2K, Y = f16, E = Identity, BM = 64, V = 1;
+        q4_0_f32_32_v4: F = Q4_0, Y = f32, E = Identity, BM = 32, V = 4;
+        q6_k_f32_32_v4: F = Q6K, Y = f32, E = Identity, BM = 32, V = 4;
+        q4_0_f32_16_v4: F = Q4_0, Y = f32, E = Identity, BM = 16, V = 4;
+        q4_k_f16_16_v1: F = Q4K, Y = f16, E = Identity, BM = 16, V = 1
     ),
+    derived(Q = (128 / (4 * BM)).max(1), T = 4 * BM),
 )]
 #[requires(
-    units > 0, bytes.rows() == y.rows().div_ceil(64), bytes.cols() == 512 * units, bytes.aligned(4),
-    factors.rows() == bytes.rows(), factors.cols() == 256 * units, factors.aligned(4), words.rows() == y.cols(), words.cols() == F::words(units),
-    words.aligned(4), halves.rows() == y.cols(), halves.cols() == F::halves(units), scales.is_empty() || scales.len() == y.cols(),
-    y.aligned(V), y.cols() % V == 0,
+    units > 0, splits > 0, y.rows() == splits * rows, bytes.rows() == rows.div_ceil(8), bytes.cols() >= 64 * units,
+    bytes.aligned(4), factors.rows() == bytes.rows(), factors.cols() >= 32 * units, factors.aligned(4),
+    words.rows() == y.cols() || rows == 0 || !experts.is_empty() && words.rows() > 0, words.cols() == F::words(units), words.aligned(4),
+    halves.rows() == words.rows(), halves.cols() == F::halves(units), scales.is_empty() || scales.len() == words.rows(),
+    experts.is_empty() || experts.len() == bytes.rows(), y.aligned(V), y.cols() % V == 0,
 )]
-pub fn gemm_blocks<F: BlockFormat, Y: Float, E: Epilogue, const V: usize>(
+pub fn gemm_blocks<
+    F: BlockFormat,
+    Y: Float,
+    E: Epilogue,
+    const BM: usize,
+    const V: usize,
+    const Q: usize,
+    const T: usize,
+>(
     bytes: View<i32, 2>,
     factors: View<f32, 2>,
     words: View<u32, 2>,
     halves: View<u16, 2>,
     units: usize,
     scales: &[f32],
+    experts: &[i32],
+    rows: usize,
+    splits: usize,
     y: ViewMut<Y, 2>,
     epilogue: E,
 ) {
-    let sx = Shared::<i32, 3>::with_pitch([2, 8, 64], 64 + 4);
+    let sx = Shared::<i32, 3>::with_pitch([2, 8, BM], BM + 4);
     let sw = Shared::<i32, 3>::with_pitch([2, 8, 128], 128 + 4);
-    let ex = Shared::<f32, 3>::new([2, if F::MINS { 1 + halves_of::<F>() } else { 1 }, 64]);
+    let ex = Shared::<f32, 3>::new([2, if F::MINS { 1 + halves_of::<F>() } else { 1 }, BM]);
     let ew = Shared::<f32, 3>::new([2, halves_of::<F>() * if F::MINS { 2 } else { 1 }, 128]);
     let staged = |buf: usize| -> Staged { Staged { x: sx.at(buf), w: sw.at(buf), ex: ex.at(buf), ew: ew.at(buf) } };
-    let (m, n) = grouped(block::x(), y.rows().div_ceil(64), y.cols().div_ceil(128), 8);
-    let (m0, n0, t) = (m * 64, n * 128, thread::x());
+    let (m, n) = grouped(block::x(), rows.div_ceil(BM), y.cols().div_ceil(128), 512 / BM);
+    let (m0, n0, t) = (m * BM, n * 128, thread::x());
     let (tm, tn) = (t / 32 * 8, t % 32 * 4);
+    let expert = if experts.is_empty() { 0 } else { experts[m0 / 8] };
+    let matrix = if expert > 0 { expert as usize * y.cols() } else { 0 };
+    // A part is whole blocks of 256 numbers, which share a header.
+    let each = units.div_ceil(splits).next_multiple_of(8);
+    let first = (block::y() * each).min(units);
+    let end = if expert < 0 { first } else { (first + each).min(units) };
 
-    // Rows of weights beyond the last are the last: nothing of them is written.
-    let wr = (n0 + t % 128).min(y.cols() - 1);
-    let mut x: [i32; 4] = bytes.load((m, 4 * (t % 128)));
-    let mut e: [f32; 4] = factors.load((m, 4 * (t % 64)));
-    let mut w = F::load(words, halves, Place { row: wr, unit: 0, units });
-    put::<F>(staged(0), t, x, e, w, 0);
+    // Rows of weights beyond the last are the last: nothing of them is written. So are rows of
+    // activations.
+    let wr: [usize; Q] = std::array::from_fn(|q| (matrix + n0 + row_of_weights::<BM>(t, q)).min(words.rows() - 1));
+    let (xr, er) = ((m0 + t / 2 % BM).min(rows - 1), (m0 + t % BM).min(rows - 1));
+    let (x_at, e_at) = (8 * (xr % 8) + t % 2 * 4, 4 * (er % 8));
+    // An empty part loads the last unit, and multiplies nothing.
+    let begin = first.min(units - 1);
+    let mut x: [i32; 4] = bytes.load((xr / 8, 64 * begin + x_at));
+    let mut e: [f32; 4] = factors.load((er / 8, 32 * begin + e_at));
+    let mut w: [F::Loaded; Q] =
+        std::array::from_fn(|q| F::load(words, halves, Place { row: wr[q], unit: begin, units }));
+    put::<F, BM, Q>(staged(0), t, x, e, w, begin);
     block::sync();
     let mut acc = [[0.0f32; 4]; 8];
     let mut buf = 0;
-    for unit in rolled(0..units) {
+    for unit in rolled(first..end) {
         // After the last unit, that again: so no step asks.
         let next = (unit + 1).min(units - 1);
-        if t < 128 {
-            x = bytes.load((m, 512 * next + 4 * t));
-            if t < 64 {
-                e = factors.load((m, 256 * next + 4 * t));
+        if t < 2 * BM {
+            x = bytes.load((xr / 8, 64 * next + x_at));
+            if t < BM {
+                e = factors.load((er / 8, 32 * next + e_at));
             }
-        } else {
-            w = F::load(words, halves, Place { row: wr, unit: next, units });
+        }
+        if 4 * BM <= 128 || t >= 4 * BM - 128 {
+            w = std::array::from_fn(|q| F::load(words, halves, Place { row: wr[q], unit: next, units }));
         }
         let now = staged(buf);
         for h in unroll(0..halves_of::<F>()) {
@@ -176,23 +234,51 @@ pub fn gemm_blocks<F: BlockFormat, Y: Float, E: Epilogue, const V: usize>(
                 }
             }
         }
-        put::<F>(staged(buf ^ 1), t, x, e, w, next);
+        put::<F, BM, Q>(staged(buf ^ 1), t, x, e, w, next);
         block::sync();
         buf ^= 1;
     }
     for i in unroll(0..8) {
         for j in unroll(0..4 / V) {
             let (row, at) = (m0 + tm + i, n0 + tn + j * V);
-            if row < y.rows() && at < y.cols() {
+            if row < rows && at < y.cols() {
                 let mut out = [0.0f32; V];
                 for v in unroll(0..V) {
                     out[v] = acc[i][j * V + v];
                     if !scales.is_empty() {
-                        out[v] *= scales[at + v];
+                        out[v] *= scales[(matrix + at + v).min(words.rows() - 1)];
                     }
                 }
-                store(1.0, out, 0.0, y, row, at, 0, epilogue);
+                store(1.0, out, 0.0, y, block::y() * rows + row, at, 0, epilogue);
             }
         }
+    }
+}
+
+/// Y ← epilogue(Σ parts): adds the parts of a product whose K was split, in their order.
+#[kernel(
+    block = 256, grid = (y.dim(0) * y.dim(1).div_ceil(V)).div_ceil(256), writes(y = once),
+    instances(f32: Y = f32, E = Identity, V = 4 | 1; f16: Y = f16, E = Identity, V = 4),
+)]
+#[requires(
+    splits > 0, parts.rows() == splits * y.rows(), parts.cols() == y.cols(), parts.aligned(V), y.aligned(V), y.cols() % V == 0,
+)]
+pub fn add_parts<Y: Float, E: Epilogue, const V: usize>(
+    parts: View<f32, 2>,
+    splits: usize,
+    y: ViewMut<Y, 2>,
+    epilogue: E,
+) {
+    let (pieces, i) = (y.cols().div_ceil(V), grid::index());
+    let (row, col) = (i / pieces, i % pieces * V);
+    if row < y.rows() {
+        let mut sum = [0.0f32; V];
+        for s in 0..splits {
+            let part: [f32; V] = parts.load((s * y.rows() + row, col));
+            for e in unroll(0..V) {
+                sum[e] += part[e];
+            }
+        }
+        store(1.0, sum, 0.0, y, row, col, 0, epilogue);
     }
 }

@@ -3,10 +3,12 @@
 use super::activations::quantize_activations;
 use super::few::gemv_blocks;
 use super::formats::device::BlockFormat;
-use super::many::gemm_blocks;
-use super::weights::{Format, Weights, with_format};
+use super::many::{add_parts, gemm_blocks};
+use super::plan::{Costs, Plan, Tile, plan};
+use super::weights::{Format, Lent, Weights, with_format};
 use crate::Passed;
 use crate::access::rows_are_whole;
+use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
 use crate::{Memory, Queue};
@@ -22,7 +24,8 @@ impl Weights {
     /// row of Y NaN. The sums of 32 products, or of 16 with a scale of their own, are exact; they
     /// are added in `f32`. A product of both scales is rounded before that, to a multiple of 2⁻¹⁴⁹
     /// if it is below 2⁻¹²⁶. A single row is quantized in the product's own kernel; more are
-    /// quantized before, by a launch and memory of their own.
+    /// quantized before, by a launch and memory of their own: [`Activations`] are for several
+    /// products of the same rows.
     ///
     /// # Errors
     /// Where the extents do not belong together, Y overlaps X, a buffer is another device's, or
@@ -54,184 +57,321 @@ impl Weights {
         let ([rows, _], [of_y, cols]) = (x.extents(), self.extents());
         x.expected("x", [rows, cols], "a number for each column of the weights")?;
         y.expected("y", [rows, of_y], "a row for each of x, with a number for each row of the weights")?;
-        with_format!(self.format(), F => self.by_rows::<T, E, F>(on, x, y, epilogue))
+        if rows > 1 {
+            let x = Activations::quantize(on, x)?;
+            // SAFETY: what the epilogue does is the caller's promise.
+            return unsafe { self.product_of_with(on, &x, y, epilogue) };
+        }
+        let dense = on.scratch::<i32>(0)?;
+        with_format!(self.format(), F => self.fresh::<T, E, F>(on, x, 1, &dense.view([0])?, y, epilogue))
     }
 
-    fn by_rows<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+    /// Queues Y ← X·Wᵀ of quantized activations, as [`product`](Weights::product) does.
+    ///
+    /// # Errors
+    /// As for [`product`](Weights::product).
+    pub fn product_of<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
+        x: &Activations,
+        y: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        // SAFETY: this epilogue accesses nothing.
+        unsafe { self.product_of_with(on, x, y, Identity) }
+    }
+
+    /// Queues Y ← epilogue(X·Wᵀ) of quantized activations, where Y is the one matrix of a batch.
+    ///
+    /// # Safety
+    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    ///
+    /// # Errors
+    /// As for [`product`](Weights::product).
+    pub unsafe fn product_of_with<T: Float + GenericArgument, E: Epilogue + Passed>(
+        &self,
+        on: &impl Queue,
+        x: &Activations,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let ([m, k], [n, _]) = (x.extents(), self.extents());
+        // SAFETY: what the epilogue does is the caller's promise.
+        unsafe { self.planned_with(on, self.plan(on, x.rows), x, y, epilogue) }
+    }
+
+    /// Returns how products of `rows` rows are computed on a device.
+    pub fn plan(&self, on: &impl Queue, rows: usize) -> Plan {
+        let [cols, k] = self.extents();
+        let [numbers, bytes] = self.format().block();
         let multiprocessors = on.device().facts().multiprocessors as usize;
-        // Few rows of weights are shared among more warps.
-        let narrow = n < 32 * multiprocessors;
-        // Units of few registers: two of them in flight for each row of weights, and four rows
-        // beside four of activations.
-        let light = matches!(self.format(), Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4);
-        let heavy = matches!(self.format(), Format::Q3K | Format::Q6K);
-        // Tiles of many rows, once they are enough to share.
-        let tiles = m.div_ceil(64) * n.div_ceil(128);
-        if m >= 128 || m > 32 && tiles >= multiprocessors {
-            return self.many::<T, E, F>(on, x, y, epilogue);
-        }
-        // Groups of up to 8 rows, as equal as can be.
-        match m.div_ceil(m.div_ceil(8).max(1)) {
-            0..=1 if narrow => self.one::<T, E, F, 2, 256, 4096, 2>(on, x, y, epilogue),
-            0..=1 if light && k > 4096 => self.one::<T, E, F, 4, 512, 8192, 2>(on, x, y, epilogue),
-            0..=1 if light => self.one::<T, E, F, 4, 512, 4096, 2>(on, x, y, epilogue),
-            0..=1 => self.one::<T, E, F, 4, 512, 4096, 1>(on, x, y, epilogue),
-            2 if light => self.few::<T, E, F, 2, 4, 8, 2>(on, x, y, epilogue),
-            2 => self.few::<T, E, F, 2, 3, 6, 2>(on, x, y, epilogue),
-            3 if light => self.few::<T, E, F, 3, 4, 12, 4>(on, x, y, epilogue),
-            3 => self.few::<T, E, F, 3, 3, 9, 4>(on, x, y, epilogue),
-            4 if light => self.few::<T, E, F, 4, 4, 16, 4>(on, x, y, epilogue),
-            4 => self.few::<T, E, F, 4, 3, 12, 4>(on, x, y, epilogue),
-            5 => self.few::<T, E, F, 5, 3, 15, 8>(on, x, y, epilogue),
-            6 => self.few::<T, E, F, 6, 3, 18, 8>(on, x, y, epilogue),
-            7 => self.few::<T, E, F, 7, 3, 21, 8>(on, x, y, epilogue),
-            // Units of the most registers.
-            _ if heavy => self.few::<T, E, F, 8, 2, 16, 8>(on, x, y, epilogue),
-            _ => self.few::<T, E, F, 8, 3, 24, 8>(on, x, y, epilogue),
-        }
+        plan(&Costs::P40, [rows, cols, k.div_ceil(32)], (32 * bytes) as f64 / numbers as f64, multiprocessors)
     }
 
-    /// Queues a product of a row, which each block quantizes for itself.
-    fn one<
-        T: Float + GenericArgument,
-        E: Epilogue + Passed,
-        F: BlockFormat + GenericArgument,
-        const W: usize,
-        const THREADS: usize,
-        const PIECE: usize,
-        const AHEAD: usize,
-    >(
+    /// Queues Y ← epilogue(X·Wᵀ) of quantized activations, computed by a given plan.
+    ///
+    /// # Safety
+    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    ///
+    /// # Errors
+    /// As for [`product`](Weights::product), and if the plan has no part or has tiles for no more
+    /// than 8 rows.
+    pub unsafe fn planned_with<T: Float + GenericArgument, E: Epilogue + Passed>(
         &self,
         on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
+        plan: Plan,
+        x: &Activations,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
+        let [of_y, cols] = self.extents();
+        y.expected(
+            "y",
+            [x.rows, of_y],
+            "a row for each of the activations, with a number for each row of the weights",
+        )?;
+        if x.cols != cols {
+            let why = format!("the activations have {} columns, and the weights {cols}: give as many", x.cols);
+            return Err(y.refused(why));
+        }
+        let dense = on.scratch::<i32>(0)?;
+        let rows = Rows { x, experts: dense.view([0])?, whole: true };
+        with_format!(self.format(), F => match plan {
+            Plan::Few => self.few::<T, E, F>(on, &rows, y, epilogue),
+            Plan::Tiles(_, splits) if splits == 0 || x.room != 8 => {
+                let why = format!("{plan:?} takes more than 8 rows and at least one part; `Plan::Few` takes {} rows", x.rows);
+                Err(y.refused(why))
+            }
+            Plan::Tiles(tile, splits) => self.tiles::<T, E, F>(on, tile, splits, &rows, y, epilogue),
+        })
+    }
+
+    /// Queues products of single rows, which each block quantizes for itself: each row of X gives
+    /// `chosen` rows of Y, for which `experts` has a number each unless it is empty.
+    pub(super) fn fresh<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        chosen: usize,
+        experts: &BufferView<'_, i32, 1>,
+        y: &mut BufferViewMut<'_, T, 2>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let ([rows, cols], [_, k]) = (y.extents(), self.extents());
+        // Few rows of weights are shared among more warps.
+        let narrow = rows * cols < 32 * on.device().facts().multiprocessors as usize;
         let lent = self.lend::<F>(on)?;
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = (on.scratch::<i32>(0)?, on.scratch::<f32>(0)?);
         let (bytes, factors) = (bytes.view([0, 0])?, factors.view([0, 0])?);
-        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its
-        // numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`). What the
-        // epilogue does is the caller's promise.
+        dispatch!(let [W: usize, THREADS: usize, PIECE: usize, AHEAD: usize, V: usize] =
+        match (narrow, self.is_light(), k > 4096, rows_are_whole(x, 4)) {
+            (true, .., true) => [2, 256, 4096, 2, 4],
+            (true, .., false) => [2, 256, 4096, 2, 1],
+            (_, true, true, true) => [4, 512, 8192, 2, 4],
+            (_, true, true, false) => [4, 512, 8192, 2, 1],
+            (_, true, false, true) => [4, 512, 4096, 2, 4],
+            (_, true, false, false) => [4, 512, 4096, 2, 1],
+            (_, false, _, true) => [4, 512, 4096, 1, 4],
+            (_, false, _, false) => [4, 512, 4096, 1, 1],
+        };
+        // SAFETY: the launch compares the extents, and the kernel stays within them whatever
+        // its numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`).
+        // What the epilogue does is the caller's promise.
         unsafe {
-            if rows_are_whole(x, 4) {
-                gemv_blocks::<F, T, T, E, true, 1, W, THREADS, PIECE, AHEAD, 4, W, 1>::launch_unchecked(
-                    on, x, bytes, factors, words, halves, lent.units, scales, y, epilogue,
-                )
-            } else {
-                gemv_blocks::<F, T, T, E, true, 1, W, THREADS, PIECE, AHEAD, 1, W, 1>::launch_unchecked(
-                    on, x, bytes, factors, words, halves, lent.units, scales, y, epilogue,
-                )
-            }
-        }
+            gemv_blocks::<F, T, T, E, true, 1, W, THREADS, PIECE, AHEAD, V, W, 1>::launch_unchecked(
+                on, x, chosen, bytes, factors, words, halves, lent.units, scales, *experts, y, epilogue,
+            )
+        })
     }
 
-    /// Queues a product of groups of `R` rows, with room for `ROOM`: `N` is R · W.
-    fn few<
-        T: Float + GenericArgument,
-        E: Epilogue + Passed,
-        F: BlockFormat + GenericArgument,
-        const R: usize,
-        const W: usize,
-        const N: usize,
-        const ROOM: usize,
-    >(
+    /// Queues products of groups of up to 8 rows.
+    pub(super) fn few<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
+        rows: &Rows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
         let lent = self.lend::<F>(on)?;
         let (words, halves, scales) = lent.views()?;
         let none = on.scratch::<f32>(0)?;
-        let staged = Staged::new(on, x, [R, ROOM], lent.units)?;
-        let (bytes, factors) = staged.views()?;
-        // SAFETY: as in `one`.
+        let (bytes, factors) = rows.x.views()?;
+        // Groups as equal as can be, or of all rows of an expert's group.
+        let group = if rows.whole { rows.x.rows.div_ceil(rows.x.rows.div_ceil(8).max(1)) } else { rows.x.room };
+        let heavy = matches!(self.format(), Format::Q3K | Format::Q6K);
+        dispatch!(let [R: usize, W: usize, N: usize, ROOM: usize] = match (group, self.is_light(), heavy) {
+            (0..=1, true, _) if rows.x.room == 1 => [1, 4, 4, 1],
+            (0..=1, ..) if rows.x.room == 1 => [1, 3, 3, 1],
+            (2, true, _) => [2, 4, 8, 2],
+            (2, ..) => [2, 3, 6, 2],
+            (3, true, _) => [3, 4, 12, 4],
+            (3, ..) => [3, 3, 9, 4],
+            (4, true, _) => [4, 4, 16, 4],
+            (4, ..) => [4, 3, 12, 4],
+            (5, ..) => [5, 3, 15, 8],
+            (6, ..) => [6, 3, 18, 8],
+            (7, ..) => [7, 3, 21, 8],
+            // Units of the most registers.
+            (_, _, true) => [8, 2, 16, 8],
+            _ => [8, 3, 24, 8],
+        };
+        // SAFETY: as in `fresh`.
         unsafe {
             gemv_blocks::<F, f32, T, E, false, R, W, 256, 2048, 1, 4, N, ROOM>::launch_unchecked(
                 on,
                 none.view([0, 0])?,
+                1,
                 bytes,
                 factors,
                 words,
                 halves,
                 lent.units,
                 scales,
+                rows.experts,
                 y,
                 epilogue,
             )
-        }
+        })
     }
 
-    /// Queues a product of tiles of 64 rows.
-    fn many<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+    /// Queues products of tiles, with K in `splits` parts.
+    pub(super) fn tiles<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
+        tile: Tile,
+        splits: usize,
+        rows: &Rows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
         let lent = self.lend::<F>(on)?;
-        let (words, halves, scales) = lent.views()?;
-        let staged = Staged::new(on, x, [64, 64], lent.units)?;
-        let (bytes, factors) = staged.views()?;
-        // SAFETY: as in `one`.
-        unsafe {
-            if rows_are_whole(&*y, 4) {
-                gemm_blocks::<F, T, E, 4>::launch_unchecked(
-                    on, bytes, factors, words, halves, lent.units, scales, y, epilogue,
-                )
-            } else {
-                gemm_blocks::<F, T, E, 1>::launch_unchecked(
-                    on, bytes, factors, words, halves, lent.units, scales, y, epilogue,
-                )
-            }
+        if splits == 1 {
+            return self.parts::<T, E, F>(on, tile, 1, &lent, rows, y, epilogue);
         }
+        let [m, n] = y.extents();
+        let mut parts = on.scratch::<f32>(splits * m * n)?;
+        self.parts::<f32, Identity, F>(on, tile, splits, &lent, rows, &mut parts.view_mut([splits * m, n])?, Identity)?;
+        let parts = parts.view([splits * m, n])?;
+        dispatch!(let V: usize = if rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
+            // SAFETY: as in `fresh`.
+            unsafe { add_parts::<T, E, V>::launch_unchecked(on, parts, splits, y, epilogue) })
+    }
+
+    /// Queues products of tiles, a matrix for each part of K.
+    fn parts<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        tile: Tile,
+        splits: usize,
+        lent: &Lent,
+        rows: &Rows<'_>,
+        y: &mut BufferViewMut<'_, T, 2>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let (words, halves, scales) = lent.views()?;
+        let (bytes, factors) = rows.x.views()?;
+        dispatch!(let [BM: usize, Q: usize, T_: usize, V: usize] = match (tile, rows_are_whole(&*y, 4)) {
+            (Tile::T16x128, true) => [16, 2, 64, 4],
+            (Tile::T16x128, false) => [16, 2, 64, 1],
+            (Tile::T32x128, true) => [32, 1, 128, 4],
+            (Tile::T32x128, false) => [32, 1, 128, 1],
+            (Tile::T64x128, true) => [64, 1, 256, 4],
+            (Tile::T64x128, false) => [64, 1, 256, 1],
+        };
+        // SAFETY: as in `fresh`.
+        unsafe {
+            gemm_blocks::<F, T, E, BM, V, Q, T_>::launch_unchecked(
+                on,
+                bytes,
+                factors,
+                words,
+                halves,
+                lent.units,
+                scales,
+                rows.experts,
+                rows.x.rows,
+                splits,
+                y,
+                epilogue,
+            )
+        })
+    }
+
+    /// Returns whether units take few registers: two of them are in flight for each row of weights,
+    /// and a warp has four rows beside up to four of activations.
+    fn is_light(&self) -> bool {
+        matches!(self.format(), Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4)
     }
 }
 
-/// Activations that were quantized for a product.
-struct Staged {
-    groups: usize,
-    /// Units of a group, with room for its rows.
+/// Rows of activations, and which matrix multiplies them.
+pub(super) struct Rows<'a> {
+    pub(super) x: &'a Activations,
+    /// The number of an expert for each group of rows, or nothing.
+    pub(super) experts: BufferView<'a, i32, 1>,
+    /// Whether groups may be divided otherwise.
+    pub(super) whole: bool,
+}
+
+/// Activations as bytes with a scale for each 32 numbers, for products with any weights of as many
+/// columns.
+#[derive(Debug)]
+pub struct Activations {
+    rows: usize,
+    cols: usize,
+    /// Rows of a group.
+    room: usize,
+    /// Units of a row.
     units: usize,
     bytes: Memory<i32>,
     factors: Memory<f32>,
 }
 
-impl Staged {
-    /// Queues the quantization of `x` in groups of `rows` rows with room for `room`.
-    fn new<T: Float + GenericArgument>(
+impl Activations {
+    /// Queues the quantization of `x`, as [`Weights::product`] does it.
+    ///
+    /// # Errors
+    /// Where memory is short, or `x` is another device's.
+    pub fn quantize<T: Float + GenericArgument>(
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
-        [rows, room]: [usize; 2],
-        units: usize,
-    ) -> Result<Staged, Error> {
-        let (groups, units) = (x.extents()[0].div_ceil(rows), room * units);
-        let mut bytes = on.scratch::<i32>(groups * 8 * units)?;
-        let mut factors = on.scratch::<f32>(groups * 4 * units)?;
-        let (to_bytes, to_factors) = (bytes.view_mut([groups, 8 * units])?, factors.view_mut([groups, 4 * units])?);
+    ) -> Result<Activations, Error> {
+        let (rows, none) = (x.extents()[0], on.scratch::<i32>(0)?);
+        Activations::ordered(on, x, rows, rows.next_power_of_two().min(8), &none.view([0])?, 1)
+    }
+
+    /// Queues the quantization of `rows` rows in groups of `room`: row i is row `order[i]` /
+    /// `chosen` of `x`, or row i where there is no order.
+    pub(super) fn ordered<T: Float + GenericArgument>(
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        rows: usize,
+        room: usize,
+        order: &BufferView<'_, i32, 1>,
+        chosen: usize,
+    ) -> Result<Activations, Error> {
+        // Whole blocks of 256 numbers, for every format.
+        let (cols, units) = (x.extents()[1], x.extents()[1].div_ceil(256).max(1) * 8);
+        let groups = rows.div_ceil(room);
+        let mut bytes = on.scratch::<i32>(groups * 8 * room * units)?;
+        let mut factors = on.scratch::<f32>(groups * 4 * room * units)?;
+        let to_bytes = bytes.view_mut([groups, 8 * room * units])?;
+        let to_factors = factors.view_mut([groups, 4 * room * units])?;
+        dispatch!(let V: usize = if rows_are_whole(x, 4) { 4 } else { 1 }, of [1, 4];
         // SAFETY: as in `Weights::from_blocks`.
         unsafe {
-            if rows_are_whole(x, 4) {
-                quantize_activations::<T, 4>::launch_unchecked(on, x, rows, room, to_bytes, to_factors)?;
-            } else {
-                quantize_activations::<T, 1>::launch_unchecked(on, x, rows, room, to_bytes, to_factors)?;
-            }
-        }
-        Ok(Staged { groups, units, bytes, factors })
+            quantize_activations::<T, V>::launch_unchecked(on, x, *order, chosen, room, to_bytes, to_factors)?;
+        });
+        Ok(Activations { rows, cols, room, units, bytes, factors })
+    }
+
+    /// Returns the number of rows and of columns.
+    #[must_use]
+    pub fn extents(&self) -> [usize; 2] {
+        [self.rows, self.cols]
     }
 
     fn views(&self) -> Result<(BufferView<'_, i32, 2>, BufferView<'_, f32, 2>), Error> {
-        Ok((self.bytes.view([self.groups, 8 * self.units])?, self.factors.view([self.groups, 4 * self.units])?))
+        let (groups, units) = (self.rows.div_ceil(self.room), self.room * self.units);
+        Ok((self.bytes.view([groups, 8 * units])?, self.factors.view([groups, 4 * units])?))
     }
 }

@@ -1,6 +1,7 @@
 //! Weights on the device, in every format.
 
 use super::formats::device::BlockFormat;
+use super::formats::host::Ggml;
 use super::formats::{self, host};
 use super::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
 use crate::access::rows_are_whole;
@@ -10,17 +11,21 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// Evaluates `$body` with `$F` as the type of a format.
+/// Evaluates `$body` with `$F` as the type of a format; with `else`, of a format of GGML's files.
 macro_rules! with_format {
     ($format:expr, $F:ident => $body:expr) => {
         with_format!(@ $format, $F => $body, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4 Int8)
     };
-    (@ $format:expr, $F:ident => $body:expr, $($name:ident)*) => {
+    ($format:expr, $F:ident => $body:expr, else $other:expr) => {
+        with_format!(@ $format, $F => $body, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4; $other)
+    };
+    (@ $format:expr, $F:ident => $body:expr, $($name:ident)* $(; $other:expr)?) => {
         match $format {
             $(Format::$name => {
                 type $F = $crate::quant::formats::$name;
                 $body
             })*
+            $(Format::Int8 => $other)?
         }
     };
 }
@@ -60,6 +65,40 @@ pub enum Format {
 }
 
 impl Format {
+    /// All formats.
+    pub const ALL: [Format; 14] = [
+        Format::Q4_0,
+        Format::Q4_1,
+        Format::Q5_0,
+        Format::Q5_1,
+        Format::Q8_0,
+        Format::Q2K,
+        Format::Q3K,
+        Format::Q4K,
+        Format::Q5K,
+        Format::Q6K,
+        Format::Iq4Nl,
+        Format::Iq4Xs,
+        Format::Mxfp4,
+        Format::Int8,
+    ];
+
+    /// Returns the name that GGML's files use, or `int8`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        with_format!(self, F => <F as Ggml>::NAME, else "int8")
+    }
+
+    /// Returns the blocks of numbers, as [`host::quantize`] makes them, or `None` for
+    /// [`Format::Int8`], which has no blocks.
+    ///
+    /// # Panics
+    /// Panics if the last block is not whole.
+    #[must_use]
+    pub fn quantize(self, numbers: &[f32]) -> Option<Vec<u8>> {
+        with_format!(self, F => Some(host::quantize::<F>(numbers)), else None)
+    }
+
     /// Returns the numbers and the bytes of a block.
     #[must_use]
     pub fn block(self) -> [usize; 2] {

@@ -31,7 +31,8 @@ pub(super) use super::Error;
 pub(super) struct Bench {
     /// Group of measurements to run
     what: What,
-    /// For `checked`: kernels, instances or patterns to measure; all if none is named
+    /// For `checked`: kernels, instances or patterns to measure; for `quant`: formats of weights;
+    /// all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Number of measurements of each item
@@ -48,7 +49,8 @@ enum What {
     Runtime,
     /// Matrix products, compared with cuBLAS and a copy of the same number of bytes
     Gemm,
-    /// Integer products, compared with cuBLAS in f32 and a copy of the same number of bytes
+    /// Integer products, compared with cuBLAS in f32, and products with quantized weights, compared
+    /// with a copy of the same number of bytes
     Quant,
     /// Memory-bound kernels, compared with a copy of the same number of bytes
     Memory,
@@ -113,7 +115,7 @@ impl Bench {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
-            What::Quant => quant::measure(usize::from(self.rounds))?,
+            What::Quant => quant::measure(&self.names, usize::from(self.rounds))?,
             What::Memory => memory::measure(usize::from(self.rounds))?,
             What::Attention => attention::measure(usize::from(self.rounds))?,
             What::Decode => attention::measure_decode(usize::from(self.rounds))?,

@@ -1,17 +1,18 @@
-//! Benchmarks of integer products: large ones compared with cuBLAS in `f32` and with the peak rate
-//! of `dp4a`, those of few rows compared with a copy.
+//! Benchmarks of integer products, compared with cuBLAS in `f32` and with the peak rate of `dp4a`.
+//! Products with weights in every format are compared with a copy.
 
 use super::cublas::{Cublas, Product};
 use super::device::{Timer, drawn};
 use super::{Contender, Error, Measured, Rate, Trial, all};
-use ::runtime::testing::{Draw, Random};
+use ::runtime::testing::Random;
 use ::runtime::{Device, DeviceBuffer};
-use kernel_dsl::half::f16;
-use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::quant::formats::{self, host};
+use kernel_dsl::GenericArgument;
+use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::igemm::Output;
 use kernels_rs::quant::peak::dp4a_peak;
-use kernels_rs::quant::{Format, Igemm, Quantized, Weights};
+use kernels_rs::quant::plan::{Plan, Tile};
+use kernels_rs::quant::{Activations, Format, Igemm, Quantized, Weights};
+use std::cell::RefCell;
 
 /// M, N, K, and whether B is stored as [N, K].
 const PRODUCTS: [([usize; 3], bool); 6] = [
@@ -23,51 +24,55 @@ const PRODUCTS: [([usize; 3], bool); 6] = [
     ([512, 6144, 2048], true),
 ];
 
-/// M, N, K of products with weights of 8 and 4 bits.
-const WEIGHTS: [[usize; 3]; 8] = [
-    [1, 8192, 8192],
-    [4, 8192, 8192],
-    [8, 8192, 8192],
-    [1, 6144, 2048],
-    [16, 4096, 4096],
-    [64, 4096, 4096],
-    [512, 6144, 2048],
-    [4096, 4096, 4096],
-];
+/// N, K of matrices of weights.
+const MATRICES: [[usize; 2]; 4] = [[8192, 8192], [6144, 2048], [4096, 4096], [2048, 6144]];
 
-/// Weight formats and the names of their products.
-const FORMATS: [(Format, &str); 5] = [
-    (Format::Q8_0, "Q8_0"),
-    (Format::Q4_0, "Q4_0"),
-    (Format::Q4K, "Q4_K"),
-    (Format::Q6K, "Q6_K"),
-    (Format::Int8, "int8"),
-];
+/// Rows of activations.
+const ROWS: [usize; 18] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 512, 4096];
+
+/// Bytes of weights through which cold products go in turn: several times the L2 cache of a card.
+const COLD_BYTES: usize = 256 << 20;
 
 /// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
 const LONG_NS: f64 = 5e6;
 /// Estimated speed of an H100, which determines the number of launches in one measurement.
 const OPERATIONS_PER_NS: f64 = 1e5;
+/// Estimated bandwidth of an H100.
+const BYTES_PER_NS: f64 = 3e3;
 
-pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+/// Measures products of bytes, and products with weights in every format; with `names`, products
+/// with weights in these formats alone.
+pub(super) fn measure(names: &[String], rounds: usize) -> Result<Vec<Measured>, Error> {
+    let formats = named(names)?;
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let cublas = Cublas::open(timer.stream())?;
     let drawn = Drawn::new(&device)?;
     let on = On { timer: &timer, cublas: cublas.as_ref(), drawn: &drawn, rounds };
     let mut measured = Vec::new();
-    for (shape, transpose_b) in PRODUCTS {
-        measured.extend(on.product::<f32>("igemm, f32", shape, transpose_b)?);
-    }
-    measured.extend(on.product::<i32>("igemm, i32", [4096; 3], true)?);
-    measured.extend(on.product::<i8>("igemm, i8", [4096; 3], true)?);
-    for (format, name) in FORMATS {
-        for shape in WEIGHTS {
-            measured.extend(on.weighted::<f32>(name, format, shape)?);
+    if names.is_empty() {
+        for (shape, transpose_b) in PRODUCTS {
+            measured.extend(on.product::<f32>("igemm, f32", shape, transpose_b)?);
         }
-        measured.extend(on.weighted::<f16>(name, format, WEIGHTS[0])?);
+        measured.extend(on.product::<i32>("igemm, i32", [4096; 3], true)?);
+        measured.extend(on.product::<i8>("igemm, i8", [4096; 3], true)?);
+    }
+    for format in formats {
+        for matrix in MATRICES {
+            measured.extend(on.weighted(format, matrix)?);
+        }
     }
     Ok(measured)
+}
+
+/// Returns the formats of these names, or all if there are none.
+fn named(names: &[String]) -> Result<Vec<Format>, Error> {
+    let find = |name: &String| {
+        let found = Format::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name));
+        let known = || Format::ALL.map(Format::name).to_vec();
+        found.ok_or_else(|| Error::Format { name: name.clone(), known: known() })
+    };
+    if names.is_empty() { Ok(Format::ALL.to_vec()) } else { names.iter().map(find).collect() }
 }
 
 /// Random operands shared by all products: clocks and power depend on the values.
@@ -150,50 +155,88 @@ impl On<'_> {
         all(vec![trial], rounds)
     }
 
-    /// Measures a product of activations stored as `T` with weights.
-    fn weighted<T: Draw + Float + GenericArgument>(
-        &self,
-        kernel: &'static str,
-        format: Format,
-        [m, n, k]: [usize; 3],
-    ) -> Result<Vec<Measured>, Error> {
+    /// Measures products of `f32` activations with weights of [N, K], for each number of rows:
+    /// of one matrix that stays in the L2 cache where it fits, and of many in turn. Both include
+    /// the quantization of activations.
+    fn weighted(&self, format: Format, [n, k]: [usize; 2]) -> Result<Vec<Measured>, Error> {
         let On { timer, rounds, drawn: Drawn { bytes: [_, rows], .. }, .. } = *self;
         let stream = timer.stream();
         let device = stream.device();
-        // A row of weights in a file's format, for every row.
         let [of_block, bytes_of_block] = format.block();
-        let row = match format {
-            Format::Q4_0 => host::quantize::<formats::Q4_0>,
-            Format::Q8_0 => host::quantize::<formats::Q8_0>,
-            Format::Q4K => host::quantize::<formats::Q4K>,
-            _ => host::quantize::<formats::Q6K>,
-        };
-        let made = || {
+        let weight_bytes = n * k / of_block * bytes_of_block;
+        let copies = COLD_BYTES.div_ceil(weight_bytes);
+        let made = || -> ::runtime::Result<Vec<Weights>> {
             if format == Format::Int8 {
                 let rows = rows.view_strided([n, k], [k, 1])?;
-                return Weights::from_rows(device, &rows, device.upload(&vec![0.01; n])?);
+                return (0..copies)
+                    .map(|_| Weights::from_rows(device, &rows, device.upload(&vec![0.01; n])?))
+                    .collect();
             }
-            let file = device.upload(&row(&Random::new(2).values(k)).repeat(n))?;
-            Weights::from_blocks(device, format, &file.view([n, k / of_block * bytes_of_block])?)
+            // A row in the format of a file, for every row.
+            let row = format.quantize(&Random::new(2).values(k)).unwrap_or_default();
+            let file = device.upload(&row.repeat(n))?;
+            let file = file.view([n, k / of_block * bytes_of_block])?;
+            (0..copies).map(|_| Weights::from_blocks(device, format, &file)).collect()
         };
         let weights = made().map_err(Error::Device)?;
-        let x: DeviceBuffer<T> = drawn(device, &mut Random::new(1), m * k)?;
-        let mut y = device.zeros::<T>(m * n).map_err(Error::Device)?;
-        let bytes = n * k / of_block * bytes_of_block + (m * k + m * n) * size_of::<T>();
-        let zeros = || device.zeros::<u32>(bytes / 8).map_err(Error::Device);
-        let (source, mut target) = (zeros()?, zeros()?);
-        let operations = 2.0 * m as f64 * n as f64 * k as f64;
-        let ours = || weights.product(stream, &x.view([m, k])?, &mut y.view_mut([m, n])?);
-        let contenders =
-            vec![timer.timed("ours", 100, ours), timer.timed("copy", 100, || stream.copy(&source, &mut target))];
-        let trial = Trial {
-            kernel,
-            shape: format!("{m}x{n}x{k}, activations of {} bits", 8 * size_of::<T>()),
-            rate: Some(if m > 8 { Rate::Flop(operations) } else { Rate::Bytes(bytes as f64) }),
-            contenders,
-            after: Box::new(|| ()),
-        };
-        all(vec![trial], rounds)
+        let most = ROWS.into_iter().max().unwrap_or(1);
+        let x: DeviceBuffer<f32> = drawn(device, &mut Random::new(1), most * k)?;
+        let mut y = device.zeros::<f32>(most * n).map_err(Error::Device)?;
+        let mut measured = Vec::new();
+        for (m, cold) in ROWS.into_iter().flat_map(|m| [(m, false), (m, true)]) {
+            let bytes = weight_bytes + 4 * m * (k + n);
+            let operations = 2.0 * m as f64 * n as f64 * k as f64;
+            let estimate = (operations / OPERATIONS_PER_NS).max(weight_bytes as f64 / BYTES_PER_NS);
+            let times = (LONG_NS / 2.0 / estimate).clamp(2.0, 200.0) as u32;
+            let mut turn = 0;
+            let ours = || {
+                turn = if cold { (turn + 1) % weights.len() } else { 0 };
+                let mut y = y.view_strided_mut([m, n], [n, 1])?;
+                weights[turn].product(stream, &x.view_strided([m, k], [k, 1])?, &mut y)
+            };
+            // Half of the bytes are read, the others written.
+            let pairs = if cold { COLD_BYTES.div_ceil(bytes) } else { 1 };
+            let zeros = || device.zeros::<u32>(bytes / 8).map_err(Error::Device);
+            let mut buffers = (0..pairs).map(|_| Ok((zeros()?, zeros()?))).collect::<Result<Vec<_>, Error>>()?;
+            let mut pair = 0;
+            let copy = || {
+                pair = (pair + 1) % pairs;
+                let (source, target) = &mut buffers[pair];
+                stream.copy(source, target)
+            };
+            let outputs = RefCell::new(device.zeros::<f32>(if m > 8 { m * n } else { 0 }).map_err(Error::Device)?);
+            let mut contenders = vec![timer.timed("ours", times, ours), timer.timed("copy", times, copy)];
+            // The plans among which `Weights::product` chooses.
+            let multiprocessors = device.facts().multiprocessors.max(1) as usize;
+            let tiles =
+                Tile::ALL.into_iter().zip(["16-row tiles", "32-row tiles", "64-row tiles"]).map(|(tile, name)| {
+                    let warps = m.div_ceil(tile.rows()) * n.div_ceil(128) * tile.rows() / 8;
+                    let splits = (16 * multiprocessors).div_ceil(warps).clamp(1, (k / 512).clamp(1, 16));
+                    (name, Plan::Tiles(tile, splits))
+                });
+            for (name, plan) in [("groups of 8", Plan::Few)].into_iter().chain(tiles).filter(|_| (9..=512).contains(&m))
+            {
+                let (mut turn, outputs) = (0, &outputs);
+                let weights = &weights;
+                let x = &x;
+                contenders.push(timer.timed(name, times, move || {
+                    turn = if cold { (turn + 1) % weights.len() } else { 0 };
+                    let x = Activations::quantize(stream, &x.view_strided([m, k], [k, 1])?)?;
+                    let mut y = outputs.borrow_mut();
+                    // SAFETY: this epilogue accesses nothing.
+                    unsafe { weights[turn].planned_with(stream, plan, &x, &mut y.view_mut([m, n])?, Identity) }
+                }));
+            }
+            let trial = Trial {
+                kernel: format.name(),
+                shape: format!("{m}x{n}x{k}, {}", if cold { "cold" } else { "warm" }),
+                rate: Some(if m > 8 { Rate::Flop(operations) } else { Rate::Bytes(bytes as f64) }),
+                contenders,
+                after: Box::new(|| ()),
+            };
+            measured.extend(all(vec![trial], rounds)?);
+        }
+        Ok(measured)
     }
 }
 

@@ -336,7 +336,7 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
     let top = (F::CODES - 1) as f32;
     match F::RULE {
         Rule::Largest => {
-            // Of zeros 0, whatever their signs.
+            // Zeros of any sign give 0.
             let d = largest(&numbers) / F::value(0) as f32 + 0.0;
             *fields.d() = stored(d).to_bits().into();
             let inverse = inverse(d.clamp(-65504.0, 65504.0));

@@ -1,0 +1,302 @@
+//! Calls for mixtures of experts with quantized weights.
+
+use super::plan::{Plan, Tile};
+use super::routing::{combine, count_routes, place_routes, route};
+use super::weighted::{Activations, Rows};
+use super::weights::{Format, Weights, with_format};
+use crate::access::rows_are_whole;
+use crate::dispatch::dispatch;
+use crate::gemm::epilogue::{Epilogue, Identity};
+use crate::operand::Operand;
+use crate::{Memory, Passed, Queue};
+use kernel_dsl::{Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// How a layer routes tokens to experts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Routing {
+    chosen: usize,
+    sigmoid: bool,
+    share: bool,
+    scale: f32,
+}
+
+impl Routing {
+    /// Routes each token to `chosen` experts by the softmax of its logits.
+    #[must_use]
+    pub fn softmax(chosen: usize) -> Routing {
+        Routing { chosen, sigmoid: false, share: false, scale: 1.0 }
+    }
+
+    /// Routes each token to `chosen` experts by the sigmoid of each logit.
+    #[must_use]
+    pub fn sigmoid(chosen: usize) -> Routing {
+        Routing { sigmoid: true, ..Routing::softmax(chosen) }
+    }
+
+    /// Divides the weights of a token's experts by their sum.
+    #[must_use]
+    pub fn normalized(self) -> Routing {
+        Routing { share: true, ..self }
+    }
+
+    /// Multiplies all weights by a number.
+    #[must_use]
+    pub fn scaled(self, scale: f32) -> Routing {
+        Routing { scale, ..self }
+    }
+
+    /// Queues the choice of experts for each token, by logits of [tokens, experts]. `bias` has a
+    /// number for each expert that is added to its score for the choice alone, or none.
+    ///
+    /// A logit is clamped to finite numbers, and a NaN counts as the lowest. Without a bias, the
+    /// experts with the largest logits are chosen. Of equals, the expert with the lower number is.
+    ///
+    /// # Errors
+    /// Where there are no experts or more than 512, a token is to have more experts than there are
+    /// or more than 32, the bias has another length, a buffer is another device's, or memory is
+    /// short.
+    pub fn run<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        logits: &BufferView<'_, T, 2>,
+        bias: Option<&BufferView<'_, f32, 1>>,
+    ) -> Result<Routes, Error> {
+        let [tokens, count] = logits.extents();
+        let Routing { chosen, sigmoid, share, scale } = self;
+        if count > 512 || chosen == 0 || chosen > count.min(32) {
+            let why = format!(
+                "routing to {chosen} of {count} experts: there are from 1 to 512 experts, and a token goes to at least 1 \
+                 and at most 32 of them"
+            );
+            return Err(logits.refused(why));
+        }
+        let none = on.scratch::<f32>(0)?;
+        let none = none.view([0])?;
+        if let Some(bias) = bias {
+            bias.expected("bias", [count], "a number for each expert")?;
+        }
+        let bias = bias.unwrap_or(&none);
+        let mut experts = on.scratch::<i32>(tokens * chosen)?;
+        let mut weights = on.scratch::<f32>(tokens * chosen)?;
+        let to_experts = experts.view_mut([tokens, chosen])?;
+        let to_weights = weights.view_mut([tokens, chosen])?;
+        dispatch!(let SIGMOID: bool = sigmoid; let SHARE: bool = share;
+            let N: usize = count.div_ceil(32).next_power_of_two(), of [1, 2, 4, 8, 16];
+            // SAFETY: the launch compares the extents, and the kernel stays within them, as the
+            // oracle says (`kernels check`).
+            unsafe { route::<T, SIGMOID, SHARE, N>::launch_unchecked(on, logits, *bias, scale, to_experts, to_weights)?; });
+        Ok(Routes { tokens, count, chosen, experts, weights })
+    }
+}
+
+/// The experts of each token, and their weights.
+#[derive(Debug)]
+pub struct Routes {
+    tokens: usize,
+    /// Number of experts.
+    count: usize,
+    chosen: usize,
+    experts: Memory<i32>,
+    weights: Memory<f32>,
+}
+
+impl Routes {
+    /// Returns the numbers of the experts, [tokens, chosen].
+    ///
+    /// # Errors
+    /// As for [`DeviceBuffer::view`](runtime::DeviceBuffer::view).
+    pub fn experts(&self) -> Result<BufferView<'_, i32, 2>, Error> {
+        self.experts.view([self.tokens, self.chosen])
+    }
+
+    /// Returns the weights of the experts, [tokens, chosen].
+    ///
+    /// # Errors
+    /// As for [`DeviceBuffer::view`](runtime::DeviceBuffer::view).
+    pub fn weights(&self) -> Result<BufferView<'_, f32, 2>, Error> {
+        self.weights.view([self.tokens, self.chosen])
+    }
+
+    /// Queues the choice of rows for products with experts: a row for each route if routes are
+    /// few, or rows ordered by expert.
+    ///
+    /// # Errors
+    /// Where memory is short.
+    pub fn rows(self, on: &impl Queue) -> Result<ExpertRows, Error> {
+        let routes = self.tokens * self.chosen;
+        let each = routes.div_ceil(self.count.max(1));
+        let tile = match each {
+            // Most experts have one route or none.
+            0..=1 => return Ok(ExpertRows { rows: routes, plan: None, order: None, routes: self }),
+            2..=8 => None,
+            9..=16 => Some(Tile::T16x128),
+            17..=48 => Some(Tile::T32x128),
+            _ => Some(Tile::T64x128),
+        };
+        let room = tile.map_or(8, Tile::rows);
+        let rows = (routes + self.count.min(routes) * (room - 1)).next_multiple_of(room);
+        let mut counts = on.scratch::<i32>(self.count)?;
+        let (mut order, mut groups) = (on.scratch::<i32>(rows)?, on.scratch::<i32>(rows / 8)?);
+        let mut places = on.scratch::<i32>(routes)?;
+        let experts = self.experts.view([routes])?;
+        // SAFETY: the launches compare the lengths, and the kernels stay within them for experts
+        // below their number, as `route` chooses them. The oracle ran them (`kernels check`).
+        unsafe {
+            count_routes::launch_unchecked(on, experts, counts.view_mut([self.count])?)?;
+            place_routes::launch_unchecked(
+                on,
+                experts,
+                counts.view([self.count])?,
+                room,
+                order.view_mut([rows])?,
+                groups.view_mut([rows / 8])?,
+                places.view_mut([routes])?,
+            )?;
+        }
+        let plan = Some(tile.map_or(Plan::Few, |tile| Plan::Tiles(tile, 1)));
+        Ok(ExpertRows { rows, plan, order: Some(Order { order, groups, places }), routes: self })
+    }
+}
+
+/// Rows ordered by expert.
+#[derive(Debug)]
+struct Order {
+    /// The route of each row, or −1.
+    order: Memory<i32>,
+    /// The expert of each 8 rows, or −1.
+    groups: Memory<i32>,
+    /// The row of each route.
+    places: Memory<i32>,
+}
+
+/// The rows of products with experts, and which expert multiplies each.
+///
+/// Results of experts have [`count`](ExpertRows::count) rows, of which some belong to no token and
+/// contain any numbers. No call reads the routes on the host, so that a recorded graph serves other
+/// logits.
+#[derive(Debug)]
+pub struct ExpertRows {
+    rows: usize,
+    /// How rows in groups are multiplied; none for a row of each route.
+    plan: Option<Plan>,
+    order: Option<Order>,
+    routes: Routes,
+}
+
+impl ExpertRows {
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.rows
+    }
+
+    /// Queues the products of each token with its experts: X is [tokens, K], Y is [rows, N].
+    /// `weights` has the matrices of all experts, [experts · N, K].
+    ///
+    /// # Errors
+    /// As for [`Weights::product`].
+    pub fn product_of_tokens<T: Float + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        weights: &Weights,
+        x: &BufferView<'_, T, 2>,
+        y: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        self.product(on, weights, x, true, y)
+    }
+
+    /// Queues the products of each row with its expert: X is [rows, K], Y is [rows, N].
+    ///
+    /// # Errors
+    /// As for [`Weights::product`].
+    pub fn product_of_rows<T: Float + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        weights: &Weights,
+        x: &BufferView<'_, T, 2>,
+        y: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        self.product(on, weights, x, false, y)
+    }
+
+    fn product<T: Float + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        weights: &Weights,
+        x: &BufferView<'_, T, 2>,
+        of_tokens: bool,
+        y: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        let ([all, cols], count) = (weights.extents(), self.routes.count);
+        if all % count != 0 {
+            let why = format!("{all} rows of weights for {count} experts: give as many rows for each");
+            return Err(y.refused(why));
+        }
+        let (wanted, chosen) = if of_tokens { (self.routes.tokens, self.routes.chosen) } else { (self.rows, 1) };
+        x.expected("x", [wanted, cols], "a number for each column of the weights")?;
+        y.expected(
+            "y",
+            [self.rows, all / count],
+            "a row for each of the experts' rows, with a number for each row of weights",
+        )?;
+        let Some((plan, order)) = self.plan.zip(self.order.as_ref()) else {
+            let experts = self.routes.experts.view([self.rows])?;
+            return with_format!(weights.format(), F => weights.fresh::<T, Identity, F>(on, x, chosen, &experts, y, Identity));
+        };
+        // Rows of tokens are found by their routes.
+        let none = on.scratch::<i32>(0)?;
+        let by_route = if of_tokens { order.order.view([self.rows])? } else { none.view([0])? };
+        let x = Activations::ordered(on, x, self.rows, 8, &by_route, chosen)?;
+        let rows = Rows { x: &x, experts: order.groups.view([self.rows / 8])?, whole: false };
+        with_format!(weights.format(), F => match plan {
+            Plan::Few => weights.few::<T, Identity, F>(on, &rows, y, Identity),
+            Plan::Tiles(tile, splits) => weights.tiles::<T, Identity, F>(on, tile, splits, &rows, y, Identity),
+        })
+    }
+
+    /// Queues Y ← Σ weight · row of each token's experts: X is [rows, N], Y is [tokens, N].
+    ///
+    /// # Errors
+    /// Where the extents do not belong together, Y overlaps X, or a buffer is another device's.
+    pub fn combine<T: Float + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        y: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        // SAFETY: this epilogue accesses nothing.
+        unsafe { self.combine_with(on, x, y, Identity) }
+    }
+
+    /// Queues Y ← epilogue(Σ weight · row), where Y is the one matrix of a batch: a
+    /// [`Residual`](crate::gemm::epilogue::Residual) adds the result of a shared expert.
+    ///
+    /// # Safety
+    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    ///
+    /// # Errors
+    /// As for [`combine`](ExpertRows::combine).
+    pub unsafe fn combine_with<T: Float + GenericArgument, E: Epilogue + Passed>(
+        &self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        y: &mut BufferViewMut<'_, T, 2>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let Routes { tokens, chosen, .. } = self.routes;
+        let [_, cols] = y.extents();
+        x.expected("x", [self.rows, cols], "a row for each of the experts' rows, as wide as y")?;
+        y.expected("y", [tokens, cols], "a row for each token")?;
+        let none = on.scratch::<i32>(0)?;
+        let places = match &self.order {
+            Some(order) => order.places.view([tokens * chosen])?,
+            None => none.view([0])?,
+        };
+        let weights = self.routes.weights()?;
+        dispatch!(let V: usize = if rows_are_whole(x, 4) && rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
+            // SAFETY: the launch compares the extents, and places are rows, as `place_routes`
+            // writes them. What the epilogue does is the caller's promise.
+            unsafe { combine::<T, E, V>::launch_unchecked(on, x, weights, places, y, epilogue) })
+    }
+}

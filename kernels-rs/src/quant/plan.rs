@@ -1,0 +1,139 @@
+//! The choice of kernel for a product with quantized weights: a table of costs, and a search over
+//! it.
+
+/// A way to compute a product with quantized weights.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plan {
+    /// [`gemv_blocks`](super::few::gemv_blocks), in groups of up to 8 rows that are as equal as can
+    /// be.
+    Few,
+    /// [`gemm_blocks`](super::many::gemm_blocks), with K in a number of parts.
+    Tiles(Tile, usize),
+}
+
+/// The tiles that `gemm_blocks` is compiled for, rows by columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tile {
+    /// 16 × 128, by two warps.
+    T16x128,
+    /// 32 × 128, by four warps.
+    T32x128,
+    /// 64 × 128, by eight warps.
+    T64x128,
+}
+
+impl Tile {
+    /// All tiles.
+    pub const ALL: [Tile; 3] = [Tile::T16x128, Tile::T32x128, Tile::T64x128];
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn rows(self) -> usize {
+        match self {
+            Tile::T16x128 => 16,
+            Tile::T32x128 => 32,
+            Tile::T64x128 => 64,
+        }
+    }
+}
+
+/// The costs of the kernels, from which a plan is chosen: times in nanoseconds that a busy
+/// multiprocessor takes. Only their ratios count.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Costs {
+    /// Time for a unit of 32 weights with 1 row of activations, 2 rows, … 8 rows.
+    pub few_ns: [f64; 8],
+    /// Time for a unit of each of the 128 columns of a tile, in the order of [`Tile::ALL`].
+    pub tile_ns: [f64; 3],
+    /// Time to read a byte of weights from the L2 cache.
+    pub read_ns: f64,
+    /// Time to store an element of a partial sum and to load it again.
+    pub part_ns: f64,
+    /// Time of a second launch.
+    pub launch_ns: f64,
+}
+
+impl Costs {
+    /// Costs on a Tesla P40 at 1.5 GHz, by the issue slots of the machine code for Q4_0.
+    pub const P40: Costs = Costs {
+        few_ns: [0.21, 0.25, 0.29, 0.33, 0.39, 0.45, 0.50, 0.56],
+        tile_ns: [150.0, 285.0, 560.0],
+        read_ns: 0.03,
+        part_ns: 0.4,
+        launch_ns: 2e3,
+    };
+}
+
+/// The number of warps that keep a multiprocessor busy.
+const BUSY_WARPS: usize = 16;
+/// The maximum number of parts.
+const MAX_PARTS: usize = 16;
+/// The minimum number of units of a part.
+const MIN_PART_UNITS: usize = 16;
+/// Columns of a block of `gemv_blocks`.
+const FEW_COLUMNS: usize = 24;
+
+/// Returns the plan with the least cost for a product of `rows` rows with `cols` rows of weights,
+/// of `units` units of `unit_bytes` bytes each.
+pub fn plan(costs: &Costs, [rows, cols, units]: [usize; 3], unit_bytes: f64, multiprocessors: usize) -> Plan {
+    // Activations of so few rows lie in smaller groups than tiles read.
+    if rows <= 8 {
+        return Plan::Few;
+    }
+    let sms = multiprocessors.max(1);
+    // The time of blocks of `warps` warps, of which each takes `ns`.
+    let time = |blocks: usize, warps: usize, ns: f64| {
+        let each = blocks.div_ceil(sms);
+        // Few warps cannot hide latency.
+        let idle = BUSY_WARPS.saturating_sub(each * warps) as f64 / BUSY_WARPS as f64;
+        each as f64 * ns * (1.0 + 0.4 * idle)
+    };
+    let read = costs.read_ns * unit_bytes;
+    let groups = rows.div_ceil(8);
+    let each = costs.few_ns[rows.div_ceil(groups).clamp(1, 8) - 1].max(read);
+    let mut best = (time(groups * cols.div_ceil(FEW_COLUMNS), 8, (FEW_COLUMNS * units) as f64 * each), Plan::Few);
+    for (tile, ns) in Tile::ALL.into_iter().zip(costs.tile_ns) {
+        let tiles = rows.div_ceil(tile.rows()) * cols.div_ceil(128);
+        for splits in (1..=MAX_PARTS).filter(|splits| *splits == 1 || units / splits >= MIN_PART_UNITS) {
+            let work = time(tiles * splits, tile.rows() / 8, units.div_ceil(splits) as f64 * ns.max(128.0 * read));
+            let exchanged = ((splits + 1) * rows * cols) as f64 * costs.part_ns / sms as f64;
+            let parts = if splits == 1 { 0.0 } else { exchanged + costs.launch_ns };
+            if work + parts < best.0 {
+                best = (work + parts, Plan::Tiles(tile, splits));
+            }
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(shape: [usize; 3]) -> Plan {
+        plan(&Costs::P40, shape, 18.0, 132)
+    }
+
+    #[test]
+    fn tiles_are_for_many_rows() {
+        for rows in 1..=8 {
+            assert_eq!(planned([rows, 4096, 128]), Plan::Few);
+        }
+        assert_eq!(planned([4096, 4096, 128]), Plan::Tiles(Tile::T64x128, 1));
+    }
+
+    #[test]
+    fn parts_fill_the_device() {
+        // 64 tiles of 64 × 128 leave half of 132 multiprocessors idle.
+        let Plan::Tiles(tile, splits) = planned([128, 4096, 128]) else { panic!("few rows") };
+        assert!(128usize.div_ceil(tile.rows()) * 32 * splits >= 132);
+        // Parts have whole blocks of 256 numbers, and no part is empty.
+        assert!(splits <= 128 / MIN_PART_UNITS);
+    }
+
+    #[test]
+    fn extents_of_zero_have_a_plan() {
+        assert_eq!(planned([0, 0, 0]), Plan::Few);
+        planned([100, 0, 1]);
+    }
+}

@@ -1,0 +1,230 @@
+//! Mixtures of experts: which experts each token goes to, the order of rows by expert, and the sum
+//! of the experts' results.
+//!
+//! ```text
+//!   logits [tokens, experts] ─▶ route ─▶ experts, weights [tokens, chosen]
+//!                                           │
+//!   few tokens:  a row for each choice      ▼      many: rows by expert, in whole groups
+//!   ┌ token 0: expert 7 ┐           count ─▶ place    ┌ expert 0: token 5, token 9, –, – ┐
+//!   │ token 0: expert 2 │                             │ expert 2: token 0, token 1, …    │
+//!   └ token 1: expert 2 ┘                             └ …                                ┘
+//!                     products of these rows with their experts ─▶ combine
+//! ```
+//!
+//! All lists stay on the device, so that a recorded graph serves other routes. A route is a choice
+//! of a token: route i is choice i % chosen of token i / chosen.
+
+use crate::activation::sigmoid;
+use crate::gemm::epilogue::*;
+use crate::rowwise::softmax::decay;
+use crate::sampling::best::{column_of, rank};
+use kernel_dsl::prelude::*;
+
+/// Chooses experts for each token: a warp a token, `N` experts a lane.
+///
+/// A logit is clamped to finite numbers, and a NaN counts as the lowest. An expert's score is the
+/// softmax of the token's logits, or the sigmoid of its logit with `SIGMOID`. Experts with the
+/// largest logits are chosen, or those with the largest sums of score and bias. The largest comes
+/// first, and of equals the expert with the lower number. An expert's weight is `scale` times its
+/// score, with `SHARE` divided by the sum of the chosen scores, or by 2⁻¹²⁶ where that is larger.
+#[kernel(
+    block = 256, grid = logits.dim(0).div_ceil(8), writes(experts = once, weights = once),
+    instances(
+        softmax_32: X = f32, SIGMOID = false, SHARE = true, N = 1;
+        softmax_128: X = f32, SIGMOID = false, SHARE = false, N = 4;
+        sigmoid_256: X = f32, SIGMOID = true, SHARE = true, N = 8;
+        softmax_f16_512: X = f16, SIGMOID = false, SHARE = true, N = 16
+    ),
+)]
+#[requires(
+    logits.cols() > 0, logits.cols() <= 32 * N, experts.rows() == logits.rows(), experts.cols() <= logits.cols(),
+    experts.cols() <= 32, weights.rows() == experts.rows(), weights.cols() == experts.cols(),
+    bias.is_empty() || bias.len() == logits.cols(),
+)]
+pub fn route<X: Float, const SIGMOID: bool, const SHARE: bool, const N: usize>(
+    logits: View<X, 2>,
+    bias: &[f32],
+    scale: f32,
+    mut experts: ViewMut<i32, 2>,
+    mut weights: ViewMut<f32, 2>,
+) {
+    let (token, lane) = (block::x() * 8 + warp::index(), warp::lane());
+    let mut scores = [f32::MIN; N];
+    for i in unroll(0..N) {
+        if token < logits.rows() && lane + 32 * i < logits.cols() {
+            // The larger of a number and NaN is the number.
+            scores[i] = logits[(token, lane + 32 * i)].to_f32().max(f32::MIN).min(f32::MAX);
+        }
+    }
+    let mut ranks = [0u64; N];
+    for i in unroll(0..N) {
+        if lane + 32 * i < logits.cols() {
+            ranks[i] = rank(scores[i], lane + 32 * i);
+        }
+    }
+    if SIGMOID {
+        for i in unroll(0..N) {
+            scores[i] = sigmoid(scores[i]);
+        }
+    } else {
+        let mut top = scores[0];
+        for i in unroll(1..N) {
+            top = top.max(scores[i]);
+        }
+        let top = warp::max(top);
+        let mut sum = 0.0f32;
+        for i in unroll(0..N) {
+            scores[i] = if lane + 32 * i < logits.cols() { decay(scores[i] - top) } else { 0.0 };
+            sum += scores[i];
+        }
+        let sum = warp::sum(sum);
+        for i in unroll(0..N) {
+            scores[i] /= sum;
+        }
+    }
+    if !bias.is_empty() {
+        for i in unroll(0..N) {
+            let expert = lane + 32 * i;
+            if expert < logits.cols() {
+                ranks[i] = rank(scores[i] + bias[expert], expert);
+            }
+        }
+    }
+    // Lane c has choice c.
+    let (mut expert, mut score, mut total) = (0, 0.0f32, 0.0f32);
+    for choice in 0..experts.cols() {
+        let (mut best, mut of_best) = (ranks[0], scores[0]);
+        for i in unroll(1..N) {
+            if ranks[i] > best {
+                best = ranks[i];
+                of_best = scores[i];
+            }
+        }
+        let top = warp::reduce(best, |a: u64, b: u64| a.max(b));
+        let column = column_of(top) as usize;
+        let of_top = warp::shuffle(of_best, column % 32);
+        for i in unroll(0..N) {
+            if ranks[i] == top {
+                ranks[i] = 0;
+            }
+        }
+        if lane == choice {
+            expert = column as i32;
+            score = of_top;
+        }
+        total += of_top;
+    }
+    if token < experts.rows() && lane < experts.cols() {
+        experts[(token, lane)] = expert;
+        weights[(token, lane)] = scale * if SHARE { score / total.max(f32::MIN_POSITIVE) } else { score };
+    }
+}
+
+/// Counts the routes to each expert: a warp an expert.
+#[kernel(block = 256, grid = counts.len().div_ceil(8), writes(counts = once))]
+pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
+    let (expert, lane) = (block::x() * 8 + warp::index(), warp::lane());
+    let mut count = 0;
+    for i in (lane..experts.len()).step_by(32) {
+        if experts[i] == expert as i32 {
+            count += 1;
+        }
+    }
+    let count = warp::sum(count);
+    if lane == 0 && expert < counts.len() {
+        counts[expert] = count;
+    }
+}
+
+/// Orders routes by expert, and the routes of an expert by number: a warp an expert, and one for
+/// the rows after the last. The rows of an expert are a multiple of `room`, which is a multiple of
+/// 8.
+///
+/// `order` is the route of each row, or −1; `groups` the expert of each 8 rows, or −1; `places` the
+/// row of each route.
+#[kernel(
+    block = 256, grid = (counts.len() + 1).div_ceil(8), writes(order = once, groups = once),
+)]
+#[requires(
+    room > 0, room % 8 == 0, order.len() == 8 * groups.len(), order.len() % room == 0, places.len() == experts.len(),
+    order.len() >= experts.len(),
+)]
+pub fn place_routes(
+    experts: &[i32],
+    counts: &[i32],
+    room: usize,
+    order: &mut [i32],
+    groups: &mut [i32],
+    places: &mut [i32],
+) {
+    let (expert, lane) = (block::x() * 8 + warp::index(), warp::lane());
+    let mut before = 0;
+    for i in (lane..expert.min(counts.len())).step_by(32) {
+        before += (counts[i] as usize).next_multiple_of(room);
+    }
+    let first = warp::sum(before as i32) as usize;
+    if expert < counts.len() {
+        let count = counts[expert] as usize;
+        let end = first + count.next_multiple_of(room);
+        let mut next = first;
+        for i in (0..experts.len()).step_by(32) {
+            let route = i + lane;
+            let of = if route < experts.len() { experts[route] } else { -1 };
+            let mine = of == expert as i32;
+            let all = warp::ballot(mine);
+            if mine {
+                let row = next + (all & ((1u32 << lane as u32) - 1)).count_ones() as usize;
+                order[row] = route as i32;
+                places[route] = row as i32;
+            }
+            next += all.count_ones() as usize;
+        }
+        for row in (first + count + lane..end).step_by(32) {
+            order[row] = -1;
+        }
+        for group in (first / 8 + lane..end / 8).step_by(32) {
+            groups[group] = expert as i32;
+        }
+    } else if expert == counts.len() {
+        for row in (first + lane..order.len()).step_by(32) {
+            order[row] = -1;
+        }
+        for group in (first / 8 + lane..groups.len()).step_by(32) {
+            groups[group] = -1;
+        }
+    }
+}
+
+/// Y ← epilogue(Σ weight · row): a row of Y for each token, from the rows of its routes in the
+/// order of its choices. Route i is row `places[i]` of `x`, or row i where there are no places.
+#[kernel(
+    block = 256, grid = (y.dim(0) * y.dim(1).div_ceil(V)).div_ceil(256), writes(y = once),
+    instances(f32: X = f32, E = Identity, V = 4 | 1; f16: X = f16, E = Identity, V = 4),
+)]
+#[requires(
+    weights.rows() == y.rows(), x.cols() == y.cols(), places.is_empty() || places.len() == weights.rows() * weights.cols(),
+    x.rows() >= weights.rows() * weights.cols(), x.aligned(V), y.aligned(V), y.cols() % V == 0,
+)]
+pub fn combine<X: Float, E: Epilogue, const V: usize>(
+    x: View<X, 2>,
+    weights: View<f32, 2>,
+    places: &[i32],
+    y: ViewMut<X, 2>,
+    epilogue: E,
+) {
+    let (pieces, i) = (y.cols().div_ceil(V), grid::index());
+    let (token, col) = (i / pieces, i % pieces * V);
+    if token < y.rows() {
+        let mut sum = [0.0f32; V];
+        for choice in 0..weights.cols() {
+            let route = token * weights.cols() + choice;
+            let row = if places.is_empty() { route } else { places[route] as usize };
+            let weight = weights[(token, choice)];
+            let part = x.load::<V>((row, col)).map(X::to_f32);
+            for e in unroll(0..V) {
+                sum[e] = weight.mul_add(part[e], sum[e]);
+            }
+        }
+        store(1.0, sum, 0.0, y, token, col, 0, epilogue);
+    }
+}
