@@ -4,7 +4,7 @@
 //! and functions of Hugging Face's `apply_chat_template`. Fuel bounds the steps and memory of a
 //! template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate charges
 //! for a sum of lists after it is made: a list that is added to itself again and again would fill
-//! the memory. So the instruction for sums is replaced by a call of [`add`].
+//! the memory. So the instruction for sums is replaced by a call of a function that charges first.
 
 use crate::error::{Error, Result};
 use minijinja::machinery::{self, Instruction, Instructions};
@@ -158,7 +158,7 @@ fn syntax() -> Result<SyntaxConfig> {
     syntax.map_err(|error| failed(&error))
 }
 
-/// Replaces each sum by a call of [`add`].
+/// Replaces each sum by a call of `add`.
 fn replace_sums(instructions: &mut Instructions<'_>) {
     for i in 0.. {
         match instructions.get_mut(i) {

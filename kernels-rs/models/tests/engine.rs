@@ -15,7 +15,7 @@ use runtime::Device;
 use std::path::PathBuf;
 use support::{Writer, smollm2};
 
-/// Random numbers near 0, by a linear congruence.
+/// Returns random numbers near 0, by a linear congruence.
 fn random(seed: &mut u64, n: usize, size: f32) -> Vec<f32> {
     let mut next = || {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -147,7 +147,8 @@ fn all_compared(device: &Device) {
         // Tiles of queries, queries apart, and one query.
         compared(device, &path, CacheFormat::F32, &[20, 3, 1, 1], 2e-5);
         compared(device, &path, CacheFormat::F16, &[18, 1], 2e-3);
-        // Activations of 8 bits: 1 in 254 of the largest of 32, in seven products one after another.
+        // Activations of 8 bits: 1 in 254 of the largest of 32, in seven products one after
+        // another.
         let path = small(&format!("q8-{architecture}-{}", device.is_cpu()), architecture, true);
         compared(device, &path, CacheFormat::F32, &[2, 9, 17], 3e-2);
     }
@@ -220,7 +221,8 @@ fn samplers() {
     for narrow in [Sampling { top_k: 1, ..warm }, Sampling { top_p: 1e-6, ..warm }, Sampling { min_p: 1.0, ..warm }] {
         assert_eq!(draw(narrow, 8), greedy, "{narrow:?}");
     }
-    // A large penalty lets no token come twice, and one of repetition keeps those of the prompt out.
+    // A large penalty lets no token come twice, and one of repetition keeps those of the prompt
+    // out.
     let all = draw(Sampling { presence: 1e9, ..Sampling::default() }, 30);
     assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 30);
     let all = draw(Sampling { frequency: 1e9, ..Sampling::default() }, 30);
@@ -256,7 +258,7 @@ fn generation_stops() {
     assert_eq!((text.as_str(), stop), (&all[..all.find(&stops[1]).unwrap()], Some(Stop::Text)));
 }
 
-/// The reference has the token and the logit that other programs have.
+/// Compares the reference with the token and the logit of other programs.
 #[test]
 fn smollm2_knows_the_capital_of_france() {
     let Some(path) = smollm2() else { return };

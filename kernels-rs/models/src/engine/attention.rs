@@ -135,8 +135,8 @@ impl Attention {
         self.shape
     }
 
-    /// Queues y ← attention of x, both `[tokens, width]`, for tokens of one sequence. Their keys and
-    /// values are stored in the cache.
+    /// Queues y ← attention of x, both `[tokens, width]`, for tokens of one sequence. Their keys
+    /// and values are stored in the cache.
     ///
     /// # Errors
     /// If extents do not match, or memory is short.

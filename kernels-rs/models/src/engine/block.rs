@@ -33,7 +33,7 @@ impl Norm {
 pub struct Activations {
     /// The sum, and memory for the next one.
     sums: [Memory<f32>; 2],
-    /// What the last half of a block adds to the sum.
+    /// The summand of the last half of a block.
     added: Memory<f32>,
     /// Whether `added` is not yet part of the sum.
     is_added: bool,
@@ -53,8 +53,7 @@ impl Activations {
         Ok(Activations { sums, added: memory()?, is_added: false, normed: memory()?, extents: [tokens, width] })
     }
 
-    /// Begins with `tokens` tokens, at most as many as there is memory for. Returns the sum, to be
-    /// written.
+    /// Begins with `tokens` tokens, for which there is memory. Returns the sum, to be written.
     ///
     /// # Errors
     /// If there are more tokens than memory.

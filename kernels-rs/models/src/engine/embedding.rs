@@ -123,8 +123,8 @@ fn unpacked<F: BlockFormat + GenericArgument>(
     let (pitch, narrow) = (host::pitch::<F>(units), F::halves(units));
     let (mut words, mut halves) = (on.scratch::<u32>(n * pitch)?, on.scratch::<u16>(n * narrow)?);
     let wide = [n, F::words(units)];
-    // SAFETY: the launches compare the extents, and the kernels stay within them, as the oracle says
-    // of every format (`kernels check`).
+    // SAFETY: the launches compare the extents, and the kernels stay within them, as the oracle
+    // says of every format (`kernels check`).
     unsafe {
         let to = words.view_strided_mut(wide, [pitch, 1])?;
         repack::<F>::launch_unchecked(on, *rows, units, to, halves.view_mut([n, narrow])?)?;

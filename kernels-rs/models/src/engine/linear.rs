@@ -82,8 +82,8 @@ pub(super) fn numbers<T, const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) 
 }
 
 impl Linear {
-    /// Uploads a matrix. All parts have equal columns; there is a bias for each row of all parts, or
-    /// none.
+    /// Uploads a matrix. All parts have equal columns; there is a bias for each row of all parts,
+    /// or none.
     ///
     /// # Errors
     /// If parts differ in columns, a format has no kernels, or memory is short.

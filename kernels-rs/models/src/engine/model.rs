@@ -79,8 +79,8 @@ impl Model {
         Model::load_with(device, &Checkpoint::open(path)?, |_, _| {})
     }
 
-    /// Loads an open checkpoint. `progress` receives the bytes that are loaded and those of the whole
-    /// model.
+    /// Loads an open checkpoint. `progress` receives the bytes that are loaded and those of the
+    /// whole model.
     ///
     /// # Errors
     /// As for [`load`](Model::load).

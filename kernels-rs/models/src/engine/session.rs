@@ -76,7 +76,7 @@ pub struct Piece {
     pub stop: Option<Stop>,
 }
 
-/// What is different for each format of a cache.
+/// The work of a session that depends on the format of its cache.
 trait Run: Send {
     /// Runs the model for tokens that follow `before` others.
     fn append(&mut self, model: &Model, tokens: &[u32], before: usize) -> Result<()>;
