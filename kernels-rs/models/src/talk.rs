@@ -7,6 +7,7 @@ use models::memory::CacheFormat;
 use models::template::{Conversation, Message};
 use models::{Checkpoint, Error, Model};
 use runtime::Device;
+use runtime::interpreter::Checks;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +18,21 @@ use std::time::Instant;
 pub enum DeviceName {
     /// The first supported GPU, or else the CPU.
     Best,
-    /// The CPU, where every access is checked.
+    /// The CPU, which interprets the kernels.
     Cpu,
     /// The first GPU.
     Cuda,
+}
+
+/// The extent of checks on the CPU.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Checked {
+    /// Every access, and races between threads.
+    All,
+    /// Accesses outside buffers.
+    Accesses,
+    /// Nothing: values only.
+    Values,
 }
 
 /// How keys and values are kept.
@@ -38,6 +50,9 @@ pub struct TalkOptions {
     /// Where the model runs.
     #[arg(long, value_enum, default_value_t = DeviceName::Best)]
     device: DeviceName,
+    /// The extent of checks on the CPU. Values are the same for each choice.
+    #[arg(long, value_enum, default_value_t = Checked::Values)]
+    checks: Checked,
     /// The most tokens of an answer.
     #[arg(long, default_value_t = 256)]
     tokens: usize,
@@ -90,6 +105,11 @@ impl TalkOptions {
             DeviceName::Cpu => Device::cpu(),
             DeviceName::Cuda => Device::cuda(0)?,
         };
+        device.set_checks(match self.checks {
+            Checked::All => Checks::All,
+            Checked::Accesses => Checks::Accesses,
+            Checked::Values => Checks::Values,
+        });
         let checkpoint = Checkpoint::open(file)?;
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("loading {bar:30} {bytes} of {total_bytes}") {
