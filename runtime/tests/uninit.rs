@@ -1,7 +1,7 @@
 //! Uninitialized CPU memory, and the operations that initialize it.
 
 use kernel_dsl::prelude::*;
-use runtime::interpreter::Check;
+use runtime::interpreter::{Check, Checks};
 use runtime::{Device, Error, Result};
 
 /// Computes y ← x.
@@ -40,6 +40,40 @@ fn cpu_devices_share_memory() -> Result<()> {
     let error = copied::launch(&other, &nothing, &mut y).expect_err("nothing has written it");
     let Error::Violation(report) = &error else { panic!("{error}") };
     assert_eq!(report.findings[0].check, Check::UninitializedBuffer, "{error}");
+    Ok(())
+}
+
+/// Computes y ← x, shifted by one element beyond the end.
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+#[requires(x.len() == y.len())]
+fn shifted(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = x[i + 1];
+    }
+}
+
+/// Checks that each extent of checks reports what it documents, and that memory which is written
+/// without checks is initialized.
+#[test]
+fn checks_have_an_extent() -> Result<()> {
+    let device = Device::cpu();
+    let x = device.upload(&[1.0f32, 2.0])?;
+    let reported = |checks| {
+        device.set_checks(checks);
+        let mut y = device.alloc::<f32>(2)?;
+        let shifted = shifted::launch(&device, &x, &mut y);
+        let nothing = device.alloc::<f32>(2)?;
+        let copied = copied::launch(&device, &nothing, &mut y);
+        device.set_checks(Checks::All);
+        if shifted.is_ok() {
+            copied::launch(&device, &y, &mut device.zeros::<f32>(2)?)?;
+        }
+        Result::Ok((shifted.is_err(), copied.is_err()))
+    };
+    assert_eq!(reported(Checks::All)?, (true, true));
+    assert_eq!(reported(Checks::Accesses)?, (true, false));
+    assert_eq!(reported(Checks::Values)?, (false, false));
     Ok(())
 }
 

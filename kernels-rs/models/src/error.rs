@@ -40,6 +40,10 @@ pub enum Error {
     #[error("chat template, line {line}: {problem}")]
     #[allow(missing_docs)]
     Template { line: usize, problem: String },
+
+    /// A device that refused memory or a launch.
+    #[error(transparent)]
+    Device(#[from] runtime::Error),
 }
 
 /// A result of this crate.

@@ -1,11 +1,14 @@
-//! Language models: their files and tokenizers.
+//! Language models: their files and tokenizers, and an engine that runs them.
 //!
 //! ```text
 //!   GGUF, safetensors ─── file ─────── metadata and tensors
 //!   GGUF, JSON ────────── tokenizer ── text ↔ tokens
+//!   Jinja ─────────────── template ─── conversation → text
+//!   a device ──────────── engine ───── tokens → the next token
 //! ```
 //!
-//! [`Checkpoint::open`] opens either kind of file, and gives all of these.
+//! [`Checkpoint::open`] opens either kind of file. [`Model::load`] loads it to a device: a GPU, or
+//! the CPU, where every access is checked.
 //!
 //! The crate reads files that others made, so that no input may end the program: a damaged file, or
 //! one that needs something unknown, gives an [`Error`] with the file, the byte offset or field,
@@ -16,6 +19,7 @@
 
 mod checkpoint;
 pub mod configuration;
+pub mod engine;
 mod error;
 pub mod file;
 pub mod memory;
@@ -24,4 +28,5 @@ pub mod tensors;
 pub mod tokenizer;
 
 pub use checkpoint::{Checkpoint, Files};
+pub use engine::Model;
 pub use error::{Error, Result};

@@ -1,4 +1,7 @@
-//! The command `models`: what is in a file, the tokens of a text, and the memory a model needs.
+//! The command `models`: runs a model, and shows what is in a file, the tokens of a text, and the
+//! memory a model needs.
+
+mod talk;
 
 use clap::{Parser, Subcommand};
 use models::configuration::{Configuration, Vision};
@@ -15,7 +18,7 @@ use std::process::ExitCode;
 /// The widest line that is printed.
 const WIDTH: usize = 80;
 
-/// Language models: files, tokens and memory.
+/// Language models that talk, and their files, tokens and memory.
 #[derive(Parser)]
 #[command(version, max_term_width = WIDTH)]
 struct Options {
@@ -25,6 +28,26 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Continues a text.
+    Generate {
+        /// The file or folder.
+        file: PathBuf,
+        /// The text.
+        #[arg(long)]
+        prompt: String,
+        #[command(flatten)]
+        options: talk::TalkOptions,
+    },
+    /// Answers messages, in the chat template of the model. Each line of the input is a message.
+    Chat {
+        /// The file or folder.
+        file: PathBuf,
+        /// A message before the conversation.
+        #[arg(long)]
+        system: Option<String>,
+        #[command(flatten)]
+        options: talk::TalkOptions,
+    },
     /// Prints configuration, metadata, tensors and sizes of a GGUF file, a safetensors file or a
     /// folder.
     Inspect {
@@ -71,6 +94,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let text = match Options::parse().command {
+        Command::Generate { file, prompt, options } => talk::generate(&file, &prompt, &options).map(|()| String::new()),
+        Command::Chat { file, system, options } => {
+            talk::chat(&file, system.as_deref(), &options).map(|()| String::new())
+        }
         Command::Inspect { file, json } => inspect(&file, json),
         Command::Tokenize { file, text, control, ends, json } => {
             tokenize(&file, &text, Encoding { control, ends }, json)

@@ -2,19 +2,20 @@
 //!
 //! Templates are programs in Jinja, which models carry in their files. They run with the settings
 //! and functions of Hugging Face's `apply_chat_template`. Fuel bounds the steps and memory of a
-//! template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate leaves
-//! one hole: a list that is added to itself again and again is not charged before it is made, and
-//! fills the memory.
+//! template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate charges
+//! for a sum of lists after it is made: a list that is added to itself again and again would fill
+//! the memory. So the instruction for sums is replaced by a call of a function that charges first.
 
 use crate::error::{Error, Result};
+use minijinja::machinery::{self, Instruction, Instructions};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Serde, Value};
-use minijinja::{Environment, ErrorKind, UndefinedBehavior};
+use minijinja::value::{Kwargs, Serde, Value, ValueKind};
+use minijinja::{Environment, ErrorKind, State, UndefinedBehavior};
 use serde::Serialize;
 use std::time::SystemTime;
 
 /// The fuel of a template: about as many instructions, or 64 bytes each.
-const FUEL: u64 = 4_000_000;
+const FUEL: u64 = 1_000_000;
 
 /// The largest template in bytes. Real ones have up to some 20,000.
 const MAX_SOURCE: usize = 1 << 20;
@@ -104,7 +105,7 @@ impl ChatTemplate {
             let problem = format!("the template has {} bytes; at most {MAX_SOURCE} are read", source.len());
             return Err(Error::Template { line: 1, problem });
         }
-        environment(SystemTime::UNIX_EPOCH)?.template_from_str(source).map_err(|error| failed(&error))?;
+        machinery::parse(source, NAME, syntax()?).map_err(|error| failed(&error))?;
         Ok(ChatTemplate { source: source.to_owned(), begin: begin.to_owned(), end: end.to_owned() })
     }
 
@@ -120,7 +121,11 @@ impl ChatTemplate {
     /// many steps.
     pub fn render(&self, conversation: &Conversation) -> Result<String> {
         let environment = environment(conversation.now)?;
-        let template = environment.template_from_str(&self.source).map_err(|error| failed(&error))?;
+        let tree = machinery::parse(&self.source, NAME, syntax()?).map_err(|error| failed(&error))?;
+        let mut generator = machinery::CodeGenerator::new(NAME, &self.source);
+        generator.compile_stmt(&tree);
+        let (mut instructions, mut blocks) = generator.finish();
+        std::iter::once(&mut instructions).chain(blocks.values_mut()).for_each(replace_sums);
         let mut context = conversation.variables.clone();
         let mut set = |name: &str, value| context.insert(name.to_owned(), value);
         let messages = serde_json::to_value(&conversation.messages);
@@ -131,20 +136,63 @@ impl ChatTemplate {
         set("add_generation_prompt", conversation.answers.into());
         set("bos_token", self.begin.clone().into());
         set("eos_token", self.end.clone().into());
-        template.render(Value::from(Serde(&context))).map_err(|error| failed(&error))
+        let mut text = String::new();
+        let mut output = machinery::make_string_output(&mut text);
+        let root = Value::from(Serde(&context));
+        machinery::eval(&environment, &instructions, root, &blocks, &mut output, minijinja::AutoEscape::None)
+            .map_err(|error| failed(&error))?;
+        drop(output);
+        Ok(text)
     }
+}
+
+/// The name of a template in the engine.
+const NAME: &str = "chat template";
+
+/// The function that adds two values. No template can name it.
+const ADD: &str = "+";
+
+/// Returns the syntax of Hugging Face's templates.
+fn syntax() -> Result<SyntaxConfig> {
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    syntax.map_err(|error| failed(&error))
+}
+
+/// Replaces each sum by a call of `add`.
+fn replace_sums(instructions: &mut Instructions<'_>) {
+    for i in 0.. {
+        match instructions.get_mut(i) {
+            Some(instruction @ Instruction::Add) => *instruction = Instruction::CallFunction(ADD, Some(2)),
+            Some(_) => {}
+            None => break,
+        }
+    }
+}
+
+/// Returns a + b. A sum of lists is paid for before it is made.
+fn add(state: &State, a: Value, b: Value) -> std::result::Result<Value, minijinja::Error> {
+    let length = |value: &Value| match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable => value.len(),
+        _ => None,
+    };
+    if let (Some(n), Some(m)) = (length(&a), length(&b)) {
+        state.consume_fuel((n as u64).saturating_add(m as u64))?;
+        return Ok(Value::from(a.try_iter()?.chain(b.try_iter()?).collect::<Vec<Value>>()));
+    }
+    let expression = state.env().compile_expression("a + b")?;
+    expression.eval(minijinja::context! { a, b })
 }
 
 /// Returns the environment of a template.
 fn environment(now: SystemTime) -> Result<Environment<'static>> {
     let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    environment.set_syntax(syntax.map_err(|error| failed(&error))?);
+    environment.set_syntax(syntax()?);
     environment.set_undefined_behavior(UndefinedBehavior::Lenient);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_fuel(Some(FUEL));
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.add_filter("tojson", to_json);
+    environment.add_function(ADD, add);
     environment.add_function("raise_exception", |message: String| -> std::result::Result<Value, minijinja::Error> {
         Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
     });
@@ -162,12 +210,12 @@ fn failed(error: &minijinja::Error) -> Error {
 }
 
 /// Writes JSON as Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
-fn to_json(value: Value, options: Kwargs) -> std::result::Result<String, minijinja::Error> {
+fn to_json(state: &State, value: Value, options: Kwargs) -> std::result::Result<String, minijinja::Error> {
     let indent: Option<usize> = options.get("indent")?;
     // Python's other options have their default values in all templates known.
     let _ = (options.get::<Option<bool>>("ensure_ascii")?, options.get::<Option<bool>>("sort_keys")?);
     options.assert_all_used()?;
-    let mut bytes = Vec::new();
+    let mut bytes = Charged { state, bytes: Vec::new(), is_out: false };
     let written = match indent {
         Some(indent) => {
             let indent = " ".repeat(indent.min(16));
@@ -176,8 +224,35 @@ fn to_json(value: Value, options: Kwargs) -> std::result::Result<String, minijin
         }
         None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced)),
     };
+    let Charged { bytes, is_out, .. } = bytes;
+    if is_out {
+        return Err(ErrorKind::OutOfFuel.into());
+    }
     written.map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Bytes that are paid for before they are written.
+struct Charged<'a, 's, 'e> {
+    state: &'a State<'s, 'e>,
+    bytes: Vec<u8>,
+    is_out: bool,
+}
+
+impl std::io::Write for Charged<'_, '_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // A call costs more than its bytes.
+        if self.state.consume_fuel(1 + bytes.len() as u64 / 64).is_err() {
+            self.is_out = true;
+            return Err(std::io::ErrorKind::OutOfMemory.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Python's separators: `, ` and `: `.

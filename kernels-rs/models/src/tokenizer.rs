@@ -17,7 +17,7 @@ mod merge;
 mod sentencepiece;
 pub mod split;
 
-pub use decoder::Decoder;
+pub use decoder::{Characters, Decoder};
 pub(crate) use json::configuration;
 
 use crate::error::{Error, Result};
@@ -395,7 +395,7 @@ fn special(gguf: &Gguf, texts: &[&[u8]], begins: bool) -> Result<Special> {
             token => Ok(token.map(|token| token as u32)),
         }
     };
-    let flag = |key: &str, default| Ok(gguf.optional(key, "a bool", Value::bool)?.unwrap_or(default));
+    let flag = |key: &str, default| gguf.optional(key, "a bool", Value::bool).map(|flag| flag.unwrap_or(default));
     let mut end = Vec::new();
     for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
         end.extend(token(key)?);

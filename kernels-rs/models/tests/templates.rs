@@ -92,7 +92,10 @@ fn hostile_templates_run_out_of_fuel() {
     let doubling =
         "{% set n = namespace(x='0123456789') %}{% for a in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}";
     let macros = "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}";
-    for source in [nested, doubling] {
+    // Each list has the one before ten times: 10^9 numbers of JSON in a kilobyte of memory.
+    let wide = "{% set n = namespace(x=[1]) %}{% for a in range(9) %}{% set n.x = [n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x] %}{% endfor %}{{ n.x | tojson | length }}";
+    let lists = "{% set n = namespace(x=[1]) %}{% for a in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}";
+    for source in [nested, doubling, wide, lists] {
         let template = ChatTemplate::new(source, "", "").unwrap();
         assert_eq!(template.render(&Conversation::new(vec![])).unwrap_err().to_string(), steps);
     }

@@ -18,7 +18,7 @@ use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{driver, ir};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
-use runtime_oracle::{self as interpreter, Binding, Bytes, Check, Launch, Outcome, Report};
+use runtime_oracle::{self as interpreter, Binding, Bytes, Check, Checks, Launch, Outcome, Report};
 use runtime_simt::ByteRanges;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
@@ -37,16 +37,29 @@ pub(crate) struct Cpu {
     limits: Mutex<Limits>,
 }
 
-/// Limits at which a launch is stopped.
-#[derive(Clone, Copy, Default)]
+/// Limits at which a launch is stopped, and what is checked until then.
+#[derive(Clone, Copy)]
 struct Limits {
+    /// The extent of the checks.
+    checks: Checks,
     /// How long it may take.
     time: Option<Duration>,
     /// Warp instructions that a block may run; the interpreter's own limit where there is none.
     instructions: Option<u64>,
 }
 
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { checks: Checks::All, time: None, instructions: None }
+    }
+}
+
 impl Cpu {
+    /// Sets the extent of the checks.
+    pub fn set_checks(&self, checks: Checks) {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).checks = checks;
+    }
+
     /// Sets how long a launch may take.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).time = limit;
@@ -172,7 +185,8 @@ impl Executable {
         let places: Vec<_> = approved.arguments().iter().map(place).collect();
         let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, HOST.of(*address, *bytes)));
         let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
-        let options = interpreter::Options { without, deadline, uninit: held.clone(), ..Default::default() };
+        let Limits { checks, .. } = limits;
+        let options = interpreter::Options { checks, without, deadline, uninit: held.clone(), ..Default::default() };
         let fuel = limits.instructions.unwrap_or(options.fuel);
         let blocks = approved.shape().grid.into_iter().map(u64::from).product();
         let outcome = progress::shown(&self.instance, blocks, |ended| {
@@ -181,6 +195,12 @@ impl Executable {
         for (index, _) in held {
             let (address, bytes) = places[index];
             match &outcome {
+                // Only a run with all checks records the bytes that were stored.
+                Ok(Some(_)) if checks < Checks::All => {
+                    if approved.writes(index) {
+                        HOST.stored(address, bytes);
+                    }
+                }
                 Ok(Some(outcome)) => {
                     let left = outcome.uninit.iter().find(|(argument, _)| *argument == index);
                     HOST.quiesce(address, bytes, left.map_or(&ByteRanges::default(), |(_, left)| left));

@@ -14,6 +14,7 @@ use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::{Argument, Artifact, Launcher};
+use runtime_oracle::Checks;
 use serde::Serialize;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -238,6 +239,18 @@ impl Device {
     pub fn set_instruction_limit(&self, limit: Option<u64>) {
         if let Backend::Cpu(cpu) = &self.0.backend {
             cpu.set_instruction_limit(limit);
+        }
+    }
+
+    /// Sets the extent of the checks of launches on the CPU. The default is [`Checks::All`].
+    ///
+    /// With [`Checks::Accesses`] races, store conflicts and reads of uninitialized memory are not
+    /// reported. With [`Checks::Values`] accesses outside buffers are not reported either: they
+    /// have no effect. All extents give the same values for kernels without faults. A GPU has a
+    /// checked form of each kernel, and this has no effect there.
+    pub fn set_checks(&self, checks: Checks) {
+        if let Backend::Cpu(cpu) = &self.0.backend {
+            cpu.set_checks(checks);
         }
     }
 

@@ -500,7 +500,7 @@ impl Gguf {
     /// If a file cannot be opened or mapped, is no GGUF file of version 2 or 3, or is truncated or
     /// damaged.
     pub fn open(path: &Path) -> Result<Gguf> {
-        let map = |path: &Path| Ok(Part { file: name(path), bytes: Bytes::map(path)? });
+        let map = |path: &Path| Bytes::map(path).map(|bytes| Part { file: name(path), bytes });
         let given = map(path)?;
         let header = given.header(0)?;
         let count = header.number(&given, "split.count", 1, "1 to 65535 parts", |n| (1..=MAX_PARTS).contains(&n))?;

@@ -10,6 +10,12 @@ use crate::error::Result;
 #[derive(Debug)]
 pub struct Decoder<'a> {
     tokenizer: &'a Tokenizer,
+    characters: Characters,
+}
+
+/// The bytes that a [`Decoder`] holds, without its tokenizer.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Characters {
     /// Bytes of a character that is not complete.
     held: Vec<u8>,
     /// Whether the next byte is the first of a text that loses a leading space.
@@ -20,7 +26,12 @@ impl Tokenizer {
     /// Returns a decoder. `begins` says that the first token begins a text, instead of continuing
     /// one.
     pub fn decoder(&self, begins: bool) -> Decoder<'_> {
-        Decoder { tokenizer: self, held: Vec::new(), strips: begins && self.strips_space }
+        Decoder { tokenizer: self, characters: self.characters(begins) }
+    }
+
+    /// Returns the state of a decoder before its first token, to be kept apart from the tokenizer.
+    pub fn characters(&self, begins: bool) -> Characters {
+        Characters { held: Vec::new(), strips: begins && self.strips_space }
     }
 }
 
@@ -30,7 +41,22 @@ impl Decoder<'_> {
     /// # Errors
     /// If the number is no token.
     pub fn push(&mut self, token: u32) -> Result<String> {
-        let mut bytes = self.tokenizer.visible(token)?;
+        self.characters.push(self.tokenizer, token)
+    }
+
+    /// Returns what is left at the end: U+FFFD if a character is not complete.
+    pub fn finish(mut self) -> String {
+        self.characters.finish()
+    }
+}
+
+impl Characters {
+    /// Adds a token of `tokenizer`, and returns the text that is complete now.
+    ///
+    /// # Errors
+    /// If the number is no token.
+    pub fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> Result<String> {
+        let mut bytes = tokenizer.visible(token)?;
         if self.strips && !bytes.is_empty() {
             bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
             self.strips = false;
@@ -67,7 +93,7 @@ impl Decoder<'_> {
     }
 
     /// Returns what is left at the end: U+FFFD if a character is not complete.
-    pub fn finish(self) -> String {
-        String::from_utf8_lossy(&self.held).into_owned()
+    pub fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
     }
 }

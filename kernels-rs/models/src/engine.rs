@@ -1,0 +1,35 @@
+//! Running models: weights on a device, layers over the kernel library, and sessions.
+//!
+//! ```text
+//!   tokens ─ Embedding ─▶ x ─┬─ Block 0 ─ Block 1 ─ … ─┬─ RMS norm ─ output matrix ─▶ logits ─ Sampler ─▶ token
+//!                            │                         │
+//!   a block:  x ─ RMS norm ─ Attention ─ + ─ RMS norm ─ Network ─ + ─▶ x
+//! ```
+//!
+//! | module | use |
+//! |---|---|
+//! | [`linear`] | a matrix in any format of a file, times activations |
+//! | [`embedding`] | rows of the embedding by token |
+//! | [`attention`] | queries, keys and values, their cache, and the matrix after attention |
+//! | [`network`] | the gated network of a block |
+//! | [`block`] | a block, and the stream of activations between blocks |
+//! | [`model`] | a whole model and its loading |
+//! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
+//! | [`session`] | a text that grows: prompt, decoding by a replayed graph, generation |
+//!
+//! The same code runs on a GPU and on the CPU device, where every access is checked. Activations
+//! are `f32`; products with quantized weights quantize them to 8 bits in blocks of 32.
+
+pub mod attention;
+pub mod block;
+pub mod embedding;
+pub mod linear;
+mod load;
+pub mod model;
+pub mod network;
+pub mod sampling;
+pub mod session;
+
+pub use model::Model;
+pub use sampling::{Sampler, Sampling};
+pub use session::{Generation, Options, Piece, Session, Stop};

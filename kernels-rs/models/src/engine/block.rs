@@ -1,0 +1,158 @@
+//! A block, and the stream of activations between blocks.
+
+use super::attention::{self, Attention, KeyValues, Places, prefix};
+use super::network::{self, Network};
+use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::attention::cache::Stored;
+use kernels_rs::rowwise;
+use kernels_rs::{Memory, Queue};
+use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::sync::Arc;
+
+/// An RMS norm with a weight for each column (Zhang, Sennrich, 2019).
+#[derive(Debug)]
+pub struct Norm {
+    weight: Arc<DeviceBuffer<f32>>,
+    epsilon: f32,
+}
+
+impl Norm {
+    /// Uploads the weights of a norm.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn new(device: &Device, weight: &[f32], epsilon: f32) -> crate::Result<Norm> {
+        Ok(Norm { weight: Arc::new(device.upload(weight)?), epsilon })
+    }
+}
+
+/// The activations of tokens between blocks: a sum to which each half of a block adds.
+///
+/// What a half adds is kept apart until the next norm, whose kernel adds it.
+#[derive(Debug)]
+pub struct Activations {
+    /// The sum, and memory for the next one.
+    sums: [Memory<f32>; 2],
+    /// The summand of the last half of a block.
+    added: Memory<f32>,
+    /// Whether `added` is not yet part of the sum.
+    is_added: bool,
+    /// The norm of the sum.
+    normed: Memory<f32>,
+    extents: [usize; 2],
+}
+
+impl Activations {
+    /// Allocates the activations of so many tokens.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn new(on: &impl Queue, tokens: usize, width: usize) -> Result<Activations, Error> {
+        let memory = || on.scratch::<f32>(tokens * width);
+        let sums = [memory()?, memory()?];
+        Ok(Activations { sums, added: memory()?, is_added: false, normed: memory()?, extents: [tokens, width] })
+    }
+
+    /// Begins with `tokens` tokens, for which there is memory. Returns the sum, to be written.
+    ///
+    /// # Errors
+    /// If there are more tokens than memory.
+    pub fn begin(&mut self, tokens: usize) -> Result<BufferViewMut<'_, f32, 2>, Error> {
+        self.extents[0] = tokens;
+        self.is_added = false;
+        prefix(&mut self.sums[0], self.extents)
+    }
+
+    /// Queues the norm of the sum.
+    fn norm(&mut self, on: &impl Queue, norm: &Norm) -> Result<(), Error> {
+        let weight = on.share(&norm.weight)?;
+        let weight = weight.view([self.extents[1]])?;
+        let rms = rowwise::Norm::rms(norm.epsilon).weight(&weight);
+        let [sum, next] = &mut self.sums;
+        let sum = prefix(sum, self.extents)?.shared();
+        let mut normed = prefix(&mut self.normed, self.extents)?;
+        if !self.is_added {
+            return rms.run(on, &sum, &mut normed);
+        }
+        let added = prefix(&mut self.added, self.extents)?.shared();
+        let mut next = prefix(next, self.extents)?;
+        rms.run_added(on, &sum, Some((&added, &mut next)), &mut normed, None)?;
+        self.sums.swap(0, 1);
+        self.is_added = false;
+        Ok(())
+    }
+
+    /// Returns the norm, and memory for what is added to the sum.
+    fn half(&mut self) -> Result<(BufferView<'_, f32, 2>, BufferViewMut<'_, f32, 2>), Error> {
+        self.is_added = true;
+        Ok((prefix(&mut self.normed, self.extents)?.shared(), prefix(&mut self.added, self.extents)?))
+    }
+
+    /// Queues the norm after the last block, and returns it.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn finish(&mut self, on: &impl Queue, norm: &Norm) -> Result<BufferView<'_, f32, 2>, Error> {
+        self.norm(on, norm)?;
+        Ok(prefix(&mut self.normed, self.extents)?.shared())
+    }
+}
+
+/// Memory that the blocks of a step use one after another.
+#[derive(Debug)]
+pub struct Work {
+    attention: attention::Work,
+    network: network::Work,
+}
+
+impl Work {
+    /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn new(
+        on: &impl Queue,
+        shape: attention::Shape,
+        inner: usize,
+        tokens: usize,
+        room: usize,
+    ) -> Result<Work, Error> {
+        let attention = attention::Work::new(on, shape, tokens, room)?;
+        Ok(Work { attention, network: network::Work::new(on, inner, tokens)? })
+    }
+}
+
+/// A block: x ← x + attention(norm(x)), x ← x + network(norm(x)).
+#[derive(Debug)]
+pub struct Block {
+    /// The norm before attention.
+    pub attention_norm: Norm,
+    /// Attention.
+    pub attention: Attention,
+    /// The norm before the network.
+    pub network_norm: Norm,
+    /// The network.
+    pub network: Network,
+}
+
+impl Block {
+    /// Queues the block for tokens of one sequence, whose keys and values are stored in the cache.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory is short.
+    pub fn run<K: Float + Stored + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        x: &mut Activations,
+        places: &Places<'_>,
+        cache: KeyValues<'_, K>,
+        work: &mut Work,
+    ) -> Result<(), Error> {
+        x.norm(on, &self.attention_norm)?;
+        let (normed, mut added) = x.half()?;
+        self.attention.run(on, &normed, places, cache, &mut added, &mut work.attention)?;
+        x.norm(on, &self.network_norm)?;
+        let (normed, mut added) = x.half()?;
+        self.network.run(on, &normed, &mut added, &mut work.network)
+    }
+}

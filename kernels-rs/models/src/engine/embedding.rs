@@ -1,0 +1,134 @@
+//! Rows of the embedding by token.
+
+use super::linear::{Rows, blocks, convert, numbers};
+use crate::file::Format;
+use kernel_dsl::half::{bf16, f16};
+use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::Queue;
+use kernels_rs::permute::gather;
+use kernels_rs::quant;
+use kernels_rs::quant::formats::{self, device::BlockFormat, host};
+use kernels_rs::quant::repack::{dequantize, repack};
+use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::sync::Arc;
+
+/// A table with a row for each token, as the file has it.
+#[derive(Debug)]
+pub struct Embedding {
+    table: Table,
+    /// Rows and columns.
+    extents: [usize; 2],
+}
+
+#[derive(Debug)]
+enum Table {
+    Blocks(quant::Format, Arc<DeviceBuffer<u8>>),
+    F32(Arc<DeviceBuffer<f32>>),
+    F16(Arc<DeviceBuffer<f16>>),
+    Bf16(Arc<DeviceBuffer<bf16>>),
+}
+
+/// Evaluates `$body` with `$F` as the type of a format of blocks.
+macro_rules! with_blocks {
+    ($format:expr, $F:ident => $body:expr, $($name:ident)*) => {
+        match $format {
+            $(quant::Format::$name => {
+                type $F = formats::$name;
+                $body
+            })*
+        }
+    };
+}
+
+impl Embedding {
+    /// Uploads a table.
+    ///
+    /// # Errors
+    /// If the format has no kernels, or memory is short.
+    pub fn new(device: &Device, rows: &Rows<'_>) -> crate::Result<Embedding> {
+        let table = match (rows.format, blocks(rows.format)) {
+            (_, Some(format)) => Table::Blocks(format, Arc::new(device.upload(rows.bytes)?)),
+            (Format::F32, _) => Table::F32(Arc::new(device.upload(&numbers(rows.bytes, f32::from_le_bytes))?)),
+            (Format::F16, _) => Table::F16(Arc::new(device.upload(&numbers(rows.bytes, f16::from_le_bytes))?)),
+            (Format::BF16, _) => Table::Bf16(Arc::new(device.upload(&numbers(rows.bytes, bf16::from_le_bytes))?)),
+            (other, _) => {
+                let problem = format!("there are no kernels for the format {other}");
+                return Err(crate::Error::tensor("the embedding", "table", problem));
+            }
+        };
+        Ok(Embedding { table, extents: rows.extents })
+    }
+
+    /// Returns the number of tokens, and of numbers for each.
+    pub fn extents(&self) -> [usize; 2] {
+        self.extents
+    }
+
+    /// Queues y ← the rows of `tokens`: y is `[tokens, columns]`. A token beyond the table gives
+    /// zeros.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory is short.
+    pub fn run(
+        &self,
+        on: &impl Queue,
+        tokens: &BufferView<'_, u32, 1>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        match &self.table {
+            Table::Blocks(format, table) => {
+                let [rows, columns] = self.extents;
+                let wide = table.len() / rows.max(1);
+                let table = on.share(table)?;
+                let mut of_tokens = on.scratch::<u8>(tokens.extents()[0] * wide)?;
+                let blocks = [tokens.extents()[0], wide];
+                gather(on, &table.view([rows, wide])?, tokens, &mut of_tokens.view_mut(blocks)?)?;
+                let blocks = of_tokens.view(blocks)?;
+                with_blocks!(*format, F => unpacked::<F>(on, &blocks, columns, y),
+                    Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4 Int8)
+            }
+            Table::F32(table) => {
+                let table = on.share(table)?;
+                gather(on, &table.view(self.extents)?, tokens, y)
+            }
+            Table::F16(table) => self.converted(on, table, tokens, y),
+            Table::Bf16(table) => self.converted(on, table, tokens, y),
+        }
+    }
+
+    fn converted<T: Float + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        table: &Arc<DeviceBuffer<T>>,
+        tokens: &BufferView<'_, u32, 1>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        let of_tokens = [tokens.extents()[0], self.extents[1]];
+        let mut rows = on.scratch::<T>(of_tokens[0] * of_tokens[1])?;
+        let table = on.share(table)?;
+        gather(on, &table.view(self.extents)?, tokens, &mut rows.view_mut(of_tokens)?)?;
+        convert(on, rows.view(of_tokens)?, y.reborrow())
+    }
+}
+
+/// Queues y ← the numbers of rows of blocks, through planes.
+fn unpacked<F: BlockFormat + GenericArgument>(
+    on: &impl Queue,
+    rows: &BufferView<'_, u8, 2>,
+    columns: usize,
+    y: &mut BufferViewMut<'_, f32, 2>,
+) -> Result<(), Error> {
+    let n = rows.extents()[0];
+    let units = columns / F::NUMBERS * (F::NUMBERS / 32);
+    let (pitch, narrow) = (host::pitch::<F>(units), F::halves(units));
+    let (mut words, mut halves) = (on.scratch::<u32>(n * pitch)?, on.scratch::<u16>(n * narrow)?);
+    let wide = [n, F::words(units)];
+    // SAFETY: the launches compare the extents, and the kernels stay within them, as the oracle
+    // says of every format (`kernels check`).
+    unsafe {
+        let to = words.view_strided_mut(wide, [pitch, 1])?;
+        repack::<F>::launch_unchecked(on, *rows, units, to, halves.view_mut([n, narrow])?)?;
+        let from = words.view_strided(wide, [pitch, 1])?;
+        dequantize::<F, f32, 1>::launch_unchecked(on, from, halves.view([n, narrow])?, units, y.reborrow())
+    }
+}

@@ -1,0 +1,198 @@
+//! Tensors of a checkpoint to layers on a device.
+
+use super::attention::{Attention, Shape};
+use super::block::{Block, Norm};
+use super::embedding::Embedding;
+use super::linear::{Linear, Rows, numbers};
+use super::network::Network;
+use crate::checkpoint::Checkpoint;
+use crate::configuration::{Configuration, Pairing};
+use crate::error::{Error, Result};
+use crate::file::{Format, Tensor};
+use crate::tensors::Role;
+use kernel_dsl::half::{bf16, f16};
+use runtime::Device;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The tensors of a model, and where they go.
+pub struct Loader<'a> {
+    device: &'a Device,
+    file: &'a str,
+    configuration: &'a Configuration,
+    tensors: HashMap<(Role, usize), Tensor<'a>>,
+    /// Receives the bytes that are loaded, and those of the whole model.
+    progress: &'a mut dyn FnMut(u64, u64),
+    loaded: u64,
+    total: u64,
+}
+
+impl<'a> Loader<'a> {
+    /// Finds every tensor that the configuration needs.
+    pub fn new(
+        device: &'a Device,
+        checkpoint: &'a Checkpoint,
+        configuration: &'a Configuration,
+        progress: &'a mut dyn FnMut(u64, u64),
+    ) -> Result<Loader<'a>> {
+        let weights = checkpoint.weights(configuration)?;
+        let total = weights.iter().map(|(_, tensor)| tensor.bytes.len() as u64).sum();
+        let tensors = weights.into_iter().map(|(needed, tensor)| ((needed.role, needed.layer), tensor)).collect();
+        Ok(Loader { device, file: checkpoint.file(), configuration, tensors, progress, loaded: 0, total })
+    }
+
+    /// Returns a tensor that is going to be loaded.
+    fn take(&mut self, role: Role, layer: usize) -> Result<Tensor<'a>> {
+        let tensor = self.tensors.get(&(role, layer)).copied().ok_or_else(|| {
+            Error::tensor(
+                self.file,
+                &format!("{role:?} of layer {layer}"),
+                "the configuration does not list the tensor",
+            )
+        })?;
+        self.loaded += tensor.bytes.len() as u64;
+        (self.progress)(self.loaded.min(self.total), self.total);
+        Ok(tensor)
+    }
+
+    /// Returns a vector in `f32`.
+    pub fn vector(&mut self, role: Role, layer: usize) -> Result<Vec<f32>> {
+        let tensor = self.take(role, layer)?;
+        Ok(match tensor.format {
+            Format::F32 => numbers(tensor.bytes, f32::from_le_bytes),
+            Format::F16 => numbers(tensor.bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            Format::BF16 => numbers(tensor.bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+            other => {
+                let field = format!("tensor `{}`", tensor.name);
+                return Err(Error::unsupported(self.file, field, format!("the format {other}"), "F32, F16, BF16"));
+            }
+        })
+    }
+
+    /// Uploads matrices one below the other. Neighbors of equal formats become one matrix.
+    fn linear(&mut self, roles: &[Role], layer: usize, bias: Option<Vec<f32>>) -> Result<Linear> {
+        let mut parts: Vec<(Format, [usize; 2], Cow<'a, [u8]>)> = Vec::new();
+        for role in roles {
+            let tensor = self.take(*role, layer)?;
+            let [rows, columns] = self.matrix(&tensor)?;
+            let bytes = match self.heads_in_pairs(*role) {
+                Some(heads) => Cow::Owned(in_halves(tensor.bytes, rows, heads)),
+                None => Cow::Borrowed(tensor.bytes),
+            };
+            match parts.last_mut() {
+                Some((format, of_part, part)) if *format == tensor.format && of_part[1] == columns => {
+                    part.to_mut().extend_from_slice(&bytes);
+                    of_part[0] += rows;
+                }
+                _ => parts.push((tensor.format, [rows, columns], bytes)),
+            }
+        }
+        let rows: Vec<Rows<'_>> =
+            parts.iter().map(|(format, extents, bytes)| Rows { format: *format, extents: *extents, bytes }).collect();
+        Linear::new(self.device, &rows, bias.as_deref())
+    }
+
+    /// Returns the heads of a matrix whose rotated pairs are neighbors.
+    fn heads_in_pairs(&self, role: Role) -> Option<usize> {
+        if self.configuration.rotary.pairing == Pairing::Halves {
+            return None;
+        }
+        match role {
+            Role::Query => Some(self.configuration.heads),
+            Role::Key => Some(self.configuration.groups),
+            _ => None,
+        }
+    }
+
+    /// Returns rows and columns of a matrix that kernels read.
+    fn matrix(&self, tensor: &Tensor<'_>) -> Result<[usize; 2]> {
+        let is_read = super::linear::blocks(tensor.format).is_some()
+            || matches!(tensor.format, Format::F32 | Format::F16 | Format::BF16);
+        if !is_read {
+            let field = format!("tensor `{}`", tensor.name);
+            let supported = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
+            return Err(Error::unsupported(self.file, field, format!("the format {}", tensor.format), supported));
+        }
+        match *tensor.extents {
+            [rows, columns] => Ok([rows as usize, columns as usize]),
+            _ => Err(Error::tensor(
+                self.file,
+                tensor.name,
+                format!("expected a matrix, found extents {:?}", tensor.extents),
+            )),
+        }
+    }
+
+    /// Uploads the embedding.
+    pub fn embedding(&mut self) -> Result<Embedding> {
+        let tensor = self.take(Role::Embedding, 0)?;
+        let extents = self.matrix(&tensor)?;
+        Embedding::new(self.device, &Rows { format: tensor.format, extents, bytes: tensor.bytes })
+    }
+
+    /// Uploads the output matrix, which is the embedding in a tied model.
+    pub fn output(&mut self) -> Result<Linear> {
+        let role = if self.configuration.tied { Role::Embedding } else { Role::Output };
+        self.linear(&[role], 0, None)
+    }
+
+    /// Uploads a norm.
+    pub fn norm(&mut self, role: Role, layer: usize) -> Result<Norm> {
+        let weight = self.vector(role, layer)?;
+        Norm::new(self.device, &weight, self.configuration.epsilon)
+    }
+
+    /// Uploads a block.
+    pub fn block(&mut self, layer: usize) -> Result<Block> {
+        let configuration = self.configuration;
+        let bias = if configuration.architecture.has_biases() {
+            let mut all = Vec::new();
+            for role in [Role::QueryBias, Role::KeyBias, Role::ValueBias] {
+                all.extend(self.vector(role, layer)?);
+            }
+            Some(all)
+        } else {
+            None
+        };
+        let projection = self.linear(&[Role::Query, Role::Key, Role::Value], layer, bias)?;
+        let norms = if configuration.architecture.has_head_norms() {
+            Some([self.vector(Role::QueryNorm, layer)?, self.vector(Role::KeyNorm, layer)?])
+        } else {
+            None
+        };
+        let norms = norms.as_ref().map(|[q, k]| [&**q, &**k]);
+        let output = self.linear(&[Role::AttentionOutput], layer, None)?;
+        let attention = Attention::new(self.device, Shape::of(configuration), projection, norms, output)?;
+        let gate_and_up = self.linear(&[Role::Gate, Role::Up], layer, None)?;
+        let network = Network::new(gate_and_up, self.linear(&[Role::Down], layer, None)?)?;
+        Ok(Block {
+            attention_norm: self.norm(Role::AttentionNorm, layer)?,
+            attention,
+            network_norm: self.norm(Role::NetworkNorm, layer)?,
+            network,
+        })
+    }
+}
+
+/// Moves rows of heads from the order of neighboring pairs to that of halves: row 2·i + j of a head
+/// becomes row j·D/2 + i.
+fn in_halves(bytes: &[u8], rows: usize, heads: usize) -> Vec<u8> {
+    let (wide, head) = (bytes.len() / rows.max(1), rows / heads.max(1));
+    let from = |row: usize| {
+        let (of_head, within) = (row / head, row % head);
+        let (j, i) = (within / (head / 2), within % (head / 2));
+        of_head * head + 2 * i + j
+    };
+    (0..rows).flat_map(|row| &bytes[from(row) * wide..][..wide]).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rows_in_halves() {
+        // Two heads of four rows, of two bytes each.
+        let bytes: Vec<u8> = (0..8).flat_map(|row| [row, 10 + row]).collect();
+        let moved = super::in_halves(&bytes, 8, 2);
+        assert_eq!(moved.iter().step_by(2).copied().collect::<Vec<u8>>(), [0, 2, 1, 3, 4, 6, 5, 7]);
+    }
+}

@@ -1,0 +1,185 @@
+//! A whole model and its loading.
+
+use super::attention::{KeyValues, Places, Shape};
+use super::block::{Activations, Block, Norm, Work};
+use super::embedding::Embedding;
+use super::linear::Linear;
+use super::load::Loader;
+use super::session::{Options, Session};
+use crate::checkpoint::Checkpoint;
+use crate::configuration::{Architecture, Configuration, Scaling};
+use crate::error::{Error, Result};
+use crate::template::ChatTemplate;
+use crate::tensors::Role;
+use crate::tokenizer::Tokenizer;
+use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::Queue;
+use kernels_rs::attention::cache::Stored;
+use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A language model on a device. Clones share it.
+///
+/// ```no_run
+/// use models::Model;
+/// use models::engine::{Generation, Options};
+///
+/// # fn main() -> models::Result<()> {
+/// let device = runtime::Device::best()?;
+/// let model = Model::load(&device, "SmolLM2-135M-Instruct.Q4_1.gguf".as_ref())?;
+/// let mut session = model.session(Options::default())?;
+/// for piece in session.generate("The capital of France is", &Generation::default())? {
+///     print!("{}", piece?.text);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Model(Arc<Parts>);
+
+/// The parts of a model.
+#[derive(Debug)]
+pub struct Parts {
+    /// The device.
+    pub device: Device,
+    /// The extents.
+    pub configuration: Configuration,
+    /// The vocabulary.
+    pub tokenizer: Tokenizer,
+    /// The chat template, if the file has one.
+    pub template: Option<ChatTemplate>,
+    /// Rows of tokens.
+    pub embedding: Embedding,
+    /// The blocks in order.
+    pub blocks: Vec<Block>,
+    /// The norm after the last block.
+    pub norm: Norm,
+    /// The output matrix.
+    pub output: Linear,
+    /// The angle of each rotated pair for a position.
+    pub(super) frequencies: Arc<DeviceBuffer<f32>>,
+    /// The row of positions of each pair: 0.
+    pub(super) axes: Arc<DeviceBuffer<u32>>,
+}
+
+impl std::ops::Deref for Model {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Model {
+    /// Loads a GGUF file, a safetensors file or index, or a folder of safetensors.
+    ///
+    /// # Errors
+    /// If a file is damaged or needs something this crate lacks, or memory is short.
+    pub fn load(device: &Device, path: &Path) -> Result<Model> {
+        Model::load_with(device, &Checkpoint::open(path)?, |_, _| {})
+    }
+
+    /// Loads an open checkpoint. `progress` receives the bytes that are loaded and those of the
+    /// whole model.
+    ///
+    /// # Errors
+    /// As for [`load`](Model::load).
+    pub fn load_with(device: &Device, checkpoint: &Checkpoint, mut progress: impl FnMut(u64, u64)) -> Result<Model> {
+        let configuration = checkpoint.configuration()?;
+        let file = checkpoint.file();
+        if matches!(configuration.architecture, Architecture::Qwen3Moe | Architecture::Qwen3Vl) {
+            let needed = format!("running the architecture {}", configuration.architecture.name());
+            return Err(Error::unsupported(file, "architecture", needed, "llama, qwen2, qwen3"));
+        }
+        let tokenizer = checkpoint.tokenizer()?;
+        let template = checkpoint.chat_template(&tokenizer)?;
+        let mut loader = Loader::new(device, checkpoint, &configuration, &mut progress)?;
+        let divisors = match configuration.rotary.scaling {
+            Scaling::Divisors => loader.vector(Role::RotaryDivisors, 0)?,
+            _ => Vec::new(),
+        };
+        let mut frequencies = configuration.rotary.frequencies(&divisors)?;
+        // Pairs beyond the rotated ones stay as they are.
+        frequencies.resize(configuration.head / 2, 0.0);
+        let embedding = loader.embedding()?;
+        let blocks = (0..configuration.layers).map(|layer| loader.block(layer)).collect::<Result<Vec<Block>>>()?;
+        let norm = loader.norm(Role::OutputNorm, 0)?;
+        let output = loader.output()?;
+        drop(loader);
+        Ok(Model(Arc::new(Parts {
+            device: device.clone(),
+            frequencies: Arc::new(device.upload(&frequencies)?),
+            axes: Arc::new(device.zeros(configuration.head / 2)?),
+            configuration,
+            tokenizer,
+            template,
+            embedding,
+            blocks,
+            norm,
+            output,
+        })))
+    }
+
+    /// Returns an empty text, with memory for what is going to be in it.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn session(&self, options: Options) -> Result<Session> {
+        Session::new(self.clone(), options)
+    }
+}
+
+impl Parts {
+    /// Queues the model for consecutive tokens of one sequence, whose keys and values are stored in
+    /// the cache: `cache` returns that of a layer. `logits`, `[1, vocabulary]`, are those after the
+    /// last token.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory is short.
+    pub fn run<'c, K: Float + Stored + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        tokens: &BufferView<'_, u32, 1>,
+        places: &Places<'_>,
+        cache: &mut dyn Cached<K>,
+        logits: &mut BufferViewMut<'_, f32, 2>,
+        memory: &mut Memory,
+    ) -> Result<()> {
+        let [n] = tokens.extents();
+        let Memory { activations, work } = memory;
+        self.embedding.run(on, tokens, &mut activations.begin(n)?)?;
+        for (layer, block) in self.blocks.iter().enumerate() {
+            block.run(on, activations, places, cache.layer(layer)?, work)?;
+        }
+        let normed = activations.finish(on, &self.norm)?;
+        Ok(self.output.run(on, &normed.slice(n - 1..n)?, logits)?)
+    }
+}
+
+/// The keys and values of a sequence, layer by layer.
+pub trait Cached<K: kernel_dsl::Element> {
+    /// Returns those of a layer.
+    ///
+    /// # Errors
+    /// If the layer has none.
+    fn layer(&mut self, layer: usize) -> Result<KeyValues<'_, K>>;
+}
+
+/// Memory of one step.
+#[derive(Debug)]
+pub struct Memory {
+    activations: Activations,
+    work: Work,
+}
+
+impl Memory {
+    /// Allocates memory for steps of up to `tokens` tokens, of sequences up to `room` tokens.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn new(on: &impl Queue, configuration: &Configuration, tokens: usize, room: usize) -> Result<Memory> {
+        let Configuration { width, inner, .. } = *configuration;
+        let work = Work::new(on, Shape::of(configuration), inner, tokens, room)?;
+        Ok(Memory { activations: Activations::new(on, tokens, width)?, work })
+    }
+}

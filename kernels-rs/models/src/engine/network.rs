@@ -1,0 +1,73 @@
+//! The gated network of a block (Shazeer, *GLU Variants Improve Transformer*, 2020).
+
+use super::attention::prefix;
+use super::linear::Linear;
+use kernels_rs::activation::fast_swiglu;
+use kernels_rs::elementwise::gate;
+use kernels_rs::{Memory, Queue};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// y ← down(silu(gate(x)) · up(x)).
+#[derive(Debug)]
+pub struct Network {
+    inner: usize,
+    /// The rows of the gate, then those of up.
+    gate_and_up: Linear,
+    down: Linear,
+}
+
+/// Memory that the networks of a step use one after another.
+#[derive(Debug)]
+pub struct Work {
+    both: Memory<f32>,
+    gated: Memory<f32>,
+}
+
+impl Work {
+    /// Allocates memory for up to `tokens` tokens and networks of `inner` numbers.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn new(on: &impl Queue, inner: usize, tokens: usize) -> Result<Work, Error> {
+        Ok(Work { both: on.scratch(tokens * 2 * inner)?, gated: on.scratch(tokens * inner)? })
+    }
+}
+
+impl Network {
+    /// Makes a network of its matrices: `gate_and_up` has the rows of the gate, then those of up.
+    ///
+    /// # Errors
+    /// If extents do not match.
+    pub fn new(gate_and_up: Linear, down: Linear) -> crate::Result<Network> {
+        let ([both, _], [_, inner]) = (gate_and_up.extents(), down.extents());
+        if both != 2 * inner {
+            let problem = format!("expected twice the {inner} columns of `down`, found {both} rows");
+            return Err(crate::Error::tensor("a network", "gate and up", problem));
+        }
+        Ok(Network { inner, gate_and_up, down })
+    }
+
+    /// Returns the numbers of a token between the two products.
+    pub fn inner(&self) -> usize {
+        self.inner
+    }
+
+    /// Queues y ← the network of x, both `[tokens, width]`.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory is short.
+    pub fn run(
+        &self,
+        on: &impl Queue,
+        x: &BufferView<'_, f32, 2>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+        work: &mut Work,
+    ) -> Result<(), Error> {
+        let n = x.extents()[0];
+        let (of_both, of_gated) = ([n, 2 * self.inner], [n, self.inner]);
+        self.gate_and_up.run(on, x, &mut prefix(&mut work.both, of_both)?)?;
+        let both = prefix(&mut work.both, of_both)?.shared();
+        gate(on, fast_swiglu {}, both.strided(), prefix(&mut work.gated, of_gated)?.strided())?;
+        self.down.run(on, &prefix(&mut work.gated, of_gated)?.shared(), y)
+    }
+}

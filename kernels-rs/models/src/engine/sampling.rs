@@ -1,0 +1,185 @@
+//! The next token from logits: penalties, temperature, top-k, top-p, min-p.
+
+use crate::error::{Error, Result};
+use kernel_dsl::prelude::*;
+use kernels_rs::Queue;
+use kernels_rs::sampling::Sample;
+use runtime::{BufferViewMut, Device, DeviceBuffer};
+
+/// How tokens are drawn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sampling {
+    /// The seed of random numbers. Equal seeds give equal tokens.
+    pub seed: u64,
+    /// The divisor of logits; 0 takes the likeliest token.
+    pub temperature: f32,
+    /// Draws from so many of the likeliest tokens; 0 for all.
+    pub top_k: usize,
+    /// Draws from the likeliest tokens whose probabilities add up to this; 1 for all.
+    pub top_p: f32,
+    /// Draws from tokens with at least this part of the largest probability; 0 for all.
+    pub min_p: f32,
+    /// Divides positive logits of tokens in the text, and multiplies negative ones (Keskar and
+    /// others, *CTRL*, 2019); 1 for none.
+    pub repetition: f32,
+    /// Is subtracted from a token's logit for each time that it was generated.
+    pub frequency: f32,
+    /// Is subtracted from a token's logit if it was generated.
+    pub presence: f32,
+}
+
+impl Default for Sampling {
+    /// Returns the likeliest token, without penalties.
+    fn default() -> Sampling {
+        Sampling {
+            seed: 0,
+            temperature: 0.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition: 1.0,
+            frequency: 0.0,
+            presence: 0.0,
+        }
+    }
+}
+
+impl Sampling {
+    /// Rejects numbers outside their ranges.
+    fn check(&self) -> Result<()> {
+        let number = |name: &str, value: f32, is_right: bool, expected: &str| match is_right {
+            true => Ok(()),
+            false => Err(Error::field("sampling", name, format!("expected {expected}, found {value}"))),
+        };
+        let Sampling { temperature, top_p, min_p, repetition, frequency, presence, .. } = *self;
+        number("temperature", temperature, temperature >= 0.0, "0 or more")?;
+        number("top-p", top_p, top_p > 0.0, "a number above 0")?;
+        number("min-p", min_p, (0.0..=1.0).contains(&min_p), "0 to 1")?;
+        number("the penalty of repetition", repetition, repetition > 0.0, "a number above 0")?;
+        number("the penalty of frequency", frequency, frequency.is_finite(), "a finite number")?;
+        number("the penalty of presence", presence, presence.is_finite(), "a finite number")
+    }
+
+    /// Tells whether earlier tokens matter.
+    fn has_penalties(&self) -> bool {
+        self.repetition != 1.0 || self.frequency != 0.0 || self.presence != 0.0
+    }
+}
+
+/// Notes that a token is in the text, and that it was generated if `generated` is 1.
+#[kernel(block = 32, grid = token.len().div_ceil(32))]
+#[requires(seen.cols() == 2)]
+fn note(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
+    let i = grid::index();
+    if i < token.len() {
+        let token = token[i] as usize;
+        if token < seen.rows() {
+            seen[(token, 0)] = 1;
+            seen[(token, 1)] += generated;
+        }
+    }
+}
+
+/// Applies penalties: logit ← penalized logit for each token that was noted.
+#[kernel(block = 256, grid = logits.len().div_ceil(256))]
+#[requires(seen.rows() == logits.len(), seen.cols() == 2)]
+fn penalize(repetition: f32, frequency: f32, presence: f32, seen: View<u32, 2>, logits: &mut [f32]) {
+    let i = grid::index();
+    if i < logits.len() && seen[(i, 0)] != 0 {
+        let times = seen[(i, 1)];
+        let logit = logits[i];
+        let logit = if logit > 0.0 { logit / repetition } else { logit * repetition };
+        logits[i] = if times > 0 { logit - frequency * times as f32 - presence } else { logit };
+    }
+}
+
+/// Makes logits below the largest one minus `range` −∞. `likeliest` is the token of the largest.
+#[kernel(block = 256, grid = logits.len().div_ceil(256))]
+#[requires(likeliest.len() == 1)]
+fn cut(range: f32, likeliest: &[u32], logits: &[f32], kept: &mut [f32]) {
+    let i = grid::index();
+    let top = likeliest[0] as usize;
+    if i < kept.len() && i < logits.len() && top < logits.len() {
+        kept[i] = if logits[i] < logits[top] - range { f32::NEG_INFINITY } else { logits[i] };
+    }
+}
+
+/// Draws tokens one after another.
+#[derive(Debug)]
+pub struct Sampler {
+    sampling: Sampling,
+    /// The number of the next draw.
+    draws: u64,
+    /// For each token, whether it is in the text, and how often it was generated.
+    seen: Option<DeviceBuffer<u32>>,
+    /// The likeliest token, and the logits that min-p keeps.
+    kept: Option<(DeviceBuffer<u32>, DeviceBuffer<f32>)>,
+    vocabulary: usize,
+}
+
+impl Sampler {
+    /// Makes a sampler. `text` are the tokens so far.
+    ///
+    /// # Errors
+    /// If a number is outside its range, or memory is short.
+    pub fn new(device: &Device, sampling: Sampling, vocabulary: usize, text: &[u32]) -> Result<Sampler> {
+        sampling.check()?;
+        let mut seen = None;
+        if sampling.has_penalties() {
+            let mut counts = vec![0; 2 * vocabulary];
+            for token in text.iter().filter(|token| (**token as usize) < vocabulary) {
+                counts[2 * *token as usize] = 1;
+            }
+            seen = Some(device.upload(&counts)?);
+        }
+        let kept = match sampling.min_p > 0.0 && sampling.temperature > 0.0 {
+            true => Some((device.zeros(1)?, device.zeros(vocabulary)?)),
+            false => None,
+        };
+        Ok(Sampler { sampling, draws: 0, seen, kept, vocabulary })
+    }
+
+    /// Tells whether each draw is the likeliest token of unchanged logits.
+    pub fn is_greedy(&self) -> bool {
+        self.sampling.temperature < f32::MIN_POSITIVE && self.seen.is_none()
+    }
+
+    /// Queues a draw from `logits`, `[1, vocabulary]`, which penalties change.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory is short.
+    pub fn draw(
+        &mut self,
+        on: &impl Queue,
+        logits: &mut BufferViewMut<'_, f32, 2>,
+        token: &mut BufferViewMut<'_, u32, 1>,
+    ) -> Result<()> {
+        let Sampling { seed, temperature, top_k, top_p, min_p, repetition, frequency, presence } = self.sampling;
+        let n = self.vocabulary;
+        if let Some(seen) = &self.seen {
+            let logits = logits.reborrow().strided().reshaped([n])?.side_by_side()?;
+            // SAFETY: the kernel compares its index with the logits, and the launch their extents.
+            unsafe { penalize::launch_unchecked(on, repetition, frequency, presence, seen.view([n, 2])?, logits)? };
+        }
+        let sample = Sample::new(seed).offset(self.draws).temperature(temperature).top_k(top_k).top_p(top_p);
+        let all = logits.reborrow().shared();
+        match &mut self.kept {
+            None => sample.run(on, &all, token)?,
+            Some((likeliest, kept)) => {
+                Sample::new(0).temperature(0.0).run(on, &all, &mut likeliest.view_mut([1])?)?;
+                let all = all.strided().reshaped([n])?.side_by_side()?;
+                let range = -temperature * min_p.ln();
+                // SAFETY: the kernel compares its indices with the extents.
+                unsafe { cut::launch_unchecked(on, range, &*likeliest, all, &mut *kept)? };
+                sample.run(on, &kept.view([1, n])?, token)?;
+            }
+        }
+        if let Some(seen) = &mut self.seen {
+            let token = token.reborrow().shared();
+            // SAFETY: the kernel compares the token with the extents. There is one token.
+            unsafe { note::launch_unchecked(on, token, 1, seen.view_mut([n, 2])?)? };
+        }
+        self.draws += 1;
+        Ok(())
+    }
+}

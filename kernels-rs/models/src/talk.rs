@@ -1,0 +1,212 @@
+//! Commands that run a model.
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use models::engine::{Generation, Options, Sampling, Session, Stop};
+use models::memory::CacheFormat;
+use models::template::{Conversation, Message};
+use models::{Checkpoint, Error, Model};
+use runtime::Device;
+use runtime::interpreter::Checks;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Where a model runs.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum DeviceName {
+    /// The first supported GPU, or else the CPU.
+    Best,
+    /// The CPU, which interprets the kernels.
+    Cpu,
+    /// The first GPU.
+    Cuda,
+}
+
+/// The extent of checks on the CPU.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Checked {
+    /// Every access, and races between threads.
+    All,
+    /// Accesses outside buffers.
+    Accesses,
+    /// Nothing: values only.
+    Values,
+}
+
+/// How keys and values are kept.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Cache {
+    /// 2 bytes a number.
+    F16,
+    /// 4 bytes a number.
+    F32,
+}
+
+/// Options of a model that runs.
+#[derive(Args)]
+pub struct TalkOptions {
+    /// Where the model runs.
+    #[arg(long, value_enum, default_value_t = DeviceName::Best)]
+    device: DeviceName,
+    /// The extent of checks on the CPU. Values are the same for each choice.
+    #[arg(long, value_enum, default_value_t = Checked::Values)]
+    checks: Checked,
+    /// The most tokens of an answer.
+    #[arg(long, default_value_t = 256)]
+    tokens: usize,
+    /// Tokens that prompt and answers may have together.
+    #[arg(long, default_value_t = 4096)]
+    room: usize,
+    /// How keys and values are kept.
+    #[arg(long, value_enum, default_value_t = Cache::F16)]
+    cache: Cache,
+    /// The divisor of logits; 0 takes the likeliest token.
+    #[arg(long, default_value_t = 0.0)]
+    temperature: f32,
+    /// The seed of random numbers.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Draws from so many of the likeliest tokens; 0 for all.
+    #[arg(long, default_value_t = 0)]
+    top_k: usize,
+    /// Draws from the likeliest tokens whose probabilities add up to this.
+    #[arg(long, default_value_t = 1.0)]
+    top_p: f32,
+    /// Draws from tokens with at least this part of the largest probability.
+    #[arg(long, default_value_t = 0.0)]
+    min_p: f32,
+    /// Divides logits of tokens that are in the text.
+    #[arg(long, default_value_t = 1.0)]
+    repetition: f32,
+    /// Is subtracted for each time that a token was generated.
+    #[arg(long, default_value_t = 0.0)]
+    frequency: f32,
+    /// Is subtracted if a token was generated.
+    #[arg(long, default_value_t = 0.0)]
+    presence: f32,
+    /// A text at which an answer ends. It may be given several times.
+    #[arg(long)]
+    stop: Vec<String>,
+}
+
+impl TalkOptions {
+    fn generation(&self, control: bool) -> Generation {
+        let TalkOptions { temperature, seed, top_k, top_p, min_p, repetition, frequency, presence, .. } = *self;
+        let sampling = Sampling { seed, temperature, top_k, top_p, min_p, repetition, frequency, presence };
+        Generation { sampling, tokens: self.tokens, stops: self.stop.clone(), control }
+    }
+
+    /// Loads a model, with a bar on a terminal, and makes a session.
+    fn session(&self, file: &Path) -> Result<Session, Error> {
+        let device = match self.device {
+            DeviceName::Best => Device::best()?,
+            DeviceName::Cpu => Device::cpu(),
+            DeviceName::Cuda => Device::cuda(0)?,
+        };
+        device.set_checks(match self.checks {
+            Checked::All => Checks::All,
+            Checked::Accesses => Checks::Accesses,
+            Checked::Values => Checks::Values,
+        });
+        let checkpoint = Checkpoint::open(file)?;
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("loading {bar:30} {bytes} of {total_bytes}") {
+            bar.set_style(style);
+        }
+        let model = Model::load_with(&device, &checkpoint, |loaded, total| {
+            bar.set_length(total);
+            bar.set_position(loaded);
+        })?;
+        bar.finish_and_clear();
+        let cache = match self.cache {
+            Cache::F16 => CacheFormat::F16,
+            Cache::F32 => CacheFormat::F32,
+        };
+        // No text is longer than those the model was trained for.
+        let room = self.room.min(model.configuration.context);
+        model.session(Options { room, cache, ..Options::default() })
+    }
+}
+
+/// Set by ctrl-C, and cleared when an answer begins.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Has ctrl-C end the answer. A second one ends the program.
+fn note_interrupts() {
+    let noted = ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    if let Err(error) = noted {
+        eprintln!("ctrl-C ends the program at once: {error}");
+    }
+}
+
+/// Prints what the model adds to a prompt, and returns it.
+fn answer(session: &mut Session, prompt: &str, generation: &Generation) -> Result<String, Error> {
+    INTERRUPTED.store(false, Ordering::Relaxed);
+    let (mut text, mut count, mut stop) = (String::new(), 0, None);
+    let start = Instant::now();
+    let tokens = session.generate(prompt, generation)?;
+    let prompted = start.elapsed();
+    for piece in tokens {
+        let piece = piece?;
+        (count, stop) = (count + 1, piece.stop);
+        print!("{}", piece.text);
+        // A reader such as `head` may close the pipe early.
+        if std::io::stdout().flush().is_err() || INTERRUPTED.load(Ordering::Relaxed) {
+            break;
+        }
+        text.push_str(&piece.text);
+    }
+    println!();
+    let why = match stop {
+        Some(Stop::End | Stop::Text) => "",
+        Some(Stop::Tokens) => "; ended by --tokens",
+        Some(Stop::Room) => "; ended by --room",
+        None => "; interrupted",
+    };
+    let seconds = (start.elapsed() - prompted).as_secs_f64();
+    let rate = f64::from(count) / seconds.max(1e-9);
+    eprintln!("prompt {:.2} s; {count} tokens in {seconds:.2} s, {rate:.1} a second{why}", prompted.as_secs_f64());
+    Ok(text)
+}
+
+/// Continues a text.
+pub fn generate(file: &Path, prompt: &str, options: &TalkOptions) -> Result<(), Error> {
+    let mut session = options.session(file)?;
+    note_interrupts();
+    print!("{prompt}");
+    answer(&mut session, prompt, &options.generation(false)).map(drop)
+}
+
+/// Answers the lines of the standard input.
+pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<(), Error> {
+    let mut session = options.session(file)?;
+    let Some(template) = session.model().template.clone() else {
+        let problem = "the model has no chat template; `models generate` continues a text without one".to_owned();
+        return Err(Error::Template { line: 0, problem });
+    };
+    note_interrupts();
+    let input = std::io::stdin();
+    let asks = input.is_terminal();
+    let mut messages: Vec<Message> = system.map(|text| Message::new("system", text)).into_iter().collect();
+    let mut lines = input.lock().lines();
+    loop {
+        if asks {
+            print!("> ");
+            let _ = std::io::stdout().flush();
+        }
+        let Some(Ok(line)) = lines.next() else { return Ok(()) };
+        if line.trim().is_empty() {
+            continue;
+        }
+        messages.push(Message::new("user", &line));
+        let prompt = template.render(&Conversation::new(messages.clone()))?;
+        let text = answer(&mut session, &prompt, &options.generation(true))?;
+        messages.push(Message::new("assistant", &text));
+    }
+}
