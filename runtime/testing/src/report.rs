@@ -297,7 +297,7 @@ impl Failure {
             Failure::Stopped { .. } => ("stopped", None),
             Failure::Differ { .. } => ("executors-differ", None),
             Failure::OrderDependent { .. } => ("order-dependent", None),
-            Failure::Wrong { .. } => ("wrong-result", None),
+            Failure::Wrong { .. } | Failure::Rejected { .. } => ("wrong-result", None),
             Failure::NoTolerance { .. } => ("no-tolerance", None),
             Failure::Outside { .. } => ("write-outside-view", None),
             Failure::Incomplete { .. } => ("incomplete-case", None),
