@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[
     row(20, V15, "sust.b.shape{.cop}{.vec}.type.outside [surface, c:s32], b:vec; .shape = flat; .cop = {.wb, .cg, .cs, .wt}; .vec = {.v2}; .type = {.b64}; .outside = outside"),
     row(20, V15, "sust.p.shape{.cop}{.vec}.type.outside [surface, c:s32], b:vec; .shape = flat; .cop = {.wb, .cg, .cs, .wt}; .vec = {.v2, .v4}; .type = {.b32}; .outside = outside"),
 
-    row(20, V20, "tex{.base}.shape.v4.dtype.ctype d:dtypex4{|p}, [texture, c:ctype]{, e:offsets}; .shape = flat; .dtype = texel; .ctype = {.s32, .f32}"),
+    row(10, V10, "tex{.base}.shape.v4.dtype.ctype d:dtypex4{|p}, [texture, c:ctype]{, e:offsets}; .shape = flat; .dtype = texel; .ctype = {.s32, .f32}"),
     row(20, V20, "tex{.base}.shape.v4.dtype.f32 d:dtypex4{|p}, [texture, c:f32]{, f:f32}; .shape = {.cube, .acube}; .dtype = texel"),
     row(20, V20, "tex{.base}.shape.v4.dtype.f32 d:dtypex4{|p}, [texture, c:f32], f:f32; .shape = depth_shape; .dtype = texel"),
     row(20, V20, "tex{.base}.shape.v4.dtype.f32 d:dtypex4{|p}, [texture, c:f32], e:offsets, f:f32; .shape = depth_shape; .dtype = texel"),
