@@ -15,6 +15,7 @@ mod memory;
 mod nvrtc;
 mod others;
 mod parallel;
+mod programs;
 mod resident;
 mod semantics;
 mod specials;
