@@ -75,6 +75,23 @@ fn printed_text_assembles_to_the_same_code() {
     }
 }
 
+/// Checks texts of old versions, and forms that few compilers write: ptxas accepts them, and their
+/// printed form.
+#[test]
+fn legal_forms_of_all_versions() {
+    for path in files("tests/ptx/legal", "ptx") {
+        let text = read(&path);
+        let module = parsed(&text, &path);
+        let printed = module.to_string();
+        assert!(parsed(&printed, &path) == module, "{printed}");
+        if ptx_support::installed() {
+            for text in [&text, &printed] {
+                ptx_support::assembled_whole(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn everything() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/everything.ptx");

@@ -53,11 +53,27 @@
 //! that waits for the host, or for another kernel, spins until its fuel is spent. The launch then
 //! fails with `CUDA_ERROR_LAUNCH_TIMEOUT`.
 //!
-//! Textures, surfaces, arrays, peer access, inter-process memory, linking of several modules,
-//! device-side launches and cooperative launches are not supported. Hand-built graphs support
-//! kernel nodes only. The functions of these features are exported, return
-//! `CUDA_ERROR_NOT_SUPPORTED` and appear in the log. The runtime API (`libcudart`) requires
-//! undocumented tables of NVIDIA's driver, and so does not run on this library.
+//! What a kernel prints goes to standard output, and failed assertions go to standard error.
+//! Kernels allocate from a heap, whose size is the context's limit. In a cooperative launch all
+//! blocks are resident, and take turns. Several modules of PTX are linked; machine code is not.
+//!
+//! [`functions`] lists the functions of cuda.h, those that are not supported with the reason:
+//! textures, surfaces, arrays, peer access, inter-process memory and others. They are exported,
+//! return `CUDA_ERROR_NOT_SUPPORTED` and appear in the log. The runtime API (`libcudart`) verifies
+//! the driver by undocumented tables of NVIDIA's driver, and so does not run on this library.
+//!
+//! # A sanitizer
+//!
+//! ```text
+//! cuda-on-cpu --on-finding=continue --checks=all --error-exitcode=9 --json=found.json PROGRAM…
+//! ```
+//!
+//! With `--on-finding=continue`, an invalid access is left out and recorded, and the kernel
+//! continues. At the end of the process, a summary lists each finding once. It has the lines of PTX
+//! and of the source (`.loc`), and the number of occurrences. The findings are also written as JSON
+//! and as SARIF. `--suppressions` names a file of findings to leave out: a check and a kernel in
+//! each line, with `*` for any text. Signals and exit codes are the program's, unless
+//! `--error-exitcode` applies.
 
 // The exported functions have the names of cuda.h.
 #![allow(non_snake_case)]
@@ -65,5 +81,8 @@
 mod core;
 mod ffi;
 pub mod stage;
+
+#[doc = include_str!("functions.md")]
+pub mod functions {}
 
 pub use core::settings::VARIABLES;

@@ -211,6 +211,8 @@ fn every_call_of_a_program_may_fail() {
                         assert_eq!(sys::cuCtxSetCurrent(ptr::null_mut()), sys::CUresult::CUDA_SUCCESS);
                         if *name == "cuDevicePrimaryCtxRelease_v2" {
                             assert_eq!(sys::cuDevicePrimaryCtxReset_v2(0), sys::CUresult::CUDA_SUCCESS);
+                            // The failed release is still to be made.
+                            let _ = sys::cuDevicePrimaryCtxRelease_v2(0);
                         }
                     }
                     assert_eq!(injection.objects(), 0, "{fault} leaves objects behind");

@@ -336,7 +336,8 @@ fn an_endless_kernel_is_stopped() {
 
 #[test]
 fn unsupported_and_unknown_functions() {
-    let expected = ["cuTexObjectCreate: CUDA_ERROR_NOT_SUPPORTED: this library does not support the function"];
+    let expected =
+        ["cuTexObjectCreate: CUDA_ERROR_NOT_SUPPORTED: the function is not supported: the interpreter has no textures"];
     logs("unsupported_and_unknown_functions", &[], &expected, || {
         context();
         let mut object = 0;

@@ -44,13 +44,15 @@ pub enum Check {
     Approximate,
     /// A `trap`, or a call of an invalid function address.
     Trap,
+    /// A failed `assert` of the kernel: a call of `__assertfail`.
+    Assertion,
     /// A block has reached the limit of warp instructions: perhaps an endless loop.
     FuelExhausted,
 }
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 14] = [
+    pub const ALL: [Check; 15] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::WrongSpace,
@@ -64,6 +66,7 @@ impl Check {
         Check::Members,
         Check::Approximate,
         Check::Trap,
+        Check::Assertion,
         Check::FuelExhausted,
     ];
 
@@ -85,6 +88,7 @@ impl Check {
                 | Check::ReadOnlyWrite
                 | Check::DivergentBarrier
                 | Check::Trap
+                | Check::Assertion
         )
     }
 
@@ -104,6 +108,7 @@ impl Check {
             Check::Members => "members",
             Check::Approximate => "approximate",
             Check::Trap => "trap",
+            Check::Assertion => "assertion",
             Check::FuelExhausted => "fuel-exhausted",
         }
     }

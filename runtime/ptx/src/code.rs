@@ -1,5 +1,5 @@
-//! The decoded form of a kernel: a flat list of instructions, with calls inlined and operands
-//! resolved to places.
+//! The decoded form of a kernel: a flat list of instructions, with operands resolved to places.
+//! Calls are inlined, except those of a [`Routine`].
 
 use super::registers::{Id, Place, Registers, Sizes};
 use super::structure::Structure;
@@ -42,6 +42,105 @@ pub struct Code {
     pub ordered: bool,
     /// The bound of each approximation, by site.
     pub bounds: HashMap<u32, &'static str>,
+    /// The functions that are called with a stack.
+    pub routines: Vec<Routine>,
+    /// The registers of the stack, if the kernel has one.
+    pub stack: Option<Stack>,
+    /// Whether the kernel allocates or frees memory of the device's heap.
+    pub allocates: bool,
+}
+
+/// The stack of each thread, in local memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stack {
+    /// The register of the stack's end.
+    pub end: Place,
+    /// The register of the first byte of the running routine's frame.
+    pub frame: Place,
+    /// The end of the stack's memory.
+    pub limit: u64,
+}
+
+/// A function that is called with a stack: one that can call itself, or a possible function of an
+/// indirect call. Its variables are in a frame of the stack. A call saves its registers.
+#[derive(Debug, Default)]
+pub struct Routine {
+    /// The first instruction.
+    pub start: Pc,
+    /// The size of the frame in bytes.
+    pub bytes: u32,
+    /// The registers, without those that are constant in a block.
+    pub registers: Vec<(Place, Id)>,
+    /// The locations of its parameters.
+    pub parameters: Vec<Slot>,
+    /// The locations of its results.
+    pub returns: Vec<Slot>,
+}
+
+/// The location of a parameter or result of a [`Routine`], or of a function of the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Slot {
+    /// A register.
+    Register(Data),
+    /// Bytes of the frame.
+    Frame { offset: u32, bytes: u32 },
+}
+
+/// The location of an argument, or of a result that a caller receives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Passed {
+    /// A register.
+    Register(Data),
+    /// Local memory, or the kernel's parameters.
+    Memory { window: Window, offset: u32 },
+    /// Memory of the caller's frame.
+    Frame { offset: u32 },
+    /// A constant.
+    Constant(u64),
+    /// An unused result.
+    Nothing,
+}
+
+/// A call of a [`Routine`].
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Index into [`Code::routines`].
+    pub routine: usize,
+    /// The arguments, in order.
+    pub arguments: Vec<Passed>,
+    /// The locations for the results.
+    pub results: Vec<Passed>,
+}
+
+/// A function that the device provides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceFunction {
+    /// `vprintf(format, arguments)`
+    Print,
+    /// `malloc(bytes)`
+    Allocate,
+    /// `free(address)`
+    Free,
+    /// `__assertfail(message, file, line, function, size of a character)`
+    Assert,
+    /// `cudaCGGetIntrinsicHandle(scope)`: a handle of the grid, or 0 if the launch is not
+    /// cooperative.
+    GridHandle,
+    /// `cudaCGSynchronize(handle, flags)`: a barrier of all blocks.
+    GridBarrier,
+}
+
+/// A call of a function that the device provides.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// The function.
+    pub function: DeviceFunction,
+    /// The arguments, each with its size in bytes.
+    pub arguments: Vec<(Passed, u32)>,
+    /// The location and size of the result, if it is used.
+    pub result: Option<(Passed, u32)>,
 }
 
 /// The content of a register that the hardware sets; a number is an axis.
@@ -92,6 +191,8 @@ pub struct Site {
     pub comment: Option<String>,
     /// The function that contains the instruction.
     pub function: String,
+    /// The file and line of the source, from `.loc`.
+    pub source: Option<String>,
 }
 
 /// Variables of a state space, each at its offset.
@@ -212,6 +313,12 @@ pub enum Kind {
     /// A jump to the target that an index selects.
     #[allow(missing_docs)]
     BranchIndexed { index: (Place, Id), targets: Box<[Pc]> },
+    /// A call with a stack.
+    Call(Box<Call>),
+    /// The end of a routine.
+    Return,
+    /// A call of a function of the device.
+    Service(Box<Service>),
     /// The end of the thread.
     Exit,
     /// The end of the launch, with the reason.
@@ -229,6 +336,10 @@ pub enum Kind {
     Gather(Gather),
     /// `activemask`.
     ActiveMask(Place),
+    /// A reading of one half of the address of the grid's workspace, which only a cooperative
+    /// launch has.
+    #[allow(missing_docs)]
+    Workspace { to: Place, high: bool },
     /// A reading of a clock, or of its upper half. Each reading is later than the previous one.
     #[allow(missing_docs)]
     Clock { to: Place, high: bool },
@@ -441,6 +552,9 @@ impl Kind {
             Kind::Atomic(_) => "Atomic",
             Kind::Branch(_) => "Branch",
             Kind::BranchIndexed { .. } => "BranchIndexed",
+            Kind::Call(_) => "Call",
+            Kind::Return => "Return",
+            Kind::Service(_) => "Service",
             Kind::Exit => "Exit",
             Kind::Trap(_) => "Trap",
             Kind::Barrier(_) => "Barrier",
@@ -449,6 +563,7 @@ impl Kind {
             Kind::Vote(_) => "Vote",
             Kind::Gather(_) => "Gather",
             Kind::ActiveMask(_) => "ActiveMask",
+            Kind::Workspace { .. } => "Workspace",
             Kind::Clock { .. } => "Clock",
             Kind::Nothing => "Nothing",
         }

@@ -61,6 +61,9 @@ pub struct Options {
     /// The largest number of host threads for the blocks; `None` uses the number of cores. Results
     /// and reports do not depend on this number, except for uninitialized values that blocks read.
     pub threads: Option<NonZeroUsize>,
+    /// Whether the launch is cooperative: all blocks are resident at once, and can wait for one
+    /// another.
+    pub cooperative: bool,
 }
 
 /// The extent of the checks.
@@ -79,7 +82,7 @@ pub enum Checks {
 impl Checks {
     /// Returns whether `check` is enabled.
     pub(super) fn tell(self, check: Check) -> bool {
-        let always = matches!(check, Check::FuelExhausted | Check::Trap);
+        let always = matches!(check, Check::FuelExhausted | Check::Trap | Check::Assertion);
         match self {
             Checks::Values => always,
             Checks::Faults => always || check.is_fault(),
@@ -92,7 +95,14 @@ impl Default for Options {
     /// Returns the defaults: every check, 2³² warp instructions a block, 64 findings, and every
     /// core.
     fn default() -> Options {
-        Options { checks: Checks::All, policy: Policy::default(), fuel: 1 << 32, limit: 64, threads: None }
+        Options {
+            checks: Checks::All,
+            policy: Policy::default(),
+            fuel: 1 << 32,
+            limit: 64,
+            threads: None,
+            cooperative: false,
+        }
     }
 }
 
@@ -106,6 +116,10 @@ pub struct Outcome {
     /// The buffers that hold values that depend on an approximation; complete only if all checks
     /// run. A GPU's contents may differ, so bits must not be compared.
     pub approximate: Vec<usize>,
+    /// The text that the kernel printed with `printf`; at most the last MiB.
+    pub printed: Vec<u8>,
+    /// The messages of failed assertions, one a line.
+    pub asserted: String,
 }
 
 impl Outcome {

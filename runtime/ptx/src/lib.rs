@@ -22,17 +22,18 @@
 //! # How it runs
 //!
 //! [`Program::decode`] decodes one entry to flat code. It inlines calls and resolves operands to
-//! places. Each instruction becomes a closure over rows of 32 lanes (`body`), with its modifiers
-//! resolved. Decoding rejects unknown instructions by name: nothing is skipped silently.
-//! [`Program::run`] runs a launch. Blocks run one after the other. Where this makes no difference,
-//! they run in parallel on several cores (`parallel`). The warps of a block alternate, and a warp
-//! runs in lockstep. Diverged lanes run and reconverge by one of two policies ([`Policy`]); a legal
-//! program gives the same results under each. No lanes reconverge at a `ret`, an `exit` or a `trap`
-//! (`structure`).
+//! places. Functions that can call themselves are called with a stack (`call`). The device provides
+//! `vprintf`, `malloc`, `free` and `__assertfail` (`service`). Each instruction becomes a closure
+//! over rows of 32 lanes (`body`), with its modifiers resolved. Decoding rejects unknown
+//! instructions by name: nothing is skipped silently. [`Program::run`] runs a launch. Blocks run
+//! one after the other. Where this makes no difference, they run in parallel on several cores
+//! (`parallel`). The warps of a block alternate, and a warp runs in lockstep. Diverged lanes run
+//! and reconverge by one of two policies ([`Policy`]); a legal program gives the same results under
+//! each. No lanes reconverge at a `ret`, an `exit` or a `trap` (`structure`).
 //!
 //! Every instruction of sm_61 runs, except those on textures and surfaces, which a launch cannot
-//! provide. Decoding also rejects recursive calls and calls of functions that the module does not
-//! define.
+//! provide. Decoding also rejects calls of functions that neither the module nor the device
+//! defines.
 //!
 //! ```text
 //! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values
@@ -82,10 +83,13 @@ mod access;
 mod ahead;
 mod arithmetic;
 mod body;
+mod call;
 pub mod check;
 mod code;
 mod cooperate;
+mod cooperative;
 mod decode;
+mod division;
 mod flow;
 mod global;
 mod halves;
@@ -95,6 +99,7 @@ mod launch;
 mod machine;
 mod memory;
 mod parallel;
+mod printf;
 mod program;
 mod refused;
 #[doc(hidden)]
@@ -102,6 +107,7 @@ pub mod registers;
 pub mod report;
 pub mod resident;
 mod run;
+mod service;
 mod structure;
 mod touched;
 pub mod unspecified;
@@ -121,5 +127,6 @@ pub use launch::{Argument, Checks, Failure, Grid, Launch, Mismatch, Options, Out
 pub use program::Program;
 pub use refused::{Refusal, Unsupported};
 pub use report::{Finding, Report};
-pub use resident::{Image, Resident};
+pub use resident::{DeviceMemory, Image, Resident};
 pub use runtime_simt::{Bytes, Severity, Statistics, Thread};
+pub use service::Heap;

@@ -2,12 +2,14 @@
 
 use super::check::Check;
 use super::code::{Code, Reduction};
+use super::cooperative::GRID_BARRIER;
 use super::inline::Standing;
 use super::launch::{Checks, Options};
 use super::memory::{Buffer, Lookup, Scratch, View};
 use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
 use super::report::Findings;
+use super::service::{Heap, Printed};
 use super::warp::{Meeting, Warp};
 use super::{Statistics, Thread};
 use runtime_simt::{GridShape, RunningBlock, Schedule, Scheduler};
@@ -81,6 +83,14 @@ pub struct Machine<'p, 'm> {
     pub statistics: Statistics,
     /// Whether the launch has ended early.
     pub stopped: bool,
+    /// The text that the kernel printed.
+    pub printed: Printed,
+    /// The messages of failed assertions, one a line.
+    pub asserted: String,
+    /// The address of the grid's workspace in a cooperative launch; 0 in others.
+    pub workspace: u64,
+    /// The device's heap, if the kernel uses it.
+    pub heap: Option<&'m mut Heap>,
 }
 
 /// The state of a barrier.
@@ -110,17 +120,16 @@ impl<'p, 'm> Machine<'p, 'm> {
             findings: Findings::new(options.limit),
             statistics: Statistics::default(),
             stopped: false,
+            printed: Printed::default(),
+            asserted: String::new(),
+            workspace: 0,
+            heap: None,
         }
     }
 
     /// Runs the given blocks of the launch; x varies fastest.
     pub fn run(&mut self, blocks: impl Iterator<Item = u64>) {
-        let code = &self.program.code;
-        let warps = (0..self.grid.warp_count()).map(|index| Warp::new(index, code, self.options.policy));
-        let mut warps: Vec<Warp> = warps.collect();
-        for warp in &mut warps {
-            self.fill(warp);
-        }
+        let mut warps = self.warps();
         let mut scheduler = Scheduler::new(Schedule::InOrder, self.grid);
         for n in blocks {
             self.block = scheduler.block(n);
@@ -160,11 +169,17 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     fn run_block<const CHECKED: bool>(&mut self, warps: &mut Vec<Warp>, scheduler: &mut Scheduler) {
-        let code = &self.program.code;
         self.spent = self.statistics.warp_instructions;
+        self.begin_block(warps);
+        scheduler.run_block(&mut Running::<CHECKED>(self), warps);
+    }
+
+    /// Sets the memory and the warps of a block to their state at its start.
+    pub(super) fn begin_block(&mut self, warps: &mut [Warp]) {
+        let code = &self.program.code;
         self.memory.shared.forget();
         self.barriers = [State::default(); BARRIERS];
-        for warp in &mut *warps {
+        for warp in warps.iter_mut() {
             let mask = self.grid.warp_mask(warp.index);
             warp.start(self.options.policy, mask);
             for (place, _, special) in &code.specials {
@@ -178,11 +193,20 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
         self.statistics.blocks += 1;
         self.statistics.warps += warps.len() as u64;
-        scheduler.run_block(&mut Running::<CHECKED>(self), warps);
+    }
+
+    /// Creates the warps of a block.
+    pub(super) fn warps(&self) -> Vec<Warp> {
+        let warps = (0..self.grid.warp_count()).map(|index| {
+            let mut warp = Warp::new(index, &self.program.code, self.options.policy);
+            self.fill(&mut warp);
+            warp
+        });
+        warps.collect()
     }
 
     /// Releases the warps at each complete barrier; returns whether there was one.
-    fn release(&mut self, warps: &mut [Warp]) -> bool {
+    pub(super) fn release(&mut self, warps: &mut [Warp]) -> bool {
         let all = 32 * warps.iter().filter(|w| !w.ended()).count() as u32;
         let mut released = false;
         for number in 0..BARRIERS {
@@ -202,10 +226,11 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     /// Reports a deadlock at barriers and releases all warps.
-    fn stuck(&mut self, warps: &mut [Warp]) {
+    pub(super) fn stuck(&mut self, warps: &mut [Warp]) {
         let described: Vec<String> = warps
             .iter()
             .map(|w| match &w.waits {
+                Some(m) if m.number == GRID_BARRIER => format!("warp {} waits for all blocks", w.index),
                 Some(m) => format!("warp {} waits at barrier {}", w.index, m.number),
                 None => format!("warp {} has ended", w.index),
             })
@@ -217,7 +242,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.report(&warps[i], Check::DivergentBarrier, site, mask, message);
         for warp in &mut *warps {
             if let Some(meeting) = warp.waits.take() {
-                tell(&mut warp.registers, &meeting, self.barriers[meeting.number].counts);
+                let counts = self.barriers.get(meeting.number).map_or((0, 0), |state| state.counts);
+                tell(&mut warp.registers, &meeting, counts);
             }
         }
         self.barriers = [State::default(); BARRIERS];

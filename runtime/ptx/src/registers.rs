@@ -55,6 +55,16 @@ pub struct Registers {
     pub approximations: Vec<u32>,
 }
 
+/// A copy of a register.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved {
+    values: [u64; LANES],
+    defined: u32,
+    cause: Cause,
+    approximate: u32,
+    approximation: u32,
+}
+
 /// The type of a lane.
 pub trait Lane: Copy + Send + Sync + 'static {
     /// 0.
@@ -124,6 +134,41 @@ impl Registers {
         self.causes.fill(Cause::Unwritten);
         self.approximate.fill(0);
         self.carry = 0;
+    }
+
+    /// Returns a copy of these registers, each given by its position and state.
+    pub fn saved(&self, registers: &[(Place, Id)]) -> Vec<Saved> {
+        let one = |(place, id): &(Place, Id)| Saved {
+            values: std::array::from_fn(|lane| self.get(*place, lane)),
+            defined: self.defined[*id as usize],
+            cause: self.causes[*id as usize],
+            approximate: self.approximate[*id as usize],
+            approximation: self.approximations[*id as usize],
+        };
+        registers.iter().map(one).collect()
+    }
+
+    /// Restores the lanes of `mask` of registers that were saved.
+    pub fn restore(&mut self, registers: &[(Place, Id)], saved: &[Saved], mask: u32) {
+        for ((place, id), saved) in registers.iter().zip(saved) {
+            for lane in lanes(mask) {
+                self.set(*place, lane, saved.values[lane]);
+            }
+            let id = *id as usize;
+            self.defined[id] = self.defined[id] & !mask | saved.defined & mask;
+            self.approximate[id] = self.approximate[id] & !mask | saved.approximate & mask;
+            self.causes[id] = saved.cause;
+            self.approximations[id] = saved.approximation;
+        }
+    }
+
+    /// Marks the lanes of `mask` of registers as uninitialized.
+    pub fn forget_some(&mut self, registers: &[(Place, Id)], mask: u32) {
+        for (_, id) in registers {
+            self.defined[*id as usize] &= !mask;
+            self.approximate[*id as usize] &= !mask;
+            self.causes[*id as usize] = Cause::Unwritten;
+        }
     }
 
     /// Writes the lanes of `mask`.

@@ -35,6 +35,8 @@ pub struct Finding {
     /// The comment above the instruction, if there is one. In PTX of kernel-dsl, this is the line
     /// of Rust.
     pub comment: Option<String>,
+    /// The file and line of the source, if the PTX has them in `.loc`.
+    pub source: Option<String>,
     /// The first thread that met the violation.
     pub thread: Thread,
     /// The number of occurrences: one for each thread and execution.
@@ -100,6 +102,7 @@ impl Findings {
             function: site.function.clone(),
             line: site.line,
             comment: site.comment.clone(),
+            source: site.source.clone(),
             thread,
             count: hits.into(),
         });
@@ -124,7 +127,7 @@ impl fmt::Display for Finding {
             write!(f, ", line {line}")?;
         }
         write!(f, ": {}", self.instruction)?;
-        if let Some(comment) = &self.comment {
+        if let Some(comment) = self.source.as_ref().or(self.comment.as_ref()) {
             write!(f, "    // {comment}")?;
         }
         write!(f, "\n  {}", self.thread)?;

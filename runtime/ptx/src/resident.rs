@@ -11,6 +11,7 @@ use super::launch::{Grid, Mismatch, Options, Outcome};
 use super::memory::{Buffer, Lookup};
 use super::program::Program;
 use super::refused::Unsupported;
+use super::service::Heap;
 use kernel_dsl_compiler::ptx::{Module, Space};
 use runtime_simt::Bytes;
 
@@ -50,6 +51,21 @@ pub struct Resident<'m> {
     pub constant: bool,
     /// The contents.
     pub bytes: Bytes<'m>,
+}
+
+/// A device's memory, borrowed for a launch.
+#[derive(Debug)]
+pub struct DeviceMemory<'m> {
+    /// The parts.
+    pub parts: Vec<Resident<'m>>,
+    /// The heap, in one of the parts. Without it, `malloc` returns null in kernels.
+    pub heap: Option<&'m mut Heap>,
+}
+
+impl<'m> From<Vec<Resident<'m>>> for DeviceMemory<'m> {
+    fn from(parts: Vec<Resident<'m>>) -> DeviceMemory<'m> {
+        DeviceMemory { parts, heap: None }
+    }
 }
 
 impl Image {
@@ -124,16 +140,22 @@ impl Program {
         self.code.local.bytes
     }
 
+    /// Returns whether the kernel allocates or frees memory of the device's heap.
+    pub fn uses_heap(&self) -> bool {
+        self.code.allocates
+    }
+
     /// Runs a launch of an entry of an [`Image`] on `memory`. The parts of `memory` must be sorted
     /// by address, must not overlap, and must lie below [`END`]. `parameters` holds the bytes of
     /// all parameters, each at its [`Slot`].
-    pub fn run_on(
+    pub fn run_on<'m>(
         &self,
-        memory: Vec<Resident<'_>>,
+        memory: impl Into<DeviceMemory<'m>>,
         grid: Grid,
         parameters: Vec<u8>,
         options: Options,
     ) -> Result<Outcome, Mismatch> {
+        let DeviceMemory { parts: memory, heap } = memory.into();
         let mut wrong = self.misfits(grid.block);
         if parameters.len() != self.parameter_bytes() {
             let (takes, given) = (self.parameter_bytes(), parameters.len());
@@ -156,7 +178,7 @@ impl Program {
             touched: None,
         };
         let buffers = memory.into_iter().map(buffer).collect();
-        self.execute(grid, buffers, Lookup::Search, parameters, options)
+        self.execute(grid, (buffers, Lookup::Search), heap, parameters, options)
     }
 }
 

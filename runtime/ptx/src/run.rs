@@ -1,15 +1,21 @@
 //! Execution of a launch of a [`Program`].
 
+use super::cooperative::WORKSPACE_BYTES;
 use super::launch::{Argument, Grid, Launch, Mismatch, Options, Outcome, Value};
 use super::machine::{Machine, Setting};
 use super::memory::{Buffer, Lookup, MAX_BUFFERS, base};
 use super::program::Program;
 use super::report::Findings;
+use super::resident::END;
+use super::service::Heap;
 use super::{Bytes, parallel};
 use runtime_simt::GridShape;
 
 /// The largest number of threads of a block, on every target.
 const MAX_THREADS: u64 = 1024;
+
+/// The largest number of blocks that are resident at once.
+const MAX_RESIDENT_BLOCKS: u64 = 1024;
 
 impl Program {
     /// Runs a launch until it ends or reaches the limit of findings. The buffers hold what the
@@ -36,15 +42,22 @@ impl Program {
         }
         let parameters = self.bind(block, &all, &parameters)?;
         let grid = Grid { grid, block, dynamic_shared };
-        self.execute(grid, all, Lookup::Number, parameters, options)
+        if !self.code.allocates {
+            return self.execute(grid, (all, Lookup::Number), None, parameters, options);
+        }
+        let mut memory = vec![0; Heap::DEFAULT_BYTES as usize];
+        let bytes = Bytes::Exclusive(&mut memory);
+        all.push(Buffer { base: base(all.len()), ..Buffer::new(0, "the heap".to_string(), true, false, bytes) });
+        let mut heap = Heap::new(all[all.len() - 1].base, Heap::DEFAULT_BYTES);
+        self.execute(grid, (all, Lookup::Number), Some(&mut heap), parameters, options)
     }
 
     /// Runs a launch that was validated against the entry.
-    pub(super) fn execute(
+    pub(super) fn execute<'m>(
         &self,
         grid: Grid,
-        mut all: Vec<Buffer<'_>>,
-        lookup: Lookup,
+        (mut all, lookup): (Vec<Buffer<'m>>, Lookup),
+        heap: Option<&'m mut Heap>,
         parameters: Vec<u8>,
         options: Options,
     ) -> Result<Outcome, Mismatch> {
@@ -56,16 +69,55 @@ impl Program {
         let shared = shared.max(self.code.shared.bytes) as usize;
         let grid = GridShape { blocks: grid, threads: block };
         let setting = Setting { parameters, lookup, shared, grid, dynamic_shared };
+        if options.cooperative {
+            return self.execute_cooperative(&setting, (all, heap), options);
+        }
         if let Some(statistics) = parallel::run(self, &setting, &mut all, options) {
             let report = Findings::new(options.limit).report(self.name.clone());
-            return Ok(Outcome { statistics, report, approximate: Vec::new() });
+            let (approximate, printed, asserted) = Default::default();
+            return Ok(Outcome { statistics, report, approximate, printed, asserted });
         }
         let mut machine = Machine::new(self, &setting, all, options);
+        machine.heap = heap;
         machine.run(0..setting.grid.block_count());
         let report = machine.findings.report(self.name.clone());
         let given = machine.memory.buffers.iter().skip(self.globals.len());
         let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
-        Ok(Outcome { statistics: machine.statistics, report, approximate })
+        let (printed, asserted) = (machine.printed.take(), machine.asserted);
+        Ok(Outcome { statistics: machine.statistics, report, approximate, printed, asserted })
+    }
+
+    /// Runs a cooperative launch.
+    fn execute_cooperative<'m>(
+        &self,
+        setting: &Setting,
+        (all, heap): (Vec<Buffer<'m>>, Option<&'m mut Heap>),
+        options: Options,
+    ) -> Result<Outcome, Mismatch> {
+        let blocks = setting.grid.block_count();
+        if blocks > MAX_RESIDENT_BLOCKS {
+            let why = format!("{blocks} blocks of a cooperative launch are more than {MAX_RESIDENT_BLOCKS}");
+            return Err(Mismatch(vec![why]));
+        }
+        let given = all.len();
+        // The last part of the address space of buffers.
+        let start = END - (1 << 36);
+        let mut workspace = [0u64; WORKSPACE_BYTES / 8];
+        workspace[0] = WORKSPACE_BYTES as u64;
+        let bytes = Bytes::Exclusive(bytemuck::cast_slice_mut(&mut workspace));
+        let name = "the grid's workspace".to_string();
+        let mut all: Vec<Buffer<'_>> = all;
+        all.push(Buffer { base: start, ..Buffer::new(0, name, true, false, bytes) });
+        let mut machine = Machine::new(self, setting, all, options);
+        machine.heap = heap;
+        machine.workspace = start;
+        machine.memory.lookup = Lookup::Search;
+        machine.run_cooperative();
+        let report = machine.findings.report(self.name.clone());
+        let given = machine.memory.buffers[..given].iter().skip(self.globals.len());
+        let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
+        let (printed, asserted) = (machine.printed.take(), machine.asserted);
+        Ok(Outcome { statistics: machine.statistics, report, approximate, printed, asserted })
     }
 
     /// Returns the reasons why blocks of this shape cannot run.

@@ -67,7 +67,10 @@ impl Graph {
             for target in targets {
                 starts[*target as usize] = true;
             }
-            if matches!(inst.kind, Kind::Branch(_) | Kind::BranchIndexed { .. } | Kind::Exit | Kind::Trap(_)) {
+            if matches!(
+                inst.kind,
+                Kind::Branch(_) | Kind::BranchIndexed { .. } | Kind::Exit | Kind::Return | Kind::Trap(_)
+            ) {
                 starts[pc + 1] = true;
             }
         }
@@ -84,7 +87,7 @@ impl Graph {
             let last = &insts[*after as usize - 1];
             let (targets, falls) = leads(last);
             successors[block].extend(targets.iter().map(|t| if *t as usize == count { exit } else { block_of(*t) }));
-            if matches!(last.kind, Kind::Exit) {
+            if matches!(last.kind, Kind::Exit | Kind::Return) {
                 successors[block].push(exit);
             }
             if falls {
@@ -274,7 +277,7 @@ fn leads(inst: &Inst) -> (&[Pc], bool) {
     match &inst.kind {
         Kind::Branch(to) => (std::slice::from_ref(to), inst.guard.is_some()),
         Kind::BranchIndexed { targets, .. } => (targets, inst.guard.is_some()),
-        Kind::Exit | Kind::Trap(_) => (&[], inst.guard.is_some()),
+        Kind::Exit | Kind::Return | Kind::Trap(_) => (&[], inst.guard.is_some()),
         _ => (&[], true),
     }
 }

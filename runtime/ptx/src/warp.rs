@@ -1,8 +1,10 @@
 //! A running warp: all active lanes execute one instruction at a time.
 
 use super::ahead::Copies;
+use super::call::Activation;
 use super::check::Check;
 use super::code::{Barrier, Code, Condition, Data, Follows, Inst, Kind, Reduction};
+use super::decode::special::NO_DRIVER;
 use super::flow::{Flow, Policy};
 use super::machine::{BARRIERS, Machine};
 use super::memory::Scratch;
@@ -26,6 +28,8 @@ pub struct Warp {
     pub copies: Copies,
     /// The barrier at which the warp waits.
     pub waits: Option<Meeting>,
+    /// The calls with a stack that are in progress, outermost first.
+    pub calls: Vec<Activation>,
 }
 
 /// A warp at a barrier.
@@ -51,6 +55,7 @@ impl Warp {
             local: Scratch::new(code.local.bytes as usize * LANES),
             copies: Copies::default(),
             waits: None,
+            calls: Vec::new(),
         }
     }
 
@@ -61,11 +66,12 @@ impl Warp {
         self.local.forget();
         self.copies = Copies::default();
         self.waits = None;
+        self.calls.clear();
     }
 
     /// Returns whether all lanes have ended.
     pub fn ended(&self) -> bool {
-        self.flow.mask == 0
+        self.flow.mask == 0 && self.calls.is_empty()
     }
 }
 
@@ -75,8 +81,10 @@ impl Machine<'_, '_> {
     pub fn run_warp<const CHECKED: bool>(&mut self, warp: &mut Warp) {
         let program = self.program;
         let until = self.statistics.warp_instructions + SLICE;
-        while warp.flow.mask != 0 && warp.waits.is_none() && !self.stopped && self.statistics.warp_instructions < until
-        {
+        while warp.waits.is_none() && !self.stopped && self.statistics.warp_instructions < until {
+            if warp.flow.mask == 0 && !self.complete_calls(warp) {
+                return;
+            }
             if warp.flow.pc == warp.flow.stop {
                 warp.flow.arrive(&program.code.structure);
                 continue;
@@ -199,7 +207,16 @@ impl Machine<'_, '_> {
                 }
                 Kind::Exit => {
                     warp.flow.pc += 1;
+                    warp.end_lanes(&program.code, mask);
+                }
+                Kind::Call(call) => self.call(warp, inst, call, mask),
+                Kind::Return => {
+                    warp.flow.pc += 1;
                     warp.flow.end(&program.code.structure, mask);
+                }
+                Kind::Service(service) => {
+                    self.serve(warp, inst, service, mask);
+                    warp.flow.pc += 1;
                 }
                 Kind::Trap(why) => {
                     if mask != 0 {
@@ -238,6 +255,15 @@ impl Machine<'_, '_> {
                         warp.registers.set(*place, lane, active.into());
                     }
                     settle(&mut warp.registers, inst, mask, mask, (0, ""));
+                    warp.flow.pc += 1;
+                }
+                Kind::Workspace { to, high } => {
+                    let half = self.workspace >> if *high { 32 } else { 0 };
+                    for lane in lanes(mask) {
+                        warp.registers.set(*to, lane, half & 0xffff_ffff);
+                    }
+                    let (defined, undefined) = if self.workspace == 0 { (0, mask) } else { (mask, 0) };
+                    settle(&mut warp.registers, inst, mask, defined, (undefined, NO_DRIVER));
                     warp.flow.pc += 1;
                 }
                 Kind::Clock { to, high } => {
@@ -358,7 +384,7 @@ impl Machine<'_, '_> {
         }
         warp.flow.pc += 1;
         let first = mask.trailing_zeros() as usize;
-        let (live, site) = (warp.flow.live, inst.site);
+        let (live, site) = (warp.live(), inst.site);
         let number = warp.registers.get(barrier.number.0, first) as u32;
         let threads = barrier.threads.map(|(place, _)| warp.registers.get(place, first) as u32);
         if CHECKED {

@@ -18,6 +18,7 @@ mod memory;
 mod nvrtc;
 mod others;
 mod parallel;
+mod programs;
 mod resident;
 mod semantics;
 mod specials;

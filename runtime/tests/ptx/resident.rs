@@ -82,7 +82,7 @@ fn run(image: &Image, entry: &str, space: &mut Space, parameters: &[u64], checks
     let grid = Grid { grid: [2, 1, 1], block: [4, 1, 1], dynamic_shared: 0 };
     let parameters = parameters.iter().flat_map(|p| p.to_le_bytes()).collect();
     let options = Options { checks, ..Options::default() };
-    image.program(entry).unwrap().run_on(memory.collect(), grid, parameters, options).unwrap()
+    image.program(entry).unwrap().run_on(memory.collect::<Vec<_>>(), grid, parameters, options).unwrap()
 }
 
 fn word(space: &Space, at: u64) -> u32 {

@@ -23,7 +23,7 @@ struct Run {
 const UPDATE: &[(&str, &str)] = &[("UPDATE", "1")];
 const INSTA: &[(&str, &str)] = &[("INSTA_UPDATE", "always"), ("TRYBUILD", "overwrite")];
 
-const RUNS: [Run; 8] = [
+const RUNS: [Run; 9] = [
     Run {
         pages: "kernel-dsl/compiler/src/ptx/table/instructions.md, kernel-dsl/src/reference.rs, \
                 kernel-dsl/compiler/tests/passes/filetests",
@@ -36,6 +36,12 @@ const RUNS: [Run; 8] = [
         option: None,
         variables: UPDATE,
         arguments: "-p runtime --test ptx unspecified",
+    },
+    Run {
+        pages: "runtime/cuda-on-cpu/src/functions.md",
+        option: None,
+        variables: UPDATE,
+        arguments: "-p cuda-on-cpu --lib page",
     },
     Run {
         pages: "runtime/devices/src/pool/tests: the trace of a transformer",

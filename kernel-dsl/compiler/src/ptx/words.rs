@@ -333,7 +333,7 @@ words! {
 words! {
     /// An option of `.target`.
     TargetOption {
-        Debug "debug" TexmodeUnified "texmode_unified" TexmodeIndependent "texmode_independent"
+        Debug "debug" MapF64ToF32 "map_f64_to_f32" TexmodeUnified "texmode_unified" TexmodeIndependent "texmode_independent"
     }
 }
 
@@ -410,7 +410,26 @@ impl SpecialRegister {
                 (80, Version::new(7, 6))
             }
             CurrentGraphExec => (50, Version::new(8, 0)),
+            TidX | TidY | TidZ | NtidX | NtidY | NtidZ | CtaidX | CtaidY | CtaidZ | NctaidX | NctaidY | NctaidZ
+            | GridId | Clock => (10, Version::new(1, 0)),
+            LaneId | WarpId | SmId | Pm0 | Pm1 | Pm2 | Pm3 => (10, Version::new(1, 3)),
+            NwarpId | NsmId | Clock64 | LanemaskEq | LanemaskLe | LanemaskLt | LanemaskGe | LanemaskGt => {
+                (20, Version::new(2, 0))
+            }
             _ => (20, Version::new(2, 1)),
+        }
+    }
+
+    /// Returns whether `mov` reads the register as a value of `bits` bits: its width, or a width
+    /// that it had in PTX 1.x.
+    pub const fn moves_as(self, bits: u32) -> bool {
+        use SpecialRegister::*;
+        match self {
+            TidX | TidY | TidZ | NtidX | NtidY | NtidZ | CtaidX | CtaidY | CtaidZ | NctaidX | NctaidY | NctaidZ => {
+                matches!(bits, 16 | 32)
+            }
+            GridId => matches!(bits, 16 | 32 | 64),
+            _ => bits == self.ty().bits(),
         }
     }
 }
@@ -432,14 +451,32 @@ impl Version {
 
     /// Returns the first version that supports `target`.
     pub const fn of(target: Target) -> Version {
-        match target.sm() {
-            0..70 => Version::new(5, 0),
-            70..75 => Version::new(6, 0),
-            75..80 => Version::new(6, 3),
-            80..86 => Version::new(7, 0),
-            86..89 => Version::new(7, 1),
-            _ => Version::new(7, 8),
-        }
+        Version::of_sm(target.sm())
+    }
+
+    /// Returns the first version that supports the target `sm_{sm}`.
+    pub const fn of_sm(sm: u16) -> Version {
+        let (major, minor) = match sm {
+            0..20 => (1, 0),
+            20..30 => (2, 0),
+            30..32 => (3, 0),
+            35..37 => (3, 1),
+            32..35 | 50..52 => (4, 0),
+            37..50 | 52..53 => (4, 1),
+            53..60 => (4, 2),
+            60..70 => (5, 0),
+            70..72 => (6, 0),
+            72..75 => (6, 1),
+            75..80 => (6, 3),
+            80..86 => (7, 0),
+            86..87 => (7, 1),
+            87..89 => (7, 4),
+            89..100 => (7, 8),
+            100..103 => (8, 6),
+            120..121 => (8, 7),
+            _ => (8, 8),
+        };
+        Version::new(major, minor)
     }
 }
 

@@ -44,12 +44,21 @@ pub fn assemble(text: &str, sm: u16) -> Result<(), String> {
 /// Returns the output of `ptxas -arch=sm_{sm}` for `text`, or its errors. Functions may be left
 /// undefined.
 pub fn assembled(text: &str, sm: u16) -> Result<Vec<u8>, String> {
+    run(text, sm, &["-c"])
+}
+
+/// Returns the output of `ptxas` for a whole program for sm_61, or its errors.
+pub fn assembled_whole(text: &str) -> Result<Vec<u8>, String> {
+    run(text, 61, &[])
+}
+
+fn run(text: &str, sm: u16, options: &[&str]) -> Result<Vec<u8>, String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("kernel-dsl-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let [from, to] = ["ptx", "cubin"].map(|e| env::temp_dir().join(format!("{name}.{e}")));
     std::fs::write(&from, text).expect("the temporary directory takes a file");
     let ptxas = ptxas().expect("the caller checks first that it is installed");
-    let run = Command::new(ptxas).arg(format!("-arch=sm_{sm}")).arg("-c").arg(&from).arg("-o").arg(&to).output();
+    let run = Command::new(ptxas).arg(format!("-arch=sm_{sm}")).args(options).arg(&from).arg("-o").arg(&to).output();
     let made = std::fs::read(&to);
     let _ = (std::fs::remove_file(&from), std::fs::remove_file(&to));
     let run = run.expect("ptxas runs");

@@ -50,6 +50,16 @@ pub fn of_device(settings: &Settings, attribute: i32) -> Result<i32> {
         (CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, limits.blocks as i32),
         (CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, limits.shared_reserved as i32),
         (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1),
+        (CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1),
+        (CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1),
+        (CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1),
+        (CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1),
+        (CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2),
+        (CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1),
+        (CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1),
+        (CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 2 << 20),
+        (CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1),
+        (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0),
     ];
     if !(1..=LAST).contains(&attribute) {
         return Err(Error::value(format!("unknown attribute of a device: {attribute}")));

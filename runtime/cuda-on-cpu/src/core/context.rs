@@ -2,10 +2,10 @@
 
 use super::error::{Error, Result};
 use super::handle::{Handle, Object};
-use super::memory::Space;
+use super::memory::{Kind, Space, Supply};
 use cudarc::driver::sys::CUresult;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A context of a device.
 #[derive(Debug)]
@@ -23,9 +23,12 @@ pub struct Context {
     /// The context's preferences.
     pub preferences: Mutex<Preferences>,
     memory: Mutex<Space>,
+    supply: Arc<Supply>,
     /// The error of the kernel or copy that failed: every later call returns this error.
     failure: OnceLock<Error>,
     destroyed: AtomicBool,
+    /// The calls of `cuCtxAttach` without one of `cuCtxDetach`.
+    attached: AtomicU32,
 }
 
 /// Settings of a context that have no effect here, but can be read back.
@@ -38,6 +41,9 @@ pub struct Preferences {
     pub limits: [usize; 7],
 }
 
+/// The index of the size of the heap among the limits: `CU_LIMIT_MALLOC_HEAP_SIZE`.
+const HEAP_LIMIT: usize = 2;
+
 impl Default for Preferences {
     /// Returns the default limits of NVIDIA's driver.
     fn default() -> Preferences {
@@ -46,14 +52,20 @@ impl Default for Preferences {
 }
 
 impl Object for Context {
-    const KIND: u8 = 0xC1;
+    const KIND: u8 = 0x41;
     const NAME: &'static str = "context";
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_CONTEXT;
 }
 
 impl Context {
     /// Creates a context without allocations.
-    pub fn new(handle: Handle, id: u64, device: usize, is_primary: bool, flags: u32) -> Context {
+    pub fn new(
+        handle: Handle,
+        id: u64,
+        (device, supply): (usize, Arc<Supply>),
+        is_primary: bool,
+        flags: u32,
+    ) -> Context {
         Context {
             handle,
             id,
@@ -62,8 +74,10 @@ impl Context {
             flags: flags.into(),
             preferences: Mutex::default(),
             memory: Mutex::default(),
+            supply,
             failure: OnceLock::new(),
             destroyed: false.into(),
+            attached: 0.into(),
         }
     }
 
@@ -74,6 +88,17 @@ impl Context {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Allocates the heap of kernels, unless the context has it.
+    pub fn prepare_heap(&self) -> Result {
+        let bytes = self.preferences().limits[HEAP_LIMIT] as u64;
+        let mut memory = self.memory();
+        if !memory.has_heap() {
+            let (address, allocation) = self.supply.allocate(Kind::Heap, bytes.max(1))?;
+            memory.set_heap(address, allocation);
+        }
+        Ok(())
+    }
+
     /// Locks the context's preferences for this thread.
     pub fn preferences(&self) -> MutexGuard<'_, Preferences> {
         self.preferences.lock().unwrap_or_else(PoisonError::into_inner)
@@ -81,7 +106,7 @@ impl Context {
 
     /// Checks that the context can be used, and returns an error with the reason otherwise.
     pub fn check(&self) -> Result {
-        if self.destroyed.load(Ordering::Acquire) {
+        if self.is_destroyed() {
             return Err(Error::new(CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context has been destroyed"));
         }
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
@@ -95,6 +120,21 @@ impl Context {
     /// Marks the context as failed, permanently; the first error is kept.
     pub fn fail(&self, error: Error) {
         let _ = self.failure.set(error);
+    }
+
+    /// Adds a user of the context.
+    pub fn attach(&self) {
+        self.attached.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Removes a user of the context. Returns false if the creator is the only user.
+    pub fn detach(&self) -> bool {
+        self.attached.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| users.checked_sub(1)).is_ok()
+    }
+
+    /// Returns whether the context was destroyed.
+    pub fn is_destroyed(&self) -> bool {
+        self.destroyed.load(Ordering::Acquire)
     }
 
     /// Marks the context as destroyed.

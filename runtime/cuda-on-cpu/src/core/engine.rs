@@ -9,6 +9,7 @@
 
 use super::context::Context;
 use super::error::{Error, Result};
+use super::findings::Findings;
 use super::log::Log;
 use super::work::{Limits, Work};
 use cudarc::driver::sys::CUresult;
@@ -27,6 +28,7 @@ pub struct Engine {
     progress: Condvar,
     limits: Limits,
     log: Arc<Log>,
+    findings: Arc<Findings>,
 }
 
 /// The number of a submitted operation. The operation and all earlier ones are complete when the
@@ -68,8 +70,8 @@ pub fn as_host_function(call: impl FnOnce()) {
 
 impl Engine {
     /// Creates an engine with an empty queue.
-    pub fn new(limits: Limits, log: Arc<Log>) -> Engine {
-        Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log }
+    pub fn new(limits: Limits, log: Arc<Log>, findings: Arc<Findings>) -> Engine {
+        Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log, findings }
     }
 
     /// Submits an operation.
@@ -154,7 +156,7 @@ impl Engine {
         if context.failure().is_some() && !matches!(work, Work::Record(..)) {
             return;
         }
-        let done = catch_unwind(AssertUnwindSafe(|| work.run(context, &self.limits, &self.log)));
+        let done = catch_unwind(AssertUnwindSafe(|| work.run(context, &self.limits, (&self.log, &self.findings))));
         let error = match done {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error,

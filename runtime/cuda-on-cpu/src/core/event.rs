@@ -38,11 +38,11 @@ pub struct Captured {
     /// The capture.
     pub capture: Arc<Capture>,
     /// The nodes that the position depends on.
-    pub after: Vec<usize>,
+    pub after: Vec<Handle>,
 }
 
 impl Object for Event {
-    const KIND: u8 = 0xC4;
+    const KIND: u8 = 0x44;
     const NAME: &'static str = "event";
 }
 
@@ -71,6 +71,21 @@ impl Event {
         let ticket = engine.submit(context, Work::Record(self.clone(), call))?;
         *state = State { calls: call, ticket, time: None, captured: None };
         Ok(ticket)
+    }
+
+    /// Begins a recording by a graph. Returns its number.
+    pub fn begin(&self) -> u64 {
+        let mut state = self.lock();
+        *state = State { calls: state.calls + 1, ticket: state.ticket, time: None, captured: None };
+        state.calls
+    }
+
+    /// Sets the ticket of the recording with that number.
+    pub fn submitted(&self, call: u64, ticket: Ticket) {
+        let mut state = self.lock();
+        if state.calls == call {
+            state.ticket = ticket;
+        }
     }
 
     /// Records the event in a capture.

@@ -1,16 +1,18 @@
 //! Graphs: captured or hand-built work that is launched as a whole.
 //!
-//! A capture records each operation with the operations that it depends on. Events carry these
-//! dependencies from stream to stream. A graph runs in the order of its capture, which satisfies
-//! its dependencies. A hand-built graph runs in the order in which its nodes were added, and a node
-//! depends on earlier ones only.
+//! A node has an operation, and the nodes that it depends on. A capture adds a node for each
+//! operation of its streams; events carry dependencies from stream to stream. An executable graph
+//! runs the operations in a topological order, the order of addition where dependencies allow it.
 
 use super::context::Context;
 use super::error::{Error, Result};
+use super::event::Event;
 use super::handle::{Handle, Object};
-use super::work::Work;
+use super::memory::{Copy, Fill};
+use super::work::{HostFunction, Launch, Work};
 use cudarc::driver::sys::CUresult;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
@@ -35,6 +37,306 @@ impl Mode {
     }
 }
 
+/// The operation of a node.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// A kernel launch.
+    Launch(Launch),
+    /// A copy.
+    Copy(Copy),
+    /// A fill with a repeated value.
+    Fill(Fill),
+    /// A call of a host function.
+    Call(HostFunction),
+    /// The nodes of another graph.
+    Child(Arc<Graph>),
+    /// The operations of an executable graph that was launched during a capture.
+    Launched(Arc<[Work]>),
+    /// Nothing: the node only joins dependencies.
+    Empty,
+    /// A wait for an event. All earlier work is complete in any case.
+    Wait(Arc<Event>),
+    /// The recording of an event.
+    Record(Arc<Event>),
+    /// An allocation, which exists until the graph is destroyed.
+    #[allow(missing_docs)]
+    Allocate { address: u64, bytes: u64 },
+    /// The release of an allocation of a graph.
+    Free(u64),
+}
+
+impl Operation {
+    /// Returns the number of the node's type: `CUgraphNodeType`.
+    pub fn kind(&self) -> u32 {
+        match self {
+            Operation::Launch(_) => 0,
+            Operation::Copy(_) => 1,
+            Operation::Fill(_) => 2,
+            Operation::Call(_) => 3,
+            Operation::Child(_) | Operation::Launched(_) => 4,
+            Operation::Empty => 5,
+            Operation::Wait(_) => 6,
+            Operation::Record(_) => 7,
+            Operation::Allocate { .. } => 10,
+            Operation::Free(_) => 11,
+        }
+    }
+}
+
+impl From<Work> for Operation {
+    fn from(work: Work) -> Operation {
+        match work {
+            Work::Launch(launch) => Operation::Launch(launch),
+            Work::Copy(copy) => Operation::Copy(copy),
+            Work::Fill(fill) => Operation::Fill(fill),
+            Work::Free(address) => Operation::Free(address),
+            Work::Record(event, _) => Operation::Record(event),
+            Work::Call(function) => Operation::Call(function),
+            Work::Graph(works) => Operation::Launched(works),
+        }
+    }
+}
+
+/// A node of a graph.
+#[derive(Debug)]
+pub struct Node {
+    /// The node's handle.
+    pub handle: Handle,
+    /// The graph of the node.
+    pub graph: Handle,
+    operation: Mutex<Operation>,
+    after: Mutex<Vec<Handle>>,
+    /// The parameters of a launch, as the program sees them.
+    shown: Mutex<Option<Shown>>,
+}
+
+/// Parameters of a launch in memory that a program reads through pointers.
+#[derive(Debug)]
+struct Shown {
+    values: Box<[u64]>,
+    pointers: Box<[usize]>,
+}
+
+/// A graph.
+#[derive(Debug)]
+pub struct Graph {
+    /// The graph's handle.
+    pub handle: Handle,
+    nodes: Mutex<Vec<Arc<Node>>>,
+    /// For a clone, the node of each original node.
+    clones: Mutex<HashMap<Handle, Handle>>,
+}
+
+/// A node of an executable graph.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The node that it was instantiated from.
+    pub node: Handle,
+    /// The operation.
+    pub operation: Operation,
+    /// Whether launches run the operation.
+    pub enabled: bool,
+}
+
+/// An executable graph.
+#[derive(Debug)]
+pub struct Executable {
+    /// The executable graph's handle.
+    pub handle: Handle,
+    /// The context that the executable graph belongs to.
+    pub context: Arc<Context>,
+    /// The flags given at instantiation.
+    pub flags: u64,
+    steps: Mutex<Vec<Step>>,
+}
+
+impl Object for Graph {
+    const KIND: u8 = 0x46;
+    const NAME: &'static str = "graph";
+    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
+}
+
+impl Object for Node {
+    const KIND: u8 = 0x49;
+    const NAME: &'static str = "node of a graph";
+    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
+}
+
+impl Object for Executable {
+    const KIND: u8 = 0x47;
+    const NAME: &'static str = "executable graph";
+    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while one of these locks is held.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Node {
+    /// Creates a node.
+    pub fn new(handle: Handle, graph: Handle, operation: Operation, after: Vec<Handle>) -> Node {
+        let (operation, after) = (Mutex::new(operation), Mutex::new(after));
+        Node { handle, graph, operation, after, shown: Mutex::default() }
+    }
+
+    /// Returns the operation.
+    pub fn operation(&self) -> Operation {
+        lock(&self.operation).clone()
+    }
+
+    /// Replaces the operation by one of the same type.
+    pub fn set_operation(&self, operation: Operation) -> Result {
+        let mut current = lock(&self.operation);
+        if current.kind() != operation.kind() {
+            return Err(Error::value("the node is of another type"));
+        }
+        *current = operation;
+        *lock(&self.shown) = None;
+        Ok(())
+    }
+
+    /// Returns the nodes that the node depends on.
+    pub fn after(&self) -> Vec<Handle> {
+        lock(&self.after).clone()
+    }
+
+    /// Adds a dependency; returns false if the node has it already.
+    pub fn add_after(&self, node: Handle) -> bool {
+        let mut after = lock(&self.after);
+        let is_new = !after.contains(&node);
+        if is_new {
+            after.push(node);
+        }
+        is_new
+    }
+
+    /// Removes a dependency; returns false if the node does not have it.
+    pub fn remove_after(&self, node: Handle) -> bool {
+        let mut after = lock(&self.after);
+        let before = after.len();
+        after.retain(|other| *other != node);
+        after.len() < before
+    }
+
+    /// Returns the addresses of a launch's parameters, which stay valid until the node changes.
+    pub fn show_parameters(&self, launch: &Launch) -> *mut *mut c_void {
+        let mut shown = lock(&self.shown);
+        let shown = shown.get_or_insert_with(|| {
+            let slots: Vec<_> = launch.function.program.slots().collect();
+            let words: usize = slots.iter().map(|slot| slot.bytes.div_ceil(8)).sum();
+            let (mut values, mut starts, mut at) = (vec![0u64; words].into_boxed_slice(), Vec::new(), 0);
+            for slot in slots {
+                for (i, byte) in launch.parameters[slot.offset..][..slot.bytes].iter().enumerate() {
+                    values[at + i / 8] |= u64::from(*byte) << (8 * (i % 8));
+                }
+                starts.push(at);
+                at += slot.bytes.div_ceil(8);
+            }
+            let base = values.as_mut_ptr().expose_provenance();
+            let pointers = starts.iter().map(|start| base + 8 * start).collect();
+            Shown { values, pointers }
+        });
+        // The program may write the values, too.
+        shown.values.as_mut_ptr().expose_provenance();
+        shown.pointers.as_mut_ptr().cast()
+    }
+}
+
+impl Graph {
+    /// Creates an empty graph.
+    pub fn new(handle: Handle) -> Graph {
+        Graph { handle, nodes: Mutex::default(), clones: Mutex::default() }
+    }
+
+    /// Adds a node.
+    pub fn add(&self, node: Arc<Node>) {
+        lock(&self.nodes).push(node);
+    }
+
+    /// Removes a node, and the dependencies on it.
+    pub fn remove(&self, node: Handle) {
+        let mut nodes = lock(&self.nodes);
+        nodes.retain(|other| other.handle != node);
+        nodes.iter().for_each(|other| _ = other.remove_after(node));
+    }
+
+    /// Returns the nodes, in the order of addition.
+    pub fn nodes(&self) -> Vec<Arc<Node>> {
+        lock(&self.nodes).clone()
+    }
+
+    /// Returns the dependencies: the earlier node and the later one of each.
+    pub fn edges(&self) -> Vec<(Handle, Handle)> {
+        let nodes = self.nodes();
+        nodes.iter().flat_map(|node| node.after().into_iter().map(|after| (after, node.handle))).collect()
+    }
+
+    /// Returns the nodes in an order in which each follows those that it depends on.
+    pub fn ordered(&self) -> Result<Vec<Arc<Node>>> {
+        let mut waiting = self.nodes();
+        let (mut done, mut order) = (Vec::new(), Vec::new());
+        while !waiting.is_empty() {
+            let before = order.len();
+            waiting.retain(|node| {
+                let is_ready = node.after().iter().all(|after| done.contains(after));
+                if is_ready {
+                    done.push(node.handle);
+                    order.push(node.clone());
+                }
+                !is_ready
+            });
+            if order.len() == before {
+                return Err(Error::value("the dependencies of the graph form a cycle"));
+            }
+        }
+        Ok(order)
+    }
+
+    /// Records the clone of a node.
+    pub fn set_clone(&self, original: Handle, clone: Handle) {
+        lock(&self.clones).insert(original, clone);
+    }
+
+    /// Returns the clone of a node of the original graph.
+    pub fn clone_of(&self, original: Handle) -> Option<Handle> {
+        lock(&self.clones).get(&original).copied()
+    }
+
+    /// Returns the steps of an executable of the graph, in order.
+    pub fn steps(&self) -> Result<Vec<Step>> {
+        let mut steps = Vec::new();
+        for node in self.ordered()? {
+            match node.operation() {
+                Operation::Child(child) => steps.extend(child.steps()?),
+                operation => steps.push(Step { node: node.handle, operation, enabled: true }),
+            }
+        }
+        Ok(steps)
+    }
+}
+
+impl Executable {
+    /// Creates an executable of these steps.
+    pub fn new(handle: Handle, context: Arc<Context>, flags: u64, steps: Vec<Step>) -> Executable {
+        Executable { handle, context, flags, steps: Mutex::new(steps) }
+    }
+
+    /// Locks the steps.
+    pub fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
+        lock(&self.steps)
+    }
+
+    /// Changes the step of a node for later launches.
+    pub fn change(&self, node: Handle, change: impl FnOnce(&mut Step) -> Result) -> Result {
+        let mut steps = self.steps();
+        match steps.iter_mut().find(|step| step.node == node) {
+            Some(step) => change(step),
+            None => Err(Error::value("the node does not belong to the instantiated graph")),
+        }
+    }
+}
+
 /// A capture in progress.
 #[derive(Debug)]
 pub struct Capture {
@@ -46,144 +348,47 @@ pub struct Capture {
     pub mode: Mode,
     /// The thread that began the capture.
     pub thread: ThreadId,
+    /// The graph to which the capture adds nodes.
+    pub graph: Arc<Graph>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    nodes: Vec<Node>,
     /// For each stream, the nodes that its next node depends on.
-    fronts: BTreeMap<Handle, Vec<usize>>,
+    fronts: BTreeMap<Handle, Vec<Handle>>,
     /// The reason of the invalidation.
     invalid: Option<String>,
-}
-
-#[derive(Debug)]
-struct Node {
-    work: Work,
-    after: Vec<usize>,
-}
-
-/// A captured or hand-built graph.
-#[derive(Debug)]
-pub struct Graph {
-    /// The graph's handle.
-    pub handle: Handle,
-    /// The operations, in order.
-    works: Mutex<Vec<Work>>,
-}
-
-/// A node that was added by hand.
-#[derive(Debug)]
-pub struct Added {
-    /// The node's handle.
-    pub handle: Handle,
-    /// The graph of the node.
-    pub graph: Handle,
-    /// The index of the node's operation in the graph.
-    pub index: usize,
-}
-
-/// An executable graph.
-#[derive(Debug)]
-pub struct Executable {
-    /// The executable graph's handle.
-    pub handle: Handle,
-    /// The context that the executable graph belongs to.
-    pub context: Arc<Context>,
-    /// The graph that it was instantiated from, which may be destroyed by now.
-    pub graph: Handle,
-    /// The operations, in order.
-    works: Mutex<Arc<[Work]>>,
-}
-
-impl Graph {
-    /// Creates a graph of these operations.
-    pub fn new(handle: Handle, works: &[Work]) -> Graph {
-        Graph { handle, works: Mutex::new(works.to_vec()) }
-    }
-
-    /// Adds a node, and returns its index.
-    pub fn add(&self, work: Work) -> usize {
-        let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
-        works.push(work);
-        works.len() - 1
-    }
-
-    /// Returns the graph's operations.
-    pub fn works(&self) -> Arc<[Work]> {
-        self.works.lock().unwrap_or_else(PoisonError::into_inner).as_slice().into()
-    }
-}
-
-impl Executable {
-    /// Creates an executable of the graph's current operations.
-    pub fn new(handle: Handle, context: Arc<Context>, graph: &Graph) -> Executable {
-        Executable { handle, context, graph: graph.handle, works: Mutex::new(graph.works()) }
-    }
-
-    /// Returns the executable's operations.
-    pub fn works(&self) -> Arc<[Work]> {
-        self.works.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Replaces the operation of node `index` for later launches; earlier launches are unaffected.
-    pub fn set(&self, index: usize, work: Work) {
-        let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
-        // The operations have no other owner, unless a launch is in flight.
-        match Arc::get_mut(&mut works) {
-            Some(works) => works[index] = work,
-            None => {
-                let mut changed = works.to_vec();
-                changed[index] = work;
-                *works = changed.into();
-            }
-        }
-    }
-}
-
-impl Object for Graph {
-    const KIND: u8 = 0xC6;
-    const NAME: &'static str = "graph";
-    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
-}
-
-impl Object for Added {
-    const KIND: u8 = 0xC9;
-    const NAME: &'static str = "node of a graph";
-    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
-}
-
-impl Object for Executable {
-    const KIND: u8 = 0xC7;
-    const NAME: &'static str = "executable graph";
-    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
+    /// Whether the capture has ended.
+    ended: bool,
+    /// The handles that the program last received.
+    shown: Box<[u64]>,
 }
 
 impl Capture {
-    /// Creates a capture that begins in the stream `origin`.
-    pub fn new(id: u64, origin: Handle, mode: Mode) -> Capture {
-        let fronts = BTreeMap::from([(origin, Vec::new())]);
+    /// Creates a capture that begins in the stream `origin`, after these nodes of the graph.
+    pub fn new(id: u64, origin: Handle, mode: Mode, (graph, after): (Arc<Graph>, Vec<Handle>)) -> Capture {
+        let fronts = BTreeMap::from([(origin, after)]);
         let state = Mutex::new(State { fronts, ..State::default() });
-        Capture { id, origin, mode, thread: std::thread::current().id(), state }
+        Capture { id, origin, mode, thread: std::thread::current().id(), graph, state }
     }
 
-    /// Records an operation of a stream.
-    pub fn add(&self, stream: Handle, work: Work) -> Result {
+    /// Adds a node for an operation of a stream: `make` creates it after the given nodes.
+    pub fn add(&self, stream: Handle, make: impl FnOnce(Vec<Handle>) -> Arc<Node>) -> Result {
         let mut state = self.valid()?;
-        let index = state.nodes.len();
-        let after = state.fronts.insert(stream, vec![index]).unwrap_or_default();
-        state.nodes.push(Node { work, after });
+        let node = make(state.fronts.get(&stream).cloned().unwrap_or_default());
+        state.fronts.insert(stream, vec![node.handle]);
+        self.graph.add(node);
         Ok(())
     }
 
     /// Returns the nodes that the next node of the stream depends on.
-    pub fn front(&self, stream: Handle) -> Result<Vec<usize>> {
+    pub fn front(&self, stream: Handle) -> Result<Vec<Handle>> {
         Ok(self.valid()?.fronts.get(&stream).cloned().unwrap_or_default())
     }
 
     /// Adds nodes that the next node of the stream depends on.
-    pub fn join(&self, stream: Handle, after: &[usize]) -> Result {
+    pub fn join(&self, stream: Handle, after: &[Handle]) -> Result {
         let mut state = self.valid()?;
         let front = state.fronts.entry(stream).or_default();
         front.extend(after);
@@ -192,9 +397,33 @@ impl Capture {
         Ok(())
     }
 
+    /// Sets the nodes that the next node of the stream depends on.
+    pub fn set_front(&self, stream: Handle, after: Vec<Handle>) -> Result {
+        self.valid()?.fronts.insert(stream, after);
+        Ok(())
+    }
+
+    /// Returns the address and the number of the handles in a stream's front. The handles stay
+    /// there until the next call.
+    pub fn show_front(&self, stream: Handle) -> Result<(*const u64, usize)> {
+        let mut state = self.valid()?;
+        state.shown = state.fronts.get(&stream).into_iter().flatten().map(|node| node.0).collect();
+        Ok((state.shown.as_ptr(), state.shown.len()))
+    }
+
     /// Invalidates the capture.
     pub fn invalidate(&self, why: &str) {
         self.lock().invalid.get_or_insert_with(|| why.to_string());
+    }
+
+    /// Marks the capture as ended.
+    pub fn end(&self) {
+        self.lock().ended = true;
+    }
+
+    /// Returns whether the capture has ended.
+    pub fn has_ended(&self) -> bool {
+        self.lock().ended
     }
 
     /// Returns whether the capture is still valid.
@@ -207,17 +436,25 @@ impl Capture {
         self.lock().fronts.keys().copied().collect()
     }
 
-    /// Returns the captured operations. Fails unless every participating stream has joined the
-    /// origin stream.
-    pub fn finish(&self) -> Result<Arc<[Work]>> {
-        let mut state = self.valid()?;
-        let joined = state.behind(self.origin);
-        let open = state.fronts.iter().find(|(_, front)| front.iter().any(|node| !joined[*node]));
-        if let Some((stream, _)) = open {
+    /// Fails unless every participating stream has joined the origin stream.
+    pub fn finish(&self) -> Result {
+        let state = self.valid()?;
+        let nodes: HashMap<Handle, Arc<Node>> =
+            self.graph.nodes().into_iter().map(|node| (node.handle, node)).collect();
+        let mut open = state.fronts.get(&self.origin).cloned().unwrap_or_default();
+        let mut joined: Vec<Handle> = Vec::new();
+        while let Some(node) = open.pop() {
+            if !joined.contains(&node) {
+                joined.push(node);
+                open.extend(nodes.get(&node).map(|node| node.after()).unwrap_or_default());
+            }
+        }
+        let unjoined = state.fronts.iter().find(|(_, front)| front.iter().any(|node| !joined.contains(node)));
+        if let Some((stream, _)) = unjoined {
             let why = format!("the stream {:#x} was not joined to the stream of the capture", stream.0);
             return Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNJOINED, why));
         }
-        Ok(std::mem::take(&mut state.nodes).into_iter().map(|node| node.work).collect())
+        Ok(())
     }
 
     fn valid(&self) -> Result<MutexGuard<'_, State>> {
@@ -232,24 +469,6 @@ impl Capture {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Marks the nodes that a stream's next node depends on, directly or transitively.
-    fn behind(&self, stream: Handle) -> Vec<bool> {
-        let mut behind = vec![false; self.nodes.len()];
-        for node in self.fronts.get(&stream).into_iter().flatten() {
-            behind[*node] = true;
-        }
-        // A node depends only on earlier nodes.
-        for index in (0..self.nodes.len()).rev() {
-            if behind[index] {
-                self.nodes[index].after.iter().for_each(|node| behind[*node] = true);
-            }
-        }
-        behind
+        lock(&self.state)
     }
 }

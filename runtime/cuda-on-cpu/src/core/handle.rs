@@ -3,11 +3,12 @@
 //! ```text
 //! 63       56 55        32 31         0
 //! ┌──────────┬────────────┬───────────┐
-//! │   kind   │ generation │   index   │      kinds start at 0xC1: no handle is a valid pointer
+//! │   kind   │ generation │   index   │      kinds start at 0x41: no handle is a valid pointer
 //! └──────────┴────────────┴───────────┘
 //! ```
 //!
-//! A handle is looked up, not dereferenced. The lookup rejects null, handles of other types,
+//! The highest bit is 0, because some programs keep handles as signed numbers. A handle is looked
+//! up, not dereferenced. The lookup rejects null, handles of other types,
 //! destroyed handles and arbitrary numbers. A freed slot is reused with the next generation.
 
 use super::error::{Error, Result};
@@ -72,6 +73,16 @@ impl<T: Object> Table<T> {
             table.slots.get(index as usize).filter(|slot| slot.generation == generation)?.object.clone()
         });
         slot.ok_or_else(|| refusal::<T>(handle))
+    }
+
+    /// Replaces the object of a handle, which must exist.
+    pub fn replace(&self, handle: Handle, object: T) -> Result<Arc<T>> {
+        let mut table = self.write();
+        let slot = place::<T>(handle).and_then(|(generation, index)| {
+            let slot = table.slots.get_mut(index as usize).filter(|slot| slot.generation == generation)?;
+            slot.object.is_some().then_some(slot)
+        });
+        slot.map(|slot| slot.object.insert(Arc::new(object)).clone()).ok_or_else(|| refusal::<T>(handle))
     }
 
     /// Removes an object; its handle is invalid from now on.
@@ -141,11 +152,11 @@ mod tests {
     struct Cat(u32);
     struct Dog;
     impl Object for Cat {
-        const KIND: u8 = 0xC1;
+        const KIND: u8 = 0x41;
         const NAME: &'static str = "cat";
     }
     impl Object for Dog {
-        const KIND: u8 = 0xC2;
+        const KIND: u8 = 0x42;
         const NAME: &'static str = "dog";
     }
 
@@ -178,7 +189,7 @@ mod tests {
             (dog, "is no cat"),
             (Handle(0x7fff_1234_5678), "is no cat"),
             (Handle(u64::MAX), "is no cat"),
-            (Handle(0xC100_0000_FFFF_FFFF), "does not exist"),
+            (Handle(0x4100_0000_FFFF_FFFF), "does not exist"),
         ] {
             for error in [cats.get(handle).unwrap_err(), cats.remove(handle).unwrap_err()] {
                 assert_eq!(error.code, CUresult::CUDA_ERROR_INVALID_HANDLE);

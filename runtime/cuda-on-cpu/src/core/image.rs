@@ -3,14 +3,15 @@
 use super::error::Error;
 use cudarc::driver::sys::CUresult;
 use kernel_dsl_compiler::ptx::ast::Variant;
-use kernel_dsl_compiler::ptx::parse::{Mistake, parse};
+use kernel_dsl_compiler::ptx::check::Reason;
+use kernel_dsl_compiler::ptx::parse::{Mistake, SUPPORTED_VERSIONS, parse};
 use kernel_dsl_compiler::ptx::{Module, Version};
 use kernel_dsl_compiler::target::Target;
 
-/// The latest PTX version that the parser supports: that of CUDA 12.9.
-pub const LATEST: Version = Version::new(8, 8);
+/// The latest PTX version that the parser supports.
+pub const LATEST: Version = *SUPPORTED_VERSIONS.end();
 
-/// The driver version that this library reports: one that supports this PTX version, and still
+/// The driver version that this library reports: that of CUDA 12.9, whose compiler is the last for
 /// sm_61.
 pub const DRIVER: i32 = 12090;
 
@@ -38,7 +39,8 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
     let module = match parse(text) {
         Ok(module) => module,
         Err(errors) => {
-            let of_parser = errors.0.iter().any(|e| matches!(e.mistake, Mistake::Unsupported { .. }));
+            let is_later = target(text).is_some_and(|sm| sm > COMPLETE);
+            let of_parser = errors.0.iter().any(|e| is_missing(&e.mistake, is_later));
             let lines: Vec<String> = errors
                 .0
                 .iter()
@@ -59,6 +61,28 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
         return refuse(CUresult::CUDA_ERROR_INVALID_PTX, log);
     }
     Ok(module)
+}
+
+/// The latest target all of whose instructions the parser knows.
+const COMPLETE: u16 = 61;
+
+/// Returns whether a mistake may be a feature that the parser lacks: of later targets, the parser
+/// knows some instructions only.
+fn is_missing(mistake: &Mistake, is_later: bool) -> bool {
+    match mistake {
+        Mistake::Unsupported { .. } => true,
+        Mistake::Unknown { what: "a known instruction" | "a known modifier", .. } => is_later,
+        Mistake::Illegal { reason: Reason::Modifiers { .. } | Reason::Operand { .. }, .. } => is_later,
+        _ => false,
+    }
+}
+
+/// Parses the `.target` directive, wherever it occurs.
+fn target(text: &str) -> Option<u16> {
+    let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
+    let digits = rest.trim_start().strip_prefix("sm_")?;
+    let length = digits.bytes().take_while(u8::is_ascii_digit).count();
+    digits[..length].parse().ok()
 }
 
 /// Parses the `.version` directive, wherever it occurs.
@@ -85,13 +109,22 @@ mod tests {
         let (code, log) = refusal(&empty.replace("sm_61", "sm_90").replace("6.0", "8.0"), Target::SM_61);
         assert_eq!(code, CUresult::CUDA_ERROR_INVALID_PTX);
         assert!(log.contains("for sm_90, but the device is sm_61"), "{log}");
-        let (code, log) = refusal(&empty.replace("6.0", "9.9"), Target::SM_61);
+        let (code, log) = refusal(&empty.replace("6.0", "10.0"), Target::SM_61);
         assert_eq!(code, CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-        assert!(log.contains("9.9"), "{log}");
+        assert!(log.contains("10.0"), "{log}");
         let (code, log) = refusal(&format!("{empty}.visible .entry k() {{\n  add.f33 %r, 1;\n}}"), Target::SM_61);
         assert_eq!(code, CUresult::CUDA_ERROR_INVALID_PTX);
         assert!(log.contains("line 5") && log.contains("f33"), "{log}");
         assert_eq!(refusal("", Target::SM_61).0, CUresult::CUDA_ERROR_INVALID_PTX);
+        // What the parser lacks is not supported, rather than invalid.
+        let entry = |line: &str| format!("{empty}.visible .entry k() {{\n{line};\n}}");
+        let later = |line: &str| entry(line).replace("6.0", "8.6").replace("sm_61", "sm_90");
+        for text in
+            [entry("mma.sync.aligned x"), later("ld.global.L1::no_allocate.u32 x, y"), later("add.bf16 1, 1, 1")]
+        {
+            assert_eq!(refusal(&text, Target::SM_90).0, CUresult::CUDA_ERROR_NOT_SUPPORTED, "{text}");
+        }
+        assert!(read(&empty.replace("6.0", "9.0"), Target::SM_61).is_ok());
     }
 
     #[test]

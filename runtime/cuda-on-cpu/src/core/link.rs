@@ -1,26 +1,31 @@
-//! Ahead-of-time compilation. This device has no machine code: the image is the validated PTX after
-//! a marker line.
+//! Ahead-of-time compilation. This device has no machine code: the image is the linked PTX after a
+//! marker line.
 //!
 //! ```text
 //! // cuda-on-cpu, in place of machine code for sm_61
 //! .version 6.0 …
 //! ```
-//!
-//! A link state compiles one module; several modules cannot be joined.
 
 use super::error::{Error, Result};
 use super::handle::{Handle, Object};
 use cudarc::driver::sys::CUresult;
+use kernel_dsl_compiler::ptx::{Module, link};
 use kernel_dsl_compiler::target::Target;
+use std::ffi::c_int;
 use std::sync::Mutex;
 
 const BEFORE: &str = "// cuda-on-cpu, in place of machine code for ";
+
+/// The first line of an archive of object files.
+const ARCHIVE: &[u8] = b"!<arch>\n";
 
 /// A link state.
 #[derive(Debug)]
 pub struct Link {
     /// The link state's handle.
     pub handle: Handle,
+    /// The options of the linker, and the address of their values in the program's memory.
+    pub options: (Vec<c_int>, usize),
     /// The added input, then the compiled image, which stays at its address until the link state is
     /// destroyed.
     pub state: Mutex<State>,
@@ -30,38 +35,60 @@ pub struct Link {
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum State {
-    Empty,
-    Added(String),
+    Added(Vec<Input>),
     Complete(Box<[u8]>),
 }
 
+/// One module of a link state.
+#[derive(Debug)]
+pub struct Input {
+    /// The name for error messages.
+    pub name: String,
+    /// The PTX.
+    pub text: String,
+    /// The parsed PTX.
+    pub module: Module,
+}
+
 impl Object for Link {
-    const KIND: u8 = 0xC9;
+    const KIND: u8 = 0x4A;
     const NAME: &'static str = "link state";
 }
 
 impl State {
-    /// Adds validated PTX.
-    pub fn add(&mut self, ptx: String) -> Result {
+    /// Adds a module.
+    pub fn add(&mut self, input: Input) -> Result {
         match self {
-            State::Empty => {
-                *self = State::Added(ptx);
+            State::Added(list) => {
+                list.push(input);
                 Ok(())
             }
-            State::Added(_) => Err(Error::unsupported("joining two modules is not supported")),
             State::Complete(_) => Err(Error::value("an addition after the end of linking")),
         }
     }
 
-    /// Returns the compiled image.
-    pub fn complete(&mut self, device: Target) -> Result<&[u8]> {
-        if let State::Added(ptx) = self {
+    /// Returns the compiled image. Errors of the linker are also written to `log`.
+    pub fn complete(&mut self, device: Target, log: &mut String) -> Result<&[u8]> {
+        if let State::Added(list) = self {
+            let text = match &mut list[..] {
+                [] => return Err(Error::value("nothing was added")),
+                [one] => std::mem::take(&mut one.text),
+                _ => {
+                    let modules = list.drain(..).map(|input| (input.name, input.module)).collect();
+                    let linked = link(modules).map_err(|errors| {
+                        let lines: Vec<String> = errors.iter().map(|e| format!("error   : {e}")).collect();
+                        *log = lines.join("\n");
+                        Error::new(CUresult::CUDA_ERROR_UNKNOWN, log.clone())
+                    });
+                    linked?.to_string()
+                }
+            };
             // The image ends with a NUL, because programs load it as text.
-            *self = State::Complete(format!("{BEFORE}{device}\n{ptx}\0").into_bytes().into());
+            *self = State::Complete(format!("{BEFORE}{device}\n{text}\0").into_bytes().into());
         }
         match self {
             State::Complete(image) => Ok(image),
-            _ => Err(Error::value("nothing was added")),
+            State::Added(_) => Err(Error::value("nothing was added")),
         }
     }
 }
@@ -78,22 +105,70 @@ pub fn ptx(image: &str, device: Target) -> Result<&str> {
     }
 }
 
+/// Returns the members of an archive: the name and contents of each. Returns `None` for other
+/// bytes.
+pub fn members(bytes: &[u8]) -> Option<Vec<(String, &[u8])>> {
+    const HEADER: usize = 60;
+    let mut rest = bytes.strip_prefix(ARCHIVE)?;
+    let mut found = Vec::new();
+    while let Some((header, after)) = rest.split_at_checked(HEADER) {
+        let field = |range: std::ops::Range<usize>| String::from_utf8_lossy(&header[range]).trim().to_string();
+        let Ok(size) = field(48..58).parse::<usize>() else { break };
+        let Some((contents, after)) = after.split_at_checked(size) else { break };
+        found.push((field(0..16).trim_end_matches('/').to_string(), contents));
+        // Members begin at even offsets.
+        rest = after.get(size % 2..).unwrap_or_default();
+    }
+    Some(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel_dsl_compiler::ptx::parse;
+
+    const HEAD: &str = ".version 6.0\n.target sm_61\n.address_size 64\n";
+
+    fn input(name: &str, body: &str) -> Input {
+        let text = format!("{HEAD}{body}");
+        Input { name: name.to_string(), module: parse(&text).unwrap(), text }
+    }
 
     #[test]
     fn linked_images_load_only_on_their_target() {
-        let mut state = State::Empty;
-        assert!(state.complete(Target::SM_61).is_err());
-        state.add(".version 6.0".into()).unwrap();
-        assert_eq!(state.add("x".into()).unwrap_err().code, CUresult::CUDA_ERROR_NOT_SUPPORTED);
-        let image = state.complete(Target::SM_61).unwrap().to_vec();
-        assert_eq!(state.complete(Target::SM_61).unwrap(), image);
-        assert!(state.add("x".into()).is_err());
+        let (mut state, mut log) = (State::Added(Vec::new()), String::new());
+        assert!(state.complete(Target::SM_61, &mut log).is_err());
+        state.add(input("a", "")).unwrap();
+        let image = state.complete(Target::SM_61, &mut log).unwrap().to_vec();
+        assert_eq!(state.complete(Target::SM_61, &mut log).unwrap(), image);
+        assert!(state.add(input("b", "")).is_err());
         let text = std::str::from_utf8(&image).unwrap().trim_end_matches('\0');
-        assert_eq!(ptx(text, Target::SM_61).unwrap(), ".version 6.0");
+        assert_eq!(ptx(text, Target::SM_61).unwrap(), HEAD);
         assert_eq!(ptx(text, Target::SM_90).unwrap_err().code, CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU);
         assert_eq!(ptx("// text", Target::SM_61).unwrap(), "// text");
+    }
+
+    #[test]
+    fn modules_are_joined_and_missing_names_are_logged() {
+        let (caller, callee) = (".extern .func f();\n.entry k() { call f; ret; }", ".visible .func f() { ret; }");
+        let mut log = String::new();
+        let mut state = State::Added(vec![input("a", caller), input("b", callee)]);
+        assert!(state.complete(Target::SM_61, &mut log).is_ok() && log.is_empty());
+        let mut state = State::Added(vec![input("a", caller), input("b", "")]);
+        assert_eq!(state.complete(Target::SM_61, &mut log).unwrap_err().code, CUresult::CUDA_ERROR_UNKNOWN);
+        assert_eq!(log, "error   : Undefined reference to 'f' in 'a'");
+    }
+
+    #[test]
+    fn archives_have_members() {
+        let member = |name: &str, text: &str| {
+            let pad = if text.len() % 2 == 1 { "\n" } else { "" };
+            format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n{text}{pad}", 0, 0, 0, 644, text.len())
+        };
+        let archive = format!("!<arch>\n{}{}", member("a.ptx/", "odd"), member("b.ptx/", "even"));
+        let found = members(archive.as_bytes()).unwrap();
+        assert_eq!(found, [("a.ptx".to_string(), &b"odd"[..]), ("b.ptx".to_string(), &b"even"[..])]);
+        assert_eq!(members(b"no archive"), None);
+        assert_eq!(members(&archive.as_bytes()[..70]).unwrap(), []);
     }
 }

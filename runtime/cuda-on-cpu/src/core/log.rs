@@ -1,14 +1,25 @@
 //! The log: a line for each rejected call, and for other notable events.
 
 use super::error::Error;
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::OpenOptions;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 /// The destination of the log, if any.
 #[derive(Default)]
-pub struct Log(Option<Mutex<Box<dyn Write + Send>>>);
+pub struct Log(Option<Mutex<Destination>>);
+
+/// Where lines go, and the lines that were written: the log has each line once.
+struct Destination {
+    to: Box<dyn Write + Send>,
+    written: HashSet<u64>,
+}
+
+/// The largest number of lines that are remembered.
+const MAX_REMEMBERED: usize = 1 << 16;
 
 impl Log {
     /// Opens a log to `stderr`, or appending to a file. Two processes may share a file: each line
@@ -21,7 +32,7 @@ impl Log {
                 Err(e) => return Err(format!("the log {path} cannot be opened: {e}")),
             },
         };
-        Ok(Log(Some(Mutex::new(to))))
+        Ok(Log(Some(Mutex::new(Destination { to, written: HashSet::new() }))))
     }
 
     /// Logs a rejected call.
@@ -34,7 +45,13 @@ impl Log {
     /// Logs a line.
     pub fn line(&self, text: &str) {
         let Some(to) = &self.0 else { return };
-        let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut destination = to.lock().unwrap_or_else(PoisonError::into_inner);
+        let Destination { to, written } = &mut *destination;
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        if written.len() < MAX_REMEMBERED && !written.insert(hasher.finish()) {
+            return;
+        }
         // Failure to write the log is ignored.
         let _ = to.write_all(format!("cuda-on-cpu: {}\n", text.replace('\n', "\n    ")).as_bytes());
     }

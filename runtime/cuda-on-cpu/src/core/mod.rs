@@ -2,14 +2,17 @@
 
 pub mod attribute;
 pub mod context;
+pub mod demangle;
 pub mod driver;
 pub mod engine;
 pub mod error;
 pub mod event;
+pub mod findings;
 pub mod graph;
 pub mod handle;
 pub mod image;
 pub mod inject;
+pub mod library;
 pub mod link;
 pub mod log;
 pub mod memory;

@@ -44,15 +44,27 @@ pub struct Function {
     /// The maximum dynamic shared memory of a launch, in bytes.
     pub dynamic: AtomicU32,
     carveout: AtomicI32,
+    stepwise: Mutex<Stepwise>,
+}
+
+/// A launch that the program prepares with one call for each part, as before CUDA 4.
+#[derive(Clone, Debug)]
+pub struct Stepwise {
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// The bytes of the parameters.
+    pub parameters: Vec<u8>,
 }
 
 impl Object for Module {
-    const KIND: u8 = 0xC2;
+    const KIND: u8 = 0x42;
     const NAME: &'static str = "module";
 }
 
 impl Object for Function {
-    const KIND: u8 = 0xC5;
+    const KIND: u8 = 0x45;
     const NAME: &'static str = "function";
 }
 
@@ -132,8 +144,28 @@ impl Function {
             shared_at_most: shared_at_most(settings),
             dynamic: AtomicU32::new(limits.shared_of_block.saturating_sub(own)),
             carveout: AtomicI32::new(-1),
+            stepwise: Mutex::new(Stepwise { block: [1; 3], shared: 0, parameters: Vec::new() }),
             program,
         }
+    }
+
+    /// Locks the launch that the program prepares in steps.
+    pub fn stepwise(&self) -> MutexGuard<'_, Stepwise> {
+        // Nothing panics while the lock is held.
+        self.stepwise.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets bytes of the parameters of a launch in steps.
+    pub fn set_parameter(&self, offset: i32, bytes: &[u8]) -> Result {
+        let most = self.program.parameter_bytes().next_multiple_of(8);
+        let end = usize::try_from(offset).ok().and_then(|start| start.checked_add(bytes.len()));
+        let Some(end) = end.filter(|end| *end <= most) else {
+            return Err(Error::value(format!("`{}` has no {} bytes at {offset}", self.name, bytes.len())));
+        };
+        let parameters = &mut self.stepwise().parameters;
+        parameters.resize(parameters.len().max(end), 0);
+        parameters[end - bytes.len()..end].copy_from_slice(bytes);
+        Ok(())
     }
 
     /// Returns the directives before the function's body.

@@ -27,10 +27,29 @@ pub struct Settings {
     pub fail: Option<Fault>,
     /// The log's destination.
     pub log: Option<String>,
+    /// What happens at a finding in a kernel.
+    pub on_finding: OnFinding,
+    /// The exit code of the process if there are findings.
+    pub error_exit: Option<i32>,
+    /// The file for the findings as JSON.
+    pub json: Option<String>,
+    /// The file for the findings as SARIF.
+    pub sarif: Option<String>,
+    /// The file of findings to leave out.
+    pub suppressions: Option<String>,
+}
+
+/// What happens at a finding in a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnFinding {
+    /// The launch stops with an error, and the context fails, as on a GPU.
+    Stop,
+    /// The access is left out, and the kernel goes on. At the end, a summary lists the findings.
+    Continue,
 }
 
 /// The environment variables, with descriptions.
-pub const VARIABLES: [(&str, &str); 9] = [
+pub const VARIABLES: [(&str, &str); 14] = [
     ("CUDA_ON_CPU_DEVICES", "number of identical devices with separate memory, at most 16; default 1"),
     ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; default 6.1"),
     ("CUDA_ON_CPU_NAME", "name of the device"),
@@ -43,6 +62,14 @@ pub const VARIABLES: [(&str, &str); 9] = [
         "calls that fail with a CUDA error code: `700@17` the 17th call, `2@cuMemAlloc_v2` every call of that name, `2@cuMemAlloc_v2#3` its third call",
     ),
     ("CUDA_ON_CPU_LOG", "`stderr`, or a file: one line for each rejected call"),
+    (
+        "CUDA_ON_CPU_ON_FINDING",
+        "`stop`: a launch fails at its first error; `continue`: the access is left out, and a summary at the end lists all",
+    ),
+    ("CUDA_ON_CPU_ERROR_EXITCODE", "exit code of the process if kernels had errors, 1 to 255"),
+    ("CUDA_ON_CPU_JSON", "file for the findings, as JSON"),
+    ("CUDA_ON_CPU_SARIF", "file for the findings, as SARIF 2.1.0"),
+    ("CUDA_ON_CPU_SUPPRESSIONS", "file of findings to leave out, one a line: CHECK KERNEL, with `*` for any text"),
 ];
 
 impl Default for Settings {
@@ -59,6 +86,11 @@ impl Default for Settings {
             fuel: 1 << 36,
             fail: None,
             log: None,
+            on_finding: OnFinding::Stop,
+            error_exit: None,
+            json: None,
+            sarif: None,
+            suppressions: None,
         }
     }
 }
@@ -111,7 +143,20 @@ impl Settings {
             }
             "CUDA_ON_CPU_FUEL" => self.fuel = text.parse().ok().filter(|n| *n > 0)?,
             "CUDA_ON_CPU_FAIL" => self.fail = Some(text.parse().ok()?),
-            _ => self.log = (!text.is_empty()).then(|| text.to_string()),
+            "CUDA_ON_CPU_ON_FINDING" => {
+                self.on_finding = match text {
+                    "stop" => OnFinding::Stop,
+                    "continue" => OnFinding::Continue,
+                    _ => return None,
+                }
+            }
+            "CUDA_ON_CPU_ERROR_EXITCODE" => {
+                self.error_exit = Some(text.parse().ok().filter(|code| (1..=255).contains(code))?);
+            }
+            "CUDA_ON_CPU_JSON" => self.json = path(text),
+            "CUDA_ON_CPU_SARIF" => self.sarif = path(text),
+            "CUDA_ON_CPU_SUPPRESSIONS" => self.suppressions = path(text),
+            _ => self.log = path(text),
         }
         Some(())
     }
@@ -121,6 +166,10 @@ impl Settings {
         let (major, minor) = self.capability;
         Target::new((10 * major + minor) as u16).unwrap_or(Target::SM_61)
     }
+}
+
+fn path(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_string())
 }
 
 /// Parses a size such as `512`, `64K`, `100M` or `8G`.
@@ -173,6 +222,8 @@ mod tests {
             ("CUDA_ON_CPU_FUEL", "0"),
             ("CUDA_ON_CPU_FAIL", "700"),
             ("CUDA_ON_CPU_DEVICES", "0"),
+            ("CUDA_ON_CPU_ON_FINDING", "perhaps"),
+            ("CUDA_ON_CPU_ERROR_EXITCODE", "256"),
         ] {
             let (settings, wrong) = read(&[(name, text)]);
             assert_eq!(settings, Settings::default(), "{name}={text}");

@@ -25,7 +25,7 @@ pub struct Stream {
 }
 
 impl Object for Stream {
-    const KIND: u8 = 0xC3;
+    const KIND: u8 = 0x43;
     const NAME: &'static str = "stream";
 }
 

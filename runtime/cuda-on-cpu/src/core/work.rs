@@ -4,12 +4,15 @@ use super::context::Context;
 use super::engine::as_host_function;
 use super::error::{Error, Result};
 use super::event::Event;
+use super::findings::Findings;
 use super::log::Log;
 use super::memory::{Copy, Fill};
 use super::module::Function;
+use super::settings::OnFinding;
 use cudarc::driver::sys::CUresult;
-use runtime_ptx::{Check, Checks, Grid, Options, Outcome, Report, Severity};
+use runtime_ptx::{Check, Checks, DeviceMemory, Grid, Options, Outcome, Report, Severity};
 use std::ffi::c_void;
+use std::io::Write;
 use std::sync::Arc;
 
 /// An operation of a stream.
@@ -31,6 +34,9 @@ pub enum Work {
     Graph(Arc<[Work]>),
 }
 
+/// The largest number of findings of a launch that goes on after them.
+const MAX_FINDINGS: usize = 1000;
+
 /// A validated launch.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -40,6 +46,8 @@ pub struct Launch {
     pub grid: Grid,
     /// The parameter bytes.
     pub parameters: Vec<u8>,
+    /// Whether all blocks are resident at once.
+    pub cooperative: bool,
 }
 
 /// A function of the program that is called in stream order.
@@ -65,13 +73,15 @@ pub struct Limits {
     pub checks: Checks,
     /// The maximum number of warp instructions.
     pub fuel: u64,
+    /// What happens at a finding.
+    pub on_finding: OnFinding,
 }
 
 impl Work {
     /// Runs the operation. On error, the context fails permanently.
-    pub fn run(&self, context: &Arc<Context>, limits: &Limits, log: &Log) -> Result {
+    pub fn run(&self, context: &Arc<Context>, limits: &Limits, (log, findings): (&Log, &Findings)) -> Result {
         match self {
-            Work::Launch(launch) => launch.run(context, limits, log),
+            Work::Launch(launch) => launch.run(context, limits, (log, findings)),
             Work::Copy(copy) => copy.run(),
             Work::Fill(fill) => fill.run(),
             Work::Free(address) => {
@@ -86,7 +96,7 @@ impl Work {
                 function.call();
                 Ok(())
             }
-            Work::Graph(works) => works.iter().try_for_each(|work| work.run(context, limits, log)),
+            Work::Graph(works) => works.iter().try_for_each(|work| work.run(context, limits, (log, findings))),
         }
     }
 }
@@ -106,26 +116,56 @@ impl HostFunction {
 }
 
 impl Launch {
-    fn run(&self, context: &Context, limits: &Limits, log: &Log) -> Result {
+    fn run(&self, context: &Context, limits: &Limits, (log, findings): (&Log, &Findings)) -> Result {
         let options = Options {
             checks: limits.checks,
             fuel: limits.fuel,
+            cooperative: self.cooperative,
             // A GPU stops at the first fault.
-            limit: if limits.checks == Checks::All { 64 } else { 1 },
+            limit: match (limits.on_finding, limits.checks) {
+                (OnFinding::Continue, _) => MAX_FINDINGS,
+                (OnFinding::Stop, Checks::All) => 64,
+                (OnFinding::Stop, _) => 1,
+            },
             ..Options::default()
         };
+        if self.function.program.uses_heap() {
+            context.prepare_heap()?;
+        }
         let mut memory = context.memory();
-        let outcome = self.function.program.run_on(memory.residents(), self.grid, self.parameters.clone(), options);
+        let (parts, heap) = memory.for_launch();
+        let parts = DeviceMemory { parts, heap };
+        let outcome = self.function.program.run_on(parts, self.grid, self.parameters.clone(), options);
         drop(memory);
         match outcome {
-            Ok(Outcome { mut report, .. }) => {
+            Ok(Outcome { mut report, printed, asserted, .. }) => {
+                show(&printed, &asserted);
                 // A kernel normally stops at its first fault, so this truncation is not reported.
                 report.truncated &= limits.checks == Checks::All;
-                judge(&report, log)
+                findings.suppress(&mut report);
+                findings.record(&report);
+                match limits.on_finding {
+                    OnFinding::Stop => judge(&report, log),
+                    // The summary lists the findings.
+                    OnFinding::Continue => Ok(()),
+                }
             }
             // The grid was checked against the function before.
             Err(mismatch) => Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_FAILED, mismatch.to_string())),
         }
+    }
+}
+
+/// Writes what a kernel printed to standard output, and failed assertions to standard error, as
+/// NVIDIA's driver does.
+fn show(printed: &[u8], asserted: &str) {
+    // A closed output is no reason to fail.
+    if !printed.is_empty() {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(printed).and_then(|()| out.flush());
+    }
+    if !asserted.is_empty() {
+        let _ = std::io::stderr().write_all(asserted.as_bytes());
     }
 }
 
@@ -151,6 +191,7 @@ fn code(check: Check) -> CUresult {
         Check::Misaligned => CUresult::CUDA_ERROR_MISALIGNED_ADDRESS,
         Check::WrongSpace => CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE,
         Check::FuelExhausted => CUresult::CUDA_ERROR_LAUNCH_TIMEOUT,
+        Check::Assertion => CUresult::CUDA_ERROR_ASSERT,
         _ => CUresult::CUDA_ERROR_LAUNCH_FAILED,
     }
 }

@@ -64,6 +64,19 @@ exports! {
         driver.destroy_context(handle(context))
     };
 
+    fn cuCtxAttach(context: *mut sys::CUcontext, flags: c_uint) = call |driver| {
+        no_flags(flags)?;
+        let current = driver.current()?;
+        current.attach();
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        unsafe { put(context, pointer(current.handle)) }
+    };
+
+    fn cuCtxDetach(context: sys::CUcontext) = call |driver| {
+        let context = driver.contexts.get(handle(context))?;
+        if context.detach() { Ok(()) } else { driver.destroy_context(context.handle) }
+    };
+
     fn cuCtxPushCurrent_v2(context: sys::CUcontext) as cuCtxPushCurrent = call |driver| {
         driver.push(handle(context))
     };
@@ -86,7 +99,9 @@ exports! {
     };
 
     fn cuCtxGetDevice(device: *mut sys::CUdevice) = call |driver| {
-        let current = driver.current()?;
+        // A failed context still has its device.
+        let none = || Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, "no context is current on this thread");
+        let current = driver.top().ok_or_else(none)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(device, current.device as sys::CUdevice) }
     };
@@ -180,7 +195,7 @@ exports! {
         driver.current()?;
         driver.contexts.get(handle(peer))?;
         let why = "devices access memory of other devices by copies only";
-        Err(Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, why))
+        Err(Error::new(CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, why))
     };
 
     fn cuCtxDisablePeerAccess(peer: sys::CUcontext) = call |driver| {

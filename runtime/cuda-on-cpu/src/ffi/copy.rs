@@ -70,17 +70,17 @@ fn fill_later(driver: &Driver, stream: sys::CUstream, numbers: Numbers) -> Resul
 // SAFETY of all functions below: the host memory of a copy stays valid until the copy is complete,
 // as cuda.h requires.
 exports! {
-    fn cuMemcpy(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) = call |driver| {
+    fn cuMemcpy(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) as cuMemcpy_ptds = call |driver| {
         // SAFETY: as above.
         now(driver, |context| Ok(unsafe { copy(unified(context, from), unified(context, to), bytes) }))
     };
 
-    fn cuMemcpyAsync(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) = call |driver| {
+    fn cuMemcpyAsync(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) as cuMemcpyAsync_ptsz = call |driver| {
         // SAFETY: as above.
         later(driver, stream, |context| Ok(unsafe { copy(unified(context, from), unified(context, to), bytes) }))
     };
 
-    fn cuMemcpyHtoD_v2(to: sys::CUdeviceptr, from: *const c_void, bytes: usize) = call |driver| {
+    fn cuMemcpyHtoD_v2(to: sys::CUdeviceptr, from: *const c_void, bytes: usize) as cuMemcpyHtoD_v2_ptds = call |driver| {
         // SAFETY: as above.
         now(driver, |context| Ok(copy(unsafe { host(from) }, device(context, to), bytes)))
     };
@@ -90,12 +90,12 @@ exports! {
         from: *const c_void,
         bytes: usize,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemcpyHtoDAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
         later(driver, stream, |context| Ok(copy(unsafe { host(from) }, device(context, to), bytes)))
     };
 
-    fn cuMemcpyDtoH_v2(to: *mut c_void, from: sys::CUdeviceptr, bytes: usize) = call |driver| {
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: sys::CUdeviceptr, bytes: usize) as cuMemcpyDtoH_v2_ptds = call |driver| {
         // SAFETY: as above.
         now(driver, |context| Ok(copy(device(context, from), unsafe { host(to) }, bytes)))
     };
@@ -105,12 +105,12 @@ exports! {
         from: sys::CUdeviceptr,
         bytes: usize,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemcpyDtoHAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
         later(driver, stream, |context| Ok(copy(device(context, from), unsafe { host(to) }, bytes)))
     };
 
-    fn cuMemcpyDtoD_v2(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) = call |driver| {
+    fn cuMemcpyDtoD_v2(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) as cuMemcpyDtoD_v2_ptds = call |driver| {
         now(driver, |context| Ok(copy(device(context, from), device(context, to), bytes)))
     };
 
@@ -119,7 +119,7 @@ exports! {
         from: sys::CUdeviceptr,
         bytes: usize,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemcpyDtoDAsync_v2_ptsz = call |driver| {
         later(driver, stream, |context| Ok(copy(device(context, from), device(context, to), bytes)))
     };
 
@@ -129,7 +129,7 @@ exports! {
         from: sys::CUdeviceptr,
         from_context: sys::CUcontext,
         bytes: usize,
-    ) = call |driver| {
+    ) as cuMemcpyPeer_ptds = call |driver| {
         let (there, here) =
             (driver.contexts.get(handle(to_context))?, driver.contexts.get(handle(from_context))?);
         driver.copy_now(copy(device(&here, from), device(&there, to), bytes))
@@ -142,53 +142,53 @@ exports! {
         from_context: sys::CUcontext,
         bytes: usize,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemcpyPeerAsync_ptsz = call |driver| {
         let (there, here) =
             (driver.contexts.get(handle(to_context))?, driver.contexts.get(handle(from_context))?);
         later(driver, stream, |_| Ok(copy(device(&here, from), device(&there, to), bytes)))
     };
 
-    fn cuMemcpy2D_v2(of: *const Copy2D) as cuMemcpy2DUnaligned_v2 = call |driver| {
+    fn cuMemcpy2D_v2(of: *const Copy2D) as cuMemcpy2DUnaligned_v2 as cuMemcpy2DUnaligned_v2_ptds as cuMemcpy2D_v2_ptds = call |driver| {
         // SAFETY: as above.
         now(driver, |context| unsafe { Copy3D::from(get(of)?).read(context) })
     };
 
-    fn cuMemcpy2DAsync_v2(of: *const Copy2D, stream: sys::CUstream) = call |driver| {
+    fn cuMemcpy2DAsync_v2(of: *const Copy2D, stream: sys::CUstream) as cuMemcpy2DAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
         later(driver, stream, |context| unsafe { Copy3D::from(get(of)?).read(context) })
     };
 
-    fn cuMemcpy3D_v2(of: *const Copy3D) = call |driver| {
+    fn cuMemcpy3D_v2(of: *const Copy3D) as cuMemcpy3D_v2_ptds = call |driver| {
         // SAFETY: as above.
         now(driver, |context| unsafe { get(of)?.read(context) })
     };
 
-    fn cuMemcpy3DAsync_v2(of: *const Copy3D, stream: sys::CUstream) = call |driver| {
+    fn cuMemcpy3DAsync_v2(of: *const Copy3D, stream: sys::CUstream) as cuMemcpy3DAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
         later(driver, stream, |context| unsafe { get(of)?.read(context) })
     };
 
-    fn cuMemsetD8_v2(address: sys::CUdeviceptr, value: c_uchar, count: usize) = call |driver| {
+    fn cuMemsetD8_v2(address: sys::CUdeviceptr, value: c_uchar, count: usize) as cuMemsetD8_v2_ptds = call |driver| {
         fill_now(driver, Numbers::row(address, Value::Byte(value), count))
     };
 
-    fn cuMemsetD16_v2(address: sys::CUdeviceptr, value: c_ushort, count: usize) = call |driver| {
+    fn cuMemsetD16_v2(address: sys::CUdeviceptr, value: c_ushort, count: usize) as cuMemsetD16_v2_ptds = call |driver| {
         fill_now(driver, Numbers::row(address, Value::Half(value), count))
     };
 
-    fn cuMemsetD32_v2(address: sys::CUdeviceptr, value: c_uint, count: usize) = call |driver| {
+    fn cuMemsetD32_v2(address: sys::CUdeviceptr, value: c_uint, count: usize) as cuMemsetD32_v2_ptds = call |driver| {
         fill_now(driver, Numbers::row(address, Value::Word(value), count))
     };
 
-    fn cuMemsetD8Async(address: sys::CUdeviceptr, value: c_uchar, count: usize, stream: sys::CUstream) = call |driver| {
+    fn cuMemsetD8Async(address: sys::CUdeviceptr, value: c_uchar, count: usize, stream: sys::CUstream) as cuMemsetD8Async_ptsz = call |driver| {
         fill_later(driver, stream, Numbers::row(address, Value::Byte(value), count))
     };
 
-    fn cuMemsetD16Async(address: sys::CUdeviceptr, value: c_ushort, count: usize, stream: sys::CUstream) = call |driver| {
+    fn cuMemsetD16Async(address: sys::CUdeviceptr, value: c_ushort, count: usize, stream: sys::CUstream) as cuMemsetD16Async_ptsz = call |driver| {
         fill_later(driver, stream, Numbers::row(address, Value::Half(value), count))
     };
 
-    fn cuMemsetD32Async(address: sys::CUdeviceptr, value: c_uint, count: usize, stream: sys::CUstream) = call |driver| {
+    fn cuMemsetD32Async(address: sys::CUdeviceptr, value: c_uint, count: usize, stream: sys::CUstream) as cuMemsetD32Async_ptsz = call |driver| {
         fill_later(driver, stream, Numbers::row(address, Value::Word(value), count))
     };
 
@@ -198,7 +198,7 @@ exports! {
         value: c_uchar,
         width: usize,
         height: usize,
-    ) = call |driver| {
+    ) as cuMemsetD2D8_v2_ptds = call |driver| {
         fill_now(driver, Numbers { address, value: Value::Byte(value), pitch, width, height })
     };
 
@@ -208,7 +208,7 @@ exports! {
         value: c_ushort,
         width: usize,
         height: usize,
-    ) = call |driver| {
+    ) as cuMemsetD2D16_v2_ptds = call |driver| {
         fill_now(driver, Numbers { address, value: Value::Half(value), pitch, width, height })
     };
 
@@ -218,7 +218,7 @@ exports! {
         value: c_uint,
         width: usize,
         height: usize,
-    ) = call |driver| {
+    ) as cuMemsetD2D32_v2_ptds = call |driver| {
         fill_now(driver, Numbers { address, value: Value::Word(value), pitch, width, height })
     };
 
@@ -229,7 +229,7 @@ exports! {
         width: usize,
         height: usize,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemsetD2D8Async_ptsz = call |driver| {
         fill_later(driver, stream, Numbers { address, value: Value::Byte(value), pitch, width, height })
     };
 
@@ -240,7 +240,7 @@ exports! {
         width: usize,
         height: usize,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemsetD2D16Async_ptsz = call |driver| {
         fill_later(driver, stream, Numbers { address, value: Value::Half(value), pitch, width, height })
     };
 
@@ -251,7 +251,7 @@ exports! {
         width: usize,
         height: usize,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemsetD2D32Async_ptsz = call |driver| {
         fill_later(driver, stream, Numbers { address, value: Value::Word(value), pitch, width, height })
     };
 }

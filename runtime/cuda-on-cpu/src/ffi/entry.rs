@@ -1,5 +1,6 @@
 //! Initialization, versions and descriptions of codes.
 
+use super::proc_address::{Found, find as look_up, nothing};
 use super::{exports, get, process, put};
 use crate::core::error::{Error, description, name};
 use crate::core::image;
@@ -71,8 +72,11 @@ exports! {
             let why = "CUDA_VISIBLE_DEVICES names no existing device";
             return Err(Error::new(CUresult::CUDA_ERROR_NO_DEVICE, why));
         }
-        process.initialized.store(true, Ordering::Release);
-        Ok(())
+        let here = std::process::id();
+        match process.initialized.compare_exchange(0, here, Ordering::AcqRel, Ordering::Acquire) {
+            Err(id) if id != here => Err(super::forked()),
+            _ => Ok(()),
+        }
     };
 
     fn cuDriverGetVersion(version: *mut c_int) = guard || {
@@ -100,7 +104,10 @@ exports! {
 
     fn cuGetProcAddress(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) = guard || {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        unsafe { super::proc_address::find(symbol, to, version, flags) }
+        match unsafe { look_up(symbol, to, version, flags)? } {
+            Found::Function(_) => Ok(()),
+            Found::Nothing | Found::Later => Err(nothing()),
+        }
     };
 
     fn cuGetProcAddress_v2(
@@ -111,10 +118,11 @@ exports! {
         status: *mut c_uint,
     ) = guard || {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        let found = unsafe { super::proc_address::find(symbol, to, version, flags) };
-        // SAFETY: as above. 0 is found, 1 is not.
-        unsafe { super::put_if(status, c_uint::from(found.is_err())) };
-        found
+        let found = unsafe { look_up(symbol, to, version, flags)? };
+        // SAFETY: as above.
+        unsafe { super::put_if(status, found.status()) };
+        // The status says that there is no function. Without it, the code does.
+        if found.status() != 0 && status.is_null() { Err(nothing()) } else { Ok(()) }
     };
 
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) = call |_driver| {

@@ -2,12 +2,13 @@
 
 use super::layout::LaunchConfig;
 use super::{exports, get, handle, put, put_if, wanted};
+use crate::core::context::Context;
 use crate::core::driver::{Driver, parameters};
 use crate::core::error::{Error, Result};
-use crate::core::module::Function;
+use crate::core::module::{Function, Stepwise};
 use crate::core::occupancy;
 use crate::core::work::Launch;
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUresult};
 use runtime_ptx::Grid;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::slice;
@@ -78,26 +79,44 @@ unsafe fn by_buffer(function: &Function, extra: *mut *mut c_void) -> Result<Vec<
 unsafe fn launch(
     driver: &Driver,
     function: sys::CUfunction,
-    grid: Grid,
+    (grid, cooperative): (Grid, bool),
     stream: sys::CUstream,
-    pointers: *mut *mut c_void,
-    extra: *mut *mut c_void,
+    arguments: (*mut *mut c_void, *mut *mut c_void),
 ) -> Result {
     let queue = driver.queue(handle(stream))?;
     // SAFETY: guaranteed by the caller.
-    driver.launch(unsafe { launch_of(driver, function, grid, pointers, extra)? }, &queue)
+    let launch = unsafe { launch_of(driver, queue.context(), function, grid, arguments)? };
+    if cooperative {
+        check_cooperative(driver, &launch)?;
+    }
+    driver.launch(Launch { cooperative, ..launch }, &queue)
+}
+
+/// Rejects a cooperative launch whose blocks the device cannot hold at once.
+fn check_cooperative(driver: &Driver, launch: &Launch) -> Result {
+    let Grid { grid, block, dynamic_shared } = launch.grid;
+    launch.function.check(launch.grid)?;
+    let threads: u32 = block.iter().product();
+    let each = occupancy::blocks(&launch.function, &driver.settings, threads.into(), dynamic_shared as usize)?;
+    let most = u64::from(each) * u64::from(driver.settings.multiprocessors);
+    let blocks = grid.iter().map(|n| u64::from(*n)).product::<u64>();
+    if blocks > most {
+        let why = format!("{blocks} blocks of a cooperative launch are more than the {most} that the device holds");
+        return Err(Error::new(CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, why));
+    }
+    Ok(())
 }
 
 /// # Safety
 /// The parameters meet the requirements of `by_pointers` or `by_buffer`.
 pub(super) unsafe fn launch_of(
     driver: &Driver,
+    context: &Arc<Context>,
     function: sys::CUfunction,
     grid: Grid,
-    pointers: *mut *mut c_void,
-    extra: *mut *mut c_void,
+    (pointers, extra): (*mut *mut c_void, *mut *mut c_void),
 ) -> Result<Launch> {
-    let function = driver.functions.get(handle(function))?;
+    let function = driver.callable(handle(function), || Ok(context.clone()))?;
     let parameters = match (pointers.is_null(), extra.is_null()) {
         (false, false) => return Err(Error::value("the parameters are given twice")),
         // SAFETY: guaranteed by the caller.
@@ -105,13 +124,31 @@ pub(super) unsafe fn launch_of(
         // SAFETY: guaranteed by the caller.
         (true, false) => unsafe { by_buffer(&function, extra)? },
     };
-    Ok(Launch { function, grid, parameters })
+    Ok(Launch { function, grid, parameters, cooperative: false })
+}
+
+/// Launches a function with the block and the parameters that earlier calls set.
+fn launch_stepwise(
+    driver: &Driver,
+    function: sys::CUfunction,
+    (width, height): (c_int, c_int),
+    stream: sys::CUstream,
+) -> Result {
+    let queue = driver.queue(handle(stream))?;
+    let function = function_of(driver, function)?;
+    let (Ok(width), Ok(height)) = (u32::try_from(width), u32::try_from(height)) else {
+        return Err(Error::value(format!("a grid of {width} by {height} blocks")));
+    };
+    let Stepwise { block, shared, parameters: given } = function.stepwise().clone();
+    let grid = Grid { grid: [width, height, 1], block, dynamic_shared: shared };
+    let parameters = parameters(&function, &given)?;
+    driver.launch(Launch { function, grid, parameters, cooperative: false }, &queue)
 }
 
 /// Returns the function of a handle.
 fn function_of(driver: &Driver, function: sys::CUfunction) -> Result<Arc<Function>> {
-    driver.current()?;
-    driver.functions.get(handle(function))
+    let context = driver.current()?;
+    driver.callable(handle(function), || Ok(context))
 }
 
 type SizeOfBlock = Option<unsafe extern "C" fn(c_int) -> usize>;
@@ -153,10 +190,27 @@ exports! {
         stream: sys::CUstream,
         pointers: *mut *mut c_void,
         extra: *mut *mut c_void,
-    ) = call |driver| {
+    ) as cuLaunchKernel_ptsz = call |driver| {
         let grid = Grid { grid: [gx, gy, gz], block: [bx, by, bz], dynamic_shared: shared };
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        unsafe { launch(driver, function, grid, stream, pointers, extra) }
+        unsafe { launch(driver, function, (grid, false), stream, (pointers, extra)) }
+    };
+
+    fn cuLaunchCooperativeKernel(
+        function: sys::CUfunction,
+        gx: c_uint,
+        gy: c_uint,
+        gz: c_uint,
+        bx: c_uint,
+        by: c_uint,
+        bz: c_uint,
+        shared: c_uint,
+        stream: sys::CUstream,
+        pointers: *mut *mut c_void,
+    ) as cuLaunchCooperativeKernel_ptsz = call |driver| {
+        let grid = Grid { grid: [gx, gy, gz], block: [bx, by, bz], dynamic_shared: shared };
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        unsafe { launch(driver, function, (grid, true), stream, (pointers, std::ptr::null_mut())) }
     };
 
     fn cuLaunchKernelEx(
@@ -164,14 +218,73 @@ exports! {
         function: sys::CUfunction,
         pointers: *mut *mut c_void,
         extra: *mut *mut c_void,
-    ) = call |driver| {
+    ) as cuLaunchKernelEx_ptsz = call |driver| {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let config = unsafe { get(config)? };
         // SAFETY: as above.
-        unsafe { config.check()? };
+        let cooperative = unsafe { config.check()? };
         let grid = Grid { grid: config.grid, block: config.block, dynamic_shared: config.shared };
         // SAFETY: as above.
-        unsafe { launch(driver, function, grid, config.stream, pointers, extra) }
+        unsafe { launch(driver, function, (grid, cooperative), config.stream, (pointers, extra)) }
+    };
+
+    fn cuFuncSetBlockShape(function: sys::CUfunction, x: c_int, y: c_int, z: c_int) = call |driver| {
+        let function = function_of(driver, function)?;
+        let size = |n: c_int| u32::try_from(n).ok().filter(|n| *n > 0);
+        let (Some(x), Some(y), Some(z)) = (size(x), size(y), size(z)) else {
+            return Err(Error::value(format!("a block of {x}, {y} and {z} threads")));
+        };
+        function.stepwise().block = [x, y, z];
+        Ok(())
+    };
+
+    fn cuFuncSetSharedSize(function: sys::CUfunction, bytes: c_uint) = call |driver| {
+        function_of(driver, function)?.stepwise().shared = bytes;
+        Ok(())
+    };
+
+    fn cuParamSetSize(function: sys::CUfunction, bytes: c_uint) = call |driver| {
+        let function = function_of(driver, function)?;
+        let known = function.program.parameter_bytes();
+        if bytes as usize > known.next_multiple_of(8) {
+            return Err(Error::value(format!("`{}` has {known} bytes of parameters, not {bytes}", function.name)));
+        }
+        function.stepwise().parameters.resize(bytes as usize, 0);
+        Ok(())
+    };
+
+    fn cuParamSeti(function: sys::CUfunction, offset: c_int, value: c_uint) = call |driver| {
+        function_of(driver, function)?.set_parameter(offset, &value.to_le_bytes())
+    };
+
+    fn cuParamSetf(function: sys::CUfunction, offset: c_int, value: f32) = call |driver| {
+        function_of(driver, function)?.set_parameter(offset, &value.to_le_bytes())
+    };
+
+    fn cuParamSetv(function: sys::CUfunction, offset: c_int, from: *mut c_void, bytes: c_uint) = call |driver| {
+        if from.is_null() {
+            return Err(Error::value("the address of the parameter is null"));
+        }
+        // SAFETY: the caller's data has `bytes` bytes, as cuda.h requires.
+        let bytes = unsafe { slice::from_raw_parts(from.cast::<u8>(), bytes as usize) };
+        function_of(driver, function)?.set_parameter(offset, bytes)
+    };
+
+    fn cuLaunch(function: sys::CUfunction) = call |driver| {
+        launch_stepwise(driver, function, (1, 1), std::ptr::null_mut())
+    };
+
+    fn cuLaunchGrid(function: sys::CUfunction, width: c_int, height: c_int) = call |driver| {
+        launch_stepwise(driver, function, (width, height), std::ptr::null_mut())
+    };
+
+    fn cuLaunchGridAsync(
+        function: sys::CUfunction,
+        width: c_int,
+        height: c_int,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        launch_stepwise(driver, function, (width, height), stream)
     };
 
     fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: sys::CUfunction) = call |driver| {

@@ -1,15 +1,16 @@
-//! Functions of graphs: captures, kernel nodes added by hand, and launches.
+//! Functions of graphs: captures, nodes and their parameters, executables and updates.
 
-use super::{exports, get, handle, no_flags, pointer, put, put_if, wanted};
-use crate::core::driver::Driver;
+use super::layout::{AllocationNode, Copy3D, HostNode, KernelNode, KernelNodeV2, MemsetNode, UpdateInfo};
+use super::{exports, get, handle, no_flags, pointer, put, put_if, text, wanted};
+use crate::core::driver::{Driver, Misfit};
 use crate::core::error::{Error, Result};
-use crate::core::graph::Mode;
+use crate::core::graph::{Mode, Node, Operation};
 use crate::core::handle::Handle;
-use crate::core::work::Launch;
-use cudarc::driver::sys;
+use crate::core::work::HostFunction;
+use cudarc::driver::sys::{self, CUresult};
 use runtime_ptx::Grid;
-use std::ffi::{c_char, c_uint};
-use std::slice;
+use std::ffi::{c_char, c_uint, c_void};
+use std::sync::Arc;
 
 /// Accepted flags of `CUDA_GRAPH_INSTANTIATE_FLAG_…`: free on launch, upload, use node priorities.
 /// None has an effect here: nothing is freed or uploaded, and there is only one priority.
@@ -25,43 +26,246 @@ unsafe fn instantiate(driver: &Driver, to: *mut sys::CUgraphExec, graph: sys::CU
         DEVICE_LAUNCH if flags == DEVICE_LAUNCH => return Err(Error::unsupported("graphs that the device launches")),
         _ => return Err(Error::value(format!("invalid flags of an executable graph: {flags:#x}"))),
     }
-    let made = driver.instantiate(handle(graph))?;
+    let made = driver.instantiate(handle(graph), flags)?;
     // SAFETY: guaranteed by the caller.
     unsafe { put(to, pointer(made.handle)) }
 }
 
-/// Returns the launch of a kernel node.
+/// Returns the operation of a kernel node.
 ///
 /// # Safety
 /// The requirements of `cuLaunchKernel` hold.
-unsafe fn launch_of(driver: &Driver, node: sys::CUDA_KERNEL_NODE_PARAMS_v1) -> Result<Launch> {
-    let grid = Grid {
-        grid: [node.gridDimX, node.gridDimY, node.gridDimZ],
-        block: [node.blockDimX, node.blockDimY, node.blockDimZ],
-        dynamic_shared: node.sharedMemBytes,
+unsafe fn kernel(driver: &Driver, node: KernelNode) -> Result<Operation> {
+    let KernelNode { function, grid, block, shared, pointers, extra } = node;
+    let grid = Grid { grid, block, dynamic_shared: shared };
+    // SAFETY: guaranteed by the caller.
+    let launch = unsafe { super::function::launch_of(driver, &driver.current()?, function, grid, (pointers, extra)) };
+    launch.map(Operation::Launch)
+}
+
+/// Returns the parameters of a kernel node. They stay valid until the node changes.
+fn kernel_of(driver: &Driver, node: sys::CUgraphNode) -> Result<KernelNode> {
+    let node = driver.nodes.get(handle(node))?;
+    let Operation::Launch(launch) = node.operation() else { return Err(other_type(&node)) };
+    Ok(KernelNode {
+        function: pointer(launch.function.handle),
+        grid: launch.grid.grid,
+        block: launch.grid.block,
+        shared: launch.grid.dynamic_shared,
+        pointers: node.show_parameters(&launch),
+        extra: std::ptr::null_mut(),
+    })
+}
+
+fn other_type(node: &Node) -> Error {
+    Error::value(format!("the node has type {}", node.operation().kind()))
+}
+
+/// Returns the operation of a copy node.
+///
+/// # Safety
+/// The program keeps the host memory valid.
+unsafe fn copy(driver: &Driver, given: *const Copy3D) -> Result<Operation> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { get(given)?.read(&driver.current()?).map(Operation::Copy) }
+}
+
+/// Returns the operation of a fill node.
+///
+/// # Safety
+/// `given` is null or valid.
+unsafe fn fill(driver: &Driver, given: *const MemsetNode) -> Result<Operation> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { get(given)?.fill(&driver.current()?).map(Operation::Fill) }
+}
+
+/// Returns the operation of a host node.
+///
+/// # Safety
+/// `given` is null or valid.
+unsafe fn host(given: *const HostNode) -> Result<Operation> {
+    // SAFETY: guaranteed by the caller.
+    let HostNode { function, data } = unsafe { get(given)? };
+    let function = function.ok_or_else(|| Error::value("the function is null"))?;
+    Ok(Operation::Call(HostFunction::Plain { function, data }))
+}
+
+/// Returns the handles of an array.
+///
+/// # Safety
+/// `from` is null, or has `count` elements.
+unsafe fn handles(from: *const sys::CUgraphNode, count: usize) -> Result<Vec<Handle>> {
+    if from.is_null() && count > 0 {
+        return Err(Error::value("an array of nodes is null"));
+    }
+    // SAFETY: guaranteed by the caller.
+    (0..count).map(|index| unsafe { get(from.wrapping_add(index)) }.map(handle)).collect()
+}
+
+/// Returns dependencies from two arrays of nodes.
+///
+/// # Safety
+/// Each array is null, or has `count` elements.
+unsafe fn edges(
+    from: *const sys::CUgraphNode,
+    to: *const sys::CUgraphNode,
+    count: usize,
+) -> Result<Vec<(Handle, Handle)>> {
+    // SAFETY: guaranteed by the caller.
+    let (from, to) = unsafe { (handles(from, count)?, handles(to, count)?) };
+    Ok(from.into_iter().zip(to).collect())
+}
+
+/// Writes handles to an array with room for `count`, and their number; unused elements become null.
+/// Writes only the number if the array is null.
+///
+/// # Safety
+/// `to` is null, or valid for `count` elements.
+unsafe fn put_handles(to: *mut sys::CUgraphNode, count: *mut usize, list: &[Handle]) -> Result {
+    if !to.is_null() {
+        // SAFETY: guaranteed by the caller.
+        let room = unsafe { get(count)? };
+        for index in 0..room {
+            let node = list.get(index).copied().unwrap_or(Handle(0));
+            // SAFETY: guaranteed by the caller.
+            unsafe { put(to.wrapping_add(index), pointer(node))? };
+        }
+        if room < list.len() {
+            return Ok(());
+        }
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { put(count, list.len()) }
+}
+
+/// Adds a node.
+///
+/// # Safety
+/// `after` is null or has `count` elements; `to` is null or valid for writes.
+unsafe fn add(
+    driver: &Driver,
+    (to, graph): (*mut sys::CUgraphNode, sys::CUgraph),
+    (after, count): (*const sys::CUgraphNode, usize),
+    make: impl FnOnce(Handle, Vec<Handle>) -> Result<Arc<Node>>,
+) -> Result {
+    wanted(to)?;
+    driver.graphs.get(handle(graph))?;
+    // SAFETY: guaranteed by the caller.
+    let after = unsafe { handles(after, count)? };
+    let node = make(handle(graph), after)?;
+    // SAFETY: guaranteed by the caller.
+    unsafe { put(to, pointer(node.handle)) }
+}
+
+fn update(driver: &Driver, executable: sys::CUgraphExec, graph: sys::CUgraph) -> Result<(u32, Handle, Result)> {
+    Ok(match driver.update(handle(executable), handle(graph))? {
+        None => (0, Handle(0), Ok(())),
+        Some(Misfit { result, node }) => {
+            let why = "the graph has other nodes than the executable graph";
+            (result, node, Err(Error::new(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)))
+        }
+    })
+}
+
+/// Writes the state of a stream's capture.
+///
+/// # Safety
+/// The result pointers are null or valid for writes.
+unsafe fn capture_info(
+    driver: &Driver,
+    stream: sys::CUstream,
+    (status, id, graph): (*mut c_uint, *mut u64, *mut sys::CUgraph),
+    (nodes, count): (*mut *const sys::CUgraphNode, *mut usize),
+) -> Result {
+    let queue = driver.queue(handle(stream))?;
+    wanted(status)?;
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        match queue.capturing() {
+            None => put(status, 0),
+            Some((stream, capture)) if capture.is_valid() => {
+                let (front, length) = capture.show_front(stream.handle)?;
+                put_if(id, capture.id);
+                put_if(graph, pointer(capture.graph.handle));
+                put_if(nodes, front.cast());
+                put_if(count, length);
+                put(status, 1)
+            }
+            Some(_) => put(status, 2),
+        }
+    }
+}
+
+/// Changes the nodes that the next node of a capturing stream depends on.
+///
+/// # Safety
+/// `nodes` is null or has `count` elements.
+unsafe fn set_dependencies(
+    driver: &Driver,
+    stream: sys::CUstream,
+    (nodes, count): (*mut sys::CUgraphNode, usize),
+    flags: c_uint,
+) -> Result {
+    let queue = driver.queue(handle(stream))?;
+    let Some((stream, capture)) = queue.capturing() else {
+        return Err(Error::new(CUresult::CUDA_ERROR_ILLEGAL_STATE, "the stream does not capture"));
     };
     // SAFETY: guaranteed by the caller.
-    unsafe { super::function::launch_of(driver, node.func, grid, node.kernelParams, node.extra) }
+    let nodes = unsafe { handles(nodes, count)? };
+    match flags {
+        0 => capture.join(stream.handle, &nodes),
+        1 => capture.set_front(stream.handle, nodes),
+        _ => Err(Error::value(format!("invalid flags of an update: {flags:#x}"))),
+    }
 }
 
 exports! {
-    fn cuStreamBeginCapture_v2(stream: sys::CUstream, mode: c_uint) = call |driver| {
-        driver.begin_capture(&driver.queue(handle(stream))?, Mode::of(mode)?)
+    fn cuStreamBeginCapture_v2(stream: sys::CUstream, mode: c_uint) as cuStreamBeginCapture_v2_ptsz = call |driver| {
+        driver.begin_capture(&driver.queue(handle(stream))?, Mode::of(mode)?, None)
     };
 
-    fn cuStreamEndCapture(stream: sys::CUstream, graph: *mut sys::CUgraph) = call |driver| {
+    fn cuStreamBeginCaptureToGraph(stream: sys::CUstream, graph: sys::CUgraph, after: *const sys::CUgraphNode, _edges: *const c_void, count: usize, mode: c_uint) as cuStreamBeginCaptureToGraph_ptsz = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let after = unsafe { handles(after, count)? };
+        driver.begin_capture(&driver.queue(handle(stream))?, Mode::of(mode)?, Some((handle(graph), after)))
+    };
+
+    fn cuStreamEndCapture(stream: sys::CUstream, graph: *mut sys::CUgraph) as cuStreamEndCapture_ptsz = call |driver| {
         wanted(graph)?;
-        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe { put(graph, pointer(Handle(0)))? };
         let captured = driver.end_capture(&driver.queue(handle(stream))?)?;
         // SAFETY: as above.
         unsafe { put(graph, pointer(captured.handle)) }
     };
 
+    fn cuStreamGetCaptureInfo_v2(stream: sys::CUstream, status: *mut c_uint, id: *mut u64, graph: *mut sys::CUgraph, nodes: *mut *const sys::CUgraphNode, count: *mut usize) as cuStreamGetCaptureInfo_v2_ptsz = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { capture_info(driver, stream, (status, id, graph), (nodes, count)) }
+    };
+
+    fn cuStreamGetCaptureInfo_v3(stream: sys::CUstream, status: *mut c_uint, id: *mut u64, graph: *mut sys::CUgraph, nodes: *mut *const sys::CUgraphNode, edges: *mut *const c_void, count: *mut usize) as cuStreamGetCaptureInfo_v3_ptsz = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            put_if(edges, std::ptr::null());
+            capture_info(driver, stream, (status, id, graph), (nodes, count))
+        }
+    };
+
+    fn cuStreamUpdateCaptureDependencies(stream: sys::CUstream, nodes: *mut sys::CUgraphNode, count: usize, flags: c_uint) as cuStreamUpdateCaptureDependencies_ptsz = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { set_dependencies(driver, stream, (nodes, count), flags) }
+    };
+
+    fn cuStreamUpdateCaptureDependencies_v2(stream: sys::CUstream, nodes: *mut sys::CUgraphNode, _edges: *const c_void, count: usize, flags: c_uint) as cuStreamUpdateCaptureDependencies_v2_ptsz = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { set_dependencies(driver, stream, (nodes, count), flags) }
+    };
+
     fn cuGraphCreate(graph: *mut sys::CUgraph, flags: c_uint) = call |driver| {
         no_flags(flags)?;
         wanted(graph)?;
-        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe { put(graph, pointer(driver.create_graph().handle)) }
     };
 
@@ -69,53 +273,380 @@ exports! {
         driver.destroy_graph(handle(graph))
     };
 
-    fn cuGraphAddKernelNode(
-        node: *mut sys::CUgraphNode,
-        graph: sys::CUgraph,
-        after: *const sys::CUgraphNode,
-        count: usize,
-        parameters: *const sys::CUDA_KERNEL_NODE_PARAMS_v1,
-    ) = call |driver| {
-        wanted(node)?;
-        let after: Vec<_> = match (after.is_null(), count) {
-            (_, 0) => Vec::new(),
-            (true, _) => return Err(Error::value("the dependencies of the node are null")),
-            // SAFETY: the caller's array has `count` elements, as cuda.h requires.
-            (false, _) => unsafe { slice::from_raw_parts(after, count) }.iter().map(|node| handle(*node)).collect(),
-        };
-        // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        let launch = unsafe { launch_of(driver, get(parameters)?)? };
-        let added = driver.add_launch(handle(graph), launch, &after)?;
-        // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        unsafe { put(node, pointer(added.handle)) }
+    fn cuGraphClone(clone: *mut sys::CUgraph, graph: sys::CUgraph) = call |driver| {
+        wanted(clone)?;
+        let made = driver.clone_graph(handle(graph))?;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(clone, pointer(made.handle)) }
     };
 
-    fn cuGraphExecKernelNodeSetParams(
-        executable: sys::CUgraphExec,
-        node: sys::CUgraphNode,
-        parameters: *const sys::CUDA_KERNEL_NODE_PARAMS_v1,
-    ) = call |driver| {
+    fn cuGraphNodeFindInClone(clone: *mut sys::CUgraphNode, node: sys::CUgraphNode, graph: sys::CUgraph) = call |driver| {
+        let found = driver.graphs.get(handle(graph))?.clone_of(handle(node));
+        let found = found.ok_or_else(|| Error::value("the graph has no clone of this node"))?;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(clone, pointer(found)) }
+    };
+
+    fn cuGraphAddKernelNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, parameters: *const KernelNode) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = kernel(driver, get(parameters)?)?;
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddKernelNode_v2(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, parameters: *const KernelNodeV2) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = kernel(driver, get(parameters)?.node())?;
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddMemcpyNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, parameters: *const Copy3D, _context: sys::CUcontext) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = copy(driver, parameters)?;
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddMemsetNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, parameters: *const MemsetNode, _context: sys::CUcontext) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = fill(driver, parameters)?;
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddHostNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, parameters: *const HostNode) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = host(parameters)?;
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddEmptyNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = Operation::Empty;
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddEventRecordNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, event: sys::CUevent) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = Operation::Record(driver.events.get(handle(event))?);
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddEventWaitNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, event: sys::CUevent) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = Operation::Wait(driver.events.get(handle(event))?);
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddMemFreeNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, address: sys::CUdeviceptr) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let operation = Operation::Free(address);
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_node(graph, operation, after))
+        }
+    };
+
+    fn cuGraphAddMemAllocNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, parameters: *mut AllocationNode) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let mut given = get(parameters)?;
+            add(driver, (node, graph), (after, count), |graph, after| {
+                let (node, address) = driver.add_allocation(graph, given.bytes, after)?;
+                given.address = address;
+                put(parameters, given)?;
+                Ok(node)
+            })
+        }
+    };
+
+    fn cuGraphMemAllocNodeGetParams(node: sys::CUgraphNode, parameters: *mut AllocationNode) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let Operation::Allocate { address, bytes } = node.operation() else { return Err(other_type(&node)) };
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        let launch = unsafe { launch_of(driver, get(parameters)?)? };
-        driver.set_launch(handle(executable), handle(node), launch)
+        unsafe { put(parameters, AllocationNode::of(address, bytes as usize)) }
+    };
+
+    fn cuGraphAddChildGraphNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, child: sys::CUgraph) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            add(driver, (node, graph), (after, count), |graph, after| driver.add_child(graph, handle(child), after))
+        }
+    };
+
+    fn cuGraphNodeGetType(node: sys::CUgraphNode, kind: *mut c_uint) = call |driver| {
+        let known = driver.nodes.get(handle(node))?.operation().kind();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(kind, known) }
+    };
+
+    fn cuGraphDestroyNode(node: sys::CUgraphNode) = call |driver| {
+        driver.destroy_node(handle(node))
     };
 
     fn cuGraphGetNodes(graph: sys::CUgraph, nodes: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
-        let graph = driver.graphs.get(handle(graph))?;
-        if !nodes.is_null() {
-            return Err(Error::unsupported("handles of a graph's nodes: they are counted only"));
-        }
-        // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        unsafe { put(count, graph.works().len()) }
+        let all = driver.graphs.get(handle(graph))?.nodes();
+        let list: Vec<Handle> = all.iter().map(|node| node.handle).collect();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put_handles(nodes, count, &list) }
     };
 
-    fn cuGraphInstantiate_v2(
-        executable: *mut sys::CUgraphExec,
-        graph: sys::CUgraph,
-        node: *mut sys::CUgraphNode,
-        log: *mut c_char,
-        room: usize,
-    ) = call |driver| {
+    fn cuGraphGetRootNodes(graph: sys::CUgraph, nodes: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
+        let all = driver.graphs.get(handle(graph))?.nodes();
+        let list: Vec<Handle> = all.iter().filter(|node| node.after().is_empty()).map(|node| node.handle).collect();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put_handles(nodes, count, &list) }
+    };
+
+    fn cuGraphGetEdges(graph: sys::CUgraph, from: *mut sys::CUgraphNode, to: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
+        let edges = driver.graphs.get(handle(graph))?.edges();
+        let (first, second): (Vec<Handle>, Vec<Handle>) = edges.into_iter().unzip();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let room = get(count)?;
+            put_handles(from, count, &first)?;
+            // The second array has the room of the first.
+            put(count, if from.is_null() { first.len() } else { room })?;
+            put_handles(to, count, &second)
+        }
+    };
+
+    fn cuGraphNodeGetDependencies(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
+        let list = driver.nodes.get(handle(node))?.after();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put_handles(nodes, count, &list) }
+    };
+
+    fn cuGraphNodeGetDependentNodes(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let all = driver.graphs.get(node.graph)?.nodes();
+        let list: Vec<Handle> =
+            all.iter().filter(|other| other.after().contains(&node.handle)).map(|other| other.handle).collect();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put_handles(nodes, count, &list) }
+    };
+
+    fn cuGraphAddDependencies(graph: sys::CUgraph, from: *const sys::CUgraphNode, to: *const sys::CUgraphNode, count: usize) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let edges = unsafe { edges(from, to, count)? };
+        driver.change_dependencies(handle(graph), &edges, true)
+    };
+
+    fn cuGraphRemoveDependencies(graph: sys::CUgraph, from: *const sys::CUgraphNode, to: *const sys::CUgraphNode, count: usize) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let edges = unsafe { edges(from, to, count)? };
+        driver.change_dependencies(handle(graph), &edges, false)
+    };
+
+    fn cuGraphGetEdges_v2(graph: sys::CUgraph, from: *mut sys::CUgraphNode, to: *mut sys::CUgraphNode, _data: *mut c_void, count: *mut usize) = call |driver| {
+        let edges = driver.graphs.get(handle(graph))?.edges();
+        let (first, second): (Vec<Handle>, Vec<Handle>) = edges.into_iter().unzip();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let room = get(count)?;
+            put_handles(from, count, &first)?;
+            // The second array has the room of the first.
+            put(count, if from.is_null() { first.len() } else { room })?;
+            put_handles(to, count, &second)
+        }
+    };
+
+    fn cuGraphNodeGetDependencies_v2(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, _data: *mut c_void, count: *mut usize) = call |driver| {
+        let list = driver.nodes.get(handle(node))?.after();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put_handles(nodes, count, &list) }
+    };
+
+    fn cuGraphNodeGetDependentNodes_v2(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, _data: *mut c_void, count: *mut usize) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let all = driver.graphs.get(node.graph)?.nodes();
+        let list: Vec<Handle> =
+            all.iter().filter(|other| other.after().contains(&node.handle)).map(|other| other.handle).collect();
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put_handles(nodes, count, &list) }
+    };
+
+    fn cuGraphAddDependencies_v2(graph: sys::CUgraph, from: *const sys::CUgraphNode, to: *const sys::CUgraphNode, _data: *const c_void, count: usize) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let edges = unsafe { edges(from, to, count)? };
+        driver.change_dependencies(handle(graph), &edges, true)
+    };
+
+    fn cuGraphRemoveDependencies_v2(graph: sys::CUgraph, from: *const sys::CUgraphNode, to: *const sys::CUgraphNode, _data: *const c_void, count: usize) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let edges = unsafe { edges(from, to, count)? };
+        driver.change_dependencies(handle(graph), &edges, false)
+    };
+
+    fn cuGraphKernelNodeGetParams(node: sys::CUgraphNode, parameters: *mut KernelNode) = call |driver| {
+        let known = kernel_of(driver, node)?;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(parameters, known) }
+    };
+
+    fn cuGraphKernelNodeGetParams_v2(node: sys::CUgraphNode, parameters: *mut KernelNodeV2) = call |driver| {
+        let known = kernel_of(driver, node)?;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(parameters, KernelNodeV2::from(known)) }
+    };
+
+    fn cuGraphKernelNodeSetParams(node: sys::CUgraphNode, parameters: *const KernelNode) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { kernel(driver, get(parameters)?)? };
+        driver.set_node(handle(node), operation)
+    };
+
+    fn cuGraphExecKernelNodeSetParams(executable: sys::CUgraphExec, node: sys::CUgraphNode, parameters: *const KernelNode) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { kernel(driver, get(parameters)?)? };
+        driver.set_step(handle(executable), handle(node), operation)
+    };
+
+    fn cuGraphKernelNodeSetParams_v2(node: sys::CUgraphNode, parameters: *const KernelNodeV2) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { kernel(driver, get(parameters)?.node())? };
+        driver.set_node(handle(node), operation)
+    };
+
+    fn cuGraphExecKernelNodeSetParams_v2(executable: sys::CUgraphExec, node: sys::CUgraphNode, parameters: *const KernelNodeV2) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { kernel(driver, get(parameters)?.node())? };
+        driver.set_step(handle(executable), handle(node), operation)
+    };
+
+    fn cuGraphMemcpyNodeSetParams(node: sys::CUgraphNode, parameters: *const Copy3D) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { copy(driver, parameters)? };
+        driver.set_node(handle(node), operation)
+    };
+
+    fn cuGraphExecMemcpyNodeSetParams(executable: sys::CUgraphExec, node: sys::CUgraphNode, parameters: *const Copy3D, _context: sys::CUcontext) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { copy(driver, parameters)? };
+        driver.set_step(handle(executable), handle(node), operation)
+    };
+
+    fn cuGraphMemsetNodeSetParams(node: sys::CUgraphNode, parameters: *const MemsetNode) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { fill(driver, parameters)? };
+        driver.set_node(handle(node), operation)
+    };
+
+    fn cuGraphExecMemsetNodeSetParams(executable: sys::CUgraphExec, node: sys::CUgraphNode, parameters: *const MemsetNode, _context: sys::CUcontext) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { fill(driver, parameters)? };
+        driver.set_step(handle(executable), handle(node), operation)
+    };
+
+    fn cuGraphHostNodeSetParams(node: sys::CUgraphNode, parameters: *const HostNode) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { host(parameters)? };
+        driver.set_node(handle(node), operation)
+    };
+
+    fn cuGraphExecHostNodeSetParams(executable: sys::CUgraphExec, node: sys::CUgraphNode, parameters: *const HostNode) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { host(parameters)? };
+        driver.set_step(handle(executable), handle(node), operation)
+    };
+
+    fn cuGraphMemcpyNodeGetParams(node: sys::CUgraphNode, parameters: *mut Copy3D) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let Operation::Copy(copy) = node.operation() else { return Err(other_type(&node)) };
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(parameters, Copy3D::of(&copy)) }
+    };
+
+    fn cuGraphMemsetNodeGetParams(node: sys::CUgraphNode, parameters: *mut MemsetNode) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let Operation::Fill(fill) = node.operation() else { return Err(other_type(&node)) };
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(parameters, MemsetNode::of(&fill)) }
+    };
+
+    fn cuGraphHostNodeGetParams(node: sys::CUgraphNode, parameters: *mut HostNode) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let Operation::Call(HostFunction::Plain { function, data }) = node.operation() else {
+            return Err(other_type(&node));
+        };
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(parameters, HostNode { function: Some(function), data }) }
+    };
+
+    fn cuGraphChildGraphNodeGetGraph(node: sys::CUgraphNode, graph: *mut sys::CUgraph) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let Operation::Child(child) = node.operation() else { return Err(other_type(&node)) };
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(graph, pointer(child.handle)) }
+    };
+
+    fn cuGraphEventRecordNodeGetEvent(node: sys::CUgraphNode, event: *mut sys::CUevent) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let Operation::Record(known) = node.operation() else { return Err(other_type(&node)) };
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(event, pointer(known.handle)) }
+    };
+
+    fn cuGraphEventRecordNodeSetEvent(node: sys::CUgraphNode, event: sys::CUevent) = call |driver| {
+        driver.set_node(handle(node), Operation::Record(driver.events.get(handle(event))?))
+    };
+
+    fn cuGraphExecEventRecordNodeSetEvent(executable: sys::CUgraphExec, node: sys::CUgraphNode, event: sys::CUevent) = call |driver| {
+        driver.set_step(handle(executable), handle(node), Operation::Record(driver.events.get(handle(event))?))
+    };
+
+    fn cuGraphEventWaitNodeGetEvent(node: sys::CUgraphNode, event: *mut sys::CUevent) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let Operation::Wait(known) = node.operation() else { return Err(other_type(&node)) };
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(event, pointer(known.handle)) }
+    };
+
+    fn cuGraphEventWaitNodeSetEvent(node: sys::CUgraphNode, event: sys::CUevent) = call |driver| {
+        driver.set_node(handle(node), Operation::Wait(driver.events.get(handle(event))?))
+    };
+
+    fn cuGraphExecEventWaitNodeSetEvent(executable: sys::CUgraphExec, node: sys::CUgraphNode, event: sys::CUevent) = call |driver| {
+        driver.set_step(handle(executable), handle(node), Operation::Wait(driver.events.get(handle(event))?))
+    };
+
+    fn cuGraphMemFreeNodeGetParams(node: sys::CUgraphNode, address: *mut sys::CUdeviceptr) = call |driver| {
+        let node = driver.nodes.get(handle(node))?;
+        let Operation::Free(known) = node.operation() else { return Err(other_type(&node)) };
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(address, known) }
+    };
+
+    fn cuGraphNodeSetEnabled(executable: sys::CUgraphExec, node: sys::CUgraphNode, enabled: c_uint) = call |driver| {
+        driver.executables.get(handle(executable))?.change(handle(node), |step| {
+            step.enabled = enabled != 0;
+            Ok(())
+        })
+    };
+
+    fn cuGraphNodeGetEnabled(executable: sys::CUgraphExec, node: sys::CUgraphNode, enabled: *mut c_uint) = call |driver| {
+        let mut known = 0;
+        driver.executables.get(handle(executable))?.change(handle(node), |step| {
+            known = c_uint::from(step.enabled);
+            Ok(())
+        })?;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(enabled, known) }
+    };
+
+    fn cuGraphInstantiate_v2(executable: *mut sys::CUgraphExec, graph: sys::CUgraph, node: *mut sys::CUgraphNode, log: *mut c_char, room: usize) as cuGraphInstantiate = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires. The result has no further
         // information.
         unsafe {
@@ -127,25 +658,57 @@ exports! {
         }
     };
 
-    fn cuGraphInstantiateWithFlags(
-        executable: *mut sys::CUgraphExec,
-        graph: sys::CUgraph,
-        flags: u64,
-    ) = call |driver| {
-        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+    fn cuGraphInstantiateWithFlags(executable: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: u64) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe { instantiate(driver, executable, graph, flags) }
+    };
+
+    fn cuGraphExecGetFlags(executable: sys::CUgraphExec, flags: *mut u64) = call |driver| {
+        let known = driver.executables.get(handle(executable))?.flags;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put(flags, known) }
     };
 
     fn cuGraphExecDestroy(executable: sys::CUgraphExec) = call |driver| {
         driver.executables.remove(handle(executable)).map(|_| ())
     };
 
-    fn cuGraphUpload(executable: sys::CUgraphExec, stream: sys::CUstream) = call |driver| {
+    fn cuGraphExecUpdate(executable: sys::CUgraphExec, graph: sys::CUgraph, node: *mut sys::CUgraphNode, result: *mut c_uint) = call |driver| {
+        let (number, misfit, updated) = update(driver, executable, graph)?;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            put_if(node, pointer(misfit));
+            put_if(result, number);
+        }
+        updated
+    };
+
+    fn cuGraphExecUpdate_v2(executable: sys::CUgraphExec, graph: sys::CUgraph, info: *mut UpdateInfo) = call |driver| {
+        let (number, misfit, updated) = update(driver, executable, graph)?;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { put_if(info, UpdateInfo { result: number, node: pointer(misfit), from: pointer(Handle(0)) }) };
+        updated
+    };
+
+    fn cuGraphUpload(executable: sys::CUgraphExec, stream: sys::CUstream) as cuGraphUpload_ptsz = call |driver| {
         driver.queue(handle(stream))?;
         driver.executables.get(handle(executable)).map(|_| ())
     };
 
-    fn cuGraphLaunch(executable: sys::CUgraphExec, stream: sys::CUstream) = call |driver| {
+    fn cuGraphLaunch(executable: sys::CUgraphExec, stream: sys::CUstream) as cuGraphLaunch_ptsz = call |driver| {
         driver.launch_graph(handle(executable), &driver.queue(handle(stream))?)
+    };
+
+    fn cuGraphDebugDotPrint(graph: sys::CUgraph, path: *const c_char, _flags: c_uint) = call |driver| {
+        let graph = driver.graphs.get(handle(graph))?;
+        let nodes = graph.nodes();
+        let nodes = nodes.iter().map(|node| format!("\"{:#x}\" [label=\"type {}\"];\n", node.handle.0, node.operation().kind()));
+        let edges = graph.edges();
+        let edges = edges.iter().map(|(from, to)| format!("\"{:#x}\" -> \"{:#x}\";\n", from.0, to.0));
+        let dot: String = ["digraph {\n".to_string()].into_iter().chain(nodes).chain(edges).chain(["}\n".to_string()]).collect();
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        let path = unsafe { text(path)? };
+        let why = |e| Error::new(CUresult::CUDA_ERROR_OPERATING_SYSTEM, format!("{path} cannot be written: {e}"));
+        std::fs::write(path, dot).map_err(why)
     };
 }

@@ -3,7 +3,7 @@
 
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
-use crate::core::memory::{Copy, Extent, HostPointer, Place, Side};
+use crate::core::memory::{Copy, Extent, Fill, HostPointer, Place, Side, Value};
 use cudarc::driver::sys;
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::{offset_of, size_of};
@@ -107,6 +107,35 @@ impl Copy3D {
     }
 }
 
+impl Copy3D {
+    /// Returns the description of a copy.
+    pub fn of(copy: &Copy) -> Copy3D {
+        let Extent { width, height, depth } = copy.extent;
+        let side = |side: &Side| {
+            let (kind, host, device) = match &side.place {
+                Place::Host(pointer) => (HOST, pointer.address(), 0),
+                Place::Staged(bytes) => (HOST, bytes.as_ptr().addr() as u64, 0),
+                Place::Device(_, address) => (DEVICE, 0, *address),
+            };
+            Side3D {
+                x: 0,
+                y: 0,
+                z: 0,
+                level: 0,
+                kind,
+                host: std::ptr::without_provenance_mut(host as usize),
+                device,
+                array: std::ptr::null_mut(),
+                context: std::ptr::null_mut(),
+                pitch: side.pitch as usize,
+                height: side.layer.checked_div(side.pitch).unwrap_or(0) as usize,
+            }
+        };
+        let (width, height, depth) = (width as usize, height as usize, depth as usize);
+        Copy3D { from: side(&copy.from), to: side(&copy.to), width, height, depth }
+    }
+}
+
 impl Side3D {
     /// # Safety
     /// The requirements of `Copy3D::read` hold.
@@ -157,6 +186,127 @@ pub unsafe fn unified(context: &Arc<Context>, address: u64) -> Side {
     Side::row(Place::Host(unsafe { HostPointer::new(pointer) }))
 }
 
+/// `CUDA_KERNEL_NODE_PARAMS_v1`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KernelNode {
+    pub function: sys::CUfunction,
+    pub grid: [c_uint; 3],
+    pub block: [c_uint; 3],
+    pub shared: c_uint,
+    pub pointers: *mut *mut c_void,
+    pub extra: *mut *mut c_void,
+}
+
+/// `CUDA_KERNEL_NODE_PARAMS_v2`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KernelNodeV2 {
+    node: KernelNode,
+    /// The kernel of a library, instead of the function.
+    kernel: *mut c_void,
+    context: sys::CUcontext,
+}
+
+const _: () = assert!(
+    size_of::<KernelNode>() == size_of::<sys::CUDA_KERNEL_NODE_PARAMS_v1>()
+        && offset_of!(KernelNode, pointers) == offset_of!(sys::CUDA_KERNEL_NODE_PARAMS_v1, kernelParams)
+        && size_of::<KernelNodeV2>() == 72
+);
+
+impl From<KernelNode> for KernelNodeV2 {
+    fn from(node: KernelNode) -> KernelNodeV2 {
+        KernelNodeV2 { node, kernel: std::ptr::null_mut(), context: std::ptr::null_mut() }
+    }
+}
+
+impl KernelNodeV2 {
+    /// Returns the parameters with the kernel's handle as the function's.
+    pub fn node(self) -> KernelNode {
+        let function = if self.node.function.is_null() { self.kernel.cast() } else { self.node.function };
+        KernelNode { function, ..self.node }
+    }
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MemsetNode {
+    address: u64,
+    pitch: usize,
+    value: c_uint,
+    element: c_uint,
+    width: usize,
+    height: usize,
+}
+
+const _: () = assert!(size_of::<MemsetNode>() == size_of::<sys::CUDA_MEMSET_NODE_PARAMS>());
+
+impl MemsetNode {
+    /// Returns the described fill, in the memory of `context`.
+    pub fn fill(&self, context: &Arc<Context>) -> Result<Fill> {
+        let MemsetNode { address, pitch, value, element, width, height } = *self;
+        let value = match element {
+            1 => Value::Byte(value as u8),
+            2 => Value::Half(value as u16),
+            4 => Value::Word(value),
+            _ => return Err(Error::value(format!("elements of {element} bytes, not of 1, 2 or 4"))),
+        };
+        let width = (width as u64).saturating_mul(value.width());
+        let extent = Extent { width, height: height as u64, depth: 1 };
+        Ok(Fill { context: context.clone(), address, pitch: pitch as u64, extent, value })
+    }
+
+    /// Returns the description of a fill.
+    pub fn of(fill: &Fill) -> MemsetNode {
+        let (value, element) = match fill.value {
+            Value::Byte(value) => (value.into(), 1),
+            Value::Half(value) => (value.into(), 2),
+            Value::Word(value) => (value, 4),
+        };
+        let (width, height) = (fill.extent.width as usize / element as usize, fill.extent.height as usize);
+        MemsetNode { address: fill.address, pitch: fill.pitch as usize, value, element, width, height }
+    }
+}
+
+/// `CUDA_MEM_ALLOC_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AllocationNode {
+    pool: [u64; 11],
+    access: *const c_void,
+    count: usize,
+    pub bytes: usize,
+    pub address: u64,
+}
+
+impl AllocationNode {
+    /// Returns the description of an allocation on the device.
+    pub fn of(address: u64, bytes: usize) -> AllocationNode {
+        let mut pool = [0; 11];
+        // Pinned memory, on a device.
+        (pool[0], pool[1]) = (1, 1);
+        AllocationNode { pool, access: std::ptr::null(), count: 0, bytes, address }
+    }
+}
+
+/// `CUDA_HOST_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct HostNode {
+    pub function: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub data: *mut c_void,
+}
+
+/// `CUgraphExecUpdateResultInfo`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UpdateInfo {
+    pub result: c_uint,
+    pub node: sys::CUgraphNode,
+    pub from: sys::CUgraphNode,
+}
+
 /// `CUlaunchConfig`
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -179,14 +329,16 @@ struct LaunchAttribute {
 }
 
 impl LaunchConfig {
-    /// Rejects attributes that require more than an ordinary launch in stream order.
+    /// Rejects attributes that require more than a launch in stream order. Returns whether the
+    /// launch is cooperative.
     ///
     /// # Safety
     /// The array has the given number of attributes.
-    pub unsafe fn check(&self) -> Result {
+    pub unsafe fn check(&self) -> Result<bool> {
         if self.count > 0 && self.attributes.is_null() {
             return Err(Error::value("the attributes of the launch are null"));
         }
+        let mut cooperative = false;
         for index in 0..self.count as usize {
             // SAFETY: guaranteed by the caller.
             let LaunchAttribute { id, value, .. } = unsafe { self.attributes.add(index).read_unaligned() };
@@ -195,8 +347,7 @@ impl LaunchConfig {
                 // Hints without effect here: ignore, access policy, shared-memory carve-out,
                 // priority, memory domains.
                 0 | 1 | 8 | 9 | 10 | 14 => {}
-                // A value of 0 means not cooperative.
-                2 if first == 0 => {}
+                2 => cooperative = first != 0,
                 // A cluster of one block is equivalent to no cluster.
                 4 if first == 1 && value[0] >> 32 == 1 && value[1] as u32 == 1 => {}
                 // Programmatic dependence: the previous kernel is complete in any case.
@@ -204,7 +355,7 @@ impl LaunchConfig {
                 _ => return Err(Error::unsupported(format!("attribute {id} of a launch"))),
             }
         }
-        Ok(())
+        Ok(cooperative)
     }
 }
 

@@ -39,10 +39,14 @@ unsafe fn pin(driver: &Driver, to: *mut *mut c_void, bytes: usize, flags: c_uint
 unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: u64) -> Result<bool> {
     use sys::CUpointer_attribute::*;
     let is = |a: Attribute| attribute == a as c_int;
-    let context = driver.current()?;
+    wanted(to)?;
+    let owner = driver.owner(address);
+    let context = match &owner {
+        Some(owner) => owner.clone(),
+        None => driver.current()?,
+    };
     let memory = context.memory();
     let found = memory.find(address).filter(|found| !found.allocation.leaving);
-    wanted(to)?;
     // SAFETY: guaranteed by the caller, in each case.
     unsafe {
         let Some(found) = found else {
@@ -159,9 +163,9 @@ exports! {
         bytes: *mut usize,
         address: sys::CUdeviceptr,
     ) = call |driver| {
-        let context = driver.current()?;
-        let memory = context.memory();
         let why = || Error::new(CUresult::CUDA_ERROR_NOT_FOUND, format!("{address:#x} is in no allocation"));
+        let context = driver.owner(address).ok_or_else(why)?;
+        let memory = context.memory();
         let found = memory.find(address).filter(|found| !found.allocation.leaving).ok_or_else(why)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
@@ -253,7 +257,7 @@ exports! {
         bytes: usize,
         _device: sys::CUdevice,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemPrefetchAsync_ptsz = call |driver| {
         let queue = driver.queue(handle(stream))?;
         queue.context().memory().check(address, bytes as u64)
     };
@@ -264,7 +268,7 @@ exports! {
         _location: u64,
         flags: c_uint,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemPrefetchAsync_v2_ptsz = call |driver| {
         no_flags(flags)?;
         let queue = driver.queue(handle(stream))?;
         queue.context().memory().check(address, bytes as u64)
@@ -288,7 +292,7 @@ exports! {
         address: sys::CUdeviceptr,
         _bytes: usize,
         _flags: c_uint,
-    ) = call |driver| {
+    ) as cuStreamAttachMemAsync_ptsz = call |driver| {
         let queue = driver.queue(handle(stream))?;
         queue.context().memory().check(address, 1)
     };

@@ -3,6 +3,7 @@
 //! [`exports!`] declares the functions. A function never unwinds into its caller, and logs why it
 //! rejects a call. Enumerations of C are plain numbers here, because a caller may pass any value.
 
+mod at_exit;
 mod context;
 mod copy;
 mod device;
@@ -10,8 +11,10 @@ mod entry;
 mod function;
 mod graph;
 mod layout;
+mod library;
 mod memory;
 mod module;
+mod page;
 mod pool;
 mod proc_address;
 mod stream;
@@ -20,6 +23,7 @@ mod unsupported;
 use crate::core::driver::Driver;
 use crate::core::engine::in_host_function;
 use crate::core::error::{Error, Result};
+use crate::core::findings::Findings;
 use crate::core::handle::Handle;
 use crate::core::inject::is_sticky;
 use crate::core::log::Log;
@@ -28,15 +32,16 @@ use cudarc::driver::sys::CUresult;
 use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Declares exported functions, with the signatures of cuda.h.
 ///
 /// `fn name(…) = call |driver| …;` gives access to the driver, and fails before `cuInit`;
-/// `= guard || …` does neither. Both bodies return a `Result`. `as` declares an older name of the
-/// same signature, under which the function is exported as well.
+/// `= guard || …` does neither. Both bodies return a `Result`. `as` declares another name of the
+/// same signature, under which the function is exported as well: an older one, or that of the
+/// per-thread default stream (`_ptds`, `_ptsz`), which here has the order of the default stream.
 macro_rules! exports {
-    ($(fn $name:ident $signature:tt $(as $other:ident)? = $how:ident $body:expr;)*) => {
+    ($(fn $name:ident $signature:tt $(as $other:ident)* = $how:ident $body:expr;)*) => {
         $(
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name $signature -> cudarc::driver::sys::CUresult {
@@ -48,7 +53,7 @@ macro_rules! exports {
                 pub unsafe extern "C" fn $other $signature -> cudarc::driver::sys::CUresult {
                     $crate::ffi::$how(stringify!($other), $body)
                 }
-            )?
+            )*
         )*
 
         /// Returns the function of that name.
@@ -56,11 +61,14 @@ macro_rules! exports {
             match name {
                 $(
                     stringify!($name) => Some($name as *mut std::ffi::c_void),
-                    $(stringify!($other) => Some($other as *mut std::ffi::c_void),)?
+                    $(stringify!($other) => Some($other as *mut std::ffi::c_void),)*
                 )*
                 _ => None,
             }
         }
+
+        /// The names of the functions.
+        pub(super) const NAMES: &[&str] = &[$(stringify!($name), $(stringify!($other),)*)*];
     };
 }
 use exports;
@@ -68,7 +76,8 @@ use exports;
 /// The driver of this process, and whether `cuInit` was called.
 struct Process {
     driver: Driver,
-    initialized: AtomicBool,
+    /// The process that called `cuInit`; 0 before. A forked child must not use the driver.
+    initialized: AtomicU32,
 }
 
 fn process() -> &'static Process {
@@ -79,10 +88,13 @@ fn process() -> &'static Process {
             wrong.push(why);
             Log::default()
         });
+        let (findings, unread) = Findings::new(&settings);
+        wrong.extend(unread);
         for line in wrong {
             eprintln!("cuda-on-cpu: {line}");
         }
-        Process { driver: Driver::new(settings, log), initialized: AtomicBool::new(false) }
+        at_exit::prepare(&settings);
+        Process { driver: Driver::new(settings, log, findings), initialized: AtomicU32::new(0) }
     })
 }
 
@@ -118,8 +130,10 @@ fn fail(name: &str) -> Option<Error> {
 fn call(name: &str, body: impl FnOnce(&Driver) -> Result) -> CUresult {
     guard(name, || {
         let process = process();
-        if !process.initialized.load(Ordering::Acquire) {
-            return Err(Error::new(CUresult::CUDA_ERROR_NOT_INITIALIZED, "cuInit has not been called"));
+        match process.initialized.load(Ordering::Acquire) {
+            0 => return Err(Error::new(CUresult::CUDA_ERROR_NOT_INITIALIZED, "cuInit has not been called")),
+            id if id != std::process::id() => return Err(forked()),
+            _ => {}
         }
         if in_host_function() {
             let why = "a host function of a stream calls the driver";
@@ -127,6 +141,12 @@ fn call(name: &str, body: impl FnOnce(&Driver) -> Result) -> CUresult {
         }
         body(&process.driver)
     })
+}
+
+/// Returns the error of calls in a child of the process that initialized the driver.
+fn forked() -> Error {
+    let why = "the process was forked from the one that called cuInit";
+    Error::new(CUresult::CUDA_ERROR_NOT_INITIALIZED, why)
 }
 
 /// Writes a result of a call.

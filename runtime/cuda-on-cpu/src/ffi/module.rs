@@ -3,13 +3,15 @@
 use super::{exports, handle, pointer, put, put_if, text, wanted};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
+use crate::core::handle::Handle;
 use crate::core::image;
 use cudarc::driver::sys::{self, CUjit_option as JitOption, CUresult};
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::slice;
 
 /// The options of a load. Each slot holds a number or a pointer, depending on the option.
-struct Options<'a> {
+pub(super) struct Options<'a> {
     names: &'a [c_int],
     values: *mut *mut c_void,
 }
@@ -17,7 +19,7 @@ struct Options<'a> {
 impl<'a> Options<'a> {
     /// # Safety
     /// `names` and `values` are valid for `count` options.
-    unsafe fn new(count: c_uint, names: *mut c_int, values: *mut *mut c_void) -> Result<Options<'a>> {
+    pub unsafe fn new(count: c_uint, names: *mut c_int, values: *mut *mut c_void) -> Result<Options<'a>> {
         if count == 0 {
             return Ok(Options { names: &[], values });
         }
@@ -62,7 +64,7 @@ impl<'a> Options<'a> {
 
     /// # Safety
     /// The requirements of `log` hold.
-    unsafe fn logs(&self, error: &str) {
+    pub unsafe fn logs(&self, error: &str) {
         use sys::CUjit_option::*;
         // SAFETY: guaranteed by the caller.
         unsafe {
@@ -80,7 +82,7 @@ impl<'a> Options<'a> {
 ///
 /// # Safety
 /// `image` is null, machine code, or a text that ends with NUL.
-unsafe fn image_text<'a>(image: *const c_void) -> Result<std::borrow::Cow<'a, str>> {
+pub(super) unsafe fn image_text<'a>(image: *const c_void) -> Result<Cow<'a, str>> {
     if image.is_null() {
         return Err(Error::value("the image is null"));
     }
@@ -98,6 +100,59 @@ unsafe fn image_text<'a>(image: *const c_void) -> Result<std::borrow::Cow<'a, st
     }
     // SAFETY: guaranteed by the caller.
     Ok(unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy())
+}
+
+fn read_bytes(path: &str) -> Result<Vec<u8>> {
+    let why = |e| Error::new(CUresult::CUDA_ERROR_FILE_NOT_FOUND, format!("{path} cannot be read: {e}"));
+    std::fs::read(path).map_err(why)
+}
+
+/// Returns the text of an image in a file.
+pub(super) fn read_file(path: &str) -> Result<String> {
+    ptx_of(&read_bytes(path)?).map(|ptx| ptx.into_owned())
+}
+
+/// Returns the text of an image, up to its NUL.
+fn ptx_of(bytes: &[u8]) -> Result<Cow<'_, str>> {
+    if image::is_binary(bytes) {
+        return Err(image::refuse_binary());
+    }
+    Ok(String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()))
+}
+
+/// Adds an input to a link state. An archive may contain machine code, whose names are undefined
+/// then.
+fn add_input(driver: &Driver, link: Handle, kind: c_int, name: &str, bytes: &[u8], log: &mut String) -> Result {
+    use sys::CUjitInputType::*;
+    let is_archive = kind == CU_JIT_INPUT_LIBRARY as c_int;
+    if !is_archive && kind != CU_JIT_INPUT_PTX as c_int && kind != CU_JIT_INPUT_CUBIN as c_int {
+        return Err(if kind < CU_JIT_NUM_INPUT_TYPES as c_int && kind >= 0 {
+            image::refuse_binary()
+        } else {
+            Error::value(format!("unknown type of input: {kind}"))
+        });
+    }
+    if !is_archive {
+        return driver.link_add(link, name, &ptx_of(bytes)?, log);
+    }
+    let Some(members) = crate::core::link::members(bytes) else {
+        return Err(Error::new(CUresult::CUDA_ERROR_INVALID_IMAGE, format!("`{name}` is no archive")));
+    };
+    for (member, contents) in members {
+        if !member.is_empty() && contents.starts_with(b".") | contents.starts_with(b"//") {
+            driver.link_add(link, &member, &ptx_of(contents)?, log)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a name that the caller may leave out.
+///
+/// # Safety
+/// `name` is null or a text that ends with NUL.
+unsafe fn name_or<'a>(name: *const c_char, otherwise: &'a str) -> Result<&'a str> {
+    // SAFETY: guaranteed by the caller.
+    if name.is_null() { Ok(otherwise) } else { unsafe { text(name) } }
 }
 
 /// # Safety
@@ -142,16 +197,7 @@ exports! {
 
     fn cuModuleLoad(module: *mut sys::CUmodule, path: *const c_char) = call |driver| {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        let path = unsafe { text(path)? };
-        let bytes = std::fs::read(path).map_err(|e| {
-            Error::new(CUresult::CUDA_ERROR_FILE_NOT_FOUND, format!("{path} cannot be read: {e}"))
-        })?;
-        if image::is_binary(&bytes) {
-            return Err(image::refuse_binary());
-        }
-        let ptx = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default());
-        // SAFETY: as above.
-        unsafe { load(driver, module, &ptx, &NONE) }
+        unsafe { load(driver, module, &read_file(text(path)?)?, &NONE) }
     };
 
     fn cuLinkCreate_v2(
@@ -161,11 +207,12 @@ exports! {
         state: *mut sys::CUlinkState,
     ) = call |driver| {
         wanted(state)?;
-        // SAFETY: the caller's pointers are valid, as cuda.h requires. The log of the whole
-        // compilation is empty.
+        // SAFETY: the caller's pointers are valid, as cuda.h requires, until the state is
+        // destroyed.
         unsafe {
-            Options::new(count, names, values)?;
-            put(state, pointer(driver.link()?.handle))
+            let options = Options::new(count, names, values)?;
+            let kept = (options.names.to_vec(), values.expose_provenance());
+            put(state, pointer(driver.link(kept)?.handle))
         }
     };
 
@@ -174,32 +221,53 @@ exports! {
         kind: c_int,
         data: *mut c_void,
         bytes: usize,
-        _name: *const c_char,
+        name: *const c_char,
         count: c_uint,
         names: *mut c_int,
         values: *mut *mut c_void,
     ) = call |driver| {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let options = unsafe { Options::new(count, names, values)? };
-        if kind != sys::CUjitInputType::CU_JIT_INPUT_PTX as c_int {
-            return Err(image::refuse_binary());
-        }
         if data.is_null() || bytes == 0 {
-            return Err(Error::value("the input has no PTX"));
+            return Err(Error::value("the input is empty"));
         }
         // SAFETY: the caller's data has `bytes` bytes.
-        let text = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
-        let text = String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default());
+        let input = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
         let mut log = String::new();
-        let added = driver.link_add(handle(state), &text, &mut log);
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        let added = add_input(driver, handle(state), kind, unsafe { name_or(name, "<input>")? }, input, &mut log);
+        // SAFETY: as above.
+        unsafe { options.logs(&log) };
+        added
+    };
+
+    fn cuLinkAddFile_v2(
+        state: sys::CUlinkState,
+        kind: c_int,
+        path: *const c_char,
+        count: c_uint,
+        names: *mut c_int,
+        values: *mut *mut c_void,
+    ) = call |driver| {
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        let (options, path) = unsafe { (Options::new(count, names, values)?, text(path)?) };
+        let mut log = String::new();
+        let added = add_input(driver, handle(state), kind, path, &read_bytes(path)?, &mut log);
+        // SAFETY: as above.
         unsafe { options.logs(&log) };
         added
     };
 
     fn cuLinkComplete(state: sys::CUlinkState, image: *mut *mut c_void, bytes: *mut usize) = call |driver| {
         wanted(image)?;
-        let (start, length) = driver.link_complete(handle(state))?;
+        let link = driver.links.get(handle(state))?;
+        let mut log = String::new();
+        let completed = driver.link_complete(&link, &mut log);
+        let (names, values) = &link.options;
+        let options = Options { names, values: std::ptr::with_exposed_provenance_mut(*values) };
+        // SAFETY: the options stay valid until the state is destroyed, as cuda.h requires.
+        unsafe { options.logs(&log) };
+        let (start, length) = completed?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
             put(image, start.cast_mut().cast())?;

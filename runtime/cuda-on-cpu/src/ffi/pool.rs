@@ -30,7 +30,7 @@ unsafe fn put_pool(driver: &Driver, to: *mut sys::CUmemoryPool, device: sys::CUd
 }
 
 exports! {
-    fn cuMemAllocAsync(address: *mut sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) = call |driver| {
+    fn cuMemAllocAsync(address: *mut sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) as cuMemAllocAsync_ptsz = call |driver| {
         wanted(address)?;
         let queue = driver.queue(handle(stream))?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
@@ -42,14 +42,14 @@ exports! {
         bytes: usize,
         pool: sys::CUmemoryPool,
         stream: sys::CUstream,
-    ) = call |driver| {
+    ) as cuMemAllocFromPoolAsync_ptsz = call |driver| {
         wanted(address)?;
         let queue = driver.queue(handle(stream))?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, driver.allocate_ordered(Some(handle(pool)), bytes, &queue)?) }
     };
 
-    fn cuMemFreeAsync(address: sys::CUdeviceptr, stream: sys::CUstream) = call |driver| {
+    fn cuMemFreeAsync(address: sys::CUdeviceptr, stream: sys::CUstream) as cuMemFreeAsync_ptsz = call |driver| {
         let queue = driver.queue(handle(stream))?;
         driver.free_ordered(address, &queue)
     };

@@ -55,29 +55,110 @@ const VERSIONS: &[(&str, &[(c_int, &str)])] = &[
     ("cuModuleGetGlobal", &[(3020, "cuModuleGetGlobal_v2")]),
     ("cuStreamBeginCapture", &[(10010, "cuStreamBeginCapture_v2")]),
     ("cuStreamDestroy", &[(4000, "cuStreamDestroy_v2")]),
-    ("cuStreamGetCaptureInfo", &[(11030, "cuStreamGetCaptureInfo_v2"), (10010, "cuStreamGetCaptureInfo")]),
+    (
+        "cuStreamGetCaptureInfo",
+        &[
+            (12030, "cuStreamGetCaptureInfo_v3"),
+            (11030, "cuStreamGetCaptureInfo_v2"),
+            (10010, "cuStreamGetCaptureInfo"),
+        ],
+    ),
+    (
+        "cuStreamUpdateCaptureDependencies",
+        &[(12030, "cuStreamUpdateCaptureDependencies_v2"), (11030, "cuStreamUpdateCaptureDependencies")],
+    ),
+    ("cuGraphAddKernelNode", &[(12000, "cuGraphAddKernelNode_v2"), (10000, "cuGraphAddKernelNode")]),
+    ("cuGraphKernelNodeGetParams", &[(12000, "cuGraphKernelNodeGetParams_v2"), (10000, "cuGraphKernelNodeGetParams")]),
+    ("cuGraphKernelNodeSetParams", &[(12000, "cuGraphKernelNodeSetParams_v2"), (10000, "cuGraphKernelNodeSetParams")]),
+    (
+        "cuGraphExecKernelNodeSetParams",
+        &[(12000, "cuGraphExecKernelNodeSetParams_v2"), (10010, "cuGraphExecKernelNodeSetParams")],
+    ),
+    ("cuGraphExecUpdate", &[(12000, "cuGraphExecUpdate_v2"), (10020, "cuGraphExecUpdate")]),
+    ("cuGraphAddNode", &[(12030, "cuGraphAddNode_v2"), (12020, "cuGraphAddNode")]),
+    ("cuGraphGetEdges", &[(12030, "cuGraphGetEdges_v2"), (10000, "cuGraphGetEdges")]),
+    ("cuGraphNodeGetDependencies", &[(12030, "cuGraphNodeGetDependencies_v2"), (10000, "cuGraphNodeGetDependencies")]),
+    (
+        "cuGraphNodeGetDependentNodes",
+        &[(12030, "cuGraphNodeGetDependentNodes_v2"), (10000, "cuGraphNodeGetDependentNodes")],
+    ),
+    ("cuGraphAddDependencies", &[(12030, "cuGraphAddDependencies_v2"), (10000, "cuGraphAddDependencies")]),
+    ("cuGraphRemoveDependencies", &[(12030, "cuGraphRemoveDependencies_v2"), (10000, "cuGraphRemoveDependencies")]),
+    ("cuStreamWaitValue32", &[(11070, "cuStreamWaitValue32_v2"), (8000, "cuStreamWaitValue32")]),
+    ("cuStreamWaitValue64", &[(11070, "cuStreamWaitValue64_v2"), (9000, "cuStreamWaitValue64")]),
+    ("cuStreamWriteValue32", &[(11070, "cuStreamWriteValue32_v2"), (8000, "cuStreamWriteValue32")]),
+    ("cuStreamWriteValue64", &[(11070, "cuStreamWriteValue64_v2"), (9000, "cuStreamWriteValue64")]),
+    ("cuStreamBatchMemOp", &[(11070, "cuStreamBatchMemOp_v2"), (8000, "cuStreamBatchMemOp")]),
+    ("cuTexRefSetAddress2D", &[(4010, "cuTexRefSetAddress2D_v3")]),
 ];
 
+/// The suffixes of functions of cuda.h, which a program does not ask for.
+const SUFFIXES: [&str; 5] = ["_v2", "_v3", "_v4", "_ptds", "_ptsz"];
+
+/// The result of a lookup: `CUdriverProcAddressQueryResult`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// The function.
+    Function(*mut c_void),
+    /// There is no function of that name.
+    Nothing,
+    /// There is one, in a later version of CUDA.
+    Later,
+}
+
+impl Found {
+    /// Returns the number of the result.
+    pub fn status(self) -> u32 {
+        match self {
+            Found::Function(_) => 0,
+            Found::Nothing => 1,
+            Found::Later => 2,
+        }
+    }
+}
+
+/// Returns the function of a name without a suffix, for a CUDA version.
+pub fn by_base_name(name: &str, version: c_int) -> Found {
+    if SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) {
+        return Found::Nothing;
+    }
+    let exact = match VERSIONS.iter().find(|(base, _)| *base == name) {
+        Some((_, versions)) => {
+            let suited = versions.iter().find(|(since, _)| *since <= version);
+            // The functions of earlier versions of CUDA have other variants, of 32-bit addresses.
+            // No program of 64 bits can tell them apart.
+            suited.or(versions.last()).and_then(|(since, exact)| {
+                let found = exported(exact)?;
+                Some(if *since > 11000.max(version) { Found::Later } else { Found::Function(found) })
+            })
+        }
+        None => exported(name).or_else(|| exported(&format!("{name}_v2"))).map(Found::Function),
+    };
+    exact.unwrap_or(Found::Nothing)
+}
+
+/// Looks a function up, and writes it; null if there is none.
+///
 /// # Safety
 /// `symbol` is null or a text that ends with NUL; `to` is null or valid for writes.
-pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) -> Result {
+pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) -> Result<Found> {
     // SAFETY: guaranteed by the caller.
     unsafe { put(to, ptr::null_mut())? };
     if flags & !3 != 0 || flags == 3 {
         return Err(Error::value(format!("invalid flags of cuGetProcAddress: {flags:#x}")));
     }
     // SAFETY: guaranteed by the caller.
-    let name = unsafe { text(symbol)? };
-    let exact = match VERSIONS.iter().find(|(base, _)| *base == name) {
-        Some((_, versions)) => versions.iter().find(|(since, _)| *since <= version).map(|(_, exact)| *exact),
-        None => Some(name),
-    };
-    let Some(function) = exact.and_then(exported) else {
-        let why = format!("the driver has no function `{name}` for CUDA {version}");
-        return Err(Error::new(CUresult::CUDA_ERROR_NOT_FOUND, why));
-    };
-    // SAFETY: guaranteed by the caller.
-    unsafe { put(to, function) }
+    let found = by_base_name(unsafe { text(symbol)? }, version);
+    if let Found::Function(function) = found {
+        // SAFETY: guaranteed by the caller.
+        unsafe { put(to, function)? };
+    }
+    Ok(found)
+}
+
+/// Returns the error of a lookup that finds nothing.
+pub fn nothing() -> Error {
+    Error::new(CUresult::CUDA_ERROR_NOT_FOUND, "the driver has no such function for this version of CUDA")
 }
 
 /// Returns the exported function of that name.
@@ -87,6 +168,7 @@ pub fn exported(name: &str) -> Option<*mut c_void> {
         super::device::find,
         super::context::find,
         super::module::find,
+        super::library::find,
         super::function::find,
         super::memory::find,
         super::pool::find,
@@ -102,10 +184,11 @@ pub fn exported(name: &str) -> Option<*mut c_void> {
 mod tests {
     use super::*;
 
-    fn ask(name: &std::ffi::CStr, version: c_int) -> Option<*mut c_void> {
-        let mut found = ptr::null_mut();
-        // SAFETY: the name is a text with its NUL, and `found` is valid for writes.
-        unsafe { find(name.as_ptr(), &mut found, version, 0) }.ok().map(|()| found)
+    fn ask(name: &str, version: c_int) -> Option<*mut c_void> {
+        match by_base_name(name, version) {
+            Found::Function(function) => Some(function),
+            Found::Nothing | Found::Later => None,
+        }
     }
 
     #[test]
@@ -120,12 +203,28 @@ mod tests {
 
     #[test]
     fn names_resolve_by_cuda_version() {
-        assert_eq!(ask(c"cuMemAlloc", 12000), exported("cuMemAlloc_v2"));
-        assert_eq!(ask(c"cuCtxCreate", 11000), exported("cuCtxCreate_v2"));
-        assert_eq!(ask(c"cuCtxCreate", 12090), exported("cuCtxCreate_v4"));
-        assert_eq!(ask(c"cuInit", 2000), exported("cuInit"));
-        assert_eq!(ask(c"cuGetProcAddress", 11000), None);
-        assert_eq!(ask(c"cuFrobnicate", 12000), None);
-        assert_eq!(ask(c"", 12000), None);
+        assert_eq!(ask("cuMemAlloc", 12000), exported("cuMemAlloc_v2"));
+        assert_eq!(ask("cuCtxCreate", 11000), exported("cuCtxCreate_v2"));
+        assert_eq!(ask("cuCtxCreate", 12090), exported("cuCtxCreate_v4"));
+        assert_eq!(ask("cuInit", 2000), exported("cuInit"));
+        assert_eq!(by_base_name("cuGetProcAddress", 11000), Found::Later);
+        // Names of cuda.h whose only variant has a suffix, and versions before the first variant.
+        for (name, version, exact) in [
+            ("cuLinkAddFile", 6050, "cuLinkAddFile_v2"),
+            ("cuIpcOpenMemHandle", 11000, "cuIpcOpenMemHandle_v2"),
+            ("cuMemcpyDtoA", 3020, "cuMemcpyDtoA_v2"),
+            ("cuGraphInstantiate", 10000, "cuGraphInstantiate_v2"),
+            ("cuDevicePrimaryCtxRelease", 7000, "cuDevicePrimaryCtxRelease_v2"),
+            ("cuMemAlloc", 2000, "cuMemAlloc_v2"),
+            ("cuStreamBeginCapture", 10000, "cuStreamBeginCapture_v2"),
+        ] {
+            assert!(ask(name, version).is_some() && ask(name, version) == exported(exact), "{name}");
+        }
+        // A suffix is not part of the name.
+        for name in ["cuMemAlloc_v2", "cuLaunchKernel_ptsz", "cuMemcpy_ptds"] {
+            assert!(exported(name).is_some() && by_base_name(name, 12000) == Found::Nothing, "{name}");
+        }
+        assert_eq!(ask("cuFrobnicate", 12000), None);
+        assert_eq!(ask("", 12000), None);
     }
 }

@@ -24,15 +24,15 @@ exports! {
         driver.destroy_stream(handle(stream))
     };
 
-    fn cuStreamSynchronize(stream: sys::CUstream) = call |driver| {
+    fn cuStreamSynchronize(stream: sys::CUstream) as cuStreamSynchronize_ptsz = call |driver| {
         driver.synchronize(&driver.queue(handle(stream))?)
     };
 
-    fn cuStreamQuery(stream: sys::CUstream) = call |driver| {
+    fn cuStreamQuery(stream: sys::CUstream) as cuStreamQuery_ptsz = call |driver| {
         driver.query(&driver.queue(handle(stream))?)
     };
 
-    fn cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint) = call |driver| {
+    fn cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint) as cuStreamWaitEvent_ptsz = call |driver| {
         // Flag 1 marks an event from outside of a capture.
         if flags > 1 {
             return Err(Error::value(format!("invalid flags of a wait: {flags:#x}")));
@@ -40,13 +40,13 @@ exports! {
         driver.wait_for(&driver.queue(handle(stream))?, handle(event))
     };
 
-    fn cuStreamGetPriority(stream: sys::CUstream, priority: *mut c_int) = call |driver| {
+    fn cuStreamGetPriority(stream: sys::CUstream, priority: *mut c_int) as cuStreamGetPriority_ptsz = call |driver| {
         driver.queue(handle(stream))?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(priority, 0) }
     };
 
-    fn cuStreamGetFlags(stream: sys::CUstream, flags: *mut c_uint) = call |driver| {
+    fn cuStreamGetFlags(stream: sys::CUstream, flags: *mut c_uint) as cuStreamGetFlags_ptsz = call |driver| {
         let made = match driver.queue(handle(stream))? {
             Queue::Default(_) => 0,
             Queue::Made(stream) => stream.flags,
@@ -55,7 +55,7 @@ exports! {
         unsafe { put(flags, made) }
     };
 
-    fn cuStreamGetId(stream: sys::CUstream, id: *mut u64) = call |driver| {
+    fn cuStreamGetId(stream: sys::CUstream, id: *mut u64) as cuStreamGetId_ptsz = call |driver| {
         let known = match driver.queue(handle(stream))? {
             Queue::Default(_) => 0,
             Queue::Made(stream) => stream.id,
@@ -64,7 +64,7 @@ exports! {
         unsafe { put(id, known) }
     };
 
-    fn cuStreamGetCtx(stream: sys::CUstream, context: *mut sys::CUcontext) = call |driver| {
+    fn cuStreamGetCtx(stream: sys::CUstream, context: *mut sys::CUcontext) as cuStreamGetCtx_ptsz = call |driver| {
         let queue = driver.queue(handle(stream))?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(context, pointer(queue.context().handle)) }
@@ -80,7 +80,7 @@ exports! {
         stream: sys::CUstream,
         function: Option<unsafe extern "C" fn(*mut c_void)>,
         data: *mut c_void,
-    ) = call |driver| {
+    ) as cuLaunchHostFunc_ptsz = call |driver| {
         let queue = driver.queue(handle(stream))?;
         let function = function.ok_or_else(|| Error::value("the function is null"))?;
         driver.submit(&queue, Work::Call(HostFunction::Plain { function, data }))
@@ -91,7 +91,7 @@ exports! {
         function: Option<unsafe extern "C" fn(*mut c_void, u32, *mut c_void)>,
         data: *mut c_void,
         flags: c_uint,
-    ) = call |driver| {
+    ) as cuStreamAddCallback_ptsz = call |driver| {
         no_flags(flags)?;
         let queue = driver.queue(handle(stream))?;
         queue.refuse_in_capture("callbacks in a capture are not supported")?;
@@ -110,11 +110,11 @@ exports! {
         driver.events.remove(handle(event)).map(|_| ())
     };
 
-    fn cuEventRecord(event: sys::CUevent, stream: sys::CUstream) = call |driver| {
+    fn cuEventRecord(event: sys::CUevent, stream: sys::CUstream) as cuEventRecord_ptsz = call |driver| {
         driver.record(handle(event), &driver.queue(handle(stream))?)
     };
 
-    fn cuEventRecordWithFlags(event: sys::CUevent, stream: sys::CUstream, flags: c_uint) = call |driver| {
+    fn cuEventRecordWithFlags(event: sys::CUevent, stream: sys::CUstream, flags: c_uint) as cuEventRecordWithFlags_ptsz = call |driver| {
         if flags > 1 {
             return Err(Error::value(format!("invalid flags of a recording: {flags:#x}")));
         }
@@ -139,7 +139,7 @@ exports! {
         unsafe { put(milliseconds, end.since(&start)?) }
     };
 
-    fn cuStreamIsCapturing(stream: sys::CUstream, status: *mut c_uint) = call |driver| {
+    fn cuStreamIsCapturing(stream: sys::CUstream, status: *mut c_uint) as cuStreamIsCapturing_ptsz = call |driver| {
         let queue = driver.queue(handle(stream))?;
         // 0: no capture. 1: capture in progress. 2: capture invalidated.
         let now = queue.capturing().map_or(0, |(_, capture)| if capture.is_valid() { 1 } else { 2 });
@@ -147,7 +147,7 @@ exports! {
         unsafe { put(status, now) }
     };
 
-    fn cuStreamGetCaptureInfo(stream: sys::CUstream, status: *mut c_uint, id: *mut u64) = call |driver| {
+    fn cuStreamGetCaptureInfo(stream: sys::CUstream, status: *mut c_uint, id: *mut u64) as cuStreamGetCaptureInfo_ptsz = call |driver| {
         let queue = driver.queue(handle(stream))?;
         let capture = queue.capturing().map(|(_, capture)| capture);
         // SAFETY: the caller's pointer is valid, as cuda.h requires.

@@ -1,22 +1,71 @@
-//! Calls, which are inlined: each has a copy of the callee's code with separate registers and
-//! memory.
+//! Calls. Most are inlined: each has a copy of the callee's code with separate registers and
+//! memory. Functions that can call themselves, and the functions of large indirect calls, are
+//! routines: a call saves their registers, and their variables are in a frame of the stack.
 
 use super::super::body::{Join, comparison};
-use super::super::code::{Kind, NOWHERE, Pc, Window};
+use super::super::code::{self, DeviceFunction, Kind, Layout, NOWHERE, Passed, Pc, Routine, Service, Slot, Window};
 use super::super::memory::function_address;
 use super::operand::Home;
 use super::{Decoded, Decoder, Frame, GAP, Result};
 use kernel_dsl_compiler::ptx::ast::Call;
-use kernel_dsl_compiler::ptx::{Callee, Callees, Module, Operand, Parameter, Register, Statement, Symbol};
+use kernel_dsl_compiler::ptx::{Callee, Callees, Function, Module, Operand, Parameter, Register, Statement, Symbol};
+use std::collections::HashSet;
+
+/// The largest number of possible functions of an indirect call that are inlined.
+const MAX_INLINED: usize = 4;
+
+/// Returns the functions of each call of a function, by index in the module.
+pub fn callees(module: &Module, function: usize) -> impl Iterator<Item = Vec<usize>> {
+    let function = &module.functions()[function];
+    function.statements().iter().filter_map(move |statement| {
+        let Statement::Call(call) = statement else { return None };
+        Some(match call.callee {
+            Callee::Function(callee) => vec![defined(module, callee)],
+            Callee::Indirect { targets, .. } => match function.call_targets.get(targets as usize) {
+                Some(targets) => candidates(module, &targets.callees),
+                None => Vec::new(),
+            },
+        })
+    })
+}
+
+/// Returns the function that calls of function `index` run, or `index` if nothing defines it.
+fn defined(module: &Module, index: u32) -> usize {
+    module.definition(index).unwrap_or(index) as usize
+}
+
+/// Returns the functions among `reachable` that are called with a stack: those that can call
+/// themselves, and the possible functions of large indirect calls.
+pub fn outlined(module: &Module, reachable: &[usize]) -> HashSet<usize> {
+    let mut found = HashSet::new();
+    for &function in reachable {
+        for possible in callees(module, function).filter(|possible| possible.len() > MAX_INLINED) {
+            found.extend(possible);
+        }
+        let mut seen = HashSet::new();
+        let mut open: Vec<usize> = callees(module, function).flatten().collect();
+        while let Some(callee) = open.pop() {
+            if callee == function {
+                found.insert(function);
+                break;
+            }
+            if seen.insert(callee) {
+                open.extend(callees(module, callee).flatten());
+            }
+        }
+    }
+    found
+}
 
 /// Returns the functions whose addresses the module takes.
 pub fn addressed(module: &Module) -> Vec<usize> {
     let mut found = Vec::new();
     let mut add = |symbol: Symbol| {
         if let Symbol::Function(i) = symbol
-            && !found.contains(&(i as usize))
+            && let index = defined(module, i)
+            && !found.contains(&index)
         {
-            found.push(i as usize);
+            found.push(index);
         }
     };
     for variable in module.variables() {
@@ -50,7 +99,7 @@ fn candidates(module: &Module, callees: &Callees) -> Vec<usize> {
         a.len() == b.len() && a.iter().zip(b).all(same)
     };
     match callees {
-        Callees::Functions(list) => list.iter().map(|i| *i as usize).collect(),
+        Callees::Functions(list) => list.iter().map(|i| defined(module, *i)).collect(),
         Callees::Prototype { returns, parameters, .. } => {
             let mut found = addressed(module);
             found.retain(|i| {
@@ -75,7 +124,7 @@ impl<'m> Decoder<'m> {
             None => None,
         };
         match call.callee {
-            Callee::Function(index) => self.inline(frame, call, index as usize)?,
+            Callee::Function(index) => self.callee(frame, call, defined(self.module, index))?,
             Callee::Indirect { register, targets } => self.indirect(frame, call, register, targets)?,
         }
         if let Some(pc) = around {
@@ -92,7 +141,7 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Decodes an indirect call: it compares the register with each possible function, and inlines
+    /// Decodes an indirect call: it compares the register with each possible function, and calls
     /// that function.
     fn indirect(&mut self, frame: &mut Frame<'m>, call: &Call, register: Register, targets: u32) -> Result<()> {
         let Some(targets) = frame.function.call_targets.get(targets as usize) else {
@@ -101,11 +150,6 @@ impl<'m> Decoder<'m> {
         let address = self.register(frame, register)?;
         let mut done = Vec::new();
         for index in candidates(self.module, &targets.callees) {
-            // A call of a function that is being called would be recursive. Such a function is not
-            // compared, so that a call of it is reported.
-            if self.chain.contains(&index) {
-                continue;
-            }
             let this = self.constant(function_address(index), 64);
             let other = self.fresh(1);
             let rows = [address.wide()?, this.wide()?];
@@ -116,7 +160,7 @@ impl<'m> Decoder<'m> {
             let condition = super::Condition { predicate: other.predicate()?, id: other.id, negated: false };
             self.push(Some(condition), Decoded::plain(Kind::Branch(NOWHERE)), site);
             let next = self.here() - 1;
-            self.inline(frame, call, index)?;
+            self.callee(frame, call, index)?;
             self.push(None, Decoded::plain(Kind::Branch(NOWHERE)), site);
             done.push(self.here() - 1);
             self.arrive_here(&[next]);
@@ -127,16 +171,120 @@ impl<'m> Decoder<'m> {
         Ok(())
     }
 
+    /// Decodes a call of a known function.
+    fn callee(&mut self, frame: &mut Frame<'m>, call: &Call, index: usize) -> Result<()> {
+        let callee = &self.module.functions()[index];
+        if callee.body.is_none() {
+            return self.service(frame, call, callee);
+        }
+        match self.outlined.contains(&index) {
+            true => self.outline(frame, call, index),
+            false => self.inline(frame, call, index),
+        }
+    }
+
+    /// Decodes a call of a function that the device provides.
+    fn service(&mut self, frame: &mut Frame<'m>, call: &Call, callee: &Function) -> Result<()> {
+        let (function, sizes, result): (_, &[u32], _) = match callee.name.as_str() {
+            "vprintf" => (DeviceFunction::Print, &[8, 8], Some(4)),
+            "malloc" => (DeviceFunction::Allocate, &[8], Some(8)),
+            "free" => (DeviceFunction::Free, &[8], None),
+            "cudaCGGetIntrinsicHandle" => (DeviceFunction::GridHandle, &[4], Some(8)),
+            "cudaCGSynchronize" => (DeviceFunction::GridBarrier, &[8, 4], Some(4)),
+            "__assertfail" => (DeviceFunction::Assert, &[8, 8, 4, 8, 8], None),
+            name => {
+                return Err(format!("the module does not define it, and the interpreter does not provide `{name}`"));
+            }
+        };
+        let declared: Vec<u32> = callee.parameters.iter().map(Parameter::size).collect();
+        let returned: Vec<u32> = callee.returns.iter().map(Parameter::size).collect();
+        if declared != sizes || returned.first().is_some_and(|bytes| Some(*bytes) != result) || returned.len() > 1 {
+            return Err(format!("`{}` of the device has other parameters or another result", callee.name));
+        }
+        self.code.allocates |= matches!(function, DeviceFunction::Allocate | DeviceFunction::Free);
+        // The order of prints and allocations matters.
+        self.code.ordered = true;
+        let arguments = self.passed(frame, &call.arguments)?.into_iter().zip(sizes.iter().copied()).collect();
+        let result = self.passed(frame, &call.returns)?.first().copied().zip(result);
+        let site = self.site;
+        let kind = Kind::Service(Box::new(Service { function, arguments, result }));
+        self.push(None, Decoded::plain(kind), site);
+        Ok(())
+    }
+
+    /// Decodes a call of a routine, whose code is decoded later.
+    fn outline(&mut self, frame: &mut Frame<'m>, call: &Call, index: usize) -> Result<()> {
+        let callee = &self.module.functions()[index];
+        if callee.parameters.len() != call.arguments.len() || callee.returns.len() != call.returns.len() {
+            return Err(format!("`{}` has a different number of parameters or results", callee.name));
+        }
+        // The registers of the stack are outside of each routine's own.
+        self.frame_register();
+        let routine = *self.routines.entry(index).or_insert_with(|| {
+            self.pending.push(index);
+            self.code.routines.push(Routine::default());
+            self.code.routines.len() - 1
+        });
+        let (arguments, results) = (self.passed(frame, &call.arguments)?, self.passed(frame, &call.returns)?);
+        let site = self.site;
+        let kind = Kind::Call(Box::new(code::Call { routine, arguments, results }));
+        self.push(None, Decoded::plain(kind), site);
+        Ok(())
+    }
+
+    /// Decodes the code of a routine.
+    pub(super) fn routine_body(&mut self, index: usize) {
+        let function = &self.module.functions()[index];
+        let (start, first) = (self.here(), self.registers.len());
+        let mut layout = Layout::default();
+        let mut home = |p: &Parameter| Home::Frame { offset: layout.add(&p.name, p.size(), p.alignment(), GAP) };
+        let parameters: Vec<Home> = function.parameters.iter().map(&mut home).collect();
+        let returns: Vec<Home> = function.returns.iter().map(&mut home).collect();
+        let mut frame = self.frame_with(index, parameters.clone(), returns.clone(), Some(&mut layout));
+        let mut slots = |list: &[Parameter], homes: &[Home]| -> Vec<Slot> {
+            let slot = |(p, home): (&Parameter, &Home)| match (p.register, home) {
+                (Some(register), _) => {
+                    let source = self.register(&mut frame, register);
+                    source.map_or(Slot::Frame { offset: 0, bytes: 0 }, |source| Slot::Register(source.data()))
+                }
+                (None, Home::Frame { offset }) => Slot::Frame { offset: *offset, bytes: p.size() },
+                (None, _) => Slot::Frame { offset: 0, bytes: 0 },
+            };
+            list.iter().zip(homes).map(slot).collect()
+        };
+        let parameters = slots(&function.parameters, &parameters);
+        let returns = slots(&function.returns, &returns);
+        self.function(&mut frame);
+        let ends = frame.returns_at.take().unwrap_or_default();
+        self.arrive_here(&ends);
+        let site = self.new_site("}".to_string(), None, None, &function.name);
+        self.push(None, Decoded::plain(Kind::Return), site);
+        let constant: HashSet<u32> =
+            self.code.constants.iter().map(|c| c.1).chain(self.code.specials.iter().map(|s| s.1)).collect();
+        let registers = self.registers[first..].iter().filter(|(_, id)| !constant.contains(id)).copied().collect();
+        let routine = Routine { start, bytes: layout.bytes, registers, parameters, returns };
+        self.code.routines[self.routines[&index]] = routine;
+    }
+
+    /// Returns the locations of a call's arguments or results.
+    fn passed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<Passed>> {
+        let mut list = Vec::new();
+        for (home, operand) in self.handed(frame, operands)?.into_iter().zip(operands) {
+            list.push(match home {
+                _ if *operand == Operand::Sink => Passed::Nothing,
+                Home::Value(source) => Passed::Register(source.data()),
+                Home::Constant { bits } => Passed::Constant(bits),
+                Home::Memory { window, offset } => Passed::Memory { window, offset },
+                Home::Frame { offset } => Passed::Frame { offset },
+                Home::Buffer { .. } => return Err("a variable of the module is passed by value".to_string()),
+            });
+        }
+        Ok(list)
+    }
+
     /// Inlines the function's body here.
     fn inline(&mut self, frame: &mut Frame<'m>, call: &Call, index: usize) -> Result<()> {
         let callee = &self.module.functions()[index];
-        if callee.body.is_none() {
-            let known = "the module does not define it";
-            return Err(format!("{known}, and the interpreter does not provide the function `{}`", callee.name));
-        }
-        if self.chain.contains(&index) {
-            return Err("it is recursive; calls are inlined here".to_string());
-        }
         if callee.parameters.len() != call.arguments.len() || callee.returns.len() != call.returns.len() {
             return Err(format!("`{}` has a different number of parameters or results", callee.name));
         }
@@ -196,7 +344,7 @@ impl<'m> Decoder<'m> {
                         self.store_local(from, to, parameter.size());
                         callee.parameters[i] = Home::local(to);
                     }
-                    Home::Memory { .. } | Home::Buffer { .. } => {}
+                    Home::Memory { .. } | Home::Frame { .. } | Home::Buffer { .. } => {}
                 }
                 continue;
             };
@@ -204,7 +352,7 @@ impl<'m> Decoder<'m> {
             let from = match home {
                 Home::Value(from) => from,
                 Home::Constant { bits } => self.constant(bits, parameter.ty.bits()),
-                Home::Memory { .. } | Home::Buffer { .. } => {
+                Home::Memory { .. } | Home::Frame { .. } | Home::Buffer { .. } => {
                     return Err("bytes are passed where a register is expected".to_string());
                 }
             };

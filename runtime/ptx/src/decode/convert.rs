@@ -98,7 +98,10 @@ impl<'m> Decoder<'m> {
             return Err("it has a wrong number of operands".to_string());
         }
         let to = self.to(frame, operands, 0)?;
-        let from = self.operand(frame, operands, 1, from_type)?;
+        let from = match operands[1] {
+            Operand::Special(special) => self.read_special(special)?,
+            _ => self.operand(frame, operands, 1, from_type)?,
+        };
         let (to_side, from_side) = (side(to_type)?, side(from_type)?);
         if matches!((to_side, from_side), (Side::Float(_), Side::Integer(_))) && rounding.is_none() {
             return Err("it has no rounding".to_string());

@@ -2,7 +2,8 @@
 
 use super::super::arithmetic::integer::{Integer, dot};
 use super::super::body::{binary, ternary};
-use super::super::code::Body;
+use super::super::code::{Body, Follows, Kind};
+use super::super::division::division;
 use super::super::registers::{Place, Registers, lanes};
 use super::super::unspecified::Unspecified;
 use super::operand::Source;
@@ -10,7 +11,7 @@ use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::words::Class;
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// Returns the integer type of twice the width.
 fn doubled(ty: Type) -> Result<Type> {
@@ -51,7 +52,13 @@ impl<'m> Decoder<'m> {
                 let to = self.to(frame, operands, 0)?;
                 let from = [self.operand(frame, operands, 1, ty)?, self.operand(frame, operands, 2, ty)?];
                 let rest = opcode == Opcode::Rem;
-                Ok(self.partial(to, &from, Unspecified::Divisor.reason(), move |[a, b, ..]| {
+                let reason = Unspecified::Divisor.reason();
+                if let Some(body) = division(to.place, [from[0].place, from[1].place], integers, rest) {
+                    let kind = Kind::Compute { body, follows: Follows::All, reason };
+                    let reads = from.iter().map(|source| source.id).collect();
+                    return Ok(Decoded { kind, reads, writes: smallvec![to.id] });
+                }
+                Ok(self.partial(to, &from, reason, move |[a, b, ..]| {
                     let result = if rest { integers.rem(a, b) } else { integers.div(a, b) };
                     (result.unwrap_or(integers.mask()), result.is_some())
                 }))

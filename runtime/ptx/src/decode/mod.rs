@@ -1,5 +1,5 @@
-//! Decodes the syntax tree of a module to code: one entry, with every call inlined and each
-//! instruction resolved.
+//! Decodes the syntax tree of a module to code: one entry, with each instruction resolved. Calls
+//! are inlined, except those of functions that can call themselves.
 //!
 //! Unsupported instructions are rejected here by name, before anything runs.
 
@@ -14,27 +14,30 @@ mod memory;
 mod moves;
 mod operand;
 mod place;
-mod special;
+pub(super) mod special;
 mod stack;
 mod video;
 mod words;
 
-use super::code::{Code, Condition, Follows, Inst, Kind, NOWHERE, Pc, Site};
+use super::code::{Code, Condition, Follows, Inst, Kind, Layout, NOWHERE, Pc, Site};
 use super::global::Places;
 use super::inline::{Action, Inline, Step};
 use super::program::Program;
 use super::refused::{Refusal, Unsupported};
 use super::registers::{Id, Place};
 use super::structure::Structure;
+use call::outlined;
+use kernel_dsl_compiler::ptx::ast::Position;
+use kernel_dsl_compiler::ptx::form::Set;
 use kernel_dsl_compiler::ptx::{
-    self, Callee, Function, In, Instruction, Label, Module, Names, Opcode, Operand, Register, Space, SpecialRegister,
-    Statement,
+    self, Callee, Function, In, Instruction, Item, Label, Modifier, Module, Names, Opcode, Operand, Register, Space,
+    SpecialRegister, Statement, table,
 };
 pub use operand::Home;
 use operand::Source;
 use place::reachable;
 use smallvec::{SmallVec, smallvec};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use words::Words;
 
 /// Unused bytes between variables of one state space.
@@ -150,8 +153,20 @@ pub(super) struct Decoder<'m> {
     globals: Vec<Option<Home>>,
     /// Locations of function variables that all threads share, by function and variable.
     own: HashMap<(usize, usize), Home>,
-    /// The register of the stack's end and the limit of the stack, if the kernel has a stack.
-    stack: Option<(Source, u64)>,
+    /// The registers of the stack's end and of the running routine's frame, if the kernel has a
+    /// stack.
+    stack: Option<(Source, Source)>,
+    /// Every register, in the order of allocation.
+    registers: Vec<(Place, Id)>,
+    /// The functions that are called with a stack, by index in the module, each with its index
+    /// among the routines.
+    routines: HashMap<usize, usize>,
+    /// The routines whose code is still to be decoded, by index in the module.
+    pending: Vec<usize>,
+    /// The functions that are called with a stack, rather than inlined.
+    outlined: HashSet<usize>,
+    /// The position in the source of the code, from `.loc`.
+    source: Option<String>,
     refusals: Vec<Refusal>,
     /// Locations of variables that persist between launches; without them, each launch has its own
     /// variables.
@@ -207,8 +222,9 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
         let names: Vec<&str> = module.entries().map(|e| e.name.as_str()).collect();
         return refuse(format!("the module does not define it; it has {}", names.join(", ")));
     };
-    let mut decoder = Decoder { places, ..Decoder::new(module) };
     let reachable = reachable(module, index);
+    let outlined = outlined(module, &reachable);
+    let mut decoder = Decoder { places, outlined, ..Decoder::new(module) };
     let globals = decoder.place_globals(&reachable);
     let dynamic = decoder.place_shared(&reachable);
     let entry = &module.functions()[index];
@@ -226,6 +242,9 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     // The end of the body is a return.
     let site = decoder.new_site("}".to_string(), None, None, &entry.name);
     decoder.push(None, Decoded::plain(Kind::Exit), site);
+    while let Some(function) = decoder.pending.pop() {
+        decoder.routine_body(function);
+    }
     if !decoder.refusals.is_empty() {
         return Err(Unsupported { entry: name.to_string(), refusals: decoder.refusals });
     }
@@ -266,6 +285,11 @@ impl<'m> Decoder<'m> {
             globals: Vec::new(),
             own: HashMap::new(),
             stack: None,
+            registers: Vec::new(),
+            routines: HashMap::new(),
+            pending: Vec::new(),
+            outlined: HashSet::new(),
+            source: None,
             refusals: Vec::new(),
             places: None,
             chain: Vec::new(),
@@ -277,8 +301,20 @@ impl<'m> Decoder<'m> {
         self.refusals.push(Refusal { text, line, why });
     }
 
-    /// Returns the frame of function `index` for the current call.
+    /// Returns the frame of function `index` for an inlined call.
     fn frame(&mut self, index: usize, parameters: Vec<Home>, returns: Vec<Home>) -> Frame<'m> {
+        self.frame_with(index, parameters, returns, None)
+    }
+
+    /// Returns the frame of function `index`. Its local variables are added to `layout`, the frame
+    /// of a routine, or else to local memory.
+    fn frame_with(
+        &mut self,
+        index: usize,
+        parameters: Vec<Home>,
+        returns: Vec<Home>,
+        mut layout: Option<&mut Layout>,
+    ) -> Frame<'m> {
         let function = &self.module.functions()[index];
         let variables = function.variables.iter().enumerate();
         let variables = variables
@@ -286,7 +322,10 @@ impl<'m> Decoder<'m> {
                 Space::Shared | Space::Global | Space::Const => self.own.get(&(index, i)).copied(),
                 Space::Local | Space::Param => {
                     let bytes = v.size().and_then(|n| u32::try_from(n).ok())?;
-                    Some(Home::local(self.code.local.add(&v.name, bytes, v.alignment(), GAP)))
+                    Some(match &mut layout {
+                        Some(layout) => Home::Frame { offset: layout.add(&v.name, bytes, v.alignment(), GAP) },
+                        None => Home::local(self.code.local.add(&v.name, bytes, v.alignment(), GAP)),
+                    })
                 }
             })
             .collect();
@@ -304,7 +343,8 @@ impl<'m> Decoder<'m> {
     }
 
     fn new_site(&mut self, text: String, line: Option<u32>, comment: Option<String>, function: &str) -> u32 {
-        self.code.sites.push(Site { text, line, comment, function: function.to_string() });
+        let source = self.source.clone();
+        self.code.sites.push(Site { text, line, comment, function: function.to_string(), source });
         self.code.sites.len() as u32 - 1
     }
 
@@ -320,6 +360,7 @@ impl<'m> Decoder<'m> {
     /// Decodes a function's body, and resolves its branches.
     fn function(&mut self, frame: &mut Frame<'m>) {
         self.chain.push(frame.index);
+        let outer = self.source.take();
         let function = frame.function;
         let mut comment: Option<String> = None;
         for (i, statement) in function.statements().iter().enumerate() {
@@ -353,8 +394,8 @@ impl<'m> Decoder<'m> {
                 | Statement::CallTargets(_)
                 | Statement::Open
                 | Statement::Close
-                | Statement::Pragma(_)
-                | Statement::Location(_) => {}
+                | Statement::Pragma(_) => {}
+                Statement::Location(location) => self.source = self.source_line(location.position),
             }
         }
         for (pc, which, label) in std::mem::take(&mut frame.forward) {
@@ -371,6 +412,16 @@ impl<'m> Decoder<'m> {
             }
         }
         self.chain.pop();
+        self.source = outer;
+    }
+
+    /// Returns the file and line of a position.
+    fn source_line(&self, position: Position) -> Option<String> {
+        let file = self.module.items().iter().find_map(|item| match item {
+            Item::File(file) if file.index == position.file => Some(&file.name),
+            _ => None,
+        })?;
+        (position.line > 0).then(|| format!("{file}:{}", position.line))
     }
 
     fn instruction(&mut self, frame: &mut Frame<'m>, instruction: &Instruction) -> Result<()> {
@@ -378,7 +429,8 @@ impl<'m> Decoder<'m> {
             Some(guard) => Some(self.condition(frame, guard.register, guard.negated)?),
             None => None,
         };
-        let mut words = Words::new(&instruction.modifiers);
+        let flushed = self.flushed(instruction);
+        let mut words = Words::new(flushed.as_deref().unwrap_or(&instruction.modifiers));
         let operands = &instruction.operands[..];
         let decoded = self.decoded(frame, instruction.opcode, &mut words, operands)?;
         if let Some(modifier) = words.left() {
@@ -387,6 +439,19 @@ impl<'m> Decoder<'m> {
         let site = self.site;
         self.push(guard, decoded, site);
         Ok(())
+    }
+
+    /// Returns the modifiers with `.ftz` added where the target implies it: before sm_20,
+    /// arithmetic on singles flushes subnormals.
+    fn flushed(&self, instruction: &Instruction) -> Option<Vec<Modifier>> {
+        let given = Set::of(&instruction.modifiers);
+        if self.module.target().sm >= 20 || !given.has(Modifier::F32) || given.has(Modifier::Ftz) {
+            return None;
+        }
+        let modifiers: Vec<Modifier> = instruction.modifiers.iter().copied().chain([Modifier::Ftz]).collect();
+        let added = Set::of(&modifiers);
+        let has_form = table::rows(instruction.opcode).iter().any(|row| added.within(row.modifiers));
+        has_form.then_some(modifiers)
     }
 
     fn decoded(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {

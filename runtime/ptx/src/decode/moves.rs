@@ -4,10 +4,9 @@ use super::super::body::{lanewise, unary};
 use super::super::code::{Access, Body, Data, Follows, Kind, Window};
 use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
-use super::special::{clock, unknowable};
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
-use kernel_dsl_compiler::ptx::{Operand, Type};
+use kernel_dsl_compiler::ptx::{Modifier, Operand, Type};
 use smallvec::{SmallVec, smallvec};
 
 impl Source {
@@ -35,9 +34,11 @@ fn copy(to: Source, from: Source) -> Body {
 
 impl<'m> Decoder<'m> {
     pub(super) fn copy(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
+        words.pass(&[Modifier::V2, Modifier::V4]);
         let ty = words.ty()?;
         let [to, from] = operands else { return Err("it has two operands".to_string()) };
         match (to, from) {
+            (Operand::Vector(to), Operand::Vector(from)) => self.copy_vector(frame, to, from, ty),
             (Operand::Vector(parts), from) => {
                 let from = self.from(frame, from, ty)?;
                 self.unpack(frame, parts, from, ty)
@@ -48,11 +49,8 @@ impl<'m> Decoder<'m> {
             }
             (_, Operand::Special(s)) => {
                 let to = self.to(frame, operands, 0)?;
-                if let Some(high) = clock(*s) {
-                    return Ok(self.read_clock(to, high));
-                }
-                if let Some(reason) = unknowable(*s) {
-                    return Ok(self.partial(to, &[], reason, |_| (0, false)));
+                if let Some(reading) = self.reading(to, *s) {
+                    return Ok(reading);
                 }
                 let from = self.from(frame, from, ty)?;
                 Ok(self.compute(to, &[from], copy(to, from)))
@@ -62,6 +60,26 @@ impl<'m> Decoder<'m> {
                 Ok(self.compute(to, &[from], copy(to, from)))
             }
         }
+    }
+
+    /// Copies a vector. All elements are read before the first is written.
+    fn copy_vector(&mut self, frame: &mut Frame<'m>, to: &[Operand], from: &[Operand], ty: Type) -> Result {
+        let mut pairs: SmallVec<[(Source, Source); 4]> = SmallVec::new();
+        for (to, from) in to.iter().zip(from) {
+            if let Operand::Register(to) = to {
+                pairs.push((self.register(frame, *to)?, self.from(frame, from, ty)?));
+            }
+        }
+        let (to, from): (Vec<_>, Vec<_>) =
+            pairs.iter().map(|(to, from)| ((to.place, to.id), (from.place, from.id))).unzip();
+        // The body copies the state of each element, too: elements are undefined one by one.
+        let body: Body = Box::new(move |registers, mask| {
+            let values = registers.saved(&from);
+            registers.restore(&to, &values, mask);
+            0
+        });
+        let kind = Kind::Compute { body, follows: Follows::All, reason: "" };
+        Ok(Decoded { kind, reads: smallvec![], writes: smallvec![] })
     }
 
     /// Unpacks a value into registers, the lowest part first.

@@ -43,6 +43,9 @@ pub enum Home {
     /// Bytes of a state space, from an offset.
     #[allow(missing_docs)]
     Memory { window: Window, offset: u32 },
+    /// Bytes of the running routine's frame, in local memory.
+    #[allow(missing_docs)]
+    Frame { offset: u32 },
     /// A buffer of the module.
     #[allow(missing_docs)]
     Buffer { address: u64, bytes: u64, constant: bool },
@@ -71,7 +74,7 @@ impl Home {
             Home::Buffer { address, constant, .. } => {
                 Some((if constant { Window::Const } else { Window::Global }, address))
             }
-            Home::Value(_) | Home::Constant { .. } => None,
+            Home::Frame { .. } | Home::Value(_) | Home::Constant { .. } => None,
         }
     }
 }
@@ -121,6 +124,7 @@ impl<'m> Decoder<'m> {
             }
         };
         sizes.ids += 1;
+        self.registers.push((place, sizes.ids - 1));
         Source { place, id: sizes.ids - 1, bits }
     }
 
@@ -185,6 +189,9 @@ impl<'m> Decoder<'m> {
         let mask = u64::MAX >> (64 - ty.bits().clamp(1, 64));
         Ok(match operand {
             Operand::Register(r) => self.register(frame, *r)?,
+            // A predicate is true unless the constant is 0.
+            Operand::Integer(n) if ty == Type::Pred => self.constant(u64::from(*n != 0), 1),
+            Operand::Bits(n) if ty == Type::Pred => self.constant(u64::from(*n != 0), 1),
             Operand::Integer(n) => self.constant(*n as u64 & mask, ty.bits()),
             Operand::Bits(n) => self.constant(*n & mask, ty.bits()),
             Operand::F32(bits) if ty.bits() == 64 => {
@@ -196,8 +203,14 @@ impl<'m> Decoder<'m> {
             }
             Operand::F64(bits) => self.constant(*bits, ty.bits()),
             Operand::Special(s) => self.special(*s)?,
-            Operand::Symbol(Symbol::Function(i), 0) => self.constant(function_address(*i as usize) & mask, ty.bits()),
+            Operand::Symbol(Symbol::Function(i), 0) => {
+                let index = self.module.definition(*i).unwrap_or(*i);
+                self.constant(function_address(index as usize) & mask, ty.bits())
+            }
             Operand::Symbol(symbol, offset) => {
+                if let Home::Frame { offset: at } = self.home(frame, *symbol)? {
+                    return Ok(self.frame_address(u64::from(at).wrapping_add(*offset as u64), ty.bits()));
+                }
                 let (_, address) = self.symbol(frame, *symbol)?;
                 self.constant(address.wrapping_add(*offset as u64) & mask, ty.bits())
             }
@@ -242,6 +255,12 @@ impl<'m> Decoder<'m> {
 
     /// Returns the state space of a variable or parameter, and its address in it.
     pub fn symbol(&mut self, frame: &Frame<'m>, symbol: Symbol) -> Result<(Window, u64)> {
+        let home = self.home(frame, symbol)?;
+        home.address().ok_or_else(|| "it takes the address of a register".to_string())
+    }
+
+    /// Returns the location of a variable or parameter.
+    fn home(&self, frame: &Frame<'m>, symbol: Symbol) -> Result<Home> {
         let home = match symbol {
             Symbol::Parameter(i) => frame.parameters.get(i as usize).copied(),
             Symbol::Return(i) => frame.returns.get(i as usize).copied(),
@@ -249,8 +268,16 @@ impl<'m> Decoder<'m> {
             Symbol::Global(i) => self.globals.get(i as usize).copied().flatten(),
             Symbol::Function(_) => return Err("expected the address of memory, found that of a function".to_string()),
         };
-        let Some(home) = home else { return Err("the interpreter has no location for its variable".to_string()) };
-        home.address().ok_or_else(|| "it takes the address of a register".to_string())
+        home.ok_or_else(|| "the interpreter has no location for its variable".to_string())
+    }
+
+    /// Returns the address in local memory of a byte of the running routine's frame.
+    fn frame_address(&mut self, offset: u64, bits: u32) -> Source {
+        let (frame, to) = (self.frame_register(), self.fresh(bits));
+        let decoded = self.lanewise(to, &[frame], move |[start, ..]| start.wrapping_add(offset));
+        let site = self.site;
+        self.push(None, decoded, site);
+        to
     }
 
     /// Returns the location of an access: the named or implied state space, a register, and an
@@ -272,6 +299,15 @@ impl<'m> Decoder<'m> {
                 Ok((window, Some(self.register(frame, *r)?), i64::from(*offset)))
             }
             Base::Symbol(symbol) => {
+                if let Home::Frame { offset: start } = self.home(frame, *symbol)? {
+                    let at = i64::from(start) + i64::from(*offset);
+                    let register = self.frame_register();
+                    return match named {
+                        Window::Generic => Ok((named, Some(register), generic(Window::Local, at as u64) as i64)),
+                        Window::Local | Window::Param => Ok((Window::Local, Some(register), at)),
+                        _ => Err(format!("it names {} memory, but its variable is in local memory", named.name())),
+                    };
+                }
                 let (home, address) = self.symbol(frame, *symbol)?;
                 let at = address.wrapping_add(*offset as u64) as i64;
                 match (named, home) {

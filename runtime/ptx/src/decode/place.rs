@@ -2,12 +2,10 @@
 
 use super::super::global::{Global, Owner};
 use super::super::memory::{MAX_BUFFERS, base};
-use super::call::addressed;
+use super::call::callees;
 use super::operand::Home;
 use super::{Decoder, GAP};
-use kernel_dsl_compiler::ptx::{
-    Base, Callee, Function, Initializer, Module, Operand, Space, Statement, Symbol, Variable,
-};
+use kernel_dsl_compiler::ptx::{Base, Function, Initializer, Module, Operand, Space, Statement, Symbol, Variable};
 
 /// Returns the functions that the entry calls, including the entry.
 pub fn reachable(module: &Module, entry: usize) -> Vec<usize> {
@@ -15,16 +13,9 @@ pub fn reachable(module: &Module, entry: usize) -> Vec<usize> {
     let mut next = 0;
     while let Some(&index) = found.get(next) {
         next += 1;
-        for statement in module.functions()[index].statements() {
-            let Statement::Call(call) = statement else { continue };
-            let callees = match call.callee {
-                Callee::Function(callee) => vec![callee as usize],
-                Callee::Indirect { .. } => addressed(module),
-            };
-            for callee in callees {
-                if !found.contains(&callee) {
-                    found.push(callee);
-                }
+        for callee in callees(module, index).flatten() {
+            if !found.contains(&callee) {
+                found.push(callee);
             }
         }
     }

@@ -8,6 +8,9 @@ use crate::code::Kind;
 use kernel_dsl_compiler::ptx::SpecialRegister;
 use smallvec::smallvec;
 
+/// The reason why registers that the driver sets are undefined.
+pub(crate) const NO_DRIVER: &str = "the driver sets its value, and there is none";
+
 /// Returns the contents of a special register, if they are known and constant in a block.
 fn known(register: SpecialRegister) -> Option<Special> {
     use SpecialRegister::*;
@@ -47,21 +50,31 @@ fn known(register: SpecialRegister) -> Option<Special> {
 }
 
 /// Returns the reason why the contents of a special register cannot be known, if so.
-pub(super) fn unknowable(register: SpecialRegister) -> Option<&'static str> {
+fn unknowable(register: SpecialRegister) -> Option<&'static str> {
     use SpecialRegister::*;
     match register {
         Pm0 | Pm0Wide | Pm1 | Pm1Wide | Pm2 | Pm2Wide | Pm3 | Pm3Wide | Pm4 | Pm4Wide | Pm5 | Pm5Wide | Pm6
         | Pm6Wide | Pm7 | Pm7Wide => Some("it counts events for a profiler, and there is none"),
-        Envreg0 | Envreg1 | Envreg2 | Envreg3 | Envreg4 | Envreg5 | Envreg6 | Envreg7 | Envreg8 | Envreg9
-        | Envreg10 | Envreg11 | Envreg12 | Envreg13 | Envreg14 | Envreg15 | Envreg16 | Envreg17 | Envreg18
-        | Envreg19 | Envreg20 | Envreg21 | Envreg22 | Envreg23 | Envreg24 | Envreg25 | Envreg26 | Envreg27
-        | Envreg28 | Envreg29 | Envreg30 | Envreg31 => Some("the driver sets its value, and there is none"),
+        Envreg0 | Envreg3 | Envreg4 | Envreg5 | Envreg6 | Envreg7 | Envreg8 | Envreg9 | Envreg10 | Envreg11
+        | Envreg12 | Envreg13 | Envreg14 | Envreg15 | Envreg16 | Envreg17 | Envreg18 | Envreg19 | Envreg20
+        | Envreg21 | Envreg22 | Envreg23 | Envreg24 | Envreg25 | Envreg26 | Envreg27 | Envreg28 | Envreg29
+        | Envreg30 | Envreg31 => Some(NO_DRIVER),
+        _ => None,
+    }
+}
+
+/// Returns whether a register is the upper half of the address of the grid's workspace, or `None`
+/// for other registers.
+fn workspace(register: SpecialRegister) -> Option<bool> {
+    match register {
+        SpecialRegister::Envreg1 => Some(true),
+        SpecialRegister::Envreg2 => Some(false),
         _ => None,
     }
 }
 
 /// Returns whether a register is the upper half of a clock, or `None` for other registers.
-pub(super) fn clock(register: SpecialRegister) -> Option<bool> {
+fn clock(register: SpecialRegister) -> Option<bool> {
     use SpecialRegister::*;
     match register {
         Clock | Clock64 | GlobalTimer | GlobalTimerLo => Some(false),
@@ -85,8 +98,30 @@ impl<'m> Decoder<'m> {
         Ok(source)
     }
 
+    /// Returns a register with the value of a special register at this instruction.
+    pub(super) fn read_special(&mut self, register: SpecialRegister) -> Result<Source> {
+        let to = self.fresh(register.ty().bits());
+        let Some(decoded) = self.reading(to, register) else { return self.special(register) };
+        let site = self.site;
+        self.push(None, decoded, site);
+        Ok(to)
+    }
+
+    /// Returns an instruction that reads a special register, if its value is not constant in a
+    /// block.
+    pub(super) fn reading(&mut self, to: Source, register: SpecialRegister) -> Option<Decoded> {
+        if let Some(high) = clock(register) {
+            return Some(self.read_clock(to, high));
+        }
+        if let Some(high) = workspace(register) {
+            let kind = Kind::Workspace { to: to.place, high };
+            return Some(Decoded { kind, reads: smallvec![], writes: smallvec![to.id] });
+        }
+        unknowable(register).map(|reason| self.partial(to, &[], reason, |_| (0, false)))
+    }
+
     /// Returns an instruction that reads a clock.
-    pub(super) fn read_clock(&mut self, to: Source, high: bool) -> Decoded {
+    fn read_clock(&mut self, to: Source, high: bool) -> Decoded {
         let place: Place = to.place;
         Decoded { kind: Kind::Clock { to: place, high }, reads: smallvec![], writes: smallvec![to.id] }
     }

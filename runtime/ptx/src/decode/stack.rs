@@ -3,7 +3,7 @@
 //! A register of each thread holds the end of the stack. The allocations of a function are released
 //! when it returns.
 
-use super::super::code::{Body, Follows, Kind, Special};
+use super::super::code::{Body, Follows, Kind, Special, Stack};
 use super::super::registers::lanes;
 use super::operand::Source;
 use super::words::Words;
@@ -13,6 +13,9 @@ use smallvec::smallvec;
 
 /// Size of the stack of each thread in bytes, if the kernel allocates.
 const STACK: u32 = 16 << 10;
+
+/// Size of the stack of each thread in bytes, if functions are called with a stack.
+const STACK_OF_CALLS: u32 = 64 << 10;
 
 /// The default alignment of allocations.
 const ALIGNMENT: u64 = 8;
@@ -26,14 +29,29 @@ pub(super) const OPCODES: &[Opcode] = {
 impl<'m> Decoder<'m> {
     /// Returns the register of the stack's end.
     fn stack(&mut self) -> Source {
-        if let Some((source, _)) = self.stack {
-            return source;
+        self.stack_registers().0
+    }
+
+    /// Returns the register of the running routine's frame.
+    pub(super) fn frame_register(&mut self) -> Source {
+        self.stack_registers().1
+    }
+
+    /// Returns the registers of the stack's end and of the running routine's frame.
+    fn stack_registers(&mut self) -> (Source, Source) {
+        if let Some(known) = self.stack {
+            return known;
         }
-        let start = self.code.local.add("the stack", STACK, 16, GAP);
-        let source = self.fresh(64);
-        self.code.specials.push((source.place, source.id, Special::Stack(start)));
-        self.stack = Some((source, u64::from(start) + u64::from(STACK)));
-        source
+        let bytes = if self.outlined.is_empty() { STACK } else { STACK_OF_CALLS };
+        let start = self.code.local.add("the stack", bytes, 16, GAP);
+        let (end, frame) = (self.fresh(64), self.fresh(64));
+        for source in [end, frame] {
+            self.code.specials.push((source.place, source.id, Special::Stack(start)));
+        }
+        let limit = u64::from(start) + u64::from(bytes);
+        self.code.stack = Some(Stack { end: end.place, frame: frame.place, limit });
+        self.stack = Some((end, frame));
+        (end, frame)
     }
 
     /// Saves the end of the stack until `function` returns, if it allocates. Returns the register,
@@ -77,7 +95,7 @@ impl<'m> Decoder<'m> {
                 if !align.is_power_of_two() || align > u64::from(STACK) {
                     return Err(format!("its alignment, {align}, is not a power of two, or exceeds the stack"));
                 }
-                let limit = self.stack.map_or(0, |(_, limit)| limit);
+                let limit = self.code.stack.map_or(0, |stack| stack.limit);
                 let body: Body = Box::new(move |registers, mask| {
                     let mut undefined = 0;
                     for lane in lanes(mask) {
@@ -94,7 +112,10 @@ impl<'m> Decoder<'m> {
                     }
                     undefined
                 });
-                let reason = "the stack, of 16 KiB for each thread, has no room for it";
+                let reason = match self.outlined.is_empty() {
+                    true => "the stack, of 16 KiB for each thread, has no room for it",
+                    false => "the stack, of 64 KiB for each thread, has no room for it",
+                };
                 let kind = Kind::Compute { body, follows: Follows::All, reason };
                 Ok(Decoded { kind, reads: smallvec![stack.id, bytes.id], writes: smallvec![to.id] })
             }

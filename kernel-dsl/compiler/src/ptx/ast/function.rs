@@ -302,6 +302,14 @@ impl Function {
         }
     }
 
+    /// Returns whether both functions have the same parameters and results, apart from their names.
+    pub fn has_signature_of(&self, other: &Function) -> bool {
+        let shape = |list: &[Parameter]| -> Vec<_> {
+            list.iter().map(|p| (p.ty, p.elements, p.alignment(), p.register.is_some())).collect()
+        };
+        shape(&self.returns) == shape(&other.returns) && shape(&self.parameters) == shape(&other.parameters)
+    }
+
     /// Returns whether the function is a kernel.
     pub fn is_entry(&self) -> bool {
         self.kind == FunctionKind::Entry

@@ -76,6 +76,20 @@ impl Module {
         self.functions.iter().filter(|f| f.is_entry() && f.body.is_some())
     }
 
+    /// Returns the function that a call of function `index` runs: the function itself, or the one
+    /// that it is an alias of. Returns `None` if the module does not define it.
+    pub fn definition(&self, index: u32) -> Option<u32> {
+        let alias = |of: u32| {
+            self.items.iter().find_map(|item| match item {
+                Item::Alias(name, aliasee) if *name == of => Some(*aliasee),
+                _ => None,
+            })
+        };
+        // Aliases can form a cycle.
+        let mut chain = std::iter::successors(Some(index), |of| alias(*of)).take(self.functions.len());
+        chain.find(|i| self.functions[*i as usize].body.is_some())
+    }
+
     /// Returns the kernel with this name.
     pub fn entry(&self, name: &str) -> Option<&Function> {
         self.entries().find(|f| f.name == name)

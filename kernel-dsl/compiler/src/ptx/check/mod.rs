@@ -272,7 +272,8 @@ impl Check<'_> {
             (OperandKind::Texel(object), Operand::Texel(texel), Some(ty)) => {
                 self.texel(form, object, ty, texel, chosen)
             }
-            (OperandKind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
+            (OperandKind::Special, Operand::Special(s), Some(ty)) if form.wider => holds(s.ty(), ty, true),
+            (OperandKind::Special, Operand::Special(s), Some(ty)) => s.moves_as(ty.bits()),
             (OperandKind::Address, Operand::Address(a), _) => {
                 // A callee cannot write its arguments.
                 let given = matches!(a.base, Base::Symbol(Symbol::Parameter(_)));
@@ -351,7 +352,9 @@ impl Check<'_> {
         self.is_object(which, object)
             && sampler.is_some() == sampled
             && sampler.is_none_or(|s| self.is_object(&s, Type::Samplerref))
-            && coordinates.len() == shape.coordinates
+            // The coordinates form a vector. Further elements have no effect.
+            && coordinates.len() >= shape.coordinates
+            && matches!(coordinates.len(), 1 | 2 | 4)
             && index.iter().all(|o| self.value(form, Type::U32, o))
             && rest.iter().all(|o| self.value(form, ty, o))
             && self.alike(rest)
@@ -438,17 +441,13 @@ fn holds(register: Type, ty: Type, wider: bool) -> bool {
         && matches!(ty.class(), Class::Bits | Class::Integer)
 }
 
+/// Returns whether a constant is valid for an operand of type `ty`. An integer has 64 bits, and the
+/// instruction uses its low bits.
 fn constant_fits(constant: &Operand, ty: Type) -> bool {
-    let integer = |n: i128| {
-        let bits = ty.bits();
-        matches!(ty.class(), Class::Predicate | Class::Bits | Class::Integer)
-            && bits <= 64
-            && (-(1i128 << (bits - 1)) <= n || bits == 64)
-            && n < 1i128 << bits
-    };
     match constant {
-        Operand::Integer(n) => integer(i128::from(*n)),
-        Operand::Bits(n) => integer(i128::from(*n)),
+        Operand::Integer(_) | Operand::Bits(_) => {
+            matches!(ty.class(), Class::Predicate | Class::Bits | Class::Integer) && ty.bits() <= 64
+        }
         Operand::F32(_) => matches!(ty, Type::F32 | Type::B32),
         Operand::F64(_) => matches!(ty, Type::F64 | Type::B64),
         _ => false,

@@ -4,6 +4,7 @@ use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
+use super::module::{begins_item, is_of_later_targets};
 use super::scope::{MAX_DEPTH, Name};
 use crate::ptx::ast::{
     BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,
@@ -32,22 +33,33 @@ impl<'a> Parser<'a> {
         let index = self.announce(at, name, function, defined)?;
         if !defined {
             self.module.items.push(Item::Declaration(index));
-            return self.cursor.end_of_statement();
+            // The semicolon is optional, as in ptxas.
+            self.cursor.eat(Punctuation::Semicolon);
+            return Ok(());
         }
         self.module.items.push(Item::Definition(index));
         self.function = index as usize;
         self.scope = Default::default();
         self.scope.open();
-        for (i, (at, p)) in returns.iter().enumerate() {
-            let symbol = Name::Symbol(Symbol::Return(i as u32));
-            self.declare(*at, p.register.map_or(symbol, Name::Register));
-        }
-        for (i, (at, p)) in parameters.iter().enumerate() {
-            let symbol = Name::Symbol(Symbol::Parameter(i as u32));
-            self.declare(*at, p.register.map_or(symbol, Name::Register));
-        }
+        self.declare_parameters(&returns, Symbol::Return);
+        self.declare_parameters(&parameters, Symbol::Parameter);
         self.body();
         Ok(())
+    }
+
+    /// Declares the names of parameters or results. The elements of a vector have one name.
+    fn declare_parameters(&mut self, list: &[(Token, Parameter)], symbol: impl Fn(u32) -> Symbol) {
+        let mut index = 0;
+        for parameters in list.chunk_by(|(a, _), (b, _)| a.start == b.start) {
+            let (at, first) = &parameters[0];
+            let meaning = match (first.register, parameters.len()) {
+                (None, _) => Name::Symbol(symbol(index)),
+                (Some(register), 1) => Name::Register(register),
+                (Some(first), length) => Name::Vector(first, length as u32),
+            };
+            self.declare(*at, meaning);
+            index += parameters.len() as u32;
+        }
     }
 
     /// Declares a function, or completes an earlier declaration.
@@ -65,13 +77,7 @@ impl<'a> Parser<'a> {
                 if before.body.is_some() && defined {
                     return Err(self.cursor.fail(at, taken));
                 }
-                let shape = |list: &[Parameter]| -> Vec<_> {
-                    list.iter().map(|p| (p.ty, p.elements, p.alignment(), p.register.is_some())).collect()
-                };
-                if before.kind != function.kind
-                    || shape(&before.returns) != shape(&function.returns)
-                    || shape(&before.parameters) != shape(&function.parameters)
-                {
+                if before.kind != function.kind || !before.has_signature_of(&function) {
                     let text = format!("`{name}` was already declared with a different signature");
                     return Err(self.wrong(at, text));
                 }
@@ -119,7 +125,8 @@ impl<'a> Parser<'a> {
         let mut d = Directives::default();
         loop {
             let at = self.cursor.peek();
-            if at.kind != TokenKind::Dotted {
+            // A prototype may have no semicolon.
+            if at.kind != TokenKind::Dotted || begins_item(self.cursor.text(at)) {
                 if d.max_threads.is_some() && d.required_threads.is_some() {
                     self.wrong(at, "a kernel cannot have both `.maxntid` and `.reqntid`");
                 }
@@ -131,12 +138,18 @@ impl<'a> Parser<'a> {
                 (".reqntid", FunctionKind::Entry) => d.required_threads = Some(self.extent()?),
                 (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.cursor.small()?),
                 (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.cursor.small()?),
+                // Ignored since PTX 2.0.
+                (".maxnctapersm", FunctionKind::Entry) => _ = self.cursor.small()?,
                 (".pragma", FunctionKind::Entry) => {
                     d.pragmas.extend(self.pragmas()?);
                 }
                 (".noreturn", FunctionKind::Device) => {
                     self.since(at, "`.noreturn`", Version::new(6, 4), 0);
                     d.no_return = true;
+                }
+                (word, _) if is_of_later_targets(word) => {
+                    let what = format!("`{word}`");
+                    return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
                 }
                 _ => {
                     return Err(self

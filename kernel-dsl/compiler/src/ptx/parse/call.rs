@@ -104,7 +104,12 @@ impl Parser<'_> {
         self.cursor.expect(Punctuation::Open)?;
         let mut list = Vec::new();
         while self.cursor.peek().kind != TokenKind::Punctuation(Punctuation::Close) {
-            list.push(self.operand(Opcode::Call, list.len())?);
+            let named = self.cursor.peek().kind == TokenKind::Word;
+            match self.operand(Opcode::Call, list.len())? {
+                // The elements of a vector of registers are passed one by one.
+                Operand::Vector(elements) if named => list.extend(elements),
+                one => list.push(one),
+            }
             if !self.cursor.eat(Punctuation::Comma) {
                 break;
             }

@@ -121,6 +121,14 @@ impl<'a> Cursor<'a> {
         token
     }
 
+    /// Takes the tokens up to the end of the line.
+    pub fn skip_line(&mut self) {
+        let line = self.line(self.peek());
+        while self.peek().kind != TokenKind::End && self.line(self.peek()) == line {
+            self.next();
+        }
+    }
+
     /// Takes a comment, if one is next.
     pub fn comment(&mut self) -> Option<Token> {
         let token = self.tokens[self.at];

@@ -5,7 +5,7 @@ use super::cursor::Failed;
 use super::error::Mistake;
 use super::expression::Constant;
 use super::lex::{Punctuation, Token, TokenKind};
-use super::scope::Name;
+use super::scope::{Name, Numbered};
 use crate::ptx::ast::{
     Declaration, Initializer, Item, Linkage, Parameter, Pointer, Register, Setting, Statement, Symbol, Variable,
 };
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
             return Ok(list);
         }
         loop {
-            list.push(self.parameter(registers)?);
+            list.extend(self.parameter(registers)?);
             if !self.cursor.eat(Punctuation::Comma) {
                 self.cursor.expect(Punctuation::Close)?;
                 return Ok(list);
@@ -64,7 +64,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn parameter(&mut self, registers: &mut Vec<Declaration>) -> Result<(Token, Parameter), Failed> {
+    /// Parses a parameter. A vector of registers becomes one parameter for each element.
+    fn parameter(&mut self, registers: &mut Vec<Declaration>) -> Result<Vec<(Token, Parameter)>, Failed> {
         let in_register = self.cursor.eat_dotted(".reg");
         if !in_register && !self.cursor.eat_dotted(".param") {
             return Err(self.cursor.expected("`.param` or `.reg`"));
@@ -74,6 +75,7 @@ impl<'a> Parser<'a> {
             align = Some(self.align()?);
         }
         let at = self.cursor.peek();
+        let elements = if in_register { self.vector_of_registers() } else { 1 };
         let ty = if in_register { self.ty()? } else { self.type_or_object()? };
         if ty == Type::Pred && !in_register {
             self.wrong(at, "a predicate cannot be in memory");
@@ -85,8 +87,20 @@ impl<'a> Parser<'a> {
         } else {
             None
         };
+        if elements > 1 {
+            self.fits_vector(at, elements, ty)?;
+        }
         let at = self.cursor.name("a parameter name")?;
         let name = self.cursor.text(at).to_string();
+        if elements > 1 {
+            let element = |i: usize| {
+                let name = element_name(&name, i);
+                registers.push(Declaration { ty, prefix: name.clone(), count: None });
+                let register = Some(Register { declaration: registers.len() as u32 - 1, number: 0 });
+                (at, Parameter { register, ..Parameter::scalar(&name, ty) })
+            };
+            return Ok((0..elements as usize).map(element).collect());
+        }
         let elements = if self.cursor.eat(Punctuation::OpenBracket) {
             let elements = if self.cursor.is(Punctuation::CloseBracket) {
                 self.since(at, "a parameter array of unspecified length", Version::new(6, 0), 0);
@@ -103,21 +117,62 @@ impl<'a> Parser<'a> {
             registers.push(Declaration { ty, prefix: name.clone(), count: None });
             Register { declaration: registers.len() as u32 - 1, number: 0 }
         });
-        Ok((at, Parameter { name, ty, align, elements, pointer, register }))
+        Ok(vec![(at, Parameter { name, ty, align, elements, pointer, register })])
+    }
+
+    /// Parses an optional `.v2` or `.v4`. Returns the number of elements.
+    fn vector_of_registers(&mut self) -> u32 {
+        let lengths = [(".v2", 2), (".v4", 4)];
+        lengths.into_iter().find(|(word, _)| self.cursor.eat_dotted(word)).map_or(1, |(_, n)| n)
+    }
+
+    /// Rejects vectors of registers that are too long.
+    fn fits_vector(&mut self, at: Token, elements: u32, ty: Type) -> Result<(), Failed> {
+        if ty == Type::Pred || elements * ty.bits() > 128 {
+            return Err(self.wrong(at, "a vector has at most 128 bits, and no predicates"));
+        }
+        Ok(())
+    }
+
+    /// Parses the textures of a `.tex` directive.
+    pub fn textures(&mut self, linkage: Linkage) -> Result<(), Failed> {
+        let texture = Variable { linkage, ty: Type::Texref, align: None, ..Variable::bytes(Space::Global, 1, "", 0) };
+        let list = self.named_variables(&texture)?;
+        self.declare_globals(list);
+        Ok(())
     }
 
     /// Parses variables at module scope, after the state space.
     pub fn module_variables(&mut self, linkage: Linkage, space: Space) -> Result<(), Failed> {
-        for (at, variable) in self.variables(linkage, space)? {
+        let list = self.variables(linkage, space)?;
+        self.declare_globals(list);
+        Ok(())
+    }
+
+    /// Returns whether `variable` defines what variable `index` of the module only declares, or
+    /// declares the latter again.
+    fn completes(&self, index: u32, variable: &Variable) -> bool {
+        let before = &self.module.variables[index as usize];
+        before.linkage == Linkage::Extern && (before.space, before.ty) == (variable.space, variable.ty)
+    }
+
+    fn declare_globals(&mut self, list: Vec<(Token, Variable)>) {
+        for (at, variable) in list {
             let index = self.module.variables.len() as u32;
             let name = self.cursor.text(at);
-            if self.globals.insert(name, Symbol::Global(index)).is_some() {
-                self.cursor.fail(at, Mistake::Taken { name: name.to_string() });
+            match self.globals.insert(name, Symbol::Global(index)) {
+                // A definition completes an earlier `.extern` declaration.
+                Some(Symbol::Global(before)) if self.completes(before, &variable) => {
+                    self.globals.insert(name, Symbol::Global(before));
+                    self.module.variables[before as usize] = variable;
+                    continue;
+                }
+                Some(_) => _ = self.cursor.fail(at, Mistake::Taken { name: name.to_string() }),
+                None => {}
             }
             self.module.variables.push(variable);
             self.module.items.push(Item::Variable(index));
         }
-        Ok(())
     }
 
     /// Parses variables of a function, after the state space. Returns the statements that declare
@@ -176,26 +231,23 @@ impl<'a> Parser<'a> {
         if managed && space != Space::Global {
             return Err(self.wrong(at, "a managed variable must be in `.global`"));
         }
+        let (name, dimensions, initializer) = (String::new(), Vec::new(), None);
+        let common = Variable { linkage, managed, space, align, vector, ty, name, dimensions, initializer };
+        self.named_variables(&common)
+    }
+
+    /// Parses variables with this common part, each from its name on.
+    fn named_variables(&mut self, common: &Variable) -> Result<Vec<(Token, Variable)>, Failed> {
         let mut list = Vec::new();
         loop {
             let at = self.cursor.name("a variable name")?;
             let name = self.cursor.text(at).to_string();
-            let mut variable = Variable {
-                linkage,
-                managed,
-                space,
-                align,
-                vector,
-                ty,
-                name,
-                dimensions: Vec::new(),
-                initializer: None,
-            };
+            let mut variable = Variable { name, dimensions: Vec::new(), ..common.clone() };
             self.dimensions(&mut variable)?;
             if self.cursor.eat(Punctuation::Assign) {
                 self.initial_value(at, &mut variable)?;
             }
-            if variable.size().is_none_or(|n| n == 0) && linkage != Linkage::Extern {
+            if variable.size().is_none_or(|n| n == 0) && common.linkage != Linkage::Extern {
                 let text = format!("the array `{}` has no length", variable.name);
                 self.wrong(at, text);
             }
@@ -368,11 +420,11 @@ impl<'a> Parser<'a> {
     /// Parses registers after `.reg`. Returns the statements that declare them.
     pub fn registers(&mut self) -> Result<Vec<Statement>, Failed> {
         let at = self.cursor.peek();
-        if self.cursor.eat_dotted(".v2") || self.cursor.eat_dotted(".v4") {
-            let (what, help) = ("a vector of registers".to_string(), "declare the registers one by one");
-            return Err(self.cursor.fail(at, Mistake::Unsupported { what, help }));
-        }
+        let elements = self.vector_of_registers();
         let ty = self.ty()?;
+        if elements > 1 {
+            self.fits_vector(at, elements, ty)?;
+        }
         let mut statements = Vec::new();
         loop {
             let at = self.cursor.name("a register name")?;
@@ -387,19 +439,27 @@ impl<'a> Parser<'a> {
             };
             let registers = &mut self.function().registers;
             let declaration = registers.len() as u32;
-            registers.push(Declaration { ty, prefix: prefix.to_string(), count });
+            registers.extend((0..elements as usize).map(|i| {
+                let prefix = if elements == 1 { prefix.to_string() } else { element_name(prefix, i) };
+                Declaration { ty, prefix, count }
+            }));
             let free = match count {
-                Some(count) => self.scope.declare_numbered(prefix, declaration, count),
-                None => self.scope.declare(prefix, Name::Register(Register { declaration, number: 0 })),
+                Some(count) => self.scope.declare_numbered(prefix, Numbered { declaration, count, elements }),
+                None => self.scope.declare(prefix, Name::registers(Register { declaration, number: 0 }, elements)),
             };
             if !free {
                 self.cursor.fail(at, Mistake::Taken { name: prefix.to_string() });
             }
-            statements.push(Statement::Registers(declaration));
+            statements.extend((0..elements).map(|i| Statement::Registers(declaration + i)));
             if !self.cursor.eat(Punctuation::Comma) {
                 self.cursor.end_of_statement()?;
                 return Ok(statements);
             }
         }
     }
+}
+
+/// Returns the name of an element of a vector of registers.
+fn element_name(vector: &str, element: usize) -> String {
+    format!("{vector}${}", ["x", "y", "z", "w"][element.min(3)])
 }

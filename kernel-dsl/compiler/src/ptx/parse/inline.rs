@@ -35,7 +35,7 @@ pub(in crate::ptx) struct Read {
 pub(in crate::ptx) fn inline(source: &Source, target: Architecture) -> Result<Read, Errors> {
     let mut parser = Parser::new(&source.text)?;
     parser.placeholders = true;
-    (parser.module.target, parser.module.version) = (target, *module::SUPPORTED_VERSIONS.end());
+    (parser.module.target, parser.module.version) = (target, module::LATEST_KNOWN);
     let mut function = Function::new(Linkage::Internal, FunctionKind::Device, "");
     function.registers = source
         .operands

@@ -12,12 +12,39 @@ use smallvec::SmallVec;
 /// The largest number of operands; every form has fewer.
 const MAX_OPERANDS: usize = 16;
 
+/// Instructions of later targets, which the table does not have.
+const LATER_INSTRUCTIONS: [&str; 19] = [
+    "applypriority",
+    "clusterlaunchcontrol",
+    "createpolicy",
+    "discard",
+    "elect",
+    "getctarank",
+    "griddepcontrol",
+    "ldmatrix",
+    "mapa",
+    "mbarrier",
+    "mma",
+    "movmatrix",
+    "multimem",
+    "setmaxnreg",
+    "stmatrix",
+    "tcgen05",
+    "tensormap",
+    "wgmma",
+    "wmma",
+];
+
 impl Parser<'_> {
     /// Parses an instruction with its guard.
     pub fn guarded(&mut self) -> Result<Vec<Statement>, Failed> {
         let guard = self.guard()?;
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
+        if LATER_INSTRUCTIONS.contains(&word) {
+            let what = format!("the instruction `{word}`");
+            return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
+        }
         let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
             let what = "a known instruction";
             return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));

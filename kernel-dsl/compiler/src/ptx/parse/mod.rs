@@ -1,5 +1,6 @@
 //! The parser: from text to a [`Module`]. It accepts the PTX of NVRTC, nvcc, clang and this
-//! project: versions 5.0 to 8.8 with 64-bit addresses.
+//! project: versions 1.4 to 9.9 with 64-bit addresses. The table of
+//! instructions ends at version 8.8.
 //!
 //! Every instruction is checked against the table, for the `.target` and `.version` of the text.
 //! All errors are reported at once, each with its line and column. The parser neither panics nor
@@ -7,7 +8,7 @@
 //!
 //! The parser does not keep blank lines, indentation, comments inside statements, another order of
 //! modifiers, and the spelling of numbers, except hexadecimal integers. It evaluates constant
-//! expressions.
+//! expressions. A vector of registers becomes one register for each element.
 //!
 //! The parser also reads the instructions of [inline PTX](super::inline), with names in braces for
 //! operands.
@@ -27,6 +28,7 @@ mod scope;
 
 pub use error::{Error, Errors, Mistake};
 pub(super) use inline::inline;
+pub use module::SUPPORTED_VERSIONS;
 
 use super::ast::{Function, Module, Symbol};
 use super::print::Names;
@@ -66,7 +68,7 @@ impl<'a> Parser<'a> {
         Ok(Parser {
             cursor: Cursor::new(text)?,
             // Without a header, most other errors would be misleading.
-            module: Module::new(*module::SUPPORTED_VERSIONS.end(), Target::SM_61.into()),
+            module: Module::new(module::LATEST_KNOWN, Target::SM_61.into()),
             globals: HashMap::new(),
             function: 0,
             scope: Scope::default(),

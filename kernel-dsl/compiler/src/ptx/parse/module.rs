@@ -8,8 +8,27 @@ use crate::ptx::ast::{Architecture, File, FunctionKind, Item, Linkage, Section, 
 use crate::ptx::print::comment_text;
 use crate::ptx::words::{Space, TargetOption, Version};
 
-/// The PTX versions that the parser accepts.
-pub(super) const SUPPORTED_VERSIONS: std::ops::RangeInclusive<Version> = Version::new(5, 0)..=Version::new(8, 8);
+/// The PTX versions that the parser accepts. Earlier kernels have no list of parameters.
+pub const SUPPORTED_VERSIONS: std::ops::RangeInclusive<Version> = Version::new(1, 4)..=Version::new(9, 9);
+
+/// The latest version whose instructions the table has: that of CUDA 12.9, the last that compiles
+/// for sm_61.
+pub(super) const LATEST_KNOWN: Version = Version::new(8, 8);
+
+/// The directives before a function's body that only later targets have.
+const LATER_DIRECTIVES: [&str; 6] = [
+    ".abi_preserve",
+    ".abi_preserve_control",
+    ".blocksareclusters",
+    ".explicitcluster",
+    ".maxclusterrank",
+    ".reqnctapercluster",
+];
+
+/// Returns whether a directive before a function's body belongs to later targets.
+pub(super) fn is_of_later_targets(directive: &str) -> bool {
+    LATER_DIRECTIVES.contains(&directive)
+}
 
 impl Parser<'_> {
     /// Parses the whole text.
@@ -61,7 +80,7 @@ impl Parser<'_> {
             Some(version) if SUPPORTED_VERSIONS.contains(&version) => version,
             Some(version) => {
                 let what = format!("version {version} of PTX");
-                let help = "supported are versions 5.0 to 8.8";
+                let help = "supported are versions 1.4 to 9.9";
                 self.cursor.fail(at, Mistake::Unsupported { what, help });
                 version
             }
@@ -75,21 +94,27 @@ impl Parser<'_> {
             Some(target) => self.module.target = target,
             None => return Err(self.cursor.expected_at(at, "a target such as `sm_61`")),
         }
+        let (target, version) = (self.module.target, Version::of_sm(self.module.target.sm));
+        if self.module.version < version {
+            let text = format!("`.target {target}` needs `.version {version}` or later");
+            self.cursor.fail(at, Mistake::Wrong(text));
+        }
         while self.cursor.eat(Punctuation::Comma) {
             let option = self.cursor.name("a target option")?;
             let text = self.cursor.text(option);
             match TargetOption::from_spelling(text.as_bytes()) {
                 Some(option) => self.module.options.push(option),
                 None => {
-                    let what = "a target option: `debug`, `texmode_unified` or `texmode_independent`";
+                    let what = "a target option: `debug`, `map_f64_to_f32`, `texmode_unified` or `texmode_independent`";
                     self.cursor.fail(option, Mistake::Unknown { what, name: text.to_string() });
                 }
             }
         }
         let (what, help) = ("a 32-bit address size".to_string(), "write `.address_size 64`");
         let at = self.cursor.peek();
+        // Without the directive, ptxas uses the address size of the host: 64 bits.
         if !self.cursor.eat_dotted(".address_size") {
-            return Err(self.cursor.expected("`.address_size 64`"));
+            return Ok(());
         }
         match self.cursor.small()? {
             64 => Ok(()),
@@ -131,6 +156,11 @@ impl Parser<'_> {
                 self.module_variables(linkage.unwrap_or(Linkage::Internal), space)
             }
             (_, Some(_)) => Err(self.cursor.expected("`.entry`, `.func` or a state space")),
+            // `@@DWARF …`: a line of debug information, in PTX 1.x.
+            _ if self.cursor.is(Punctuation::At) && self.module.version < Version::new(2, 0) => {
+                self.cursor.skip_line();
+                Ok(())
+            }
             (".pragma", None) => {
                 self.cursor.next();
                 let pragmas = self.pragmas()?;
@@ -148,18 +178,39 @@ impl Parser<'_> {
             (".alias", None) => {
                 self.cursor.next();
                 self.since(at, "`.alias`", Version::new(6, 3), 0);
-                let name = self.function_name()?;
-                self.cursor.expect(Punctuation::Comma)?;
-                let aliasee = self.function_name()?;
-                self.module.items.push(Item::Alias(name, aliasee));
-                self.cursor.end_of_statement()
+                self.alias()
             }
+            // The older form of `.global .texref`. Its type has no meaning.
             (".tex", _) => {
-                let what = "`.tex`, which was removed in PTX 1.5,".to_string();
-                Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "write `.global .texref`" }))
+                self.cursor.next();
+                self.ty()?;
+                self.textures(linkage.unwrap_or(Linkage::Internal))
             }
             _ => Err(self.cursor.expected("a function, a variable or a directive")),
         }
+    }
+
+    /// Parses an alias after `.alias`.
+    fn alias(&mut self) -> Result<(), Failed> {
+        let at = self.cursor.peek();
+        let name = self.function_name()?;
+        self.cursor.expect(Punctuation::Comma)?;
+        let aliasee = self.function_name()?;
+        let (new, old) = (&self.module.functions[name as usize], &self.module.functions[aliasee as usize]);
+        let why = if new.body.is_some() || new.is_entry() {
+            Some(format!("`{}` is already defined, so it cannot be an alias", new.name))
+        } else if old.linkage == Linkage::Extern {
+            Some(format!("`{}` is defined in another module, so it cannot have an alias", old.name))
+        } else if !new.has_signature_of(old) {
+            Some(format!("`{}` and `{}` have different signatures", new.name, old.name))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            self.wrong(at, why);
+        }
+        self.module.items.push(Item::Alias(name, aliasee));
+        self.cursor.end_of_statement()
     }
 
     /// Parses the strings of a `.pragma`, up to its semicolon.
@@ -233,9 +284,13 @@ impl Parser<'_> {
             return Ok((self.cursor.integer()? as i64).to_string());
         }
         let mut value = self.section_term()?;
+        let at = self.cursor.peek();
         let sign =
             [(Punctuation::Plus, "+"), (Punctuation::Minus, "-")].into_iter().find(|(mark, _)| self.cursor.eat(*mark));
-        if let Some((_, sign)) = sign {
+        if let Some((mark, sign)) = sign {
+            if mark == Punctuation::Minus && self.cursor.peek().kind == TokenKind::Word {
+                self.since(at, "a difference of labels in a section", Version::new(7, 5), 0);
+            }
             value += sign;
             value += &self.section_term()?;
         }
@@ -263,7 +318,7 @@ fn linkage(word: &[u8]) -> Option<Linkage> {
 }
 
 fn architecture(name: &str) -> Option<Architecture> {
-    let number = name.strip_prefix("sm_")?;
+    let number = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
     let digits = number.trim_end_matches(['a', 'f']);
     let variant = match &number[digits.len()..] {
         "" => Variant::General,
@@ -276,7 +331,10 @@ fn architecture(name: &str) -> Option<Architecture> {
 }
 
 /// Returns whether a dotted word begins an item, where the parser continues after an error.
-fn begins_item(word: &str) -> bool {
+pub(super) fn begins_item(word: &str) -> bool {
     linkage(&word.as_bytes()[1..]).is_some()
-        || matches!(word, ".entry" | ".func" | ".global" | ".const" | ".shared" | ".file" | ".section" | ".alias")
+        || matches!(
+            word,
+            ".entry" | ".func" | ".global" | ".const" | ".shared" | ".tex" | ".file" | ".section" | ".alias"
+        )
 }

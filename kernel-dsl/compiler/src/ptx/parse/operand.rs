@@ -14,6 +14,8 @@ use crate::ptx::words::{Opcode, SpecialRegister};
 /// The meaning of a name in an operand.
 enum Named {
     Register(Register),
+    /// All elements of a vector of registers.
+    Vector(Vec<Operand>),
     Symbol(Symbol),
 }
 
@@ -132,9 +134,37 @@ impl Parser<'_> {
         let name = self.cursor.text(at);
         match (self.scope.find(name), self.globals.get(name)) {
             (Some(Name::Register(r)), _) => Ok((at, Named::Register(r))),
+            (Some(Name::Vector(first, length)), _) => {
+                let element = |i| Register { declaration: first.declaration + i, ..first };
+                let named = match self.element_selector(length)? {
+                    Some(i) => Named::Register(element(i)),
+                    None => Named::Vector((0..length).map(|i| element(i).into()).collect()),
+                };
+                Ok((at, named))
+            }
             (Some(Name::Symbol(s)), _) | (None, Some(&s)) => Ok((at, Named::Symbol(s))),
             _ => Err(self.unknown(at, "a register, a variable or a function here")),
         }
+    }
+
+    /// Parses an optional selector of one of `length` elements of a vector: `.x` or `.r`.
+    fn element_selector(&mut self, length: u32) -> Result<Option<u32>, Failed> {
+        let at = self.cursor.peek();
+        if at.kind != TokenKind::Dotted {
+            return Ok(None);
+        }
+        let element = match self.cursor.dotted_text(at) {
+            "x" | "r" => 0,
+            "y" | "g" => 1,
+            "z" | "b" => 2,
+            "w" | "a" => 3,
+            _ => length,
+        };
+        if element >= length {
+            return Err(self.cursor.expected("an element of the vector, such as `.x`"));
+        }
+        self.cursor.next();
+        Ok(Some(element))
     }
 
     /// Notes an undefined name, once.
@@ -154,7 +184,7 @@ impl Parser<'_> {
     pub fn register(&mut self) -> Result<Register, Failed> {
         match self.find()? {
             (_, Named::Register(r)) => Ok(r),
-            (at, Named::Symbol(_)) => Err(self.unknown(at, "a register")),
+            (at, Named::Vector(_) | Named::Symbol(_)) => Err(self.unknown(at, "a register")),
         }
     }
 
@@ -167,6 +197,10 @@ impl Parser<'_> {
                 Some(selector) => Operand::Selected(r, selector),
                 None => Operand::Register(r),
             }),
+            Named::Vector(elements) if self.cursor.eat(Punctuation::Bar) => {
+                Ok(Operand::Resident(elements, self.register()?))
+            }
+            Named::Vector(elements) => Ok(Operand::Vector(elements)),
             Named::Symbol(symbol) if self.cursor.eat(Punctuation::OpenBracket) => {
                 let element = match symbol {
                     Symbol::Variable(i) => self.function().variables[i as usize].element(),
@@ -203,9 +237,10 @@ impl Parser<'_> {
             let what = "a constant address".to_string();
             return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "move it to a register first" }));
         }
-        let base = match self.find()?.1 {
-            Named::Register(r) => Base::Register(r),
-            Named::Symbol(s) => Base::Symbol(s),
+        let base = match self.find()? {
+            (_, Named::Register(r)) => Base::Register(r),
+            (_, Named::Symbol(s)) => Base::Symbol(s),
+            (at, Named::Vector(_)) => return Err(self.cursor.expected_at(at, "one element of the vector")),
         };
         let offset = if self.cursor.eat(Punctuation::Plus) { self.offset()? } else { 0 };
         if self.cursor.is(Punctuation::Minus) {

@@ -11,18 +11,38 @@ pub(super) const MAX_DEPTH: usize = 128;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Name {
     Register(Register),
+    /// A vector of this many registers. Each element has a declaration, and these are consecutive.
+    Vector(Register, u32),
     Symbol(Symbol),
     Label(Label),
     BranchTargets(u32),
     CallTargets(u32),
 }
 
+impl Name {
+    /// Returns the meaning of a register's or a vector's name.
+    pub fn registers(first: Register, elements: u32) -> Name {
+        if elements == 1 { Name::Register(first) } else { Name::Vector(first, elements) }
+    }
+}
+
+/// Numbered registers, or numbered vectors of registers.
+#[derive(Clone, Copy)]
+pub(super) struct Numbered {
+    /// The declaration; of vectors, that of the first elements.
+    pub declaration: u32,
+    /// The number of registers or vectors.
+    pub count: u32,
+    /// The number of elements of a vector; 1 for a register.
+    pub elements: u32,
+}
+
 /// The names of one block.
 #[derive(Default)]
 struct Block<'a> {
     names: HashMap<&'a str, Name>,
-    /// For numbered registers: the declaration and the count.
-    numbered: HashMap<&'a str, (u32, u32)>,
+    /// The numbered registers, by prefix.
+    numbered: HashMap<&'a str, Numbered>,
     /// The labels that branches in the block use and that are not placed in it yet.
     awaited: HashMap<&'a str, (Label, Token)>,
 }
@@ -85,9 +105,9 @@ impl<'a> Scope<'a> {
 
     /// Declares `prefix0`, `prefix1`, … in the innermost block. Returns false if the block already
     /// declares the prefix.
-    pub fn declare_numbered(&mut self, prefix: &'a str, declaration: u32, count: u32) -> bool {
+    pub fn declare_numbered(&mut self, prefix: &'a str, numbered: Numbered) -> bool {
         let Some(block) = self.blocks.last_mut() else { return false };
-        block.numbered.insert(prefix, (declaration, count)).is_none()
+        block.numbered.insert(prefix, numbered).is_none()
     }
 
     /// Returns the label that a branch names. A new label gets the next number.
@@ -145,10 +165,10 @@ impl Block<'_> {
         // A prefix can end in a digit. A number has at most ten digits.
         (name.len() - digits.min(10)..name.len()).find_map(|split| {
             let (prefix, number) = name.split_at(split);
-            let (declaration, count) = *self.numbered.get(prefix)?;
+            let Numbered { declaration, count, elements } = *self.numbered.get(prefix)?;
             let number: u32 =
                 number.parse().ok().filter(|n: &u32| *n < count && n.to_string().len() == number.len())?;
-            Some(Name::Register(Register { declaration, number }))
+            Some(Name::registers(Register { declaration, number }, elements))
         })
     }
 }

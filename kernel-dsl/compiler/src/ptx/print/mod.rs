@@ -6,6 +6,7 @@ use super::ast::{
     File, Function, FunctionKind, Initializer, Item, Linkage, Module, Parameter, Pointer, Section, Setting, Symbol,
     Variable,
 };
+use super::words::{Type, Version};
 use std::fmt::{Display, Formatter, Result};
 
 /// A value together with its names, for printing.
@@ -39,7 +40,9 @@ impl Display for Module {
         }
         write!(f, ".version {}\n.target {}", self.version, self.target)?;
         self.options.iter().try_for_each(|o| write!(f, ", {o}"))?;
-        f.write_str("\n.address_size 64\n\n")?;
+        // Earlier versions do not have the directive.
+        let has_size = self.version >= Version::new(2, 3);
+        f.write_str(if has_size { "\n.address_size 64\n\n" } else { "\n\n" })?;
         for (i, item) in self.items.iter().enumerate() {
             if i > 0 && matches!(item, Item::Definition(_)) {
                 f.write_str("\n")?;
@@ -167,6 +170,10 @@ fn parameter(f: &mut Formatter<'_>, p: &Parameter) -> Result {
 
 /// Writes a declaration of a variable, of a function or of the module.
 fn variable(f: &mut Formatter<'_>, module: &Module, function: Option<&Function>, v: &Variable) -> Result {
+    // The older form of a texture.
+    if v.ty == Type::Texref && module.version < Version::new(1, 5) {
+        return writeln!(f, "{}.tex .u32 {};", v.linkage.directive(), v.name);
+    }
     write!(f, "{}.{}", v.linkage.directive(), v.space)?;
     if v.managed {
         f.write_str(" .attribute(.managed)")?;

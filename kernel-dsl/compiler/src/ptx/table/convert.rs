@@ -13,6 +13,7 @@ pub(super) const INSTRUCTIONS: &[Instruction] = &[
         // Integers: truncated, or extended by the source type; `.sat` saturates, in forms that can
         // overflow.
         row(10, V10, "cvt.dtype.atype d:dtype+, a:atype+; .dtype = any_integer; .atype = any_integer"),
+        row(10, V10, "cvt.dtype.atype d:dtype+, sreg:atype+; .dtype = any_integer; .atype = any_integer"),
         row(10, V10, "cvt.sat.u8.atype d:u8+, a:atype+; .atype = {.u16, .u32, .u64, .s8, .s16, .s32, .s64}"),
         row(10, V10, "cvt.sat.u16.atype d:u16+, a:atype+; .atype = {.u32, .u64, .s8, .s16, .s32, .s64}"),
         row(10, V10, "cvt.sat.u32.atype d:u32+, a:atype+; .atype = {.u64, .s8, .s16, .s32, .s64}"),
@@ -60,7 +61,7 @@ pub(super) const INSTRUCTIONS: &[Instruction] = &[
 
     instruction(Opcode::Mov, Always(Class::Move), Rate::Full, "d = a. a is a register, constant, address or special register; also packs and unpacks vectors", &[
         row(10, V10, "mov.type d, a; .type = {.pred, .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64}"),
-        row(10, V10, "mov.type d, sreg:type; .type = {.b32, .b64, .u32, .u64, .s32, .s64}"),
+        row(10, V10, "mov.type d, sreg:type; .type = {.b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64}"),
         row(10, V10, "mov.type d, symbol; .type = {.b32, .b64, .u32, .u64, .s32, .s64}"),
         row(10, V10, "mov.b32 d, a:b16x2"),
         row(10, V10, "mov.b64 d, a:b32x2"),
@@ -68,5 +69,7 @@ pub(super) const INSTRUCTIONS: &[Instruction] = &[
         row(10, V10, "mov.b32 d:b16x2, a"),
         row(10, V10, "mov.b64 d:b32x2, a"),
         row(10, V10, "mov.b64 d:b16x4, a"),
+        row(10, V10, "mov.v2.type d:typex2, a:typex2; .type = value"),
+        row(10, V10, "mov.v4.type d:typex4, a:typex4; .type = {.b16, .b32, .u16, .u32, .s16, .s32, .f32}"),
     ]),
 ];

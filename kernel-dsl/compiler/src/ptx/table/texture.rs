@@ -40,7 +40,7 @@ pub(super) const INSTRUCTIONS: &[Instruction] = &[
     ]),
 
     instruction(Opcode::Tex, Always(Class::GlobalLoad), Rate::Global, "d = the filtered texture at the given location, from the `.base` level, an explicit `.level`, or the level for given derivatives (`.grad`). e is an offset in texels, f a depth to compare with. p = whether all texels are resident", &[
-        row(20, V20, "tex{.base}.shape.v4.dtype.ctype d:dtypex4{|p}, [texture, c:ctype]{, e:offsets}; .shape = flat; .dtype = texel; .ctype = {.s32, .f32}"),
+        row(10, V10, "tex{.base}.shape.v4.dtype.ctype d:dtypex4{|p}, [texture, c:ctype]{, e:offsets}; .shape = flat; .dtype = texel; .ctype = {.s32, .f32}"),
         row(20, V20, "tex{.base}.shape.v4.dtype.f32 d:dtypex4{|p}, [texture, c:f32]{, f:f32}; .shape = {.cube, .acube}; .dtype = texel"),
         row(20, V20, "tex{.base}.shape.v4.dtype.f32 d:dtypex4{|p}, [texture, c:f32], f:f32; .shape = depth_shape; .dtype = texel"),
         row(20, V20, "tex{.base}.shape.v4.dtype.f32 d:dtypex4{|p}, [texture, c:f32], e:offsets, f:f32; .shape = depth_shape; .dtype = texel"),

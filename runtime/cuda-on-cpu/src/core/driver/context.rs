@@ -16,9 +16,10 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Global) };
 }
 
-/// A device's primary context, and its reference count.
+/// A device's primary context, and its reference count. Its handle never changes.
 #[derive(Debug, Default)]
 pub struct Primary {
+    /// The context; it is destroyed while the primary context is inactive.
     context: Option<Arc<Context>>,
     holders: u32,
     flags: u32,
@@ -60,15 +61,25 @@ impl Driver {
 
     /// Returns the current context, even if it has failed or was destroyed.
     pub fn top(&self) -> Option<Arc<Context>> {
-        STACK.with_borrow(|stack| stack.last().cloned())
+        let top = STACK.with_borrow(|stack| stack.last().cloned())?;
+        // A primary context that is retained again is another object with the same handle.
+        Some(if top.is_primary { self.contexts.get(top.handle).unwrap_or(top) } else { top })
+    }
+
+    /// Returns the context whose memory contains an address of the device or of pinned memory: the
+    /// current context, or any other. Addresses are unique among all devices.
+    pub fn owner(&self, address: u64) -> Option<Arc<Context>> {
+        let has = |context: &Arc<Context>| context.memory().find(address).is_some();
+        let current = self.top().filter(has);
+        current.or_else(|| self.contexts.all().into_iter().find(has))
     }
 
     /// Creates a context, and makes it current.
     pub fn create_context(&self, given: u32, device: i32) -> Result<Arc<Context>> {
         let device = self.device(device)?;
         let given = flags(given)?;
-        let id = self.id();
-        let context = self.contexts.insert(|handle| Context::new(handle, id, device, false, given));
+        let (id, supply) = (self.id(), self.supply(device).clone());
+        let context = self.contexts.insert(|handle| Context::new(handle, id, (device, supply), false, given));
         STACK.with_borrow_mut(|stack| stack.push(context.clone()));
         Ok(context)
     }
@@ -125,10 +136,15 @@ impl Driver {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);
         let context = match &primary.context {
-            Some(context) => context.clone(),
-            None => {
+            Some(context) if !context.is_destroyed() => context.clone(),
+            inactive => {
                 let (id, flags) = (self.id(), primary.flags);
-                self.contexts.insert(|handle| Context::new(handle, id, device, true, flags))
+                let supply = self.supply(device).clone();
+                let new = |handle| Context::new(handle, id, (device, supply), true, flags);
+                match inactive {
+                    Some(inactive) => self.contexts.replace(inactive.handle, new(inactive.handle))?,
+                    None => self.contexts.insert(new),
+                }
             }
         };
         primary.context = Some(context.clone());
@@ -145,27 +161,18 @@ impl Driver {
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, why));
         }
         primary.holders -= 1;
-        let last = if primary.holders == 0 { primary.context.take() } else { None };
+        let last = primary.context.clone().filter(|context| primary.holders == 0 && !context.is_destroyed());
         drop(primary);
-        self.end_primary(last)
+        last.iter().for_each(|context| self.end(context));
+        Ok(())
     }
 
-    /// Destroys the primary context regardless of its users. Their handles become invalid;
-    /// retaining the primary context again creates a new one.
+    /// Destroys the primary context's objects regardless of its users, who still have to release
+    /// it. Its handle can be used again after the next retain.
     pub fn reset_primary(&self, device: i32) -> Result {
         let device = self.device(device)?;
-        let mut primary = lock(&self.primary[device]);
-        primary.holders = 0;
-        let last = primary.context.take();
-        drop(primary);
-        self.end_primary(last)
-    }
-
-    fn end_primary(&self, context: Option<Arc<Context>>) -> Result {
-        if let Some(context) = context {
-            self.contexts.remove(context.handle)?;
-            self.end(&context);
-        }
+        let context = lock(&self.primary[device]).context.clone();
+        context.iter().filter(|context| !context.is_destroyed()).for_each(|context| self.end(context));
         Ok(())
     }
 
@@ -184,6 +191,6 @@ impl Driver {
     pub fn primary_state(&self, device: i32) -> Result<(u32, bool)> {
         let device = self.device(device)?;
         let primary = lock(&self.primary[device]);
-        Ok((primary.flags, primary.context.is_some()))
+        Ok((primary.flags, primary.context.as_ref().is_some_and(|context| !context.is_destroyed())))
     }
 }

@@ -1,19 +1,29 @@
-//! Captures and the resulting graphs.
+//! Captures, graphs and their executables.
 
 use super::context::capture_mode;
 use super::{Driver, lock};
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
-use crate::core::graph::{Added, Capture, Executable, Graph, Mode};
+use crate::core::graph::{Capture, Executable, Graph, Mode, Node, Operation};
 use crate::core::handle::Handle;
+use crate::core::memory::Kind;
 use crate::core::stream::{NON_BLOCKING, Queue};
-use crate::core::work::{Launch, Work};
+use crate::core::work::Work;
 use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
+/// The reason why an executable graph cannot be updated: `CUgraphExecUpdateResult`.
+pub struct Misfit {
+    /// The number of the reason.
+    pub result: u32,
+    /// The node of the new graph that does not fit.
+    pub node: Handle,
+}
+
 impl Driver {
-    /// Starts a capture: from now on the stream records its operations instead of running them.
-    pub fn begin_capture(&self, queue: &Queue, mode: Mode) -> Result {
+    /// Starts a capture: from now on the stream records its operations instead of running them. The
+    /// nodes are added to a graph, after these of its nodes; without one, to a new graph.
+    pub fn begin_capture(&self, queue: &Queue, mode: Mode, into: Option<(Handle, Vec<Handle>)>) -> Result {
         let Queue::Made(stream) = queue else {
             let why = "the default stream cannot capture";
             return Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, why));
@@ -21,7 +31,14 @@ impl Driver {
         if stream.capture().is_some() {
             return Err(Error::new(CUresult::CUDA_ERROR_ILLEGAL_STATE, "the stream captures already"));
         }
-        let capture = Arc::new(Capture::new(self.id(), stream.handle, mode));
+        let (graph, after) = match into {
+            Some((graph, after)) => {
+                self.check_nodes(graph, &after)?;
+                (self.graphs.get(graph)?, after)
+            }
+            None => (self.create_graph(), Vec::new()),
+        };
+        let capture = Arc::new(Capture::new(self.id(), stream.handle, mode, (graph, after)));
         stream.set_capture(Some(capture.clone()));
         lock(&self.captures).push(capture);
         Ok(())
@@ -41,8 +58,17 @@ impl Driver {
             return Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, why));
         }
         self.leave_capture(&capture);
-        let works = capture.finish()?;
-        Ok(self.graphs.insert(|handle| Graph::new(handle, &works)))
+        if let Err(error) = capture.finish() {
+            let _ = self.destroy_graph(capture.graph.handle);
+            return Err(error);
+        }
+        Ok(capture.graph.clone())
+    }
+
+    /// Adds a node for an operation of a stream that captures.
+    pub(super) fn capture(&self, capture: &Capture, stream: Handle, operation: Operation) -> Result {
+        let graph = capture.graph.handle;
+        capture.add(stream, |after| self.nodes.insert(|handle| Node::new(handle, graph, operation, after)))
     }
 
     /// Removes all streams from the capture.
@@ -54,62 +80,180 @@ impl Driver {
                 stream.set_capture(None);
             }
         }
+        capture.end();
         lock(&self.captures).retain(|other| !Arc::ptr_eq(other, capture));
     }
 
     /// Creates an empty graph.
     pub fn create_graph(&self) -> Arc<Graph> {
-        self.graphs.insert(|handle| Graph::new(handle, &[]))
+        self.graphs.insert(Graph::new)
     }
 
     /// Destroys a graph; its executables stay valid.
     pub fn destroy_graph(&self, graph: Handle) -> Result {
         let graph = self.graphs.remove(graph)?;
-        self.nodes.remove_all(|node| node.graph == graph.handle);
+        for node in graph.nodes() {
+            let _ = self.nodes.remove(node.handle);
+            self.end_node(&node.operation());
+        }
         Ok(())
     }
 
-    /// Adds a kernel node to a graph, after the nodes `after`.
-    pub fn add_launch(&self, graph: Handle, launch: Launch, after: &[Handle]) -> Result<Arc<Added>> {
-        let graph = self.graphs.get(graph)?;
-        self.check_launch(&launch)?;
-        for node in after {
-            if self.nodes.get(*node)?.graph != graph.handle {
+    /// Releases what belongs to a destroyed node.
+    fn end_node(&self, operation: &Operation) {
+        match operation {
+            Operation::Child(child) => _ = self.destroy_graph(child.handle),
+            Operation::Allocate { address, .. } => _ = self.free(*address),
+            _ => {}
+        }
+    }
+
+    fn check_nodes(&self, graph: Handle, nodes: &[Handle]) -> Result {
+        for node in nodes {
+            if self.nodes.get(*node)?.graph != graph {
                 return Err(Error::value("a node depends on a node of another graph"));
             }
         }
-        let index = graph.add(Work::Launch(launch));
-        Ok(self.nodes.insert(|handle| Added { handle, graph: graph.handle, index }))
-    }
-
-    /// Replaces the launch of a node in an executable graph.
-    pub fn set_launch(&self, executable: Handle, node: Handle, launch: Launch) -> Result {
-        let (executable, node) = (self.executables.get(executable)?, self.nodes.get(node)?);
-        if executable.graph != node.graph {
-            return Err(Error::value("the node does not belong to the instantiated graph"));
-        }
-        self.check_launch(&launch)?;
-        // The executable lacks nodes added after its instantiation.
-        if node.index >= executable.works().len() {
-            return Err(Error::value("the node was added after the graph was instantiated"));
-        }
-        executable.set(node.index, Work::Launch(launch));
         Ok(())
     }
 
-    fn check_launch(&self, launch: &Launch) -> Result {
-        if !Arc::ptr_eq(&launch.function.module.context, &self.current()?) {
-            let why = "the function belongs to another context, not to the current one";
-            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
+    /// Adds a node to a graph, after the nodes `after`.
+    pub fn add_node(&self, graph: Handle, operation: Operation, after: Vec<Handle>) -> Result<Arc<Node>> {
+        let graph = self.graphs.get(graph)?;
+        self.check_operation(&operation)?;
+        self.check_nodes(graph.handle, &after)?;
+        let node = self.nodes.insert(|handle| Node::new(handle, graph.handle, operation, after));
+        graph.add(node.clone());
+        Ok(node)
+    }
+
+    /// Adds a node that contains a clone of another graph.
+    pub fn add_child(&self, graph: Handle, child: Handle, after: Vec<Handle>) -> Result<Arc<Node>> {
+        self.graphs.get(graph)?;
+        let child = self.clone_graph(child)?;
+        self.add_node(graph, Operation::Child(child), after)
+    }
+
+    /// Adds a node that allocates memory in the current context, until the graph is destroyed.
+    pub fn add_allocation(&self, graph: Handle, bytes: usize, after: Vec<Handle>) -> Result<(Arc<Node>, u64)> {
+        self.graphs.get(graph)?;
+        let address = self.allocate(Kind::Device, bytes)?;
+        let node = self.add_node(graph, Operation::Allocate { address, bytes: bytes as u64 }, after)?;
+        Ok((node, address))
+    }
+
+    /// Removes a node from its graph.
+    pub fn destroy_node(&self, node: Handle) -> Result {
+        let node = self.nodes.remove(node)?;
+        if let Ok(graph) = self.graphs.get(node.graph) {
+            graph.remove(node.handle);
         }
-        launch.function.check(launch.grid)
+        self.end_node(&node.operation());
+        Ok(())
+    }
+
+    /// Adds dependencies, or removes them: the earlier node and the later one of each.
+    pub fn change_dependencies(&self, graph: Handle, edges: &[(Handle, Handle)], adds: bool) -> Result {
+        let graph = self.graphs.get(graph)?;
+        for (from, to) in edges {
+            self.check_nodes(graph.handle, &[*from, *to])?;
+            let node = self.nodes.get(*to)?;
+            if adds {
+                if from == to || !node.add_after(*from) {
+                    return Err(Error::value("the graph has this dependency already"));
+                }
+                if graph.ordered().is_err() {
+                    node.remove_after(*from);
+                    return Err(Error::value("the dependency would form a cycle"));
+                }
+            } else if !node.remove_after(*from) {
+                return Err(Error::value("the graph does not have this dependency"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Clones a graph.
+    pub fn clone_graph(&self, graph: Handle) -> Result<Arc<Graph>> {
+        let original = self.graphs.get(graph)?;
+        let clone = self.create_graph();
+        for node in original.ordered()? {
+            let operation = match node.operation() {
+                Operation::Child(child) => Operation::Child(self.clone_graph(child.handle)?),
+                // A clone has the addresses of the original, which owns the memory.
+                Operation::Allocate { .. } => Operation::Empty,
+                operation => operation,
+            };
+            let after = node.after().iter().filter_map(|node| clone.clone_of(*node)).collect();
+            let copy = self.nodes.insert(|handle| Node::new(handle, clone.handle, operation, after));
+            clone.set_clone(node.handle, copy.handle);
+            clone.add(copy);
+        }
+        Ok(clone)
+    }
+
+    /// Rejects an operation that the current context cannot run.
+    fn check_operation(&self, operation: &Operation) -> Result {
+        match operation {
+            Operation::Launch(launch) => {
+                if !Arc::ptr_eq(&launch.function.module.context, &self.current()?) {
+                    let why = "the function belongs to another context, not to the current one";
+                    return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
+                }
+                launch.function.check(launch.grid)
+            }
+            Operation::Copy(copy) => copy.check(),
+            Operation::Fill(fill) => fill.check(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Replaces the operation of a node in its graph; executables are unaffected.
+    pub fn set_node(&self, node: Handle, operation: Operation) -> Result {
+        let node = self.nodes.get(node)?;
+        self.check_operation(&operation)?;
+        node.set_operation(operation)
+    }
+
+    /// Replaces the operation of a node in an executable graph.
+    pub fn set_step(&self, executable: Handle, node: Handle, operation: Operation) -> Result {
+        let (executable, node) = (self.executables.get(executable)?, self.nodes.get(node)?);
+        self.check_operation(&operation)?;
+        executable.change(node.handle, |step| {
+            if step.operation.kind() != operation.kind() {
+                return Err(Error::value("the node is of another type"));
+            }
+            step.operation = operation;
+            Ok(())
+        })
     }
 
     /// Instantiates an executable graph.
-    pub fn instantiate(&self, graph: Handle) -> Result<Arc<Executable>> {
+    pub fn instantiate(&self, graph: Handle, flags: u64) -> Result<Arc<Executable>> {
         let context = self.current()?;
-        let graph = self.graphs.get(graph)?;
-        Ok(self.executables.insert(|handle| Executable::new(handle, context, &graph)))
+        let steps = self.graphs.get(graph)?.steps()?;
+        Ok(self.executables.insert(|handle| Executable::new(handle, context, flags, steps)))
+    }
+
+    /// Replaces the operations of an executable graph by those of a graph with the same nodes.
+    /// Returns why the graph does not fit, if so.
+    pub fn update(&self, executable: Handle, graph: Handle) -> Result<Option<Misfit>> {
+        const TOPOLOGY: u32 = 2;
+        const TYPE: u32 = 3;
+        let (executable, graph) = (self.executables.get(executable)?, self.graphs.get(graph)?);
+        let new = graph.steps()?;
+        let mut steps = executable.steps();
+        if steps.len() != new.len() {
+            return Ok(Some(Misfit { result: TOPOLOGY, node: Handle(0) }));
+        }
+        let misfit = steps.iter().zip(&new).find(|(old, new)| old.operation.kind() != new.operation.kind());
+        if let Some((_, new)) = misfit {
+            return Ok(Some(Misfit { result: TYPE, node: new.node }));
+        }
+        for (step, new) in steps.iter_mut().zip(new) {
+            step.operation = new.operation;
+        }
+        Ok(None)
     }
 
     /// Submits all operations of a graph to a stream.
@@ -118,7 +262,31 @@ impl Driver {
         if !Arc::ptr_eq(&executable.context, queue.context()) {
             return Err(Error::value("the graph and the stream belong to different contexts"));
         }
-        self.submit(queue, Work::Graph(executable.works()))
+        let mut works = Vec::new();
+        let mut recorded = Vec::new();
+        for step in executable.steps().iter().filter(|step| step.enabled) {
+            works.push(match &step.operation {
+                Operation::Launch(launch) => Work::Launch(launch.clone()),
+                Operation::Copy(copy) => Work::Copy(copy.clone()),
+                Operation::Fill(fill) => Work::Fill(fill.clone()),
+                Operation::Call(function) => Work::Call(*function),
+                Operation::Launched(works) => Work::Graph(works.clone()),
+                Operation::Record(event) => {
+                    let call = event.begin();
+                    recorded.push((event.clone(), call));
+                    Work::Record(event.clone(), call)
+                }
+                Operation::Child(_)
+                | Operation::Empty
+                | Operation::Wait(_)
+                | Operation::Allocate { .. }
+                | Operation::Free(_) => continue,
+            });
+        }
+        self.submit(queue, Work::Graph(works.into()))?;
+        let ticket = self.engine.last();
+        recorded.iter().for_each(|(event, call)| event.submitted(*call, ticket));
+        Ok(())
     }
 
     /// Rejects a call that could disturb a capture, and invalidates that capture.

@@ -3,6 +3,7 @@
 use super::Driver;
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
+use crate::core::graph::Operation;
 use crate::core::handle::{Handle, Object};
 use crate::core::memory::{Copy, Fill, Kind};
 use crate::core::stream::Queue;
@@ -22,7 +23,7 @@ pub struct Pool {
 }
 
 impl Object for Pool {
-    const KIND: u8 = 0xC8;
+    const KIND: u8 = 0x48;
     const NAME: &'static str = "memory pool";
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 }
@@ -56,19 +57,29 @@ impl Driver {
 
     /// Frees device memory after all submitted work is complete. A null address has no effect.
     pub fn free(&self, address: u64) -> Result {
-        let context = self.current()?;
         if address == 0 {
             return Ok(());
         }
+        let context = self.owner_of(address)?;
         self.refuse_unsafe("freeing memory")?;
         self.release(&context, address, |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed))
     }
 
     /// Frees page-locked host memory.
     pub fn free_host(&self, address: u64) -> Result {
-        let context = self.current()?;
+        let context = self.owner_of(address)?;
         self.refuse_unsafe("freeing memory")?;
         self.release(&context, address, |kind| matches!(kind, Kind::Pinned(_)))
+    }
+
+    /// Returns the context of an allocation. No context needs to be current.
+    fn owner_of(&self, address: u64) -> Result<Arc<Context>> {
+        let why = || match self.top() {
+            // A failed context reports its failure first.
+            Some(context) => context.check().err().unwrap_or_else(|| nothing(address)),
+            None => nothing(address),
+        };
+        self.owner(address).ok_or_else(why)
     }
 
     fn release(&self, context: &Context, address: u64, of: impl Fn(Kind) -> bool) -> Result {
@@ -77,33 +88,39 @@ impl Driver {
             let found = memory.at(address);
             found.is_some_and(|allocation| of(allocation.kind) && !allocation.leaving)
         };
-        let nothing = || Error::value(format!("no allocation that can be freed in this way begins at {address:#x}"));
         if !good(context) {
-            return Err(nothing());
+            return Err(nothing(address));
         }
         self.engine.wait(self.engine.last());
         context.check()?;
         // Another thread may have freed the memory in between.
-        context.memory().remove(address).map(drop).ok_or_else(nothing)
+        context.memory().remove(address).map(drop).ok_or_else(|| nothing(address))
     }
 
     /// Allocates memory from a pool, in stream order.
     pub fn allocate_ordered(&self, pool: Option<Handle>, bytes: usize, queue: &Queue) -> Result<u64> {
         let pool = self.pools.get(pool.unwrap_or_else(|| self.current_pool()))?;
-        queue.refuse_in_capture("allocation in a graph is not supported")?;
-        self.allocate_in(queue.context(), Kind::Pool(pool.handle), bytes)
+        let Some((stream, capture)) = queue.capturing() else {
+            return self.allocate_in(queue.context(), Kind::Pool(pool.handle), bytes);
+        };
+        // The memory exists until the graph is destroyed.
+        let address = self.allocate_in(queue.context(), Kind::Device, bytes)?;
+        self.capture(&capture, stream.handle, Operation::Allocate { address, bytes: bytes as u64 })?;
+        Ok(address)
     }
 
     /// Frees memory in stream order.
     pub fn free_ordered(&self, address: u64, queue: &Queue) -> Result {
-        queue.refuse_in_capture("release of memory in a graph is not supported")?;
         if address == 0 {
             return Err(Error::value("the address is null"));
+        }
+        if let Some((stream, capture)) = queue.capturing() {
+            return self.capture(&capture, stream.handle, Operation::Free(address));
         }
         let mut memory = queue.context().memory();
         let freeable = |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed);
         let Some(allocation) = memory.at(address).filter(|a| freeable(a.kind) && !a.leaving) else {
-            return Err(Error::value(format!("no allocation that can be freed in this way begins at {address:#x}")));
+            return Err(nothing(address));
         };
         allocation.leaving = true;
         drop(memory);
@@ -219,4 +236,8 @@ impl Driver {
     pub fn used_of_pool(&self, pool: Handle) -> Result<u64> {
         Ok(self.current()?.memory().of_pool(pool))
     }
+}
+
+fn nothing(address: u64) -> Error {
+    Error::value(format!("no allocation that can be freed in this way begins at {address:#x}"))
 }

@@ -5,11 +5,13 @@
 
 mod context;
 mod graph;
+mod library;
 mod memory;
 mod module;
 mod stream;
 
 pub use context::set_capture_mode;
+pub use graph::Misfit;
 pub use memory::Pool;
 pub use module::parameters;
 
@@ -17,9 +19,11 @@ use super::context::Context;
 use super::engine::Engine;
 use super::error::{Error, Result};
 use super::event::Event;
-use super::graph::{Added, Capture, Executable, Graph};
+use super::findings::Findings;
+use super::graph::{Capture, Executable, Graph, Node};
 use super::handle::{Handle, Table};
 use super::inject::Injection;
+use super::library::{Kernel, Library};
 use super::link::Link;
 use super::log::Log;
 use super::memory::{Addresses, Supply};
@@ -38,17 +42,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Driver {
     pub settings: Settings,
     pub log: Arc<Log>,
+    pub findings: Arc<Findings>,
     pub engine: Arc<Engine>,
     /// The memory of each device.
     supplies: Vec<Arc<Supply>>,
     pub contexts: Table<Context>,
     pub modules: Table<Module>,
+    pub libraries: Table<Library>,
+    pub kernels: Table<Kernel>,
     pub links: Table<Link>,
     pub functions: Table<Function>,
     pub streams: Table<Stream>,
     pub events: Table<Event>,
     pub graphs: Table<Graph>,
-    pub nodes: Table<Added>,
+    pub nodes: Table<Node>,
     pub executables: Table<Executable>,
     pub pools: Table<Pool>,
     pub injection: Injection,
@@ -63,9 +70,10 @@ pub struct Driver {
 
 impl Driver {
     /// Creates a driver without objects from these settings.
-    pub fn new(settings: Settings, log: Log) -> Driver {
+    pub fn new(settings: Settings, log: Log, findings: Findings) -> Driver {
         let log = Arc::new(log);
-        let limits = Limits { checks: settings.checks, fuel: settings.fuel };
+        let limits = Limits { checks: settings.checks, fuel: settings.fuel, on_finding: settings.on_finding };
+        let findings = Arc::new(findings);
         let pools = Table::default();
         let injection = Injection::default();
         injection.set(settings.fail.clone());
@@ -74,10 +82,12 @@ impl Driver {
         let each = 0..settings.visible;
         let default_pool = pools.insert(Pool::new).handle;
         Driver {
-            engine: Arc::new(Engine::new(limits, log.clone())),
+            engine: Arc::new(Engine::new(limits, log.clone(), findings.clone())),
             supplies: each.clone().map(|_| Arc::new(Supply::new(settings.memory, addresses.clone()))).collect(),
             contexts: Table::default(),
             modules: Table::default(),
+            libraries: Table::default(),
+            kernels: Table::default(),
             links: Table::default(),
             functions: Table::default(),
             streams: Table::default(),
@@ -94,6 +104,7 @@ impl Driver {
             ids: AtomicU64::new(1),
             settings,
             log,
+            findings,
         }
     }
 
@@ -116,7 +127,8 @@ impl Driver {
         let allocations: usize = contexts.iter().map(|context| context.memory().len()).sum();
         let handles =
             [self.modules.all().len(), self.streams.all().len(), self.events.all().len(), self.links.all().len()];
-        contexts.len() + allocations + handles.iter().sum::<usize>() + self.executables.all().len()
+        let contexts = contexts.iter().filter(|context| !context.is_destroyed()).count();
+        contexts + allocations + handles.iter().sum::<usize>() + self.executables.all().len()
     }
 
     fn id(&self) -> u64 {

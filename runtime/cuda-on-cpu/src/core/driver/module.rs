@@ -1,58 +1,70 @@
 //! Modules and link states.
 
 use super::{Driver, lock};
+use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::image;
-use crate::core::link::{self, Link, State};
+use crate::core::link::{self, Input, Link, State};
 use crate::core::module::{Function, Module};
+use kernel_dsl_compiler::ptx;
+use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
 
 impl Driver {
     /// Loads PTX in the current context. Errors in the PTX are also written to `log`.
     pub fn load(&self, text: &str, log: &mut String) -> Result<Arc<Module>> {
-        let context = self.current()?;
-        let module = self.read(link::ptx(text, self.settings.target())?, log)?;
+        self.load_in(&self.current()?, text, log)
+    }
+
+    /// Loads PTX in a context.
+    pub(super) fn load_in(&self, context: &Arc<Context>, text: &str, log: &mut String) -> Result<Arc<Module>> {
+        let module = self.read_image(text, log)?;
         let supply = self.supply(context.device);
-        let mut made = Module::new(context, module, supply, Handle(0))?;
+        let mut made = Module::new(context.clone(), module, supply, Handle(0))?;
         Ok(self.modules.insert(|handle| {
             made.handle = handle;
             made
         }))
     }
 
-    fn read(&self, text: &str, log: &mut String) -> Result<kernel_dsl_compiler::ptx::Module> {
+    /// Parses PTX, or an image of a link state.
+    pub(super) fn read_image(&self, text: &str, log: &mut String) -> Result<ptx::Module> {
+        self.read(link::ptx(text, self.settings.target())?, log)
+    }
+
+    fn read(&self, text: &str, log: &mut String) -> Result<ptx::Module> {
         image::read(text, self.settings.target()).map_err(|(error, told)| {
             *log = told;
             error
         })
     }
 
-    /// Creates a link state.
-    pub fn link(&self) -> Result<Arc<Link>> {
+    /// Creates a link state with these options, whose values are at an address of the program.
+    pub fn link(&self, options: (Vec<c_int>, usize)) -> Result<Arc<Link>> {
         self.current()?;
-        Ok(self.links.insert(|handle| Link { handle, state: Mutex::new(State::Empty) }))
+        Ok(self.links.insert(|handle| Link { handle, options, state: Mutex::new(State::Added(Vec::new())) }))
     }
 
     /// Adds PTX to a link state.
-    pub fn link_add(&self, link: Handle, text: &str, log: &mut String) -> Result {
+    pub fn link_add(&self, link: Handle, name: &str, text: &str, log: &mut String) -> Result {
         let link = self.links.get(link)?;
-        self.read(text, log)?;
-        lock(&link.state).add(text.to_string())
+        let text = link::ptx(text, self.settings.target())?;
+        let module = self.read(text, log)?;
+        lock(&link.state).add(Input { name: name.to_string(), text: text.to_string(), module })
     }
 
     /// Returns the address and length of the compiled image, which stays valid until the link state
-    /// is destroyed.
-    pub fn link_complete(&self, link: Handle) -> Result<(*const u8, usize)> {
-        let link = self.links.get(link)?;
+    /// is destroyed. Errors of the linker are also written to `log`.
+    pub fn link_complete(&self, link: &Link, log: &mut String) -> Result<(*const u8, usize)> {
         let mut state = lock(&link.state);
-        let image = state.complete(self.settings.target())?;
+        let image = state.complete(self.settings.target(), log)?;
         Ok((image.as_ptr(), image.len()))
     }
 
     /// Unloads a module after all submitted work is complete.
     pub fn unload(&self, module: Handle) -> Result {
-        self.current()?;
+        self.modules.get(module)?.context.check()?;
         let module = self.modules.remove(module)?;
         self.functions.remove_all(|function| Arc::ptr_eq(&function.module, &module));
         self.engine.wait(self.engine.last());
@@ -62,8 +74,8 @@ impl Driver {
 
     /// Returns a kernel of a module.
     pub fn function(&self, module: Handle, name: &str) -> Result<Arc<Function>> {
-        self.current()?;
         let module = self.modules.get(module)?;
+        module.context.check()?;
         let mut functions = module.functions();
         if let Some((_, handle)) = functions.iter().find(|(known, _)| known == name) {
             return self.functions.get(*handle);
@@ -77,8 +89,9 @@ impl Driver {
 
     /// Returns the address and size in bytes of a module's variable.
     pub fn variable(&self, module: Handle, name: &str) -> Result<(u64, u64)> {
-        self.current()?;
-        self.modules.get(module)?.variable(name)
+        let module = self.modules.get(module)?;
+        module.context.check()?;
+        module.variable(name)
     }
 }
 

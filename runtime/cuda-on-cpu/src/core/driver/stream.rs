@@ -50,7 +50,7 @@ impl Driver {
     /// Submits an operation to a stream.
     pub fn submit(&self, queue: &Queue, work: Work) -> Result {
         if let Some((stream, capture)) = queue.capturing() {
-            return capture.add(stream.handle, work);
+            return self.capture(&capture, stream.handle, work.into());
         }
         if let Queue::Default(context) = queue {
             self.refuse_implicit(context)?;
@@ -123,6 +123,9 @@ impl Driver {
         let event = self.events.get(event)?;
         match (queue, queue.capturing(), event.captured()) {
             (_, None, None) => Ok(()),
+            (.., Some(captured)) if captured.capture.has_ended() => {
+                Err(Error::value("the event was recorded in a capture that has ended"))
+            }
             (_, Some((_, capture)), None) => {
                 if event.ticket()? == 0 {
                     return Ok(());

@@ -13,6 +13,9 @@ const GUARD: u64 = 64 << 10;
 /// The alignment of allocations, as on a GPU.
 const ALIGNMENT: u64 = 512;
 
+/// The alignment of allocations of more than 1 MiB, as on a GPU.
+const ALIGNMENT_OF_LARGE: u64 = 2 << 20;
+
 /// The ranges in use. Addresses are allocated round-robin, so that a freed address stays unused for
 /// long.
 #[derive(Debug)]
@@ -32,16 +35,20 @@ impl Addresses {
     /// Reserves a contiguous range of `bytes` addresses.
     pub fn take(&mut self, bytes: u64) -> Option<u64> {
         let length = bytes.checked_add(GUARD)?.checked_next_multiple_of(ALIGNMENT)?;
-        let start = self.find(self.next, length).or_else(|| self.find(RANGE.start, length))?;
+        let alignment = if bytes > 1 << 20 { ALIGNMENT_OF_LARGE } else { ALIGNMENT };
+        let find = |from| self.find(from, length, alignment);
+        let start = find(self.next).or_else(|| find(RANGE.start))?;
         self.next = start + length;
         self.used.insert(start, start + length);
         Some(start)
     }
 
-    /// Returns the start of the first free range of `length` addresses at or after `from`.
-    fn find(&self, from: u64, length: u64) -> Option<u64> {
+    /// Returns the start of the first free and aligned range of `length` addresses at or after
+    /// `from`.
+    fn find(&self, from: u64, length: u64, alignment: u64) -> Option<u64> {
         let mut start = from;
         loop {
+            start = start.checked_next_multiple_of(alignment)?;
             let end = start.checked_add(length).filter(|end| *end <= RANGE.end)?;
             match self.used.range(..end).next_back() {
                 Some((_, &taken)) if taken > start => start = taken,
@@ -72,6 +79,16 @@ mod tests {
         assert_eq!(addresses.take(1), Some(a));
         assert_eq!(addresses.take(RANGE.end - RANGE.start), None);
         assert_eq!(addresses.take(u64::MAX), None);
+    }
+
+    #[test]
+    fn large_allocations_begin_at_multiples_of_2_mib() {
+        let mut addresses = Addresses::default();
+        for bytes in [1, (1 << 20) + 1, 512, 3_710_976, 64 << 20, 1 << 20, 2 << 20] {
+            let address = addresses.take(bytes).unwrap();
+            assert_eq!(address % ALIGNMENT, 0);
+            assert!(bytes <= 1 << 20 || address % ALIGNMENT_OF_LARGE == 0, "{bytes} bytes at {address:#x}");
+        }
     }
 
     #[test]

@@ -4,13 +4,12 @@ use super::block::Block;
 use super::supply::Lease;
 use crate::core::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
-use runtime_ptx::Bytes;
-use runtime_ptx::Resident;
+use runtime_ptx::{Bytes, Heap, Resident};
 use std::collections::BTreeMap;
 
 /// The allocations of a context.
 #[derive(Debug, Default)]
-pub struct Space(BTreeMap<u64, Allocation>);
+pub struct Space(BTreeMap<u64, Allocation>, Option<Heap>);
 
 /// An allocation.
 #[derive(Debug)]
@@ -32,6 +31,8 @@ pub struct Allocation {
 pub enum Kind {
     /// Device memory.
     Device,
+    /// The memory from which kernels allocate.
+    Heap,
     /// Device memory from a pool.
     Pool(crate::core::handle::Handle),
     /// A variable of a module.
@@ -69,9 +70,9 @@ pub struct Found<'s> {
 }
 
 impl Space {
-    /// Returns the number of allocations.
+    /// Returns the number of allocations of the program.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.values().filter(|allocation| allocation.kind != Kind::Heap).count()
     }
 
     /// Adds an allocation, whose addresses must be unused.
@@ -146,18 +147,30 @@ impl Space {
         found.is_some_and(|f| f.allocation.kind.is_of_host() && bytes <= f.allocation.block.len() - f.offset)
     }
 
-    /// Returns all allocations that a kernel can access.
-    pub fn residents(&mut self) -> Vec<Resident<'_>> {
+    /// Returns whether the context has a heap for kernels.
+    pub fn has_heap(&self) -> bool {
+        self.1.is_some()
+    }
+
+    /// Adds the heap from which kernels allocate.
+    pub fn set_heap(&mut self, address: u64, allocation: Allocation) {
+        self.1 = Some(Heap::new(address, allocation.block.len()));
+        self.insert(address, allocation);
+    }
+
+    /// Returns all allocations that a kernel can access, and the heap.
+    pub fn for_launch(&mut self) -> (Vec<Resident<'_>>, Option<&mut Heap>) {
         let resident = |(address, allocation): (&u64, _)| {
             let Allocation { kind, block, .. }: &mut Allocation = allocation;
             let constant = *kind == Kind::Variable { constant: true };
             Resident { address: *address, constant, bytes: Bytes::Exclusive(block.get_mut()) }
         };
-        self.0.iter_mut().map(resident).collect()
+        (self.0.iter_mut().map(resident).collect(), self.1.as_mut())
     }
 
     /// Removes and returns all allocations.
     pub fn clear(&mut self) -> BTreeMap<u64, Allocation> {
+        self.1 = None;
         std::mem::take(&mut self.0)
     }
 

@@ -1,0 +1,287 @@
+//! The findings of all launches: recorded once each, summarized at the end of the process, and
+//! written as JSON and SARIF.
+
+use super::demangle::demangled;
+use super::settings::Settings;
+use runtime_ptx::{Finding, Report, Severity};
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The findings of the process.
+#[derive(Debug, Default)]
+pub struct Findings {
+    suppressions: Vec<Suppression>,
+    found: Mutex<BTreeMap<Key, Entry>>,
+}
+
+/// The identity of a finding: launches and threads differ, the instruction does not.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key {
+    severity: Reverse<u8>,
+    check: String,
+    kernel: String,
+    line: Option<u32>,
+    instruction: String,
+}
+
+/// A finding, with its number of occurrences.
+#[derive(Clone, Debug)]
+struct Entry {
+    first: Finding,
+    launches: u64,
+    count: u64,
+}
+
+/// A rule for findings that are left out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Suppression {
+    check: String,
+    kernel: String,
+}
+
+fn rank(severity: Severity) -> u8 {
+    match severity {
+        Severity::Note => 0,
+        Severity::Warning => 1,
+        Severity::Error => 2,
+    }
+}
+
+fn word(rank: u8) -> &'static str {
+    ["note", "warning", "error"][usize::from(rank.min(2))]
+}
+
+impl Findings {
+    /// Creates an empty list with the suppressions of a file. Also returns why the file cannot be
+    /// read, if so.
+    pub fn new(settings: &Settings) -> (Findings, Option<String>) {
+        let Some(path) = &settings.suppressions else { return (Findings::default(), None) };
+        match std::fs::read_to_string(path) {
+            Ok(text) => (Findings { suppressions: suppressions(&text), ..Findings::default() }, None),
+            Err(e) => (Findings::default(), Some(format!("the suppressions {path} cannot be read: {e}"))),
+        }
+    }
+
+    /// Removes the findings of a report that a suppression names.
+    pub fn suppress(&self, report: &mut Report) {
+        let kernel = (report.kernel.clone(), demangled(&report.kernel));
+        report
+            .findings
+            .retain(|finding| !self.suppressions.iter().any(|suppression| suppression.covers(finding, &kernel)));
+    }
+
+    /// Records the findings of a launch.
+    pub fn record(&self, report: &Report) {
+        let mut found = self.lock();
+        for finding in &report.findings {
+            let key = Key {
+                severity: Reverse(rank(finding.check.severity())),
+                check: finding.check.to_string(),
+                kernel: report.kernel.clone(),
+                line: finding.line,
+                instruction: finding.instruction.clone(),
+            };
+            let new = || Entry { first: finding.clone(), launches: 0, count: 0 };
+            let entry = found.entry(key).or_insert_with(new);
+            entry.launches += 1;
+            entry.count += finding.count;
+        }
+    }
+
+    /// Returns whether there are errors.
+    pub fn has_errors(&self) -> bool {
+        self.lock().keys().any(|key| key.severity.0 == rank(Severity::Error))
+    }
+
+    /// Returns the summary: each finding once, errors first. It is empty without findings.
+    pub fn summary(&self) -> String {
+        let found = self.lock();
+        if found.is_empty() {
+            return String::new();
+        }
+        let count = |severity| found.keys().filter(|key| key.severity.0 == rank(severity)).count();
+        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+        let mut text = format!("{errors} errors and {warnings} warnings in kernels");
+        for (key, entry) in found.iter() {
+            let Entry { first, launches, count } = entry;
+            let _ = write!(
+                text,
+                "\n{}[{}] in `{}`: {}",
+                word(key.severity.0),
+                key.check,
+                demangled(&key.kernel),
+                first.message
+            );
+            let mut place = vec![format!("`{}`", first.instruction)];
+            if let Some(line) = first.line {
+                place.push(format!("PTX line {line}"));
+            }
+            place.extend(source(first));
+            if first.function != key.kernel {
+                place.push(format!("in `{}`", demangled(&first.function)));
+            }
+            let _ = write!(text, "\n    {}", place.join(", "));
+            let launches = if *launches == 1 { "1 launch".to_string() } else { format!("{launches} launches") };
+            let _ = write!(text, "\n    first by {}; {count} times in {launches}", first.thread);
+        }
+        text
+    }
+
+    /// Returns the findings as JSON.
+    pub fn json(&self) -> Value {
+        let one = |(key, entry): (&Key, &Entry)| {
+            json!({
+                "severity": word(key.severity.0),
+                "check": key.check,
+                "kernel": key.kernel,
+                "name": demangled(&key.kernel),
+                "function": entry.first.function,
+                "message": entry.first.message,
+                "instruction": entry.first.instruction,
+                "line": entry.first.line,
+                "source": source(&entry.first),
+                "thread": entry.first.thread,
+                "count": entry.count,
+                "launches": entry.launches,
+            })
+        };
+        json!({ "findings": self.lock().iter().map(one).collect::<Vec<_>>() })
+    }
+
+    /// Returns the findings as SARIF, the format of code scanners.
+    pub fn sarif(&self) -> Value {
+        let found = self.lock();
+        let mut rules: Vec<&str> = found.keys().map(|key| key.check.as_str()).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        let result = |(key, entry): (&Key, &Entry)| {
+            let source = source(&entry.first);
+            let place = source.as_deref().and_then(|source| source.rsplit_once(':'));
+            let location = match place {
+                Some((file, line)) => json!([{ "physicalLocation": {
+                    "artifactLocation": { "uri": file },
+                    "region": { "startLine": line.parse::<u32>().unwrap_or(1) },
+                } }]),
+                None => json!([{ "logicalLocations": [{ "fullyQualifiedName": demangled(&key.kernel) }] }]),
+            };
+            json!({
+                "ruleId": key.check,
+                "level": word(key.severity.0),
+                "message": { "text": format!("`{}`: {}", demangled(&key.kernel), entry.first.message) },
+                "locations": location,
+            })
+        };
+        let results: Vec<Value> = found.iter().map(result).collect();
+        let rules: Vec<Value> = rules.into_iter().map(|id| json!({ "id": id })).collect();
+        json!({
+            "version": "2.1.0",
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "runs": [{ "tool": { "driver": { "name": "cuda-on-cpu", "rules": rules } }, "results": results }],
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
+        // Nothing panics while the lock is held.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the position in the source: that of `.loc`, or the comment above the instruction, which
+/// has the line of Rust in this project's PTX.
+fn source(finding: &Finding) -> Option<String> {
+    finding.source.clone().or_else(|| finding.comment.clone())
+}
+
+/// Parses suppressions: a check and a kernel in each line. `#` begins a comment.
+fn suppressions(text: &str) -> Vec<Suppression> {
+    let line = |line: &str| {
+        let (check, kernel) = line.split('#').next()?.trim().split_once(char::is_whitespace)?;
+        Some(Suppression { check: check.to_string(), kernel: kernel.trim().to_string() })
+    };
+    text.lines().filter_map(line).collect()
+}
+
+impl Suppression {
+    fn covers(&self, finding: &Finding, (mangled, readable): &(String, String)) -> bool {
+        matches(&self.check, finding.check.name())
+            && (matches(&self.kernel, mangled) || matches(&self.kernel, readable))
+    }
+}
+
+/// Returns whether a text matches a pattern, in which `*` means any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    (0..=text.len()).any(|skipped| text.is_char_boundary(skipped) && matches(rest, &text[skipped..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime_ptx::{Check, Thread};
+
+    fn report(kernel: &str, check: Check, line: u32) -> Report {
+        let finding = Finding {
+            check,
+            message: "stores 4 bytes 8 bytes past the end of `out`".to_string(),
+            instruction: "st.global.u32 [%rd1], %r1".to_string(),
+            function: kernel.to_string(),
+            line: Some(line),
+            comment: None,
+            source: Some("scale.cu:12".to_string()),
+            thread: Thread { block: [0; 3], thread: [1, 0, 0], warp: 0, lane: 1 },
+            count: 3,
+        };
+        Report { kernel: kernel.to_string(), findings: vec![finding], truncated: false }
+    }
+
+    #[test]
+    fn each_finding_is_listed_once_and_errors_come_first() {
+        let findings = Findings::default();
+        assert_eq!(findings.summary(), "");
+        findings.record(&report("_Z5scalePf", Check::Approximate, 3));
+        assert!(!findings.has_errors());
+        for _ in 0..2 {
+            findings.record(&report("_Z5scalePf", Check::OutOfBounds, 7));
+        }
+        assert!(findings.has_errors());
+        assert_eq!(
+            findings.summary(),
+            "1 errors and 1 warnings in kernels\n\
+             error[out-of-bounds] in `scale`: stores 4 bytes 8 bytes past the end of `out`\n    \
+             `st.global.u32 [%rd1], %r1`, PTX line 7, scale.cu:12\n    \
+             first by thread [1, 0, 0] of block [0, 0, 0] (warp 0, lane 1); 6 times in 2 launches\n\
+             warning[approximate] in `scale`: stores 4 bytes 8 bytes past the end of `out`\n    \
+             `st.global.u32 [%rd1], %r1`, PTX line 3, scale.cu:12\n    \
+             first by thread [1, 0, 0] of block [0, 0, 0] (warp 0, lane 1); 3 times in 1 launch"
+        );
+        let json = findings.json();
+        assert_eq!((&json["findings"][0]["count"], &json["findings"][0]["name"]), (&json!(6), &json!("scale")));
+        let sarif = findings.sarif();
+        let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        assert_eq!(location["artifactLocation"]["uri"], "scale.cu");
+        assert_eq!(location["region"]["startLine"], 12);
+        assert_eq!(sarif["runs"][0]["tool"]["driver"]["rules"][1]["id"], "out-of-bounds");
+    }
+
+    #[test]
+    fn suppressions_name_checks_and_kernels() {
+        let findings = Findings {
+            suppressions: suppressions("# known\nout-of-bounds scale # of the old version\n* _ZN3old*\n"),
+            ..Findings::default()
+        };
+        let left = |kernel, check| {
+            let mut report = report(kernel, check, 1);
+            findings.suppress(&mut report);
+            report.findings.len()
+        };
+        assert_eq!(left("_Z5scalePf", Check::OutOfBounds), 0);
+        assert_eq!(left("_Z5scalePf", Check::Misaligned), 1);
+        assert_eq!(left("_ZN3old1kEv", Check::Misaligned), 0);
+        assert_eq!(left("_Z5other", Check::OutOfBounds), 1);
+        assert!(matches("a*c*", "abcd") && !matches("a*c", "abcd") && matches("*", ""));
+    }
+}
