@@ -69,7 +69,7 @@ fn checks_have_an_extent() -> Result<()> {
         if shifted.is_ok() {
             copied::launch(&device, &y, &mut device.zeros::<f32>(2)?)?;
         }
-        Result::Ok((shifted.is_err(), copied.is_err()))
+        Ok::<_, Error>((shifted.is_err(), copied.is_err()))
     };
     assert_eq!(reported(Checks::All)?, (true, true));
     assert_eq!(reported(Checks::Accesses)?, (true, false));

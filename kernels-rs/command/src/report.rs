@@ -22,7 +22,6 @@ use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
 use kernel_dsl::compiler::ptx::cost::InstructionClass;
-use kernel_dsl::compiler::{Compilation, Errors, Target, emit, passes};
 use runtime::interpreter::profile::{self, Accessed, Counts, Profile, Touched, Ways};
 use runtime::testing::Profiler;
 use serde::Serialize;

@@ -7,8 +7,8 @@ mod checks;
 mod clang;
 mod control;
 mod cooperation;
-#[allow(dead_code)] // The example prints the card's name.
-#[path = "../../examples/card/gpu.rs"]
+#[allow(dead_code)] // The bench prints the card's name.
+#[path = "../../benches/card/gpu.rs"]
 mod gpu;
 mod graphs;
 mod instructions;

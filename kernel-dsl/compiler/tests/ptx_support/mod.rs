@@ -48,6 +48,7 @@ pub fn assembled(text: &str, sm: u16) -> Result<Vec<u8>, String> {
 }
 
 /// Returns the output of `ptxas` for a whole program for sm_61, or its errors.
+#[allow(dead_code, reason = "not every test assembles whole programs")]
 pub fn assembled_whole(text: &str) -> Result<Vec<u8>, String> {
     run(text, 61, &[])
 }
