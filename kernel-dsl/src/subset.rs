@@ -24,16 +24,18 @@
 //! | blocks, `if`, `match` as values | as in Rust | `{ … }`, a block as a value, `match`, of numbers |
 //! | patterns | of numbers, ranges, tuples, arrays, structs, options; `\|`, `@`, guards | `1..=4`, `5..`, `x @ 1..=4`, `x if …`, `[p, .., q]` |
 //! | `if let`, `while let`, chains of these with `&&` | as in Rust | `if let … && …`, `while let` |
-//! | `loop`, `while`, `for`, labels, `break` with a value | a `for` iterates over ranges, arrays and the language's own iterators | `loop`, `break` with a value, `for x in array`, `(a..b).rev()` |
+//! | `loop`, `while`, `for`, labels, `break` with a value | a `for` iterates over ranges, arrays and the language's own iterators | `loop`, `break` with a value, `for x in array`, `(a..b).rev()`, `for i in a..=b` |
 //! | functions | `#[device]`, from any module or crate; always inlined | a call of a `#[device] fn`, `return` |
 //! | closures, `impl Fn` | names for code that is inlined | `\|x\| …`, `impl Fn(A) -> B` |
 //! | `const`, in bodies and modules | as in Rust | `const NAME: T = …;`, `#[device] const` |
 //! | structs | also generic; in buffers with `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
 //! | enums | without data | `#[device] enum` |
+//! | `type` aliases | also generic; in a `#[device] mod` or alone | `#[device] type` |
+//! | `impl Add`, and the other arithmetic, bitwise and assignment operators | for structs and enums of a `#[device] mod` | `impl Add for`, and other operators |
 //! | methods, associated functions, constants and types | in a `#[device] mod` | a method with `&mut self`, an associated type |
 //! | traits, impls over generic types, provided methods | resolved when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
 //! | generic parameters | `usize` and `bool` constants, and types | generic over a constant, `T: Float` of a kernel |
-//! | `size_of`, `std::array::from_fn`, `matches!` | as in Rust | `size_of::<T>()`, `matches!(x, …)` |
+//! | `size_of`, `std::array::from_fn`, `std::mem::swap`, `matches!` | `swap` takes variables, fields and elements | `size_of::<T>()`, `std::mem::swap(&mut a, &mut b)`, `matches!(x, …)` |
 //! | `const { assert!(…) }` | checked for each instance | `const { assert!(…) }` |
 //!
 //! # Unsupported
@@ -47,7 +49,7 @@
 //! | `b"text"` | text literals are not supported in kernels: only numbers, `true` and `false` |
 //! | `u128`, `i128` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
 //! | `isize` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
-//! | `a..=b` as an iterator | an inclusive range is not supported here: write `start..end` with an exclusive end |
+//! | `u128` and `isize` as types | 128-bit integers are not supported in kernels: use two `u64`, whose `overflowing_add` gives the carry |
 //! | `a..` as an iterator | a range in a kernel needs both bounds: `start..end` |
 //! | `move` closures | `move` is not supported: a closure in a kernel is inlined at each call and captures by reference. Remove `move` |
 //! | A closure that is called immediately | cannot call the value of an expression: bind the closure to a name with `let`, then call that name |
@@ -81,12 +83,14 @@
 //! | A clause that does not exist | unknown clause `cluster` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate |
 //! | An enum that holds data | a variant of a device enum cannot hold data (except in `Option`): use a struct, or store the data beside the enum |
 //! | A trait with generic parameters | a device trait cannot have generic parameters: use associated types or constants |
-//! | `union` | `#[device]` applies to a function, constant, struct or enum, or to a `mod` with traits and impls |
-//! | `static` items | `#[device]` applies to a function, constant, struct or enum, or to a `mod` with traits and impls |
-//! | `type` items | this item is not supported in a device module; it can contain functions, constants, structs, enums, traits and impls |
+//! | `union` | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
+//! | `static` items | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
+//! | `impl Index`, and other traits of Rust whose functions return references | a device type cannot implement this trait: a device function cannot return a reference; write a method, `fn at(self, i: usize) -> f32` |
+//! | `impl Iterator` | a device type cannot implement this trait: a `for` on the device iterates over ranges and arrays; write a method for one step |
 //! | A struct with a lifetime | lifetime parameters are not supported: write `&[T]`, and views without a lifetime |
-//! | A macro among a module's items | this item is not supported in a device module; it can contain functions, constants, structs, enums, traits and impls |
-//! | `std::mem::swap`, and other functions of the host | a kernel cannot call `std::mem::swap`: from the standard library it can use methods of numbers, arrays and `Option`, `std::array::from_fn` and `size_of` |
+//! | A macro among a module's items | this item is not supported in a device module; it can contain functions, constants, structs, enums, type aliases, traits and impls |
+//! | `std::mem::replace`, and other functions of the host | a kernel cannot call `std::mem::replace`: from the standard library it can use methods of numbers, arrays and `Option`, `std::array::from_fn` and `size_of` |
+//! | `std::mem::swap` of references | in a kernel, `swap` takes two variables, fields or elements: `std::mem::swap(&mut a, &mut b)`. Bind an index that is computed by a call to a name first |
 //! | `Vec`, `Box`: the heap | a kernel cannot call functions of the type `Box`: kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])` |
 //! | `String` | a kernel cannot call functions of the type `String`: kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])` |
 //! | A closure selected by a condition | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
