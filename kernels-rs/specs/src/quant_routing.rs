@@ -57,7 +57,8 @@ fn routed(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let sum: f64 = row.iter().map(|x| (x - top).exp()).sum();
         let score = |x: &f64| if sigmoid == 1 { 1.0 / (1.0 + (-x).exp()) } else { (x - top).exp() / sum };
         let scores: Vec<f64> = row.iter().map(score).collect();
-        let key = |i: usize| bias.get(i).map_or(row[i] as f32, |bias| scores[i] as f32 + *bias as f32);
+        // −0 counts as 0.
+        let key = |i: usize| bias.get(i).map_or(row[i] as f32 + 0.0, |bias| scores[i] as f32 + *bias as f32);
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by(|a, b| key(*b).total_cmp(&key(*a)).then(a.cmp(b)));
         order.truncate(chosen);
