@@ -42,8 +42,10 @@ fn logits(instance: &Instance, random: &mut Random) -> Vec<Case> {
     cases
 }
 
-/// Biased scores are rounded to `f32` before they are compared. A score has the errors of a difference, an
-/// exponential, a sum and a quotient; a weight those of another sum and quotient and of a product.
+/// Returns the choices by logits, or by biased scores rounded to `f32`.
+///
+/// A score has the errors of a difference, an exponential, a sum and a quotient. A weight adds
+/// those of another sum and quotient and of a product.
 fn routed(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[sigmoid, share, _] = numbers(instance).as_slice() else { return Vec::new() };
     let (x, &[tokens, count]) = (inputs[0].values(), inputs[0].extents()) else { return Vec::new() };
