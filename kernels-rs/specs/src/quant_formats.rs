@@ -584,8 +584,8 @@ fn parts(instance: &Instance, random: &mut Random) -> Vec<Case> {
     PARTS
         .map(|[rows, cols, splits]: [usize; 3]| {
             let cols = cols.next_multiple_of(unit);
-            let parts: Vec<f32> = random.values(splits * rows * cols);
-            let parts = Input::view(&parts, [splits * rows, cols]);
+            let parts: Vec<f32> = random.values(splits * rows * (cols + unit));
+            let parts = Input::strided(&parts, [splits * rows, cols], [cols + unit, 1]);
             let y = unread(stored, rows * (cols + unit), [rows, cols], [cols + unit, 1]);
             Case::new(format!("{rows} × {cols}, {splits} parts"), [parts, Input::scalar(splits), y])
         })

@@ -42,8 +42,10 @@ fn logits(instance: &Instance, random: &mut Random) -> Vec<Case> {
     cases
 }
 
-/// Biased scores are rounded to `f32` before they are compared. A score has the errors of a difference, an
-/// exponential, a sum and a quotient; a weight those of another sum and quotient and of a product.
+/// Returns the choices by logits, or by biased scores rounded to `f32`.
+///
+/// A score has the errors of a difference, an exponential, a sum and a quotient. A weight adds
+/// those of another sum and quotient and of a product.
 fn routed(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[sigmoid, share, _] = numbers(instance).as_slice() else { return Vec::new() };
     let (x, &[tokens, count]) = (inputs[0].values(), inputs[0].extents()) else { return Vec::new() };
@@ -57,7 +59,8 @@ fn routed(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let sum: f64 = row.iter().map(|x| (x - top).exp()).sum();
         let score = |x: &f64| if sigmoid == 1 { 1.0 / (1.0 + (-x).exp()) } else { (x - top).exp() / sum };
         let scores: Vec<f64> = row.iter().map(score).collect();
-        let key = |i: usize| bias.get(i).map_or(row[i] as f32, |bias| scores[i] as f32 + *bias as f32);
+        // −0 counts as 0.
+        let key = |i: usize| bias.get(i).map_or(row[i] as f32 + 0.0, |bias| scores[i] as f32 + *bias as f32);
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by(|a, b| key(*b).total_cmp(&key(*a)).then(a.cmp(b)));
         order.truncate(chosen);

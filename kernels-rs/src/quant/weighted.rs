@@ -243,11 +243,10 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let lent = self.lend::<F>(on)?;
-        if splits == 1 {
+        let (lent, [m, n]) = (self.lend::<F>(on)?, y.extents());
+        if splits == 1 || m * n == 0 {
             return self.parts::<T, E, F>(on, tile, 1, &lent, rows, y, epilogue);
         }
-        let [m, n] = y.extents();
         let mut parts = on.scratch::<f32>(splits * m * n)?;
         self.parts::<f32, Identity, F>(on, tile, splits, &lent, rows, &mut parts.view_mut([splits * m, n])?, Identity)?;
         let parts = parts.view([splits * m, n])?;
