@@ -136,7 +136,7 @@ impl Parts {
     ///
     /// # Errors
     /// If extents do not match, or memory is short.
-    pub fn run<'c, K: Float + Stored + GenericArgument>(
+    pub fn run<K: Float + Stored + GenericArgument>(
         &self,
         on: &impl Queue,
         tokens: &BufferView<'_, u32, 1>,

@@ -267,8 +267,8 @@ impl Generate<'_> {
 
 /// Returns the bytes at the end of `text` with which `stop` begins.
 fn overlap(text: &str, stop: &str) -> usize {
-    let lengths = (1..stop.len()).rev().filter(|n| stop.is_char_boundary(*n));
-    lengths.into_iter().find(|n| text.ends_with(&stop[..*n])).unwrap_or(0)
+    let mut lengths = (1..stop.len()).rev().filter(|n| stop.is_char_boundary(*n));
+    lengths.find(|n| text.ends_with(&stop[..*n])).unwrap_or(0)
 }
 
 impl Iterator for Generate<'_> {
