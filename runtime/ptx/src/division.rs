@@ -61,9 +61,9 @@ fn divided(mut x: [u64; LANES], mut y: [u64; LANES], integers: Integer, rest: bo
     };
     if integers.signed {
         // A remainder has the sign of the dividend.
-        for lane in 0..LANES {
+        for (lane, result) in results.iter_mut().enumerate() {
             let sign = if rest { negative[0][lane] } else { negative[0][lane] ^ negative[1][lane] };
-            results[lane] = ((results[lane] as i64 ^ sign).wrapping_sub(sign)) as u64 & integers.mask();
+            *result = (*result as i64 ^ sign).wrapping_sub(sign) as u64 & integers.mask();
         }
     }
     for (lane, result) in results.iter_mut().enumerate() {
@@ -95,12 +95,11 @@ fn of(x: &[u64; LANES], y: &[u64; LANES], rest: bool) -> [u64; LANES] {
         *quotient = (double(*x) / double(*y) + SHIFTER).to_bits() ^ SHIFTER.to_bits();
     }
     let mut results = [0; LANES];
-    for lane in 0..LANES {
+    for (lane, result) in results.iter_mut().enumerate() {
         let remainder = x[lane].wrapping_sub(quotients[lane].wrapping_mul(y[lane]));
         // All bits, if the quotient was rounded up.
         let above = (remainder as i64 >> 63) as u64;
-        results[lane] =
-            if rest { remainder.wrapping_add(above & y[lane]) } else { quotients[lane].wrapping_add(above) };
+        *result = if rest { remainder.wrapping_add(above & y[lane]) } else { quotients[lane].wrapping_add(above) };
     }
     results
 }

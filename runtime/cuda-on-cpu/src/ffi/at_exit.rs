@@ -24,7 +24,7 @@ pub fn prepare(settings: &Settings) {
 
 extern "C" fn finish() {
     // A panic must not reach the caller in C.
-    let code = std::panic::catch_unwind(report).unwrap_or(None);
+    let code = std::panic::catch_unwind(report).unwrap_or_default();
     if let Some(code) = code {
         // SAFETY: null flushes the output of the program, which a return would flush too. Then the
         // process ends.
