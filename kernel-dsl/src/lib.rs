@@ -430,9 +430,9 @@
 //!   assignment; `if` and `while` with conditions and `let`s joined by `&&`; `match` with numbers,
 //!   ranges, tuples, arrays, `|`, bindings and guards; `loop`; labels on loops and blocks; `break`,
 //!   `continue`, `return`; and `const { assert!(…) }`.
-//! * **Iterators** of a `for`: `a..b` and `a..=b` with `.step_by(n)` and `.rev()`; [`block::share`],
-//!   [`block::stride`] and [`grid::stride`]; register arrays. All accept `.enumerate()`, and
-//!   [`unroll`], [`unroll_by`] or [`rolled`] around them.
+//! * **Iterators** of a `for`: `a..b` and `a..=b` with `.step_by(n)` and `.rev()`;
+//!   [`block::share`], [`block::stride`] and [`grid::stride`]; register arrays. All accept
+//!   `.enumerate()`, and [`unroll`], [`unroll_by`] or [`rolled`] around them.
 //! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`;
 //!   `size_of::<T>()`.
 //! * **Items**: `#[device]` functions, constants, structs, enums, type aliases, and modules of them

@@ -5,8 +5,8 @@
 //! cargo run --release -p kernels-rs --example histogram
 //! ```
 //!
-//! The file shows loads of 16 bytes, atomic additions in shared and in global memory, and a grid of
-//! as many blocks as the device runs at once.
+//! The file shows loads of 16 bytes, atomic additions in shared and in global memory, and a grid
+//! that fills the device once.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

@@ -21,7 +21,7 @@ pub fn neighbors(x: &[i32], y: &mut [i32]) {
     }
 }
 
-/// As `neighbors`, but wrong at the first thread of each block.
+/// A copy of `neighbors` that is wrong at the first thread of each block.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len())]
 pub fn neighbors_wrong(x: &[i32], y: &mut [i32]) {

@@ -156,7 +156,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let mut random = Random::new(1);
     let x: Vec<f32> = random.values(m * k);
     let w: Vec<f32> = random.values(n * k);
-    // As llama.cpp quantizes: the largest magnitude of a block becomes ±127.
+    // llama.cpp quantizes so: the largest magnitude of a block becomes ±127.
     let block = |w: &[f32]| {
         let d = f16::from_f32(w.iter().fold(0.0f32, |most, w| most.max(w.abs())) / 127.0);
         Q8Block { d, qs: std::array::from_fn(|i| (w[i] / d.to_f32()).round_ties_even() as i8) }

@@ -17,8 +17,8 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 /// The kinds of values at the extremes of a type.
 const KINDS: [&str; 4] = ["huge", "subnormal", "infinite", "NaN"];
 
-/// Returns whether a number of a type is of each kind. Huge integers are the two limits of their
-/// type, and no integer is of another kind.
+/// Returns for each kind whether a number belongs to it. Huge integers are the two limits of their
+/// type, and integers have no other kind.
 fn kinds(ty: Scalar, x: f64) -> [bool; 4] {
     let (largest, normal) = match ty {
         Scalar::F16 => (65504.0, 2f64.powi(-14)),

@@ -3,9 +3,9 @@
 //! The proofs state which bytes an access touches, and that they lie within its buffer or array.
 //! They also state where the lanes of a warp branch alike or use one address. The compiler derives
 //! them from polynomials of extents and indices; the interpreter counts actual addresses and masks.
-//! The kernels are those of the library and of `tests::examples`, on their largest cases. The ranges
-//! of one more kernel in this file are also computed in plain Rust. `tests/tests/zoo` compares the
-//! proofs with accesses out of bounds.
+//! The kernels are those of the library and of `tests::examples`, on their largest cases. The
+//! ranges of one more kernel in this file are also computed in plain Rust. `tests/tests/zoo`
+//! compares the proofs with accesses out of bounds.
 
 use kernel_dsl::compiler::analyses::bounds::{Proof, Reach, Site};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind};

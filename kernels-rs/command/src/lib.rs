@@ -34,10 +34,10 @@
 //! ```
 //!
 //! A failure has a `kind`: "stopped" (executor, why, error in words, report), "differ",
-//! "order_dependent" (schedule, mismatch), "warned" (report), "wrong", "rejected",
-//! "no_tolerance", "outside", "incomplete". The oracle's report is a [`Report`](runtime::interpreter::Report), documented in
-//! [`report`](runtime::interpreter::report). `trace --json` prints the case, the seed, the thread's
-//! [`Trace`](runtime::interpreter::Trace), and the report of the whole launch.
+//! "order_dependent" (schedule, mismatch), "warned" (report), "wrong", "rejected", "no_tolerance",
+//! "outside", "incomplete". The oracle's report is a [`Report`](runtime::interpreter::Report),
+//! documented in [`report`](runtime::interpreter::report). `trace --json` prints the case, the
+//! seed, the thread's [`Trace`](runtime::interpreter::Trace), and the report of the whole launch.
 
 use kernels_rs_specs as _;
 

@@ -1,4 +1,4 @@
-//! Scripts that use the driver by ctypes, each in a process of its own. They assert what NVIDIA's
+//! Scripts that use the driver by ctypes, each in a separate process. They assert what NVIDIA's
 //! driver answers.
 #![cfg(target_os = "linux")]
 

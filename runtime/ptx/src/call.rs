@@ -1,8 +1,9 @@
 //! Calls with a stack: the running functions of a warp, and how arguments and results are passed.
 //!
-//! A call saves the registers of the called routine and starts a control flow for the calling lanes.
-//! That flow ends when each of these lanes has returned or ended. Then the results are passed, the
-//! registers are restored, and the caller's flow continues. Lanes that do not call wait meanwhile.
+//! A call saves the registers of the called routine and starts a control flow for the calling
+//! lanes. That flow ends when each of these lanes has returned or ended. Then the results are
+//! passed, the registers are restored, and the caller's flow continues. Lanes that do not call wait
+//! meanwhile.
 
 use super::check::Check;
 use super::code::{Call, Code, Inst, Passed, Pc, Routine, Slot, Window};
@@ -48,7 +49,7 @@ impl Warp {
         self.calls.first().map_or(self.flow.live, |outermost| outermost.flow.live & !ended)
     }
 
-    /// Ends lanes of the running routine for good.
+    /// Ends lanes of the running routine; they do not run again.
     pub fn end_lanes(&mut self, code: &Code, lanes: u32) {
         if let Some(call) = self.calls.last_mut() {
             call.ended |= lanes;

@@ -76,7 +76,7 @@ impl Machine<'_, '_> {
         self.release(warps) || moved
     }
 
-    /// Reports a deadlock in the first block that waits at a barrier of its own, or in which warps
+    /// Reports a deadlock in the first block that waits at its own barrier, or in which warps
     /// wait for all blocks.
     fn unblock(&mut self, blocks: &mut [Resting]) {
         let waits = |warp: &Warp, grid: bool| warp.waits.as_ref().is_some_and(|m| (m.number == GRID_BARRIER) == grid);

@@ -1,8 +1,8 @@
 //! Quotients and remainders of integers, row by row.
 //!
 //! Operands below 2^51 are divided as doubles, with vector instructions where the processor has
-//! them. The quotient of two such numbers, rounded to a double and then to an integer, is the true
-//! quotient or one more, which the remainder shows.
+//! them. The quotient is rounded to a double, then to an integer. The result is the true quotient
+//! or one more, which the remainder shows.
 
 use super::arithmetic::integer::Integer;
 use super::body::is_wide;

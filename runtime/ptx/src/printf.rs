@@ -28,7 +28,8 @@ struct Conversion {
 /// The largest width and precision.
 const MAX_WIDTH: usize = 4096;
 
-/// Formats a text. Returns it with the number of arguments, or `None` if an argument cannot be read.
+/// Formats a text. Returns it with the number of arguments, or `None` if an argument cannot be
+/// read.
 pub fn format(format: &[u8], arguments: &mut dyn Arguments) -> Option<(Vec<u8>, u32)> {
     let (mut out, mut count, mut at) = (Vec::new(), 0, 0);
     while let Some(&byte) = format.get(at) {
@@ -289,7 +290,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// The expected texts are those of glibc's `printf`.
+    /// Compares with texts that glibc's `printf` wrote.
     #[test]
     fn texts_are_those_of_c() {
         let minus = |n: i64| n as u64;

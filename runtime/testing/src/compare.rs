@@ -28,8 +28,8 @@ pub enum Contents {
     Exact(Vec<Value>),
     /// The numbers of all elements. The output may hold the elements in another order.
     Multiset(Vec<Value>),
-    /// The numbers of all distinct elements. The output may hold each of them once or several times,
-    /// in any order.
+    /// The numbers of all distinct elements. The output may hold each of them once or several
+    /// times, in any order.
     Set(Vec<Value>),
     /// Contents that a predicate accepts.
     Judged(Judge),
@@ -75,8 +75,8 @@ impl Expected {
         Expected { argument, contents: Contents::Near(values, bound) }
     }
 
-    /// Creates expected contents that must match exactly: elements of any type, structs included, or
-    /// [`Value`]s.
+    /// Creates expected contents that must match exactly: elements of any type, structs included,
+    /// or [`Value`]s.
     pub fn exact<T: IntoValues>(argument: usize, elements: impl IntoIterator<Item = T>) -> Expected {
         Expected { argument, contents: Contents::Exact(T::values(elements.into_iter().collect())) }
     }
@@ -104,9 +104,9 @@ impl Expected {
         Expected { argument, contents: Contents::Unchecked }
     }
 
-    /// Creates contents that `accepts` judges from all arguments before the launch and all arguments
-    /// after the launch. An error says what is wrong. The predicate may judge several outputs, and
-    /// the others are then [`unchecked`](Expected::unchecked).
+    /// Creates contents that `accepts` judges from all arguments before the launch and all
+    /// arguments after the launch. An error says what is wrong. The predicate may judge several
+    /// outputs, and the others are then [`unchecked`](Expected::unchecked).
     ///
     /// ```
     /// use runtime::testing::{Expected, Input};
@@ -213,9 +213,9 @@ pub(super) fn reference(
         let wrong = |n: usize, given: Value, expected: String, bound: Option<f64>| Failure::Wrong {
             executor: executor.clone(),
             argument: name.clone(),
-            index: array.index(n),
-            given: show(given.ty(), given.bits()),
-            expected,
+            index: array.index(n).into(),
+            given: show(given.ty(), given.bits()).into(),
+            expected: expected.into(),
             bound,
         };
         let numbers = array.offsets().map(|offset| array.value(offset)).enumerate();

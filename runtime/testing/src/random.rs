@@ -50,8 +50,8 @@ impl Random {
         (0..n).map(|_| self.special()).collect()
     }
 
-    /// Returns `n` ordinary values, of which at most `distinct` are different: for sorts, searches and
-    /// maxima, whose results depend on how ties are broken.
+    /// Returns `n` ordinary values, of which at most `distinct` are different: for sorts, searches
+    /// and maxima, whose results depend on how ties are broken.
     pub fn ties<T: Draw>(&mut self, n: usize, distinct: usize) -> Vec<T> {
         let seed = self.bits();
         (0..n).map(|_| self.tie(seed, distinct)).collect()

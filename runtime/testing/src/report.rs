@@ -129,9 +129,9 @@ pub enum Failure {
     Wrong {
         executor: Executor,
         argument: String,
-        index: Vec<usize>,
-        given: String,
-        expected: String,
+        index: Box<[usize]>,
+        given: Box<str>,
+        expected: Box<str>,
         bound: Option<f64>,
     },
     /// The contents of an argument are not those that the reference accepts in any order, or by a

@@ -121,7 +121,8 @@ impl Eq for Value {}
 
 impl Hash for Value {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Equal values have the same nearest `f64`, apart from the sign of zero and the bits of NaN.
+        // Equal values have the same nearest `f64`, apart from the sign of zero and the bits of
+        // NaN.
         let number = self.to_f64() + 0.0;
         (if number.is_nan() { f64::NAN } else { number }).to_bits().hash(state);
     }
@@ -134,7 +135,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a reference may give for one element of an output: an element of any type, structs
+/// A value that a reference gives for one element of an output: an element of any type, structs
 /// included, or a [`Value`]. A struct or array consists of several values.
 pub trait IntoValues: Sized {
     /// Returns the values of `all`, in order.

@@ -26,10 +26,10 @@ mod stack;
 mod table;
 mod unspecified;
 
-/// Repeats on a card the tests of instructions whose results were once wrong: carries of
-/// differences, divisors beyond 2¹²⁶, results just below the least normal number, reciprocal roots
-/// of `f64`, votes with members that differ between lanes, and lanes that meet although one side
-/// of a branch ends in a trap.
+/// Repeats on a card the tests of instructions whose results were once wrong. The tests have
+/// carries of differences, divisors beyond 2¹²⁶, and results just below the least normal number.
+/// They also have reciprocal roots of `f64`, and votes with members that differ between lanes.
+/// In others, lanes meet although one side of a branch ends in a trap.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_agrees_with_the_interpreter() {

@@ -1,6 +1,6 @@
 //! Whole programs, as other compilers write them: recursion and indirect calls, functions of the
-//! device, aliases, and PTX of old versions. The expected words are those of an H100, or follow from
-//! plain Rust.
+//! device, aliases, and PTX of old versions. The expected words are those of an H100, or follow
+//! from plain Rust.
 
 use super::kit::POLICIES;
 use kernel_dsl::compiler::ptx::parse;
@@ -361,7 +361,7 @@ fn blocks_of_cooperative_launches_wait_for_one_another() {
         { .param .b32 s; .param .b64 r; st.param.b32 [s], 1; call (r), cudaCGGetIntrinsicHandle, (s); ld.param.b64 h, [r]; }
         { .param .b64 x; .param .b32 f; .param .b32 r; st.param.b64 [x], h; st.param.b32 [f], 0;
           call (r), cudaCGSynchronize, (x, f); ld.param.b32 v, [r]; }";
-    // As cooperative groups do: the address of the workspace is in two registers of the driver.
+    // The code of cooperative groups: two registers of the driver hold the workspace's address.
     let by_counter = "
         mov.b32 v, %envreg2; mov.b32 t, %envreg1; mov.b64 h, {v, t}; bar.sync 0;
         @p bra met; membar.gl; atom.global.add.u32 t, [h+4], 1;

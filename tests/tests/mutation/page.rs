@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const HEAD: &str = "\
 # Mutants
 
-Each kernel of kernels-rs and of its expert examples runs in one instance, with one change of its lowered IR at a time, on its cases.
+Each kernel of kernels-rs and of its expert examples runs in one instance on its cases. One change of its lowered IR is made at a time.
 
 - A mutant is *caught* by the first check that detects it: a check of the oracle, the verifier of the IR, the reference in plain Rust,
   or another order of blocks and warps.

@@ -113,8 +113,8 @@ impl Checker<'_> {
         (label, body)
     }
 
-    /// Checks an iterator: `start..end`, `start..=end`, `.step_by(n)`, `.rev()`, a share, `.enumerate()`, and
-    /// `unroll(…)` or `rolled(…)` around them.
+    /// Checks an iterator: `start..end`, `start..=end`, `.step_by(n)`, `.rev()`, a share,
+    /// `.enumerate()`, and `unroll(…)` or `rolled(…)` around them.
     fn iteration(&mut self, e: &syntax::Expr) -> Option<Iteration> {
         use syntax::ExprKind as E;
         match &e.kind {

@@ -37,8 +37,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks an operator whose left operand is `left`; `assigns` for `left += right`. Either operand
-    /// may have a type that has the operator only through an impl.
+    /// Checks an operator whose left operand is `left`; `assigns` for `left += right`. Either
+    /// operand may have a type that has the operator only through an impl.
     pub(super) fn overloaded(
         &mut self,
         operator: ir::Binary,
@@ -51,7 +51,8 @@ impl Checker<'_> {
         let Some([plain, assigning]) = language::traits_of(operator) else { return Overloaded::BuiltIn(None) };
         let of_trait = if assigns { assigning } else { plain };
         let nominal = self.is_nominal(ty);
-        // The type of a closure's parameter follows later, and shifts take any integer on the right.
+        // The type of a closure's parameter follows later, and shifts take any integer on the
+        // right.
         let built_in = match self.table.get(ty) {
             Ty::Unknown(UnknownKind::Any) => true,
             _ => !nominal && (assigns || matches!(operator, ir::Binary::Shl | ir::Binary::Shr)),

@@ -268,7 +268,8 @@ impl Facts<'_> {
         (self.leaves(place.1) == 1 && place.0 < self.arguments.len()).then_some(place.0)
     }
 
-    /// Returns the first argument of the part of a parameter that `expr` names, and the part's type.
+    /// Returns the first argument of the part of a parameter that `expr` names, and the part's
+    /// type.
     fn part(&self, expr: &Expr) -> Option<(usize, TypeId)> {
         let (base, at) = match &expr.kind {
             ExprKind::Local(id) => {

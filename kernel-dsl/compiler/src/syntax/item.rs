@@ -439,7 +439,7 @@ impl Reader {
         }
     }
 
-    /// Returns the name of a trait, if the trait is of Rust's library.
+    /// Returns the name of a trait, if Rust's library declares the trait.
     fn trait_of_rust(&self, path: &syn::Path) -> Option<String> {
         let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
         let (name, before) = names.split_last()?;

@@ -515,7 +515,8 @@ pub fn device(item: &ItemFn) -> Result<Function, syn::Error> {
 struct Reader {
     /// The line from which source lines count.
     line: usize,
-    /// The names of the module's own traits and of its imports, and whether each is of Rust's library.
+    /// The names of the module's own traits and of its imports, and whether Rust's library declares
+    /// each.
     names: Vec<(String, bool)>,
     refused: Option<syn::Error>,
     /// The allowances of statements that have not been read yet.

@@ -189,7 +189,7 @@ impl Node {
     pub fn set_operation(&self, operation: Operation) -> Result {
         let mut current = lock(&self.operation);
         if current.kind() != operation.kind() {
-            return Err(Error::value("the node is of another type"));
+            return Err(Error::value("the node has another type"));
         }
         *current = operation;
         *lock(&self.shown) = None;

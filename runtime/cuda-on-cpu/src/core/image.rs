@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(code, CUresult::CUDA_ERROR_INVALID_PTX);
         assert!(log.contains("line 5") && log.contains("f33"), "{log}");
         assert_eq!(refusal("", Target::SM_61).0, CUresult::CUDA_ERROR_INVALID_PTX);
-        // What the parser lacks is not supported, rather than invalid.
+        // Features that the parser lacks are reported as not supported, rather than invalid.
         let entry = |line: &str| format!("{empty}.visible .entry k() {{\n{line};\n}}");
         let later = |line: &str| entry(line).replace("6.0", "8.6").replace("sm_61", "sm_90");
         for text in

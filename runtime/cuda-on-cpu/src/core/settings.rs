@@ -27,7 +27,7 @@ pub struct Settings {
     pub fail: Option<Fault>,
     /// The log's destination.
     pub log: Option<String>,
-    /// What happens at a finding in a kernel.
+    /// The reaction to a finding in a kernel.
     pub on_finding: OnFinding,
     /// The exit code of the process if there are findings.
     pub error_exit: Option<i32>,
@@ -39,12 +39,12 @@ pub struct Settings {
     pub suppressions: Option<String>,
 }
 
-/// What happens at a finding in a kernel.
+/// Reaction to a finding in a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnFinding {
     /// The launch stops with an error, and the context fails, as on a GPU.
     Stop,
-    /// The access is left out, and the kernel goes on. At the end, a summary lists the findings.
+    /// The access is left out, and the kernel continues. At the end, a summary lists the findings.
     Continue,
 }
 

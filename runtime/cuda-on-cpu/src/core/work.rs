@@ -34,7 +34,7 @@ pub enum Work {
     Graph(Arc<[Work]>),
 }
 
-/// The largest number of findings of a launch that goes on after them.
+/// The largest number of findings of a launch that continues after them.
 const MAX_FINDINGS: usize = 1000;
 
 /// A validated launch.
@@ -73,7 +73,7 @@ pub struct Limits {
     pub checks: Checks,
     /// The maximum number of warp instructions.
     pub fuel: u64,
-    /// What happens at a finding.
+    /// The reaction to a finding.
     pub on_finding: OnFinding,
 }
 

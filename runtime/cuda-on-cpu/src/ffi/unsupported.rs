@@ -221,7 +221,7 @@ unsupported! {
     "it gives tables of NVIDIA's driver that are not documented, by which its runtime library verifies the driver":
         cuGetExportTable
     ;
-    "the driver has no log of its own; CUDA_ON_CPU_LOG has one":
+    "the driver has no log but the one that CUDA_ON_CPU_LOG names":
         cuLogsCurrent
         cuLogsDumpToFile
         cuLogsDumpToMemory

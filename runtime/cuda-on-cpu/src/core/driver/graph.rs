@@ -221,7 +221,7 @@ impl Driver {
         self.check_operation(&operation)?;
         executable.change(node.handle, |step| {
             if step.operation.kind() != operation.kind() {
-                return Err(Error::value("the node is of another type"));
+                return Err(Error::value("the node has another type"));
             }
             step.operation = operation;
             Ok(())
