@@ -96,7 +96,8 @@ impl New {
             write(&self.path.join(file), &filled(text))?;
         }
         writeln!(out, "{}: a crate with the kernel {kernel}. Next:", self.path.display())?;
-        for command in ["test", "run -- check", &format!("run -- inspect {kernel} --serve")] {
+        let check = format!("run -- check '{}::*'", name.replace('-', "_"));
+        for command in ["test", &check, &format!("run -- inspect {kernel} --serve")] {
             writeln!(out, "  cargo {command}")?;
         }
         Ok(Outcome::Good)
