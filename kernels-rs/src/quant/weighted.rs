@@ -245,10 +245,11 @@ impl Weights {
     ) -> Result<(), Error> {
         let (lent, [m, n]) = (self.lend::<F>(on)?, y.extents());
         if splits == 1 || m * n == 0 {
-            return self.parts::<T, E, F>(on, tile, 1, &lent, rows, y, epilogue);
+            return self.parts::<T, E, F>(on, (tile, 1), &lent, rows, y, epilogue);
         }
         let mut parts = on.scratch::<f32>(splits * m * n)?;
-        self.parts::<f32, Identity, F>(on, tile, splits, &lent, rows, &mut parts.view_mut([splits * m, n])?, Identity)?;
+        let mut of_parts = parts.view_mut([splits * m, n])?;
+        self.parts::<f32, Identity, F>(on, (tile, splits), &lent, rows, &mut of_parts, Identity)?;
         let parts = parts.view([splits * m, n])?;
         dispatch!(let V: usize = if rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
             // SAFETY: as in `fresh`.
@@ -259,8 +260,7 @@ impl Weights {
     fn parts<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
-        tile: Tile,
-        splits: usize,
+        (tile, splits): (Tile, usize),
         lent: &Lent,
         rows: &Rows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,

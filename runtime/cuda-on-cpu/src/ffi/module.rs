@@ -150,7 +150,7 @@ fn add_input(driver: &Driver, link: Handle, kind: c_int, name: &str, bytes: &[u8
 ///
 /// # Safety
 /// `name` is null or a text that ends with NUL.
-unsafe fn name_or<'a>(name: *const c_char, otherwise: &'a str) -> Result<&'a str> {
+unsafe fn name_or(name: *const c_char, otherwise: &str) -> Result<&str> {
     // SAFETY: guaranteed by the caller.
     if name.is_null() { Ok(otherwise) } else { unsafe { text(name) } }
 }
