@@ -634,10 +634,10 @@ fn product<F: Ggml>(
         for u in of_part.filter(|_| matrix.is_some()) {
             let w = &weights[(matrix.unwrap_or(0) * n + col) * units + u];
             let (x, e) = (&bytes[row * units + u], &factors[row * units + u]);
-            for j in 0..32 {
-                let term = e[0] * scaled::<F>(w, j) * f64::from(x[j]);
+            for (j, x) in x.iter().enumerate() {
+                let term = e[0] * scaled::<F>(w, j) * f64::from(*x);
                 (value, size) = (value + term, size + term.abs());
-                of_bytes += (byte(w, j) * f64::from(x[j])).abs();
+                of_bytes += (byte(w, j) * f64::from(*x)).abs();
             }
             if F::MINS {
                 let of = |h: usize| f64::from(w.min[h]) * e[2 + h];
