@@ -109,7 +109,9 @@ fn unplaced(_: &Instance, random: &mut Random) -> Vec<Case> {
         for [routes, count] in ROUTES {
             let experts = draw(random, routes, count);
             let counts: Vec<i32> = of_experts(&experts, count).iter().map(|routes| routes.len() as i32).collect();
-            let rows = (routes + count.min(routes) * (room - 1)).next_multiple_of(room);
+            // With more groups after the last expert's than a warp has lanes.
+            let more = if room == 8 { 40 * room } else { 0 };
+            let rows = (routes + count.min(routes) * (room - 1)).next_multiple_of(room) + more;
             let unwritten = |n: usize| Input::slice(&vec![-7i32; n]);
             let (experts, counts) = (Input::slice(&experts), Input::slice(&counts));
             let [order, groups, places] = [rows, rows / 8, routes].map(unwritten);
@@ -154,6 +156,12 @@ fn rows(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let weights = Input::view(&weights, [tokens, chosen]);
         cases.push(Case::new(format!("{tokens} × {chosen} × {cols}"), [x, weights, Input::slice(&places), y]));
     }
+    let kinds = Extreme::ALL;
+    let [pitch, cols] = [3 * unit.max(4), 2 * unit.max(4)];
+    let x = extremes(random, &kinds, stored, cols, pitch);
+    let weights = Input::view(&random.values::<f32>(kinds.len()), [kinds.len(), 1]);
+    let y = unread(stored, kinds.len() * pitch, [kinds.len(), cols], [pitch, 1]);
+    cases.push(Case::new("extreme rows", [x, weights, Input::slice::<i32>(&[]), y]));
     cases
 }
 

@@ -54,11 +54,12 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Costs on a Tesla P40 at 1.5 GHz, by the issue slots of the machine code for Q4_0.
+    /// Costs on a Tesla P40 at 1.5 GHz: the issue slots of the machine code for Q4_0, with the
+    /// ratios of groups to tiles and of tiles to each other that an H100 shows for many rows.
     pub const P40: Costs = Costs {
-        few_ns: [0.21, 0.25, 0.29, 0.33, 0.39, 0.45, 0.50, 0.56],
-        tile_ns: [150.0, 285.0, 560.0],
-        read_ns: 0.03,
+        few_ns: [0.28, 0.34, 0.39, 0.45, 0.53, 0.61, 0.68, 0.76],
+        tile_ns: [190.0, 290.0, 560.0],
+        read_ns: 0.02,
         part_ns: 0.4,
         launch_ns: 2e3,
     };

@@ -14,6 +14,9 @@ pub type Pc = u32;
 /// The index that means no instruction.
 pub const NOWHERE: Pc = Pc::MAX;
 
+/// The reason why registers that the driver sets are undefined.
+pub(crate) const NO_DRIVER: &str = "the driver sets its value, and there is none";
+
 /// A kernel, ready to run.
 #[derive(Debug, Default)]
 pub struct Code {

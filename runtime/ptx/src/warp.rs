@@ -3,8 +3,7 @@
 use super::ahead::Copies;
 use super::call::Activation;
 use super::check::Check;
-use super::code::{Barrier, Code, Condition, Data, Follows, Inst, Kind, Reduction};
-use super::decode::special::NO_DRIVER;
+use super::code::{Barrier, Code, Condition, Data, Follows, Inst, Kind, NO_DRIVER, Reduction};
 use super::flow::{Flow, Policy};
 use super::machine::{BARRIERS, Machine};
 use super::memory::Scratch;

@@ -504,6 +504,7 @@ fn block_index_is_below_the_grid_extent_only() {
 }
 
 #[kernel(block = 1, grid = y.rows() * y.cols())]
+#[requires(y.cols() > 0)]
 fn place(mut y: ViewMut<f32, 2>) {
     let (i, n) = (block::x(), y.cols());
     let (row, col) = if n == 1 { (i, 0) } else { (i / n, i - i / n * n) };
@@ -513,6 +514,7 @@ fn place(mut y: ViewMut<f32, 2>) {
 }
 
 #[kernel(block = 1, grid = y.rows() * y.cols())]
+#[requires(y.cols() > 0)]
 fn place_divided(mut y: ViewMut<f32, 2>) {
     let (i, n) = (block::x(), y.cols());
     let (row, col) = (i / n, i - i / n * n);
@@ -522,6 +524,7 @@ fn place_divided(mut y: ViewMut<f32, 2>) {
 }
 
 #[kernel(block = 1, grid = y.rows() * y.cols())]
+#[requires(y.cols() > 0)]
 fn place_of_two(mut y: ViewMut<f32, 2>) {
     let (i, n) = (block::x(), y.cols());
     let (row, col) = if n == 2 { (i, 0) } else { (i / n, i - i / n * n) };

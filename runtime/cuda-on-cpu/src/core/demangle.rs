@@ -59,7 +59,7 @@ fn template_arguments(mut rest: &str) -> Option<(Vec<String>, &str)> {
         }
         if let Some(literal) = rest.strip_prefix('L') {
             let (value, after) = literal.split_once('E')?;
-            let number = value.trim_start_matches(|c: char| c.is_ascii_lowercase());
+            let number = value.trim_start_matches(|c: char| c.is_ascii_lowercase() && c != 'n');
             shown.push(number.replacen('n', "-", 1));
             rest = after;
         } else if rest.starts_with(|c: char| c.is_ascii_digit()) {

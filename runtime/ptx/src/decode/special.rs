@@ -1,15 +1,12 @@
 //! Special registers, which the hardware sets.
 
-use super::super::code::Special;
+use super::super::code::{NO_DRIVER, Special};
 use super::super::registers::Place;
 use super::operand::Source;
 use super::{Decoded, Decoder, Result};
 use crate::code::Kind;
 use kernel_dsl_compiler::ptx::SpecialRegister;
 use smallvec::smallvec;
-
-/// The reason why registers that the driver sets are undefined.
-pub(crate) const NO_DRIVER: &str = "the driver sets its value, and there is none";
 
 /// Returns the contents of a special register, if they are known and constant in a block.
 fn known(register: SpecialRegister) -> Option<Special> {

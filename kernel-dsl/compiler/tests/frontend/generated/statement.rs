@@ -183,9 +183,11 @@ impl Generator {
     fn swap(&mut self) {
         let ty = Ty::Number(self.one_of(&super::generator::NUMBERS));
         let (Some((a, _)), Some((b, _))) = (self.place_of(&ty, true, 2), self.place_of(&ty, true, 2)) else { return };
+        // `swap` takes places without calls in their indices.
+        let plain = [&a, &b].iter().all(|place| !place.replace("(*", "").contains('('));
         match self.below(3) {
             0 => self.line(&format!("({a}, {b}) = ({b}, {a});")),
-            1 => self.line(&format!("std::mem::swap(&mut {a}, &mut {b});")),
+            1 if plain => self.line(&format!("std::mem::swap(&mut {a}, &mut {b});")),
             _ => {
                 let name = self.name("t");
                 self.line(&format!("let {name} = {a};"));
