@@ -80,6 +80,9 @@
 //! | `a.div_euclid(b)`, signed | `div.s32`, `rem.s32`, `add.s32`, `sub.s32`, `setp.gt.s32`, 2 `selp.s32`, `setp.lt.s32` | sm_61 | 1, 1/2, sequence |
 //! | `a.rem_euclid(b)`, signed | `rem.s32`, `sub.s32`, `max.s32`, `add.s32`, `setp.lt.s32`, `selp.s32` | sm_61 | 1, 1/2, sequence |
 //! | `a.clamp(low, high)` | `max.s32`, `min.s32` | sm_61 | 1/2 |
+//! | `a.wrapping_div(b)`, signed | `setp.eq.s32`, 2 `selp.s32`, `div.s32`, `sub.s32` | sm_61 | 1, 1/2, sequence |
+//! | `a.wrapping_rem(b)`, signed | `setp.eq.s32`, `selp.s32`, `rem.s32` | sm_61 | 1, 1/2, sequence |
+//! | `a.wrapping_pow(5)` | 3 `mul.lo.s32` | sm_61 | sequence |
 //! | `a.wrapping_neg()` | `sub.s32` | sm_61 | 1 |
 //! | `a + b` | `add.u32` | sm_61 | 1 |
 //! | `a - b` | `sub.u32` | sm_61 | 1 |
@@ -283,6 +286,7 @@
 //! | `let x;`, set later | `setp.gt.u32`, `selp.u32` | sm_61 | 1, 1/2 |
 //! | shadowing | `add.u32`, `shl.b32` | sm_61 | 1, 1/2 |
 //! | `(x, y) = (y, x)` | `mul.lo.u32`, `add.u32` | sm_61 | 1, sequence |
+//! | `std::mem::swap(&mut a, &mut b)` | `mul.lo.u32`, `add.u32` | sm_61 | 1, sequence |
 //! | `{ … }`, a block as a value | `mul.lo.u32`, 2 `add.u32` | sm_61 | 1, sequence |
 //! | `if`, `else if`, `else` | 2 `setp.gt.u32`, `sub.u32`, `mul.lo.u32`, 2 `selp.u32` | sm_61 | 1, 1/2, sequence |
 //! | `p && q`, `p \|\| q` | `setp.ne.u32`, 2 `bra`, `div.u32`, `setp.gt.u32`, `mov.pred`, `setp.eq.u32`, `or.pred`, `selp.u32` | sm_61 | 1, 1/2, sequence, branch |
@@ -321,6 +325,7 @@
 //! | `for i in a..b` | `mov.u32`, `setp.ge.u32`, 2 `bra`, `shl.b32`, 2 `add.u32`, `rem.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
 //! | `(a..b).step_by(n)` | 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, 2 `add.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, branch |
 //! | `(a..b).rev()` | 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, 2 `sub.u32`, `mul.lo.u32`, 2 `add.u32`, `rem.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
+//! | `for i in a..=b` | 3 `add.u32`, 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, `mul.lo.u32`, `rem.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
 //! | `.enumerate()` | `min.u32`, `sub.u32`, 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, 3 `add.u32`, `mul.lo.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
 //! | `for x in array` | 2 `shl.b32`, 2 `add.u32` | sm_61 | 1, 1/2 |
 //! | `unroll(a..b)` | 4 `shl.b32`, 3 `add.u32` | sm_61 | 1, 1/2 |
@@ -364,6 +369,8 @@
 //! | a provided method | of what it is used in | sm_61 |  |
 //! | an associated type | of what it is used in | sm_61 |  |
 //! | an `impl` over generic types | of what it is used in | sm_61 |  |
+//! | `impl Add for`, and other operators | of what it is used in | sm_61 |  |
+//! | `#[device] type` | of what it is used in | sm_61 |  |
 //! | `const N: usize` of a kernel | of what it is used in | sm_61 |  |
 //! | `ptx!(…)` | of what it is used in | sm_61 |  |
 //! | a constant array at an index of run time | of what it is used in | sm_61 |  |
