@@ -2,8 +2,7 @@
 
 use super::kernels::*;
 use kernel_dsl::compiler::hir::{Constant, Instance};
-use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
-use kernel_dsl::{Artifact, Kernel, Launcher, View, ViewMut, host};
+use kernel_dsl::{Artifact, Kernel, View, ViewMut, host};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 
