@@ -9,7 +9,7 @@
 //!
 //! * [`Device`] runs kernels: an NVIDIA GPU through its driver alone, or the CPU, where the oracle
 //!   ([`interpreter`]) runs the kernel's IR as lowered and reports every faulty access. It
-//!   implements [`Launcher`](kernel_dsl::Launcher), so a kernel's typed `launch` takes it.
+//!   implements `Launcher`, so a kernel's typed `launch` takes it.
 //! * [`Stream`] is an in-order queue of work, concurrent with others; it is a launcher too.
 //!   [`Event`] is a point in its work.
 //! * [`Graph`] is many launches in one, recorded once and replayed by one driver call.

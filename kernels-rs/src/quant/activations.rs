@@ -16,7 +16,7 @@ use super::round::{Quad, quantize_quad};
 use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
-/// Quantizes rows of numbers by [`quantize_quad`], in groups of `room`: eight lanes have a unit,
+/// Quantizes rows of numbers by `quantize_quad`, in groups of `room`: eight lanes have a unit,
 /// four numbers each. Row i is row i of `x`, or row `order[i]` / `chosen` if `order` has numbers.
 /// What lies beyond a row's end, rows that are not there, and rows of a negative number are zeros.
 #[kernel(

@@ -80,7 +80,7 @@ pub fn repack_rows(from: View<i8, 2>, units: usize, mut words: ViewMut<u32, 2>) 
 }
 
 /// Rows of numbers to planes of Q8_0: eight lanes have a unit, four numbers each (see
-/// [`quantize_quad`]). Numbers beyond a row's end are zeros.
+/// `quantize_quad`). Numbers beyond a row's end are zeros.
 #[kernel(
     block = 256, grid = (8 * words.dim(0) * units).div_ceil(256), writes(words = once, halves = once),
     instances(X = f32, V = 4 | 1),

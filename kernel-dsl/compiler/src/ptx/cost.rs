@@ -4,7 +4,7 @@
 //! Other instructions are slower. The numbers are from the throughput table for compute capability
 //! 6.1 in NVIDIA's CUDA C++ Programming Guide.
 //!
-//! Both are columns of [`table`](super::table). [`InstructionClass::of`] and [`Rate::of`] apply the
+//! Both are columns of [`table`]. [`InstructionClass::of`] and [`Rate::of`] apply the
 //! columns to the types, state space and operands of one instruction.
 
 use super::ast::{Instruction, Operand};
