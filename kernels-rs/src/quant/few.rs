@@ -74,7 +74,7 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
 }
 
 /// Y ← epilogue(X·Wᵀ), `R` rows of Y by `W` columns a warp, W in planes of format `F` (see
-/// [`device`]), times a number for each row of W where `scales` has any.
+/// `device`), times a number for each row of W where `scales` has any.
 ///
 /// With `FRESH`, X is `x`, of which each row gives `chosen` rows of Y. Each unit of it is quantized
 /// by its largest magnitude; numbers beyond its end are zeros. Otherwise X is `bytes` and
