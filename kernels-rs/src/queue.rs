@@ -143,7 +143,7 @@ impl<T: Element> Memory<T> {
     /// Returns a view, as [`DeviceBuffer::view`] does.
     ///
     /// # Errors
-    /// As for [`DeviceBuffer::view`].
+    /// Returns the errors of [`DeviceBuffer::view`].
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>, Error> {
         match self {
             Memory::Buffer(buffer) => buffer.view(extents),
@@ -154,7 +154,7 @@ impl<T: Element> Memory<T> {
     /// Returns a view with strides, as [`DeviceBuffer::view_strided`] does.
     ///
     /// # Errors
-    /// As for [`DeviceBuffer::view_strided`].
+    /// Returns the errors of [`DeviceBuffer::view_strided`].
     pub fn view_strided<const R: usize>(
         &self,
         extents: [usize; R],
@@ -169,7 +169,7 @@ impl<T: Element> Memory<T> {
     /// Returns a mutable view with strides, as [`DeviceBuffer::view_strided_mut`] does.
     ///
     /// # Errors
-    /// As for [`DeviceBuffer::view_strided_mut`].
+    /// Returns the errors of [`DeviceBuffer::view_strided_mut`].
     pub fn view_strided_mut<const R: usize>(
         &mut self,
         extents: [usize; R],
@@ -184,7 +184,7 @@ impl<T: Element> Memory<T> {
     /// Returns a mutable view, as [`DeviceBuffer::view_mut`] does.
     ///
     /// # Errors
-    /// As for [`DeviceBuffer::view_mut`].
+    /// Returns the errors of [`DeviceBuffer::view_mut`].
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>, Error> {
         match self {
             Memory::Buffer(buffer) => buffer.view_mut(extents),
@@ -206,7 +206,7 @@ impl<T: Element> Shared<T> {
     /// Returns a view, as [`DeviceBuffer::view`] does.
     ///
     /// # Errors
-    /// As for [`DeviceBuffer::view`].
+    /// Returns the errors of [`DeviceBuffer::view`].
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>, Error> {
         match self {
             Shared::Buffer(buffer) => buffer.view(extents),
@@ -217,7 +217,7 @@ impl<T: Element> Shared<T> {
     /// Returns a view with strides, as [`DeviceBuffer::view_strided`] does.
     ///
     /// # Errors
-    /// As for [`DeviceBuffer::view_strided`].
+    /// Returns the errors of [`DeviceBuffer::view_strided`].
     pub fn view_strided<const R: usize>(
         &self,
         extents: [usize; R],

@@ -81,7 +81,7 @@ impl<T: Element, const R: usize> Strided<T, R> {
     /// [`host::run`](crate::host::run).
     ///
     /// # Safety
-    /// As for [`View::host`].
+    /// The requirements of [`View::host`] apply.
     ///
     /// # Panics
     /// If `elements` ends before the last element.
@@ -97,7 +97,7 @@ impl<T: Element, const R: usize> StridedMut<T, R> {
     /// [`host::run`](crate::host::run).
     ///
     /// # Safety
-    /// As for [`ViewMut::host`]. No two indices may name one element.
+    /// The requirements of [`ViewMut::host`] apply. No two indices may name one element.
     ///
     /// # Panics
     /// If `elements` ends before the last element.

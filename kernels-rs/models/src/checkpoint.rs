@@ -110,7 +110,7 @@ impl Checkpoint {
     /// Reads the tokenizer.
     ///
     /// # Errors
-    /// As [`Tokenizer::from_gguf`] and [`Tokenizer::from_json`].
+    /// Returns the errors of [`Tokenizer::from_gguf`] and [`Tokenizer::from_json`].
     pub fn tokenizer(&self) -> Result<Tokenizer> {
         match &self.files {
             Files::Gguf(gguf) => Tokenizer::from_gguf(gguf),
@@ -164,7 +164,7 @@ impl Checkpoint {
     /// Returns each tensor of a vision tower in an mmproj file.
     ///
     /// # Errors
-    /// As [`Checkpoint::weights`].
+    /// Returns the errors of [`Checkpoint::weights`].
     pub fn vision_weights(&self, vision: &Vision) -> Result<Vec<(Requirement, Tensor<'_>)>> {
         self.select(vision.tensors(self.naming()), "the vision tower", None)
     }

@@ -17,8 +17,8 @@
 //! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
 //! | [`session`] | a text that grows: prompt, decoding by a replayed graph, generation |
 //!
-//! The same code runs on a GPU and on the CPU device, where every access is checked. Activations
-//! are `f32`; products with quantized weights quantize them to 8 bits in blocks of 32.
+//! The same code runs on a GPU and on the CPU device, which checks every access. Activations are
+//! `f32`. Products with quantized weights quantize the activations to 8 bits in blocks of 32.
 
 pub mod attention;
 pub mod block;

@@ -44,7 +44,7 @@ impl<M: Score + Passed> Attention<'_, M> {
     /// no gradient here.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run).
+    /// Returns the errors of [`run`](Attention::run).
     pub fn backward<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -61,7 +61,7 @@ impl<M: Score + Passed> Attention<'_, M> {
     /// Sequences must have [`Layout::Dense`], without a mask.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run).
+    /// Returns the errors of [`run`](Attention::run).
     pub fn scores<T: Float + GenericArgument>(
         self,
         on: &impl Queue,

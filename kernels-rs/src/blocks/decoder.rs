@@ -134,7 +134,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
     /// at that time.
     ///
     /// # Errors
-    /// As for [`prefill`](DecoderLayer::prefill).
+    /// Returns the errors of [`prefill`](DecoderLayer::prefill).
     pub fn decode(
         &self,
         on: &impl Queue,

@@ -189,7 +189,7 @@ impl Convolution {
     /// have a constant distance.
     ///
     /// # Errors
-    /// As for [`run`](Convolution::run).
+    /// Returns the errors of [`run`](Convolution::run).
     pub fn run_tokens<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,

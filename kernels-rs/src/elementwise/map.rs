@@ -83,7 +83,7 @@ where
 /// Computes y ← f(a, b) for each element, as [`map`] does; each input is broadcast separately.
 ///
 /// # Errors
-/// As for [`map`].
+/// Returns the errors of [`map`].
 pub fn map2<F, A, B, Y, const RA: usize, const RB: usize, const R: usize>(
     on: &impl Queue,
     _f: F,
@@ -119,7 +119,7 @@ where
 /// Computes y ← f(a, b, c) for each element, as [`map`] does; each input is broadcast separately.
 ///
 /// # Errors
-/// As for [`map`].
+/// Returns the errors of [`map`].
 pub fn map3<F, A, B, C, Y, const RA: usize, const RB: usize, const RC: usize, const R: usize>(
     on: &impl Queue,
     _f: F,

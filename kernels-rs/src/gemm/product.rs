@@ -138,7 +138,7 @@ impl Gemm {
     /// is an error in any case.
     ///
     /// # Errors
-    /// As for [`run`](Gemm::run).
+    /// Returns the errors of [`run`](Gemm::run).
     pub unsafe fn run_with<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
         self,
         on: &impl Queue,

@@ -18,7 +18,7 @@ use kernel_dsl::prelude::*;
 
 /// Quantizes rows of numbers by `quantize_quad`, in groups of `room`: eight lanes have a unit,
 /// four numbers each. Row i is row i of `x`, or row `order[i]` / `chosen` if `order` has numbers.
-/// What lies beyond a row's end, rows that are not there, and rows of a negative number are zeros.
+/// Positions beyond a row's end, missing rows, and rows with a negative number are zeros.
 #[kernel(
     block = 256, grid = (bytes.dim(0) * bytes.dim(1)).div_ceil(256), writes(bytes = once, factors = once),
     instances(X = f32, V = 4 | 1; X = f16, V = 4),

@@ -105,7 +105,7 @@ impl Routes {
     /// Returns the numbers of the experts, [tokens, chosen].
     ///
     /// # Errors
-    /// As for [`DeviceBuffer::view`](runtime::DeviceBuffer::view).
+    /// Returns the errors of [`DeviceBuffer::view`](runtime::DeviceBuffer::view).
     pub fn experts(&self) -> Result<BufferView<'_, i32, 2>, Error> {
         self.experts.view([self.tokens, self.chosen])
     }
@@ -113,7 +113,7 @@ impl Routes {
     /// Returns the weights of the experts, [tokens, chosen].
     ///
     /// # Errors
-    /// As for [`DeviceBuffer::view`](runtime::DeviceBuffer::view).
+    /// Returns the errors of [`DeviceBuffer::view`](runtime::DeviceBuffer::view).
     pub fn weights(&self) -> Result<BufferView<'_, f32, 2>, Error> {
         self.weights.view([self.tokens, self.chosen])
     }
@@ -195,7 +195,7 @@ impl ExpertRows {
     /// `weights` has the matrices of all experts, [experts · N, K].
     ///
     /// # Errors
-    /// As for [`Weights::product`].
+    /// Returns the errors of [`Weights::product`].
     pub fn product_of_tokens<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -209,7 +209,7 @@ impl ExpertRows {
     /// Queues the products of each row with its expert: X is [rows, K], Y is [rows, N].
     ///
     /// # Errors
-    /// As for [`Weights::product`].
+    /// Returns the errors of [`Weights::product`].
     pub fn product_of_rows<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -273,10 +273,10 @@ impl ExpertRows {
     /// [`Residual`](crate::gemm::epilogue::Residual) adds the result of a shared expert.
     ///
     /// # Safety
-    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
     ///
     /// # Errors
-    /// As for [`combine`](ExpertRows::combine).
+    /// Returns the errors of [`combine`](ExpertRows::combine).
     pub unsafe fn combine_with<T: Float + GenericArgument, E: Epilogue + Passed>(
         &self,
         on: &impl Queue,

@@ -143,10 +143,10 @@ impl Igemm {
     /// C holds; that of `i32` sees none.
     ///
     /// # Safety
-    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
     ///
     /// # Errors
-    /// As for [`run`](Igemm::run).
+    /// Returns the errors of [`run`](Igemm::run).
     pub unsafe fn run_with<C: Output + GenericArgument, E: Epilogue + Passed>(
         self,
         on: &impl Queue,

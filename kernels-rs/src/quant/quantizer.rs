@@ -59,7 +59,7 @@ impl Affine {
     /// The same by the extremes of each row.
     ///
     /// # Errors
-    /// As for [`fit`](Affine::fit).
+    /// Returns the errors of [`fit`](Affine::fit).
     pub fn fit_rows<T: Float + GenericArgument>(
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -96,7 +96,7 @@ impl Affine {
     /// Queues x ← scale · (q − zero).
     ///
     /// # Errors
-    /// As for [`quantize`](Affine::quantize).
+    /// Returns the errors of [`quantize`](Affine::quantize).
     pub fn dequantize<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,

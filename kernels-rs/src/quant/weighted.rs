@@ -43,10 +43,10 @@ impl Weights {
     /// Queues Y ← epilogue(X·Wᵀ), where Y is the one matrix of a batch.
     ///
     /// # Safety
-    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
     ///
     /// # Errors
-    /// As for [`product`](Weights::product).
+    /// Returns the errors of [`product`](Weights::product).
     pub unsafe fn product_with<T: Float + GenericArgument, E: Epilogue + Passed>(
         &self,
         on: &impl Queue,
@@ -69,7 +69,7 @@ impl Weights {
     /// Queues Y ← X·Wᵀ of quantized activations, as [`product`](Weights::product) does.
     ///
     /// # Errors
-    /// As for [`product`](Weights::product).
+    /// Returns the errors of [`product`](Weights::product).
     pub fn product_of<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -83,10 +83,10 @@ impl Weights {
     /// Queues Y ← epilogue(X·Wᵀ) of quantized activations, where Y is the one matrix of a batch.
     ///
     /// # Safety
-    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
     ///
     /// # Errors
-    /// As for [`product`](Weights::product).
+    /// Returns the errors of [`product`](Weights::product).
     pub unsafe fn product_of_with<T: Float + GenericArgument, E: Epilogue + Passed>(
         &self,
         on: &impl Queue,
@@ -109,11 +109,11 @@ impl Weights {
     /// Queues Y ← epilogue(X·Wᵀ) of quantized activations, computed by a given plan.
     ///
     /// # Safety
-    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
     ///
     /// # Errors
-    /// As for [`product`](Weights::product), and if the plan has no part or has tiles for no more
-    /// than 8 rows.
+    /// Returns the errors of [`product`](Weights::product), and an error if the plan has no part or
+    /// has tiles for no more than 8 rows.
     pub unsafe fn planned_with<T: Float + GenericArgument, E: Epilogue + Passed>(
         &self,
         on: &impl Queue,

@@ -164,7 +164,8 @@ impl Weights {
     /// Makes weights of bytes, [N, K], and a scale for each row.
     ///
     /// # Errors
-    /// As for [`from_blocks`](Weights::from_blocks), and where there is not a scale for each row.
+    /// Returns the errors of [`from_blocks`](Weights::from_blocks), and an error if `scales` does not
+    /// have a number for each row.
     pub fn from_rows(
         on: &impl Queue,
         rows: &BufferView<'_, i8, 2>,
@@ -187,7 +188,7 @@ impl Weights {
     /// then are. A NaN becomes 0.
     ///
     /// # Errors
-    /// As for [`from_blocks`](Weights::from_blocks).
+    /// Returns the errors of [`from_blocks`](Weights::from_blocks).
     pub fn quantize_q8<T: Float + GenericArgument>(
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
@@ -214,7 +215,7 @@ impl Weights {
     /// then are. A NaN becomes 0.
     ///
     /// # Errors
-    /// As for [`from_blocks`](Weights::from_blocks).
+    /// Returns the errors of [`from_blocks`](Weights::from_blocks).
     pub fn quantize_q4<T: Float + GenericArgument>(
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,

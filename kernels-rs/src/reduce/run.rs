@@ -102,7 +102,7 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
 /// kernel combines parts. The order is fixed as for [`rows`], and a sum has the same error bound.
 ///
 /// # Errors
-/// As for [`rows`].
+/// Returns the errors of [`rows`].
 pub fn columns<X: Float + GenericArgument, M: Reduced>(
     on: &impl Queue,
     _monoid: M,
@@ -137,7 +137,7 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
 /// row. A sum has the error bound of a single row of all elements.
 ///
 /// # Errors
-/// As for [`rows`], except that y has one element.
+/// Returns the errors of [`rows`], where y must have one element.
 pub fn all<X: Float + GenericArgument, M: Reduced>(
     on: &impl Queue,
     _monoid: M,

@@ -150,7 +150,7 @@ impl Rotary {
     /// Rotates the pairs of x in place, as [`run`](Rotary::run) does.
     ///
     /// # Errors
-    /// As for [`run`](Rotary::run).
+    /// Returns the errors of [`run`](Rotary::run).
     pub fn run_in_place<X: Float + GenericArgument>(
         &self,
         on: &impl Queue,

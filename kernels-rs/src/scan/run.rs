@@ -51,7 +51,7 @@ pub fn inclusive<T: Number + GenericArgument>(
 /// Computes y[r, i] ← x[r, 0] + … + x[r, i − 1], and y[r, 0] ← 0, as [`inclusive`] does.
 ///
 /// # Errors
-/// As for [`inclusive`].
+/// Returns the errors of [`inclusive`].
 pub fn exclusive<T: Number + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,

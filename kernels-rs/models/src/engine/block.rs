@@ -28,7 +28,8 @@ impl Norm {
 
 /// The activations of tokens between blocks: a sum to which each half of a block adds.
 ///
-/// What a half adds is kept apart until the next norm, whose kernel adds it.
+/// The kernel of the next norm adds the result of a half. Until then, the result has separate
+/// memory.
 #[derive(Debug)]
 pub struct Activations {
     /// The sum, and memory for the next one.

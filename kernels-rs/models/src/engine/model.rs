@@ -83,7 +83,7 @@ impl Model {
     /// whole model.
     ///
     /// # Errors
-    /// As for [`load`](Model::load).
+    /// Returns the errors of [`load`](Model::load).
     pub fn load_with(device: &Device, checkpoint: &Checkpoint, mut progress: impl FnMut(u64, u64)) -> Result<Model> {
         let configuration = checkpoint.configuration()?;
         let file = checkpoint.file();

@@ -101,7 +101,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
     /// depends on their number only.
     ///
     /// # Errors
-    /// As for [`backward`](Norm::backward); also if memory for partial sums is short.
+    /// Returns the errors of [`backward`](Norm::backward), and an error if memory for partial sums
+    /// is short.
     pub fn backward_columns<T: Float + GenericArgument>(
         self,
         on: &impl Queue,

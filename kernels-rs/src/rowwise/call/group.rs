@@ -118,7 +118,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     /// dy, the gradient of y.
     ///
     /// # Errors
-    /// As for [`run`](GroupNorm::run).
+    /// Returns the errors of [`run`](GroupNorm::run).
     pub fn backward<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -149,7 +149,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     /// channel, in an order that depends on their number only.
     ///
     /// # Errors
-    /// As for [`run`](GroupNorm::run).
+    /// Returns the errors of [`run`](GroupNorm::run).
     pub fn backward_channels<T: Float + GenericArgument>(
         self,
         on: &impl Queue,

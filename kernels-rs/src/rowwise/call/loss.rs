@@ -84,7 +84,7 @@ impl CrossEntropy {
     /// of each row's loss.
     ///
     /// # Errors
-    /// As for [`run`](CrossEntropy::run).
+    /// Returns the errors of [`run`](CrossEntropy::run).
     pub fn backward<T: Float + GenericArgument>(
         self,
         on: &impl Queue,

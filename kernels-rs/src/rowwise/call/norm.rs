@@ -87,7 +87,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
     /// Queues y ← norm of x.
     ///
     /// # Errors
-    /// As for [`run_added`](Norm::run_added).
+    /// Returns the errors of [`run_added`](Norm::run_added).
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -155,7 +155,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
     /// subnormal, the scale is subnormal, too, with less precision.
     ///
     /// # Errors
-    /// As for [`run_added`](Norm::run_added).
+    /// Returns the errors of [`run_added`](Norm::run_added).
     pub fn quantize<T: Float + GenericArgument>(
         self,
         on: &impl Queue,

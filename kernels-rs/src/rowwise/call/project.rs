@@ -54,10 +54,10 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     /// Queues y ← epilogue(norm(x)·Wᵀ), with an epilogue of [`Gemm`].
     ///
     /// # Safety
-    /// As for [`Gemm::run_with`]; y is a batch of one.
+    /// The requirements of [`Gemm::run_with`] apply, where y is a batch of one.
     ///
     /// # Errors
-    /// As for [`project`](Norm::project).
+    /// Returns the errors of [`project`](Norm::project).
     pub unsafe fn project_with<
         X: Float + GenericArgument,
         W: Float + GenericArgument,
@@ -99,7 +99,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     /// seven for one product.
     ///
     /// # Errors
-    /// As for [`project`](Norm::project).
+    /// Returns the errors of [`project`](Norm::project).
     pub fn project_gated<
         F: DeviceFn<(f32, f32), Output = f32>,
         X: Float + GenericArgument,

@@ -293,8 +293,8 @@ impl Cuda {
     /// copy for theirs.
     ///
     /// # Safety
-    /// As for [`copy`](Cuda::copy), where `used` records the write, and the source is memory of
-    /// `other` whose accesses `read` tracks.
+    /// The requirements of [`copy`](Cuda::copy) apply. `used` records the write, and the source is
+    /// memory of `other` whose accesses `read` tracks.
     pub unsafe fn copy_from(
         &self,
         stream: &Arc<CudaStream>,
@@ -421,7 +421,7 @@ impl Cuda {
     /// Runs a launch to its end, on the device's own lane: what is found is this launch's.
     ///
     /// # Safety
-    /// As for [`submit`](Cuda::submit).
+    /// The requirements of [`submit`](Cuda::submit) apply.
     pub unsafe fn run(&self, launch: &mut Ready<'_>) -> Result<()> {
         let stream = self.streams.first();
         let mut state = stream.state();

@@ -74,7 +74,7 @@ impl<'g> Recording<'g> {
     /// arguments.
     ///
     /// # Errors
-    /// As for [`add`](Recording::add).
+    /// Returns the errors of [`add`](Recording::add).
     pub unsafe fn add_unchecked(&self, call: Call<'_>) -> Result<Node> {
         self.note(Variant::Unchecked, call.kernel(), call.constants(), call.block(), call.arguments())
     }
@@ -154,7 +154,7 @@ impl Launcher for Recording<'_> {
     }
 
     /// # Safety
-    /// As for [`Recording::add_unchecked`].
+    /// The requirements of [`Recording::add_unchecked`] apply.
     unsafe fn launch_unchecked(
         &self,
         kernel: &'static Artifact,

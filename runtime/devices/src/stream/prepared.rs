@@ -68,7 +68,7 @@ impl Stream {
     /// arguments.
     ///
     /// # Errors
-    /// As for [`prepare`](Stream::prepare).
+    /// Returns the errors of [`prepare`](Stream::prepare).
     pub unsafe fn prepare_unchecked<'a>(&'a self, call: Call<'a>) -> Result<Prepared<'a>> {
         self.prepared(call, Variant::Unchecked)
     }
