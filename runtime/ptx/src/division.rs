@@ -18,18 +18,26 @@ const SHIFTER: f64 = (1u64 << 52) as f64;
 /// Returns the body of a division of registers of 32 or 64 bits; `None` for others. It stores the
 /// remainders if `rest`, otherwise the quotients. Results for a divisor of 0 have all bits set and
 /// are undefined.
-pub fn division(to: Place, [a, b]: [Place; 2], integers: Integer, rest: bool) -> Option<Body> {
-    match (to, a, b, integers.bits) {
+pub fn division(to: Place, operands: [Place; 2], integers: Integer, rest: bool) -> Option<Body> {
+    match (integers.signed, rest) {
+        (false, false) => body::<false, false>(to, operands, integers.bits),
+        (false, true) => body::<false, true>(to, operands, integers.bits),
+        (true, false) => body::<true, false>(to, operands, integers.bits),
+        (true, true) => body::<true, true>(to, operands, integers.bits),
+    }
+}
+
+fn body<const SIGNED: bool, const REST: bool>(to: Place, [a, b]: [Place; 2], bits: u32) -> Option<Body> {
+    match (to, a, b, bits) {
         (Place::Word(d), Place::Word(a), Place::Word(b), 32) => Some(Box::new(move |registers, mask| {
             let row = |registers: &Registers, at: u32| u32::row(registers, at).map(u64::from);
             let (x, y) = (row(registers, a), row(registers, b));
-            let (results, undefined) = divided(x, y, integers, rest);
+            let (results, undefined) = divided::<32, SIGNED, REST>(&x, &y);
             registers.put(d, mask, &results.map(|value| value as u32));
             undefined & mask
         })),
         (Place::Wide(d), Place::Wide(a), Place::Wide(b), 64) => Some(Box::new(move |registers, mask| {
-            let (x, y) = (*u64::row(registers, a), *u64::row(registers, b));
-            let (results, undefined) = divided(x, y, integers, rest);
+            let (results, undefined) = divided::<64, SIGNED, REST>(u64::row(registers, a), u64::row(registers, b));
             registers.put(d, mask, &results);
             undefined & mask
         })),
@@ -37,16 +45,48 @@ pub fn division(to: Place, [a, b]: [Place; 2], integers: Integer, rest: bool) ->
     }
 }
 
-/// Divides each lane. Returns the results, and the lanes whose divisor is 0.
+/// Divides each lane, with vector instructions where the processor has them. Returns the results,
+/// and the lanes whose divisor is 0.
+fn divided<const BITS: u32, const SIGNED: bool, const REST: bool>(
+    x: &[u64; LANES],
+    y: &[u64; LANES],
+) -> ([u64; LANES], u32) {
+    #[cfg(target_arch = "x86_64")]
+    if is_wide() {
+        #[target_feature(enable = "avx2,fma")]
+        fn wide<const BITS: u32, const SIGNED: bool, const REST: bool>(
+            x: &[u64; LANES],
+            y: &[u64; LANES],
+        ) -> ([u64; LANES], u32) {
+            lanes::<BITS, SIGNED, REST>(x, y)
+        }
+        // SAFETY: the processor supports AVX2 and FMA, as just checked.
+        return unsafe { wide::<BITS, SIGNED, REST>(x, y) };
+    }
+    lanes::<BITS, SIGNED, REST>(x, y)
+}
+
 #[inline(always)]
-fn divided(mut x: [u64; LANES], mut y: [u64; LANES], integers: Integer, rest: bool) -> ([u64; LANES], u32) {
+fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool>(
+    x: &[u64; LANES],
+    y: &[u64; LANES],
+) -> ([u64; LANES], u32) {
+    if !SIGNED {
+        let (union, zeros) =
+            x.iter().zip(y).fold((0, 0), |(union, zeros), (x, y)| (union | x | y, zeros + u32::from(*y == 0)));
+        if zeros == 0 && union < SMALL {
+            return (small::<REST>(x, y), 0);
+        }
+    }
+    let integers = Integer { bits: BITS, signed: SIGNED };
+    let (mut x, mut y) = (*x, *y);
     let mut undefined = 0;
     for (lane, divisor) in y.iter_mut().enumerate() {
         undefined |= u32::from(*divisor == 0) << lane;
         *divisor += u64::from(*divisor == 0);
     }
     let mut negative = [[0; LANES]; 2];
-    if integers.signed {
+    if SIGNED {
         for (row, signs) in [&mut x, &mut y].into_iter().zip(&mut negative) {
             for (value, sign) in row.iter_mut().zip(signs) {
                 let extended = integers.value(*value) as i64;
@@ -55,14 +95,14 @@ fn divided(mut x: [u64; LANES], mut y: [u64; LANES], integers: Integer, rest: bo
         }
     }
     let mut results = if x.iter().chain(&y).fold(0, |all, value| all | value) < SMALL {
-        small(&x, &y, rest)
+        small::<REST>(&x, &y)
     } else {
-        std::array::from_fn(|lane| if rest { x[lane] % y[lane] } else { x[lane] / y[lane] })
+        std::array::from_fn(|lane| if REST { x[lane] % y[lane] } else { x[lane] / y[lane] })
     };
-    if integers.signed {
+    if SIGNED {
         // A remainder has the sign of the dividend.
         for (lane, result) in results.iter_mut().enumerate() {
-            let sign = if rest { negative[0][lane] } else { negative[0][lane] ^ negative[1][lane] };
+            let sign = if REST { negative[0][lane] } else { negative[0][lane] ^ negative[1][lane] };
             *result = (*result as i64 ^ sign).wrapping_sub(sign) as u64 & integers.mask();
         }
     }
@@ -74,32 +114,15 @@ fn divided(mut x: [u64; LANES], mut y: [u64; LANES], integers: Integer, rest: bo
 
 /// Divides numbers below [`SMALL`].
 #[inline(always)]
-fn small(x: &[u64; LANES], y: &[u64; LANES], rest: bool) -> [u64; LANES] {
-    #[cfg(target_arch = "x86_64")]
-    if is_wide() {
-        #[target_feature(enable = "avx2,fma")]
-        fn wide(x: &[u64; LANES], y: &[u64; LANES], rest: bool) -> [u64; LANES] {
-            of(x, y, rest)
-        }
-        // SAFETY: the processor supports AVX2 and FMA, as just checked.
-        return unsafe { wide(x, y, rest) };
-    }
-    of(x, y, rest)
-}
-
-#[inline(always)]
-fn of(x: &[u64; LANES], y: &[u64; LANES], rest: bool) -> [u64; LANES] {
+fn small<const REST: bool>(x: &[u64; LANES], y: &[u64; LANES]) -> [u64; LANES] {
     let double = |n: u64| f64::from_bits(n | SHIFTER.to_bits()) - SHIFTER;
-    let mut quotients = [0; LANES];
-    for ((quotient, x), y) in quotients.iter_mut().zip(x).zip(y) {
-        *quotient = (double(*x) / double(*y) + SHIFTER).to_bits() ^ SHIFTER.to_bits();
-    }
     let mut results = [0; LANES];
-    for (lane, result) in results.iter_mut().enumerate() {
-        let remainder = x[lane].wrapping_sub(quotients[lane].wrapping_mul(y[lane]));
+    for ((result, x), y) in results.iter_mut().zip(x).zip(y) {
+        let quotient = (double(*x) / double(*y) + SHIFTER).to_bits() ^ SHIFTER.to_bits();
+        let remainder = x.wrapping_sub(quotient.wrapping_mul(*y));
         // All bits, if the quotient was rounded up.
         let above = (remainder as i64 >> 63) as u64;
-        *result = if rest { remainder.wrapping_add(above & y[lane]) } else { quotients[lane].wrapping_add(above) };
+        *result = if REST { remainder.wrapping_add(above & y) } else { quotient.wrapping_add(above) };
     }
     results
 }
@@ -123,21 +146,29 @@ mod tests {
                 0 => edges[random() as usize % edges.len()] >> shift,
                 _ => random() >> shift >> (random() % 16),
             };
-            for (bits, signed) in [(64, false), (64, true), (32, false), (32, true)] {
-                let integers = Integer { bits, signed };
-                let x: [u64; LANES] = std::array::from_fn(|_| value() & integers.mask());
-                let y: [u64; LANES] = std::array::from_fn(|_| value() & integers.mask());
-                for rest in [false, true] {
-                    let (results, undefined) = divided(x, y, integers, rest);
-                    for lane in 0..LANES {
-                        let (a, b) = (x[lane], y[lane]);
-                        let expected = if rest { integers.rem(a, b) } else { integers.div(a, b) };
-                        assert_eq!(undefined >> lane & 1 == 1, expected.is_none());
-                        let expected = expected.unwrap_or(integers.mask());
-                        assert_eq!(results[lane], expected, "{a} by {b}, {integers:?}, remainder: {rest}");
-                    }
-                }
-            }
+            let (x, y): ([u64; LANES], [u64; LANES]) =
+                (std::array::from_fn(|_| value()), std::array::from_fn(|_| value()));
+            compare::<64, false, false>(&x, &y);
+            compare::<64, false, true>(&x, &y);
+            compare::<64, true, false>(&x, &y);
+            compare::<64, true, true>(&x, &y);
+            let (x, y) = (x.map(|value| value & 0xffff_ffff), y.map(|value| value & 0xffff_ffff));
+            compare::<32, false, false>(&x, &y);
+            compare::<32, false, true>(&x, &y);
+            compare::<32, true, false>(&x, &y);
+            compare::<32, true, true>(&x, &y);
+        }
+    }
+
+    fn compare<const BITS: u32, const SIGNED: bool, const REST: bool>(x: &[u64; LANES], y: &[u64; LANES]) {
+        let integers = Integer { bits: BITS, signed: SIGNED };
+        let (results, undefined) = divided::<BITS, SIGNED, REST>(x, y);
+        for lane in 0..LANES {
+            let (a, b) = (x[lane], y[lane]);
+            let expected = if REST { integers.rem(a, b) } else { integers.div(a, b) };
+            assert_eq!(undefined >> lane & 1 == 1, expected.is_none());
+            let expected = expected.unwrap_or(integers.mask());
+            assert_eq!(results[lane], expected, "{a} by {b}, {integers:?}, remainder: {REST}");
         }
     }
 }
