@@ -10,7 +10,7 @@ use super::ordered_parallel::ordered_parallel;
 use super::progress::with_bar;
 use super::ptxas::Ptxas;
 use super::show;
-use super::{Error, Outcome, json};
+use super::{Error, Outcome, counted, json};
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
@@ -496,7 +496,8 @@ impl fmt::Display for Report {
             writeln!(f, "{severity:first$}  {instance:second$}  {check:third$}  {place}")?;
         }
         let cases: usize = self.instances.iter().map(|line| line.cases).sum();
-        write!(f, "{} instances, {cases} cases: {} pass", self.instances.len(), self.passed)?;
+        let instances = counted(self.instances.len(), "instance");
+        write!(f, "{instances}, {}: {} pass", counted(cases, "case"), self.passed)?;
         if self.failed > 0 {
             write!(f, ", {} fail", self.failed)?;
         }

@@ -71,6 +71,7 @@ mod trace;
 use clap::{Parser, Subcommand};
 use kernel_dsl::compiler::{Errors, Target};
 use serde::Serialize;
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -210,6 +211,11 @@ pub fn main() -> ExitCode {
             e.exit_code()
         }
     }
+}
+
+/// Returns the number and the noun, plural unless the number is 1: `1 slot`, `2 slots`.
+fn counted(n: impl Copy + fmt::Display + PartialEq + From<u8>, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1.into() { "" } else { "s" })
 }
 
 /// Prints a value as JSON, followed by a newline.

@@ -1,7 +1,7 @@
 //! `kernels list`: the kernels of the program.
 
 use super::name::{self, Selected};
-use super::{Error, Outcome, json};
+use super::{Error, Outcome, counted, json};
 use clap::Args;
 use kernel_dsl::Artifact;
 use serde::Serialize;
@@ -119,8 +119,4 @@ fn shortened(line: &str) -> String {
             format!("{}…", kept.trim_end())
         }
     }
-}
-
-fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

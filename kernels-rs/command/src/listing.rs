@@ -5,8 +5,9 @@
 //! line. Brackets at the left mark the loops that contain the code; the cost of an iteration stands
 //! at the start of each loop.
 
+use super::counted;
 use super::lines::Lines;
-use super::machine::{Code, Issue, MachineCode, counted};
+use super::machine::{Code, Issue, MachineCode};
 use crate::sass::banks::Conflict;
 use crate::sass::{Instruction, Line};
 use kernel_dsl::compiler::Target;

@@ -1,8 +1,8 @@
 //! Machine code of an instance, made with NVIDIA's tools where they are found.
 
-use super::Error;
 use super::nvdisasm::Nvdisasm;
 use super::ptxas::{Ptxas, Resources};
+use super::{Error, counted};
 use crate::sass::{Listing, Loop};
 use kernel_dsl::compiler::Target;
 use serde::Serialize;
@@ -82,11 +82,6 @@ impl fmt::Display for Issue {
             Some(n) => write!(f, ", {} lost to register banks", counted(n, "cycle")),
         }
     }
-}
-
-/// `1 slot`, `2 slots`
-pub(super) fn counted(n: u32, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 impl From<&Loop> for Issue {

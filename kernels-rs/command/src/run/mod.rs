@@ -4,8 +4,7 @@ mod element;
 mod parameters;
 mod snippet;
 
-use super::machine::counted;
-use super::{Outcome, json};
+use super::{Outcome, counted, json};
 use clap::{Args, ValueEnum};
 use element::Content;
 use kernel_dsl::compiler::launch::MAX_GRID;
