@@ -168,15 +168,24 @@ fn neighbors(ty: Scalar, a: u64, b: u64) -> bool {
 }
 
 /// Returns the first element in which two arrays differ and the number of differences; `name` is
-/// the argument's. Floats are equal if `right` is within `tolerance` of `left`. Adjacent 16-bit
-/// floats are equal too, because two values within the tolerance may round to neighbors. Without a
-/// tolerance the bits must match.
+/// the argument's. Without a tolerance the bits must match.
+///
+/// Floats are equal if `right` is within `tolerance` of `left`. An infinity equals a finite float
+/// if a value within the tolerance of the latter rounds to that infinity. Adjacent 16-bit floats
+/// are equal too, because two values within the tolerance may round to neighbors.
 pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<Tolerance>) -> Option<Mismatch> {
     let different = |i: &usize| {
         let (ty, a, b) = (left.ty(*i), left.bits(*i), right.bits(*i));
         let near = tolerance.filter(|_| ty.is_float() || ty.is_half());
         class(ty, a) != class(ty, b)
-            && !near.is_some_and(|t| t.holds(to_f64(ty, b), to_f64(ty, a)) || neighbors(ty, a, b))
+            && !near.is_some_and(|t| {
+                let (x, y) = (to_f64(ty, a), to_f64(ty, b));
+                let overflow = |infinite: f64, finite: f64| {
+                    let bound = t.absolute + t.relative * finite.abs();
+                    finite.is_finite() && overflows(ty, infinite, finite, bound)
+                };
+                t.holds(y, x) || overflow(x, y) || overflow(y, x) || neighbors(ty, a, b)
+            })
     };
     let first = (0..left.len()).find(different)?;
     Some(Mismatch {
@@ -345,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerances_apply_to_finite_floats_only() {
+    fn tolerances_apply_to_finite_floats_and_overflow() {
         let tolerance = |relative, absolute| Some(Tolerance { parameter: 0, relative, absolute });
         let of = |x: f32| array(Input::slice(&[x]));
         let same = |a: f32, b: f32, t| differ("y", &of(a), &of(b), t).is_none();
@@ -354,7 +363,10 @@ mod tests {
         assert!(same(0.0, -0.0, tolerance(0.0, 0.0)));
         assert!(same(f32::NAN, -f32::NAN, None) && !same(f32::NAN, 0.0, tolerance(1.0, 1.0)));
         let infinity = f32::INFINITY;
-        assert!(same(infinity, infinity, None) && !same(infinity, f32::MAX, tolerance(1.0, 1.0)));
+        assert!(same(infinity, infinity, None) && !same(infinity, f32::MAX, None));
+        let near = tolerance(1e-6, 0.0);
+        assert!(same(infinity, f32::MAX, near) && same(-f32::MAX, -infinity, near));
+        assert!(!same(infinity, 3e38, near) && !same(infinity, -f32::MAX, near) && !same(infinity, -infinity, near));
         let [one, two] = [1, 2].map(|n| array(Input::slice(&[n])));
         assert!(differ("y", &one, &two, tolerance(9.0, 9.0)).is_some());
     }
