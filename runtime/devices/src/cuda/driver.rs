@@ -13,18 +13,18 @@ use cudarc::driver::sys;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-const SUCCESS: Code = 0;
+pub(super) const SUCCESS: Code = 0;
 const NO_DEVICE: Code = 100;
 /// The result of a query for work in flight.
 pub(super) const NOT_READY: Code = 600;
 
 macro_rules! functions {
     (
-        $(#[doc = $about:literal])*
+        $(#[$about:meta])*
         $visible:vis struct $Table:ident { $($field:ident: $Field:ty = $first:expr,)* }
         $($(#[doc = $doc:literal])* $name:ident = $symbol:ident $(| $other:ident)? ($($argument:ty),*);)*
     ) => {
-        $(#[doc = $about])*
+        $(#[$about])*
         $visible struct $Table {
             $($field: $Field,)*
             $($(#[doc = $doc])* pub(super) $name: unsafe extern "C" fn($($argument),*) -> Code,)*
@@ -32,7 +32,7 @@ macro_rules! functions {
 
         impl $Table {
             /// Resolves all functions of `library`, or names those that it lacks.
-            fn resolve(library: &Library) -> Result<$Table, Vec<&'static str>> {
+            fn resolve(library: &Symbols) -> Result<$Table, Vec<&'static str>> {
                 let mut missing = Vec::new();
                 $(
                     let $name = find(library, &[stringify!($symbol), $(stringify!($other))?]);
@@ -63,6 +63,7 @@ functions! {
         version: CudaVersion = CudaVersion { major: 0, minor: 0 },
         on_cpu: bool = false,
         graphs: Option<Graphs> = None,
+        libraries: Option<Libraries> = None,
     }
     init = cuInit(c_uint);
     driver_version = cuDriverGetVersion(*mut c_int);
@@ -132,15 +133,34 @@ functions! {
     launch = cuGraphLaunch(sys::CUgraphExec, sys::CUstream);
 }
 
+functions! {
+    /// The functions for libraries, which are modules without a context, in drivers from CUDA 12.0
+    /// on.
+    #[derive(Clone, Copy)]
+    pub(super) struct Libraries {}
+    load = cuLibraryLoadData(*mut Library, *const c_void, *mut c_int, *mut *mut c_void, c_uint, *mut c_int,
+        *mut *mut c_void, c_uint);
+    unload = cuLibraryUnload(Library);
+    kernel = cuLibraryGetKernel(*mut LibraryKernel, Library, *const c_char);
+    /// The kernel's function in the current context.
+    function = cuKernelGetFunction(*mut sys::CUfunction, LibraryKernel);
+}
+
+/// A handle of a library, `CUlibrary`, which the bindings of CUDA 11 lack.
+pub(super) type Library = *mut c_void;
+
+/// A handle of a library's kernel, `CUkernel`.
+type LibraryKernel = *mut c_void;
+
 /// A symbol that the library of package `cuda-on-cpu` exports and NVIDIA's does not.
 const ON_CPU: &str = "cuda_on_cpu";
 
 /// A function of unknown signature.
 type Symbol = unsafe extern "C" fn();
 /// A look-up by NUL-terminated name: the open library, or a test's stand-in.
-type Library<'a> = dyn Fn(&CStr) -> Option<Symbol> + 'a;
+type Symbols<'a> = dyn Fn(&CStr) -> Option<Symbol> + 'a;
 
-fn find(library: &Library, names: &[&str]) -> Option<Symbol> {
+fn find(library: &Symbols, names: &[&str]) -> Option<Symbol> {
     names.iter().find_map(|name| library(&std::ffi::CString::new(*name).ok()?))
 }
 
@@ -160,11 +180,12 @@ impl Driver {
         })
     }
 
-    fn start(library: &Library) -> Result<Driver, Error> {
+    fn start(library: &Symbols) -> Result<Driver, Error> {
         let mut driver = Driver::resolve(library)
             .map_err(|functions| Error::DriverLacks { functions, needed: CudaVersion::OLDEST })?;
         driver.on_cpu = find(library, &[ON_CPU]).is_some();
         driver.graphs = Graphs::resolve(library).ok();
+        driver.libraries = Libraries::resolve(library).ok();
         let mut version = 0;
         // SAFETY: `version` outlives the call; this function may be called before `cuInit`.
         let code = unsafe { (driver.driver_version)(&mut version) };
@@ -207,6 +228,11 @@ impl Driver {
     pub(super) fn graphs(&self) -> Result<&Graphs, Error> {
         let needed = CudaVersion { major: 10, minor: 1 };
         self.graphs.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, what: "a graph".into() })
+    }
+
+    /// Returns the functions for libraries, if the driver has them.
+    pub(super) fn libraries(&self) -> Option<Libraries> {
+        self.libraries
     }
 
     /// Fails if `code` is an error; `doing` describes the operation and its operands.
