@@ -1,6 +1,6 @@
 //! Loads, stores and atomic operations of a warp.
 
-use super::ahead::UNDER_WAY;
+use super::ahead::IN_FLIGHT;
 use super::check::Check;
 use super::code::{Access, Atomic, Data, Inst, Window};
 use super::halves::load_words;
@@ -456,7 +456,7 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
         let Some(written) = view.written(extent.region, lane) else { continue };
         let Some(states) = written.get(from..from + size) else { continue };
         let (check, note) = match extent.region {
-            _ if states.contains(&UNDER_WAY) => {
+            _ if states.contains(&IN_FLIGHT) => {
                 (Check::CopyUnderWay, ", to which a copy is in flight that its thread has not waited for")
             }
             _ if !states.contains(&0) => continue,
