@@ -1,7 +1,7 @@
 //! Loads, stores and atomic operations of a warp.
 
+use super::Check;
 use super::ahead::IN_FLIGHT;
-use super::check::Check;
 use super::code::{Access, Atomic, Data, Inst, Window};
 use super::halves::load_words;
 use super::machine::Machine;
@@ -457,7 +457,7 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
         let Some(states) = written.get(from..from + size) else { continue };
         let (check, note) = match extent.region {
             _ if states.contains(&IN_FLIGHT) => {
-                (Check::CopyUnderWay, ", to which a copy is in flight that its thread has not waited for")
+                (Check::UnfinishedCopy, ", to which a copy is in flight that its thread has not waited for")
             }
             _ if !states.contains(&0) => continue,
             // A copy of a structure also loads its padding.

@@ -3,7 +3,7 @@
 //! A copy reads its source when it begins. The data reach shared memory only when the copy's thread
 //! waits for the copy's group. Until then, a load of the destination by any thread is a fault.
 
-use super::check::Check;
+use super::Check;
 use super::code::{Access, Copy, Inst};
 use super::machine::Machine;
 use super::memory::Region;

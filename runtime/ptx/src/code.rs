@@ -189,13 +189,10 @@ pub struct Site {
     pub text: String,
     /// The line of the instruction, if the module was read from text.
     pub line: Option<u32>,
-    /// The comment above the instruction, if there is one. In PTX of kernel-dsl, this is the line
-    /// of Rust.
-    pub comment: Option<String>,
     /// The function that contains the instruction.
     pub function: String,
-    /// The file and line of the source, from `.loc`.
-    pub source: Option<String>,
+    /// The file and line of the source, from `.loc`; without it, the comment above the instruction.
+    pub origin: Option<String>,
 }
 
 /// Variables of a state space, each at its offset.

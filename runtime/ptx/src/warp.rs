@@ -1,8 +1,8 @@
 //! A running warp: all active lanes execute one instruction at a time.
 
+use super::Check;
 use super::ahead::Copies;
 use super::call::Activation;
-use super::check::Check;
 use super::code::{Barrier, Code, Condition, Data, DefinednessRule, Inst, Kind, NO_DRIVER, Reduction};
 use super::flow::{Flow, Policy};
 use super::machine::{BARRIERS, Machine};
@@ -366,7 +366,7 @@ impl Machine<'_, '_> {
                         members & live
                     )
                 };
-                self.report(warp, Check::Members, inst.site, strange, message);
+                self.report(warp, Check::DivergentWarp, inst.site, strange, message);
             }
         }
         Some(now)
@@ -471,7 +471,7 @@ impl Machine<'_, '_> {
                 format!("`{}`{line}: {why}", site.text)
             }
         };
-        self.report(warp, Check::Undefined, inst.site, mask, || {
+        self.report(warp, Check::UndefinedValue, inst.site, mask, || {
             format!("{what} that is undefined because of {because}")
         });
     }

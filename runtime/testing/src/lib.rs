@@ -110,7 +110,7 @@ pub use parallel::on_every_core;
 pub use property::{Counterexample, Property, Tested, property};
 pub use random::{Draw, Random, Simple};
 pub use registry::kernel_specs;
-pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Reported, Skipped, Stop, Warned};
+pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Skipped, Stop, Warned};
 pub use shapes::{edges, shapes};
 pub use value::{IntoValues, Value};
 

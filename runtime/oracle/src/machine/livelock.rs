@@ -16,11 +16,10 @@ use crate::code::frame::{Row, lanes_of};
 use crate::code::{Inst, Pc, Slot};
 use crate::machine::ahead::Copies;
 use crate::machine::describe::Target;
-use crate::machine::findings::{Description, Findings};
 use crate::machine::memory::word;
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, OBSERVED, Warp};
-use crate::report::Object;
+use crate::report::{Description, Findings, Object};
 use runtime_simt::number::value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -247,7 +246,10 @@ impl Machine<'_, '_> {
     fn seen(&mut self, run: impl FnOnce(&mut Self)) -> Reads {
         let reads = Rc::new(RefCell::new(Reads::default()));
         let before = self.observer.replace(Box::new(Rc::clone(&reads)));
-        let found = std::mem::replace(&mut self.findings, Findings::new(self.program, &self.options));
+        let found = std::mem::replace(
+            &mut self.findings,
+            Findings::new(self.program, self.options.limit, self.options.schedule),
+        );
         run(self);
         (self.findings, self.stopped) = (found, false);
         self.observer = before;

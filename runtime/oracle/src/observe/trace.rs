@@ -4,11 +4,12 @@
 //! by [`lower_named`](kernel_dsl_compiler::lower::lower_named). The results of an instruction are
 //! read when the next instruction runs.
 
+use crate::Program;
 use crate::code::frame::{Register, Word};
 use crate::code::{Access, Inst, Pc, Place, SlotIndex};
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
-use crate::{Program, report};
+use crate::report::{self, Sites};
 use kernel_dsl_compiler::{Scalar, ir};
 use runtime_simt::number::short;
 use serde::Serialize;
@@ -330,7 +331,7 @@ impl Recorder {
     }
 
     fn event(&mut self, program: &Program, site: Pc, event: Event) {
-        let place = program.place_of(site);
+        let place = program.place(site);
         let at = Some((place.source, place.line));
         if self.at == at {
             return self.here(event);

@@ -343,8 +343,8 @@ impl<'m> Decoder<'m> {
     }
 
     fn new_site(&mut self, text: String, line: Option<u32>, comment: Option<String>, function: &str) -> u32 {
-        let source = self.source.clone();
-        self.code.sites.push(Site { text, line, comment, function: function.to_string(), source });
+        let origin = self.source.clone().or(comment);
+        self.code.sites.push(Site { text, line, function: function.to_string(), origin });
         self.code.sites.len() as u32 - 1
     }
 

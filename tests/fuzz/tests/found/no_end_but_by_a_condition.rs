@@ -3,7 +3,7 @@
 //! as an end of the paths. Lanes that had diverged before therefore never reconverged.
 //!
 //! the PTX interpreter reports: k21130 by the PTX interpreter: 4 findings
-//! error[members]: is executed by lanes 0x00ff0000 together; its members are 0xffffffff, and of
+//! error[divergent-warp]: is executed by lanes 0x00ff0000 together; its members are 0xffffffff, and of
 //!   these 0xffffffff have not ended
 //!   k21130, line 94: shfl.sync.bfly.b32 %r43, %r41, 4, 0x181F, 0xFFFFFFFF    // +5 let w30: f64 =
 //!     warp::group::<8>().sum(w15);

@@ -3,7 +3,7 @@
 //! as an end of the paths. Lanes that had diverged before therefore never reconverged.
 //!
 //! the PTX interpreter, the checked form reports: k19274 by the PTX interpreter: 3 findings
-//! error[members]: is executed by lanes 0xff000000 together; its members are 0xffffffff, and of
+//! error[divergent-warp]: is executed by lanes 0xff000000 together; its members are 0xffffffff, and of
 //!   these 0xffffffff have not ended
 //!   k19274, line 50: shfl.sync.up.b32 %s0, 1, 1, 0x1800, 0xFFFFFFFF    // +3 let w14: i8 =
 //!     warp::group::<8>().scan(1i8, |a, b| a.wrapping_add(b));
