@@ -13,23 +13,50 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 
+/// The form of a kernel that a launch runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LaunchForm {
+    /// Every access checked.
+    Checked,
+    /// The kernel's own PTX.
+    Unchecked,
+}
+
 /// A device that runs kernels.
 pub trait Launcher {
     /// The reason for a failed launch.
     type Error;
 
-    /// Checks the arguments against the kernel's contract and runs the instance with every access
-    /// checked. `block` is the block's extent where the kernel leaves it to the launch.
-    fn launch(
+    /// Checks the arguments against the kernel's contract and runs the instance in this form.
+    /// `block` is the block's extent where the kernel leaves it to the launch.
+    ///
+    /// # Safety
+    /// In the unchecked form, the kernel must be free of out-of-bounds accesses and races for these
+    /// arguments.
+    unsafe fn submit(
         &self,
+        form: LaunchForm,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<(), Self::Error>;
 
+    /// Checks the arguments against the kernel's contract and runs the instance with every access
+    /// checked. `block` as for [`submit`](Launcher::submit).
+    fn launch(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<(), Self::Error> {
+        // SAFETY: the checked form requires nothing.
+        unsafe { self.submit(LaunchForm::Checked, kernel, constants, block, arguments) }
+    }
+
     /// Checks the arguments against the kernel's contract and runs the instance's PTX without
-    /// access checks. `block` as for [`launch`](Launcher::launch).
+    /// access checks. `block` as for [`submit`](Launcher::submit).
     ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.
@@ -39,7 +66,10 @@ pub trait Launcher {
         constants: &[Constant],
         block: Option<usize>,
         arguments: &[Argument<'_>],
-    ) -> Result<(), Self::Error>;
+    ) -> Result<(), Self::Error> {
+        // SAFETY: the caller guarantees what the unchecked form requires.
+        unsafe { self.submit(LaunchForm::Unchecked, kernel, constants, block, arguments) }
+    }
 }
 
 /// An instance of a kernel with borrowed arguments. `saxpy::call(…)` returns it, and launchers run
@@ -54,7 +84,7 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// Makes a call of the instance of `kernel` for `constants`. `block` as for
-    /// [`Launcher::launch`].
+    /// [`Launcher::submit`].
     pub fn new(
         kernel: &'static Artifact,
         constants: &'static [Constant],

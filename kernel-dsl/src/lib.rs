@@ -524,7 +524,7 @@ pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
 pub use kernel_macros::__link;
 pub use kernel_macros::{DeviceCopy, device, kernel};
-pub use launcher::{Argument, Call, Launcher};
+pub use launcher::{Argument, Call, LaunchForm, Launcher};
 pub use layout::Position;
 pub use pending::Pending;
 pub use shared::Shared;

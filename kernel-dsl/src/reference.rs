@@ -413,7 +413,7 @@
 //! | `v.strided()` | none | sm_61 |  |
 //! | `v.transposed()` | none | sm_61 |  |
 //! | `v.streaming()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.cs.nc.f32` | sm_61 | 1, 1/2, sequence, global |
-//! | `v.coherent()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.cg.f32` | sm_61 | 1, 1/2, sequence, global |
+//! | `v.bypass_l1()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.cg.f32` | sm_61 | 1, 1/2, sequence, global |
 //!
 //! # Atomic operations
 //!

@@ -148,7 +148,7 @@ macro_rules! view {
             /// Makes loads bypass the L1 cache and the read-only path: they are cached in L2 alone,
             /// and L1 keeps the kernel's other data. In PTX `ld.global.cg`. A hint, like
             /// [`streaming`](Self::streaming).
-            pub fn coherent(self) -> Self {
+            pub fn bypass_l1(self) -> Self {
                 self
             }
 

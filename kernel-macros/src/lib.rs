@@ -16,20 +16,7 @@ use proc_macro::TokenStream;
 /// pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) { … }
 /// ```
 ///
-/// | clause | meaning |
-/// |---|---|
-/// | `block = …` | The threads of a block: one expression or a tuple of up to three, over the generic constants. The launch can choose the last extent: `32..=1024` or `(64..=1024).step_by(64)` adds an argument to the launch functions. An expression over the parameters needs an upper bound, `x.cols().clamp(32, 1024)`. A range between multiples of 32 contains only multiples of 32. |
-/// | `grid = …` | The blocks of the grid: expressions over constants and parameters, and `block::threads()`. |
-/// | `instances(A = 1 \| 2, T = f32; …)` | The instances to compile now: `\|` separates alternatives, `;` separates declarations. |
-/// | `instances(tile: A = 1 \| 2, T = f32; …)` | The same, with names for reports and the command line: `matmul@tile_a1`, `matmul@tile_a2`. Each parameter with alternatives adds its value to the name: a number after the parameter's name, a type, or the parameter's name where a `bool` is true. |
-/// | `derived(N = 16 / size_of::<T>())` | Generic constants that are computed from the others. |
-/// | `min_blocks = …` | The number of blocks that a multiprocessor should hold at once: an expression over the generic constants. |
-/// | `max_registers = …` | The largest number of registers of a thread: `128`, or `if WIDE { 168 } else { 128 }`. |
-/// | `contract` | Contracts a sum or difference of floats that contains a product, `a * b + c` or `c -= a * b`, to one `mul_add` with one rounding. Applies to the kernel, and not to the device functions that it calls. |
-/// | `tolerance(y(relative = 1e-6, absolute = 1e-7))` | The largest difference between a GPU's results and the interpreter's, for values that `fast::` functions reach. |
-/// | `writes(y = all, z = once)` | Declares that a launch writes each element of `y`, and each element of `z` by one thread. The oracle verifies this. |
-/// | `target = sm_80` | The target: sm_61 (the default), sm_70, sm_75, sm_80, sm_86, sm_89 or sm_90. Older devices cannot run the kernel. |
-/// | `crate = path` | The path of kernel-dsl, if not `::kernel_dsl`. |
+#[doc = include_str!("clauses.md")]
 ///
 /// `#[requires(…)]` below the attribute lists conditions over the parameters that a launch must
 /// meet.

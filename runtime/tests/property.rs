@@ -190,7 +190,7 @@ fn a_race_is_reported_in_its_smallest_launch() {
         .unwrap_err();
     assert_eq!(found.case.name, "blocks = 1");
     let Failure::Stopped { why: Stop::Reported(check), error, .. } = &found.failure else { panic!("{found}") };
-    assert!(matches!(*check, "shared-race" | "uninitialized-shared"), "{found}");
+    assert!(matches!(*check, Check::SharedRace | Check::UninitializedShared), "{found}");
     assert!(error.contains("tile[63 - thread::x()]"), "{found}");
 }
 

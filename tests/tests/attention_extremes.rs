@@ -84,7 +84,7 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
                 let row = |x: &T| (0..width).map(|d| if d == 0 { *x } else { T::from_f32(0.0) }).collect::<Vec<T>>();
                 x.iter().flat_map(row).collect()
             };
-            let q = T::from_f32(if largest { <T as Draw>::LARGEST as f32 } else { 1.0 });
+            let q = T::from_f32(if largest { <T as Draw>::LARGEST_FINITE as f32 } else { 1.0 });
             let (ordinary, strange): (Vec<T>, Vec<T>) = (random.values(KEYS), extreme.fill(&mut random, KEYS));
             let (k, v) = if of_keys { (strange, ordinary) } else { (ordinary, strange) };
             let logits: Vec<f32> = wide(&k).iter().map(|k| q.to_f32() * k).collect();

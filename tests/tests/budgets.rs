@@ -250,7 +250,7 @@ fn tiles_of_blocks_multiply() {
 #[test]
 fn blocks_of_few_rows_are_bound_by_memory() {
     // Weights of a lane in the loop, and slots for a hundred of them.
-    const MOST: [(&str, u32, u32); 12] = [
+    const MAX_SLOTS: [(&str, u32, u32); 12] = [
         ("gemv_blocks@q4_0_r1", 512, 130),
         ("gemv_blocks@q8_0_r1", 512, 90),
         ("gemv_blocks@q4_k_r1", 512, 160),
@@ -270,7 +270,7 @@ fn blocks_of_few_rows_are_bound_by_memory() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         let Some(hot) = hot else { panic!("{name} has no loop") };
-        let Some((_, weights, most)) = MOST.iter().find(|(limited, ..)| *limited == name) else { continue };
+        let Some((_, weights, most)) = MAX_SLOTS.iter().find(|(limited, ..)| *limited == name) else { continue };
         let slots = 100 * hot.slots / weights;
         println!("{name}: {slots} slots for a hundred weights, {} registers", resources.registers);
         assert!(slots <= *most, "{name}: {slots} slots for a hundred weights");

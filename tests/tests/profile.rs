@@ -22,7 +22,7 @@ use {kernels_rs_specs as _, tests as _};
 
 /// Number of measured cases of an instance, the largest first: they have full blocks, if any case
 /// has.
-const LARGEST: usize = 2;
+const MEASURED_CASES: usize = 2;
 
 /// An assumption of the analysis that the arguments of a case violate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,7 +173,7 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
     let specs = kernel_specs().into_iter().filter(of_it);
     let mut all: Vec<_> = specs.flat_map(|spec| (spec.cases)(instance, random)).collect();
     all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
-    all.truncate(LARGEST);
+    all.truncate(MEASURED_CASES);
     (all, false)
 }
 

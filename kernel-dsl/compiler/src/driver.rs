@@ -5,14 +5,13 @@
 //! ```
 //!
 //! This module is the only place that spells out the order of the stages. [`Compilation`] is one
-//! run of the pipeline. Its constructor ends with [`analyses::accept`], so that a `Compilation`
-//! never holds IR with a proven mistake. The later stages run on demand, each at most once.
+//! run of the pipeline. It holds [`Accepted`] IR, which has no proven mistake. The later stages run
+//! on demand, each at most once.
 
-use crate::analyses::{self, approximate::Approximations};
+use crate::analyses::{Accepted, accept, approximate::Approximations};
 use crate::emit::{self, Lines};
 use crate::error::Errors;
 use crate::hir::{self, Instance, Monomorphic, Program};
-use crate::ir::Kernel;
 use crate::lower::checked::Checked;
 use crate::lower::lower_monomorphic;
 use crate::passes::{self, Optimized};
@@ -24,7 +23,7 @@ use std::cell::OnceCell;
 #[derive(Debug)]
 pub struct Compilation<'p> {
     program: &'p Monomorphic,
-    lowered: Kernel,
+    lowered: Accepted,
     approximations: OnceCell<Approximations>,
     optimized: OnceCell<Result<Optimized, Errors>>,
 }
@@ -45,7 +44,7 @@ impl<'p> Compilation<'p> {
     }
 
     /// Returns the IR before any pass, which is what the oracle runs.
-    pub fn lowered(&self) -> &Kernel {
+    pub fn lowered(&self) -> &Accepted {
         &self.lowered
     }
 
@@ -105,7 +104,7 @@ pub fn compile_monomorphic(program: &Monomorphic, target: Target) -> Result<Stri
 ///
 /// # Errors
 /// The mistakes that monomorphization, lowering or an analysis proves.
-pub fn lowered(program: &Program, instance: &Instance, target: Target) -> Result<Kernel, Errors> {
+pub fn lowered(program: &Program, instance: &Instance, target: Target) -> Result<Accepted, Errors> {
     lowered_monomorphic(&hir::monomorphic(program, instance)?, target)
 }
 
@@ -113,10 +112,8 @@ pub fn lowered(program: &Program, instance: &Instance, target: Target) -> Result
 ///
 /// # Errors
 /// The mistakes that lowering or an analysis proves.
-pub fn lowered_monomorphic(program: &Monomorphic, target: Target) -> Result<Kernel, Errors> {
-    let kernel = lower_monomorphic(program, target)?;
-    analyses::accept(&kernel)?;
-    Ok(kernel)
+pub fn lowered_monomorphic(program: &Monomorphic, target: Target) -> Result<Accepted, Errors> {
+    accept(lower_monomorphic(program, target)?)
 }
 
 impl Checked {

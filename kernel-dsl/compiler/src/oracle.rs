@@ -1,9 +1,10 @@
-//! The checks of the oracle, and the declarations of a kernel for them.
+//! The checks of both interpreters, and the declarations of a kernel for them.
 //!
 //! A check defines something that a kernel must not do. The list is closed; the documentation of
 //! each check is its definition. A kernel can allow a violation at a statement ([`Allowance`]), and
-//! declare how much of its outputs it writes ([`Output`]). The interpreter in crate `runtime`
-//! verifies both.
+//! declare how much of its outputs it writes ([`Output`]). The oracle in crate `runtime` verifies
+//! both. The PTX interpreter makes some of the checks ([`Check::ORACLE`] has those of the oracle),
+//! and a few that the language makes unnecessary.
 
 use crate::source::Span;
 use crate::target::Target;
@@ -133,6 +134,18 @@ pub enum Check {
     /// A block has executed as many warp instructions as `Options::fuel` allows: perhaps an endless
     /// loop whose iterations change something.
     FuelExhausted,
+    /// PTX only: an access with a state space to an address in another state space.
+    WrongSpace,
+    /// PTX only: a load from shared or local memory of an element whose bytes were stored only in
+    /// part. A copy of a structure with padding does this.
+    PartlyUninitialized,
+    /// PTX only: a condition or an address that depends on an approximation. A GPU may take another
+    /// path, even if its result is within the bound.
+    Approximate,
+    /// PTX only: a `trap`, or a call of an invalid function address.
+    Trap,
+    /// PTX only: a failed `assert` of the kernel, which is a call of `__assertfail`.
+    Assertion,
 }
 
 /// The severity of a finding.
@@ -154,12 +167,12 @@ const _: () = {
         assert!(Check::ALL[i] as usize == i, "`Check::ALL` has the checks in the order of their declaration");
         i += 1;
     }
-    assert!(Check::FuelExhausted as usize + 1 == i, "`Check::ALL` has every check, up to the last, `FuelExhausted`");
+    assert!(Check::Assertion as usize + 1 == i, "`Check::ALL` has every check, up to the last, `Assertion`");
 };
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 33] = [
+    pub const ALL: [Check; 38] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::ReadOnlyWrite,
@@ -193,7 +206,15 @@ impl Check {
         Check::MachineDependent,
         Check::Livelock,
         Check::FuelExhausted,
+        Check::WrongSpace,
+        Check::PartlyUninitialized,
+        Check::Approximate,
+        Check::Trap,
+        Check::Assertion,
     ];
+
+    /// The checks of the oracle. The others are for PTX only, and a kernel cannot name them.
+    pub const ORACLE: &[Check] = Check::ALL.split_at(Check::FuelExhausted as usize + 1).0;
 
     /// The checks that report the origin of a NaN or infinity. They take a second run if one is
     /// stored.
@@ -235,6 +256,11 @@ impl Check {
             Check::MachineDependent => "machine-dependent",
             Check::Livelock => "livelock",
             Check::FuelExhausted => "fuel-exhausted",
+            Check::WrongSpace => "wrong-space",
+            Check::PartlyUninitialized => "partly-uninitialized",
+            Check::Approximate => "approximate",
+            Check::Trap => "trap",
+            Check::Assertion => "assertion",
         }
     }
 
@@ -244,7 +270,7 @@ impl Check {
             Check::EqualStores | Check::LossyCast => Severity::Note,
             Check::IntegerOverflow | Check::ShiftOverflow | Check::MachineDependent => Severity::Warning,
             Check::NanProduced | Check::InfinityProduced | Check::ConversionOverflow => Severity::Warning,
-            Check::Cancellation => Severity::Warning,
+            Check::Cancellation | Check::Approximate | Check::PartlyUninitialized => Severity::Warning,
             Check::WarpRace if target < Target::SM_70 => Severity::Warning,
             _ => Severity::Error,
         }
@@ -255,7 +281,7 @@ impl Check {
         matches!(self, Check::Livelock | Check::FuelExhausted)
     }
 
-    /// Parses a check name or a group name.
+    /// Parses the name of a check of the oracle, or of a group.
     pub fn named(name: &str) -> Result<Vec<Check>, UnknownCheck> {
         match GROUPS.iter().find(|(group, _)| *group == name) {
             Some((_, checks)) => Ok(checks.to_vec()),
@@ -321,6 +347,9 @@ impl Check {
                  `Device::set_watchdog_timeout`, `Options::fuel` of the testing kit, `--fuel` on the command line"
             }
             Check::DivisionOverflow | Check::LoopStep => return None,
+            Check::WrongSpace | Check::PartlyUninitialized | Check::Approximate | Check::Trap | Check::Assertion => {
+                return None;
+            }
         })
     }
 }
@@ -417,7 +446,7 @@ impl FromIterator<Check> for CheckSet {
     }
 }
 
-/// Error returned when a string names no check.
+/// Error returned when a string names no check of the oracle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownCheck(String);
 
@@ -425,18 +454,28 @@ impl std::str::FromStr for Check {
     type Err = UnknownCheck;
 
     fn from_str(name: &str) -> Result<Check, UnknownCheck> {
-        Check::ALL.into_iter().find(|c| c.name() == name).ok_or_else(|| UnknownCheck(name.to_string()))
+        Check::ORACLE.iter().copied().find(|c| c.name() == name).ok_or_else(|| UnknownCheck(name.to_string()))
     }
 }
 
 impl fmt::Display for UnknownCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown check `{}`; the checks are", self.0)?;
-        Check::ALL.iter().enumerate().try_for_each(|(i, c)| write!(f, "{} {c}", if i > 0 { "," } else { "" }))
+        Check::ORACLE.iter().enumerate().try_for_each(|(i, c)| write!(f, "{} {c}", if i > 0 { "," } else { "" }))
     }
 }
 
 impl std::error::Error for UnknownCheck {}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        })
+    }
+}
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

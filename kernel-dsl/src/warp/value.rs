@@ -6,7 +6,7 @@ use crate::element::DeviceCopy;
 /// `f32` and `f64`.
 #[diagnostic::on_unimplemented(
     message = "there is no `sum`, `max`, `min` and `match_any` of `{Self}` over lanes and threads",
-    note = "they know `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`: widen smaller integers with `as`, floats of 16 bits with `to_f32`; of other values `reduce` is told what to do with two"
+    note = "supported are `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`: widen smaller integers with `as`, floats of 16 bits with `to_f32`; for other values, pass a function of two values to `reduce`"
 )]
 pub trait LaneNumber: DeviceCopy + sealed::Arithmetic {}
 

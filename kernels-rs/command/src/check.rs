@@ -71,8 +71,8 @@ pub(super) struct Check {
     allow_unsupported: bool,
     /// The device to compare with the interpreter: cpu (none), cuda:N (a GPU), or best (the first
     /// usable GPU, if there is one)
-    #[arg(long, default_value = "best", value_parser = wish)]
-    device: Wish,
+    #[arg(long, default_value = "best", value_parser = device_arg)]
+    device: DeviceArg,
 }
 
 /// Number of instances checked concurrently without a GPU. The next instance begins while the last
@@ -85,7 +85,7 @@ const MAX_AT_ONCE_ON_GPU: usize = 12;
 
 /// Device requested with `--device`.
 #[derive(Clone, Copy)]
-enum Wish {
+enum DeviceArg {
     Best,
     Cpu,
     Cuda(usize),
@@ -183,7 +183,7 @@ impl Check {
         let tasks = tasks(&self.names)?;
         let (device, used) = self.device.device()?;
         let left_out = self.oracle.left_out();
-        let without = interpreter::Check::ALL.into_iter().filter(|check| left_out.contains(*check)).collect();
+        let without = interpreter::Check::ORACLE.iter().copied().filter(|check| left_out.contains(*check)).collect();
         let tried = Tried { used, seed: self.seed, schedule: self.oracle.order(), without };
         let used = &tried.used;
         let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
@@ -269,22 +269,22 @@ fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
     Ok(tasks)
 }
 
-fn wish(text: &str) -> Result<Wish, String> {
+fn device_arg(text: &str) -> Result<DeviceArg, String> {
     match (text, text.strip_prefix("cuda:").map(str::parse)) {
-        ("best", _) => Ok(Wish::Best),
-        ("cpu", _) => Ok(Wish::Cpu),
-        (_, Some(Ok(ordinal))) => Ok(Wish::Cuda(ordinal)),
+        ("best", _) => Ok(DeviceArg::Best),
+        ("cpu", _) => Ok(DeviceArg::Cpu),
+        (_, Some(Ok(ordinal))) => Ok(DeviceArg::Cuda(ordinal)),
         _ => Err("expected cpu, best, or cuda:N with a GPU's number, such as cuda:0".to_string()),
     }
 }
 
-impl Wish {
+impl DeviceArg {
     fn device(self) -> Result<(Device, Used), Error> {
         let asked = |device: Device| (Used { device: device.to_string(), reason: "as asked".to_string() }, device);
         let (used, device) = match self {
-            Wish::Cpu => asked(Device::cpu()),
-            Wish::Cuda(ordinal) => asked(Device::cuda(ordinal).map_err(Error::Device)?),
-            Wish::Best => {
+            DeviceArg::Cpu => asked(Device::cpu()),
+            DeviceArg::Cuda(ordinal) => asked(Device::cuda(ordinal).map_err(Error::Device)?),
+            DeviceArg::Best => {
                 let device = Device::choose().map_err(Error::Device)?;
                 let reason = device.choice().map_or_else(String::new, |choice| choice.reason.clone());
                 (Used { device: device.to_string(), reason }, device)

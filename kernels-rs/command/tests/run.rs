@@ -121,9 +121,10 @@ fn violations_are_shown_with_their_location() {
     let output = run(&[&ptx, "--block", "2", "--buffer", "out:u64[1]"]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
-    let place = format!(" --> {ptx}:8:2\n8 | \tst.global.u64 \t[%rd1+8], %rd2;\n  | \t^\n");
+    let place = format!(" --> {ptx}:8:2\n  |\n8 |     st.global.u64     [%rd1+8], %rd2;\n  |     ^");
     assert!(text.contains("error[out-of-bounds]: ") && text.contains(&place), "{text}");
-    assert!(text.contains("  = by: thread [0, 0, 0] of block [0, 0, 0] (warp 0, lane 0), the first of 2\n"), "{text}");
+    assert!(text.contains("^ thread [0, 0, 0] of block [0, 0, 0] (warp 0, lane 0)\n"), "{text}");
+    assert!(text.contains("  = note: this happened 2 times here\n"), "{text}");
     assert!(text.contains("k, 1 block of 2 threads: "), "{text}");
 }
 

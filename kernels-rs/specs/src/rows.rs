@@ -192,7 +192,7 @@ pub(super) fn values(instance: &Instance, x: &[f32], extents: [usize; 2]) -> Inp
 }
 
 /// The distance below the maximum at which the exponential is 0 in every `f32`, and more.
-const FAR: f64 = 150.0;
+const MAX_EXPONENT_DISTANCE: f64 = 150.0;
 
 /// Computes the softmax and its error bounds, to first order in u. z = scale · x + bias is rounded
 /// twice, with the error u·(|scale · x| + |z|), which shifts the logarithm of the result. With d =
@@ -236,8 +236,9 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         } else {
             let passes = cols.saturating_sub(team.kept).div_ceil(team.again) as f64;
             let sum: f64 = z.iter().map(|z| (z.0 - top).exp()).sum();
-            let near =
-                |(z, off): (f64, f64)| (z - top).abs().min(FAR) * U + if z == f64::NEG_INFINITY { 0.0 } else { off };
+            let near = |(z, off): (f64, f64)| {
+                (z - top).abs().min(MAX_EXPONENT_DISTANCE) * U + if z == f64::NEG_INFINITY { 0.0 } else { off }
+            };
             let term = |z| near(z) + (7.5 + 2.8 * passes) * U;
             let mean = z.iter().map(|z| (z.0 - top).exp() * term(*z)).sum::<f64>() / sum;
             let of_sum = 1.001 * (mean + gamma(team.additions(cols)));

@@ -55,7 +55,7 @@ fn peaks(random: &mut Random) -> Case {
 }
 
 /// The distance below the maximum at which the exponential is 0 in every `f32`, and more.
-const FAR: f64 = 150.0;
+const MAX_EXPONENT_DISTANCE: f64 = 150.0;
 
 /// Computes the softmax and its error bounds. With d = x − m, to first order in u and relative to
 /// the exact value:
@@ -82,7 +82,7 @@ fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
         } else {
             let exponentials: Vec<_> = row.iter().map(|x| (x - top).exp()).collect();
             let sum: f64 = exponentials.iter().sum();
-            let term = |x: &f64| ((x - top).abs().min(FAR) + 1.784) * U;
+            let term = |x: &f64| ((x - top).abs().min(MAX_EXPONENT_DISTANCE) + 1.784) * U;
             let mean = row.iter().zip(&exponentials).map(|(x, e)| e * term(x)).sum::<f64>() / sum;
             let of_row = mean + gamma(cols.div_ceil(LANES) + 5) + 2.0 * U;
             values.extend(exponentials.iter().map(|e| e / sum));

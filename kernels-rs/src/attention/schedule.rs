@@ -24,7 +24,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The minimum length of a part, in tiles of keys.
-const LEAST: usize = 4;
+const MIN_PART_TILES: usize = 4;
 /// The number of part lengths that are compared.
 const LENGTHS: usize = 32;
 /// The range of tested slot capacities: percent above each slot's equal share.
@@ -35,7 +35,7 @@ const MEMORY: usize = 128 << 20;
 const ROUNDS: usize = 16;
 /// The maximum relative time of a cut schedule that is preferred to an uncut one. The simulation is
 /// not more precise.
-const WORTH: f64 = 0.99;
+const MAX_CUT_TIME: f64 = 0.99;
 /// The relative time of blocks that share keys, compared with blocks that do not.
 const SHARED: f64 = 0.97;
 /// The number of final rounds of the device's slots that run the longest lists of all heads first.
@@ -116,7 +116,7 @@ impl Schedule {
             let longest = longest_first(whole.clone(), work.rows);
             quicker(longest.clone(), 1.0);
             quicker(turned(longest, places), 1.0);
-            divisions(&whole, work.rows, places).for_each(|pieces| quicker(pieces, 1.0 / WORTH));
+            divisions(&whole, work.rows, places).for_each(|pieces| quicker(pieces, 1.0 / MAX_CUT_TIME));
         }
         Schedule::numbered(best)
     }
@@ -179,7 +179,7 @@ impl Places {
 fn divisions(whole: &[Piece], rows: usize, places: &Places) -> impl Iterator<Item = Vec<Piece>> {
     let longest = whole.iter().map(|p| p.tiles).max().unwrap_or(0);
     let coarse = longest.div_ceil(LENGTHS).next_multiple_of(places.cost.step).max(1);
-    let lengths = (LEAST.next_multiple_of(coarse)..longest).step_by(coarse);
+    let lengths = (MIN_PART_TILES.next_multiple_of(coarse)..longest).step_by(coarse);
     let of_length = lengths.map(move |length| longest_first(cut_at(whole, length), rows));
     let share = places.share(whole);
     let fillings = FILLED.map(move |more| share * (1.0 + 0.01 * more as f64));
@@ -234,8 +234,8 @@ fn filled(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
     let (mut pieces, mut place, mut left) = (Vec::with_capacity(whole.len() + places.all()), 0, room);
     for mut rest in lists {
         while places.cost.of(rest.tiles, rest.cut) > left && place + 1 < places.all() {
-            let tiles = places.fit(left).min(rest.tiles.saturating_sub(LEAST));
-            if tiles >= LEAST {
+            let tiles = places.fit(left).min(rest.tiles.saturating_sub(MIN_PART_TILES));
+            if tiles >= MIN_PART_TILES {
                 let (first, behind) = rest.split(tiles);
                 left -= places.cost.of(tiles, true);
                 pieces.push(first);
@@ -262,8 +262,8 @@ fn packed(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
     for left in &mut free {
         let Some(longest) = pool.last().copied() else { break };
         if cost(&longest) > room {
-            let tiles = places.fit(room).min(longest.tiles.saturating_sub(LEAST));
-            if tiles < LEAST {
+            let tiles = places.fit(room).min(longest.tiles.saturating_sub(MIN_PART_TILES));
+            if tiles < MIN_PART_TILES {
                 continue;
             }
             pool.pop();

@@ -15,7 +15,7 @@ pub struct Quad {
 /// The least magnitude by which a block is quantized, 2⁻¹²⁰: 127 over it is finite, and it over 127
 /// normal.
 #[device]
-const LEAST: f32 = 7.523_164e-37;
+const MIN_MAGNITUDE: f32 = 7.523_164e-37;
 
 /// Returns four of 32 numbers that eight lanes hold as bytes, by the largest magnitude among them,
 /// A: the scale is A / 127, and q is x·(127 / A), to the nearest, ties to even, as llama.cpp's Q8_0
@@ -27,7 +27,7 @@ const LEAST: f32 = 7.523_164e-37;
 pub fn quantize_quad(x: [f32; 4]) -> Quad {
     let top = x[0].abs().max(x[1].abs()).max(x[2].abs().max(x[3].abs()));
     // Of nothing but NaN, too.
-    let top = warp::group::<8>().max(top).max(LEAST);
+    let top = warp::group::<8>().max(top).max(MIN_MAGNITUDE);
     let inverse = 127.0 / top;
     Quad { q: x.map(|x| (x * inverse).round_ties_even() as i8), scale: top / 127.0 }
 }

@@ -226,7 +226,7 @@ pub fn norm_rows<
     let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
 
     // Bypasses L1, which keeps weight and bias for the next row.
-    let mut kept = summed::<T, L, V, N>(x.coherent(), residual.coherent(), FUSED, 0, cols);
+    let mut kept = summed::<T, L, V, N>(x.bypass_l1(), residual.bypass_l1(), FUSED, 0, cols);
     if FUSED {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
@@ -327,7 +327,7 @@ pub fn norm_quantized<
     let fused = !z.is_empty();
     let (x, residual, z, q) = (x.at(row), residual.at(row), z.at(row), q.at(row));
 
-    let mut kept = summed::<T, L, V, N>(x.coherent(), residual.coherent(), fused, 0, cols);
+    let mut kept = summed::<T, L, V, N>(x.bypass_l1(), residual.bypass_l1(), fused, 0, cols);
     if fused {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }

@@ -266,8 +266,7 @@ fn faults(test: &str, settings: &[(&str, &str)], expected: &str, code: CUresult,
 
 #[test]
 fn a_wild_store_loses_the_context() {
-    let expected =
-        "CUDA_ERROR_ILLEGAL_ADDRESS: store by the PTX interpreter: 1 finding\n    error[out-of-bounds]: stores 4";
+    let expected = "CUDA_ERROR_ILLEGAL_ADDRESS: kernel `store`\n    error[out-of-bounds]: stores 4";
     faults("a_wild_store_loses_the_context", &[], expected, CUDA_ERROR_ILLEGAL_ADDRESS, || {
         // Host memory is inaccessible to the device.
         let mut host = 1u32;

@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::contract::ValidatedArgs;
 use crate::cpu::Cpu;
-use crate::cuda::{Cuda, Driver, Loss, Variant};
+use crate::cuda::{Cuda, Driver, Loss};
 use crate::hazard::WaitSet;
 use crate::pool::{Allocation, MemoryStatistics, Pool, Source};
 use crate::store::Store;
@@ -13,7 +13,7 @@ use crate::uninit::HOST;
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
-use kernel_dsl::{Argument, Artifact, Launcher};
+use kernel_dsl::{Argument, Artifact, LaunchForm, Launcher};
 use runtime_oracle::Checks;
 use serde::Serialize;
 use std::any::{Any, TypeId};
@@ -270,29 +270,6 @@ impl Device {
         Ok(trim(Memory::Device)? + trim(Memory::Pinned)?)
     }
 
-    /// Runs a launch to its end.
-    ///
-    /// # Safety
-    /// On a GPU the kernel is free of out-of-bounds accesses and races for these arguments, unless
-    /// it is the checked form.
-    pub(crate) unsafe fn run(
-        &self,
-        form: Variant,
-        kernel: &'static Artifact,
-        constants: &[Constant],
-        block: Option<usize>,
-        arguments: &[Argument<'_>],
-    ) -> Result<()> {
-        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
-            Backend::Cuda(cuda) => {
-                let mut launch = cuda.ready(form, kernel, program, approved)?;
-                // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
-                unsafe { cuda.run(&mut launch) }
-            }
-        })
-    }
-
     /// Compiles and loads both forms of the instance, each on its own thread. A launch then finds
     /// them ready. On the CPU there is nothing to load.
     #[doc(hidden)]
@@ -301,8 +278,8 @@ impl Device {
         let program = self.instance(kernel, constants)?;
         let load = |form| cuda.preload(form, kernel, &program);
         thread::scope(|scope| {
-            let checked = scope.spawn(|| load(Variant::Checked));
-            load(Variant::Unchecked)?;
+            let checked = scope.spawn(|| load(LaunchForm::Checked));
+            load(LaunchForm::Unchecked)?;
             checked.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
@@ -370,26 +347,22 @@ impl fmt::Debug for Device {
 impl Launcher for Device {
     type Error = Error;
 
-    fn launch(
+    unsafe fn submit(
         &self,
+        form: LaunchForm,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        // SAFETY: it is the checked form.
-        unsafe { self.run(Variant::Checked, kernel, constants, block, arguments) }
-    }
-
-    unsafe fn launch_unchecked(
-        &self,
-        kernel: &'static Artifact,
-        constants: &[Constant],
-        block: Option<usize>,
-        arguments: &[Argument<'_>],
-    ) -> Result<()> {
-        // SAFETY: by the caller's promise.
-        unsafe { self.run(Variant::Unchecked, kernel, constants, block, arguments) }
+        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
+            Backend::Cuda(cuda) => {
+                let mut launch = cuda.ready(form, kernel, program, approved)?;
+                // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
+                unsafe { cuda.run(&mut launch) }
+            }
+        })
     }
 }
 

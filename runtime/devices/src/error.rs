@@ -197,6 +197,18 @@ impl Error {
         if unsupported { Verdict::Unsupported } else { Verdict::Fail }
     }
 
+    /// Returns the report of the checks that the kernel violated.
+    pub fn report(&self) -> Option<&interpreter::Report> {
+        match self {
+            Error::Violation(report) => Some(report),
+            Error::Ptx { source, .. } => match &**source {
+                ptx::Failure::Violation(report) => Some(report),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Returns whether the error is a lack of memory.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {

@@ -436,7 +436,7 @@ shared_of!(BufferViewMut BufferView BufferStridedMut BufferStrided);
 /// Recasts a layout. Every bit pattern is a value of every [`Element`], and none has padding.
 fn recast<'a, T: Element, U: Element>(origin: Origin<'a>, layout: &Layout<1>) -> Result<(Origin<'a>, Layout<1>)> {
     let (address, [len]) = (layout.address::<T>(origin), layout.extents);
-    // In the buffer, and so no more than there can be.
+    // The elements are in the buffer, so the product does not overflow.
     let bytes = len * size_of::<T>();
     let refused = |why| Err(Error::Cast { from: T::TYPE, to: U::TYPE, len, why });
     let align = U::TYPE.device_align();

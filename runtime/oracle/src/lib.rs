@@ -25,14 +25,14 @@
 //! run, parallel, record         a launch; its blocks on host threads; reports of the checked form
 //!    │     └─▶ observe          trace, profile, provenance, precision, poison: observers of a run
 //!    ▼            │
-//! machine ◀───────┘             blocks, warps, memory, races, findings; the trait Observer
+//! machine ◀───────┘             blocks, warps, memory, races; the trait Observer
 //!    ▼
 //! program ─▶ decode ─▶ code     a kernel; IR to instructions; their data and arithmetic on rows
-//! options, report, check        plain data: what a launch is given and what it returns
+//! options, check                plain data: what a launch is given
+//! report (runtime-simt)         what it returns
 //! ```
 
 pub mod check;
-pub mod report;
 
 mod code;
 mod decode;
@@ -43,7 +43,6 @@ mod parallel;
 mod program;
 mod record;
 mod refused;
-mod render;
 mod run;
 
 pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
@@ -54,4 +53,4 @@ pub use program::Program;
 pub use record::reported;
 pub use refused::{Mismatch, Refused, TooLarge, Unsupported};
 pub use report::{Finding, Report, Values, Verdict};
-pub use runtime_simt::{ByteRanges, Bytes, Schedule, Statistics, UnknownOrder};
+pub use runtime_simt::{ByteRanges, Bytes, Schedule, Statistics, UnknownOrder, report};

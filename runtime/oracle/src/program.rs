@@ -3,10 +3,10 @@
 use crate::code::{Code, Inst, Pc};
 use crate::decode;
 use crate::refused::{Mismatch, Unsupported};
-use crate::report::Place;
+use crate::report::{Place, Sites};
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::{Block, Kernel, Location, Parameter, SharedArray, SharedMemory, SourceLocation, Table};
-use kernel_dsl_compiler::oracle::Declared;
+use kernel_dsl_compiler::oracle::{Allowance, Check, Declared, Severity};
 use kernel_dsl_compiler::source::Source;
 
 /// The source file of the functions of `math::`.
@@ -78,12 +78,6 @@ impl Program {
         source.is_some_and(|s| s.file.starts_with(MATH))
     }
 
-    /// Returns the Rust source location of the instruction at `site`.
-    pub(crate) fn place_of(&self, site: Pc) -> Place {
-        let location = self.code.locations.get(site as usize).copied();
-        place(&self.instance, &self.sources, &self.locations, location)
-    }
-
     /// Returns the block size in x, y, z of a launch that specifies `given`.
     pub(crate) fn block_of(&self, given: Option<[u32; 3]>) -> Result<[u32; 3], Mismatch> {
         match (given, self.block.extents()) {
@@ -101,6 +95,38 @@ impl Program {
     pub(crate) fn thread(&self, linear: u32) -> [u32; 3] {
         let [x, y, _] = self.block.most();
         [linear % x, linear / x % y, linear / x / y]
+    }
+}
+
+impl Sites for Program {
+    fn kernel(&self) -> &str {
+        &self.instance
+    }
+
+    fn severity(&self, check: Check) -> Severity {
+        check.severity(self.target)
+    }
+
+    fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    fn place(&self, site: Pc) -> Place {
+        let location = self.code.locations.get(site as usize).copied();
+        place(&self.instance, &self.sources, &self.locations, location)
+    }
+
+    /// Returns the allowance of a statement that contains the instruction at `site` or a call that
+    /// inlined it.
+    fn allowance(&self, check: Check, site: Pc) -> Option<(usize, &str)> {
+        let Program { declared, locations, code, .. } = self;
+        let i = chain(locations, code.locations.get(site as usize).copied()).find_map(|location| {
+            let covers = |(source, allowance): &(u32, Allowance)| {
+                *source == location.source && allowance.covers(location.span) && allowance.checks.contains(&check)
+            };
+            declared.allowances.iter().position(covers)
+        })?;
+        Some((i, &declared.allowances[i].1.reason))
     }
 }
 

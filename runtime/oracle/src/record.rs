@@ -62,20 +62,9 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
     let (block, thread) = (axes(BLOCK), axes(THREAD));
     let [x, y, _] = kernel.block.most();
     let linear = thread[0] + x * (thread[1] + y * thread[2]);
-    let finding = Finding {
-        check,
-        severity: check.severity(kernel.target),
-        message,
-        place: place(&kernel.instance, &kernel.sources, &kernel.locations, Some(*location)),
-        thread: Thread { block, thread, warp: linear / 32, lane: linear % 32 },
-        object,
-        values: None,
-        other: None,
-        others: Vec::new(),
-        produced: None,
-        ptx: Vec::new(),
-        count: 1,
-    };
+    let place = place(&kernel.instance, &kernel.sources, &kernel.locations, Some(*location));
+    let thread = Thread { block, thread, warp: linear / 32, lane: linear % 32 };
+    let finding = Finding { object, ..Finding::new(check, check.severity(kernel.target), message, place, thread) };
     let (kernel, sources) = (kernel.instance.clone(), kernel.sources.clone());
     Some(Report {
         kernel,

@@ -1,7 +1,6 @@
 //! Execution of a launch of a [`Program`].
 
 use crate::code::{Access, Inst, Origin, Place};
-use crate::machine::findings::Findings;
 use crate::machine::memory::Buffer;
 use crate::machine::nonfinite::Stored;
 use crate::machine::observer::Observer;
@@ -18,7 +17,7 @@ use crate::options::{Binding, Checks, Launch, Options, Outcome};
 use crate::parallel;
 use crate::program::Program;
 use crate::refused::{Mismatch, Refused, TooLarge};
-use crate::report::Report;
+use crate::report::{Findings, Report};
 use kernel_dsl_compiler::analyses::bounds::Launched;
 use kernel_dsl_compiler::ir::{Parameter, Role};
 use runtime_simt::{ByteRanges, Bytes, GridShape};
@@ -114,7 +113,7 @@ impl Program {
         let lossy = options.cancellation.filter(|_| options.checks == Checks::All);
         let alone = observer.is_none() && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
-            let report = Findings::new(self, &options).report();
+            let report = Findings::new(self, options.limit, options.schedule).report();
             return Ok(Outcome { statistics, report, uninit: uninit(&buffers) });
         }
         let again = stored == Stored::Finite || lossy.is_some() || self.wants_poison(&options);

@@ -1,7 +1,7 @@
 //! Loads, stores and atomic operations of a warp.
 
-use super::ahead::UNDER_WAY;
-use super::check::Check;
+use super::Check;
+use super::ahead::IN_FLIGHT;
 use super::code::{Access, Atomic, Data, Inst, Window};
 use super::halves::load_words;
 use super::machine::Machine;
@@ -456,8 +456,8 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
         let Some(written) = view.written(extent.region, lane) else { continue };
         let Some(states) = written.get(from..from + size) else { continue };
         let (check, note) = match extent.region {
-            _ if states.contains(&UNDER_WAY) => {
-                (Check::CopyUnderWay, ", to which a copy is in flight that its thread has not waited for")
+            _ if states.contains(&IN_FLIGHT) => {
+                (Check::UnfinishedCopy, ", to which a copy is in flight that its thread has not waited for")
             }
             _ if !states.contains(&0) => continue,
             // A copy of a structure also loads its padding.

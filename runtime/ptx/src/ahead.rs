@@ -3,7 +3,7 @@
 //! A copy reads its source when it begins. The data reach shared memory only when the copy's thread
 //! waits for the copy's group. Until then, a load of the destination by any thread is a fault.
 
-use super::check::Check;
+use super::Check;
 use super::code::{Access, Copy, Inst};
 use super::machine::Machine;
 use super::memory::Region;
@@ -11,11 +11,11 @@ use super::registers::{LANES, Registers, lanes};
 use super::warp::Warp;
 
 /// The largest number of bytes that a copy moves.
-const MOST: usize = 16;
+const MAX_COPIED_BYTES: usize = 16;
 
 /// The state of a byte of shared memory that is the destination of a copy in flight. Other states
 /// are 0 for a byte that was never stored, and 1 for a stored byte.
-pub const UNDER_WAY: u8 = 2;
+pub const IN_FLIGHT: u8 = 2;
 
 /// The copies of a warp's threads.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ struct One {
     /// The destination in the block's shared memory.
     to: usize,
     bytes: usize,
-    data: [u8; MOST],
+    data: [u8; MAX_COPIED_BYTES],
 }
 
 impl Machine<'_, '_> {
@@ -69,7 +69,7 @@ impl Machine<'_, '_> {
                     continue;
                 }
             };
-            let mut data = [0; MOST];
+            let mut data = [0; MAX_COPIED_BYTES];
             let mut approximate = false;
             if read > 0 {
                 match place(&copy.from, from[lane], read as u64) {
@@ -88,7 +88,7 @@ impl Machine<'_, '_> {
             if CHECKED {
                 self.memory.shared.mark(target, bytes as usize, approximate);
                 if let Some(state) = self.memory.shared.written.get_mut(target..target + bytes as usize) {
-                    state.fill(UNDER_WAY);
+                    state.fill(IN_FLIGHT);
                 }
             }
             let group = warp.copies.closed[lane];

@@ -5,7 +5,7 @@
 //! passed, the registers are restored, and the caller's flow continues. Lanes that do not call wait
 //! meanwhile.
 
-use super::check::Check;
+use super::Check;
 use super::code::{Call, Code, Inst, Passed, Pc, Routine, Slot, Window};
 use super::flow::Flow;
 use super::machine::Machine;

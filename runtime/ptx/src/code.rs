@@ -189,13 +189,10 @@ pub struct Site {
     pub text: String,
     /// The line of the instruction, if the module was read from text.
     pub line: Option<u32>,
-    /// The comment above the instruction, if there is one. In PTX of kernel-dsl, this is the line
-    /// of Rust.
-    pub comment: Option<String>,
     /// The function that contains the instruction.
     pub function: String,
-    /// The file and line of the source, from `.loc`.
-    pub source: Option<String>,
+    /// The file and line of the source, from `.loc`; without it, the comment above the instruction.
+    pub origin: Option<String>,
 }
 
 /// Variables of a state space, each at its offset.
@@ -281,7 +278,7 @@ impl Condition {
 
 /// The rule by which the definedness of results follows from that of operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Follows {
+pub enum DefinednessRule {
     /// A result is defined where all operands are defined.
     All,
     /// For `selp`: only the chosen operand and the condition count.
@@ -298,7 +295,7 @@ pub enum Follows {
 pub enum Kind {
     /// A computation on registers.
     #[allow(missing_docs)]
-    Compute { body: Body, follows: Follows, reason: &'static str },
+    Compute { body: Body, follows: DefinednessRule, reason: &'static str },
     /// A load.
     Load(Access),
     /// A store.
@@ -509,7 +506,7 @@ pub struct Vote {
 
 /// A result computed from the values of all members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum MemberResult {
     /// The lanes that have the same value: `match.any`.
     Same,
     /// All members if they have one value, otherwise none: `match.all`.
@@ -534,7 +531,7 @@ pub enum Told {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Gather {
-    pub told: Told,
+    pub told: MemberResult,
     pub result: Option<Place>,
     /// For `match.all`, receives whether all values are the same.
     pub same: Option<u32>,

@@ -16,7 +16,7 @@
 //! | `fns` | a base above 31 | 0xFFFFFFFF | undefined |
 //! | `fns` | offset −2³¹ | 0 | undefined |
 
-use super::code::{Exchange, Gather, Inst, Poll, Shuffle, Told, Vote};
+use super::code::{Exchange, Gather, Inst, MemberResult, Poll, Shuffle, Vote};
 use super::machine::Machine;
 use super::registers::{Cause, Id, LANES, Place, Registers, lanes};
 use super::warp::{Warp, settle};
@@ -43,20 +43,20 @@ pub fn source(mode: Exchange, lane: u32, selector: u32, clamp: u32) -> (u32, boo
 }
 
 /// Returns what a lane with the value `own` gets of the values of its members, `all`.
-fn told(what: Told, own: u64, all: &[(usize, u64)]) -> u64 {
+fn told(what: MemberResult, own: u64, all: &[(usize, u64)]) -> u64 {
     let words = || all.iter().map(|(_, value)| *value as u32);
     let word = match what {
-        Told::Same => all.iter().filter(|(_, value)| *value == own).fold(0, |mask, (lane, _)| mask | 1 << lane),
-        Told::AllSame if all.iter().any(|(_, value)| *value != own) => 0,
-        Told::AllSame => all.iter().fold(0, |mask, (lane, _)| mask | 1 << lane),
-        Told::Sum => words().fold(0, u32::wrapping_add),
-        Told::Least { signed: false } => words().min().unwrap_or(0),
-        Told::Least { signed: true } => words().map(|w| w as i32).min().unwrap_or(0) as u32,
-        Told::Most { signed: false } => words().max().unwrap_or(0),
-        Told::Most { signed: true } => words().map(|w| w as i32).max().unwrap_or(0) as u32,
-        Told::And => words().fold(u32::MAX, |a, b| a & b),
-        Told::Or => words().fold(0, |a, b| a | b),
-        Told::Xor => words().fold(0, |a, b| a ^ b),
+        MemberResult::Same => all.iter().filter(|(_, value)| *value == own).fold(0, |mask, (lane, _)| mask | 1 << lane),
+        MemberResult::AllSame if all.iter().any(|(_, value)| *value != own) => 0,
+        MemberResult::AllSame => all.iter().fold(0, |mask, (lane, _)| mask | 1 << lane),
+        MemberResult::Sum => words().fold(0, u32::wrapping_add),
+        MemberResult::Least { signed: false } => words().min().unwrap_or(0),
+        MemberResult::Least { signed: true } => words().map(|w| w as i32).min().unwrap_or(0) as u32,
+        MemberResult::Most { signed: false } => words().max().unwrap_or(0),
+        MemberResult::Most { signed: true } => words().map(|w| w as i32).max().unwrap_or(0) as u32,
+        MemberResult::And => words().fold(u32::MAX, |a, b| a & b),
+        MemberResult::Or => words().fold(0, |a, b| a | b),
+        MemberResult::Xor => words().fold(0, |a, b| a ^ b),
     };
     word.into()
 }

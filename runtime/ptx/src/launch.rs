@@ -2,8 +2,7 @@
 
 use super::flow::Policy;
 use super::refused::Unsupported;
-use super::report::Report;
-use super::{Bytes, Check, Statistics};
+use super::{Bytes, Check, Report, Statistics, Verdict};
 use kernel_dsl_compiler::ptx::parse;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -56,7 +55,7 @@ pub struct Options {
     /// The limit of warp instructions per block: a loop that is still running then is assumed to be
     /// endless. A launch of several blocks may run more in total.
     pub fuel: u64,
-    /// The number of findings after which a run ends.
+    /// The number of errors after which a run ends.
     pub limit: usize,
     /// The largest number of host threads for the blocks; `None` uses the number of cores. Results
     /// and reports do not depend on this number, except for uninitialized values that blocks read.
@@ -85,10 +84,16 @@ impl Checks {
         let always = matches!(check, Check::FuelExhausted | Check::Trap | Check::Assertion);
         match self {
             Checks::Values => always,
-            Checks::Faults => always || check.is_fault(),
+            Checks::Faults => always || is_fault(check),
             Checks::All => true,
         }
     }
+}
+
+/// Returns whether a GPU stops at a violation.
+fn is_fault(check: Check) -> bool {
+    use Check::*;
+    matches!(check, OutOfBounds | Misaligned | WrongSpace | ReadOnlyWrite | DivergentBarrier | Trap | Assertion)
 }
 
 impl Default for Options {
@@ -125,7 +130,7 @@ pub struct Outcome {
 impl Outcome {
     /// Returns the statistics, or the report if it contains an error.
     pub fn result(self) -> Result<Statistics, Box<Report>> {
-        if self.report.is_good() { Ok(self.statistics) } else { Err(Box::new(self.report)) }
+        if self.report.verdict() == Verdict::Pass { Ok(self.statistics) } else { Err(Box::new(self.report)) }
     }
 }
 

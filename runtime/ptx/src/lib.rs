@@ -8,11 +8,12 @@
 //!
 //! - integer and floating-point arithmetic,
 //! - control flow: divergence and reconvergence,
-//! - the checks of memory accesses.
+//! - the detection of violations.
 //!
 //! These parts are shared with the oracle or with the compiler:
 //!
 //! - the crate `runtime-simt`: lanes, bytes, counters, the split of a launch over host threads,
+//!   and reports: the list of checks, the collection of findings, their text and JSON,
 //! - the stand-ins for approximations (`kernel_dsl_compiler::Approximation`),
 //! - the parser and the table of PTX instructions (`kernel_dsl_compiler::ptx`),
 //! - inline PTX: the oracle runs a kernel's `ptx!(…)` through this interpreter (`inline`).
@@ -40,7 +41,7 @@
 //!                          │                 ├─▶ flow (structure)            who runs next
 //!                          │                 ├─▶ access ─▶ memory            loads, stores, atomics
 //!                          │                 └─▶ cooperate                   shuffles, votes, matches
-//!                          └─ sites ─▶ report                               what was found
+//!                          └─ sites ─▶ report (runtime-simt)                what was found
 //! ```
 //!
 //! A kernel's own `ptx!(…)` is decoded here too (`inline`), and the oracle runs it at its position
@@ -72,19 +73,35 @@
 //! code returns for them. [`differences`] compares the interpreter with a card on every pure
 //! computation of the instruction table, and explains each difference.
 //!
+//! # Checks
+//!
+//! The checks have the names of the oracle's where they are the same rule. The rest of them follow
+//! from the language, or need its types. In PTX:
+//!
+//! - `out-of-bounds`: an access outside the buffer or variable from which its address was computed.
+//!   Buffers lie so far apart that no 32-bit index, times 8 bytes, leads from one to another.
+//! - `unfinished-copy`: a load from the destination of a copy to shared memory (`cp.async`) before
+//!   the copy's thread has waited for it.
+//! - `divergent-barrier`: a barrier that cannot complete, or an invalid number or thread count of a
+//!   barrier.
+//! - `divergent-warp`: a shuffle, vote, match, reduction or warp barrier with contradictory masks
+//!   of members. Masks may differ between lanes. Each lane must be among its own members, and all
+//!   of these that have not ended must execute the instruction together, with the same mask.
+//! - `wrong-space`, `partly-uninitialized`, `approximate`, `trap` and `assertion`, which only PTX
+//!   has, are documented at [`Check`].
+//!
 //! # Undefined values
 //!
 //! Uninitialized registers, quotients by zero, and values that a shuffle reads from an inactive
-//! lane are undefined. Undefined values propagate through computations. A report is made only where
-//! they matter: in an address, a condition or a stored value. So a speculated division with an
-//! unused result is no mistake.
+//! lane are undefined (`undefined-value`). Undefined values propagate through computations. A
+//! report is made only where they matter: in an address, a condition or a stored value. So a
+//! speculated division with an unused result is no mistake.
 
 mod access;
 mod ahead;
 mod arithmetic;
 mod body;
 mod call;
-pub mod check;
 mod code;
 mod cooperate;
 mod cooperative;
@@ -104,7 +121,6 @@ mod program;
 mod refused;
 #[doc(hidden)]
 pub mod registers;
-pub mod report;
 pub mod resident;
 mod run;
 mod service;
@@ -119,14 +135,13 @@ pub mod approximations {}
 #[doc = include_str!("differences.md")]
 pub mod differences {}
 
-pub use check::Check;
 #[doc(hidden)]
 pub use decode::decode_inline;
 pub use flow::Policy;
 pub use launch::{Argument, Checks, Failure, Grid, Launch, Mismatch, Options, Outcome, Value};
 pub use program::Program;
 pub use refused::{Refusal, Unsupported};
-pub use report::{Finding, Report};
 pub use resident::{DeviceMemory, Image, Resident};
-pub use runtime_simt::{Bytes, Severity, Statistics, Thread};
+pub use runtime_simt::report::{Finding, Instruction, Place, Report, Verdict};
+pub use runtime_simt::{Bytes, Check, Severity, Statistics, Thread};
 pub use service::Heap;

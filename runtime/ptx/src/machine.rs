@@ -1,6 +1,5 @@
 //! A launch: its blocks run one after the other, and the warps of a block alternate.
 
-use super::check::Check;
 use super::code::{Code, Reduction};
 use super::cooperative::GRID_BARRIER;
 use super::inline::Standing;
@@ -8,10 +7,10 @@ use super::launch::{Checks, Options};
 use super::memory::{Buffer, Lookup, Scratch, View};
 use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
-use super::report::Findings;
 use super::service::{Heap, Printed};
 use super::warp::{Meeting, Warp};
-use super::{Statistics, Thread};
+use super::{Check, Statistics, Thread};
+use runtime_simt::report::{Description, Findings};
 use runtime_simt::{GridShape, RunningBlock, Schedule, Scheduler};
 
 /// The number of barriers of a block.
@@ -78,7 +77,7 @@ pub struct Machine<'p, 'm> {
     /// The options of the run.
     pub options: Options,
     /// The findings so far.
-    pub findings: Findings,
+    pub findings: Findings<'p>,
     /// The statistics so far.
     pub statistics: Statistics,
     /// Whether the launch has ended early.
@@ -117,7 +116,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             spent: 0,
             barriers: [State::default(); BARRIERS],
             options,
-            findings: Findings::new(options.limit),
+            findings: Findings::new(program, options.limit, Schedule::InOrder),
             statistics: Statistics::default(),
             stopped: false,
             printed: Printed::default(),
@@ -262,12 +261,11 @@ impl<'p, 'm> Machine<'p, 'm> {
         if hits == 0 || !self.options.checks.tell(check) {
             return;
         }
-        if self.findings.count(check, site, hits) {
+        if self.findings.count(check, site, None, hits) {
             return;
         }
         let thread = self.thread(warp.index, lanes(mask).next().unwrap_or(0));
-        let place = (site, &self.program.code.sites[site as usize]);
-        self.findings.add(check, place, hits, thread, message());
+        self.findings.add(check, site, hits, thread, Description::new(message()));
         self.stopped |= self.findings.full();
     }
 }

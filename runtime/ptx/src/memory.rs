@@ -12,7 +12,7 @@
 //! computes from a buffer, before or past it, stays within this part. The address itself thus
 //! identifies its buffer. Addresses in the shared and local windows count from 0.
 
-use super::check::Check;
+use super::Check;
 use super::code::{Layout, Window};
 use super::touched::Touched;
 use runtime_simt::Bytes;

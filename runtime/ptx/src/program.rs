@@ -1,8 +1,11 @@
 //! A decoded entry of a module.
 
-use super::code::Code;
+use super::code::{Code, Site};
 use super::global::Global;
+use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::Parameter;
+use runtime_simt::report::{Instruction, Place, Sites};
+use runtime_simt::{Check, Severity};
 
 /// One entry of a module, ready to run.
 #[derive(Debug)]
@@ -21,5 +24,28 @@ impl Program {
     /// Returns the entry's parameters, in order.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
+    }
+}
+
+impl Sites for Program {
+    fn kernel(&self) -> &str {
+        &self.name
+    }
+
+    fn severity(&self, check: Check) -> Severity {
+        // The severities of this interpreter's checks are equal for all targets.
+        check.severity(Target::SM_61)
+    }
+
+    fn place(&self, site: u32) -> Place {
+        let Site { text, line, function, .. } = &self.code.sites[site as usize];
+        let (line, end_column) = (line.unwrap_or(0), text.chars().count() as u32 + 1);
+        let (source, function, file) = (usize::MAX, function.clone(), String::new());
+        Place { source, function, file, line, column: 1, end_line: line, end_column, callers: Vec::new() }
+    }
+
+    fn instruction(&self, site: u32) -> Option<Instruction> {
+        let Site { text, origin, .. } = &self.code.sites[site as usize];
+        Some(Instruction { text: text.clone(), origin: origin.clone() })
     }
 }

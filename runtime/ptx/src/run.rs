@@ -5,11 +5,11 @@ use super::launch::{Argument, Grid, Launch, Mismatch, Options, Outcome, Value};
 use super::machine::{Machine, Setting};
 use super::memory::{Buffer, Lookup, MAX_BUFFERS, base};
 use super::program::Program;
-use super::report::Findings;
 use super::resident::END;
 use super::service::Heap;
 use super::{Bytes, parallel};
-use runtime_simt::GridShape;
+use runtime_simt::report::Findings;
+use runtime_simt::{GridShape, Schedule};
 
 /// The largest number of threads of a block, on every target.
 const MAX_THREADS: u64 = 1024;
@@ -64,7 +64,7 @@ impl Program {
         let Grid { grid, block, dynamic_shared } = grid;
         let shared = u64::from(self.dynamic) + u64::from(dynamic_shared);
         let Ok(shared) = u32::try_from(shared) else {
-            return Err(Mismatch(vec![format!("{shared} bytes of shared memory are more than there can be")]));
+            return Err(Mismatch(vec![format!("{shared} bytes of shared memory exceed 32 bits")]));
         };
         let shared = shared.max(self.code.shared.bytes) as usize;
         let grid = GridShape { blocks: grid, threads: block };
@@ -73,14 +73,14 @@ impl Program {
             return self.execute_cooperative(&setting, (all, heap), options);
         }
         if let Some(statistics) = parallel::run(self, &setting, &mut all, options) {
-            let report = Findings::new(options.limit).report(self.name.clone());
+            let report = Findings::new(self, options.limit, Schedule::InOrder).report();
             let (approximate, printed, asserted) = Default::default();
             return Ok(Outcome { statistics, report, approximate, printed, asserted });
         }
         let mut machine = Machine::new(self, &setting, all, options);
         machine.heap = heap;
         machine.run(0..setting.grid.block_count());
-        let report = machine.findings.report(self.name.clone());
+        let report = machine.findings.report();
         let given = machine.memory.buffers.iter().skip(self.globals.len());
         let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
         let (printed, asserted) = (machine.printed.take(), machine.asserted);
@@ -113,7 +113,7 @@ impl Program {
         machine.workspace = start;
         machine.memory.lookup = Lookup::Search;
         machine.run_cooperative();
-        let report = machine.findings.report(self.name.clone());
+        let report = machine.findings.report();
         let given = machine.memory.buffers[..given].iter().skip(self.globals.len());
         let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
         let (printed, asserted) = (machine.printed.take(), machine.asserted);
@@ -141,7 +141,7 @@ impl Program {
     fn bind(&self, block: [u32; 3], buffers: &[Buffer<'_>], values: &[Value]) -> Result<Vec<u8>, Mismatch> {
         let mut wrong = self.misfits(block);
         if buffers.len() > MAX_BUFFERS {
-            wrong.push(format!("{} buffers are more than there can be", buffers.len()));
+            wrong.push(format!("{} buffers exceed the limit of {MAX_BUFFERS}", buffers.len()));
         }
         if values.len() != self.parameters.len() {
             let (takes, given) = (self.parameters.len(), values.len());

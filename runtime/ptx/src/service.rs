@@ -1,6 +1,6 @@
 //! The functions that a device provides: printing, assertions, and the heap.
 
-use super::check::Check;
+use super::Check;
 use super::code::{DeviceFunction, Inst, Service, Window};
 use super::cooperative::GRID_BARRIER;
 use super::machine::Machine;

@@ -1,9 +1,9 @@
 //! A running warp: all active lanes execute one instruction at a time.
 
+use super::Check;
 use super::ahead::Copies;
 use super::call::Activation;
-use super::check::Check;
-use super::code::{Barrier, Code, Condition, Data, Follows, Inst, Kind, NO_DRIVER, Reduction};
+use super::code::{Barrier, Code, Condition, Data, DefinednessRule, Inst, Kind, NO_DRIVER, Reduction};
 use super::flow::{Flow, Policy};
 use super::machine::{BARRIERS, Machine};
 use super::memory::Scratch;
@@ -366,7 +366,7 @@ impl Machine<'_, '_> {
                         members & live
                     )
                 };
-                self.report(warp, Check::Members, inst.site, strange, message);
+                self.report(warp, Check::DivergentWarp, inst.site, strange, message);
             }
         }
         Some(now)
@@ -471,7 +471,7 @@ impl Machine<'_, '_> {
                 format!("`{}`{line}: {why}", site.text)
             }
         };
-        self.report(warp, Check::Undefined, inst.site, mask, || {
+        self.report(warp, Check::UndefinedValue, inst.site, mask, || {
             format!("{what} that is undefined because of {because}")
         });
     }
@@ -509,20 +509,20 @@ fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32) {
 
 /// Returns the lanes in which the result is defined, judged by the operands alone.
 #[inline(always)]
-fn follow(follows: Follows, inst: &Inst, registers: &Registers) -> u32 {
+fn follow(follows: DefinednessRule, inst: &Inst, registers: &Registers) -> u32 {
     let defined = |id: Id| registers.defined[id as usize];
     let all = inst.reads.iter().fold(u32::MAX, |all, id| all & defined(*id));
     if all == u32::MAX {
         return all;
     }
     match follows {
-        Follows::All => all,
-        Follows::Always => u32::MAX,
-        Follows::Chosen { yes, no, condition, predicate } => {
+        DefinednessRule::All => all,
+        DefinednessRule::Always => u32::MAX,
+        DefinednessRule::Chosen { yes, no, condition, predicate } => {
             let chosen = registers.predicates[predicate as usize];
             defined(condition) & (defined(yes) & chosen | defined(no) & !chosen)
         }
-        Follows::Decided { a, b, by } => {
+        DefinednessRule::Decided { a, b, by } => {
             let of = |(id, predicate): (Id, u32)| {
                 let value = registers.predicates[predicate as usize];
                 (defined(id), defined(id) & if by { value } else { !value })

@@ -10,10 +10,13 @@
 //! - [`Scheduler`]: the loop that selects the next block and warp;
 //! - [`split`]: a launch on several host threads, each with copies of the memory, and the merge;
 //! - [`Bytes`], [`ByteRanges`]: the memory of a launch;
-//! - [`Statistics`], [`Thread`], [`Severity`], [`number`]: what reports are made of.
+//! - [`Statistics`], [`Thread`], [`number`]: what reports are made of;
+//! - [`report`]: the findings of a run, their collection, and their text and JSON.
 //!
-//! Arithmetic, control flow, and the checks of memory are written twice on purpose: a mistake in
-//! one interpreter shows as a difference.
+//! Both make checks of one list, [`Check`].
+//!
+//! Arithmetic, control flow, and the detection of violations are written twice on purpose: a
+//! mistake in one interpreter shows as a difference.
 //!
 //! [PTX interpreter]: https://docs.rs/runtime-ptx
 //! [oracle]: https://docs.rs/runtime-oracle
@@ -22,6 +25,7 @@ mod bytes;
 mod grid;
 mod lanes;
 pub mod number;
+pub mod report;
 mod schedule;
 mod scheduler;
 pub mod split;
@@ -30,7 +34,7 @@ mod thread;
 
 pub use bytes::{ByteRanges, Bytes};
 pub use grid::GridShape;
-pub use kernel_dsl_compiler::oracle::Severity;
+pub use kernel_dsl_compiler::oracle::{Check, Severity};
 pub use lanes::{FULL, LANES, lanes_of};
 pub use schedule::{Schedule, UnknownOrder};
 pub use scheduler::{RunningBlock, Scheduler};

@@ -142,7 +142,7 @@ impl Extreme {
 
     /// Returns one value of the array; `once` for the position of the value that occurs once.
     pub(super) fn value<T: Draw>(self, random: &mut Random, once: bool) -> T {
-        let (largest, normal, least) = (T::LARGEST, T::SMALLEST_NORMAL, T::SMALLEST);
+        let (largest, normal, least) = (T::LARGEST_FINITE, T::SMALLEST_NORMAL, T::SMALLEST);
         let unit = random.unit();
         let (sign, size) = (if random.below(2) == 0 { 1.0 } else { -1.0 }, unit.abs());
         // Away from zero, and exact in every type.

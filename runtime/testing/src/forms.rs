@@ -20,7 +20,7 @@ pub struct Forms {
 /// The number of initial rounds that are discarded, so that caches and clocks settle.
 const WARM_UP: usize = 3;
 /// The least number of rounds that are kept, even beyond the time limit.
-const LEAST: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// The largest number of launches in a row. The records of checked launches hold as much.
 const LAUNCHES: u32 = 50;
 
@@ -68,10 +68,10 @@ impl Forms {
             let of_a_round = limit.as_secs_f64() / (WARM_UP + rounds) as f64 / once.as_secs_f64().max(1e-9);
             let launches = (of_a_round as u32).clamp(1, LAUNCHES);
             let mut times = Vec::new();
-            while times.len() < WARM_UP + rounds && (times.len() < LEAST || start.elapsed() < limit) {
+            while times.len() < WARM_UP + rounds && (times.len() < MIN_ROUNDS || start.elapsed() < limit) {
                 times.push([time(stream, launches, || bare.launch())?, time(stream, launches, || checked.launch())?]);
             }
-            let settled = WARM_UP.min(times.len().saturating_sub(LEAST));
+            let settled = WARM_UP.min(times.len().saturating_sub(MIN_ROUNDS));
             (forms.bare, forms.checked) = times[settled..].iter().map(|[bare, checked]| (*bare, *checked)).unzip();
             Ok(())
         })?;

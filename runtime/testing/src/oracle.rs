@@ -7,7 +7,7 @@ use super::{Case, Executor, Expected, Failure};
 use kernel_dsl::Launcher;
 use kernel_dsl::compiler::ir;
 use runtime_devices::executor::Executable;
-use runtime_devices::{Device, Error, Result};
+use runtime_devices::{Device, Result};
 use runtime_oracle::{Options, Outcome, Report, Statistics};
 use runtime_ptx as ptx;
 use std::cell::RefCell;
@@ -103,18 +103,14 @@ impl Prepared {
 
     /// Returns the report of the PTX interpreter for a case; `None` if there are no errors, or if
     /// the instance has no PTX.
-    pub fn ptx_report(&self, case: &Case, options: ptx::Options) -> Result<Option<ptx::Report>> {
+    pub fn ptx_report(&self, case: &Case, options: ptx::Options) -> Result<Option<Report>> {
         let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
         let run = self.run(&device, case, |arguments| {
             executable.run(&self.approved(&device, case, arguments)?, self.names(), options)
         });
         match run {
             Ok(_) => Ok(None),
-            Err(Error::Ptx { instance, source }) => match *source {
-                ptx::Failure::Violation(report) => Ok(Some(*report)),
-                other => Err(Error::Ptx { instance, source: Box::new(other) }),
-            },
-            Err(e) => Err(e),
+            Err(e) => e.report().cloned().map(Some).ok_or(e),
         }
     }
 }

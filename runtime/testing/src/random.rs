@@ -165,7 +165,7 @@ pub trait Draw: ScalarElement + std::fmt::Debug {
     /// Values at which kernels tend to fail.
     const SPECIAL: &'static [Self];
     /// The largest finite value, in the precision of `f64`.
-    const LARGEST: f64;
+    const LARGEST_FINITE: f64;
     /// The smallest positive normal value; 1 for integers.
     const SMALLEST_NORMAL: f64;
     /// The smallest positive value.
@@ -182,7 +182,7 @@ macro_rules! draw {
     (integers: $($i:ty)*; floats: $($f:ty)*) => {
         $(impl Draw for $i {
             const SPECIAL: &'static [$i] = &[0, 1, <$i>::MAX, <$i>::MIN, <$i>::MAX - 1, <$i>::MAX / 2 + 1];
-            const LARGEST: f64 = <$i>::MAX as f64;
+            const LARGEST_FINITE: f64 = <$i>::MAX as f64;
             const SMALLEST_NORMAL: f64 = 1.0;
             const SMALLEST: f64 = 1.0;
             fn nearest(value: f64) -> $i {
@@ -222,7 +222,7 @@ macro_rules! draw {
                 <$f>::NEG_INFINITY,
                 <$f>::NAN,
             ];
-            const LARGEST: f64 = <$f>::MAX as f64;
+            const LARGEST_FINITE: f64 = <$f>::MAX as f64;
             const SMALLEST_NORMAL: f64 = <$f>::MIN_POSITIVE as f64;
             const SMALLEST: f64 = <$f>::from_bits(1) as f64;
             fn nearest(value: f64) -> $f {
@@ -266,7 +266,7 @@ macro_rules! draw_half {
                 // A signaling NaN.
                 <$h>::from_bits(<$h>::INFINITY.to_bits() + 1),
             ];
-            const LARGEST: f64 = <$h>::MAX.to_f64_const();
+            const LARGEST_FINITE: f64 = <$h>::MAX.to_f64_const();
             const SMALLEST_NORMAL: f64 = <$h>::MIN_POSITIVE.to_f64_const();
             const SMALLEST: f64 = <$h>::from_bits(1).to_f64_const();
             fn nearest(value: f64) -> $h {

@@ -2,8 +2,7 @@
 
 use runtime_devices::Error;
 use runtime_oracle::report::Allowed;
-use runtime_oracle::{CheckSet, Report, Schedule, Verdict};
-use runtime_ptx as ptx;
+use runtime_oracle::{Check, CheckSet, Report, Schedule, Verdict};
 use serde::Serialize;
 use std::{fmt, iter};
 
@@ -117,7 +116,7 @@ impl CaseReport {
 #[allow(missing_docs)]
 pub enum Failure {
     /// An executor rejected the launch, failed, or reported an error.
-    Stopped { executor: Executor, why: Stop, error: String, report: Option<Reported> },
+    Stopped { executor: Executor, why: Stop, error: String, report: Option<Box<Report>> },
     /// Two executors wrote different bits.
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
     /// The oracle wrote different bits under another schedule.
@@ -145,54 +144,12 @@ pub enum Failure {
     Incomplete { why: String },
 }
 
-/// The report of an executor, as data.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Reported {
-    /// The oracle, or the checked form.
-    Oracle(Box<Report>),
-    /// The PTX interpreter.
-    Ptx(Box<ptx::Report>),
-}
-
-impl Reported {
-    /// Returns the report with only its first error, or its first finding if it has no error.
-    fn first(&self) -> Reported {
-        match self {
-            Reported::Oracle(report) => match report.by_severity().first() {
-                Some(first) => Reported::Oracle(report.alone(first).into()),
-                None => self.clone(),
-            },
-            Reported::Ptx(report) => match report.by_severity().first() {
-                Some(first) => Reported::Ptx(report.alone(first).into()),
-                None => self.clone(),
-            },
-        }
-    }
-
-    fn findings(&self) -> usize {
-        match self {
-            Reported::Oracle(report) => report.findings.len(),
-            Reported::Ptx(report) => report.findings.len(),
-        }
-    }
-}
-
-impl fmt::Display for Reported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reported::Oracle(report) => report.fmt(f),
-            Reported::Ptx(report) => report.fmt(f),
-        }
-    }
-}
-
 /// The reason why an executor stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The kernel violated a check; the name of the first violated check.
-    Reported(&'static str),
+    /// The kernel violated a check: the first one.
+    Reported(Check),
     /// The arguments violate the kernel's contract; nothing has run.
     Refused,
     /// The executor itself failed.
@@ -205,16 +162,10 @@ pub enum Stop {
 impl Stop {
     /// Classifies `error`.
     pub(super) fn of(error: &Error) -> Stop {
+        if let Some(report) = error.report() {
+            return report.errors().next().map_or(Stop::Failed, |finding| Stop::Reported(finding.check));
+        }
         match error {
-            Error::Violation(report) => report.errors().next().map_or(Stop::Failed, |f| Stop::Reported(f.check.name())),
-            Error::Ptx { source, .. } => match &**source {
-                ptx::Failure::Violation(report) => {
-                    let error = |f: &&ptx::Finding| f.check.severity() == ptx::Severity::Error;
-                    report.findings.iter().find(error).map_or(Stop::Failed, |f| Stop::Reported(f.check.name()))
-                }
-                ptx::Failure::Unsupported(_) => Stop::Unsupported,
-                _ => Stop::Failed,
-            },
             Error::Refused { .. } | Error::View { .. } => Stop::Refused,
             _ if error.verdict() == Verdict::Unsupported => Stop::Unsupported,
             _ => Stop::Failed,
@@ -225,8 +176,7 @@ impl Stop {
 impl Stop {
     /// Returns whether the kernel was stopped by one of `checks`.
     pub(super) fn is_of(&self, checks: CheckSet) -> bool {
-        let Stop::Reported(name) = self else { return false };
-        name.parse().is_ok_and(|check| checks.contains(check))
+        matches!(self, Stop::Reported(check) if checks.contains(*check))
     }
 }
 
@@ -251,14 +201,7 @@ impl Failure {
     /// Returns the failure of an `executor` that stopped with `error`.
     pub(super) fn stopped(executor: Executor, error: Error) -> Failure {
         let (why, text) = (Stop::of(&error), error.to_string());
-        let report = match error {
-            Error::Violation(report) => Some(Reported::Oracle(report)),
-            Error::Ptx { source, .. } => match *source {
-                ptx::Failure::Violation(report) => Some(Reported::Ptx(report)),
-                _ => None,
-            },
-            _ => None,
-        };
+        let report = error.report().cloned().map(Box::new);
         Failure::Stopped { executor, why, error: text, report }
     }
 
@@ -266,12 +209,12 @@ impl Failure {
     /// findings.
     pub fn first_finding(&self) -> (Failure, usize) {
         match self {
-            Failure::Stopped { executor, why, error, report: Some(report) } if report.findings() > 1 => {
-                let first = report.first();
+            Failure::Stopped { executor, why, error, report: Some(report) } if report.findings.len() > 1 => {
+                let first = report.alone(report.by_severity()[0]);
                 // The error is the report, perhaps after an introduction.
-                let others = report.findings() - 1;
+                let others = report.findings.len() - 1;
                 let error = error.replace(&report.to_string(), &first.to_string());
-                let (executor, report) = (executor.clone(), Some(first));
+                let (executor, report) = (executor.clone(), Some(Box::new(first)));
                 (Failure::Stopped { executor, why: *why, error, report }, others)
             }
             _ => (self.clone(), 0),
@@ -283,15 +226,10 @@ impl Failure {
     pub fn cause(&self) -> (&'static str, Option<String>) {
         let of = |report: &Report| {
             let first = report.by_severity().first().copied();
-            first.map_or(("stopped", None), |finding| (finding.check.name(), Some(finding.place.to_string())))
+            first.map_or(("stopped", None), |finding| (finding.check.name(), Some(finding.location())))
         };
         match self {
-            Failure::Stopped { report: Some(Reported::Oracle(report)), .. } | Failure::Warned { report } => of(report),
-            Failure::Stopped { report: Some(Reported::Ptx(report)), .. } => {
-                let line = |finding: &ptx::Finding| finding.line.map(|line| format!("line {line} of the PTX"));
-                let first = report.by_severity().first().copied();
-                first.map_or(("stopped", None), |finding| (finding.check.name(), line(finding)))
-            }
+            Failure::Stopped { report: Some(report), .. } | Failure::Warned { report } => of(report),
             Failure::Stopped { why: Stop::Refused, .. } => ("refused-arguments", None),
             Failure::Stopped { why: Stop::Unsupported, .. } => ("unsupported", None),
             Failure::Stopped { .. } => ("stopped", None),

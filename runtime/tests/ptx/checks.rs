@@ -47,7 +47,7 @@ fn addresses_of_another_space() {
     assert!(message.contains("loads 4 bytes of global memory at 0x"), "{message}");
     only(globals, "mov.u64 %d3, fixed;\nld.global.u32 %r1, [%d3];", Check::WrongSpace);
     // The generic address of a buffer has no equivalent in shared memory.
-    let message = only(globals, "cvta.to.shared.u64 %d3, %d0;\nld.shared.u32 %r1, [%d3];", Check::Undefined);
+    let message = only(globals, "cvta.to.shared.u64 %d3, %d0;\nld.shared.u32 %r1, [%d3];", Check::UndefinedValue);
     assert!(message.contains("has an address that is undefined") && message.contains("not of that space"), "{message}");
 }
 
@@ -59,10 +59,11 @@ fn stores_to_read_only_memory() {
 
 #[test]
 fn unwritten_values() {
-    let message = only("", "add.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;", Check::Undefined);
+    let message =
+        only("", "add.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;", Check::UndefinedValue);
     assert_eq!(message, "stores a value that is undefined because of a register that was never written");
-    only("", "@%p1 bra $end;\n$end:\nret;", Check::Undefined);
-    assert!(only("", "ld.global.u32 %r1, [%d9];", Check::Undefined).contains("has an address that is undefined"));
+    only("", "@%p1 bra $end;\n$end:\nret;", Check::UndefinedValue);
+    assert!(only("", "ld.global.u32 %r1, [%d9];", Check::UndefinedValue).contains("has an address that is undefined"));
     // Half of the lanes write the register, and all lanes use it.
     let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 mov.u64 %d3, 1;\nst.global.u64 [%d2], %d3;";
     let (outcome, _) = Run::default().of(&module("", body), 32, &[]);
@@ -90,7 +91,7 @@ fn undefined_values_that_do_not_matter() {
 #[test]
 fn quotients_by_zero_that_matter() {
     let body = "div.u32 %r1, 100, %r0;\nadd.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;";
-    let message = only("", body, Check::Undefined);
+    let message = only("", body, Check::UndefinedValue);
     assert!(message.contains("because of `div.u32 %r1, 100, %r0` in line 19: it divides by zero"), "{message}");
 }
 
@@ -133,7 +134,7 @@ fn barriers_not_reached_by_all() {
 fn masks_that_differ_from_the_active_lanes() {
     let body = "shfl.sync.idx.b32 %r1, %r0, 0, 31, 0xffff;\ncvt.u64.u32 %d3, %r1;\nst.global.u64 [%d2], %d3;";
     let findings = found("", body);
-    assert_eq!(findings[0].0, Check::Members);
+    assert_eq!(findings[0].0, Check::DivergentWarp);
     assert!(findings[0].1.contains("by lanes 0xffffffff together; its members are 0x0000ffff"), "{}", findings[0].1);
     // A source lane outside of the members gives an undefined value, reported at its use.
     let body = "
@@ -145,7 +146,7 @@ fn masks_that_differ_from_the_active_lanes() {
         st.global.u64 [%d2], %d3;
     $end:
         ret;";
-    let message = only("", body, Check::Undefined);
+    let message = only("", body, Check::UndefinedValue);
     assert!(message.contains("it reads from a lane that takes no part"), "{message}");
 }
 
@@ -169,10 +170,13 @@ fn a_report_names_line_comment_and_thread() {
     let (outcome, words) = Run::default().of(&text, 32, &[]);
     assert_eq!(
         outcome.report.to_string(),
-        "kernel by the PTX interpreter: 1 finding\n\
-         error[out-of-bounds]: stores 8 bytes at 0 bytes past the end of `out` (256 bytes)\n\
-         \u{20} kernel, line 20: st.global.u64 [%d2+8], 1    // y[i] = 1\n\
-         \u{20} thread [31, 0, 0] of block [0, 0, 0] (warp 0, lane 31)"
+        "error[out-of-bounds]: stores 8 bytes at 0 bytes past the end of `out` (256 bytes)\n\
+         \u{20} --> PTX of `kernel`:20:1\n\
+         \u{20}  |\n\
+         20 | st.global.u64 [%d2+8], 1\n\
+         \u{20}  | ^^^^^^^^^^^^^^^^^^^^^^^^ thread [31, 0, 0] of block [0, 0, 0] (warp 0, lane 31)\n\
+         \u{20}  |\n\
+         \u{20}  = note: compiled from: y[i] = 1"
     );
     // The faulty access is suppressed, and the other lanes' accesses are done.
     assert_eq!((words[0], &words[1..]), (u64::MAX, &[1; 31][..]));
@@ -219,7 +223,7 @@ fn approximations_are_followed() {
     let (outcome, words) = Run::default().of(&module("", body), 32, &[]);
     assert_eq!(words[3], 3 << 32 | u64::from(64f32.to_bits()));
     assert_eq!(outcome.approximate, [0]);
-    assert!(outcome.report.is_good());
+    assert!(outcome.report.verdict() == runtime::ptx::Verdict::Pass);
     assert_eq!(
         outcome.report.findings.iter().map(|f| (f.check, f.message.as_str())).collect::<Vec<_>>(),
         [(

@@ -448,7 +448,7 @@ fn members_that_contradict_each_other() {
     $end:
         ret;";
     let findings = found("", body);
-    assert_eq!(findings.iter().map(|f| f.0).collect::<Vec<_>>(), [Check::Members]);
+    assert_eq!(findings.iter().map(|f| f.0).collect::<Vec<_>>(), [Check::DivergentWarp]);
     assert_eq!(
         findings[0].1,
         "is executed by lanes 0x0000ffff together; its members are 0x0000ffff in lane 0, and of these 0x0000ffff have \
@@ -463,5 +463,5 @@ fn members_that_contradict_each_other() {
     assert_eq!(words, (0..32).map(expected).collect::<Vec<_>>());
     // A lane that is not among its members.
     let body = "setp.lt.u32 %p0, %r0, 16;\nvote.sync.all.pred %p1, %p0, 0x000000ff;";
-    assert_eq!(found("", body).iter().map(|f| f.0).collect::<Vec<_>>(), [Check::Members]);
+    assert_eq!(found("", body).iter().map(|f| f.0).collect::<Vec<_>>(), [Check::DivergentWarp]);
 }

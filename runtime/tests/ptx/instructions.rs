@@ -204,7 +204,7 @@ fn searches_for_a_bit_beyond_the_documented_range() {
                 assert_eq!(words, expected, "{mask:#x} {pairs:?}");
                 let outside = pairs.iter().any(|(b, o)| *b > 31 || *o == i32::MIN);
                 let found: Vec<Check> = outcome.report.findings.iter().map(|f| f.check).collect();
-                assert_eq!(found, vec![Check::Undefined; usize::from(outside)], "{mask:#x} {pairs:?}");
+                assert_eq!(found, vec![Check::UndefinedValue; usize::from(outside)], "{mask:#x} {pairs:?}");
             }
         }
     }

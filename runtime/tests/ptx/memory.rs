@@ -290,10 +290,10 @@ fn copies_without_a_wait_are_not_visible() {
     };
     let begin = "cp.async.cg.shared.global [%r1], [%d3], 16;\n";
     let load = "ld.shared.u64 %d4, [%r1];\nst.global.u64 [%d2], %d4;\nret;";
-    told(&format!("{begin}{load}"), Check::CopyUnderWay);
+    told(&format!("{begin}{load}"), Check::UnfinishedCopy);
     // The wait does not cover an uncommitted group.
-    told(&format!("{begin}cp.async.wait_group 0;\n{load}"), Check::CopyUnderWay);
-    told(&format!("{begin}cp.async.commit_group;\ncp.async.wait_group 1;\n{load}"), Check::CopyUnderWay);
+    told(&format!("{begin}cp.async.wait_group 0;\n{load}"), Check::UnfinishedCopy);
+    told(&format!("{begin}cp.async.commit_group;\ncp.async.wait_group 1;\n{load}"), Check::UnfinishedCopy);
     let apart =
         "setp.lt.u32 %p1, %r0, 63;\n@%p1 cp.async.cg.shared.global [%r1], [%d3+8], 16;\ncp.async.wait_all;\nret;";
     told(apart, Check::Misaligned);

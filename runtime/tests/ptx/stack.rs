@@ -93,7 +93,7 @@ fn stack_overflow_is_reported() {
         st.local.u64 [%d4], 1;";
     let (_, found) = run("", body);
     let [(check, message)] = &found[..] else { panic!("{found:?}") };
-    assert_eq!(*check, Check::Undefined);
+    assert_eq!(*check, Check::UndefinedValue);
     assert_eq!(
         message,
         "has an address that is undefined because of `alloca.u64 %d4, %d3` in line 21: the stack, of 16 KiB \

@@ -43,7 +43,7 @@ fn division_by_zero_gives_ones_and_is_reported() {
                 assert_eq!(value(&body), u64::MAX >> (64 - bits), "{divide}");
                 let checks = found("", &stored(&body));
                 assert_eq!(checks.len(), 1, "{checks:?}");
-                assert_eq!(checks[0].0, Check::Undefined);
+                assert_eq!(checks[0].0, Check::UndefinedValue);
                 assert!(checks[0].1.contains("divides by zero"), "{checks:?}");
             }
         }

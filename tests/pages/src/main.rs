@@ -26,7 +26,7 @@ const INSTA: &[(&str, &str)] = &[("INSTA_UPDATE", "always"), ("TRYBUILD", "overw
 const RUNS: [Run; 9] = [
     Run {
         pages: "kernel-dsl/compiler/src/ptx/table/instructions.md, kernel-dsl/src/reference.rs, \
-                kernel-dsl/compiler/tests/passes/filetests",
+                kernel-macros/src/clauses.md, kernel-dsl/compiler/tests/passes/filetests",
         option: None,
         variables: UPDATE,
         arguments: "-p kernel-dsl-compiler --features frontend --test ptx_page --test frontend --test passes",

@@ -126,9 +126,9 @@ programs! { views, "Views", views(x: View<f32, 2>, mut y: ViewMut<f32, 2>):
         let once = x.streaming(); let v = once[(r, c)];
         y[(r, c)] = v;
     }
-    "`v.coherent()`" fn coherent {
+    "`v.bypass_l1()`" fn bypass_l1 {
         let (r, c) = (thread::x() / 16, thread::x() % 16);
-        let fresh = x.coherent(); let v = fresh[(r, c)];
+        let fresh = x.bypass_l1(); let v = fresh[(r, c)];
         y[(r, c)] = v;
     }
 }

@@ -145,7 +145,7 @@ fn cpu_ends_of_buffers() {
 }
 
 /// Number of rows that exceed 2³¹ bytes.
-const FAR: usize = (1 << 31) / 4 / COLS + 70;
+const FAR_ROWS: usize = (1 << 31) / 4 / COLS + 70;
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
@@ -155,8 +155,8 @@ fn gpu_ends_of_buffers() {
         return;
     }
     let device = Device::cuda(0).unwrap();
-    words(&device, FAR);
-    rows(&device, FAR);
-    products(&device, FAR);
-    attention::<f32>(&device, FAR / 8);
+    words(&device, FAR_ROWS);
+    rows(&device, FAR_ROWS);
+    products(&device, FAR_ROWS);
+    attention::<f32>(&device, FAR_ROWS / 8);
 }

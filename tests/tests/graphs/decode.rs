@@ -5,7 +5,7 @@ use kernel_dsl::prelude::*;
 use runtime::Device;
 
 const WIDTH: usize = 64;
-const MOST: usize = 12;
+const MAX_TOKENS: usize = 12;
 
 /// Computes cache[position] ← x, with the position added in place of a rotation.
 #[kernel(block = 32, grid = x.len().div_ceil(32))]
@@ -40,9 +40,9 @@ pub fn loops(device: &Device, _: u32) {
     let w_slot = recording.borrow(&weights).unwrap();
     let x = recording.own(device.upload(&start).unwrap()).unwrap();
     let y = recording.own(device.zeros(WIDTH).unwrap()).unwrap();
-    let cache = recording.own(device.alloc(WIDTH * MOST).unwrap()).unwrap();
-    let rows = || cache.view([MOST, WIDTH]).unwrap();
-    let rows_mut = || cache.view_mut([MOST, WIDTH]).unwrap();
+    let cache = recording.own(device.alloc(WIDTH * MAX_TOKENS).unwrap()).unwrap();
+    let rows = || cache.view([MAX_TOKENS, WIDTH]).unwrap();
+    let rows_mut = || cache.view_mut([MAX_TOKENS, WIDTH]).unwrap();
     let write = recording.add(remember::call(0, x, rows_mut())).unwrap();
     // SAFETY: each thread writes its own element, and reads rows that earlier launches have
     // written.
@@ -51,7 +51,7 @@ pub fn loops(device: &Device, _: u32) {
 
     let stream = device.stream().unwrap();
     let mut state = device.alloc(WIDTH).unwrap();
-    for position in 0..MOST {
+    for position in 0..MAX_TOKENS {
         layer.update(write, remember::call(position, x, rows_mut())).unwrap();
         // SAFETY: each thread writes its own element, and reads rows that earlier launches have
         // written.
@@ -64,7 +64,7 @@ pub fn loops(device: &Device, _: u32) {
     stream.wait().unwrap();
 
     let (mut x_host, mut rows_host) = (start, Vec::new());
-    for position in 0..MOST {
+    for position in 0..MAX_TOKENS {
         rows_host.push(x_host.iter().map(|x| x + position as f32).collect::<Vec<_>>());
         x_host =
             (0..WIDTH).map(|i| rows_host.iter().fold(0.0, |sum, row| f32::mul_add(row[i], w[i], sum)) * 0.25).collect();

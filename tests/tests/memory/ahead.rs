@@ -117,7 +117,7 @@ pub fn masked_of(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
     let found = s.get((row, col * 2)).unwrap_or(-1.0);
     y[(row, col)] = found + next * 100.0 + (s.rows() * s.cols()) as f32 * 10_000.0;
     if row == 3 {
-        y[(row, col)] += y.streaming()[(row, col)] + x.coherent()[(0, col)];
+        y[(row, col)] += y.streaming()[(row, col)] + x.bypass_l1()[(0, col)];
     }
 }
 

@@ -207,7 +207,7 @@ fn streamed(n: usize, x: View<f32, 1>, y: &mut [f32]) {
         sum += moving[thread::x()];
         moving = moving.offset(32);
     }
-    let chosen = if n > 3 { x.coherent() } else { x.offset(1).coherent() };
+    let chosen = if n > 3 { x.bypass_l1() } else { x.offset(1).bypass_l1() };
     y[thread::x()] = sum + chosen[thread::x()];
 }
 

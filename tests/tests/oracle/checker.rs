@@ -7,7 +7,7 @@ use kernel_dsl::{Artifact, Kernel};
 use runtime::Device;
 use runtime::interpreter::{Check, Options, Schedule, Verdict};
 use runtime::testing::{
-    Bound, Case, CaseReport, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random, Reported, Stop,
+    Bound, Case, CaseReport, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random, Stop,
 };
 
 const N: usize = 32;
@@ -85,7 +85,7 @@ fn flagged(y: &mut [f32]) {
 fn reports_state_the_requested_order() {
     for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(7)] {
         let report = check(flagged::ARTIFACT, checker(Options { schedule, ..Options::default() }));
-        let Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), .. })) = report.first_failure() else {
+        let Some((_, Failure::Stopped { report: Some(found), .. })) = report.first_failure() else {
             panic!("{report}")
         };
         assert_eq!(
@@ -98,7 +98,7 @@ fn reports_state_the_requested_order() {
 #[test]
 fn disabled_checks_do_not_fail() {
     let failed = check(flagged::ARTIFACT, Checker::new(None));
-    assert_eq!((failed.verdict(), stop(&failed)), (Verdict::Fail, Stop::Reported("global-race")));
+    assert_eq!((failed.verdict(), stop(&failed)), (Verdict::Fail, Stop::Reported(Check::GlobalRace)));
     for without in [[Check::GlobalRace].into_iter().collect(), Check::named("race").unwrap().into_iter().collect()] {
         let report = check(flagged::ARTIFACT, checker(Options { without, ..Options::default() }));
         assert!(report.passed(), "{report}");
@@ -128,7 +128,7 @@ fn never_stored(y: &mut [f32]) {
 #[test]
 fn unwritten_memory_holds_the_fill_byte() {
     let report = check(never_stored::ARTIFACT, Checker::new(None));
-    assert_eq!(stop(&report), Stop::Reported("uninitialized-shared"));
+    assert_eq!(stop(&report), Stop::Reported(Check::UninitializedShared));
     for (fill, passes) in [(1, true), (2, false)] {
         let without = [Check::UninitializedShared].into_iter().collect();
         let report = check(never_stored::ARTIFACT, checker(Options { without, fill, ..Options::default() }));
@@ -157,11 +157,11 @@ fn a_loop_ends_with_its_fuel() {
     let fuelled = |artifact, fuel| check(artifact, checker(Options { fuel, ..Options::default() }));
     let enough = fuelled(a_hundred_iterations::ARTIFACT, 10_000);
     assert!(enough.passed(), "{enough}");
-    assert_eq!(stop(&fuelled(a_hundred_iterations::ARTIFACT, 50)), Stop::Reported("fuel-exhausted"));
+    assert_eq!(stop(&fuelled(a_hundred_iterations::ARTIFACT, 50)), Stop::Reported(Check::FuelExhausted));
     // A check that ends a launch cannot be disabled; otherwise this launch would pass.
     let without = Check::ALL.into_iter().collect();
     let report = check(endless_wait::ARTIFACT, checker(Options { without, fuel: 100_000, ..Options::default() }));
-    assert!(matches!(stop(&report), Stop::Reported("livelock" | "fuel-exhausted")), "{report}");
+    assert!(matches!(stop(&report), Stop::Reported(Check::Livelock | Check::FuelExhausted)), "{report}");
 }
 
 /// Stores out of bounds twice.
@@ -174,7 +174,7 @@ fn beyond(y: &mut [f32]) {
 #[test]
 fn check_can_stop_at_the_first_failure() {
     let findings = |report: &InstanceReport| match report.first_failure() {
-        Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), .. })) => found.findings.len(),
+        Some((_, Failure::Stopped { report: Some(found), .. })) => found.findings.len(),
         _ => panic!("{report}"),
     };
     let all = check(beyond::ARTIFACT, Checker::new(None));
@@ -186,8 +186,7 @@ fn check_can_stop_at_the_first_failure() {
 #[test]
 fn reports_state_the_line_of_the_ptx() {
     let report = check(beyond::ARTIFACT, Checker::new(None));
-    let Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), error, .. })) = report.first_failure()
-    else {
+    let Some((_, Failure::Stopped { report: Some(found), error, .. })) = report.first_failure() else {
         panic!("{report}")
     };
     let ptx: Vec<_> = beyond::PTX.lines().map(|line| line.trim().trim_end_matches(';')).collect();

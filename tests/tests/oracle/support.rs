@@ -27,7 +27,7 @@ impl Memory {
 /// Lowers a kernel without generic parameters.
 pub fn lowered(artifact: &Artifact) -> ir::Kernel {
     let program = artifact.program().unwrap();
-    driver::lowered(&program, &Instance::default(), artifact.target).unwrap()
+    driver::lowered(&program, &Instance::default(), artifact.target).unwrap().into()
 }
 
 /// Runs a kernel of `(x: &[f32], y: &mut [f32])` on 64 elements each.

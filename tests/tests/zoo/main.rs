@@ -250,7 +250,7 @@ impl Specimen {
     }
 
     /// Returns the first check that the PTX interpreter reports.
-    fn reported_by_ptx(&self) -> Option<ptx::Check> {
+    fn reported_by_ptx(&self) -> Option<Check> {
         let options = ptx::Options { fuel: FUEL, ..Default::default() };
         let report = self.prepared.ptx_report(&self.case, options).expect("the oracle has run it")?;
         report.findings.first().map(|finding| finding.check)

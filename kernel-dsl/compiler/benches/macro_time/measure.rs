@@ -75,7 +75,7 @@ fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
     let instances = program.launch.instances.iter().map(|declared| {
         let instance = &declared.arguments;
         let (lower, lowered) = time(|| lower::lower(&program, instance, Target::SM_61).expect("IR"));
-        let (analyses, _) = time(|| analyses::accept(&lowered).expect("a right kernel"));
+        let (analyses, _) = time(|| analyses::accept(lowered.clone()).expect("a right kernel"));
         // The copy is not part of the passes, but takes only a few percent of their time, and is
         // included.
         let (passes, optimized) = time(|| passes::optimize(lowered.clone()).expect("IR"));

@@ -50,9 +50,27 @@ pub mod uniformity;
 
 use crate::error::Errors;
 use crate::ir::Kernel;
+
+/// IR as lowered, in which no analysis proves a mistake. Only [`accept`] makes it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Accepted(Kernel);
+
+impl std::ops::Deref for Accepted {
+    type Target = Kernel;
+    fn deref(&self) -> &Kernel {
+        &self.0
+    }
+}
+
+impl From<Accepted> for Kernel {
+    fn from(Accepted(kernel): Accepted) -> Kernel {
+        kernel
+    }
+}
+
 /// Rejects a kernel as lowered in which an analysis proves a mistake.
-pub fn accept(kernel: &Kernel) -> Result<(), Errors> {
-    let mut errors = limits::exceeded(kernel);
-    errors.extend(convergence::apart(kernel));
-    if errors.is_empty() { Ok(()) } else { Err(Errors(errors)) }
+pub fn accept(kernel: Kernel) -> Result<Accepted, Errors> {
+    let mut errors = limits::exceeded(&kernel);
+    errors.extend(convergence::apart(&kernel));
+    if errors.is_empty() { Ok(Accepted(kernel)) } else { Err(Errors(errors)) }
 }

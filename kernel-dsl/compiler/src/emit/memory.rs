@@ -150,7 +150,7 @@ impl Emitter<'_> {
                 Policy::ReadOnce => &[Modifier::Cs, Modifier::Nc],
                 Policy::Coherent => &[],
                 Policy::CoherentOnce => &[Modifier::Cs],
-                Policy::SecondCache => &[Modifier::Cg],
+                Policy::BypassL1 => &[Modifier::Cg],
             });
         }
         if let Some(lanes) = lanes

@@ -80,8 +80,8 @@ pub enum Intrinsic {
     ViewTransposed,
     /// `view.streaming()`.
     ViewStreaming,
-    /// `view.coherent()`.
-    ViewCoherent,
+    /// `view.bypass_l1()`.
+    ViewBypassL1,
     /// `x.aligned(n)`: base and strides are multiples of n elements. Only in launch conditions.
     Aligned,
     /// `Shared::new(shape)`.

@@ -615,7 +615,7 @@ pub enum Policy {
     /// Memory that the launch may write, with each part read once (`ld.global.cs`).
     CoherentOnce,
     /// Memory that is cached in L2 only (`ld.global.cg`).
-    SecondCache,
+    BypassL1,
 }
 
 /// A special register of PTX.

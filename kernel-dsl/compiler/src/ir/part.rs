@@ -476,7 +476,7 @@ impl Part for Policy {
             Policy::ReadOnce => " readonly once",
             Policy::Coherent => "",
             Policy::CoherentOnce => " once",
-            Policy::SecondCache => " coherent",
+            Policy::BypassL1 => " bypass_l1",
         });
     }
     fn parse(p: &mut Parser<'_>) -> Result<Policy, Fault> {
@@ -484,7 +484,7 @@ impl Part for Policy {
             (true, false) => Policy::ReadOnly,
             (true, true) => Policy::ReadOnce,
             (false, true) => Policy::CoherentOnce,
-            (false, false) if p.eat(" coherent") => Policy::SecondCache,
+            (false, false) if p.eat(" bypass_l1") => Policy::BypassL1,
             (false, false) => Policy::Coherent,
         })
     }

@@ -278,7 +278,7 @@ pub const METHODS: &[Method] = &[
     method(Receiver::Contiguous, "aligned", Intrinsic::Aligned, &[Type::Usize], Type::Bool),
     method(Receiver::View, "offset", Intrinsic::ViewOffset, &[Type::Indices], Type::This),
     method(Receiver::View, "streaming", Intrinsic::ViewStreaming, NO_PARAMETERS, Type::This),
-    method(Receiver::View, "coherent", Intrinsic::ViewCoherent, NO_PARAMETERS, Type::This),
+    method(Receiver::View, "bypass_l1", Intrinsic::ViewBypassL1, NO_PARAMETERS, Type::This),
     method(Receiver::ViewDeep, "at", Intrinsic::ViewAt, &[Type::Usize], Type::InnerView),
     method(Receiver::Shared, "dim", Intrinsic::Extent(None), &[Type::Usize], Type::Usize),
     method(Receiver::SharedDeep, "at", Intrinsic::SharedAt, &[Type::Usize], Type::InnerView),

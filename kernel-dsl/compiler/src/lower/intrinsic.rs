@@ -144,7 +144,7 @@ impl<'h> Lowerer<'h> {
                 [Val::View(view), Val::Tuple(at)] => self.offset(&view.clone(), at),
                 _ => Val::Unit,
             },
-            (Intrinsic::ViewStreaming | Intrinsic::ViewCoherent, ..) => match values.into_iter().next() {
+            (Intrinsic::ViewStreaming | Intrinsic::ViewBypassL1, ..) => match values.into_iter().next() {
                 Some(Val::View(view)) => {
                     let hint =
                         if intrinsic == Intrinsic::ViewStreaming { CacheHint::Streaming } else { CacheHint::BypassL1 };

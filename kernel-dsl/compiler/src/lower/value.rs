@@ -57,7 +57,7 @@ pub(super) enum CacheHint {
     None,
     /// `streaming()`: each element is read once; evict first.
     Streaming,
-    /// `coherent()`: loads bypass L1 and the read-only cache.
+    /// `bypass_l1()`: loads bypass L1 and the read-only cache.
     BypassL1,
 }
 
@@ -231,7 +231,7 @@ impl View {
             (false, CacheHint::Streaming) => Policy::ReadOnce,
             (true, CacheHint::Streaming) => Policy::CoherentOnce,
             (true, CacheHint::None) => Policy::Coherent,
-            (_, CacheHint::BypassL1) => Policy::SecondCache,
+            (_, CacheHint::BypassL1) => Policy::BypassL1,
         }
     }
 }

@@ -149,8 +149,8 @@ impl std::ops::Deref for Optimized {
 }
 
 /// Runs all passes.
-pub fn optimize(kernel: Kernel) -> Result<Optimized, Errors> {
-    optimize_with(kernel, |_, _| {})
+pub fn optimize(kernel: impl Into<Kernel>) -> Result<Optimized, Errors> {
+    optimize_with(kernel.into(), |_, _| {})
 }
 
 /// Runs all passes, and calls `observe` with the IR after each.

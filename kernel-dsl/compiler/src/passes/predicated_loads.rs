@@ -31,11 +31,11 @@ struct Loaded {
     /// Holds in the lanes that load.
     condition: Value,
     /// The value for masked lanes that the uses of the load select.
-    wish: Wish,
+    masked: MaskedValue,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Wish {
+enum MaskedValue {
     /// No use so far.
     Open,
     /// The constant with these bits: each use is a select by the load's condition between what is
@@ -57,7 +57,8 @@ impl Uses {
         for inst in &region.insts {
             if let Op::Load { guard: Some(guard), .. } = &inst.op {
                 for result in &inst.results {
-                    self.loaded[result.0 as usize] = Some(Loaded { condition: guard.condition, wish: Wish::Open });
+                    self.loaded[result.0 as usize] =
+                        Some(Loaded { condition: guard.condition, masked: MaskedValue::Open });
                 }
             }
             inst.op.regions().into_iter().for_each(|inner| self.loads(inner));
@@ -69,10 +70,10 @@ impl Uses {
             match inst.op {
                 Op::Select { condition, yes, no } => {
                     let chosen = constants.bits(no).filter(|_| self.is_of(yes, condition));
-                    self.wish(yes, chosen.map_or(Wish::Kept, Wish::Bits));
-                    [condition, no].into_iter().for_each(|value| self.wish(value, Wish::Kept));
+                    self.note_use(yes, chosen.map_or(MaskedValue::Kept, MaskedValue::Bits));
+                    [condition, no].into_iter().for_each(|value| self.note_use(value, MaskedValue::Kept));
                 }
-                _ => inst.op.for_each_operand(|value| self.wish(value, Wish::Kept)),
+                _ => inst.op.for_each_operand(|value| self.note_use(value, MaskedValue::Kept)),
             }
             inst.op.regions().into_iter().for_each(|inner| self.selects(inner, constants));
         }
@@ -83,15 +84,16 @@ impl Uses {
         self.loaded[value.0 as usize].is_some_and(|loaded| loaded.condition == condition)
     }
 
-    fn wish(&mut self, value: Value, wish: Wish) {
+    fn note_use(&mut self, value: Value, masked: MaskedValue) {
         if let Some(loaded) = &mut self.loaded[value.0 as usize] {
-            loaded.wish = if loaded.wish == Wish::Open || loaded.wish == wish { wish } else { Wish::Kept };
-            self.changed |= matches!(loaded.wish, Wish::Bits(_));
+            loaded.masked =
+                if loaded.masked == MaskedValue::Open || loaded.masked == masked { masked } else { MaskedValue::Kept };
+            self.changed |= matches!(loaded.masked, MaskedValue::Bits(_));
         }
     }
 }
 
-/// Has loads give what is wished, and leaves out the selects.
+/// Makes loads give the selected constants, and removes the selects.
 fn replace(
     region: &mut Region,
     types: &mut Vec<Type>,
@@ -99,15 +101,15 @@ fn replace(
     constants: &mut Constants,
     replacements: &mut [Value],
 ) {
-    let wish = |value: Value| match loaded.get(value.0 as usize) {
-        Some(Some(Loaded { wish: Wish::Bits(bits), .. })) => Some(*bits),
+    let masked = |value: Value| match loaded.get(value.0 as usize) {
+        Some(Some(Loaded { masked: MaskedValue::Bits(bits), .. })) => Some(*bits),
         _ => None,
     };
     rewrite(&mut region.insts, |inst, _| {
         // The test uses the original operands: a select that goes may be the operand of another
         // select with another condition.
         if let Op::Select { yes, .. } = inst.op
-            && wish(yes).is_some()
+            && masked(yes).is_some()
         {
             replacements[inst.results[0].0 as usize] = yes;
             return false;
@@ -116,7 +118,7 @@ fn replace(
         match &mut inst.op {
             Op::Load { guard: Some(guard), .. } => {
                 for (result, otherwise) in inst.results.iter().zip(&mut guard.otherwise) {
-                    if let Some(bits) = wish(*result) {
+                    if let Some(bits) = masked(*result) {
                         *otherwise = constants.get(types, types[result.0 as usize], bits);
                     }
                 }

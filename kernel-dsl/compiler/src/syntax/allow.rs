@@ -116,7 +116,7 @@ fn place_of(attribute: &Attribute) -> (usize, usize) {
 
 fn unknown(name: &str) -> String {
     let groups = GROUPS.iter().map(|(group, _)| *group);
-    let names: Vec<_> = groups.chain(Check::ALL.iter().map(|c| c.name())).map(|n| n.replace('-', "_")).collect();
+    let names: Vec<_> = groups.chain(Check::ORACLE.iter().map(|c| c.name())).map(|n| n.replace('-', "_")).collect();
     let name = name.replace('-', "_");
     format!(
         "unknown check `{name}`; the oracle's checks are {}\nhelp: to allow a rustc lint, leave out the reason or put the attribute on the kernel",

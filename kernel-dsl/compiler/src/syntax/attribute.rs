@@ -27,6 +27,155 @@ struct Clauses {
     refused: Vec<syn::Error>,
 }
 
+/// A clause of `#[kernel(…)]`.
+pub struct Clause {
+    /// The word that begins the clause.
+    pub name: &'static str,
+    /// The forms of the clause, each with its meaning, in Markdown.
+    pub forms: &'static [(&'static str, &'static str)],
+    parse: fn(&mut Clauses, &Ident, ParseStream) -> syn::Result<()>,
+}
+
+/// The clauses of `#[kernel(…)]`, in the order of the documentation of the macro, which is made
+/// from this table.
+pub const CLAUSES: &[Clause] = &[
+    Clause {
+        name: "block",
+        forms: &[(
+            "block = …",
+            "The threads of a block: one expression or a tuple of up to three, over the generic constants. The launch can choose the last extent: `32..=1024` or `(64..=1024).step_by(64)` adds an argument to the launch functions. An expression over the parameters needs an upper bound, `x.cols().clamp(32, 1024)`. A range between multiples of 32 contains only multiples of 32.",
+        )],
+        parse: |clauses, name, input| clauses.set(name, input, |clauses| &mut clauses.block),
+    },
+    Clause {
+        name: "grid",
+        forms: &[(
+            "grid = …",
+            "The blocks of the grid: expressions over constants and parameters, and `block::threads()`.",
+        )],
+        parse: |clauses, name, input| clauses.set(name, input, |clauses| &mut clauses.grid),
+    },
+    Clause {
+        name: "instances",
+        forms: &[
+            (
+                "instances(A = 1 | 2, T = f32; …)",
+                "The instances to compile now: `|` separates alternatives, `;` separates declarations.",
+            ),
+            (
+                "instances(tile: A = 1 | 2, T = f32; …)",
+                "Instances with names for reports and the command line: `matmul@tile_a1`, `matmul@tile_a2`. Each parameter with alternatives adds its value to the name: a number after the parameter's name, a type, or the parameter's name where a `bool` is true.",
+            ),
+        ],
+        parse: |clauses, _, input| {
+            let inner;
+            parenthesized!(inner in input);
+            clauses.instances.extend(declarations(&inner)?);
+            Ok(())
+        },
+    },
+    Clause {
+        name: "derived",
+        forms: &[("derived(N = 16 / size_of::<T>())", "Generic constants that are computed from the others.")],
+        parse: |clauses, _, input| {
+            let inner;
+            parenthesized!(inner in input);
+            while !inner.is_empty() {
+                clauses.derived.push((inner.parse()?, equals(&inner)?));
+                if !inner.is_empty() {
+                    inner.parse::<Token![,]>()?;
+                }
+            }
+            Ok(())
+        },
+    },
+    Clause {
+        name: "min_blocks",
+        forms: &[(
+            "min_blocks = …",
+            "The number of blocks that a multiprocessor should hold at once: an expression over the generic constants.",
+        )],
+        parse: |clauses, name, input| clauses.set(name, input, |clauses| &mut clauses.min_blocks),
+    },
+    Clause {
+        name: "max_registers",
+        forms: &[(
+            "max_registers = …",
+            "The largest number of registers of a thread: `128`, or `if WIDE { 168 } else { 128 }`.",
+        )],
+        parse: |clauses, name, input| clauses.set(name, input, |clauses| &mut clauses.max_registers),
+    },
+    Clause {
+        name: "contract",
+        forms: &[(
+            "contract",
+            "Contracts a sum or difference of floats that contains a product, `a * b + c` or `c -= a * b`, to one `mul_add` with one rounding. Applies to the kernel, and not to the device functions that it calls.",
+        )],
+        parse: |clauses, _, _| {
+            clauses.contract = true;
+            Ok(())
+        },
+    },
+    Clause {
+        name: "tolerance",
+        forms: &[(
+            "tolerance(y(relative = 1e-6, absolute = 1e-7))",
+            "The largest difference between a GPU's results and the interpreter's, for values that `fast::` functions reach.",
+        )],
+        parse: |clauses, _, input| {
+            let inner;
+            parenthesized!(inner in input);
+            for tolerance in Punctuated::<Tolerance, Token![,]>::parse_terminated(&inner)? {
+                if clauses.tolerances.iter().any(|other| other.name == tolerance.name) {
+                    clauses.refuse_twice(&tolerance.name);
+                }
+                clauses.tolerances.push(tolerance);
+            }
+            Ok(())
+        },
+    },
+    Clause {
+        name: "writes",
+        forms: &[(
+            "writes(y = all, z = once)",
+            "Declares that a launch writes each element of `y`, and each element of `z` by one thread. The oracle verifies this.",
+        )],
+        parse: |clauses, _, input| {
+            let inner;
+            parenthesized!(inner in input);
+            for (name, coverage) in Punctuated::<_, Token![,]>::parse_terminated_with(&inner, coverage)? {
+                if clauses.writes.iter().any(|(other, _)| *other == name) {
+                    clauses.refuse_twice(&name);
+                }
+                clauses.writes.push((name, coverage));
+            }
+            Ok(())
+        },
+    },
+    Clause {
+        name: "target",
+        forms: &[(
+            "target = sm_80",
+            "The target: sm_61 (the default), sm_70, sm_75, sm_80, sm_86, sm_89 or sm_90. Older devices cannot run the kernel.",
+        )],
+        parse: |clauses, name, input| {
+            match target(input)? {
+                Ok(target) => clauses.keep(name, target, |clauses| &mut clauses.target),
+                Err(e) => clauses.refused.push(e),
+            }
+            Ok(())
+        },
+    },
+    Clause {
+        name: "crate",
+        forms: &[("crate = path", "The path of kernel-dsl, if not `::kernel_dsl`.")],
+        parse: |clauses, _, input| {
+            clauses.crate_path = Some(equals(input)?);
+            Ok(())
+        },
+    },
+];
+
 /// One declaration `name: A = 1 | 2, T = f32` of `instances(…; …)`.
 #[derive(Default)]
 struct Declaration {
@@ -114,71 +263,42 @@ impl Clauses {
         let mut clauses = Clauses::default();
         while !input.is_empty() {
             let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
-            let again = |there: bool| there.then(|| syn::Error::new(name.span(), format!("duplicate clause `{name}`")));
-            match name.to_string().as_str() {
-                "block" => clauses.refused.extend(again(clauses.block.replace(equals(input)?).is_some())),
-                "grid" => clauses.refused.extend(again(clauses.grid.replace(equals(input)?).is_some())),
-                "min_blocks" => clauses.refused.extend(again(clauses.min_blocks.replace(equals(input)?).is_some())),
-                "max_registers" => {
-                    clauses.refused.extend(again(clauses.max_registers.replace(equals(input)?).is_some()))
-                }
-                "target" => match target(input)? {
-                    Ok(named) => clauses.refused.extend(again(clauses.target.replace(named).is_some())),
-                    Err(e) => clauses.refused.push(e),
-                },
-                "crate" => clauses.crate_path = Some(equals(input)?),
-                "instances" => {
-                    let inner;
-                    parenthesized!(inner in input);
-                    clauses.instances.extend(declarations(&inner)?);
-                }
-                "contract" => clauses.contract = true,
-                "tolerance" => {
-                    let inner;
-                    parenthesized!(inner in input);
-                    for tolerance in Punctuated::<Tolerance, Token![,]>::parse_terminated(&inner)? {
-                        let again = clauses.tolerances.iter().any(|t| t.name == tolerance.name);
-                        clauses.refused.extend(again.then(|| {
-                            syn::Error::new(tolerance.name.span(), format!("`{}` is listed twice", tolerance.name))
-                        }));
-                        clauses.tolerances.push(tolerance);
-                    }
-                }
-                "writes" => {
-                    let inner;
-                    parenthesized!(inner in input);
-                    for (name, coverage) in Punctuated::<_, Token![,]>::parse_terminated_with(&inner, coverage)? {
-                        let again = clauses.writes.iter().any(|(other, _)| *other == name);
-                        clauses
-                            .refused
-                            .extend(again.then(|| syn::Error::new(name.span(), format!("`{name}` is listed twice"))));
-                        clauses.writes.push((name, coverage));
-                    }
-                }
-                "derived" => {
-                    let inner;
-                    parenthesized!(inner in input);
-                    while !inner.is_empty() {
-                        clauses.derived.push((inner.parse()?, equals(&inner)?));
-                        if !inner.is_empty() {
-                            inner.parse::<Token![,]>()?;
-                        }
-                    }
-                }
-                _ => {
-                    return Err(syn::Error::new(
-                        name.span(),
-                        format!(
-                            "unknown clause `{name}` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate"
-                        ),
-                    ));
-                }
-            }
+            let Some(clause) = CLAUSES.iter().find(|clause| name == clause.name) else {
+                let names: Vec<_> = CLAUSES.iter().map(|clause| clause.name).collect();
+                let (last, others) = names.split_last().expect("there are clauses");
+                let others = others.join(", ");
+                let message = format!("unknown clause `{name}` in `#[kernel]`; the clauses are {others} and {last}");
+                return Err(syn::Error::new(name.span(), message));
+            };
+            (clause.parse)(&mut clauses, &name, input)?;
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
         }
         Ok(clauses)
+    }
+
+    /// Parses the value of a clause that has one.
+    fn set<T: syn::parse::Parse>(
+        &mut self,
+        name: &Ident,
+        input: ParseStream,
+        slot: fn(&mut Clauses) -> &mut Option<T>,
+    ) -> syn::Result<()> {
+        let value = equals(input)?;
+        self.keep(name, value, slot);
+        Ok(())
+    }
+
+    /// Keeps the value of a clause, which may appear once.
+    fn keep<T>(&mut self, name: &Ident, value: T, slot: fn(&mut Clauses) -> &mut Option<T>) {
+        if slot(self).replace(value).is_some() {
+            self.refused.push(syn::Error::new(name.span(), format!("duplicate clause `{name}`")));
+        }
+    }
+
+    fn refuse_twice(&mut self, name: &Ident) {
+        self.refused.push(syn::Error::new(name.span(), format!("`{name}` is listed twice")));
     }
 }
 

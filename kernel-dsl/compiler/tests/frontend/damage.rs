@@ -211,7 +211,7 @@ pub fn compile(all: &Crate, function: &Function) -> &'static str {
     match lower::lower(&program, &instance.arguments, program.launch.target) {
         Ok(kernel) => {
             ir::verify::verify(&kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
-            if analyses::accept(&kernel).is_err() {
+            if analyses::accept(kernel.clone()).is_err() {
                 return "refused by an analysis";
             }
             let guarded = Guarded::of(kernel.clone());

@@ -8,6 +8,7 @@
 //! - [`mutations`] damages valid programs at random and looks for panics.
 #![cfg(feature = "frontend")]
 
+mod clauses;
 mod damage;
 mod generated;
 mod lowered;

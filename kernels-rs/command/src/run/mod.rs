@@ -9,10 +9,11 @@ use clap::{Args, ValueEnum};
 use element::Content;
 use kernel_dsl::compiler::launch::MAX_GRID;
 use kernel_dsl::compiler::ptx::{Module, parse};
+use kernel_dsl::compiler::source::Source;
 use parameters::{Buffer, Parameter, Parameters};
 use runtime::interpreter::Bytes;
 use runtime::ptx::{
-    self, Argument, Finding, Launch, Mismatch, Options, Program, Severity, Statistics, Unsupported, Value,
+    self, Argument, Finding, Launch, Mismatch, Options, Place, Program, Report, Statistics, Unsupported, Value, Verdict,
 };
 use serde::Serialize;
 use snippet::Snippet;
@@ -182,6 +183,7 @@ impl Run {
             entry: entry.clone(),
             takes: takes(&program),
         })?;
+        let report = in_file(outcome.report, &entry, &file, &text);
         for (at, file) in saved {
             fs::write(file, &contents[at]).map_err(|source| Error::Write { file: file.clone(), source })?;
         }
@@ -198,15 +200,15 @@ impl Run {
             grid: self.grid,
             block,
             statistics: outcome.statistics,
-            findings: &outcome.report.findings,
-            truncated: outcome.report.truncated,
+            findings: &report.findings,
+            truncated: report.truncated,
             buffers: names.iter().zip(&contents).enumerate().map(left).collect(),
         };
         match self.json {
             true => json(out, &run)?,
-            false => run.print(out, &snippet)?,
+            false => run.print(out, &report)?,
         }
-        Ok(if outcome.report.is_good() { Outcome::Good } else { Outcome::Bad })
+        Ok(if report.verdict() == Verdict::Pass { Outcome::Good } else { Outcome::Bad })
     }
 
     /// Returns the named entry, or the only one.
@@ -293,6 +295,21 @@ fn from_file(buffer: &Buffer, file: PathBuf) -> Result<Vec<u8>, Error> {
     Err(Error::Length { file, bytes: bytes.len(), fits })
 }
 
+/// Returns the report with the places in the text of the file, where an instruction is the rest of
+/// its line.
+fn in_file(mut report: Report, entry: &str, file: &str, text: &str) -> Report {
+    let text: Vec<String> = text.lines().map(str::to_string).collect();
+    for finding in &mut report.findings {
+        let line = text.get((finding.place.line as usize).wrapping_sub(1)).map_or("", |line| line.trim_end());
+        let indent = line.chars().take_while(|c| c.is_whitespace()).count() as u32;
+        let (column, end_column) = (indent + 1, line.chars().count() as u32 + 1);
+        let place = std::mem::take(&mut finding.place);
+        finding.place = Place { source: 0, file: file.to_string(), column, end_column, ..place };
+    }
+    report.sources = vec![Source { name: entry.to_string(), file: file.to_string(), line: 1, text }];
+    report
+}
+
 /// Lists the unsupported statements, each with its place.
 fn refused(snippet: &Snippet, unsupported: &Unsupported) -> String {
     let mut text = format!("the PTX interpreter does not run `{}`", unsupported.entry);
@@ -307,27 +324,10 @@ fn refused(snippet: &Snippet, unsupported: &Unsupported) -> String {
 }
 
 impl RunJson<'_> {
-    fn print(&self, out: &mut dyn Write, snippet: &Snippet) -> Result<(), super::Error> {
+    fn print(&self, out: &mut dyn Write, report: &Report) -> Result<(), super::Error> {
         let RunJson { entry, grid, block, statistics, .. } = self;
-        for finding in self.findings {
-            let severity = match finding.check.severity() {
-                Severity::Note => "note",
-                Severity::Warning => "warning",
-                Severity::Error => "error",
-            };
-            writeln!(out, "{severity}[{}]: {}", finding.check, finding.message)?;
-            match finding.line {
-                Some(line) => writeln!(out, "{}", snippet.statement(line))?,
-                None => writeln!(out, "  {}", finding.instruction)?,
-            }
-            if let Some(comment) = &finding.comment {
-                writeln!(out, "  = of: {comment}")?;
-            }
-            let times = if finding.count > 1 { format!(", the first of {}", finding.count) } else { String::new() };
-            writeln!(out, "  = by: {}{times}\n", finding.thread)?;
-        }
-        if self.truncated {
-            writeln!(out, "the run was stopped here; there may be more\n")?;
+        if !report.findings.is_empty() {
+            writeln!(out, "{report}\n")?;
         }
         let found = match self.findings.len() as u32 {
             0 => "nothing was found".to_string(),

@@ -3,7 +3,7 @@
 
 use super::demangle::demangled;
 use super::settings::Settings;
-use runtime_ptx::{Finding, Report, Severity};
+use runtime_ptx::{Check, Finding, Report, Severity};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ pub struct Findings {
 /// The identity of a finding: launches and threads differ, the instruction does not.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
-    severity: Reverse<u8>,
-    check: String,
+    severity: Reverse<Severity>,
+    check: Check,
     kernel: String,
-    line: Option<u32>,
+    line: u32,
     instruction: String,
 }
 
@@ -40,18 +40,6 @@ struct Entry {
 struct Suppression {
     check: String,
     kernel: String,
-}
-
-fn rank(severity: Severity) -> u8 {
-    match severity {
-        Severity::Note => 0,
-        Severity::Warning => 1,
-        Severity::Error => 2,
-    }
-}
-
-fn word(rank: u8) -> &'static str {
-    ["note", "warning", "error"][usize::from(rank.min(2))]
 }
 
 impl Findings {
@@ -78,11 +66,11 @@ impl Findings {
         let mut found = self.lock();
         for finding in &report.findings {
             let key = Key {
-                severity: Reverse(rank(finding.check.severity())),
-                check: finding.check.to_string(),
+                severity: Reverse(finding.severity),
+                check: finding.check,
                 kernel: report.kernel.clone(),
-                line: finding.line,
-                instruction: finding.instruction.clone(),
+                line: finding.place.line,
+                instruction: instruction(finding).to_string(),
             };
             let new = || Entry { first: finding.clone(), launches: 0, count: 0 };
             let entry = found.entry(key).or_insert_with(new);
@@ -93,7 +81,7 @@ impl Findings {
 
     /// Returns whether there are errors.
     pub fn has_errors(&self) -> bool {
-        self.lock().keys().any(|key| key.severity.0 == rank(Severity::Error))
+        self.lock().keys().any(|key| key.severity.0 == Severity::Error)
     }
 
     /// Returns the summary: each finding once, errors first. It is empty without findings.
@@ -102,26 +90,20 @@ impl Findings {
         if found.is_empty() {
             return String::new();
         }
-        let count = |severity| found.keys().filter(|key| key.severity.0 == rank(severity)).count();
+        let count = |severity| found.keys().filter(|key| key.severity.0 == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         let mut text = format!("{errors} errors and {warnings} warnings in kernels");
         for (key, entry) in found.iter() {
             let Entry { first, launches, count } = entry;
-            let _ = write!(
-                text,
-                "\n{}[{}] in `{}`: {}",
-                word(key.severity.0),
-                key.check,
-                demangled(&key.kernel),
-                first.message
-            );
-            let mut place = vec![format!("`{}`", first.instruction)];
-            if let Some(line) = first.line {
-                place.push(format!("PTX line {line}"));
+            let _ =
+                write!(text, "\n{}[{}] in `{}`: {}", key.severity.0, key.check, demangled(&key.kernel), first.message);
+            let mut place = vec![format!("`{}`", key.instruction)];
+            if key.line > 0 {
+                place.push(format!("PTX line {}", key.line));
             }
-            place.extend(source(first));
-            if first.function != key.kernel {
-                place.push(format!("in `{}`", demangled(&first.function)));
+            place.extend(origin(first).map(str::to_string));
+            if first.place.function != key.kernel {
+                place.push(format!("in `{}`", demangled(&first.place.function)));
             }
             let _ = write!(text, "\n    {}", place.join(", "));
             let launches = if *launches == 1 { "1 launch".to_string() } else { format!("{launches} launches") };
@@ -133,20 +115,11 @@ impl Findings {
     /// Returns the findings as JSON.
     pub fn json(&self) -> Value {
         let one = |(key, entry): (&Key, &Entry)| {
-            json!({
-                "severity": word(key.severity.0),
-                "check": key.check,
-                "kernel": key.kernel,
-                "name": demangled(&key.kernel),
-                "function": entry.first.function,
-                "message": entry.first.message,
-                "instruction": entry.first.instruction,
-                "line": entry.first.line,
-                "source": source(&entry.first),
-                "thread": entry.first.thread,
-                "count": entry.count,
-                "launches": entry.launches,
-            })
+            let mut finding = json!(Finding { count: entry.count, ..entry.first.clone() });
+            finding["kernel"] = json!(key.kernel);
+            finding["name"] = json!(demangled(&key.kernel));
+            finding["launches"] = json!(entry.launches);
+            finding
         };
         json!({ "findings": self.lock().iter().map(one).collect::<Vec<_>>() })
     }
@@ -154,12 +127,11 @@ impl Findings {
     /// Returns the findings as SARIF, the format of code scanners.
     pub fn sarif(&self) -> Value {
         let found = self.lock();
-        let mut rules: Vec<&str> = found.keys().map(|key| key.check.as_str()).collect();
+        let mut rules: Vec<&str> = found.keys().map(|key| key.check.name()).collect();
         rules.sort_unstable();
         rules.dedup();
         let result = |(key, entry): (&Key, &Entry)| {
-            let source = source(&entry.first);
-            let place = source.as_deref().and_then(|source| source.rsplit_once(':'));
+            let place = origin(&entry.first).and_then(|origin| origin.rsplit_once(':'));
             let location = match place {
                 Some((file, line)) => json!([{ "physicalLocation": {
                     "artifactLocation": { "uri": file },
@@ -169,7 +141,7 @@ impl Findings {
             };
             json!({
                 "ruleId": key.check,
-                "level": word(key.severity.0),
+                "level": key.severity.0,
                 "message": { "text": format!("`{}`: {}", demangled(&key.kernel), entry.first.message) },
                 "locations": location,
             })
@@ -189,10 +161,14 @@ impl Findings {
     }
 }
 
-/// Returns the position in the source: that of `.loc`, or the comment above the instruction, which
-/// has the line of Rust in this project's PTX.
-fn source(finding: &Finding) -> Option<String> {
-    finding.source.clone().or_else(|| finding.comment.clone())
+/// Returns the instruction as printed.
+fn instruction(finding: &Finding) -> &str {
+    finding.instruction.as_ref().map_or("", |instruction| &instruction.text)
+}
+
+/// Returns the position in the source that the instruction was compiled from.
+fn origin(finding: &Finding) -> Option<&str> {
+    finding.instruction.as_ref()?.origin.as_deref()
 }
 
 /// Parses suppressions: a check and a kernel in each line. `#` begins a comment.
@@ -221,21 +197,18 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runtime_ptx::{Check, Thread};
+    use runtime_ptx::{Instruction, Place, Thread};
 
     fn report(kernel: &str, check: Check, line: u32) -> Report {
-        let finding = Finding {
-            check,
-            message: "stores 4 bytes 8 bytes past the end of `out`".to_string(),
-            instruction: "st.global.u32 [%rd1], %r1".to_string(),
-            function: kernel.to_string(),
-            line: Some(line),
-            comment: None,
-            source: Some("scale.cu:12".to_string()),
-            thread: Thread { block: [0; 3], thread: [1, 0, 0], warp: 0, lane: 1 },
-            count: 3,
-        };
-        Report { kernel: kernel.to_string(), findings: vec![finding], truncated: false }
+        let message = "stores 4 bytes 8 bytes past the end of `out`".to_string();
+        let (text, origin) = ("st.global.u32 [%rd1], %r1".to_string(), Some("scale.cu:12".to_string()));
+        let place = Place { function: kernel.to_string(), line, ..Place::default() };
+        let thread = Thread { block: [0; 3], thread: [1, 0, 0], warp: 0, lane: 1 };
+        let severity = if check == Check::Approximate { Severity::Warning } else { Severity::Error };
+        let new = Finding::new(check, severity, message, place, thread);
+        let finding = Finding { instruction: Some(Instruction { text, origin }), count: 3, ..new };
+        let (allowed, sources, schedule) = Default::default();
+        Report { kernel: kernel.to_string(), findings: vec![finding], allowed, truncated: false, schedule, sources }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Operations of streams: launches, copies, fills and others.
 
 use super::context::Context;
+use super::demangle::demangled;
 use super::engine::as_host_function;
 use super::error::{Error, Result};
 use super::event::Event;
@@ -10,7 +11,7 @@ use super::memory::{Copy, Fill};
 use super::module::Function;
 use super::settings::OnFinding;
 use cudarc::driver::sys::CUresult;
-use runtime_ptx::{Check, Checks, DeviceMemory, Grid, Options, Outcome, Report, Severity};
+use runtime_ptx::{Check, Checks, DeviceMemory, Grid, Options, Outcome, Report};
 use std::ffi::c_void;
 use std::io::Write;
 use std::sync::Arc;
@@ -171,13 +172,14 @@ fn show(printed: &[u8], asserted: &str) {
 
 /// Returns the error that a GPU would report, if any.
 fn judge(report: &Report, log: &Log) -> Result {
-    let worst = report.findings.iter().find(|finding| finding.check.severity() == Severity::Error);
-    match worst.map(|finding| code(finding.check)) {
-        Some(code) => Err(Error::new(code, report.to_string())),
+    if report.findings.is_empty() {
+        return Ok(());
+    }
+    let text = format!("kernel `{}`\n{report}", demangled(&report.kernel));
+    match report.errors().next() {
+        Some(finding) => Err(Error::new(code(finding.check), text)),
         None => {
-            if !report.findings.is_empty() {
-                log.line(&report.to_string());
-            }
+            log.line(&text);
             Ok(())
         }
     }

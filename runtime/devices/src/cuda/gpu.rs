@@ -15,11 +15,11 @@ use crate::pool::{Pool, Source};
 use crate::store::Store;
 use crate::trace::span;
 use crate::{Error, Result};
-use kernel_dsl::Artifact;
 use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::{Artifact, LaunchForm};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -43,15 +43,6 @@ pub(crate) struct Cuda {
     /// By the artifact's address, which is static.
     modules: Cache<(usize, Instance), Arc<Module>>,
     checked: Cache<(usize, Instance), (Arc<Module>, Arc<Checked>)>,
-}
-
-/// The variant of a kernel that runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Variant {
-    /// Every access checked.
-    Checked,
-    /// The kernel's own PTX.
-    Unchecked,
 }
 
 /// The open devices, including lost ones: the driver also has one primary context a device in a
@@ -333,13 +324,13 @@ impl Cuda {
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
     ) -> Result<Residency> {
-        self.launch(Variant::Unchecked, artifact, program, approved)?.residency(&self.context)
+        self.launch(LaunchForm::Unchecked, artifact, program, approved)?.residency(&self.context)
     }
 
     /// Makes a launch of the instance ready. Its module is compiled and loaded once.
     pub fn ready<'m>(
         &self,
-        form: Variant,
+        form: LaunchForm,
         artifact: &'static Artifact,
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, 'm>,
@@ -350,7 +341,7 @@ impl Cuda {
     /// Makes the launch without tracking the memory that it uses.
     pub(super) fn launch(
         &self,
-        form: Variant,
+        form: LaunchForm,
         artifact: &'static Artifact,
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
@@ -361,12 +352,12 @@ impl Cuda {
 
     /// Compiles and loads the instance's module, so that launches find it. Several threads may load
     /// modules at the same time: the driver compiles them in parallel.
-    pub fn preload(&self, form: Variant, artifact: &'static Artifact, program: &Monomorphic) -> Result<()> {
+    pub fn preload(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic) -> Result<()> {
         self.load(form, artifact, program, &program.instance_name()).map(drop)
     }
 
     /// Returns the instance's module, which is compiled and loaded once.
-    fn load(&self, form: Variant, artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Loaded> {
+    fn load(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Loaded> {
         let instance = program.instance();
         let key = (ptr::from_ref(artifact).addr(), instance.clone());
         let failed = |source| Error::Compile { instance: name.to_string(), source };
@@ -377,7 +368,7 @@ impl Cuda {
             self.with_memory(load).map(Arc::new)
         };
         Ok(match form {
-            Variant::Unchecked => Loaded::Unchecked(
+            LaunchForm::Unchecked => Loaded::Unchecked(
                 self.modules
                     .get_or_make(key, || {
                         span!("compile", instance = %name);
@@ -388,7 +379,7 @@ impl Cuda {
                     .as_ref()
                     .clone(),
             ),
-            Variant::Checked => {
+            LaunchForm::Checked => {
                 let checked = self.checked.get_or_make(key, || {
                     span!("compile", instance = %name);
                     let form = Checked::of(driver::lowered_monomorphic(program, artifact.target).map_err(failed)?);

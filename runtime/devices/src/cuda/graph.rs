@@ -7,7 +7,7 @@
 
 use super::context::Context;
 use super::driver::Driver;
-use super::gpu::{Cuda, Variant};
+use super::gpu::Cuda;
 use super::launch::Launch;
 use super::operation::Operation;
 use super::record::Findings;
@@ -16,8 +16,8 @@ use crate::Result;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{Hazards, TimelinePoint};
 use cudarc::driver::sys;
-use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Monomorphic;
+use kernel_dsl::{Artifact, LaunchForm};
 use std::ptr;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Part {
     /// Makes a part that depends on the parts with these smaller indices.
     pub fn new(
         cuda: &Cuda,
-        form: Variant,
+        form: LaunchForm,
         artifact: &'static Artifact,
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,

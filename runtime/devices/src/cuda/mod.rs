@@ -31,7 +31,7 @@ mod version;
 
 pub(crate) use driver::Driver;
 pub use driver_error::DriverError;
-pub(crate) use gpu::{Cuda, Variant};
+pub(crate) use gpu::Cuda;
 pub(crate) use graph::{Part, Replay};
 pub use in_flight::Launched;
 pub use info::DeviceInfo;

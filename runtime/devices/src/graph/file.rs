@@ -21,7 +21,7 @@
 use super::lent::{Given, Launch};
 use super::slot::AnySlot;
 use super::{Graph, Node, Recording};
-use crate::cuda::{Variant, ptx};
+use crate::cuda::ptx;
 use crate::view::distinct;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::Constant;
@@ -29,7 +29,7 @@ use kernel_dsl::compiler::hir::serial::checksum;
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{ElementType, Scalar, driver};
 use kernel_dsl::launcher::Shape;
-use kernel_dsl::{Artifact, kernels};
+use kernel_dsl::{Artifact, LaunchForm, kernels};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -87,13 +87,13 @@ fn refused(why: impl Into<String>) -> Error {
 }
 
 /// Returns the PTX that a launch runs.
-fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form: Variant) -> Result<String> {
+fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form: LaunchForm) -> Result<String> {
     let program = device.instance(kernel, constants)?;
     let name = program.instance_name();
     let failed = |source| Error::Compile { instance: name.clone(), source };
     match form {
-        Variant::Unchecked => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
-        Variant::Checked => {
+        LaunchForm::Unchecked => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
+        LaunchForm::Checked => {
             let lowered = driver::lowered_monomorphic(&program, kernel.target).map_err(failed)?;
             Checked::of(lowered).ptx().map_err(failed)
         }
@@ -116,7 +116,7 @@ impl Graph<'_> {
                         name: launch.kernel.name.into(),
                         hash: checksum(launch.kernel.hir),
                         constants: launch.constants.clone(),
-                        checked: launch.form == Variant::Checked,
+                        checked: launch.form == LaunchForm::Checked,
                         ptx: text(&self.device, launch.kernel, &launch.constants, launch.form)?,
                     });
                     known.push(launch);
@@ -243,7 +243,7 @@ impl Saved {
 
 impl Kernel {
     /// Finds the same kernel in this program.
-    fn find(&self, device: &Device) -> Result<(&'static Artifact, Vec<Constant>, Variant)> {
+    fn find(&self, device: &Device) -> Result<(&'static Artifact, Vec<Constant>, LaunchForm)> {
         let of = |why: String| refused(format!("{}::{}: {why}", self.module, self.name));
         let kernel = kernels().into_iter().find(|kernel| kernel.module == self.module && kernel.name == self.name);
         let kernel = kernel.ok_or_else(|| of("this program has no such kernel".into()))?;
@@ -261,7 +261,7 @@ impl Kernel {
                 return Err(of(format!("the program does not declare {instance}, which is generic over an item")));
             }
         };
-        let form = if self.checked { Variant::Checked } else { Variant::Unchecked };
+        let form = if self.checked { LaunchForm::Checked } else { LaunchForm::Unchecked };
         if text(device, kernel, &constants, form)? != self.ptx {
             return Err(of("this program compiles it to different PTX; record the graph again".into()));
         }

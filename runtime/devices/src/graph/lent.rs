@@ -2,14 +2,13 @@
 
 use super::slot::{BASE, SlotId};
 use crate::buffer::RawBuffer;
-use crate::cuda::Variant;
 use crate::hazard::{self, Hazards, TimelinePoint};
 use crate::{Device, DeviceBuffer, Error, Result, contract};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::launcher::{Memory, Shape};
-use kernel_dsl::{Argument, Artifact, Element};
+use kernel_dsl::{Argument, Artifact, Element, LaunchForm};
 use std::sync::Arc;
 use std::{fmt, ptr};
 
@@ -123,7 +122,7 @@ pub(super) struct Launch {
     pub kernel: &'static Artifact,
     pub constants: Vec<Constant>,
     pub block: Option<usize>,
-    pub form: Variant,
+    pub form: LaunchForm,
     pub arguments: Vec<Given>,
 }
 
@@ -149,7 +148,7 @@ impl Launch {
     pub fn new(
         device: &Device,
         recording: u64,
-        form: Variant,
+        form: LaunchForm,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
@@ -227,8 +226,8 @@ impl Launch {
 impl fmt::Display for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let form = match self.form {
-            Variant::Checked => "a checked launch",
-            Variant::Unchecked => "an unchecked launch",
+            LaunchForm::Checked => "a checked launch",
+            LaunchForm::Unchecked => "an unchecked launch",
         };
         write!(f, "{form} of {}", self.kernel.instance_name(&self.constants))
     }

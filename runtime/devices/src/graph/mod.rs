@@ -21,12 +21,12 @@ pub use recording::Recording;
 pub use slot::{AnySlot, Slot, SlotMut};
 
 use crate::contract::{ValidatedArgs, writes};
-use crate::cuda::{Cuda, Part, Replay, Variant};
+use crate::cuda::{Cuda, Part, Replay};
 use crate::device::Backend;
 use crate::profile::Work;
 use crate::stream::{Queue, Stream};
 use crate::{Device, DeviceBuffer, Error, Result};
-use kernel_dsl::{Call, Element};
+use kernel_dsl::{Call, Element, LaunchForm, Launcher};
 use lent::{AccessMode, All, Launch, Lent};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -158,7 +158,7 @@ impl<'g> Graph<'g> {
     /// recording; the graph then stays unchanged. An unchecked launch needs
     /// [`update_unchecked`](Graph::update_unchecked).
     pub fn update(&mut self, node: Node, call: Call<'_>) -> Result<()> {
-        self.change(node, call, Variant::Checked)
+        self.change(node, call, LaunchForm::Checked)
     }
 
     /// Changes the arguments of an unchecked launch.
@@ -167,10 +167,10 @@ impl<'g> Graph<'g> {
     /// At every replay the kernel must be free of out-of-bounds accesses and races for these
     /// arguments.
     pub unsafe fn update_unchecked(&mut self, node: Node, call: Call<'_>) -> Result<()> {
-        self.change(node, call, Variant::Unchecked)
+        self.change(node, call, LaunchForm::Unchecked)
     }
 
-    fn change(&mut self, node: Node, call: Call<'_>, form: Variant) -> Result<()> {
+    fn change(&mut self, node: Node, call: Call<'_>, form: LaunchForm) -> Result<()> {
         if node.recording != self.recording {
             return Err(Error::OtherGraph { what: "the node" });
         }
@@ -226,7 +226,7 @@ impl<'g> Graph<'g> {
                         let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
                         // SAFETY: on the CPU both forms are checked.
                         stream.later(unsafe {
-                            self.device.run(launch.form, launch.kernel, &launch.constants, launch.block, &arguments)
+                            self.device.submit(launch.form, launch.kernel, &launch.constants, launch.block, &arguments)
                         })
                     })
                 };

@@ -3,11 +3,10 @@
 use super::lent::{Launch, Lent};
 use super::slot::{MOST_SLOTS, Slot, SlotId, SlotMut};
 use super::{Graph, Node};
-use crate::cuda::Variant;
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::compiler::hir::Constant;
-use kernel_dsl::{Argument, Artifact, Call, Element, Launcher};
+use kernel_dsl::{Argument, Artifact, Call, Element, LaunchForm, Launcher};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
@@ -64,7 +63,7 @@ impl<'g> Recording<'g> {
     /// # Errors
     /// Arguments that violate the kernel's contract.
     pub fn add(&self, call: Call<'_>) -> Result<Node> {
-        self.note(Variant::Checked, call.kernel(), call.constants(), call.block(), call.arguments())
+        self.note(LaunchForm::Checked, call.kernel(), call.constants(), call.block(), call.arguments())
     }
 
     /// Records a launch of the kernel's unchecked PTX.
@@ -76,7 +75,7 @@ impl<'g> Recording<'g> {
     /// # Errors
     /// Returns the errors of [`add`](Recording::add).
     pub unsafe fn add_unchecked(&self, call: Call<'_>) -> Result<Node> {
-        self.note(Variant::Unchecked, call.kernel(), call.constants(), call.block(), call.arguments())
+        self.note(LaunchForm::Unchecked, call.kernel(), call.constants(), call.block(), call.arguments())
     }
 
     /// Builds the graph of all recorded launches.
@@ -117,7 +116,7 @@ impl<'g> Recording<'g> {
 
     fn note(
         &self,
-        form: Variant,
+        form: LaunchForm,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
@@ -143,26 +142,17 @@ impl<'g> Recording<'g> {
 impl Launcher for Recording<'_> {
     type Error = Error;
 
-    fn launch(
-        &self,
-        kernel: &'static Artifact,
-        constants: &[Constant],
-        block: Option<usize>,
-        arguments: &[Argument<'_>],
-    ) -> Result<()> {
-        self.note(Variant::Checked, kernel, constants, block, arguments).map(|_| ())
-    }
-
     /// # Safety
-    /// The requirements of [`Recording::add_unchecked`] apply.
-    unsafe fn launch_unchecked(
+    /// For the unchecked form, the requirements of [`Recording::add_unchecked`] apply.
+    unsafe fn submit(
         &self,
+        form: LaunchForm,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        self.note(Variant::Unchecked, kernel, constants, block, arguments).map(|_| ())
+        self.note(form, kernel, constants, block, arguments).map(|_| ())
     }
 }
 

@@ -14,12 +14,12 @@ pub use prepared::Prepared;
 use profiling::Recording;
 pub(crate) use queue::Queue;
 
-use crate::cuda::{CudaStream, Variant};
+use crate::cuda::CudaStream;
 use crate::device::Backend;
 use crate::hazard::{Access, AccessSet};
 use crate::{BufferView, Device, DeviceBuffer, Error, PinnedBuffer, Result, Work};
 use kernel_dsl::compiler::hir::Constant;
-use kernel_dsl::{Argument, Artifact, Element, Launcher};
+use kernel_dsl::{Argument, Artifact, Element, LaunchForm, Launcher};
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -214,37 +214,6 @@ impl Stream {
         Err(Error::OtherDevice { what, found: other.to_string(), stream: self.device.to_string() })
     }
 
-    /// Submits a launch.
-    ///
-    /// # Safety
-    /// The kernel is free of out-of-bounds accesses and races for these arguments, unless it is the
-    /// checked form.
-    unsafe fn submit(
-        &self,
-        form: Variant,
-        kernel: &'static Artifact,
-        constants: &[Constant],
-        block: Option<usize>,
-        arguments: &[Argument<'_>],
-    ) -> Result<()> {
-        match &self.queue {
-            Queue::Cpu => {
-                // SAFETY: by the caller's promise.
-                let run = || unsafe { self.device.run(form, kernel, constants, block, arguments) };
-                let work = || self.device.work(kernel, constants, block, arguments);
-                self.later(self.recording.time(work, run))
-            }
-            Queue::Cuda(cuda, stream) => {
-                self.device.approved(kernel, constants, block, arguments, |program, approved| {
-                    let mut launch = cuda.ready(form, kernel, program, approved)?;
-                    // SAFETY: the memory of the arguments is borrowed, and tracked so that a free
-                    // waits; the caller guarantees the rest.
-                    unsafe { cuda.submit(stream, &mut launch) }
-                })
-            }
-        }
-    }
-
     /// Returns the result of a launch on the CPU: a violation is stored for the next wait.
     pub(crate) fn later(&self, launched: Result<()>) -> Result<()> {
         match launched {
@@ -266,26 +235,30 @@ fn same_length(direction: &'static str, buffer: usize, slice: usize) -> Result<(
 impl Launcher for Stream {
     type Error = Error;
 
-    fn launch(
+    unsafe fn submit(
         &self,
+        form: LaunchForm,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        // SAFETY: it is the checked form.
-        unsafe { self.submit(Variant::Checked, kernel, constants, block, arguments) }
-    }
-
-    unsafe fn launch_unchecked(
-        &self,
-        kernel: &'static Artifact,
-        constants: &[Constant],
-        block: Option<usize>,
-        arguments: &[Argument<'_>],
-    ) -> Result<()> {
-        // SAFETY: by the caller's promise.
-        unsafe { self.submit(Variant::Unchecked, kernel, constants, block, arguments) }
+        match &self.queue {
+            Queue::Cpu => {
+                // SAFETY: by the caller's promise.
+                let run = || unsafe { self.device.submit(form, kernel, constants, block, arguments) };
+                let work = || self.device.work(kernel, constants, block, arguments);
+                self.later(self.recording.time(work, run))
+            }
+            Queue::Cuda(cuda, stream) => {
+                self.device.approved(kernel, constants, block, arguments, |program, approved| {
+                    let mut launch = cuda.ready(form, kernel, program, approved)?;
+                    // SAFETY: the memory of the arguments is borrowed, and tracked so that a free
+                    // waits; the caller guarantees the rest.
+                    unsafe { cuda.submit(stream, &mut launch) }
+                })
+            }
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Queue, Stream};
 use crate::Result;
-use crate::cuda::{Cuda, CudaStream, Ready, Variant};
-use kernel_dsl::Call;
+use crate::cuda::{Cuda, CudaStream, Ready};
+use kernel_dsl::{Call, LaunchForm, Launcher};
 use std::fmt;
 
 /// A prepared launch: its arguments have been checked and its module is loaded. It borrows the
@@ -48,7 +48,7 @@ pub struct Prepared<'a> {
 enum Kind<'a> {
     /// There is no block to run.
     Nothing,
-    Cpu(Call<'a>, Variant),
+    Cpu(Call<'a>, LaunchForm),
     Cuda(&'a Cuda, &'a CudaStream, Ready<'a>),
 }
 
@@ -58,7 +58,7 @@ impl Stream {
     /// # Errors
     /// Arguments that violate the kernel's contract, or a kernel that cannot be loaded.
     pub fn prepare<'a>(&'a self, call: Call<'a>) -> Result<Prepared<'a>> {
-        self.prepared(call, Variant::Checked)
+        self.prepared(call, LaunchForm::Checked)
     }
 
     /// Prepares a launch of the kernel's unchecked PTX.
@@ -70,10 +70,10 @@ impl Stream {
     /// # Errors
     /// Returns the errors of [`prepare`](Stream::prepare).
     pub unsafe fn prepare_unchecked<'a>(&'a self, call: Call<'a>) -> Result<Prepared<'a>> {
-        self.prepared(call, Variant::Unchecked)
+        self.prepared(call, LaunchForm::Unchecked)
     }
 
-    fn prepared<'a>(&'a self, call: Call<'a>, form: Variant) -> Result<Prepared<'a>> {
+    fn prepared<'a>(&'a self, call: Call<'a>, form: LaunchForm) -> Result<Prepared<'a>> {
         let instance = call.kernel().name;
         let (kernel, constants, block) = (call.kernel(), call.constants(), call.block());
         let ready = self.device.approved(kernel, constants, block, call.arguments(), |program, approved| {

@@ -8,9 +8,9 @@ use crate::code::frame::{FULL, LANES, Row, Word};
 use crate::code::lanes::{mask, versions};
 use crate::code::{Access, Dim, Offset, Origin, Pc, Place, SharedDim, Within};
 use crate::machine::describe::Target;
-use crate::machine::findings::Description;
 use crate::machine::memory::argument_at;
 use crate::machine::{ACCESSES, Machine, Warp};
+use crate::report::Description;
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{Binary, WIDEST};
 

@@ -3,8 +3,8 @@
 use crate::check::Check;
 use crate::code::Pc;
 use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
-use crate::machine::findings::Description;
 use crate::machine::{Machine, Warp};
+use crate::report::Description;
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::Binary;
 

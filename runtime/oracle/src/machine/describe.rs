@@ -3,10 +3,9 @@
 use crate::check::Check;
 use crate::code::frame::Word;
 use crate::code::{Access, Origin, Pc, Place};
-use crate::machine::findings::Description;
 use crate::machine::memory::argument_at;
 use crate::machine::{Machine, Warp};
-use crate::report::{Object, Space};
+use crate::report::{Description, Object, Space};
 use kernel_dsl_compiler::ir::{Binary, Table};
 
 /// The target of an access.

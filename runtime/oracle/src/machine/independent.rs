@@ -11,8 +11,8 @@
 
 use crate::check::Check;
 use crate::code::frame::FULL;
-use crate::machine::findings::Description;
 use crate::machine::{Machine, Warp};
+use crate::report::Description;
 use kernel_dsl_compiler::Target;
 
 impl Warp {

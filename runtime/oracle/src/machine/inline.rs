@@ -3,8 +3,8 @@
 use crate::check::Check;
 use crate::code::frame::lanes_of;
 use crate::code::{Inline, Pc};
-use crate::machine::findings::Description;
 use crate::machine::{ACCESSES, Machine, Warp};
+use crate::report::Description;
 use runtime_ptx::inline::Standing;
 
 impl Machine<'_, '_> {

@@ -16,11 +16,10 @@ use crate::code::frame::{Row, lanes_of};
 use crate::code::{Inst, Pc, Slot};
 use crate::machine::ahead::Copies;
 use crate::machine::describe::Target;
-use crate::machine::findings::{Description, Findings};
 use crate::machine::memory::word;
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, OBSERVED, Warp};
-use crate::report::Object;
+use crate::report::{Description, Findings, Object};
 use runtime_simt::number::value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +88,7 @@ pub struct Search {
     /// Iterations left in the window.
     left: u64,
     /// The number of iterations since the state was saved.
-    turns: u64,
+    iterations: u64,
     kept: Option<Vec<State>>,
     /// The hash of memory when the state was first repeated.
     memory: Option<u64>,
@@ -117,21 +116,21 @@ impl Search {
 
     /// Compares the warps at the end of an iteration, at `time`. Returns the hash of memory if the
     /// iteration has changed nothing.
-    fn turn(&mut self, warps: &[Warp], time: u64, memory: impl FnOnce() -> u64) -> Option<u64> {
+    fn end_iteration(&mut self, warps: &[Warp], time: u64, memory: impl FnOnce() -> u64) -> Option<u64> {
         let Some(kept) = &self.kept else {
             self.kept = Some(warps.iter().map(State::of).collect());
-            (self.memory, self.left, self.turns) = (None, self.window, 0);
+            (self.memory, self.left, self.iterations) = (None, self.window, 0);
             return None;
         };
         self.left -= 1;
-        self.turns += 1;
+        self.iterations += 1;
         if kept.iter().zip(warps).all(|(state, warp)| state.is(warp)) {
             let now = memory();
             match self.memory {
                 Some(before) if before == now => return Some(now),
                 // A thread changes memory, such as a counter.
                 Some(_) => self.left = 0,
-                None => (self.memory, self.left, self.turns) = (Some(now), self.left.max(self.turns + 1), 0),
+                None => (self.memory, self.left, self.iterations) = (Some(now), self.left.max(self.iterations + 1), 0),
             }
         }
         if self.left == 0 {
@@ -177,7 +176,7 @@ impl Machine<'_, '_> {
         // A loop that has ended for all lanes has no next iteration.
         if warp.mask != 0
             && count > search.next
-            && let Some(memory) = search.turn(std::slice::from_ref(warp), count, || self.hash())
+            && let Some(memory) = search.end_iteration(std::slice::from_ref(warp), count, || self.hash())
         {
             warp.cycle = Some(Cycle { site, memory });
             return None;
@@ -227,12 +226,12 @@ impl Machine<'_, '_> {
     /// Returns whether the block's warps, at barrier number `count`, meet at barriers forever, and
     /// reports that.
     pub fn met_again(&mut self, search: &mut Search, warps: &mut [Warp], count: u64) -> bool {
-        if count <= search.next || search.turn(warps, count, || self.hash()).is_none() {
+        if count <= search.next || search.end_iteration(warps, count, || self.hash()).is_none() {
             return false;
         }
         let site = warps.iter().find_map(|w| w.waits).unwrap_or_default();
         let reads = self.seen(|machine| {
-            for _ in 0..search.turns {
+            for _ in 0..search.iterations {
                 warps.iter_mut().filter(|w| !w.ended).for_each(|w| machine.warp::<OBSERVED>(w));
             }
         });
@@ -247,7 +246,10 @@ impl Machine<'_, '_> {
     fn seen(&mut self, run: impl FnOnce(&mut Self)) -> Reads {
         let reads = Rc::new(RefCell::new(Reads::default()));
         let before = self.observer.replace(Box::new(Rc::clone(&reads)));
-        let found = std::mem::replace(&mut self.findings, Findings::new(self.program, &self.options));
+        let found = std::mem::replace(
+            &mut self.findings,
+            Findings::new(self.program, self.options.limit, self.options.schedule),
+        );
         run(self);
         (self.findings, self.stopped) = (found, false);
         self.observer = before;

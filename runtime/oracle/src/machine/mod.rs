@@ -11,7 +11,6 @@ pub mod atomic;
 pub mod coalesced_fast_path;
 pub mod cooperation;
 pub mod describe;
-pub mod findings;
 pub mod independent;
 pub mod inline;
 pub mod livelock;
@@ -33,7 +32,6 @@ use crate::code::frame::{FULL, LANES, Register, Row, lanes_of};
 use crate::code::lanes::Simd;
 use crate::code::{Inst, Pc, Slot};
 use crate::machine::ahead::Copies;
-use crate::machine::findings::{Description, Findings};
 use crate::machine::livelock::{Cycle, Search};
 use crate::machine::memory::{Buffer, SharedMemory, shared_memory};
 use crate::machine::nonfinite::Stored;
@@ -41,7 +39,7 @@ use crate::machine::observer::Observer;
 use crate::machine::order::Order;
 use crate::machine::shadow::{Budget, Clock, Life, Shadow};
 use crate::machine::shared_fast_path::Memo;
-use crate::report::Thread;
+use crate::report::{Description, Findings, Thread};
 use crate::{Checks, Options, Program, Statistics};
 use bytemuck::Zeroable;
 use kernel_dsl_compiler::ir::Special;
@@ -197,7 +195,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             met: 0,
             history: Vec::new(),
             order: Order::default(),
-            findings: Findings::new(program, options),
+            findings: Findings::new(program, options.limit, options.schedule),
             statistics: Statistics::default(),
             options: options.clone(),
             observer,

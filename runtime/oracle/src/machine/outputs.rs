@@ -6,12 +6,11 @@ use crate::code::frame::lanes_of;
 use crate::code::{Access, Pc};
 use crate::machine::access::Action;
 use crate::machine::address::Part;
-use crate::machine::findings::Description;
 use crate::machine::memory::Buffer;
 use crate::machine::memory::word;
 use crate::machine::shadow::{Clock, Shadow, Stamp};
 use crate::machine::{Hits, Machine, Warp};
-use crate::report::{Object, Space, Thread, Values};
+use crate::report::{Description, Object, Space, Thread, Values};
 use runtime_simt::ByteRanges;
 use runtime_simt::number::short;
 

@@ -31,7 +31,7 @@ pub struct OverflowReads {
 }
 
 /// Entries that are searched before ordered ones are removed.
-const FEW: usize = 8;
+const MAX_SEARCHED_ENTRIES: usize = 8;
 
 impl OverflowReads {
     /// Returns an empty set.
@@ -48,7 +48,7 @@ impl OverflowReads {
             return;
         }
         // An access before this load is also before any access that this load is ordered before.
-        if all.len() >= FEW && all.len().is_power_of_two() {
+        if all.len() >= MAX_SEARCHED_ENTRIES && all.len().is_power_of_two() {
             all.retain(|kept| kept.loads.iter().any(|load| clock.apart(*load, now)));
         }
         if self.paid == 0 {

@@ -6,11 +6,10 @@ use crate::code::{Access, Inst, Pc, Place};
 use crate::machine::access::Action;
 use crate::machine::address::Part;
 use crate::machine::describe::Target;
-use crate::machine::findings::Description;
 use crate::machine::memory::word;
 use crate::machine::shadow::{By, Clock, Conflict, Life, Shadow, Stamp};
 use crate::machine::{Hits, Machine, Warp};
-use crate::report::Values;
+use crate::report::{Description, Values};
 use runtime_simt::number::short;
 
 impl Machine<'_, '_> {

@@ -3,9 +3,8 @@
 use crate::check::Check;
 use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
 use crate::code::{Local, Pc};
-use crate::machine::findings::Description;
 use crate::machine::{ACCESSES, Machine, Warp};
-use crate::report::{Object, Space, Values};
+use crate::report::{Description, Object, Space, Values};
 use runtime_simt::number::short;
 
 impl Machine<'_, '_> {

@@ -17,11 +17,10 @@ use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
 use crate::code::{Access, Atomic, Inst, Pc, RowIndex};
 use crate::machine::address::Part;
 use crate::machine::describe::Target;
-use crate::machine::findings::{Description, Findings};
 use crate::machine::observer::Observer;
 use crate::machine::warp::sources;
 use crate::machine::{Machine, Setting, Warp};
-use crate::report::{Object, Produced, Report, Thread};
+use crate::report::{Description, Findings, Object, Produced, Report, Thread};
 use kernel_dsl_compiler::Scalar;
 use std::collections::HashMap;
 

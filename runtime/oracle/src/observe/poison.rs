@@ -17,9 +17,8 @@ use crate::check::Check;
 use crate::code::frame::lanes_of;
 use crate::code::{Access, Inst, Pc, RowIndex};
 use crate::machine::Machine;
-use crate::machine::findings::{Description, Findings};
 use crate::observe::flow::{Accessed, Labeled, Lane, Propagation, Shadow, Step};
-use crate::report::{Object, Report, Thread};
+use crate::report::{Description, Findings, Object, Report, Thread};
 use crate::{Checks, Options, Program};
 
 /// The index of a [`Source`].
@@ -57,7 +56,7 @@ impl Program {
 impl<'p> Poison<'p> {
     /// Returns the propagation for a launch that is about to run.
     pub fn new(program: &'p Program, options: &Options) -> Poison<'p> {
-        Poison { findings: Findings::new(program, options), sources: Vec::new() }
+        Poison { findings: Findings::new(program, options.limit, options.schedule), sources: Vec::new() }
     }
 
     fn source(&mut self, lane: Lane<'_>) -> Id {

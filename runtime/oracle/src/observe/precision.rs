@@ -18,10 +18,9 @@
 use crate::check::Check;
 use crate::code::frame::Register;
 use crate::code::{Inst, Pc};
-use crate::machine::findings::Findings;
 use crate::observe::double_double::DoubleDouble;
 use crate::observe::flow::{Accessed, Culprit, Labeled, Lane, Propagation, report_store};
-use crate::report::{Produced, Report, Thread};
+use crate::report::{Findings, Produced, Report, Thread};
 use crate::{Options, Program};
 use kernel_dsl_compiler::ir::{Binary, Unary};
 use kernel_dsl_compiler::{Scalar, half};
@@ -190,7 +189,7 @@ impl Propagation for Precision<'_> {
 impl<'p> Precision<'p> {
     /// Returns the propagation for a launch that is about to run.
     pub fn new(program: &'p Program, options: &Options, bound: f64) -> Precision<'p> {
-        let findings = Findings::new(program, options);
+        let findings = Findings::new(program, options.limit, options.schedule);
         Precision { findings, bound, events: Vec::new(), known: HashMap::new() }
     }
 

@@ -5,13 +5,14 @@
 //! a full block, before anything runs (`compiler::analyses::memory`). This module counts addresses
 //! and needs no analysis.
 
+use crate::Program;
 use crate::code::frame::{LANES, Register, lanes_of};
 use crate::code::{Access, Inst, Pc, Place, Slot};
 use crate::machine::access::Action;
 use crate::machine::describe::Target;
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
-use crate::{Program, report};
+use crate::report::{self, Sites};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::analyses::bounds::Launched;
 use kernel_dsl_compiler::ir::{Location, Placement};
@@ -480,18 +481,18 @@ impl Counters {
         let locations = &program.code.locations;
         let accessed = |((site, kind), counter): ((Pc, Kind), Counter)| {
             let Counter { array, bytes, counts, touched, sample } = counter;
-            let (location, place) = (locations[site as usize], program.place_of(site));
+            let (location, place) = (locations[site as usize], program.place(site));
             let touched = array.is_some().then_some(touched);
             Accessed { location, place, kind, array, bytes, counts, touched, sample }
         };
         let branched = |(site, ways): (Pc, Ways)| {
             let looped = !matches!(program.code.insts[site as usize], Inst::If { .. });
-            Branched { location: locations[site as usize], place: program.place_of(site), looped, ways }
+            Branched { location: locations[site as usize], place: program.place(site), looped, ways }
         };
         let mut lines: BTreeMap<(String, u32), (u64, u64)> = BTreeMap::new();
         let mut float_operations = 0;
         for (site, (times, lanes)) in self.run.into_iter().enumerate().filter(|(_, (times, _))| *times > 0) {
-            let report::Place { file, line, .. } = program.place_of(site as Pc);
+            let report::Place { file, line, .. } = program.place(site as Pc);
             let all = lines.entry((file, line)).or_default();
             *all = (all.0 + times, all.1 + lanes);
             float_operations += lanes * operations(&program.code.insts[site]);

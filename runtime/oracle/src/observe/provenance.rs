@@ -18,13 +18,12 @@ use crate::check::Check;
 use crate::code::frame::{LANES, Register, lanes_of};
 use crate::code::{Inst, Pc, RowIndex};
 use crate::machine::Machine;
-use crate::machine::findings::Findings;
 use crate::machine::memory::word;
 use crate::machine::nonfinite::{FloatClass, class_of, is_any_float};
 use crate::observe::flow::{Accessed, Culprit, Labeled, Lane, Propagation, Shadow, Step, report_store};
 use crate::observe::operation::describe;
 use crate::program::Program;
-use crate::report::{Finding, Produced, Report, Thread};
+use crate::report::{Finding, Findings, Produced, Report, Thread};
 use kernel_dsl_compiler::Scalar;
 use std::collections::HashMap;
 
@@ -170,7 +169,7 @@ impl Propagation for Tracer<'_> {
 impl<'p> Tracer<'p> {
     /// Returns the propagation for a launch that is about to run.
     pub fn new(program: &'p Program, options: &Options) -> Tracer<'p> {
-        let findings = Findings::new(program, options);
+        let findings = Findings::new(program, options.limit, options.schedule);
         Tracer { program, findings, events: Vec::new(), last: HashMap::new(), before: [0; LANES] }
     }
 

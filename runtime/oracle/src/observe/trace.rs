@@ -4,11 +4,12 @@
 //! by [`lower_named`](kernel_dsl_compiler::lower::lower_named). The results of an instruction are
 //! read when the next instruction runs.
 
+use crate::Program;
 use crate::code::frame::{Register, Word};
 use crate::code::{Access, Inst, Pc, Place, SlotIndex};
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
-use crate::{Program, report};
+use crate::report::{self, Sites};
 use kernel_dsl_compiler::{Scalar, ir};
 use runtime_simt::number::short;
 use serde::Serialize;
@@ -113,10 +114,10 @@ pub(crate) struct Recorder {
 /// An executed instruction whose results are not recorded yet.
 struct Pending {
     site: Pc,
-    what: Told,
+    what: PendingEvent,
 }
 
-enum Told {
+enum PendingEvent {
     Load {
         from: At,
         values: Vec<(Register, Scalar)>,
@@ -158,7 +159,7 @@ impl Observer for Recorder {
                 program.code.insts[site as usize]
                 && warp.slots[slot as usize].pending >> self.lane & 1 == 1
             {
-                self.pending = Some(Pending { site, what: Told::Loop { slot, body } });
+                self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body } });
             }
             return;
         }
@@ -188,7 +189,7 @@ impl Observer for Recorder {
                 let access = &code.accesses[i as usize];
                 if let Some(from) = self.at(machine, site, warp, mask, access, "load") {
                     let values = access.values.iter().map(|value| (*value, access.element)).collect();
-                    self.pending = Some(Pending { site, what: Told::Load { from, values } });
+                    self.pending = Some(Pending { site, what: PendingEvent::Load { from, values } });
                 }
             }
             Inst::Store(i) => {
@@ -219,21 +220,21 @@ impl Observer for Recorder {
                     let value = atomic.access.values.last().map_or(String::new(), |value| read(*value, element));
                     let operation = name_of(atomic.operation).to_string();
                     let before = atomic.to.map(|to| (to, element));
-                    self.pending = Some(Pending { site, what: Told::Atomic { operation, at, value, before } });
+                    self.pending = Some(Pending { site, what: PendingEvent::Atomic { operation, at, value, before } });
                 }
             }
             Inst::Shuffle { .. } | Inst::Vote { .. } | Inst::Match { .. } | Inst::Reduce { .. } => {
                 if let Some((to, ty)) = code.exchanges.get(&site) {
-                    self.pending = Some(Pending { site, what: Told::Exchange { to: *to, ty: *ty } });
+                    self.pending = Some(Pending { site, what: PendingEvent::Exchange { to: *to, ty: *ty } });
                 }
             }
             Inst::If { condition, .. } => self.event(program, site, Event::Branch { holds: row(condition) != 0 }),
             Inst::Enter { slot } | Inst::EnterFor { slot, .. } => self.turns[slot as usize] = 0,
             Inst::Test { slot, .. } => {
-                self.pending = Some(Pending { site, what: Told::Loop { slot, body: site + 1 } });
+                self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body: site + 1 } });
             }
             Inst::Step { slot, body, .. } | Inst::StepUniform { slot, body, .. } | Inst::Again { slot, body } => {
-                self.pending = Some(Pending { site, what: Told::Loop { slot, body } });
+                self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body } });
             }
             Inst::BlockSync => self.event(program, site, Event::Barrier { scope: Threads::Block }),
             Inst::WarpSync => self.event(program, site, Event::Barrier { scope: Threads::Warp }),
@@ -268,12 +269,14 @@ impl Recorder {
         let lane = self.lane;
         let read = |(register, ty): (Register, Scalar)| short(ty, register.get(&warp.rows, lane));
         let event = match what {
-            Told::Load { from, values } => Event::Loaded { from, values: values.into_iter().map(read).collect() },
-            Told::Atomic { operation, at, value, before } => {
+            PendingEvent::Load { from, values } => {
+                Event::Loaded { from, values: values.into_iter().map(read).collect() }
+            }
+            PendingEvent::Atomic { operation, at, value, before } => {
                 Event::Atomic { operation, at, value, before: before.map(read) }
             }
-            Told::Exchange { to, ty } => Event::Exchanged { value: read((to, ty)) },
-            Told::Loop { slot, body } => {
+            PendingEvent::Exchange { to, ty } => Event::Exchanged { value: read((to, ty)) },
+            PendingEvent::Loop { slot, body } => {
                 let turns = &mut self.turns[slot as usize];
                 if active && site == body {
                     *turns += 1;
@@ -328,7 +331,7 @@ impl Recorder {
     }
 
     fn event(&mut self, program: &Program, site: Pc, event: Event) {
-        let place = program.place_of(site);
+        let place = program.place(site);
         let at = Some((place.source, place.line));
         if self.at == at {
             return self.here(event);

@@ -3,7 +3,7 @@
 use super::super::arithmetic::bits::{Permutation, extended, find_nth, funnel, logic, ones, permute};
 use super::super::arithmetic::integer::Integer;
 use super::super::body::{Logic, binary, lanewise, ternary, unary};
-use super::super::code::{Body, Follows, Kind};
+use super::super::code::{Body, DefinednessRule, Kind};
 use super::super::registers::{Place, Registers};
 use super::super::unspecified::Unspecified;
 use super::operand::Source;
@@ -75,7 +75,7 @@ impl<'m> Decoder<'m> {
             && a.id == b.id
             && let Kind::Compute { follows, .. } = &mut decoded.kind
         {
-            *follows = Follows::Always;
+            *follows = DefinednessRule::Always;
         }
         Ok(decoded)
     }
@@ -228,8 +228,8 @@ fn predicates(operation: Logic, (to, d): (Source, u32), (a, x): (Source, u32), (
         0
     });
     let follows = match operation {
-        Logic::Xor => Follows::All,
-        _ => Follows::Decided { a: (a.id, x), b: (b.id, y), by: operation == Logic::Or },
+        Logic::Xor => DefinednessRule::All,
+        _ => DefinednessRule::Decided { a: (a.id, x), b: (b.id, y), by: operation == Logic::Or },
     };
     let kind = Kind::Compute { body, follows, reason: "" };
     Decoded { kind, reads: smallvec![a.id, b.id], writes: smallvec![to.id] }

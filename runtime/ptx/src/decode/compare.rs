@@ -3,7 +3,7 @@
 use super::super::arithmetic::float::{F16, F32, F64, Format};
 use super::super::arithmetic::native::flush32;
 use super::super::body::{Join, Logic, comparison, put_predicate};
-use super::super::code::{Body, Follows, Kind};
+use super::super::code::{Body, DefinednessRule, Kind};
 use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
 use super::words::{Words, integer};
@@ -185,7 +185,7 @@ impl<'m> Decoder<'m> {
             }
             0
         });
-        let kind = Kind::Compute { body, follows: Follows::All, reason: "" };
+        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: c.reads(), writes: [p, q].iter().flatten().map(|s| s.id).collect() })
     }
 
@@ -218,7 +218,7 @@ impl<'m> Decoder<'m> {
             }
             0
         });
-        let kind = Kind::Compute { body, follows: Follows::All, reason: "" };
+        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: c.reads(), writes: smallvec![to.id] })
     }
 
@@ -233,7 +233,7 @@ impl<'m> Decoder<'m> {
             (Place::Wide(d), Place::Wide(a), Place::Wide(b)) => choose::<u64>(d, a, b, predicate),
             _ => return Err("its operands have different widths".to_string()),
         };
-        let follows = Follows::Chosen { yes: yes.id, no: no.id, condition: condition.id, predicate };
+        let follows = DefinednessRule::Chosen { yes: yes.id, no: no.id, condition: condition.id, predicate };
         let kind = Kind::Compute { body, follows, reason: "" };
         Ok(Decoded { kind, reads: smallvec![yes.id, no.id, condition.id], writes: smallvec![to.id] })
     }
@@ -297,7 +297,7 @@ fn set_predicates(c: Comparison, p: Option<Source>, q: Option<Source>) -> Result
             whole
         }
     };
-    let kind = Kind::Compute { body, follows: Follows::All, reason: "" };
+    let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
     Ok(Decoded { kind, reads: c.reads(), writes: [p, q].iter().flatten().map(|s| s.id).collect() })
 }
 

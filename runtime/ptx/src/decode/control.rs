@@ -1,6 +1,8 @@
 //! Branches, ends, barriers, and operations of several lanes.
 
-use super::super::code::{Barrier, Condition, Exchange, Gather, Kind, NOWHERE, Poll, Reduction, Shuffle, Told, Vote};
+use super::super::code::{
+    Barrier, Condition, Exchange, Gather, Kind, MemberResult, NOWHERE, Poll, Reduction, Shuffle, Vote,
+};
 use super::super::registers::{Id, Place};
 use super::operand::Source;
 use super::words::Words;
@@ -201,14 +203,14 @@ impl<'m> Decoder<'m> {
         let ty = words.ty()?;
         let signed = ty == Type::S32;
         let told = match (opcode, how) {
-            (Opcode::Match, Some(Modifier::Any)) => Told::Same,
-            (Opcode::Match, Some(Modifier::All)) => Told::AllSame,
-            (Opcode::Redux, Some(Modifier::Add)) => Told::Sum,
-            (Opcode::Redux, Some(Modifier::Min)) => Told::Least { signed },
-            (Opcode::Redux, Some(Modifier::Max)) => Told::Most { signed },
-            (Opcode::Redux, Some(Modifier::And)) => Told::And,
-            (Opcode::Redux, Some(Modifier::Or)) => Told::Or,
-            (Opcode::Redux, Some(Modifier::Xor)) => Told::Xor,
+            (Opcode::Match, Some(Modifier::Any)) => MemberResult::Same,
+            (Opcode::Match, Some(Modifier::All)) => MemberResult::AllSame,
+            (Opcode::Redux, Some(Modifier::Add)) => MemberResult::Sum,
+            (Opcode::Redux, Some(Modifier::Min)) => MemberResult::Least { signed },
+            (Opcode::Redux, Some(Modifier::Max)) => MemberResult::Most { signed },
+            (Opcode::Redux, Some(Modifier::And)) => MemberResult::And,
+            (Opcode::Redux, Some(Modifier::Or)) => MemberResult::Or,
+            (Opcode::Redux, Some(Modifier::Xor)) => MemberResult::Xor,
             _ => return Err("it has no match mode".to_string()),
         };
         let [result, same] = self.destinations(frame, operands, "register")?;

@@ -4,7 +4,7 @@ use super::super::arithmetic::approximate::{self, DIVISION_BOUND};
 use super::super::arithmetic::float::{F16, F32, F64, Format, Manner, Rounding};
 use super::super::arithmetic::native;
 use super::super::body::{binary, put_predicate, ternary, unary};
-use super::super::code::{Body, Follows, Kind};
+use super::super::code::{Body, DefinednessRule, Kind};
 use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
 use super::words::Words;
@@ -228,7 +228,7 @@ impl<'m> Decoder<'m> {
             put_predicate(registers, Some(p), mask, holds);
             0
         });
-        let kind = Kind::Compute { body, follows: Follows::All, reason: "" };
+        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: smallvec![from.id], writes: smallvec![to.id] })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::arithmetic::integer::{Integer, dot};
 use super::super::body::{binary, ternary};
-use super::super::code::{Body, Follows, Kind};
+use super::super::code::{Body, DefinednessRule, Kind};
 use super::super::division::division;
 use super::super::registers::{Place, Registers, lanes};
 use super::super::unspecified::Unspecified;
@@ -54,7 +54,7 @@ impl<'m> Decoder<'m> {
                 let rest = opcode == Opcode::Rem;
                 let reason = Unspecified::Divisor.reason();
                 if let Some(body) = division(to.place, [from[0].place, from[1].place], integers, rest) {
-                    let kind = Kind::Compute { body, follows: Follows::All, reason };
+                    let kind = Kind::Compute { body, follows: DefinednessRule::All, reason };
                     let reads = from.iter().map(|source| source.id).collect();
                     return Ok(Decoded { kind, reads, writes: smallvec![to.id] });
                 }

@@ -19,7 +19,7 @@ mod stack;
 mod video;
 mod words;
 
-use super::code::{Code, Condition, Follows, Inst, Kind, Layout, NOWHERE, Pc, Site};
+use super::code::{Code, Condition, DefinednessRule, Inst, Kind, Layout, NOWHERE, Pc, Site};
 use super::global::Places;
 use super::inline::{Action, Inline, Step};
 use super::program::Program;
@@ -343,8 +343,8 @@ impl<'m> Decoder<'m> {
     }
 
     fn new_site(&mut self, text: String, line: Option<u32>, comment: Option<String>, function: &str) -> u32 {
-        let source = self.source.clone();
-        self.code.sites.push(Site { text, line, comment, function: function.to_string(), source });
+        let origin = self.source.clone().or(comment);
+        self.code.sites.push(Site { text, line, function: function.to_string(), origin });
         self.code.sites.len() as u32 - 1
     }
 
@@ -476,7 +476,7 @@ impl<'m> Decoder<'m> {
     /// Returns a computation of `to` from operands, which it reads.
     fn compute(&self, to: Source, from: &[Source], body: super::code::Body) -> Decoded {
         Decoded {
-            kind: Kind::Compute { body, follows: Follows::All, reason: "its result is undefined" },
+            kind: Kind::Compute { body, follows: DefinednessRule::All, reason: "its result is undefined" },
             reads: from.iter().map(|s| s.id).collect(),
             writes: smallvec![to.id],
         }

@@ -1,7 +1,7 @@
 //! Decodes `mov`, and makes the copies that the decoder inserts.
 
 use super::super::body::{lanewise, unary};
-use super::super::code::{Access, Body, Data, Follows, Kind, Window};
+use super::super::code::{Access, Body, Data, DefinednessRule, Kind, Window};
 use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
 use super::words::Words;
@@ -78,7 +78,7 @@ impl<'m> Decoder<'m> {
             registers.restore(&to, &values, mask);
             0
         });
-        let kind = Kind::Compute { body, follows: Follows::All, reason: "" };
+        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: smallvec![], writes: smallvec![] })
     }
 
@@ -106,7 +106,7 @@ impl<'m> Decoder<'m> {
             }
             0
         });
-        let kind = Kind::Compute { body, follows: Follows::All, reason: "" };
+        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: smallvec![from.id], writes: to.iter().flatten().map(|s| s.id).collect() })
     }
 

@@ -3,7 +3,7 @@
 //! A register of each thread holds the end of the stack. The allocations of a function are released
 //! when it returns.
 
-use super::super::code::{Body, Follows, Kind, Special, Stack};
+use super::super::code::{Body, DefinednessRule, Kind, Special, Stack};
 use super::super::registers::lanes;
 use super::operand::Source;
 use super::words::Words;
@@ -116,7 +116,7 @@ impl<'m> Decoder<'m> {
                     true => "the stack, of 16 KiB for each thread, has no room for it",
                     false => "the stack, of 64 KiB for each thread, has no room for it",
                 };
-                let kind = Kind::Compute { body, follows: Follows::All, reason };
+                let kind = Kind::Compute { body, follows: DefinednessRule::All, reason };
                 Ok(Decoded { kind, reads: smallvec![stack.id, bytes.id], writes: smallvec![to.id] })
             }
         }

@@ -336,7 +336,7 @@ pub fn run(form: &Form, lanes: &[([u64; 4], bool)]) -> Vec<Result> {
     let outcome = program.run(launch).unwrap();
     // Divisors of 0 and fields beyond bit 255 are not specified.
     let unspecified = matches!(form.row.opcode, Opcode::Div | Opcode::Rem | Opcode::Bfe | Opcode::Bfi);
-    let known = |check| check == Check::Approximate || unspecified && check == Check::Undefined;
+    let known = |check| check == Check::Approximate || unspecified && check == Check::UndefinedValue;
     assert!(outcome.report.findings.iter().all(|f| known(f.check)), "{}: {}", form.text, outcome.report);
     assert!(!form.paired || out.iter().skip(1).step_by(2).any(|w| w & 1 == 1), "{}", form.text);
     out.chunks_exact(2).map(|w| Result { d: w[0], second: w[1] & 1 == 1, carry: w[1] >> 32 & 1 == 1 }).collect()

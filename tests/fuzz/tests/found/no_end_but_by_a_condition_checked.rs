@@ -2,12 +2,10 @@
 //! Fault: the PTX interpreter. It did not count a branch to the end, in a loop without another end,
 //! as an end of the paths. Lanes that had diverged before therefore never reconverged.
 //!
-//! the PTX interpreter, the checked form reports: k19274 by the PTX interpreter: 3 findings
-//! error[members]: is executed by lanes 0xff000000 together; its members are 0xffffffff, and of
-//!   these 0xffffffff have not ended
-//!   k19274, line 50: shfl.sync.up.b32 %s0, 1, 1, 0x1800, 0xFFFFFFFF    // +3 let w14: i8 =
-//!     warp::group::<8>().scan(1i8, |a, b| a.wrapping_add(b));
-//!   thread [0, 0, 0] of block [0, 0, 0], the first of 24
+//! the PTX interpreter, the checked form reports: error[divergent-warp]: is executed by lanes
+//!   0xff000000 together; its members are 0xffffffff, and of these 0xffffffff have not ended
+//!   50 | shfl.sync.up.b32 %s0, 1, 1, 0x1800, 0xFFFFFFFF
+//!   compiled from: +3 let w14: i8 = warp::group::<8>().scan(1i8, |a, b| a.wrapping_add(b));
 
 #[kernel(block = 32, grid = 1)]
 fn k19274() {

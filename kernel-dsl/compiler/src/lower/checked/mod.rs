@@ -96,7 +96,8 @@ pub enum Check {
 impl Checked {
     /// Adds the checks to a lowered kernel. Lowering makes the extents of a moved view describe the
     /// rest of the buffer.
-    pub fn of(mut kernel: ir::Kernel) -> Checked {
+    pub fn of(kernel: impl Into<ir::Kernel>) -> Checked {
+        let mut kernel = kernel.into();
         let argument = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
         let mut name = "record".to_string();
         while kernel.parameters.iter().any(|p| p.name == name) {

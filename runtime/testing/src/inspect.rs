@@ -34,9 +34,9 @@ pub fn trace(
     options: Options,
 ) -> Result<(Outcome, Trace)> {
     let named = |program: &Monomorphic| lower::lower_named(program, artifact.target);
-    let look = Look::new(artifact, instance, named, Executable::new)?;
+    let inspection = Inspection::new(artifact, instance, named, Executable::new)?;
     let no_thread = |why| Error::NoThread { instance: artifact.instance_name(&instance.0), why };
-    match look.run(case, options, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
+    match inspection.run(case, options, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
         Some(Ok(traced)) => Ok(traced),
         Some(Err(mismatch)) => Err(no_thread(mismatch.to_string())),
         None => Err(no_thread("the grid of this case has no block".to_string())),
@@ -46,7 +46,7 @@ pub fn trace(
 /// Profiles the memory accesses of an instance. The profile measures the code after loop unrolling
 /// and loop-invariant code motion, which is the form that the compiler's static analysis reports
 /// ([`accesses`](kernel_dsl::compiler::analyses::memory::accesses)).
-pub struct Profiler(Look);
+pub struct Profiler(Inspection);
 
 impl Profiler {
     /// Compiles an instance for `target`.
@@ -59,7 +59,7 @@ impl Profiler {
     pub fn of_program(program: Monomorphic, target: Target) -> Result<Profiler> {
         let with_places =
             |program: &Monomorphic| lower::lower_monomorphic(program, target).and_then(passes::with_places);
-        Look::of(program, with_places, Executable::optimized).map(Profiler)
+        Inspection::of(program, with_places, Executable::optimized).map(Profiler)
     }
 
     /// Returns the profile of a case and the oracle's outcome; `None` if the grid has no block.
@@ -69,31 +69,31 @@ impl Profiler {
 }
 
 /// An instance in the form under inspection.
-struct Look {
+struct Inspection {
     program: Monomorphic,
     signature: Signature,
     executable: Executable,
 }
 
-impl Look {
+impl Inspection {
     fn new(
         artifact: &'static Artifact,
         instance: &Instance,
         lower: impl FnOnce(&Monomorphic) -> Result<ir::Kernel, Errors>,
         decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
-    ) -> Result<Look> {
+    ) -> Result<Inspection> {
         let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
-        Look::of(monomorphic(&program(artifact)?, instance).map_err(compile)?, lower, decode)
+        Inspection::of(monomorphic(&program(artifact)?, instance).map_err(compile)?, lower, decode)
     }
 
     fn of(
         program: Monomorphic,
         lower: impl FnOnce(&Monomorphic) -> Result<ir::Kernel, Errors>,
         decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
-    ) -> Result<Look> {
+    ) -> Result<Inspection> {
         let compile = |source| Error::Compile { instance: program.instance_name(), source };
         let executable = decode(&lower(&program).map_err(compile)?)?;
-        Ok(Look { signature: Signature::of(&program), program, executable })
+        Ok(Inspection { signature: Signature::of(&program), program, executable })
     }
 
     /// Returns the result of `run` for the launch of a case; `None` if the grid has no block. If

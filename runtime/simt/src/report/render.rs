@@ -1,11 +1,11 @@
 //! A report as text in rustc's error format: title, the line with a caret, notes, help. Errors come
 //! first.
 
-use crate::check::Severity;
-use crate::report::{Allowed, Finding, Other, Place, PtxLine, Report};
+use super::{Allowed, Finding, Instruction, Other, Place, PtxLine, Report};
+use crate::Schedule;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use kernel_dsl_compiler::oracle::Severity;
 use kernel_dsl_compiler::source::Source;
-use runtime_simt::Schedule;
 use std::fmt;
 
 impl fmt::Display for Report {
@@ -63,7 +63,10 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
     if let Some((place, other)) = shared.filter(|(place, _)| **place != finding.place) {
         marks.push((place, AnnotationKind::Context, other.to_string()));
     }
-    let mut elements = snippet(&finding.place, marks, sources);
+    let mut elements = match &finding.instruction {
+        Some(instruction) => ptx_snippet(instruction, &finding.place, marks, sources),
+        None => snippet(&finding.place, marks, sources),
+    };
     match other {
         Some(Other { place: Some(place), .. }) if shared.is_none() => {
             let other = finding.other.as_ref().map(Other::to_string).unwrap_or_default();
@@ -86,7 +89,11 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
     if finding.count > 1 {
         elements.push(Level::NOTE.message(format!("this happened {} times here", finding.count)).into());
     }
-    if let Some(help) = finding.check.help() {
+    if let Some(Instruction { origin: Some(origin), .. }) = &finding.instruction {
+        elements.push(Level::NOTE.message(format!("compiled from: {origin}")).into());
+    }
+    // The advice is for Rust.
+    if let (Some(help), None) = (finding.check.help(), &finding.instruction) {
         elements.push(Level::HELP.message(help).into());
     }
     let calls = finding.place.callers.iter().map(|caller| {
@@ -114,6 +121,29 @@ fn others(others: &[Other]) -> String {
         None => other.to_string(),
     };
     others.iter().map(other).collect::<Vec<_>>().join("; and with ")
+}
+
+/// Returns the line of a PTX instruction. Without the text of its file, it is the instruction as
+/// printed.
+fn ptx_snippet<'a>(
+    instruction: &'a Instruction,
+    place: &'a Place,
+    marks: Vec<(&'a Place, AnnotationKind, String)>,
+    sources: &'a [Source],
+) -> Vec<Element<'a>> {
+    if sources.get(place.source).is_some() {
+        return snippet(place, marks, sources);
+    }
+    let path = format!("PTX of `{}`", place.function);
+    let labels = marks.into_iter().map(|(.., label)| label);
+    if place.line == 0 {
+        let notes = std::iter::once(format!("`{}`", instruction.text)).chain(labels);
+        let position = Element::from(Origin::path(path));
+        return std::iter::once(position).chain(notes.map(|note| Level::NOTE.message(note).into())).collect();
+    }
+    let annotations = labels.map(|label| AnnotationKind::Primary.span(0..instruction.text.len()).label(label));
+    let text = Snippet::source(instruction.text.as_str()).line_start(place.line as usize).path(path);
+    vec![text.annotations(annotations).into()]
 }
 
 /// Returns the lines of one function with annotations, or only the position if its text is not

@@ -1,4 +1,10 @@
-//! The findings of a run, as data.
+//! The findings of a run of either interpreter, as data and as text.
+//!
+//! An interpreter numbers the instructions of its program and describes them by [`Sites`]. It
+//! reports a hit of a check by a site, a thread and a [`Description`] to its [`Findings`], which
+//! become a [`Report`]. What differs is where a finding is: the [`Place`] of a finding of the
+//! oracle is in Rust, and the place of a finding of the PTX interpreter is in PTX, with the
+//! [`Instruction`].
 //!
 //! Repeated hits of one check at one site form one [`Finding`]: it describes the first hit, counts
 //! the others, and lists every location that it conflicts with. Places are resolved to file, line
@@ -11,7 +17,7 @@
 //!
 //! ```text
 //! verdict        "pass", "fail": whether one of the findings is an error
-//! kernel         the instance, in Rust syntax
+//! kernel         the instance, in Rust syntax; for PTX, the name of the entry
 //! schedule       "in-order", "reversed", "seeded:7": the argument of the commands' --order
 //! truncated      whether the run ended at its limit of errors
 //! findings[]     check           the check's name: "global-race"
@@ -19,6 +25,7 @@
 //!                message         the sentence
 //!                place           function, file, line, column, end_line, end_column, callers[]: places that inlined it
 //!                thread          block[3], thread[3], warp, lane
+//!                instruction     text, origin: the PTX instruction, if the PTX interpreter found it
 //!                object          name, space ("buffer", "shared", "local"), index[], extents[], element
 //!                values          loads, stores, operand, held, other_stored, other_loaded: in Rust syntax
 //!                other           place, thread, action: the other side of a conflict
@@ -29,10 +36,14 @@
 //! allowed[]      check, place, reason, count
 //! ```
 
-use crate::check::{Check, Severity};
+mod findings;
+mod render;
+
+use crate::Schedule;
+pub use crate::Thread;
+pub use findings::{Description, Findings, Sites};
+use kernel_dsl_compiler::oracle::{Check, Severity};
 use kernel_dsl_compiler::source::Source;
-use runtime_simt::Schedule;
-pub use runtime_simt::Thread;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
@@ -41,13 +52,13 @@ use std::fmt;
 /// The findings of a run, in the order of their first hits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// The instance that ran, in Rust syntax.
+    /// The instance that ran, in Rust syntax; for PTX, the name of the entry.
     pub kernel: String,
     /// One finding for each check and site.
     pub findings: Vec<Finding>,
     /// Violations that the kernel allows, by check and statement.
     pub allowed: Vec<Allowed>,
-    /// Whether the run stopped at [`Options::limit`](crate::Options::limit) errors.
+    /// Whether the run stopped because it reached its limit of errors.
     pub truncated: bool,
     /// The schedule of the run, which reproduces it.
     pub schedule: Schedule,
@@ -64,10 +75,12 @@ pub struct Finding {
     pub severity: Severity,
     /// A description of the event, in a sentence with names and values.
     pub message: String,
-    /// The source location.
+    /// The location in the Rust source, or in the PTX.
     pub place: Place,
     /// The first thread that violated the check.
     pub thread: Thread,
+    /// The instruction at the place, if the program is PTX.
+    pub instruction: Option<Instruction>,
     /// The memory or variable.
     pub object: Option<Object>,
     /// The values of the access, where they are known.
@@ -94,6 +107,16 @@ pub struct PtxLine {
     pub text: String,
 }
 
+/// An instruction of a PTX program.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Instruction {
+    /// The instruction as printed.
+    pub text: String,
+    /// The file and line of the source, from `.loc`; without it, the comment above the instruction.
+    /// In PTX of kernel-dsl, the comment is the line of Rust.
+    pub origin: Option<String>,
+}
+
 /// The operation that produced a NaN or an infinity.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Produced {
@@ -118,17 +141,18 @@ pub struct Allowed {
     pub count: u64,
 }
 
-/// A location in the user's Rust.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+/// A location in the user's Rust or PTX.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Place {
     /// Index into [`Report::sources`].
     #[serde(skip)]
     pub source: usize,
     /// The function.
     pub function: String,
-    /// The file; empty if the compiler that expanded the macro did not provide it.
+    /// The file; empty if the compiler that expanded the macro did not provide it, and for PTX that
+    /// is not in a file.
     pub file: String,
-    /// The line, from 1, in the file.
+    /// The line, from 1, in the file; 0 for PTX that was not read from text.
     pub line: u32,
     /// The column, from 1, in characters.
     pub column: u32,
@@ -216,6 +240,36 @@ impl fmt::Display for Place {
     }
 }
 
+impl Finding {
+    /// Returns a finding with one hit and no details.
+    pub fn new(check: Check, severity: Severity, message: String, place: Place, thread: Thread) -> Finding {
+        Finding {
+            check,
+            severity,
+            message,
+            place,
+            thread,
+            instruction: None,
+            object: None,
+            values: None,
+            other: None,
+            others: Vec::new(),
+            produced: None,
+            ptx: Vec::new(),
+            count: 1,
+        }
+    }
+
+    /// Returns the place in words: the file and line, or the line of the PTX.
+    pub fn location(&self) -> String {
+        match (&self.instruction, self.place.line) {
+            (Some(instruction), 0) => format!("`{}` in the PTX", instruction.text),
+            (Some(_), line) if self.place.file.is_empty() => format!("line {line} of the PTX"),
+            _ => self.place.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -264,7 +318,7 @@ impl Report {
     }
 
     /// Adds the findings of another run of the same launch.
-    pub(super) fn add(&mut self, other: Report) {
+    pub fn add(&mut self, other: Report) {
         self.findings.extend(other.findings);
         self.allowed.extend(other.allowed);
         self.truncated |= other.truncated;

@@ -1,13 +1,40 @@
 //! Collection of findings during a run: describes the first hit of a check at a site and counts the
 //! others.
 
-use crate::Options;
-use crate::check::{Allowance, Check, Severity};
-use crate::code::Pc;
-use crate::program::{Program, chain};
-use crate::report::{Allowed, Finding, Object, Other, Place, Produced, Report, Thread, Values};
-use runtime_simt::Schedule;
+use super::{Allowed, Finding, Instruction, Object, Other, Place, Produced, Report, Values};
+use crate::{Schedule, Thread};
+use kernel_dsl_compiler::oracle::{Check, Severity};
+use kernel_dsl_compiler::source::Source;
 use std::collections::HashMap;
+use std::fmt::Debug;
+
+/// The instructions of a program, by number, as findings show them.
+pub trait Sites: Debug + Sync {
+    /// Returns the name of the kernel.
+    fn kernel(&self) -> &str;
+
+    /// Returns the severity of a violation of `check`.
+    fn severity(&self, check: Check) -> Severity;
+
+    /// Returns the functions that contain the places.
+    fn sources(&self) -> &[Source] {
+        &[]
+    }
+
+    /// Returns the place of an instruction.
+    fn place(&self, site: u32) -> Place;
+
+    /// Returns an instruction as text, if the program is PTX.
+    fn instruction(&self, _site: u32) -> Option<Instruction> {
+        None
+    }
+
+    /// Returns the number and the reason of the statement that allows violations of `check` at an
+    /// instruction.
+    fn allowance(&self, _check: Check, _site: u32) -> Option<(usize, &str)> {
+        None
+    }
+}
 
 /// The details of a hit, beyond its check and site.
 #[derive(Debug)]
@@ -19,7 +46,7 @@ pub struct Description {
     /// The values.
     pub values: Option<Values>,
     /// The other side: its site, thread and action.
-    pub other: Option<(Option<Pc>, Thread, &'static str)>,
+    pub other: Option<(Option<u32>, Thread, &'static str)>,
     /// The operation that produced the number.
     pub produced: Option<Produced>,
 }
@@ -43,7 +70,7 @@ impl Description {
     }
 
     /// Adds the other side of a conflict.
-    pub fn against(mut self, site: Option<Pc>, thread: Thread, action: &'static str) -> Description {
+    pub fn against(mut self, site: Option<u32>, thread: Thread, action: &'static str) -> Description {
         self.other = Some((site, thread, action));
         self
     }
@@ -65,10 +92,10 @@ enum Known {
 /// The findings of a run so far.
 #[derive(Debug)]
 pub struct Findings<'p> {
-    program: &'p Program,
-    known: HashMap<(Check, Pc), Known>,
+    sites: &'p dyn Sites,
+    known: HashMap<(Check, u32), Known>,
     /// Findings by check, site and the other side's site, where a check has conflicts with several.
-    pairs: HashMap<(Check, Pc, Pc), Known>,
+    pairs: HashMap<(Check, u32, u32), Known>,
     list: Vec<Finding>,
     allowed: Vec<Allowed>,
     /// By check and allowance, the index in `allowed`.
@@ -79,11 +106,10 @@ pub struct Findings<'p> {
 }
 
 impl<'p> Findings<'p> {
-    /// Returns an empty collection for a run with these options.
-    pub fn new(program: &'p Program, Options { limit, schedule, .. }: &Options) -> Findings<'p> {
-        let (limit, schedule) = (*limit, *schedule);
+    /// Returns an empty collection for a run that ends at `limit` errors.
+    pub fn new(sites: &'p dyn Sites, limit: usize, schedule: Schedule) -> Findings<'p> {
         Findings {
-            program,
+            sites,
             known: HashMap::new(),
             pairs: HashMap::new(),
             list: Vec::new(),
@@ -97,7 +123,7 @@ impl<'p> Findings<'p> {
 
     /// Counts `hits` of a known finding and returns whether it is known. With `other`, a hit is
     /// known only for that other site.
-    pub fn count(&mut self, check: Check, site: Pc, other: Option<Pc>, hits: u32) -> bool {
+    pub fn count(&mut self, check: Check, site: u32, other: Option<u32>, hits: u32) -> bool {
         let of_site = self.known.get(&(check, site));
         let known = match (of_site, other) {
             (Some(Known::Allowed(_)), _) | (_, None) => of_site,
@@ -114,19 +140,20 @@ impl<'p> Findings<'p> {
 
     /// Adds a finding that is not known yet. The run is truncated when the number of errors reaches
     /// the limit.
-    pub fn add(&mut self, check: Check, site: Pc, hits: u32, thread: Thread, description: Description) {
+    pub fn add(&mut self, check: Check, site: u32, hits: u32, thread: Thread, description: Description) {
         if self.truncated {
             return;
         }
         let Description { message, object, values, other, produced } = description;
         let partner = other.as_ref().and_then(|(site, ..)| *site);
-        let allowance = [Some(site), partner].into_iter().flatten().find_map(|s| Some((s, self.allowance(check, s)?)));
-        if let Some((at, allowance)) = allowance {
+        let sides = [Some(site), partner].into_iter().flatten();
+        let allowance = { sides }.find_map(|s| Some((s, self.sites.allowance(check, s)?)));
+        if let Some((at, (allowance, reason))) = allowance {
             let next = self.allowed.len();
             let i = *self.allowances.entry((check, allowance)).or_insert(next);
             if i == next {
-                let reason = self.program.declared.allowances[allowance].1.reason.clone();
-                self.allowed.push(Allowed { check, place: self.place(at), reason, count: 0 });
+                let (place, reason) = (self.sites.place(at), reason.to_string());
+                self.allowed.push(Allowed { check, place, reason, count: 0 });
             }
             self.allowed[i].count += u64::from(hits);
             // An allowance of the other side covers only conflicts with that side.
@@ -145,7 +172,8 @@ impl<'p> Findings<'p> {
         if let Some(partner) = partner {
             self.pairs.insert((check, site, partner), Known::Found(found));
         }
-        let other = other.map(|(site, thread, action)| Other { place: site.map(|s| self.place(s)), thread, action });
+        let other =
+            other.map(|(site, thread, action)| Other { place: site.map(|s| self.sites.place(s)), thread, action });
         if let Some(finding) = self.list.get_mut(found) {
             finding.count += u64::from(hits);
             if let Some(other) = other {
@@ -156,20 +184,10 @@ impl<'p> Findings<'p> {
             }
             return;
         }
-        self.list.push(Finding {
-            check,
-            severity: check.severity(self.program.target),
-            message,
-            place: self.place(site),
-            thread,
-            object,
-            values,
-            other,
-            others: Vec::new(),
-            produced,
-            ptx: Vec::new(),
-            count: u64::from(hits),
-        });
+        let (severity, place) = (self.sites.severity(check), self.sites.place(site));
+        let (instruction, count) = (self.sites.instruction(site), hits.into());
+        let new = Finding::new(check, severity, message, place, thread);
+        self.list.push(Finding { instruction, object, values, other, produced, count, ..new });
         // Warnings do not end a run: a truncated run might be taken for one without errors.
         self.truncated = self.list.iter().filter(|f| f.severity == Severity::Error).count() >= self.limit;
     }
@@ -187,28 +205,12 @@ impl<'p> Findings<'p> {
     /// Returns all findings.
     pub fn report(self) -> Report {
         Report {
-            kernel: self.program.instance.clone(),
+            kernel: self.sites.kernel().to_string(),
             findings: self.list,
             allowed: self.allowed,
             truncated: self.truncated,
             schedule: self.schedule,
-            sources: self.program.sources.clone(),
+            sources: self.sites.sources().to_vec(),
         }
-    }
-
-    /// Returns the allowance of a statement that contains the instruction at `site` or a call that
-    /// inlined it.
-    fn allowance(&self, check: Check, site: Pc) -> Option<usize> {
-        let Program { declared, locations, code, .. } = self.program;
-        chain(locations, code.locations.get(site as usize).copied()).find_map(|location| {
-            let covers = |(source, allowance): &(u32, Allowance)| {
-                *source == location.source && allowance.covers(location.span) && allowance.checks.contains(&check)
-            };
-            declared.allowances.iter().position(covers)
-        })
-    }
-
-    fn place(&self, site: Pc) -> Place {
-        self.program.place_of(site)
     }
 }
