@@ -181,7 +181,7 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
 fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
     let program = artifact.program().unwrap();
     let lowered = driver::lowered(&program, instance, artifact.target).unwrap();
-    let kernel = passes::with_places(lowered).unwrap();
+    let kernel = passes::with_places(lowered.into()).unwrap();
     let mut measured: BTreeMap<_, Counts> = BTreeMap::new();
     let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();
     let (cases, chosen) = cases(artifact, instance);

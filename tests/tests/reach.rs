@@ -60,7 +60,7 @@ impl Proved {
     fn of(artifact: &'static Artifact, instance: &Instance) -> Proved {
         let program = monomorphic(&artifact.program().unwrap(), instance).unwrap();
         let lowered = driver::lowered_monomorphic(&program, artifact.target).unwrap();
-        let kernel = passes::with_places(lowered).unwrap();
+        let kernel = passes::with_places(lowered.into()).unwrap();
         let reach = Reach::of(&program, &kernel);
         let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();
         Proved { artifact, name: instance.name(artifact.name), kernel, reach, profiler }

@@ -123,6 +123,6 @@ impl Frontend {
         let checked = optimize(&form.kernel)?;
         let checked_ptx = emitted(&checked)?.to_string();
         let block = lowered.block.extents().unwrap_or([1, 1, 1]);
-        Ok(Compiled { lowered, optimized, ptx, form, checked, checked_ptx, grid, block })
+        Ok(Compiled { lowered: lowered.into(), optimized, ptx, form, checked, checked_ptx, grid, block })
     }
 }

@@ -288,7 +288,7 @@ fn divergent_constant_reads_are_reported() {
     let turns = |artifact: &Artifact| -> Vec<u32> {
         let program = artifact.program().unwrap();
         let lowered = driver::lowered(&program, &Instance(Vec::new()), Target::SM_61).unwrap();
-        let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
+        let sites = accesses(&passes::with_places(lowered.clone().into()).unwrap());
         let lints = lints(&passes::optimize(lowered).unwrap(), &sites);
         let turns = |lint: &Lint| match lint.slow {
             Slow::ConstantTurns(words) => Some(words),

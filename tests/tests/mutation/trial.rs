@@ -97,7 +97,7 @@ pub fn lowered(artifact: &Artifact, instance: &Instance) -> (Monomorphic, ir::Ke
     let program = artifact.program().expect("the kernel's own HIR");
     let program = monomorphic(&program, instance).expect("a declared instance");
     let kernel = driver::lowered_monomorphic(&program, artifact.target).expect("a declared instance");
-    (program, kernel)
+    (program, kernel.into())
 }
 
 impl Bench {

@@ -179,7 +179,7 @@ impl Bug {
         let lowered = driver::lowered_monomorphic(&program, self.artifact.target).expect("a declared instance");
         let prepared = Prepared::compile(self.artifact, &instance).expect("a declared instance");
         let slow = matches!(self.class, Class::Slow(_));
-        Specimen { prepared, lowered, case: Case::new(self.artifact.name, (self.inputs)()), slow }
+        Specimen { prepared, lowered: lowered.into(), case: Case::new(self.artifact.name, (self.inputs)()), slow }
     }
 
     /// Returns the first line of the kernel's documentation.
