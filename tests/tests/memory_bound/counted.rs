@@ -6,7 +6,13 @@ use kernels_rs::scan::{exclusive, inclusive};
 use runtime::Device;
 use runtime::testing::Random;
 
-pub fn gathers(device: &Device) {
+on_each_device! {
+    cpu_gathers gpu_gathers gathers;
+    cpu_scans gpu_scans scans;
+    cpu_histograms gpu_histograms histograms;
+}
+
+fn gathers(device: &Device) {
     let mut random = Random::new(41);
     for [rows, n, pitch, tokens] in [[7, 16, 16, 20], [3, 5, 9, 40], [1, 1, 1, 1], [5, 8, 12, 0]] {
         let table = random.values::<f32>(rows * pitch);
@@ -28,7 +34,7 @@ pub fn gathers(device: &Device) {
     assert_eq!(y.download().unwrap(), table.download().unwrap()[..8]);
 }
 
-pub fn scans(device: &Device) {
+fn scans(device: &Device) {
     let mut random = Random::new(42);
     // One row, below and above the size that is split; many rows; strided rows; odd lengths.
     for [rows, n, pitch] in [[1, 1, 1], [1, 20_001, 20_001], [1, 16_384, 16_384], [20, 37, 40], [3, 5, 5], [2, 0, 4]] {
@@ -68,7 +74,7 @@ pub fn scans(device: &Device) {
     }
 }
 
-pub fn histograms(device: &Device) {
+fn histograms(device: &Device) {
     let mut random = Random::new(43);
     for (n, wanted) in [(0, 4), (1, 1), (1000, 256), (3001, 100), (2000, 4096), (2000, 5000)] {
         let keys: Vec<u32> = (0..n).map(|_| random.below(wanted + 3) as u32).collect();

@@ -9,6 +9,14 @@ use kernels_rs::permute::{copy, fill, transpose_batch};
 use runtime::Device;
 use runtime::testing::{Draw, Random};
 
+on_each_device! {
+    cpu_copies gpu_copies copies;
+    cpu_transposes gpu_transposes transposes;
+    cpu_fills gpu_fills fills;
+    cpu_maps gpu_maps maps;
+    cpu_gates gpu_gates gates;
+}
+
 const SHAPES: [[usize; 4]; 9] = [
     [1, 1, 1, 1],
     [2, 3, 4, 5],
@@ -30,7 +38,7 @@ fn same<T: PartialEq + Copy + Into<f64>>(expected: T, got: T) -> Result<(), f64>
     if got == expected { Ok(()) } else { Err(expected.into()) }
 }
 
-pub fn copies(device: &Device) {
+fn copies(device: &Device) {
     fn of<T: Draw + Number + GenericArgument + Into<f64>>(device: &Device, random: &mut Random) {
         for extents in SHAPES {
             for _ in 0..3 {
@@ -52,7 +60,7 @@ pub fn copies(device: &Device) {
     of::<f64>(device, &mut random);
 }
 
-pub fn transposes(device: &Device) {
+fn transposes(device: &Device) {
     let mut random = Random::new(12);
     for [batch, rows, cols] in [[1, 1, 1], [2, 64, 64], [3, 65, 33], [1, 16, 200], [1, 0, 3], [2, 5, 4]] {
         let x = device.upload(&random.values::<f32>(batch * rows * cols)).unwrap();
@@ -73,7 +81,7 @@ pub fn transposes(device: &Device) {
     assert!(said.contains("y: extents [5, 3, 2], expected [1, 3, 2]"), "{said}");
 }
 
-pub fn fills(device: &Device) {
+fn fills(device: &Device) {
     let mut random = Random::new(13);
     for extents in SHAPES {
         let mut y = Stored::new(device, &mut random, extents, all::<f32>);
@@ -103,7 +111,7 @@ fn near(expected: f64, got: f32, units: f64) -> Result<(), f64> {
 
 /// Checks functions defined outside the library, of one to three inputs that are broadcast
 /// separately.
-pub fn maps(device: &Device) {
+fn maps(device: &Device) {
     let mut random = Random::new(14);
     for extents in SHAPES {
         for _ in 0..2 {
@@ -143,7 +151,7 @@ pub fn maps(device: &Device) {
 }
 
 /// Checks gates with both halves in one matrix, and in two.
-pub fn gates(device: &Device) {
+fn gates(device: &Device) {
     let mut random = Random::new(15);
     for [rows, n] in [[3, 16], [1, 1], [5, 7], [0, 4]] {
         let x = random.values::<f32>(rows * 2 * n);

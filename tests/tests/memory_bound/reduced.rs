@@ -6,6 +6,12 @@ use kernels_rs::reduce::{self, ArgMax, ArgMin, Max, Mean, Min, Norm1, Norm2, Red
 use runtime::testing::{Draw, Extreme, Random};
 use runtime::{Device, DeviceBuffer};
 
+on_each_device! {
+    cpu_reductions gpu_reductions reductions;
+    cpu_specials gpu_specials specials;
+    cpu_means_and_norms gpu_means_and_norms means_and_norms;
+}
+
 /// Reduces a row in f64, and returns the result with the error bound of f32.
 type Reference = fn(&[f64]) -> (f64, f64);
 
@@ -117,7 +123,7 @@ fn check<X: Draw + Float + GenericArgument, M: Reduced + Copy>(
 }
 
 /// Checks shapes that use each kernel, and each partition of the work.
-pub fn reductions(device: &Device) {
+fn reductions(device: &Device) {
     let mut random = Random::new(21);
     let shapes = [[1, 1, 1], [1, 5, 64], [2, 3, 37], [1, 70, 256], [1, 1, 9000], [1, 150, 8], [1, 3, 0], [1, 0, 3]];
     for shape in shapes {
@@ -141,7 +147,7 @@ pub fn reductions(device: &Device) {
 }
 
 /// Checks means and norms of rows whose sums or squares exceed the range of `f32`.
-pub fn means_and_norms(device: &Device) {
+fn means_and_norms(device: &Device) {
     let run = |x: [f32; 4], mean: f32, norm: f32| {
         let near = |got: f32, expected: f32| {
             let near = got == expected
@@ -198,7 +204,7 @@ fn overflowed(x: f64) -> f64 {
 }
 
 /// Checks that NaN is ordered last, and that the first of equal elements is returned.
-pub fn specials(device: &Device) {
+fn specials(device: &Device) {
     extremes::<f32>(device);
     extremes::<f16>(device);
     extremes::<bf16>(device);

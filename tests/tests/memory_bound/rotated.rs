@@ -7,6 +7,10 @@ use kernels_rs::rotary::{PairLayout, Rotary};
 use runtime::Device;
 use runtime::testing::{Draw, Random};
 
+on_each_device! {
+    cpu_rotations gpu_rotations rotations;
+}
+
 struct Call {
     shape: [usize; 3],
     layout: PairLayout,
@@ -54,7 +58,7 @@ fn check<X: Draw + Float + GenericArgument>(device: &Device, random: &mut Random
     assert!(in_place.iter().zip(&y).all(|(a, b)| a.to_f32() == b.to_f32()), "{extents:?}, {layout:?}, in place");
 }
 
-pub fn rotations(device: &Device) {
+fn rotations(device: &Device) {
     let mut random = Random::new(31);
     for layout in [PairLayout::Halves, PairLayout::Interleaved] {
         for (shape, pairs) in [

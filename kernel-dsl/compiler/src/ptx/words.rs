@@ -24,10 +24,22 @@ macro_rules! words {
 
             /// Returns the variant with this spelling.
             pub const fn from_spelling(word: &[u8]) -> Option<$name> {
-                let mut i = 0;
-                while i < Self::ALL.len() {
-                    if same(Self::ALL[i].spelling().as_bytes(), word) {
-                        return Some(Self::ALL[i]);
+                const SPELLINGS: &[&str] = &[$($spelling),*];
+                const SORTED: &[(u64, u8)] = &$crate::ptx::words::sorted::<{ SPELLINGS.len() }>(SPELLINGS);
+                let key = $crate::ptx::words::key(word);
+                let (mut i, mut end) = (0, SORTED.len());
+                while i < end {
+                    let middle = (i + end) / 2;
+                    if SORTED[middle].0 < key {
+                        i = middle + 1;
+                    } else {
+                        end = middle;
+                    }
+                }
+                while i < SORTED.len() && SORTED[i].0 == key {
+                    let place = SORTED[i].1 as usize;
+                    if same(SPELLINGS[place].as_bytes(), word) {
+                        return Some(Self::ALL[place]);
                     }
                     i += 1;
                 }
@@ -41,6 +53,35 @@ macro_rules! words {
             }
         }
     };
+}
+
+/// Returns the first eight bytes of a word as a number.
+pub(super) const fn key(word: &[u8]) -> u64 {
+    let (mut key, mut i) = (0, 0);
+    while i < 8 && i < word.len() {
+        key |= (word[i] as u64) << (8 * i);
+        i += 1;
+    }
+    key
+}
+
+/// Returns the keys of the words with their places, in the order of the keys. The table's forms are
+/// parsed at compile time, where a search through all words takes half a minute.
+pub(super) const fn sorted<const N: usize>(words: &[&str]) -> [(u64, u8); N] {
+    assert!(N <= 256, "a place has 8 bits");
+    let mut sorted = [(0, 0); N];
+    let mut count = 0;
+    while count < N {
+        let key = key(words[count].as_bytes());
+        let mut i = count;
+        while i > 0 && sorted[i - 1].0 > key {
+            sorted[i] = sorted[i - 1];
+            i -= 1;
+        }
+        sorted[i] = (key, count as u8);
+        count += 1;
+    }
+    sorted
 }
 
 /// Returns whether two byte strings are equal, at compile time.

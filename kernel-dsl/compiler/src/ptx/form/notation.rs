@@ -80,26 +80,16 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
 /// Returns the alternatives of `name`: the set defined after the semicolon, or the modifier itself.
 const fn alternatives(text: &[u8], name: &[u8]) -> Set {
     let mut at = Cursor { text, at: 0 };
-    while at.at < text.len() && text[at.at] != b';' {
-        at.at += 1;
-    }
+    at.skip_to_semicolon();
     while at.eat(b"; ") {
         at.expect(b".");
         let wanted = same(at.word(), name);
         at.expect(b" = ");
-        let mut listed = at;
-        if !at.eat(b"{") {
-            listed = Cursor { text: shared(at.word()).as_bytes(), at: 0 };
-            if wanted {
-                return listed.list();
-            }
-            continue;
-        }
-        let set = listed.list();
         if wanted {
-            return set;
+            let in_place = at.at < text.len() && text[at.at] == b'{';
+            return if in_place { at.list() } else { Cursor { text: shared(at.word()).as_bytes(), at: 0 }.list() };
         }
-        at = listed;
+        at.skip_to_semicolon();
     }
     assert!(at.at == text.len(), "nothing follows the sets");
     let Some(m) = Modifier::from_spelling(name) else { panic!("a modifier is known, or its set is given") };
@@ -150,9 +140,12 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     const fn eat(&mut self, expected: &[u8]) -> bool {
-        let (_, rest) = self.text.split_at(self.at);
-        if rest.len() < expected.len() || !same(rest.split_at(expected.len()).0, expected) {
-            return false;
+        let mut i = 0;
+        while i < expected.len() {
+            if self.at + i >= self.text.len() || self.text[self.at + i] != expected[i] {
+                return false;
+            }
+            i += 1;
         }
         self.at += expected.len();
         true
@@ -160,6 +153,12 @@ impl<'a> Cursor<'a> {
 
     const fn expect(&mut self, expected: &[u8]) {
         assert!(self.eat(expected), "the notation's punctuation");
+    }
+
+    const fn skip_to_semicolon(&mut self) {
+        while self.at < self.text.len() && self.text[self.at] != b';' {
+            self.at += 1;
+        }
     }
 
     /// Parses `{.a, .b}`.
@@ -180,7 +179,8 @@ impl<'a> Cursor<'a> {
 
     const fn word(&mut self) -> &'a [u8] {
         let start = self.at;
-        while self.at < self.text.len() && (self.text[self.at].is_ascii_alphanumeric() || self.text[self.at] == b'_') {
+        while self.at < self.text.len() && matches!(self.text[self.at], b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_')
+        {
             self.at += 1;
         }
         assert!(self.at > start, "a word stands here");

@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::Abs, Typed, Rate::Full, "d = |a|. The minimum signed integer is unchanged", &[
         row(10, V10, "abs.type d, a; .type = {.s16, .s32, .s64}"),

@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::Selp, Always(Class::Compare), Rate::Full, "d = a if c, else b", &[
         row(10, V10, "selp.type d, a, b, c:pred; .type = value"),

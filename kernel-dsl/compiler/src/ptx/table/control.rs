@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::Bra, Always(Class::Control), Rate::Branch, "Branches to the label. `.uni` asserts that all active lanes branch together", &[
         row(10, V10, "bra{.uni} label"),

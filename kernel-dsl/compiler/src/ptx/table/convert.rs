@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::Cvt, Always(Class::Convert), Rate::Quarter, "d = a converted to another type. Integers are truncated or extended; `.sat` saturates. Floats to integers always saturate; NaN becomes 0, or the minimum or maximum if either side has 64 bits. Conversions to integers and narrower floats need a rounding modifier; conversions to wider floats must not have one", &[
         // Integers: truncated, or extended by the source type; `.sat` saturates, in forms that can

@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::Activemask, Always(Class::Move), Rate::Full, "d = a mask of the lanes that execute this instruction together with the executing thread. Convergence is not guaranteed", &[
         row(30, V62, "activemask.b32 d"),

@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::And, Always(Class::Integer), Rate::Full, "d = a & b", &[
         row(10, V10, "and.type d, a, b; .type = {.pred, .b16, .b32, .b64}"),

@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::Alloca, Always(Class::Move), Rate::Full, "d = the local-memory address of a newly allocated bytes on the stack", &[
         row(52, V73, "alloca.u64 d, a{, constant:u32}"),

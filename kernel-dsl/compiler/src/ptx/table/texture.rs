@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::Istypep, Always(Class::Compare), Rate::Half, "p = whether a is a handle of the given object type", &[
         row(30, V40, "istypep.type p, %a:u64; .type = {.texref, .samplerref, .surfref}"),

@@ -7,7 +7,6 @@ use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-#[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const INSTRUCTIONS: &[Instruction] = &[
     instruction(Opcode::Vabsdiff, Always(Class::Integer), Rate::Full, "d = |a - b| of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c", &[
         row(20, V20, "vabsdiff.dtype.atype.btype{.sat}{.op2} d:dtype, a:atype{.part}, b:btype{.part}{.op2, c:dtype}; .dtype = word; .atype = word; .btype = word; .op2 = {.add, .min, .max}"),
