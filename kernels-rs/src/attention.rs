@@ -1,10 +1,10 @@
-//! Attention: softmax(Q·Kᵀ)·V, of many queries and of one. The entry points are [`Attention`],
+//! Attention: softmax(Q·Kᵀ)·V, of many queries and of a few. The entry points are [`Attention`],
 //! [`Append`] and [`Decode`].
 //!
 //! | kernels | for | a block's work |
 //! |---|---|---|
 //! | [`prefill::flash_attention`] | many queries | 64 queries of a head, in steps of 128 keys; or 128 or 64 queries, in steps of 64 |
-//! | [`decode::flash_decode`] | one query a sequence | a split of a sequence's keys, with all query heads that share them |
+//! | [`decode::flash_decode`] | one to 16 tokens a sequence | a split of a sequence's keys, with all tokens and query heads that share them |
 //! | [`backward::attention_delta`], [`backward::attention_gradient`] | gradients | 64 queries, or 64 keys |
 //! | [`debug::attention_scores`] | inspecting logits | 64 queries by 64 keys |
 //! | [`append::cache_append`] | a step's new keys and values | a head |
@@ -74,7 +74,8 @@
 //! # A step
 //!
 //! A step is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, or bytes with
-//! scales, contiguous or in pages.
+//! scales, contiguous or in pages. Several tokens of a sequence, such as drafts to be verified, read
+//! it once for all ([`Decode::tokens`]).
 //!
 //! # Measured
 //!

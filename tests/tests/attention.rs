@@ -416,6 +416,77 @@ fn gpu_steps() {
     steps(&Device::cuda(0).unwrap());
 }
 
+/// Checks steps of several tokens: every number of warps that share keys, all kinds of caches, and
+/// sequences with fewer keys than tokens.
+fn several_tokens(device: &Device) {
+    let mut random = Random::new(8);
+    let (batch, room, page) = (2, 80, 16);
+    for (heads, groups, width, tokens) in
+        [(2, 1, 128, 4), (4, 2, 64, 2), (1, 1, 24, 16), (3, 1, 200, 5), (8, 1, 32, 16)]
+    {
+        let what = format!("{tokens} tokens of {heads} and {groups} heads of {width}");
+        let shape = Shape { batch, heads, groups, queries: tokens, keys: room, width, values: width };
+        let x = Operands::new(device, &mut random, shape);
+        let lengths = [77u32, 3];
+        let scale = 1.0 / (width as f64).sqrt();
+        let seen = |b: usize, t: usize| (lengths[b] as usize + t + 1).saturating_sub(tokens);
+        let masked = |[b, _, t, j]: [usize; 4], x: f64| if j < seen(b, t) { x * scale } else { f64::NEG_INFINITY };
+        // Operands have heads before queries, and a step has tokens before heads.
+        let place = |i: usize| {
+            let (d, t, h, b) = (i % width, i / width % tokens, i / width / tokens % heads, i / width / tokens / heads);
+            ((b * tokens + t) * heads + h) * width + d
+        };
+        let (mut answer, mut of_tokens) = (vec![0.0; x.q.len()], vec![0.0f32; x.q.len()]);
+        for (i, (o, q)) in x.answer(masked).o.into_iter().zip(&x.q).enumerate() {
+            (answer[place(i)], of_tokens[place(i)]) = (o, *q);
+        }
+        let of_q = [batch * tokens, heads, width];
+        let (q, counts) = (device.upload(&of_tokens).unwrap(), device.upload(&lengths).unwrap());
+        let (q, counts) = (q.view(of_q).unwrap(), counts.view([batch]).unwrap());
+        let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
+        let step = Decode::new().tokens(tokens);
+        let [_, k, v] = &x.on_device;
+        let cache = [batch, groups, room, width];
+        let kv = KvCache::new(k.view(cache).unwrap(), v.view(cache).unwrap());
+        let scratches =
+            [Scratch::with_splits(device, of_q, 3), Scratch::for_tokens(device, of_q, tokens, groups, room)];
+        for mut scratch in scratches.map(Result::unwrap) {
+            // The second run checks that the first has restored the counters.
+            for _ in 0..2 {
+                step.run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+                compare(&what, &o.download().unwrap(), &answer, NEAR);
+            }
+        }
+        let mut scratch = Scratch::with_splits(device, of_q, 2).unwrap();
+        // Pages of one key head are the rows of the cache.
+        if groups == 1 {
+            let table: Vec<u32> = (0..(batch * room / page) as u32).collect();
+            let table = device.upload(&table).unwrap();
+            let pages = [batch * room / page, 1, page, width];
+            let kv = KvCache::new(k.view(pages).unwrap(), v.view(pages).unwrap());
+            let kv = kv.paged(table.view([batch, room / page]).unwrap());
+            step.run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            compare(&format!("pages, {what}"), &o.download().unwrap(), &answer, NEAR);
+        }
+        let halves = |of: &[f32]| device.upload(&of.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
+        let (hk, hv) = (halves(&x.k), halves(&x.v));
+        let kv = KvCache::new(hk.view(cache).unwrap(), hv.view(cache).unwrap());
+        step.run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        compare(&format!("halves, {what}"), &o.download().unwrap(), &answer, 2e-2);
+    }
+}
+
+#[test]
+fn cpu_several_tokens() {
+    several_tokens(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_several_tokens() {
+    several_tokens(&Device::cuda(0).unwrap());
+}
+
 /// Rejects a cache of a different number of sequences, and one without pages. Fewer pages than
 /// sequences and no sequences are legal.
 #[test]

@@ -439,6 +439,45 @@ fn unread(device: &Device) {
     assert_eq!(run(0.0), run(f32::INFINITY));
 }
 
+/// Checks that the keys and values of later tokens have no effect on a token, whatever they are.
+fn later_tokens(device: &Device) {
+    const TOKENS: usize = 3;
+    let (room, length) = (48, 37);
+    let mut random = Random::new(53);
+    let drawn: [Vec<f32>; 3] = [TOKENS * WIDTH, room * WIDTH, room * WIDTH].map(|n| random.values(n));
+    let count = upload_count(device, length as u32);
+    let of_q = [TOKENS, 1, WIDTH];
+    let run = |rest: f32| {
+        let [q, mut k, mut v] = drawn.clone();
+        [&mut k, &mut v].into_iter().for_each(|x| x[(length - 1) * WIDTH..].fill(rest));
+        let [q, k, v] = [&q, &k, &v].map(|x| device.upload(x).unwrap());
+        let mut o = device.zeros::<f32>(TOKENS * WIDTH).unwrap();
+        let rows = [1, 1, room, WIDTH];
+        let cache = KvCache::new(k.view(rows).unwrap(), v.view(rows).unwrap());
+        let mut scratch = Scratch::with_splits(device, of_q, 2).unwrap();
+        let (q, count) = (q.view(of_q).unwrap(), count.view([1]).unwrap());
+        let step = Decode::new().tokens(TOKENS);
+        step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        o.download().unwrap()
+    };
+    let [of_zero, of_nan, of_infinity] = [0.0, f32::NAN, f32::INFINITY].map(run);
+    let earlier = (TOKENS - 1) * WIDTH;
+    assert_eq!(of_zero[..earlier], of_nan[..earlier]);
+    assert_eq!(of_zero[..earlier], of_infinity[..earlier]);
+    assert!(of_nan[earlier..].iter().all(|x| x.is_nan()), "{of_nan:?}");
+}
+
+#[test]
+fn cpu_later_tokens() {
+    later_tokens(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_later_tokens() {
+    later_tokens(&Device::cuda(0).unwrap());
+}
+
 #[test]
 fn cpu_unread() {
     unread(&Device::cpu());

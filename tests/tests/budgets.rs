@@ -150,8 +150,13 @@ fn memory_bound_kernels_leave_registers_for_warps() {
         let few = name.starts_with("gemv_t") && one_row || name.starts_with("sum_splits");
         assert!(resources.registers <= if few { 48 } else { 128 }, "{name}: {} registers", resources.registers);
     }
-    for Cost { name, resources, .. } in costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>>() {
+    for Cost { name, resources, loops, .. } in
+        costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128>>()
+    {
         assert!(resources.registers <= 128, "{name}: {} registers", resources.registers);
+        for l in loops.iter().filter(|l| ffma(l) >= 64) {
+            println!("{name}: {} slots, {} FFMA, {} registers, {:?}", l.slots, ffma(l), resources.registers, l.mix);
+        }
         // Bytes are widened before they are multiplied.
         assert!(resources.stack_bytes == 0 || name.contains("i8"), "{name} spills");
     }

@@ -328,6 +328,17 @@ fn step_errors_name_arguments() -> Result<(), Error> {
         &["q has extents [2, 6, 8]", "the scratch memory is for at most [2, 4, 8]"],
     );
 
+    let mut run = |tokens: usize| {
+        let cache = KvCache::new(b.f(cache), b.f(cache));
+        let step = Decode::new().tokens(tokens);
+        step.run(d, &b.f(q), cache, &b.w([2]), &mut out(&mut o, q), &mut scratch)
+    };
+    for tokens in [0, 3, 17] {
+        let rows = format!("q has 2 rows for {tokens} tokens a sequence");
+        refused(run(tokens), &[rows.as_str(), "expected a multiple of 1 to 16 tokens"]);
+    }
+    refused(run(2), &["the cache has 2 planes", "it needs a plane for each sequence"]);
+
     let frequencies = b.f([4]);
     let append = Append::new(PairLayout::Halves, &frequencies);
     let mut run = |turned: [usize; 3], new: [[usize; 3]; 2], cache: [[usize; 4]; 2], lengths: usize| {

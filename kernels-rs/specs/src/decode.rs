@@ -11,7 +11,7 @@ use kernels_rs::attention::cache::{Contiguous, Paged, Scaled, Unscaled};
 use kernels_rs::attention::decode::flash_decode;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
-runtime::register!(flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>, cases, reference);
+runtime::register!(flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128>, cases, reference);
 runtime::register!(cache_append<f32, f32, Contiguous, false, false>, append_cases, append_reference);
 
 /// Rows of a page.
@@ -42,35 +42,89 @@ fn layout(instance: &Instance, sequences: usize, room: usize) -> ([usize; 2], Op
     ([sequences * pages, PAGE], Some(Input::view(&table, [sequences, pages])))
 }
 
-/// Key heads, query heads per key head, and elements of a head; the keys of each sequence; room for
-/// keys, and splits; and a factor of the logits.
-type Shape<'a> = ([usize; 3], &'a [u32], [usize; 2], f32);
+/// The constants of an instance of `flash_decode`.
+#[derive(Clone, Copy)]
+struct Constants {
+    lanes: usize,
+    wide: usize,
+    each: usize,
+    group: usize,
+    /// Whether sequences have several tokens.
+    several: bool,
+    /// The columns of a block.
+    columns: usize,
+    /// The number of keys that a block takes at a time.
+    turn: usize,
+}
+
+impl Constants {
+    fn of(instance: &Instance) -> Option<Constants> {
+        let &[lanes, wide, each, group, in_flight, several, sets, threads] = numbers(instance).as_slice() else {
+            return None;
+        };
+        let turn = threads / sets / lanes * in_flight;
+        Some(Constants { lanes, wide, each, group, several: several == 1, columns: group * sets, turn })
+    }
+}
+
+/// The shape of a case.
+#[derive(Clone, Copy)]
+struct Shape<'a> {
+    /// Key heads, query heads per key head, and elements of a head.
+    heads: [usize; 3],
+    tokens: usize,
+    /// The keys of each sequence.
+    lengths: &'a [u32],
+    /// Room for keys, and splits.
+    room: [usize; 2],
+    /// A factor of the logits.
+    larger: f32,
+}
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[lanes, wide, each, group, in_flight] = numbers(instance).as_slice() else { return Vec::new() };
-    // The number of keys that a block takes at a time.
-    let turn = 128 / lanes * in_flight;
+    let Some(constants) = Constants::of(instance) else { return Vec::new() };
+    let Constants { lanes, wide, each, group, several, columns, turn } = constants;
     let keys = turn as u32;
-    let shapes: [Shape; 8] = [
-        ([1, 1, wide], &[1], [1, 1], 1.0),
+    type Listed<'a> = ([usize; 3], usize, &'a [u32], [usize; 2], f32);
+    let one: [Listed; 8] = [
+        ([1, 1, wide], 1, &[1], [1, 1], 1.0),
         // One split is full, and the other has one key, two, or none; logits with only one
         // significant key.
-        ([1, 1, wide], &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
+        ([1, 1, wide], 1, &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
         // Several iterations of one split.
-        ([1, 1, wide], &[2 * keys + 1], [3 * turn, 1], 1.0),
+        ([1, 1, wide], 1, &[2 * keys + 1], [3 * turn, 1], 1.0),
         // More splits than a warp has lanes; most have no keys.
-        ([1, 1, lanes * each], &[70], [80, 34], 1.0),
+        ([1, 1, lanes * each], 1, &[70], [80, 34], 1.0),
         // More splits with keys than a warp has lanes, and more than are reduced at once.
-        ([1, group, wide], &[36 * keys - 3, 36 * keys - 1], [36 * turn, 36], 1.0),
-        ([2, group + 1, lanes * each], &[37, 0], [40, 2], 1.0),
-        ([1, group, lanes * each - wide], &[70, 65, 33], [64, 3], 1.0),
-        ([1, 1, lanes * each], &[5], [200, 4], 1.0),
+        ([1, group, wide], 1, &[36 * keys - 3, 36 * keys - 1], [36 * turn, 36], 1.0),
+        ([2, group + 1, lanes * each], 1, &[37, 0], [40, 2], 1.0),
+        ([1, group, lanes * each - wide], 1, &[70, 65, 33], [64, 3], 1.0),
+        ([1, 1, lanes * each], 1, &[5], [200, 4], 1.0),
     ];
-    let mut all: Vec<Case> = shapes.map(|shape| case(instance, random, shape)).into();
+    let tokens: [Listed; 8] = [
+        ([1, 1, wide], 1, &[1], [1, 1], 1.0),
+        // The last tokens' keys begin an iteration, end one, and lie in two splits; logits with
+        // only one significant key.
+        ([1, 1, wide], 2, &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
+        // Tokens without keys, and no sequence.
+        ([1, 1, wide], 3, &[2, 0, 3], [4, 2], 1.0),
+        // All columns of a block, and one of the next.
+        ([2, 1, lanes * each], columns, &[keys + 3], [2 * turn, 3], 1.0),
+        ([1, columns + 1, wide], 1, &[37, 40], [40, 2], 1.0),
+        // Heads that do not divide the columns of a warp.
+        ([1, 3, lanes * each - wide], 5, &[70, 65, 33], [64, 3], 1.0),
+        // More splits than a warp has lanes; most have no keys.
+        ([1, 2, wide], 4, &[70], [80, 34], 1.0),
+        // Several splits that every token sees.
+        ([1, 2, wide], 2, &[9 * keys - 3], [9 * turn, 3], 1.0),
+    ];
+    let shapes = if several { tokens } else { one };
+    let shape = |(heads, tokens, lengths, room, larger)| Shape { heads, tokens, lengths, room, larger };
+    let mut all: Vec<Case> = shapes.map(|listed| case(instance, random, shape(listed))).into();
     let &[_, cached] = scalars(instance).as_slice() else { return all };
     if cached != Scalar::I8 {
         // A column of values of each extreme; the extremes repeat.
-        let mut of_values = case(instance, random, ([1, 1, lanes * each], &[7], [16, 1], 1.0));
+        let mut of_values = case(instance, random, shape(([1, 1, lanes * each], 1, &[7], [16, 1], 1.0)));
         if let &[planes, groups, rows, width] = of_values.inputs[2].extents() {
             let strides = [groups * rows * width, rows * width, width, 1];
             of_values.inputs[2] = extreme(random, &Extreme::ALL, cached, 3, [planes, groups, rows, width], strides);
@@ -81,13 +135,14 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
-    let &[_, _, _, group, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
+    let Some(Constants { columns, .. }) = Constants::of(instance) else { return Case::new("", []) };
     let &[stored, cached] = scalars(instance).as_slice() else { return Case::new("", []) };
-    let ([groups, of_group, width], lengths, [room, splits], larger) = shape;
+    let Shape { heads: [groups, of_group, width], tokens, lengths, room: [room, splits], larger } = shape;
     let (sequences, heads) = (lengths.len(), groups * of_group);
+    let queries = sequences * tokens;
     let ([planes, of_plane], table) = layout(instance, sequences, room);
     let mut inputs = vec![
-        drawn(random, stored, sequences * heads * width, [sequences, heads, width], [heads * width, width, 1]),
+        drawn(random, stored, queries * heads * width, [queries, heads, width], [heads * width, width, 1]),
         rows(random, cached, [planes, groups, of_plane, width]),
         rows(random, cached, [planes, groups, of_plane, width]),
     ];
@@ -97,15 +152,17 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     }
     inputs.extend(table);
     inputs.push(Input::slice(lengths));
-    inputs.push(drawn(random, stored, sequences * heads * width, [sequences, heads, width], [heads * width, width, 1]));
+    inputs.push(drawn(random, stored, queries * heads * width, [queries, heads, width], [heads * width, width, 1]));
     let scratch = |extents: [usize; 4]| Input::view(&vec![7.0f32; extents.iter().product()], extents);
-    inputs.push(scratch([sequences, heads, splits, width]));
-    inputs.push(scratch([sequences, heads, splits, 2]));
-    inputs.push(Input::slice(&vec![0u32; sequences * groups * of_group.div_ceil(group)]));
+    inputs.push(scratch([queries, heads, splits, width]));
+    inputs.push(scratch([queries, heads, splits, 2]));
+    inputs.push(Input::slice(&vec![0u32; sequences * groups * (of_group * tokens).div_ceil(columns)]));
     let scale = larger * if cached == Scalar::I8 { 0.002f32 } else { 0.3 };
-    inputs.extend([Input::scalar(groups), Input::scalar(splits), Input::scalar(scale)]);
+    inputs.extend([Input::scalar(groups), Input::scalar(splits), Input::scalar(tokens), Input::scalar(scale)]);
     Case::new(
-        format!("{lengths:?} of {room} keys, {groups} × {of_group} heads of {width}, {splits} splits, × {scale}"),
+        format!(
+            "{lengths:?} of {room} keys, {tokens} tokens, {groups} × {of_group} heads of {width}, {splits} splits, × {scale}"
+        ),
         inputs,
     )
 }
@@ -119,7 +176,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[stored, _] = scalars(instance).as_slice() else { return Vec::new() };
     let (scaled, paged) = (has::<Scaled>(instance), has::<Paged>(instance));
     let [q, k, v] = [0, 1, 2].map(|n| inputs[n].values());
-    let (&[sequences, heads, width], &[planes, groups, rows, _]) = (inputs[0].extents(), inputs[1].extents()) else {
+    let (&[queries, heads, width], &[planes, groups, rows, _]) = (inputs[0].extents(), inputs[1].extents()) else {
         return Vec::new();
     };
     let ones = vec![1.0; planes * groups * rows];
@@ -127,22 +184,25 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let mut at = if scaled { 5 } else { 3 };
     let (table, pages) = match paged {
         true => (inputs[at].values(), inputs[at].extents().last().copied().unwrap_or(0)),
-        false => ((0..sequences).map(|n| n as f64).collect(), 1),
+        false => ((0..queries).map(|n| n as f64).collect(), 1),
     };
     at += usize::from(paged);
     let (lengths, o, ended) = (inputs[at].values(), at + 1, at + 4);
-    let (splits, scale) = (inputs[at + 6].value() as usize, inputs[at + 7].value());
-    let &[lanes, _, _, _, in_flight] = numbers(instance).as_slice() else { return Vec::new() };
+    let (splits, scale) = (inputs[at + 6].value() as usize, inputs[at + 8].value());
+    let tokens = inputs[at + 7].value() as usize;
+    let Some(Constants { turn, .. }) = Constants::of(instance) else { return Vec::new() };
     let [mut values, mut bounds] = [(); 2].map(|()| Vec::new());
     let [mut parts, mut part_bounds, mut logs, mut log_bounds] = [(); 4].map(|()| Vec::new());
-    for (sequence, head) in (0..sequences).flat_map(|s| (0..heads).map(move |h| (s, h))) {
-        let count = (lengths[sequence] as usize).min(pages * rows);
+    for (query, head) in (0..queries).flat_map(|q| (0..heads).map(move |h| (q, h))) {
+        let (sequence, token) = (query / tokens, query % tokens);
+        let all = (lengths[sequence] as usize).min(pages * rows);
+        let count = (all + token + 1).saturating_sub(tokens);
         let row = |j: usize| {
             let plane = table[sequence * pages + j / rows] as usize;
             (plane * groups + head / (heads / groups)) * rows + j % rows
         };
         let logit = |j: usize| {
-            let of = |d: usize| q[(sequence * heads + head) * width + d] * k[row(j) * width + d] * key_scales[row(j)];
+            let of = |d: usize| q[(query * heads + head) * width + d] * k[row(j) * width + d] * key_scales[row(j)];
             let (sum, size) = (0..width).map(of).fold((0.0, 0.0), |(sum, size), x| (sum + x, size + x.abs()));
             (j, scale * sum, gamma(width + 6) * scale * size)
         };
@@ -157,7 +217,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         }
         // The sums of a split are relative to its own largest logit, whose error is a factor of all
         // of them.
-        let each = count.div_ceil(splits).next_multiple_of(128 / lanes * in_flight);
+        let each = all.div_ceil(splits).next_multiple_of(turn);
         for split in 0..splits {
             let of_split = &logits[(split * each).min(count)..((split + 1) * each).min(count)];
             let Some(softmax) = softmax(of_split, turns) else {
@@ -169,7 +229,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             };
             let top = of_split.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);
             let total: f64 = of_split.iter().map(|l| (l.1 - top).exp()).sum();
-            let power = count.next_power_of_two() as f64;
+            let power = all.next_power_of_two() as f64;
             let off_top = of_split.iter().map(|l| l.2).fold(0.0, f64::max) + U * (4.0 * top.abs() + power.log2());
             let total = total / power;
             let factor = 1.01 * (softmax.sum + off_top);

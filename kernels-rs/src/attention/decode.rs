@@ -1,8 +1,8 @@
-//! The kernel for attention of one query a sequence, over keys in a cache.
+//! The kernel for attention of one or a few tokens a sequence, over keys in a cache.
 //!
 //! It is limited by memory: each key and value is read once and multiplied with the queries of its
 //! group, which are few. Therefore the keys are split over enough blocks to fill the device. A
-//! block computes all query heads of a group, and stages no data in shared memory.
+//! block computes all query heads of a group, and stages no keys or values in shared memory.
 //!
 //! ```text
 //!             ┌─ split 0 ─┬─ split 1 ─┬─ … ┐            a warp: 32 / LANES keys at once, a key by LANES lanes,
@@ -12,6 +12,28 @@
 //!                   └── the block that ends last        │ l 0 …│ l 0 …│  (p·LANES + l)·WIDE and on
 //!                       reduces their sums              └──────┴──────┘
 //! ```
+//!
+//! # Several tokens
+//!
+//! The tokens of a sequence are its last, and a token sees the keys up to its own. Each pair of a
+//! token and a query head of the group is a column. The columns of a group are computed together,
+//! so that keys and values are read once for all:
+//!
+//! ```text
+//!              tokens 0, 0, 1, 1, 2, 2, 3, 3     a warp: GROUP columns; SETS neighboring warps have the same keys
+//!              heads  0, 1, 0, 1, 0, 1, 0, 1
+//!   key 0      █  █  █  █  █  █  █  █
+//!     …        █  █  █  █  █  █  █  █           the loop without comparisons ends with the first token's keys
+//!   key n−4    █  █  █  █  █  █  █  █
+//!   key n−3          █  █  █  █  █  █           the rest is masked: neither a logit nor a value
+//!   key n−2                █  █  █  █           beyond a column's last key reaches its sums
+//!   key n−1                      █  █
+//! ```
+//!
+//! The sums of eight columns leave no registers for their queries, which lie in shared memory. The
+//! sums are scaled only in iterations in which a logit exceeds all earlier ones of its column.
+//!
+//! # Parts
 //!
 //! Partial softmaxes are merged between lanes by shuffles, between warps in shared memory, and
 //! between blocks in global memory. Each block writes its part and then increments a counter
@@ -47,38 +69,56 @@ fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
     Partial { base, sum: a.sum.mul_add(x, b.sum * y), o }
 }
 
-/// Threads of a block.
+/// Returns the token, and the head among those of its group, of a column of a group that has
+/// `of_group` query heads.
 #[device]
-const THREADS: usize = 128;
+fn token_and_head<const TOKENS: bool>(column: usize, of_group: usize) -> (usize, usize) {
+    if TOKENS { (column / of_group, column % of_group) } else { (0, column) }
+}
 
-/// Computes O ← softmax(scale·q·Kᵀ)·V for each head of each sequence, over its first `lengths`
-/// keys.
+/// Returns the place of element `d` of a query in shared memory. A lane reads `WIDE` neighboring
+/// elements by fours; in this order neighboring lanes read neighboring fours.
+#[device]
+fn staged_at<const LANES: usize, const WIDE: usize>(d: usize) -> usize {
+    let within = d % (LANES * WIDE);
+    d - within + within % WIDE / 4 * (LANES * 4) + within / WIDE * 4 + d % 4
+}
+
+/// Computes O ← softmax(scale·q·Kᵀ)·V for each head of each token, over the first `lengths` keys of
+/// its sequence, except those of later tokens.
 ///
-/// A block has `GROUP` query heads, and a lane has `U` keys in flight.
+/// A sequence has `tokens` tokens, which are its last keys; without `TOKENS` it has one. A column
+/// is a query head of a token. A block has `GROUP · SETS` columns of a group, and a lane has `U`
+/// keys of `GROUP` columns in flight.
 ///
-/// q and o are [sequence, head, element]. `parts`, [sequence, head, split, element], and `logs`,
-/// [sequence, head, split, 2], are scratch memory. `ended` counts finished blocks. It is 0 for each
-/// sequence and block of heads before and after the launch. A sequence without keys gives zeros.
+/// q and o are [sequence · token, head, element]. `parts`,
+/// [sequence · token, head, split, element], and `logs`, [sequence · token, head, split, 2], are
+/// scratch memory. `ended` counts finished blocks. It is 0 for each sequence and block of columns
+/// before and after the launch. A token without keys gives zeros.
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = (
-        along_x(splits, (q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
-        along_y((q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
-        along_z((q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
+        along_x(splits, (q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
+        along_y((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
+        along_z((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
     ),
     instances(
-        f32: T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4;
-        f16_contiguous: T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8;
-        f32_i8_contiguous: T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4
+        f32: T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 128;
+        f16_contiguous: T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 128;
+        f32_i8_contiguous: T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 128;
+        f16_tokens: T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 8, U = 2, TOKENS = true, SETS = 1 | 2, THREADS = 256;
+        f32_tokens: T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
+        f32_tokens_8: T = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, E = 8, GROUP = 8, U = 1, TOKENS = true, SETS = 4, THREADS = 256;
+        f32_i8_tokens: T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 8, U = 2, TOKENS = true, SETS = 1, THREADS = 256
     ),
     tolerance(o(relative = 1e-4, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
 )]
 #[requires(
     splits > 0, groups > 0, q.dim(1) % groups == 0, o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2),
-    lengths.len() == q.dim(0), q.dim(2) % WIDE == 0, q.dim(2) <= LANES * E,
+    TOKENS || tokens == 1, tokens > 0, lengths.len() * tokens == q.dim(0), q.dim(2) % WIDE == 0, q.dim(2) <= LANES * E,
     parts.dim(0) == q.dim(0), parts.dim(1) == q.dim(1), parts.dim(2) == splits, parts.dim(3) == q.dim(2),
     logs.dim(0) == q.dim(0), logs.dim(1) == q.dim(1), logs.dim(2) == splits, logs.dim(3) == 2,
-    ended.len() >= q.dim(0) * ((q.dim(1) / groups).div_ceil(GROUP) * groups),
+    ended.len() >= lengths.len() * ((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups),
     k.dim(1) == groups, k.dim(3) == q.dim(2), v.dim(0) == k.dim(0), v.dim(1) == groups, v.dim(2) == k.dim(2), v.dim(3) == q.dim(2),
     q.aligned(4), k.aligned(WIDE), v.aligned(WIDE), parts.aligned(4), logs.aligned(2),
 )]
@@ -92,6 +132,9 @@ pub fn flash_decode<
     const E: usize,
     const GROUP: usize,
     const U: usize,
+    const TOKENS: bool,
+    const SETS: usize,
+    const THREADS: usize,
 >(
     q: View<T, 3>,
     k: View<K, 4>,
@@ -105,28 +148,55 @@ pub fn flash_decode<
     mut ended: ViewMut<u32, 1>,
     groups: usize,
     splits: usize,
+    tokens: usize,
     scale: f32,
 ) {
-    // Another block computes the heads of a group beyond `GROUP`.
-    let (of_group, blocks) = (q.dim(1) / groups, (q.dim(1) / groups).div_ceil(GROUP));
+    let tokens = if TOKENS { tokens } else { 1 };
+    // Another block computes the columns of a group beyond `GROUP · SETS`.
+    let of_group = q.dim(1) / groups;
+    let (columns, blocks) = (of_group * tokens, (of_group * tokens).div_ceil(GROUP * SETS));
     let [split, heads, sequence] = block_at(splits, blocks * groups);
-    let (group, first) = (heads / blocks, heads % blocks * GROUP);
+    let (group, first) = (heads / blocks, heads % blocks * (GROUP * SETS));
     let width = q.dim(2);
     let len = (lengths[sequence] as usize).min(pages.room(k.dim(2)));
     let (k, v) = (k.streaming(), v.streaming());
     let lanes = warp::group::<LANES>();
-    let keys = THREADS / LANES;
-    let mine = thread::x() / LANES;
+    let keys = THREADS / LANES / SETS;
+    let mine = thread::x() / (32 * SETS) * (32 / LANES) + warp::lane() / LANES;
+    let set = if SETS == 1 { 0 } else { warp::index() % SETS };
 
     let mut qs = [[0.0f32; E]; GROUP];
-    for g in unroll(0..GROUP) {
-        let head = group * of_group + (first + g).min(of_group - 1);
-        for p in unroll(0..E / WIDE) {
-            let d = (p * LANES + lanes.lane()) * WIDE;
+    let queries = Shared::<f32, 2>::new([if TOKENS { GROUP * SETS } else { 0 }, LANES * E]);
+    // The number of keys that a column sees.
+    let mut seen = Shared::<u32, 1>::new([if TOKENS { GROUP * SETS } else { 0 }]);
+    if TOKENS {
+        for i in rolled((thread::x()..GROUP * SETS * LANES * E / 4).step_by(THREADS)) {
+            let (c, d) = (i / (LANES * E / 4), i % (LANES * E / 4) * 4);
+            let (token, head) = token_and_head::<TOKENS>((first + c).min(columns - 1), of_group);
+            let mut x = [0.0f32; 4];
             if d < width {
-                let x: [T; WIDE] = q.load((sequence, head, d));
-                for e in unroll(0..WIDE) {
-                    qs[g][p * WIDE + e] = x[e].to_f32() * (scale * std::f32::consts::LOG2_E);
+                let y: [T; 4] = q.load((sequence * tokens + token, group * of_group + head, d));
+                for e in unroll(0..4) {
+                    x[e] = y[e].to_f32() * (scale * std::f32::consts::LOG2_E);
+                }
+            }
+            queries.store((c, staged_at::<LANES, WIDE>(d)), x);
+        }
+        if thread::x() < GROUP * SETS {
+            let (token, _) = token_and_head::<TOKENS>((first + thread::x()).min(columns - 1), of_group);
+            seen[thread::x()] = (len + token + 1).saturating_sub(tokens) as u32;
+        }
+        block::sync();
+    } else {
+        for g in unroll(0..GROUP) {
+            let head = group * of_group + (first + g).min(of_group - 1);
+            for p in unroll(0..E / WIDE) {
+                let d = (p * LANES + lanes.lane()) * WIDE;
+                if d < width {
+                    let x: [T; WIDE] = q.load((sequence, head, d));
+                    for e in unroll(0..WIDE) {
+                        qs[g][p * WIDE + e] = x[e].to_f32() * (scale * std::f32::consts::LOG2_E);
+                    }
                 }
             }
         }
@@ -135,68 +205,133 @@ pub fn flash_decode<
     let raised = lowered(len);
     let each = len.div_ceil(splits).next_multiple_of(keys * U);
     let (begin, end) = ((split * each).min(len), ((split + 1) * each).min(len));
-    for base in rolled((begin..end).step_by(keys * U)) {
-        // Every thread runs the same number of iterations, so that the warp converges at the
-        // shuffles below. All loads precede the conversions, which wait for their operands.
-        let (mut raw_k, mut raw_v) = ([[K::narrow(0.0); E]; U], [[K::narrow(0.0); E]; U]);
-        let mut factors = [[1.0f32; 2]; U];
-        for u in unroll(0..U) {
-            let t = base + u * keys + mine;
-            // No read beyond the end, where a cache may contain anything, including NaNs.
-            let (plane, row) = pages.place(sequence, t.min(end - 1), k.dim(2));
-            let at = Entry { plane: plane.min(k.dim(0) - 1), head: group, row };
-            for p in unroll(0..E / WIDE) {
-                let d = (p * LANES + lanes.lane()) * WIDE;
-                let (mut x, mut y) = ([K::narrow(0.0); WIDE], [K::narrow(0.0); WIDE]);
-                if t < end && d < width {
-                    x = k.load((at.plane, group, row, d));
-                    y = v.load((at.plane, group, row, d));
-                }
-                for e in unroll(0..WIDE) {
-                    (raw_k[u][p * WIDE + e], raw_v[u][p * WIDE + e]) = (x[e], y[e]);
-                }
-            }
-            if C::SCALED && t < end {
-                factors[u] = [scales.key(at), scales.value(at)];
-            }
-        }
-        let (mut kk, mut vv) = ([[0.0f32; E]; U], [[0.0f32; E]; U]);
-        for u in unroll(0..U) {
-            for e in unroll(0..E) {
-                kk[u][e] = raw_k[u][e].widen();
-                vv[u][e] = raw_v[u][e].widen();
-                if C::SCALED {
-                    kk[u][e] *= factors[u][0];
-                    vv[u][e] *= factors[u][1];
-                }
-            }
-        }
-        for g in unroll(0..GROUP) {
-            let mut s = [0.0f32; U];
-            let mut top = f32::NEG_INFINITY;
+    // Before `cut` every key is there for every column, so that nothing is compared.
+    let mut cut = begin;
+    if TOKENS {
+        let every = (len + 1).saturating_sub(tokens).min(end).max(begin) - begin;
+        cut = begin + every / (keys * U) * (keys * U);
+    }
+    for masked in unroll((if TOKENS { 0 } else { 1 })..2) {
+        let masked = masked == 1;
+        let (from, to) = if masked { (cut, end) } else { (begin, cut) };
+        for base in rolled((from..to).step_by(keys * U)) {
+            // Every thread runs the same number of iterations, so that the warp converges at the
+            // shuffles below. All loads precede the conversions, which wait for their operands.
+            let (mut raw_k, mut raw_v) = ([[K::narrow(0.0); E]; U], [[K::narrow(0.0); E]; U]);
+            let mut factors = [[1.0f32; 2]; U];
             for u in unroll(0..U) {
-                let mut x = 0.0;
-                for e in unroll(0..E) {
-                    x = qs[g][e].mul_add(kk[u][e], x);
+                let t = base + u * keys + mine;
+                // No read beyond the end, where a cache may contain anything, including NaNs.
+                let (plane, row) = pages.place(sequence, t.min(end - 1), k.dim(2));
+                let at = Entry { plane: plane.min(k.dim(0) - 1), head: group, row };
+                for p in unroll(0..E / WIDE) {
+                    let d = (p * LANES + lanes.lane()) * WIDE;
+                    let (mut x, mut y) = ([K::narrow(0.0); WIDE], [K::narrow(0.0); WIDE]);
+                    if (!masked || t < end) && d < width {
+                        x = k.load((at.plane, group, row, d));
+                        y = v.load((at.plane, group, row, d));
+                    }
+                    for e in unroll(0..WIDE) {
+                        (raw_k[u][p * WIDE + e], raw_v[u][p * WIDE + e]) = (x[e], y[e]);
+                    }
                 }
-                let x = lanes.sum(x);
-                s[u] = if base + u * keys + mine < end { x } else { f32::NEG_INFINITY };
-                top = top.max(s[u]);
+                if C::SCALED && (!masked || t < end) {
+                    factors[u] = [scales.key(at), scales.value(at)];
+                }
             }
-            // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
-            let base = all[g].base.max(top + raised);
-            let bottom = base.max(f32::MIN);
-            let old = fast::exp2(all[g].base - bottom);
-            all[g].base = base;
-            all[g].sum *= old;
-            for e in unroll(0..E) {
-                all[g].o[e] *= old;
-            }
+            let (mut kk, mut vv) = ([[0.0f32; E]; U], [[0.0f32; E]; U]);
             for u in unroll(0..U) {
-                let w = fast::exp2(s[u] - bottom);
-                all[g].sum += w;
                 for e in unroll(0..E) {
-                    all[g].o[e] = w.mul_add(vv[u][e], all[g].o[e]);
+                    kk[u][e] = raw_k[u][e].widen();
+                    vv[u][e] = raw_v[u][e].widen();
+                    if C::SCALED {
+                        kk[u][e] *= factors[u][0];
+                        vv[u][e] *= factors[u][1];
+                    }
+                }
+            }
+            if TOKENS {
+                let mut s = [[0.0f32; U]; GROUP];
+                let mut tops = [f32::NEG_INFINITY; GROUP];
+                let mut higher = false;
+                for g in unroll(0..GROUP) {
+                    let c = set * GROUP + g;
+                    let mut x = [0.0f32; E];
+                    for i in unroll(0..E / 4) {
+                        let d = i * 4 / WIDE * (LANES * WIDE) + i * 4 % WIDE * LANES + lanes.lane() * 4;
+                        let four: [f32; 4] = queries.load((c, d));
+                        for e in unroll(0..4) {
+                            x[i * 4 + e] = four[e];
+                        }
+                    }
+                    for u in unroll(0..U) {
+                        let mut product = 0.0;
+                        for e in unroll(0..E) {
+                            product = x[e].mul_add(kk[u][e], product);
+                        }
+                        s[g][u] = lanes.sum(product);
+                        let t = base + u * keys + mine;
+                        if masked && t >= end.min(seen[c] as usize) {
+                            s[g][u] = f32::NEG_INFINITY;
+                        }
+                        tops[g] = tops[g].max(s[g][u]);
+                    }
+                    higher |= tops[g] + raised > all[g].base;
+                }
+                if warp::any(higher) {
+                    for g in unroll(0..GROUP) {
+                        let base = all[g].base.max(tops[g] + raised);
+                        let old = fast::exp2(all[g].base - base.max(f32::MIN));
+                        all[g].base = base;
+                        all[g].sum *= old;
+                        for e in unroll(0..E) {
+                            all[g].o[e] *= old;
+                        }
+                    }
+                }
+                for g in unroll(0..GROUP) {
+                    // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
+                    let bottom = all[g].base.max(f32::MIN);
+                    for u in unroll(0..U) {
+                        let w = fast::exp2(s[g][u] - bottom);
+                        all[g].sum += w;
+                        let t = base + u * keys + mine;
+                        if !masked || t < end.min(seen[set * GROUP + g] as usize) {
+                            for e in unroll(0..E) {
+                                all[g].o[e] = w.mul_add(vv[u][e], all[g].o[e]);
+                            }
+                        }
+                    }
+                }
+            } else {
+                for g in unroll(0..GROUP) {
+                    let mut s = [0.0f32; U];
+                    let mut top = f32::NEG_INFINITY;
+                    for u in unroll(0..U) {
+                        let mut x = 0.0;
+                        for e in unroll(0..E) {
+                            x = qs[g][e].mul_add(kk[u][e], x);
+                        }
+                        let x = lanes.sum(x);
+                        s[u] = if base + u * keys + mine < end { x } else { f32::NEG_INFINITY };
+                        top = top.max(s[u]);
+                    }
+                    // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
+                    let base = all[g].base.max(top + raised);
+                    let bottom = base.max(f32::MIN);
+                    let old = fast::exp2(all[g].base - bottom);
+                    all[g].base = base;
+                    all[g].sum *= old;
+                    for e in unroll(0..E) {
+                        all[g].o[e] *= old;
+                    }
+                    for u in unroll(0..U) {
+                        let w = fast::exp2(s[u] - bottom);
+                        all[g].sum += w;
+                        for e in unroll(0..E) {
+                            all[g].o[e] = w.mul_add(vv[u][e], all[g].o[e]);
+                        }
+                    }
                 }
             }
         }
@@ -214,24 +349,27 @@ pub fn flash_decode<
             met[(warp::index(), warp::lane())] = all[g];
         }
         block::sync();
-        if thread::x() < LANES && first + g < of_group {
-            let mut r = met[(0, thread::x())];
-            for w in unroll(1..THREADS / 32) {
-                r = merge(r, met[(w, thread::x())]);
+        let (set, lane) = if SETS == 1 { (0, thread::x()) } else { (thread::x() / LANES, thread::x() % LANES) };
+        let c = first + set * GROUP + g;
+        if thread::x() < LANES * SETS && c < columns {
+            let mut r = met[(set, lane)];
+            for w in unroll(1..THREADS / 32 / SETS) {
+                r = merge(r, met[(w * SETS + set, lane)]);
             }
-            let head = group * of_group + first + g;
+            let (token, head) = token_and_head::<TOKENS>(c, of_group);
+            let (row, head) = (sequence * tokens + token, group * of_group + head);
             for p in unroll(0..E / WIDE) {
-                let d = (p * LANES + thread::x()) * WIDE;
+                let d = (p * LANES + lane) * WIDE;
                 if d < width {
                     let mut x = [0.0f32; WIDE];
                     for e in unroll(0..WIDE) {
                         x[e] = r.o[p * WIDE + e];
                     }
-                    parts.store((sequence, head, split, d), x);
+                    parts.store((row, head, split, d), x);
                 }
             }
             // All lanes hold the same values.
-            logs.store((sequence, head, split, 0), [r.base, r.sum]);
+            logs.store((row, head, split, 0), [r.base, r.sum]);
         }
         block::sync();
     }
@@ -249,47 +387,51 @@ pub fn flash_decode<
     if block::broadcast(before, 0) as usize + 1 != splits {
         return;
     }
-    // Warps share the heads. If there are more warps than heads, they also share the splits of a
-    // head: a lane sums four elements of some splits.
-    const WARPS: usize = THREADS / 32;
-    let mut share = Shared::<[f32; 5], 2>::new([WARPS, 32]);
-    let each = WARPS / GROUP;
-    let (g, turn) = (warp::index() % GROUP, warp::index() / GROUP);
-    let head = group * of_group + (first + g).min(of_group - 1);
-    let mut base = f32::NEG_INFINITY;
-    for i in (warp::lane()..splits).step_by(32) {
-        base = base.max(logs[(sequence, head, i, 0)]);
-    }
-    let top = warp::max(base);
-    let base = top.max(f32::MIN);
-    for at in rolled((0..width).step_by(128)) {
-        let d = at + 4 * warp::lane();
-        let mut sums = [0.0f32; 5];
-        if d < width {
-            for i in unroll_by::<8>((turn..splits).step_by(each)) {
-                let [m, l]: [f32; 2] = logs.load((sequence, head, i, 0));
-                let part: [f32; 4] = parts.load((sequence, head, i, d));
-                let w = fast::exp2(m - base);
+    // Warps share the columns. If there are more warps than columns, they also share the splits of
+    // a column: a lane sums four elements of some splits.
+    let mut share = Shared::<[f32; 5], 2>::new([THREADS / 32, 32]);
+    let each = (THREADS / 32 / (GROUP * SETS)).max(1);
+    let together = THREADS / 32 / each;
+    let (of, turn) = (warp::index() % together, warp::index() / together);
+    for round in unroll(0..(GROUP * SETS).div_ceil(THREADS / 32)) {
+        let c = first + round * together + of;
+        let (token, head) = token_and_head::<TOKENS>(c.min(columns - 1), of_group);
+        let (row, head) = (sequence * tokens + token, group * of_group + head);
+        let mut base = f32::NEG_INFINITY;
+        for i in (warp::lane()..splits).step_by(32) {
+            base = base.max(logs[(row, head, i, 0)]);
+        }
+        let top = warp::max(base);
+        let base = top.max(f32::MIN);
+        for at in rolled((0..width).step_by(128)) {
+            let d = at + 4 * warp::lane();
+            let mut sums = [0.0f32; 5];
+            if d < width {
+                for i in unroll_by::<8>((turn..splits).step_by(each)) {
+                    let [m, l]: [f32; 2] = logs.load((row, head, i, 0));
+                    let part: [f32; 4] = parts.load((row, head, i, d));
+                    let w = fast::exp2(m - base);
+                    for e in unroll(0..4) {
+                        sums[e] = part[e].mul_add(w, sums[e]);
+                    }
+                    sums[4] = l.mul_add(w, sums[4]);
+                }
+            }
+            share[(warp::index(), warp::lane())] = sums;
+            block::sync();
+            if turn == 0 && c < columns && d < width {
+                for other in unroll(1..THREADS / 32 / (GROUP * SETS)) {
+                    let more = share[(of + other * together, warp::lane())];
+                    for e in unroll(0..5) {
+                        sums[e] += more[e];
+                    }
+                }
+                let inverse = reciprocal(top, sums[4]);
                 for e in unroll(0..4) {
-                    sums[e] = part[e].mul_add(w, sums[e]);
-                }
-                sums[4] = l.mul_add(w, sums[4]);
-            }
-        }
-        share[(warp::index(), warp::lane())] = sums;
-        block::sync();
-        if turn == 0 && first + g < of_group && d < width {
-            for other in unroll(1..WARPS / GROUP) {
-                let more = share[(g + other * GROUP, warp::lane())];
-                for e in unroll(0..5) {
-                    sums[e] += more[e];
+                    o[(row, head, d + e)] = T::from_f32(sums[e] * inverse);
                 }
             }
-            let inverse = reciprocal(top, sums[4]);
-            for e in unroll(0..4) {
-                o[(sequence, head, d + e)] = T::from_f32(sums[e] * inverse);
-            }
+            block::sync();
         }
-        block::sync();
     }
 }

@@ -43,10 +43,11 @@ impl Splits {
         n
     }
 
-    /// Returns the number of parts for a cache whose elements have `bytes` bytes.
-    fn of(self, bytes: usize) -> usize {
+    /// Returns the number of parts for a cache whose elements have `bytes` bytes, and for blocks of
+    /// `threads` threads.
+    fn of(self, bytes: usize, threads: u32) -> usize {
         match self {
-            Splits::Filling(n) if bytes >= 4 => n.div_ceil(2),
+            Splits::Filling(n) if bytes >= 4 || threads > 128 => n.div_ceil(2),
             Splits::Exactly(n) | Splits::Filling(n) => n,
         }
     }
@@ -59,8 +60,25 @@ impl Scratch {
     /// # Errors
     /// Returns an error if memory is short.
     pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
-        let [sequences, heads, _] = shape;
-        let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
+        Scratch::for_tokens(on, shape, 1, groups, room)
+    }
+
+    /// Allocates scratch memory for q of [sequence · token, head, element] with `tokens` tokens a
+    /// sequence ([`Decode::tokens`]), and for caches as [`new`](Scratch::new) does. It suits calls
+    /// of fewer tokens as well.
+    ///
+    /// # Errors
+    /// Returns an error if memory is short.
+    pub fn for_tokens(
+        on: &impl Queue,
+        shape: [usize; 3],
+        tokens: usize,
+        groups: usize,
+        room: usize,
+    ) -> Result<Scratch, Error> {
+        let ([rows, heads, _], groups) = (shape, groups.max(1));
+        let sequences = rows.div_ceil(tokens.max(1));
+        let blocks = sequences * heads.min(groups * heads.div_ceil(groups).div_ceil(4));
         let full = (BLOCKS_PER_MULTIPROCESSOR * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
         let each = room.div_ceil(full).next_multiple_of(SPLIT_MULTIPLE).max(SPLIT_MULTIPLE);
         Scratch::made(on, shape, Splits::Filling(room.div_ceil(each).max(1)))
@@ -86,12 +104,14 @@ impl Scratch {
     }
 }
 
-/// Attention of one query a sequence, O ← softmax(scale·q·Kᵀ)·V, over keys and values in a cache.
+/// Attention of one or a few tokens a sequence, O ← softmax(scale·q·Kᵀ)·V, over keys and values in
+/// a cache.
 ///
-/// q and O are [sequence, head, element]. A head has at most 256 elements, a multiple of 8, or of 4
+/// q and O are [sequence, head, element], or [sequence · token, head, element] for several
+/// [`tokens`](Decode::tokens). A head has at most 256 elements, a multiple of 8, or of 4
 /// if the cache stores `f32`. The number of heads is a multiple of the cache's, and neighboring
-/// heads share one. `lengths` gives the number of keys of each sequence. A sequence without keys
-/// gives zeros.
+/// heads share one. `lengths` gives the number of keys of each sequence, those of its tokens
+/// included. A sequence without keys gives zeros.
 ///
 /// Any extent may be 0. The numbers of sequences and heads are unlimited up to 65,535 each. Beyond,
 /// sequences × heads × parts of their keys ([`Scratch`]) must be at most 2³¹ − 1. The pages of a
@@ -112,21 +132,75 @@ impl Scratch {
 /// * **NaN and ±∞**: a logit that is NaN or +∞ makes the row NaN. A row whose logits are all −∞ is
 ///   zero. A value that is NaN or ±∞ makes its column NaN or ±∞, even if its weight is 0. A scale
 ///   of a key or value is a factor of its row in `f32`.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 #[must_use]
 pub struct Decode {
     scale: Option<f32>,
+    tokens: usize,
+}
+
+impl Default for Decode {
+    fn default() -> Self {
+        Decode::new()
+    }
+}
+
+/// The largest number of tokens of a sequence in a step.
+const MAX_TOKENS: usize = 16;
+
+/// The constants of a kernel's instance that depend on the columns of a group: the pairs of a token
+/// and a query head.
+struct Form {
+    group: u32,
+    in_flight: u32,
+    tokens: bool,
+    sets: u32,
+    threads: u32,
+}
+
+impl Form {
+    /// Returns the form for `of_group` query heads of `tokens` tokens, and a cache whose elements
+    /// have `bytes` bytes.
+    fn new(of_group: usize, tokens: usize, bytes: usize) -> Form {
+        // The same number of bytes in flight for 16 bits as for 32 bits.
+        let ahead: u32 = if bytes == 2 { 8 } else { 4 };
+        if tokens <= 1 {
+            let (group, in_flight) = match of_group {
+                0 | 1 => (1, ahead),
+                2 => (2, ahead),
+                _ => (4, ahead / 2),
+            };
+            return Form { group, in_flight, tokens: false, sets: 1, threads: 128 };
+        }
+        // Sums of eight columns leave registers for few keys in flight.
+        let (group, sets) = match of_group * tokens {
+            0..=4 => (4, 1),
+            5..=8 => (8, 1),
+            9..=16 => (8, 2),
+            _ => (8, 4),
+        };
+        let in_flight = if group == 8 && bytes == 4 { 1 } else { 2 };
+        Form { group, in_flight, tokens: true, sets, threads: 256 }
+    }
 }
 
 impl Decode {
     /// Returns a call that scales logits by 1 / √(elements of a head).
     pub const fn new() -> Decode {
-        Decode { scale: None }
+        Decode { scale: None, tokens: 1 }
     }
 
     /// Sets the factor of the products.
     pub const fn scale(self, scale: f32) -> Decode {
-        Decode { scale: Some(scale) }
+        Decode { scale: Some(scale), ..self }
+    }
+
+    /// Sets the number of tokens of each sequence, 1 to 16, such as drafts to be verified. Row
+    /// i · tokens + t of q is token t of sequence i. The tokens are the last of their sequence, and
+    /// the cache contains their keys: token t sees the first `lengths` − tokens + t + 1 keys. All
+    /// tokens and heads that share keys read them together.
+    pub const fn tokens(self, tokens: usize) -> Decode {
+        Decode { tokens, ..self }
     }
 
     /// Queues the step.
@@ -146,7 +220,15 @@ impl Decode {
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        cache.check(q.extents()[0])?;
+        let [rows, ..] = q.extents();
+        if !(1..=MAX_TOKENS).contains(&self.tokens) || !rows.is_multiple_of(self.tokens) {
+            let why = format!(
+                "q has {rows} rows for {} tokens a sequence; expected a multiple of 1 to {MAX_TOKENS} tokens",
+                self.tokens
+            );
+            return Err(q.refused(why));
+        }
+        cache.check(rows / self.tokens)?;
         let Some(scales @ [keys, values]) = cache.scales else {
             return self.paged(on, q, cache, Unscaled, lengths, o, scratch);
         };
@@ -192,12 +274,13 @@ impl Decode {
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        let [sequences, heads, width] = q.extents();
+        let [all, heads, width] = q.extents();
+        let (tokens, sequences) = (self.tokens, all / self.tokens);
         let [planes, groups, rows, _] = k.extents();
         k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
         v.expected("values of the cache", [planes, groups, rows, width], "the extents of its keys")?;
         lengths.expected("lengths", [sequences], "one for each sequence of q")?;
-        o.expected("o", [sequences, heads, width], "the extents of q")?;
+        o.expected("o", [all, heads, width], "the extents of q")?;
         shared_heads(q, k)?;
         if q.extents().contains(&0) {
             return Ok(());
@@ -207,7 +290,7 @@ impl Decode {
             let why = format!("heads of q have {width} elements; expected a multiple of {multiple}, at most 256");
             return Err(q.refused(why));
         }
-        if [sequences, heads, width].iter().zip(&scratch.shape).any(|(of_q, made)| of_q > made) {
+        if [all, heads, width].iter().zip(&scratch.shape).any(|(of_q, made)| of_q > made) {
             let why = format!("q has extents {:?}; the scratch memory is for at most {:?}", q.extents(), scratch.shape);
             return Err(q.refused(why));
         }
@@ -226,11 +309,12 @@ impl Decode {
         }
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
         // Fewer sequences than the scratch memory was made for use its first rows.
-        let splits = splits.of(size_of::<K>());
+        let form = Form::new(heads.checked_div(groups).unwrap_or(1), tokens, size_of::<K>());
+        let splits = splits.of(size_of::<K>(), form.threads);
         // An upper bound: a block has at most four heads of a group.
         let work = format_args!("{sequences} sequences of {heads} heads, their keys in {splits} parts,");
-        q.startable([splits, heads, sequences], work)?;
-        let numbers = sequences.saturating_mul(heads).saturating_mul(splits).saturating_mul(width);
+        q.startable([splits, heads * tokens, sequences], work)?;
+        let numbers = all.saturating_mul(heads).saturating_mul(splits).saturating_mul(width);
         if numbers > u32::MAX as usize {
             return Err(q.refused(format!(
                 "{work} have {numbers} partial results, and a call supports at most 2³² − 1: create the scratch memory with fewer splits"
@@ -238,8 +322,8 @@ impl Decode {
         }
         let of_width = *of_width;
         let strides = [*of_heads * splits * of_width, splits * of_width, of_width, 1];
-        let mut parts = parts.view_strided_mut([sequences, heads, splits, width], strides)?;
-        let mut logs = logs.view_strided_mut([sequences, heads, splits, 2], [heads * splits * 2, splits * 2, 2, 1])?;
+        let mut parts = parts.view_strided_mut([all, heads, splits, width], strides)?;
+        let mut logs = logs.view_strided_mut([all, heads, splits, 2], [heads * splits * 2, splits * 2, 2, 1])?;
         let counters = ended.len();
         let mut ended = ended.view_mut([counters])?;
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
@@ -248,23 +332,14 @@ impl Decode {
             65..=128 => 16,
             _ => 32,
         };
-        // Elements of an access, and accesses in flight: the same number of bytes for 16 bits as
-        // for 32 bits.
-        let (elements, ahead) = match size_of::<K>() {
-            4 => (4, 4),
-            2 => (8, 8),
-            _ => (8, 4),
-        };
-        let group = match heads.checked_div(groups) {
-            Some(0 | 1) => 1,
-            Some(2) => 2,
-            _ => 4,
-        };
-        let numbers = [lanes, elements, 8, group, if group == 4 { ahead / 2 } else { ahead }].map(Constant::Usize);
+        let elements = if size_of::<K>() == 4 { 4 } else { 8 };
+        let Form { group, in_flight, tokens: several, sets, threads } = form;
+        let numbers = [lanes, elements, 8, group, in_flight].map(Constant::Usize);
+        let of_tokens = [Constant::Bool(several), Constant::Usize(sets), Constant::Usize(threads)];
         let types = [T::CONSTANT, K::CONSTANT, C::CONSTANT, P::CONSTANT];
-        let constants: Vec<_> = types.into_iter().chain(numbers).collect();
-        let call = flash_decode::<T, K, C, P, 16, 4, 8, 2, 4>::call(
-            q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
+        let constants: Vec<_> = types.into_iter().chain(numbers).chain(of_tokens).collect();
+        let call = flash_decode::<T, K, C, P, 16, 4, 8, 2, 4, false, 1, 128>::call(
+            q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, tokens, scale,
         );
         // SAFETY: the launch compares all extents with one another, except planes with sequences,
         // which `KvCache::check` has compared. So the kernel accesses elements within them only,

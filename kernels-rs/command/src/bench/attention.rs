@@ -165,28 +165,44 @@ pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
     for shape in [[1, 16, 8, 8192, 128], [1, 16, 8, 65_536, 128], [4, 16, 8, 8192, 128]] {
-        measured.extend(decoded::<f32>("decode f32", &timer, shape, rounds)?);
+        measured.extend(decoded::<f32>("decode f32", &timer, shape, 1, rounds)?);
     }
-    measured.extend(decoded::<f16>("decode f16", &timer, [1, 16, 8, 32_768, 128], rounds)?);
+    measured.extend(decoded::<f16>("decode f16", &timer, [1, 16, 8, 32_768, 128], 1, rounds)?);
+    // A sequence's drafts, with two and with four query heads a key head.
+    for (heads, keys, tokens) in [
+        (16, 8192, 1),
+        (16, 8192, 2),
+        (16, 8192, 4),
+        (16, 8192, 8),
+        (16, 8192, 16),
+        (16, 32_768, 4),
+        (32, 8192, 1),
+        (32, 8192, 4),
+    ] {
+        measured.extend(decoded::<f16>("decode f16", &timer, [1, heads, 8, keys, 128], tokens, rounds)?);
+    }
+    measured.extend(decoded::<f32>("decode f32", &timer, [1, 16, 8, 8192, 128], 4, rounds)?);
     Ok(measured)
 }
 
-/// Measures a decoding step compared with a copy of the same number of bytes.
+/// Measures a decoding step of `tokens` tokens a sequence, compared with a copy of the same number
+/// of bytes.
 fn decoded<T: Draw + Float + Stored + GenericArgument>(
     kernel: &'static str,
     timer: &Timer,
     shape: [usize; 5],
+    tokens: usize,
     rounds: usize,
 ) -> Result<Vec<Measured>, Error> {
     let ([sequences, heads, groups, keys, width], stream) = (shape, timer.stream());
     let (device, mut random) = (stream.device(), Random::new(1));
     let rows = sequences * groups * keys * width;
-    let q = drawn::<T>(device, &mut random, sequences * heads * width)?;
+    let q = drawn::<T>(device, &mut random, sequences * tokens * heads * width)?;
     let (k, v) = (drawn::<T>(device, &mut random, rows)?, drawn::<T>(device, &mut random, rows)?);
     let lengths = device.upload(&vec![keys as u32; sequences]).map_err(Error::Device)?;
-    let mut o = device.zeros::<T>(sequences * heads * width).map_err(Error::Device)?;
-    let of_q = [sequences, heads, width];
-    let mut scratch = Scratch::new(device, of_q, groups, keys).map_err(Error::Device)?;
+    let mut o = device.zeros::<T>(sequences * tokens * heads * width).map_err(Error::Device)?;
+    let of_q = [sequences * tokens, heads, width];
+    let mut scratch = Scratch::for_tokens(device, of_q, tokens, groups, keys).map_err(Error::Device)?;
     let (source, mut target) =
         (device.zeros::<T>(rows).map_err(Error::Device)?, device.zeros::<T>(rows).map_err(Error::Device)?);
     let bytes = 2.0 * (rows * size_of::<T>()) as f64;
@@ -196,10 +212,17 @@ fn decoded<T: Draw + Float + Stored + GenericArgument>(
         timer.timed("ours", times, || {
             let cache = KvCache::new(k.view(cache)?, v.view(cache)?);
             let lengths = lengths.view([sequences])?;
-            Decode::new().run(stream, &q.view(of_q)?, cache, &lengths, &mut o.view_mut(of_q)?, &mut scratch)
+            Decode::new().tokens(tokens).run(
+                stream,
+                &q.view(of_q)?,
+                cache,
+                &lengths,
+                &mut o.view_mut(of_q)?,
+                &mut scratch,
+            )
         }),
         timer.timed("copy", times, || stream.copy(&source, &mut target)),
     ];
-    let shape = format!("{sequences}x{heads} queries, {groups}x{keys} keys of {width}");
+    let shape = format!("{sequences}x{tokens}x{heads} queries, {groups}x{keys} keys of {width}");
     all(vec![Trial { kernel, shape, rate: Some(Rate::Bytes(bytes)), contenders, after: Box::new(|| ()) }], rounds)
 }
