@@ -8,7 +8,7 @@ use crate::file::gguf::{Gguf, Value};
 use crate::file::safetensors::Safetensors;
 use crate::file::{Format, Tensor};
 use crate::template::ChatTemplate;
-use crate::tensors::{Naming, Requirement, is_derived};
+use crate::tensors::{Naming, Requirement, Role, is_derived};
 use crate::tokenizer::{Tokenizer, configuration};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -159,6 +159,18 @@ impl Checkpoint {
         // A tied output matrix is the embedding, and some files have it twice.
         let spare = configuration.tied.then_some("lm_head.weight");
         self.select(configuration.tensors(self.naming()), configuration.architecture.name(), spare)
+    }
+
+    /// Returns the bytes of the weights that a step of one token reads: all but the rows of an
+    /// embedding of other tokens.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Checkpoint::weights`].
+    pub fn read_per_step(&self, configuration: &Configuration) -> Result<u64> {
+        let weights = self.weights(configuration)?;
+        // A tied embedding is the output matrix too.
+        let read = weights.iter().filter(|(needed, _)| needed.role != Role::Embedding || configuration.tied);
+        Ok(read.map(|(_, tensor)| tensor.bytes.len() as u64).sum())
     }
 
     /// Returns each tensor of a vision tower in an mmproj file.

@@ -19,10 +19,19 @@
 //!
 //! The same code runs on a GPU and on the CPU device, which checks every access. Activations are
 //! `f32`. Products with quantized weights quantize the activations to 8 bits in blocks of 32.
+//!
+//! # Equal tokens on different devices
+//!
+//! Attention and the gate use the hardware's approximate exponential, whose last bits differ
+//! between devices. Norms, attention and products of prompts add in an order that depends on the
+//! number of multiprocessors. A last bit decides how an activation is rounded to 8 bits. After some
+//! layers the logits differ by a few hundredths of the largest, enough for another token where two
+//! are nearly as likely. [`Options::exact`] gives equal bits on all devices, at a lower speed.
 
 pub mod attention;
 pub mod block;
 pub mod embedding;
+mod exact;
 pub mod linear;
 mod load;
 pub mod model;

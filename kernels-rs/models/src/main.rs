@@ -1,6 +1,7 @@
-//! The command `models`: runs a model, and shows what is in a file, the tokens of a text, and the
-//! memory a model needs.
+//! The command `models`: runs and measures a model, and shows what is in a file, the tokens of a
+//! text, and the memory a model needs.
 
+mod measure;
 mod talk;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +48,40 @@ enum Command {
         system: Option<String>,
         #[command(flatten)]
         options: talk::TalkOptions,
+    },
+    /// Prints the perplexity of a text.
+    Perplexity {
+        /// The file or folder.
+        file: PathBuf,
+        /// The file of the text, UTF-8.
+        text: PathBuf,
+        /// Tokens that the model sees at once.
+        #[arg(long, default_value_t = 512)]
+        window: usize,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        options: talk::RunOptions,
+    },
+    /// Prints tokens a second of a prompt and of generation.
+    Bench {
+        /// The file or folder.
+        file: PathBuf,
+        /// Tokens of the prompt.
+        #[arg(long, default_value_t = 512)]
+        prompt: usize,
+        /// Tokens that are generated.
+        #[arg(long, default_value_t = 128)]
+        generate: usize,
+        /// Tokens before the prompt. It may be given several times.
+        #[arg(long = "depth", default_values_t = [0])]
+        depths: Vec<usize>,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        options: talk::RunOptions,
     },
     /// Prints configuration, metadata, tensors and sizes of a GGUF file, a safetensors file or a
     /// folder.
@@ -97,6 +132,12 @@ fn main() -> ExitCode {
         Command::Generate { file, prompt, options } => talk::generate(&file, &prompt, &options).map(|()| String::new()),
         Command::Chat { file, system, options } => {
             talk::chat(&file, system.as_deref(), &options).map(|()| String::new())
+        }
+        Command::Perplexity { file, text, window, json, options } => {
+            measure::perplexity(&file, &text, window, &options, json)
+        }
+        Command::Bench { file, prompt, generate, depths, json, options } => {
+            measure::bench(&file, &measure::Bench { prompt, generate, depths }, &options, json)
         }
         Command::Inspect { file, json } => inspect(&file, json),
         Command::Tokenize { file, text, control, ends, json } => {

@@ -1,4 +1,4 @@
-//! Commands that run a model.
+//! Commands in which a model talks, and the options of all that run one.
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -46,22 +46,73 @@ pub enum Cache {
 
 /// Options of a model that runs.
 #[derive(Args)]
-pub struct TalkOptions {
+pub struct RunOptions {
     /// Where the model runs.
     #[arg(long, value_enum, default_value_t = DeviceName::Best)]
     device: DeviceName,
     /// The extent of checks on the CPU. Values are the same for each choice.
     #[arg(long, value_enum, default_value_t = Checked::Values)]
     checks: Checked,
+    /// How keys and values are kept.
+    #[arg(long, value_enum, default_value_t = Cache::F16)]
+    cache: Cache,
+    /// Computes without approximations: all devices give equal tokens, at a lower speed.
+    #[arg(long)]
+    exact: bool,
+}
+
+impl RunOptions {
+    /// Loads a model, with a bar at a terminal.
+    pub fn load(&self, checkpoint: &Checkpoint) -> Result<Model, Error> {
+        let device = match self.device {
+            DeviceName::Best => Device::best()?,
+            DeviceName::Cpu => Device::cpu(),
+            DeviceName::Cuda => Device::cuda(0)?,
+        };
+        device.set_checks(match self.checks {
+            Checked::All => Checks::All,
+            Checked::Accesses => Checks::Accesses,
+            Checked::Values => Checks::Values,
+        });
+        let bar = bar("loading {bar:30} {bytes} of {total_bytes}");
+        let model = Model::load_with(&device, checkpoint, |loaded, total| {
+            bar.set_length(total);
+            bar.set_position(loaded);
+        })?;
+        bar.finish_and_clear();
+        Ok(model)
+    }
+
+    /// Returns the options of a session with room for so many tokens.
+    pub fn session(&self, room: usize) -> Options {
+        let cache = match self.cache {
+            Cache::F16 => CacheFormat::F16,
+            Cache::F32 => CacheFormat::F32,
+        };
+        Options { room, cache, exact: self.exact, ..Options::default() }
+    }
+}
+
+/// Returns a bar on stderr, which shows at a terminal only.
+pub fn bar(template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Options of a model that talks.
+#[derive(Args)]
+pub struct TalkOptions {
+    #[command(flatten)]
+    run: RunOptions,
     /// The most tokens of an answer.
     #[arg(long, default_value_t = 256)]
     tokens: usize,
     /// Tokens that prompt and answers may have together.
     #[arg(long, default_value_t = 4096)]
     room: usize,
-    /// How keys and values are kept.
-    #[arg(long, value_enum, default_value_t = Cache::F16)]
-    cache: Cache,
     /// The divisor of logits; 0 takes the likeliest token.
     #[arg(long, default_value_t = 0.0)]
     temperature: f32,
@@ -98,35 +149,12 @@ impl TalkOptions {
         Generation { sampling, tokens: self.tokens, stops: self.stop.clone(), control }
     }
 
-    /// Loads a model, with a bar on a terminal, and makes a session.
+    /// Loads a model and makes a session.
     fn session(&self, file: &Path) -> Result<Session, Error> {
-        let device = match self.device {
-            DeviceName::Best => Device::best()?,
-            DeviceName::Cpu => Device::cpu(),
-            DeviceName::Cuda => Device::cuda(0)?,
-        };
-        device.set_checks(match self.checks {
-            Checked::All => Checks::All,
-            Checked::Accesses => Checks::Accesses,
-            Checked::Values => Checks::Values,
-        });
-        let checkpoint = Checkpoint::open(file)?;
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("loading {bar:30} {bytes} of {total_bytes}") {
-            bar.set_style(style);
-        }
-        let model = Model::load_with(&device, &checkpoint, |loaded, total| {
-            bar.set_length(total);
-            bar.set_position(loaded);
-        })?;
-        bar.finish_and_clear();
-        let cache = match self.cache {
-            Cache::F16 => CacheFormat::F16,
-            Cache::F32 => CacheFormat::F32,
-        };
+        let model = self.run.load(&Checkpoint::open(file)?)?;
         // No text is longer than those the model was trained for.
         let room = self.room.min(model.configuration.context);
-        model.session(Options { room, cache, ..Options::default() })
+        model.session(self.run.session(room))
     }
 }
 

@@ -4,6 +4,7 @@
 mod reference;
 mod support;
 
+use kernel_dsl::compiler::launch::DeviceFacts;
 use models::engine::{Generation, Options, Sampling, Stop};
 use models::file::gguf::Gguf;
 use models::memory::CacheFormat;
@@ -12,6 +13,7 @@ use models::tokenizer::Encoding;
 use models::{Checkpoint, Model};
 use reference::{Reference, likeliest};
 use runtime::Device;
+use runtime::interpreter::Checks;
 use std::path::PathBuf;
 use support::{Writer, smollm2};
 
@@ -121,10 +123,10 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
 }
 
 /// Compares logits after a prompt in pieces, and after single steps.
-fn compared(device: &Device, path: &std::path::Path, cache: CacheFormat, pieces: &[usize], bound: f32) {
+fn compared(device: &Device, path: &std::path::Path, options: Options, pieces: &[usize], bound: f32) {
     let mut reference = Reference::new(&Gguf::open(path).unwrap());
     let model = Model::load(device, path).unwrap();
-    let mut session = model.session(Options { room: 40, piece: 64, cache }).unwrap();
+    let mut session = model.session(options).unwrap();
     let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 40).collect();
     let mut at = 0;
     for piece in pieces {
@@ -136,21 +138,26 @@ fn compared(device: &Device, path: &std::path::Path, cache: CacheFormat, pieces:
         session.set(&tokens[..at]).unwrap();
         let found = session.logits().unwrap();
         let error = difference(&found, &expected);
-        assert!(error <= bound, "{}, {cache:?}, {at} tokens: {error}", path.display());
+        assert!(error <= bound, "{}, {options:?}, {at} tokens: {error}", path.display());
     }
 }
 
 /// Compares every architecture, format of a cache, and way through attention.
 fn all_compared(device: &Device) {
+    let wide = Options { room: 40, piece: 64, cache: CacheFormat::F32, exact: false };
+    let narrow = Options { cache: CacheFormat::F16, ..wide };
     for architecture in ["llama", "qwen2", "qwen3"] {
         let path = small(&format!("f32-{architecture}-{}", device.is_cpu()), architecture, false);
         // Tiles of queries, queries apart, and one query.
-        compared(device, &path, CacheFormat::F32, &[20, 3, 1, 1], 2e-5);
-        compared(device, &path, CacheFormat::F16, &[18, 1], 2e-3);
+        compared(device, &path, wide, &[20, 3, 1, 1], 2e-5);
+        compared(device, &path, narrow, &[18, 1], 2e-3);
+        // More keys than a warp has lanes.
+        compared(device, &path, Options { exact: true, ..wide }, &[33, 1, 1], 2e-5);
+        compared(device, &path, Options { exact: true, ..narrow }, &[9, 1], 2e-3);
         // Activations of 8 bits: 1 in 254 of the largest of 32, in seven products one after
         // another.
         let path = small(&format!("q8-{architecture}-{}", device.is_cpu()), architecture, true);
-        compared(device, &path, CacheFormat::F32, &[2, 9, 17], 3e-2);
+        compared(device, &path, wide, &[2, 9, 17], 3e-2);
     }
 }
 
@@ -170,7 +177,7 @@ fn gpu_small_models_have_the_logits_of_the_reference() {
 fn decoding_continues_a_prompt() {
     let path = small("decoding", "llama", false);
     let model = Model::load(&Device::cpu(), &path).unwrap();
-    let options = Options { room: 12, piece: 4, cache: CacheFormat::F32 };
+    let options = Options { room: 12, piece: 4, cache: CacheFormat::F32, exact: false };
     let mut session = model.session(options).unwrap();
     session.set(&[1, 2, 3]).unwrap();
     let greedy = Sampling::default();
@@ -299,17 +306,151 @@ fn smollm2_answers() {
     assert_eq!((text.as_str(), stop), ("The answer to this classic math problem is 4.", Some(Stop::End)));
 }
 
-/// Draws the tokens of the CPU on a GPU.
+/// The prompt of the text below.
+const PROMPT: &str = "The capital of France is";
+
+/// Returns the prompt's tokens and `n` that are generated.
+fn continued(device: &Device, path: &std::path::Path, exact: bool, n: usize) -> Vec<u32> {
+    let model = Model::load(device, path).unwrap();
+    let mut session = model.session(Options { room: 80, exact, ..Options::default() }).unwrap();
+    let generation = Generation { tokens: n, ..Generation::default() };
+    session.generate(PROMPT, &generation).unwrap().for_each(|piece| drop(piece.unwrap()));
+    session.tokens().to_vec()
+}
+
+/// Returns the largest distance of a token's logit below the likeliest one, relative to the largest
+/// magnitude. The first `from` tokens do not count.
+fn shortfall(mut reference: Reference, tokens: &[u32], from: usize) -> f32 {
+    let (mut most, mut logits) = (0.0f32, Vec::new());
+    for (i, token) in tokens.iter().enumerate() {
+        if i >= from {
+            let below = logits[likeliest(&logits) as usize] - logits[*token as usize];
+            let size = logits.iter().fold(0.0f32, |top, x| top.max(x.abs()));
+            most = most.max(below / size);
+        }
+        logits = reference.step(*token);
+    }
+    most
+}
+
+/// Continues a text on the CPU device, which checks every access.
+#[test]
+fn smollm2_continues_its_prompt() {
+    let Some(path) = smollm2() else { return };
+    let tokens = continued(&Device::cpu(), &path, true, 12);
+    let gguf = Gguf::open(&path).unwrap();
+    // The likeliest tokens of plain loops too, or tokens that are nearly as likely.
+    let lost = [Reference::new(&gguf).of_bytes(), Reference::new(&gguf)].map(|of| shortfall(of, &tokens, 5));
+    println!("{tokens:?}: below the likeliest of the reference at most {lost:?} (8 bits, f32)");
+    assert!(lost[0] < 2e-2 && lost[1] < 5e-2, "{lost:?}");
+}
+
+/// Continues the text on a GPU. Exact steps give the tokens of the CPU. Other steps give tokens
+/// that are nearly as likely as those of plain loops.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_smollm2_has_the_tokens_of_the_cpu() {
+fn gpu_smollm2_continues_its_prompt() {
     let Some(path) = smollm2() else { return };
-    let text = |device: &Device| {
-        let model = Model::load(device, &path).unwrap();
-        let mut session = model.session(Options { room: 128, ..Options::default() }).unwrap();
-        let generation = Generation { tokens: 64, ..Generation::default() };
-        let pieces = session.generate("The capital of France is", &generation).unwrap();
-        pieces.map(|piece| piece.unwrap().token).collect::<Vec<u32>>()
+    let device = Device::cuda(0).unwrap();
+    let tokens = continued(&device, &path, false, 64);
+    let lost = shortfall(Reference::new(&Gguf::open(&path).unwrap()).of_bytes(), &tokens, 5);
+    println!("{tokens:?}: below the likeliest of the reference at most {lost}");
+    assert!(lost < 2e-2, "{lost}");
+    let cpu = Device::cpu();
+    cpu.set_checks(Checks::Values);
+    assert_eq!(continued(&device, &path, true, 64), continued(&cpu, &path, true, 64));
+}
+
+/// Computes equal bits whatever a plan makes of the number of multiprocessors.
+#[test]
+fn exact_steps_have_equal_bits_on_devices_of_any_size() {
+    let path = small("sizes", "qwen3", true);
+    // More keys than a part has at least.
+    let tokens: Vec<u32> = (0..70).map(|i| i * 7 % 40).collect();
+    let logits = |multiprocessors: u32, options: Options| {
+        let device = Device::cpu_with_facts(DeviceFacts { multiprocessors });
+        device.set_checks(Checks::Values);
+        let mut session = Model::load(&device, &path).unwrap().session(options).unwrap();
+        session.set(&tokens).unwrap();
+        session.logits().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
     };
-    assert_eq!(text(&Device::cuda(0).unwrap()), text(&Device::cpu()));
+    let other = Options { room: 80, piece: 5, ..Options::default() };
+    let exact = Options { exact: true, ..other };
+    assert_eq!(logits(2, exact), logits(132, exact));
+    assert_ne!(logits(2, other), logits(132, other), "other steps split keys by the device");
+}
+
+/// Returns −ln of the probability of a token.
+fn loss(logits: &[f32], token: u32) -> f64 {
+    let top = logits.iter().fold(f32::NEG_INFINITY, |top, x| top.max(*x));
+    let sum: f64 = logits.iter().map(|x| f64::from(x - top).exp()).sum();
+    sum.ln() - f64::from(logits[token as usize] - top)
+}
+
+/// Returns −ln of the probability of each token after the first.
+fn losses(mut reference: Reference, tokens: &[u32]) -> Vec<f64> {
+    tokens.windows(2).map(|pair| loss(&reference.step(pair[0]), pair[1])).collect()
+}
+
+/// Compares the losses of a text in pieces of several sizes.
+#[test]
+fn losses_are_those_of_the_reference() {
+    let path = small("losses", "llama", false);
+    let model = Model::load(&Device::cpu(), &path).unwrap();
+    let tokens: Vec<u32> = (0..23).map(|i| i * 11 % 40).collect();
+    let expected = losses(Reference::new(&Gguf::open(&path).unwrap()), &tokens);
+    for (piece, exact) in [(64, false), (5, false), (64, true)] {
+        let options = Options { room: 23, piece, cache: CacheFormat::F32, exact };
+        let mut session = model.session(options).unwrap();
+        let found = session.losses(&tokens).unwrap();
+        assert_eq!(found.len(), 22);
+        assert!(session.tokens().is_empty());
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((f64::from(*found) - expected).abs() < 1e-4, "{found} {expected}");
+        }
+        assert!(session.losses(&[]).unwrap_err().to_string().contains("no token"));
+        assert!(session.losses(&[3]).unwrap().is_empty());
+    }
+}
+
+/// Runs the command, and returns the JSON that it prints.
+fn command(arguments: &[&str]) -> serde_json::Value {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_models")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn bench_counts_the_bytes_of_a_step() {
+    let path = small("bench", "qwen2", false);
+    let arguments = ["--prompt", "5", "--generate", "3", "--depth", "0", "--depth", "7", "--device", "cpu", "--json"];
+    let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
+    let weights: usize = Gguf::open(&path).unwrap().tensors().map(|tensor| tensor.bytes.len()).sum();
+    for (run, depth) in [(&found["runs"][0], 0), (&found["runs"][1], 7)] {
+        assert_eq!(run["depth"], depth);
+        // Steps of 3 tokens see 6 to 8 keys more than the depth: keys and values of 16 bits.
+        let cache = (depth + 7) * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
+        assert_eq!(run["bytes_per_step"].as_f64(), Some((weights as u64 + cache) as f64));
+        assert!(run["generated_tokens_per_second"].as_f64().unwrap() > 0.0);
+        assert!(run["prompt_tokens_per_second"].as_f64().unwrap() > 0.0);
+        assert!(run["share_of_copy"].is_null());
+    }
+}
+
+#[test]
+fn perplexity_of_a_text() {
+    let Some(path) = smollm2() else { return };
+    let text = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("perplexity.txt");
+    std::fs::write(&text, "The capital of France is Paris.").unwrap();
+    let (file, text) = (path.to_str().unwrap(), text.to_str().unwrap());
+    let found = command(&["perplexity", file, text, "--device", "cpu", "--json"]);
+    let tokenizer = Checkpoint::open(&path).unwrap().tokenizer().unwrap();
+    let tokens = tokenizer.encode("The capital of France is Paris.", Encoding::default()).unwrap();
+    let expected = losses(Reference::new(&Gguf::open(&path).unwrap()).of_bytes(), &tokens);
+    assert_eq!(found["tokens"], 6);
+    let mean = expected.iter().sum::<f64>() / 6.0;
+    let loss = found["loss"].as_f64().unwrap();
+    println!("a loss of {loss}, of plain loops {mean}");
+    assert!((loss - mean).abs() < 0.05, "{loss} {mean}");
+    assert!((found["perplexity"].as_f64().unwrap() - loss.exp()).abs() < 1e-9);
 }

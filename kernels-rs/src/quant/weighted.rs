@@ -11,7 +11,9 @@ use crate::access::rows_are_whole;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
+use crate::rowwise::plan::queue;
 use crate::{Memory, Queue};
+use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -162,25 +164,30 @@ impl Weights {
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = (on.scratch::<i32>(0)?, on.scratch::<f32>(0)?);
         let (bytes, factors) = (bytes.view([0, 0])?, factors.view([0, 0])?);
-        dispatch!(let [W: usize, THREADS: usize, PIECE: usize, AHEAD: usize, V: usize] =
-        match (narrow, self.is_light(), k > 4096, rows_are_whole(x, 4)) {
-            (true, .., true) => [2, 256, 4096, 2, 4],
-            (true, .., false) => [2, 256, 4096, 2, 1],
-            (_, true, true, true) => [4, 512, 8192, 2, 4],
-            (_, true, true, false) => [4, 512, 8192, 2, 1],
-            (_, true, false, true) => [4, 512, 4096, 2, 4],
-            (_, true, false, false) => [4, 512, 4096, 2, 1],
-            (_, false, _, true) => [4, 512, 4096, 1, 4],
-            (_, false, _, false) => [4, 512, 4096, 1, 1],
+        // A block quantizes whole pieces of K, so a piece is as short as K permits. No choice
+        // changes a bit: a lane always adds the same units in the same order.
+        let [w, threads, piece, ahead] = match (narrow, self.is_light(), k) {
+            (true, _, ..=1024) => [2, 256, 1024, 1],
+            (true, _, ..=2048) => [2, 256, 2048, 2],
+            (true, ..) => [2, 256, 4096, 2],
+            (_, _, ..=1024) => [4, 256, 1024, 1],
+            (_, true, ..=2048) => [4, 512, 2048, 2],
+            (_, true, ..=4096) => [4, 512, 4096, 2],
+            (_, true, _) => [4, 512, 8192, 2],
+            (_, _, ..=2048) => [4, 512, 2048, 1],
+            _ => [4, 512, 4096, 1],
         };
+        let v = if rows_are_whole(x, 4) { 4 } else { 1 };
+        let numbers = [1, w, threads, piece, ahead, v, w, 1].map(Constant::Usize);
+        let types = [F::CONSTANT, T::CONSTANT, T::CONSTANT, E::CONSTANT, Constant::Bool(true)];
+        let constants: Vec<_> = types.into_iter().chain(numbers).collect();
+        let call = gemv_blocks::<F, T, T, E, true, 1, 4, 512, 4096, 1, 4, 4, 1>::call(
+            x, chosen, bytes, factors, words, halves, lent.units, scales, *experts, y, epilogue,
+        );
         // SAFETY: the launch compares the extents, and the kernel stays within them whatever
         // its numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`).
         // What the epilogue does is the caller's promise.
-        unsafe {
-            gemv_blocks::<F, T, T, E, true, 1, W, THREADS, PIECE, AHEAD, V, W, 1>::launch_unchecked(
-                on, x, chosen, bytes, factors, words, halves, lent.units, scales, *experts, y, epilogue,
-            )
-        })
+        unsafe { queue(on, &call, &constants) }
     }
 
     /// Queues products of groups of up to 8 rows.

@@ -14,6 +14,7 @@ use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
+use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{driver, ir};
 use kernel_dsl::launcher::{Memory, Shape};
@@ -29,8 +30,8 @@ use std::time::Duration;
 const ALIGNMENT: usize = 256;
 
 /// The CPU and the kernels decoded for it.
-#[derive(Default)]
 pub(crate) struct Cpu {
+    facts: DeviceFacts,
     /// By the artifact's address, which is static.
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
@@ -54,7 +55,25 @@ impl Default for Limits {
     }
 }
 
+impl Default for Cpu {
+    fn default() -> Cpu {
+        // `kernel_dsl::device` documents this number.
+        Cpu::with_facts(DeviceFacts { multiprocessors: kernel_dsl::device::multiprocessors() as u32 })
+    }
+}
+
 impl Cpu {
+    /// Makes a CPU with these facts for launch expressions and plans.
+    pub fn with_facts(DeviceFacts { multiprocessors }: DeviceFacts) -> Cpu {
+        let facts = DeviceFacts { multiprocessors: multiprocessors.max(1) };
+        Cpu { facts, executables: Cache::default(), memory: Pool::default(), limits: Mutex::default() }
+    }
+
+    /// Returns the facts for launch expressions and plans.
+    pub fn facts(&self) -> DeviceFacts {
+        self.facts
+    }
+
     /// Sets the extent of the checks.
     pub fn set_checks(&self, checks: Checks) {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).checks = checks;

@@ -112,6 +112,24 @@ impl Device {
         Device::new(Backend::Cpu(Box::default()), None)
     }
 
+    /// Returns the CPU device with other [`facts`](Device::facts): those of a GPU, say.
+    ///
+    /// A call may choose a kernel, or the parts of a sum, by the number of multiprocessors. Floats
+    /// are then added in another order. Devices with equal facts give equal bits. A number of 0
+    /// counts as 1.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), runtime_devices::Error> {
+    /// use runtime_devices::Device;
+    /// let card = Device::best()?;
+    /// let witness = Device::cpu_with_facts(card.facts());
+    /// assert_eq!(witness.facts(), card.facts());
+    /// # Ok(()) }
+    /// ```
+    pub fn cpu_with_facts(facts: DeviceFacts) -> Device {
+        Device::new(Backend::Cpu(Box::new(Cpu::with_facts(facts))), None)
+    }
+
     /// Returns the reason for this device, if [`Device::best`] or [`Device::choose`] chose it.
     pub fn choice(&self) -> Option<&Choice> {
         self.0.choice.as_ref()
@@ -152,7 +170,7 @@ impl Device {
         let mut extensions = self.0.extensions.lock().unwrap_or_else(PoisonError::into_inner);
         let extension = extensions.entry(TypeId::of::<T>()).or_insert_with(|| {
             let backend = match &self.0.backend {
-                Backend::Cpu(_) => Backend::Cpu(Box::default()),
+                Backend::Cpu(cpu) => Backend::Cpu(Box::new(Cpu::with_facts(cpu.facts()))),
                 Backend::Cuda(cuda) => Backend::Cuda(cuda.clone()),
             };
             Arc::new(make(Device::new(backend, None)))
@@ -171,12 +189,10 @@ impl Device {
 
     /// Returns the facts that launch expressions may use.
     pub fn facts(&self) -> DeviceFacts {
-        let multiprocessors = match &self.0.backend {
-            // `kernel_dsl::device` documents this number.
-            Backend::Cpu(_) => 2,
-            Backend::Cuda(cuda) => cuda.info().multiprocessors,
-        };
-        DeviceFacts { multiprocessors }
+        match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.facts(),
+            Backend::Cuda(cuda) => DeviceFacts { multiprocessors: cuda.info().multiprocessors },
+        }
     }
 
     /// Returns what the validation of a launch needs to know of the device: its identity, which

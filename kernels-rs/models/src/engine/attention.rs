@@ -1,6 +1,7 @@
 //! Attention with its matrices: queries, keys and values, rotary positions, the cache, and the
 //! matrix after attention.
 
+use super::exact::textbook_decode;
 use super::linear::{Linear, convert};
 use crate::configuration::Configuration;
 use kernel_dsl::{Float, GenericArgument};
@@ -70,14 +71,17 @@ pub struct Work {
     q: Memory<f32>,
     o: Memory<f32>,
     scratch: Scratch,
+    /// Weights of the keys for each head, where results are exact.
+    exact: Option<Memory<f32>>,
 }
 
 impl Work {
-    /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens.
+    /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
+    /// a single token is attended to without approximations.
     ///
     /// # Errors
     /// If memory is short.
-    pub fn new(on: &impl Queue, shape: Shape, tokens: usize, room: usize) -> Result<Work, Error> {
+    pub fn new(on: &impl Queue, shape: Shape, tokens: usize, room: usize, exact: bool) -> Result<Work, Error> {
         let Shape { heads, groups, head, .. } = shape;
         let apart = tokens.min(APART);
         Ok(Work {
@@ -85,6 +89,7 @@ impl Work {
             q: on.scratch(tokens * heads * head)?,
             o: on.scratch(tokens * heads * head)?,
             scratch: Scratch::new(on, [apart, heads, head], groups, room)?,
+            exact: if exact { Some(on.scratch(heads * room)?) } else { None },
         })
     }
 }
@@ -151,7 +156,7 @@ impl Attention {
     ) -> Result<(), Error> {
         let Shape { heads, head, epsilon, scale, .. } = self.shape;
         let n = x.extents()[0];
-        let Work { qkv, q, o, scratch } = work;
+        let Work { qkv, q, o, scratch, exact } = work;
         let of_qkv = [n, self.shape.projected()];
         self.projection.run(on, x, &mut prefix(qkv, of_qkv)?)?;
         let (keys, values) = cache.split_at(1)?;
@@ -168,8 +173,18 @@ impl Attention {
         let of_q = [n, heads, head];
         let qkv = prefix(qkv, of_qkv)?.shared();
         prepare(on, &qkv, norms, &places.tokens, &mut prefix(q, of_q)?, &mut cache)?;
-        match places.before.filter(|_| n > APART) {
-            Some(before) => {
+        match (places.before.filter(|_| n > APART), exact) {
+            (_, Some(weights)) if n == 1 => {
+                let [k, v] = cache.views();
+                let weights = prefix(weights, [heads, k.extents()[2]])?;
+                let (q, mut o) = (prefix(q, of_q)?.shared(), prefix(o, of_q)?);
+                // SAFETY: the launch compares the extents, and the kernel stays within them. Each
+                // lane writes separate elements before the barrier, and reads all after it.
+                unsafe {
+                    textbook_decode::<K>::launch_unchecked(on, &q, k, v, &places.lengths, &mut o, weights, scale)?;
+                }
+            }
+            (Some(before), _) => {
                 let (mut q_k, mut o_k) = (on.scratch::<K>(n * heads * head)?, on.scratch::<K>(n * heads * head)?);
                 convert(on, prefix(q, of_q)?.shared(), q_k.view_mut(of_q)?)?;
                 let [k, v] = cache.of(0, before + n)?;
@@ -180,7 +195,7 @@ impl Attention {
                 causal.run(on, Qkv { q: q_heads, k, v }, &mut o_heads, None)?;
                 convert(on, o_k.view(of_q)?, prefix(o, of_q)?)?;
             }
-            None => {
+            (None, _) => {
                 let [k, v] = cache.views();
                 let cache = KvCache::new(k, v);
                 let cache = if n == 1 { cache } else { cache.paged(places.pages) };

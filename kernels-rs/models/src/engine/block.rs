@@ -107,7 +107,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens.
+    /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
+    /// a single token passes the blocks without approximations.
     ///
     /// # Errors
     /// If memory is short.
@@ -117,9 +118,10 @@ impl Work {
         inner: usize,
         tokens: usize,
         room: usize,
+        exact: bool,
     ) -> Result<Work, Error> {
-        let attention = attention::Work::new(on, shape, tokens, room)?;
-        Ok(Work { attention, network: network::Work::new(on, inner, tokens)? })
+        let attention = attention::Work::new(on, shape, tokens, room, exact)?;
+        Ok(Work { attention, network: network::Work::new(on, inner, tokens, exact)? })
     }
 }
 

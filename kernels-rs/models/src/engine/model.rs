@@ -131,8 +131,8 @@ impl Model {
 
 impl Parts {
     /// Queues the model for consecutive tokens of one sequence, whose keys and values are stored in
-    /// the cache: `cache` returns that of a layer. `logits`, `[1, vocabulary]`, are those after the
-    /// last token.
+    /// the cache: `cache` returns that of a layer. `logits`, `[rows, vocabulary]`, are those after
+    /// each of the last `rows` tokens.
     ///
     /// # Errors
     /// If extents do not match, or memory is short.
@@ -152,7 +152,8 @@ impl Parts {
             block.run(on, activations, places, cache.layer(layer)?, work)?;
         }
         let normed = activations.finish(on, &self.norm)?;
-        Ok(self.output.run(on, &normed.slice(n - 1..n)?, logits)?)
+        let [rows, _] = logits.extents();
+        Ok(self.output.run(on, &normed.slice(n.saturating_sub(rows)..n)?, logits)?)
     }
 }
 
@@ -173,13 +174,20 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Allocates memory for steps of up to `tokens` tokens, of sequences up to `room` tokens.
+    /// Allocates memory for steps of up to `tokens` tokens, of sequences up to `room` tokens. With
+    /// `exact`, steps of one token use no approximation.
     ///
     /// # Errors
     /// If memory is short.
-    pub fn new(on: &impl Queue, configuration: &Configuration, tokens: usize, room: usize) -> Result<Memory> {
+    pub fn new(
+        on: &impl Queue,
+        configuration: &Configuration,
+        tokens: usize,
+        room: usize,
+        exact: bool,
+    ) -> Result<Memory> {
         let Configuration { width, inner, .. } = *configuration;
-        let work = Work::new(on, Shape::of(configuration), inner, tokens, room)?;
+        let work = Work::new(on, Shape::of(configuration), inner, tokens, room, exact)?;
         Ok(Memory { activations: Activations::new(on, tokens, width)?, work })
     }
 }

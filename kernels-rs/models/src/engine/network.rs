@@ -2,7 +2,7 @@
 
 use super::attention::prefix;
 use super::linear::Linear;
-use kernels_rs::activation::fast_swiglu;
+use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::gate;
 use kernels_rs::{Memory, Queue};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -21,15 +21,17 @@ pub struct Network {
 pub struct Work {
     both: Memory<f32>,
     gated: Memory<f32>,
+    exact: bool,
 }
 
 impl Work {
-    /// Allocates memory for up to `tokens` tokens and networks of `inner` numbers.
+    /// Allocates memory for up to `tokens` tokens and networks of `inner` numbers. With `exact`,
+    /// the gate is computed without approximations.
     ///
     /// # Errors
     /// If memory is short.
-    pub fn new(on: &impl Queue, inner: usize, tokens: usize) -> Result<Work, Error> {
-        Ok(Work { both: on.scratch(tokens * 2 * inner)?, gated: on.scratch(tokens * inner)? })
+    pub fn new(on: &impl Queue, inner: usize, tokens: usize, exact: bool) -> Result<Work, Error> {
+        Ok(Work { both: on.scratch(tokens * 2 * inner)?, gated: on.scratch(tokens * inner)?, exact })
     }
 }
 
@@ -67,7 +69,11 @@ impl Network {
         let (of_both, of_gated) = ([n, 2 * self.inner], [n, self.inner]);
         self.gate_and_up.run(on, x, &mut prefix(&mut work.both, of_both)?)?;
         let both = prefix(&mut work.both, of_both)?.shared();
-        gate(on, fast_swiglu {}, both.strided(), prefix(&mut work.gated, of_gated)?.strided())?;
+        let gated = prefix(&mut work.gated, of_gated)?.strided();
+        match work.exact {
+            true => gate(on, swiglu {}, both.strided(), gated)?,
+            false => gate(on, fast_swiglu {}, both.strided(), gated)?,
+        }
         self.down.run(on, &prefix(&mut work.gated, of_gated)?.shared(), y)
     }
 }

@@ -8,11 +8,11 @@ use crate::memory::CacheFormat;
 use crate::tokenizer::{Characters, Encoding};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
-use kernels_rs::Queue;
 use kernels_rs::attention::cache::Stored;
 use kernels_rs::blocks::cache::Tokens;
+use kernels_rs::rowwise::CrossEntropy;
 use kernels_rs::sampling::Sample;
-use runtime::{DeviceBuffer, Graph, SlotMut, Stream};
+use runtime::{BufferViewMut, DeviceBuffer, Graph, SlotMut, Stream};
 
 /// How a session is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,12 +23,16 @@ pub struct Options {
     pub piece: usize,
     /// How keys and values are kept: F16 or F32.
     pub cache: CacheFormat,
+    /// Computes without approximations and token by token, prompts included. All devices then give
+    /// equal bits, if the weights are quantized. With other weights the devices must have equal
+    /// [facts](runtime::Device::cpu_with_facts).
+    pub exact: bool,
 }
 
 impl Default for Options {
     /// Returns room for 4,096 tokens, with prompts in pieces of 512 and a cache of F16.
     fn default() -> Options {
-        Options { room: 4096, piece: 512, cache: CacheFormat::F16 }
+        Options { room: 4096, piece: 512, cache: CacheFormat::F16, exact: false }
     }
 }
 
@@ -80,6 +84,8 @@ pub struct Piece {
 trait Run: Send {
     /// Runs the model for tokens that follow `before` others.
     fn append(&mut self, model: &Model, tokens: &[u32], before: usize) -> Result<()>;
+    /// Runs the model likewise, and returns −ln of the probability of a label after each token.
+    fn losses(&mut self, model: &Model, tokens: &[u32], labels: &[u32], before: usize) -> Result<Vec<f32>>;
     /// Draws a token from the logits, and returns it.
     fn draw(&mut self, sampler: &mut Sampler) -> Result<u32>;
     /// Runs the model for the token that was drawn last.
@@ -87,6 +93,9 @@ trait Run: Send {
     /// Returns the logits.
     fn logits(&self) -> Result<Vec<f32>>;
 }
+
+/// The maximum number of tokens with logits at once: they are wide.
+const LOSSES: usize = 128;
 
 /// A text, and the keys and values of its tokens on a device.
 pub struct Session {
@@ -130,32 +139,57 @@ impl Session {
         &self.tokens
     }
 
+    /// Rejects a text that does not fit.
+    fn check(&self, tokens: &[u32]) -> Result<()> {
+        let vocabulary = self.model.configuration.vocabulary;
+        let problem = match tokens.len() {
+            0 => "the text has no token: a model needs one to begin with".to_owned(),
+            n if n > self.options.room => {
+                format!("the text has {n} tokens, and the session room for {}", self.options.room)
+            }
+            _ => match tokens.iter().find(|token| **token as usize >= vocabulary) {
+                Some(token) => format!("the token {token} is beyond the vocabulary of {vocabulary}"),
+                None => return Ok(()),
+            },
+        };
+        Err(Error::Tokens { action: "set the text of a session", problem })
+    }
+
+    /// Returns −ln of the probability of each token after the first, given those before it. The
+    /// session's text is empty afterwards.
+    ///
+    /// # Errors
+    /// If there are no tokens, or more than there is room for, or a launch fails.
+    pub fn losses(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
+        self.check(tokens)?;
+        self.tokens.clear();
+        self.done = 0;
+        let piece = if self.options.exact { 1 } else { self.options.piece.min(LOSSES) };
+        let mut losses = Vec::with_capacity(tokens.len());
+        for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
+            // A label beyond the vocabulary, after the last token, has no loss.
+            let label = |at: usize| tokens.get(at + 1).copied().unwrap_or(u32::MAX);
+            let labels: Vec<u32> = (i..i + piece.len()).map(label).collect();
+            losses.extend(self.run.losses(&self.model, piece, &labels, i)?);
+        }
+        losses.pop();
+        Ok(losses)
+    }
+
     /// Replaces the text. Tokens at the begin that are already there are not computed again, except
     /// the last.
     ///
     /// # Errors
     /// If there are no tokens, or more than there is room for, or a launch fails.
     pub fn set(&mut self, tokens: &[u32]) -> Result<()> {
-        let problem = match tokens.len() {
-            0 => Some("the text has no token: a model needs one to begin with".to_owned()),
-            n if n > self.options.room => {
-                Some(format!("the text has {n} tokens, and the session room for {}", self.options.room))
-            }
-            _ => None,
-        };
-        if let Some(problem) = problem {
-            return Err(Error::Tokens { action: "set the text of a session", problem });
-        }
-        let vocabulary = self.model.configuration.vocabulary;
-        if let Some(token) = tokens.iter().find(|token| **token as usize >= vocabulary) {
-            let problem = format!("the token {token} is beyond the vocabulary of {vocabulary}");
-            return Err(Error::Tokens { action: "set the text of a session", problem });
-        }
+        self.check(tokens)?;
         let common = self.tokens.iter().zip(tokens).take(self.done).take_while(|(a, b)| a == b).count();
         let from = common.min(tokens.len() - 1);
         self.tokens.truncate(from);
         self.done = from;
-        for piece in tokens[from..].chunks(self.options.piece) {
+        // A step of one token has the same kernels on all devices.
+        let piece = if self.options.exact { 1 } else { self.options.piece };
+        for piece in tokens[from..].chunks(piece) {
             self.run.append(&self.model, piece, self.done)?;
             self.tokens.extend(piece);
             self.done += piece.len();
@@ -293,6 +327,7 @@ struct Steps<K: kernel_dsl::Element> {
     /// Extents of the cache of a layer.
     extents: [usize; 4],
     room: usize,
+    exact: bool,
     /// The token of the step, its position, and the number of keys that it sees.
     token: SlotMut<u32>,
     position: SlotMut<u32>,
@@ -336,7 +371,7 @@ impl<K: kernel_dsl::Element> Cached<K> for Owned<'_, K> {
 
 impl<K: Float + Stored + GenericArgument> Steps<K> {
     /// Allocates the cache and records a step.
-    fn new(model: &Model, Options { room, .. }: Options) -> Result<Steps<K>> {
+    fn new(model: &Model, Options { room, exact, .. }: Options) -> Result<Steps<K>> {
         let device = &model.device;
         let configuration = &model.configuration;
         let (groups, head, vocabulary) = (configuration.groups, configuration.head, configuration.vocabulary);
@@ -362,7 +397,7 @@ impl<K: Float + Stored + GenericArgument> Steps<K> {
             pages: pages.view([1, 1])?,
             before: None,
         };
-        let mut memory = Memory::new(&recording, configuration, 1, room)?;
+        let mut memory = Memory::new(&recording, configuration, 1, room, exact)?;
         let mut cache = Recorded(&caches, extents);
         let of_token = token.view([1])?;
         model.run(&recording, &of_token, &places, &mut cache, &mut logits.view_mut([1, vocabulary])?, &mut memory)?;
@@ -377,6 +412,7 @@ impl<K: Float + Stored + GenericArgument> Steps<K> {
             caches,
             extents,
             room,
+            exact,
             token,
             position,
             length,
@@ -389,8 +425,16 @@ impl<K: Float + Stored + GenericArgument> Steps<K> {
     }
 }
 
-impl<K: Float + Stored + GenericArgument> Run for Steps<K> {
-    fn append(&mut self, model: &Model, tokens: &[u32], before: usize) -> Result<()> {
+impl<K: Float + Stored + GenericArgument> Steps<K> {
+    /// Queues the model for tokens that follow `before` others. `logits` are those after the last
+    /// tokens.
+    fn forward(
+        &mut self,
+        model: &Model,
+        tokens: &[u32],
+        before: usize,
+        logits: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<()> {
         let (n, head, stream) = (tokens.len(), model.configuration.head, &self.stream);
         let numbers = |from: usize| (from..from + n).map(|i| i as u32).collect::<Vec<u32>>();
         let tokens = stream.upload(tokens)?;
@@ -407,16 +451,33 @@ impl<K: Float + Stored + GenericArgument> Run for Steps<K> {
             pages: pages.view([n, 1])?,
             before: Some(before),
         };
-        let mut memory = Memory::new(stream, &model.configuration, n, self.room)?;
-        let mut logits = Queue::scratch::<f32>(stream, self.vocabulary)?;
+        let mut memory = Memory::new(stream, &model.configuration, n, self.room, self.exact)?;
         let mut cache = Owned(&mut self.graph, &self.caches, self.extents);
-        let of_tokens = tokens.view([n])?;
-        model.run(stream, &of_tokens, &places, &mut cache, &mut logits.view_mut([1, self.vocabulary])?, &mut memory)?;
-        if let kernels_rs::Memory::Buffer(logits) = &logits {
-            stream.copy(logits, self.graph.buffer_mut(self.logits)?)?;
-        }
+        model.run(stream, &tokens.view([n])?, &places, &mut cache, logits, &mut memory)
+    }
+}
+
+impl<K: Float + Stored + GenericArgument> Run for Steps<K> {
+    fn append(&mut self, model: &Model, tokens: &[u32], before: usize) -> Result<()> {
+        let mut logits = model.device.alloc::<f32>(self.vocabulary)?;
+        self.forward(model, tokens, before, &mut logits.view_mut([1, self.vocabulary])?)?;
+        self.stream.copy(&logits, self.graph.buffer_mut(self.logits)?)?;
         self.is_likeliest = false;
         Ok(self.stream.wait()?)
+    }
+
+    fn losses(&mut self, model: &Model, tokens: &[u32], labels: &[u32], before: usize) -> Result<Vec<f32>> {
+        let n = tokens.len();
+        let extents = [n, self.vocabulary];
+        let mut logits = model.device.alloc::<f32>(n * self.vocabulary)?;
+        self.forward(model, tokens, before, &mut logits.view_mut(extents)?)?;
+        let labels = self.stream.upload(labels)?;
+        let (mut losses, mut log_sums) = (model.device.alloc::<f32>(n)?, model.device.alloc::<f32>(n)?);
+        let (to_losses, to_sums) = (&mut losses.view_mut([n])?, &mut log_sums.view_mut([n])?);
+        let logits = logits.view(extents)?;
+        CrossEntropy::new().run(&self.stream, &logits, &labels.view([n])?, to_losses, to_sums)?;
+        self.stream.wait()?;
+        Ok(losses.download()?)
     }
 
     fn draw(&mut self, sampler: &mut Sampler) -> Result<u32> {

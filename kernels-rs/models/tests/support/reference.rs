@@ -1,5 +1,6 @@
-//! A language model in plain loops over `f32`, from the tensors of a GGUF file: what the engine is
-//! compared with. It shares the reader of files with the crate, and nothing else.
+//! A language model in plain loops, from the tensors of a GGUF file: what the engine is compared
+//! with. Activations are `f32` and sums `f64`. It shares the reader of files with the crate, and
+//! nothing else.
 
 use models::file::gguf::Gguf;
 use models::file::{Format, Tensor};
@@ -17,6 +18,8 @@ pub struct Reference {
     base: f64,
     /// Whether rotated pairs are neighbors.
     neighbors: bool,
+    /// Whether products round activations to 8 bits.
+    of_bytes: bool,
     /// Keys and values of each layer, token after token.
     cache: Vec<[Vec<f32>; 2]>,
 }
@@ -53,15 +56,25 @@ pub fn numbers(tensor: &Tensor<'_>) -> Vec<f32> {
 /// Returns the products of the rows of a matrix with x.
 fn product(matrix: &[f32], x: &[f32]) -> Vec<f32> {
     let row = |row: &[f32]| {
-        let mut sums = [0.0f32; 8];
+        let mut sums = [0.0f64; 8];
         for (w, x) in row.chunks(8).zip(x.chunks(8)) {
             for (sum, (w, x)) in sums.iter_mut().zip(w.iter().zip(x)) {
-                *sum += w * x;
+                *sum += f64::from(*w) * f64::from(*x);
             }
         }
-        sums.iter().sum()
+        sums.iter().sum::<f64>() as f32
     };
     matrix.chunks(x.len()).map(row).collect()
+}
+
+/// Rounds numbers to multiples of 1/127 of the largest magnitude of 32, as products with quantized
+/// weights do.
+fn rounded(x: &[f32]) -> Vec<f32> {
+    let block = |block: &[f32]| {
+        let top = block.iter().fold(1e-30f32, |top, x| top.max(x.abs()));
+        block.iter().map(|x| (x * (127.0 / top)).round_ties_even() * (top / 127.0)).collect::<Vec<f32>>()
+    };
+    x.chunks(32).flat_map(block).collect()
 }
 
 fn norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
@@ -93,12 +106,23 @@ impl Reference {
             epsilon: number("attention.layer_norm_rms_epsilon").unwrap() as f32,
             base: number("rope.freq_base").unwrap(),
             neighbors: architecture == "llama",
+            of_bytes: false,
             cache: vec![[Vec::new(), Vec::new()]; layers],
         }
     }
 
+    /// Returns the model whose products round activations to 8 bits.
+    pub fn of_bytes(self) -> Reference {
+        Reference { of_bytes: true, ..self }
+    }
+
     fn weight(&self, name: &str) -> &[f32] {
         &self.weights[name]
+    }
+
+    /// Returns the product of a matrix with x.
+    fn product(&self, name: &str, x: &[f32]) -> Vec<f32> {
+        product(self.weight(name), &if self.of_bytes { rounded(x) } else { x.to_vec() })
     }
 
     /// Rotates the heads of x by a position.
@@ -121,7 +145,7 @@ impl Reference {
 
     /// Returns queries, keys or values.
     fn projected(&self, layer: usize, name: &str, x: &[f32]) -> Vec<f32> {
-        let mut y = product(self.weight(&format!("blk.{layer}.attn_{name}.weight")), x);
+        let mut y = self.product(&format!("blk.{layer}.attn_{name}.weight"), x);
         if let Some(bias) = self.weights.get(&format!("blk.{layer}.attn_{name}.bias")) {
             add(&mut y, bias);
         }
@@ -160,15 +184,15 @@ impl Reference {
                 }
                 o.extend(mean.iter().map(|mean| *mean as f32));
             }
-            add(&mut x, &product(self.weight(&tensor("attn_output")), &o));
+            add(&mut x, &self.product(&tensor("attn_output"), &o));
             let normed = norm(&x, self.weight(&tensor("ffn_norm")), self.epsilon);
-            let [gate, up] = ["ffn_gate", "ffn_up"].map(|name| product(self.weight(&tensor(name)), &normed));
+            let [gate, up] = ["ffn_gate", "ffn_up"].map(|name| self.product(&tensor(name), &normed));
             let gated: Vec<f32> = gate.iter().zip(up).map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up).collect();
-            add(&mut x, &product(self.weight(&tensor("ffn_down")), &gated));
+            add(&mut x, &self.product(&tensor("ffn_down"), &gated));
         }
         let normed = norm(&x, self.weight("output_norm.weight"), self.epsilon);
         let output = if self.weights.contains_key("output.weight") { "output.weight" } else { "token_embd.weight" };
-        product(self.weight(output), &normed)
+        self.product(output, &normed)
     }
 }
 

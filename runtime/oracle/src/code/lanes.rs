@@ -5,7 +5,7 @@
 //! AVX2 with FMA (without FMA, `mul_add` calls a software routine); [`Simd`] selects at run time.
 
 use crate::code::division::Divide;
-use crate::code::frame::{FULL, LANES, Row, Word};
+use crate::code::frame::{FULL, LANES, Register, Row, Word};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{Binary, Comparison, Unary};
 
@@ -88,6 +88,10 @@ versions! {
     fn select(rows: &mut [Row], wide: bool, to: u32, condition: u32, yes: u32, no: u32);
     /// Returns the lanes where the `bool` at `row` is true.
     fn truth(rows: &[Row], row: u32) -> u32;
+    /// Returns the word that all lanes of `mask` hold at `row`, or `None` if they differ.
+    fn alike(rows: &[Row], row: u32, mask: u32) -> Option<u32>;
+    /// `to` ← `from` in the lanes of `mask`. The registers have equal widths.
+    fn blend(rows: &mut [Row], to: Register, from: Register, mask: u32);
 }
 
 /// A scalar as stored in a lane.
@@ -428,6 +432,22 @@ fn select(rows: &mut [Row], wide: bool, to: u32, condition: u32, yes: u32, no: u
     } else {
         map3(rows, to, [condition, yes, no], |c: bool, x: u32, y: u32| if c { x } else { y });
     }
+}
+
+#[inline(always)]
+fn alike(rows: &[Row], row: u32, mask: u32) -> Option<u32> {
+    let row = u32::lanes(rows, row as usize);
+    let first = row[mask.trailing_zeros() as usize % LANES];
+    let mut others = 0;
+    for lane in 0..LANES {
+        others |= (row[lane] ^ first) & (mask >> lane & 1).wrapping_neg();
+    }
+    (others == 0).then_some(first)
+}
+
+#[inline(always)]
+fn blend(rows: &mut [Row], to: Register, from: Register, mask: u32) {
+    to.copy(rows, from, mask);
 }
 
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Variables of a thread: indexed elements of register arrays, and reads of uninitialized elements.
 
 use crate::check::Check;
-use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
+use crate::code::frame::{FULL, Register, Word, lanes_of};
 use crate::code::{Local, Pc};
 use crate::machine::{ACCESSES, Machine, Warp};
 use crate::report::{Description, Object, Space, Values};
@@ -53,7 +53,7 @@ impl Machine<'_, '_> {
     /// Returns `None` if the lanes differ or the index is out of bounds.
     fn one_element(&self, warp: &Warp, mask: u32, local: u32, index: u32) -> Option<(Register, usize)> {
         let local = &self.program.code.locals[local as usize];
-        let index = alike(u32::lanes(&warp.rows, index as usize), mask)?;
+        let index = self.simd.alike(&warp.rows, index, mask)?;
         (index < local.len).then(|| (local.at(index), (local.element + index) as usize))
     }
 
@@ -69,7 +69,7 @@ impl Machine<'_, '_> {
         if let Some((element, written)) = self.one_element(warp, mask, local, index)
             && (TIER < ACCESSES || mask & !warp.written[written] == 0)
         {
-            return to.copy(&mut warp.rows, element, FULL);
+            return self.simd.blend(&mut warp.rows, to, element, FULL);
         }
         let within = self.within::<TIER>(site, warp, mask, local, index);
         let local = &self.program.code.locals[local as usize];
@@ -100,7 +100,7 @@ impl Machine<'_, '_> {
         from: Register,
     ) {
         if let Some((element, written)) = self.one_element(warp, mask, local, index) {
-            element.copy(&mut warp.rows, from, mask);
+            self.simd.blend(&mut warp.rows, element, from, mask);
             warp.written[written] |= mask;
             return;
         }
@@ -113,14 +113,4 @@ impl Machine<'_, '_> {
             warp.written[(local.element + indices[lane]) as usize] |= 1 << lane;
         }
     }
-}
-
-/// Returns the value that all lanes of `mask` hold, or `None` if they differ.
-fn alike(row: &[u32; LANES], mask: u32) -> Option<u32> {
-    let first = row[mask.trailing_zeros() as usize % LANES];
-    let others = match mask {
-        FULL => row.iter().fold(0, |others, held| others | (held ^ first)),
-        _ => lanes_of(mask).fold(0, |others, lane| others | (row[lane] ^ first)),
-    };
-    (others == 0).then_some(first)
 }

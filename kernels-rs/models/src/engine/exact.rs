@@ -1,0 +1,60 @@
+//! Attention without approximations, in an order of sums that no device changes.
+//!
+//! The kernels of `kernels_rs::attention` use the hardware's exponential, whose bits differ between
+//! GPUs, and split keys by the number of multiprocessors. This kernel is slower, but every device
+//! computes equal bits. A warp computes a head in three passes, as in a textbook: logits and their
+//! maximum, weights and their sum, the mean of values.
+
+use kernel_dsl::prelude::*;
+
+/// Computes o ← softmax(scale·q·Kᵀ)·V of one token, over the first `lengths` keys.
+///
+/// q and o are [1, head, element]. k and v are [1, group, row, element], where neighboring heads
+/// share a group. `weights`, [head, row], is scratch memory. Lane l adds keys l, l + 32, … in
+/// order; the lanes' sums follow the order of [`warp::sum`]. A text without keys gives zeros.
+#[kernel(block = 32, grid = q.dim(1), instances(f32: K = f32; f16: K = f16))]
+#[requires(
+    q.dim(0) == 1, o.dim(0) == 1, o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), lengths.len() == 1,
+    k.dim(0) == 1, k.dim(3) == q.dim(2), v.dim(0) == 1, v.dim(1) == k.dim(1), v.dim(2) == k.dim(2),
+    v.dim(3) == q.dim(2), weights.rows() == q.dim(1), weights.cols() == k.dim(2),
+    k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
+)]
+pub fn textbook_decode<K: Float>(
+    q: View<f32, 3>,
+    k: View<K, 4>,
+    v: View<K, 4>,
+    lengths: View<u32, 1>,
+    mut o: ViewMut<f32, 3>,
+    mut weights: ViewMut<f32, 2>,
+    scale: f32,
+) {
+    let head = block::x();
+    let group = head / (q.dim(1) / k.dim(1));
+    let keys = (lengths[0] as usize).min(k.dim(2));
+    let mut top = f32::NEG_INFINITY;
+    for t in (warp::lane()..keys).step_by(32) {
+        let mut sum = 0.0f32;
+        for d in 0..q.dim(2) {
+            sum = q[(0, head, d)].mul_add(k[(0, group, t, d)].to_f32(), sum);
+        }
+        weights[(head, t)] = sum * scale;
+        top = top.max(sum * scale);
+    }
+    let base = warp::max(top).max(f32::MIN);
+    let mut sum = 0.0f32;
+    for t in (warp::lane()..keys).step_by(32) {
+        let weight = math::exp(weights[(head, t)] - base);
+        weights[(head, t)] = weight;
+        sum += weight;
+    }
+    let sum = warp::sum(sum);
+    let factor = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+    warp::sync();
+    for d in (warp::lane()..q.dim(2)).step_by(32) {
+        let mut mean = 0.0f32;
+        for t in 0..keys {
+            mean = weights[(head, t)].mul_add(v[(0, group, t, d)].to_f32(), mean);
+        }
+        o[(0, head, d)] = mean * factor;
+    }
+}
