@@ -121,6 +121,6 @@ fn misspelled_names_get_a_suggestion() {
         let output = refused(&[command, "elementwise::saxpy", "--only", "shard-race"]);
         assert!(output.contains("there is no check `shard-race`; did you mean `shared-race`?"), "{output}");
         let output = refused(&[command, "elementwise::saxpy", "--order", "sideways"]);
-        assert!(output.contains("there are in-order, reversed, and seeded:N"), "{output}");
+        assert!(output.contains("there are in-order, reversed, seeded:N"), "{output}");
     }
 }

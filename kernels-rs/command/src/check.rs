@@ -17,8 +17,8 @@ use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
 use runtime::interpreter::report::Allowed;
-use runtime::interpreter::{self, Schedule, Verdict};
-use runtime::testing::{CaseReport, Checker, Executor, Failure, InstanceReport, KernelSpec, Warned};
+use runtime::interpreter::{self, Schedule, Unreached, Verdict};
+use runtime::testing::{CaseReport, Checker, Executor, Failure, InstanceReport, KernelSpec, Warned, unreached};
 use serde::Serialize;
 use std::fmt;
 use std::io::Write;
@@ -63,6 +63,10 @@ pub(super) struct Check {
     /// and 0 for others
     #[arg(long, value_name = "COUNT")]
     orders: Option<u64>,
+    /// Also print the lines and branches that no thread reaches in any case of an instance. Each
+    /// case runs once more for that
+    #[arg(long)]
+    coverage: bool,
     /// Treat oracle warnings as errors
     #[arg(long)]
     deny_warnings: bool,
@@ -131,6 +135,8 @@ struct Line {
     warnings: Vec<Warned>,
     /// Violations that the kernel explicitly allows.
     allowed: Vec<Allowed>,
+    /// Code that no case reaches; `null` without `--coverage`.
+    unreached: Option<Vec<Unreached>>,
     /// The executors as a pass lists them, with the comparison used.
     #[serde(skip)]
     compared: String,
@@ -148,6 +154,7 @@ struct Bench {
     ptxas: Option<Ptxas>,
     every_target: bool,
     verbose: bool,
+    coverage: bool,
     seed: u64,
 }
 
@@ -227,7 +234,8 @@ impl Check {
         if self.deny_warnings {
             checker = checker.with_warnings_denied();
         }
-        let bench = Bench { checker, ptxas, every_target: self.every_target, verbose: self.verbose, seed: self.seed };
+        let Check { every_target, verbose, coverage, seed, .. } = *self;
+        let bench = Bench { checker, ptxas, every_target, verbose, coverage, seed };
         let started = Instant::now();
         let mut lines = Vec::new();
         with_bar(tasks.len(), |bar| {
@@ -314,6 +322,10 @@ impl Bench {
             let refused = scope.spawn(|| self.ptxas.as_ref().map(|ptxas| self.refused(ptxas, task)));
             if let Some(spec) = task.spec {
                 line.take(self.checker.check(spec, &task.instance, self.seed), self.verbose);
+                if self.coverage {
+                    // A case that cannot run is a failure of the check.
+                    line.unreached = unreached(spec, &task.instance, self.seed).ok();
+                }
             }
             refused.join().unwrap_or_else(|panic| resume_unwind(panic))
         });
@@ -359,6 +371,7 @@ impl Line {
             decisions: Vec::new(),
             warnings: Vec::new(),
             allowed: Vec::new(),
+            unreached: None,
             compared: String::new(),
             words: Vec::new(),
             others: 0,
@@ -408,6 +421,7 @@ impl Line {
         writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {compared}{assembled}")?;
         let indented = |out: &mut dyn Write, text: &str| text.lines().try_for_each(|line| writeln!(out, "    {line}"));
         self.words.iter().try_for_each(|text| indented(out, text))?;
+        self.unreached.iter().flatten().try_for_each(|gap| indented(out, &gap.to_string()))?;
         // Denied warnings are already reported as failures.
         let denied = |warned: &&Warned| {
             let mut failures = self.failures.iter().filter_map(|case| case.failure.as_ref());
@@ -519,7 +533,8 @@ mod tests {
 
     fn run(spec: Option<&'static KernelSpec>) -> Line {
         let task = Task { artifact: kernels_rs::saxpy::ARTIFACT, instance: Instance::default(), spec };
-        Bench { checker: Checker::new(None), ptxas: None, every_target: false, verbose: false, seed: 1 }.run(&task)
+        Bench { checker: Checker::new(None), ptxas: None, every_target: false, verbose: false, coverage: true, seed: 1 }
+            .run(&task)
     }
 
     fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {

@@ -30,6 +30,7 @@
 //!                  failures[]   case, verdict, failure: its kind, with the values, and the report if an executor made one
 //!                  warnings[]   case: the first one; cases: their number; a report of the oracle with one finding
 //!                  allowed[]    check, place, reason, count
+//!                  unreached[]  gap, place, code: what no case reaches; null without --coverage
 //!                  decisions[]  in words
 //! ```
 //!

@@ -10,7 +10,9 @@ use runtime::interpreter::{Check, CheckSet, Options, Schedule, Severity};
 #[derive(Args)]
 pub(super) struct OracleArgs {
     /// The order in which blocks, the warps of each, and the lanes of an atomic operation run:
-    /// in-order, reversed, or seeded:N. A report names the order unless it is in-order
+    /// in-order, reversed, seeded:N, or preempted:N@POINTS, which runs blocks interleaved and
+    /// leaves the running warp at these atomic operations and fences. A report names the order
+    /// unless it is in-order
     #[arg(long, value_name = "ORDER", default_value = "in-order")]
     order: Schedule,
     /// The byte that fills shared memory, variables and unwritten buffers: with 0xff, floats are
@@ -174,7 +176,7 @@ mod tests {
         }
         assert!(wrong(&["--only", "everything"]).contains("the checks are out-of-bounds, misaligned"));
         assert!(wrong(&["--without", "livelock"]).contains("--fuel says when"));
-        assert!(wrong(&["--order", "backwards"]).contains("in-order, reversed, and seeded:N"));
+        assert!(wrong(&["--order", "backwards"]).contains("in-order, reversed, seeded:N"));
         assert!(wrong(&["--fill", "256"]).contains("such as 255 or 0xff"));
         assert!(wrong(&["--only", "race", "--without", "race"]).contains("cannot be used with"));
     }

@@ -23,7 +23,7 @@
 //!
 //! ```text
 //! run, parallel, record         a launch; its blocks on host threads; reports of the checked form
-//!    │     └─▶ observe          trace, profile, provenance, precision, poison: observers of a run
+//!    │     └─▶ observe          trace, profile, reached, provenance, …: observers of a run
 //!    ▼            │
 //! machine ◀───────┘             blocks, warps, memory, races; the trait Observer
 //!    ▼
@@ -47,10 +47,11 @@ mod run;
 
 pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
 pub use observe::profile::{self, Profile};
+pub use observe::reached::{Gap, Reached, Unreached};
 pub use observe::trace::{self, Trace};
 pub use options::{Binding, Checks, Deadline, Launch, Options, Outcome};
 pub use program::Program;
 pub use record::reported;
 pub use refused::{Mismatch, Refused, TooLarge, Unsupported};
 pub use report::{Finding, Report, Values, Verdict};
-pub use runtime_simt::{ByteRanges, Bytes, Schedule, Statistics, UnknownOrder, report};
+pub use runtime_simt::{ByteRanges, Bytes, Preemption, Schedule, Statistics, UnknownOrder, report};

@@ -57,6 +57,10 @@ pub struct Options {
     pub limit: usize,
     /// The order in which blocks and warps run.
     pub schedule: Schedule,
+    /// Whether all blocks are resident at once, as in a cooperative launch, so that a block may
+    /// wait for a later one. By default a block that waits for a later one is reported:
+    /// [`Schedule::Preempted`] alone has 16 resident blocks.
+    pub cooperative: bool,
     /// Checks that report nothing. The accesses that violate these checks are still suppressed.
     /// Checks that end a launch ([`Check::ends_launch`](crate::Check::ends_launch)) report in any
     /// case.
@@ -186,6 +190,7 @@ impl Default for Options {
             ended: None,
             limit: 64,
             schedule: Schedule::InOrder,
+            cooperative: false,
             without: CheckSet::default(),
             threads: None,
             fill: 0,
@@ -205,6 +210,9 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// The findings: errors and warnings, and notes if [`Options::notes`] is set.
     pub report: Report,
+    /// The number of points at which a warp could be preempted: executions of atomic operations and
+    /// fences.
+    pub points: u64,
     /// The bytes that are still uninitialized, by argument.
     pub uninit: Vec<(usize, ByteRanges)>,
 }

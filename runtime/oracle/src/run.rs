@@ -1,6 +1,7 @@
 //! Execution of a launch of a [`Program`].
 
 use crate::code::{Access, Inst, Origin, Place};
+use crate::machine::interleaved::MAX_COOPERATIVE;
 use crate::machine::memory::Buffer;
 use crate::machine::nonfinite::Stored;
 use crate::machine::observer::Observer;
@@ -12,6 +13,7 @@ use crate::observe::poison::Poison;
 use crate::observe::precision::Precision;
 use crate::observe::profile::{Counters, Profile};
 use crate::observe::provenance::Tracer;
+use crate::observe::reached::Reached;
 use crate::observe::trace::{Recorder, Trace};
 use crate::options::{Binding, Checks, Launch, Options, Outcome};
 use crate::parallel;
@@ -65,12 +67,23 @@ impl Program {
         Ok((outcome, counters.profile(self, launched)))
     }
 
+    /// Runs a launch with every check and adds the instructions that its threads reach to
+    /// `reached`, which belongs to this program.
+    pub fn reach(&self, launch: Launch<'_>, reached: &mut Reached) -> Result<Outcome, Refused> {
+        self.run_observed(launch, Some(reached))
+    }
+
     /// Runs a launch with an observer. After it, the launch runs again for each kind of value whose
     /// flow its findings need.
     fn run_observed(&self, launch: Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, Refused> {
         let Launch { grid, block, arguments, options } = launch;
         let parameters = self.bind(&arguments)?;
         let threads = self.block_of(block)?;
+        let blocks = grid.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+        if options.cooperative && blocks > MAX_COOPERATIVE {
+            let why = format!("{blocks} blocks of a cooperative launch are more than {MAX_COOPERATIVE}");
+            return Err(Mismatch(vec![why]).into());
+        }
         let granules = self.granules();
         let mut by_argument = vec![None; arguments.len()];
         let arguments_given = arguments.len();
@@ -114,7 +127,7 @@ impl Program {
         let alone = observer.is_none() && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             let report = Findings::new(self, options.limit, options.schedule).report();
-            return Ok(Outcome { statistics, report, uninit: uninit(&buffers) });
+            return Ok(Outcome { statistics, report, points: 0, uninit: uninit(&buffers) });
         }
         let again = stored == Stored::Finite || lossy.is_some() || self.wants_poison(&options);
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
@@ -124,7 +137,7 @@ impl Program {
         if machine.run(0..setting.grid.block_count()) && options.checks == Checks::All {
             machine.unwritten_outputs();
         }
-        let Machine { statistics, findings, mut buffers, stored, undefined, stopped, .. } = machine;
+        let Machine { statistics, findings, mut buffers, stored, undefined, stopped, points, .. } = machine;
         if setting.budget.is_spent() {
             return Err(self.too_large(&buffers, &options).into());
         }
@@ -144,7 +157,7 @@ impl Program {
         for buffer in buffers.iter_mut().filter(|buffer| buffer.mutable) {
             buffer.contract.uninit = buffer.shadow.unwritten_of(&buffer.contract.uninit);
         }
-        Ok(Outcome { statistics, report, uninit: uninit(&buffers) })
+        Ok(Outcome { statistics, report, points: points.passed, uninit: uninit(&buffers) })
     }
 
     /// Runs a launch once more, on copies of the buffers' initial contents, and returns the

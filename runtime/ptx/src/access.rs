@@ -266,8 +266,10 @@ impl Machine<'_, '_> {
     }
 
     /// Executes an atomic operation lane by lane, from the lowest.
-    pub fn atomic<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, atomic: &Atomic, mask: u32) {
+    pub fn atomic<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, atomic: &Atomic, mask: u32) -> bool {
         let access = &atomic.access;
+        // A loop does not wait for an operation without a result.
+        let mut changed = atomic.result.is_none();
         let mut faults = Vec::new();
         let Warp { registers, local, .. } = warp;
         let mut view = self.memory.view(local, &self.program.code);
@@ -284,6 +286,7 @@ impl Machine<'_, '_> {
                 old = view.element(access, address, 0, lane);
                 let new = (atomic.update)(old, operand(0), operand(1), shared);
                 view.set_element(access, address, 0, lane, new);
+                changed |= new != old;
             }
             if let Some(Data { place, bits, .. }) = atomic.result {
                 registers.set(place, lane, extend(old, access.element, access.signed, bits));
@@ -303,6 +306,7 @@ impl Machine<'_, '_> {
         if !faults.is_empty() {
             self.faults(warp, inst, access, faults, "updates");
         }
+        changed
     }
 
     /// Reports accesses to the gaps between variables.

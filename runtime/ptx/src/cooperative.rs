@@ -1,10 +1,13 @@
-//! Cooperative launches: all blocks are resident at once and take turns, so that they can wait for
-//! one another.
+//! Launches whose blocks run interleaved.
+//!
+//! In a cooperative launch, all blocks are resident at once and can wait for one another. Under
+//! [`Schedule::Preempted`](runtime_simt::Schedule), a few blocks are.
 
 use super::launch::Checks;
 use super::machine::{BARRIERS, Machine, State};
 use super::memory::Scratch;
 use super::warp::Warp;
+use runtime_simt::{Interleaver, RunningGrid, WarpState};
 
 /// The number of the barrier of all blocks, which no barrier of a block has.
 pub const GRID_BARRIER: usize = usize::MAX;
@@ -13,67 +16,48 @@ pub const GRID_BARRIER: usize = usize::MAX;
 pub const WORKSPACE_BYTES: usize = 64;
 
 /// A resident block that does not run now.
-struct Resting {
+pub struct Resting {
     index: [u32; 3],
     shared: Scratch,
     barriers: [State; BARRIERS],
     warps: Vec<Warp>,
 }
 
+/// The largest number of resident blocks of a launch that is not cooperative.
+const RESIDENT: usize = 16;
+
+/// A launch that runs interleaved, with every check if `CHECKED`.
+struct Interleaved<'a, 'p, 'm, const CHECKED: bool>(&'a mut Machine<'p, 'm>);
+
 impl Machine<'_, '_> {
-    /// Runs all blocks in turns. Each warp that is ready runs for its time slice.
-    pub fn run_cooperative(&mut self) {
-        let blocks = (0..self.grid.block_count()).map(|n| {
-            self.block = self.grid.block(n);
-            let mut warps = self.warps();
-            self.begin_block(&mut warps);
-            let bytes = self.memory.shared.bytes.len();
-            Resting { index: self.block, shared: Scratch::new(bytes), barriers: [State::default(); BARRIERS], warps }
-        });
-        let mut blocks: Vec<Resting> = blocks.collect();
+    /// Runs the blocks of the launch interleaved: all of them in a cooperative launch, else a few
+    /// at once.
+    pub fn run_interleaved(&mut self, numbers: impl Iterator<Item = u64>) {
+        let resident = if self.options.cooperative { usize::MAX } else { RESIDENT };
+        let mut interleaver = Interleaver::new(self.options.schedule, resident);
         // The limit of instructions is for the whole launch.
         self.spent = 0;
-        while !self.stopped && blocks.iter().any(|block| block.warps.iter().any(|warp| !warp.ended())) {
-            let mut moved = false;
-            for block in &mut blocks {
-                self.swap(block);
-                moved |= self.run_turn(&mut block.warps);
-                self.swap(block);
-                if self.stopped {
-                    return;
-                }
-            }
-            if !moved && !meet(&mut blocks) {
-                self.unblock(&mut blocks);
-            }
+        match self.options.checks {
+            Checks::Values | Checks::Faults => interleaver.run(&mut Interleaved::<false>(self), numbers),
+            Checks::All => interleaver.run(&mut Interleaved::<true>(self), numbers),
         }
+    }
+
+    /// Runs `run` while `block` is the running block.
+    fn in_block<T>(&mut self, block: &mut Resting, run: impl FnOnce(&mut Self, &mut Vec<Warp>) -> T) -> T {
+        self.swap(block);
+        let mut warps = std::mem::take(&mut block.warps);
+        let result = run(self, &mut warps);
+        block.warps = warps;
+        self.swap(block);
+        result
     }
 
     /// Exchanges the running block with a resting one.
     fn swap(&mut self, block: &mut Resting) {
-        self.block = block.index;
+        std::mem::swap(&mut self.block, &mut block.index);
         std::mem::swap(&mut self.memory.shared, &mut block.shared);
         std::mem::swap(&mut self.barriers, &mut block.barriers);
-    }
-
-    /// Runs each warp of a block that is ready, and completes barriers. Returns whether any warp
-    /// ran or was released.
-    fn run_turn(&mut self, warps: &mut [Warp]) -> bool {
-        let mut moved = false;
-        for warp in &mut *warps {
-            if warp.ended() || warp.waits.is_some() {
-                continue;
-            }
-            moved = true;
-            match self.options.checks {
-                Checks::Values | Checks::Faults => self.run_warp::<false>(warp),
-                Checks::All => self.run_warp::<true>(warp),
-            }
-            if self.stopped {
-                return true;
-            }
-        }
-        self.release(warps) || moved
     }
 
     /// Reports a deadlock in the first block that waits at its own barrier, or in which warps
@@ -83,12 +67,57 @@ impl Machine<'_, '_> {
         let own = blocks.iter().position(|block| block.warps.iter().any(|warp| waits(warp, false)));
         let any = || blocks.iter().position(|block| block.warps.iter().any(|warp| waits(warp, true)));
         if let Some(found) = own.or_else(any) {
-            self.swap(&mut blocks[found]);
-            let mut warps = std::mem::take(&mut blocks[found].warps);
-            self.stuck(&mut warps);
-            blocks[found].warps = warps;
-            self.swap(&mut blocks[found]);
+            self.in_block(&mut blocks[found], |machine, warps| machine.stuck(warps));
         }
+    }
+}
+
+impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
+    type Block = Resting;
+
+    fn begin(&mut self, number: u64) -> Resting {
+        let machine = &mut *self.0;
+        let shared = Scratch::new(machine.memory.shared.bytes.len());
+        let index = machine.grid.block(number);
+        let mut block = Resting { index, shared, barriers: [State::default(); BARRIERS], warps: Vec::new() };
+        machine.in_block(&mut block, |machine, warps| {
+            *warps = machine.warps();
+            machine.begin_block(warps);
+        });
+        block
+    }
+
+    fn warp_count(&self, block: &Resting) -> usize {
+        block.warps.len()
+    }
+
+    fn state(&self, block: &Resting, warp: usize) -> WarpState {
+        let warp = &block.warps[warp];
+        if warp.ended() || warp.waits.is_some() { WarpState::Waits } else { WarpState::Ready }
+    }
+
+    fn run_warp(&mut self, block: &mut Resting, warp: usize) {
+        self.0.in_block(block, |machine, warps| {
+            machine.run_warp::<CHECKED>(&mut warps[warp]);
+            if !machine.stopped {
+                machine.release(warps);
+            }
+        });
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.stopped
+    }
+
+    fn resume(&mut self, block: &mut Resting) -> bool {
+        block.warps.iter().any(|warp| !warp.ended())
+    }
+
+    fn unblock(&mut self, blocks: &mut [Resting]) -> bool {
+        if !meet(blocks) {
+            self.0.unblock(blocks);
+        }
+        true
     }
 }
 

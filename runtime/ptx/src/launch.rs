@@ -2,7 +2,7 @@
 
 use super::flow::Policy;
 use super::refused::Unsupported;
-use super::{Bytes, Check, Report, Statistics, Verdict};
+use super::{Bytes, Check, Report, Schedule, Statistics, Verdict};
 use kernel_dsl_compiler::ptx::parse;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -52,6 +52,8 @@ pub struct Options {
     pub checks: Checks,
     /// The order in which diverged lanes run.
     pub policy: Policy,
+    /// The order in which blocks and warps run.
+    pub schedule: Schedule,
     /// The limit of warp instructions per block: a loop that is still running then is assumed to be
     /// endless. A launch of several blocks may run more in total.
     pub fuel: u64,
@@ -103,6 +105,7 @@ impl Default for Options {
         Options {
             checks: Checks::All,
             policy: Policy::default(),
+            schedule: Schedule::InOrder,
             fuel: 1 << 32,
             limit: 64,
             threads: None,
@@ -118,6 +121,8 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// The findings of the run.
     pub report: Report,
+    /// The number of points at which a warp could be preempted: executions of atomic operations.
+    pub points: u64,
     /// The buffers that hold values that depend on an approximation; complete only if all checks
     /// run. A GPU's contents may differ, so bits must not be compared.
     pub approximate: Vec<usize>,

@@ -143,5 +143,5 @@ pub use program::Program;
 pub use refused::{Refusal, Unsupported};
 pub use resident::{DeviceMemory, Image, Resident};
 pub use runtime_simt::report::{Finding, Instruction, Place, Report, Verdict};
-pub use runtime_simt::{Bytes, Check, Severity, Statistics, Thread};
+pub use runtime_simt::{Bytes, Check, Preemption, Schedule, Severity, Statistics, Thread};
 pub use service::Heap;

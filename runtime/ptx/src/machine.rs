@@ -11,7 +11,7 @@ use super::service::{Heap, Printed};
 use super::warp::{Meeting, Warp};
 use super::{Check, Statistics, Thread};
 use runtime_simt::report::{Description, Findings};
-use runtime_simt::{GridShape, RunningBlock, Schedule, Scheduler};
+use runtime_simt::{GridShape, Points, RunningBlock, Schedule, Scheduler};
 
 /// The number of barriers of a block.
 pub const BARRIERS: usize = 16;
@@ -82,6 +82,13 @@ pub struct Machine<'p, 'm> {
     pub statistics: Statistics,
     /// Whether the launch has ended early.
     pub stopped: bool,
+    /// Whether blocks run interleaved.
+    pub interleaved: bool,
+    /// The points at which a warp may be preempted: executions of atomic operations.
+    pub points: Points,
+    /// The number of the last atomic operations that have changed nothing, without a store, a
+    /// complete barrier or a new block since.
+    pub polls: u64,
     /// The text that the kernel printed.
     pub printed: Printed,
     /// The messages of failed assertions, one a line.
@@ -107,6 +114,10 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Creates a machine that has not run any block.
     pub fn new(program: &'p Program, setting: &Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
         let Setting { parameters, lookup, shared, grid, dynamic_shared } = setting.clone();
+        let preemption = match options.schedule {
+            Schedule::Preempted(preemption) => Some(preemption),
+            _ => None,
+        };
         Machine {
             program,
             memory: Memory { buffers, lookup, shared: Scratch::new(shared), parameters },
@@ -116,9 +127,12 @@ impl<'p, 'm> Machine<'p, 'm> {
             spent: 0,
             barriers: [State::default(); BARRIERS],
             options,
-            findings: Findings::new(program, options.limit, Schedule::InOrder),
+            findings: Findings::new(program, options.limit, options.schedule),
             statistics: Statistics::default(),
             stopped: false,
+            interleaved: options.cooperative || preemption.is_some(),
+            points: Points::new(preemption.unwrap_or_default()),
+            polls: 0,
             printed: Printed::default(),
             asserted: String::new(),
             workspace: 0,
@@ -128,8 +142,11 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     /// Runs the given blocks of the launch; x varies fastest.
     pub fn run(&mut self, blocks: impl Iterator<Item = u64>) {
+        if self.interleaved {
+            return self.run_interleaved(blocks);
+        }
         let mut warps = self.warps();
-        let mut scheduler = Scheduler::new(Schedule::InOrder, self.grid);
+        let mut scheduler = Scheduler::new(self.options.schedule, self.grid);
         for n in blocks {
             self.block = scheduler.block(n);
             match self.options.checks {
@@ -177,7 +194,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     pub(super) fn begin_block(&mut self, warps: &mut [Warp]) {
         let code = &self.program.code;
         self.memory.shared.forget();
-        self.barriers = [State::default(); BARRIERS];
+        (self.barriers, self.polls) = ([State::default(); BARRIERS], 0);
         for warp in warps.iter_mut() {
             let mask = self.grid.warp_mask(warp.index);
             warp.start(self.options.policy, mask);
@@ -217,7 +234,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             for warp in &mut *warps {
                 if let Some(meeting) = warp.waits.take_if(|m| m.number == number) {
                     tell(&mut warp.registers, &meeting, state.counts);
-                    released = true;
+                    (released, self.polls) = (true, 0);
                 }
             }
         }

@@ -8,8 +8,8 @@ use super::program::Program;
 use super::resident::END;
 use super::service::Heap;
 use super::{Bytes, parallel};
+use runtime_simt::GridShape;
 use runtime_simt::report::Findings;
-use runtime_simt::{GridShape, Schedule};
 
 /// The largest number of threads of a block, on every target.
 const MAX_THREADS: u64 = 1024;
@@ -73,9 +73,9 @@ impl Program {
             return self.execute_cooperative(&setting, (all, heap), options);
         }
         if let Some(statistics) = parallel::run(self, &setting, &mut all, options) {
-            let report = Findings::new(self, options.limit, Schedule::InOrder).report();
+            let report = Findings::new(self, options.limit, options.schedule).report();
             let (approximate, printed, asserted) = Default::default();
-            return Ok(Outcome { statistics, report, approximate, printed, asserted });
+            return Ok(Outcome { statistics, report, points: 0, approximate, printed, asserted });
         }
         let mut machine = Machine::new(self, &setting, all, options);
         machine.heap = heap;
@@ -83,8 +83,8 @@ impl Program {
         let report = machine.findings.report();
         let given = machine.memory.buffers.iter().skip(self.globals.len());
         let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
-        let (printed, asserted) = (machine.printed.take(), machine.asserted);
-        Ok(Outcome { statistics: machine.statistics, report, approximate, printed, asserted })
+        let (printed, asserted, points) = (machine.printed.take(), machine.asserted, machine.points.passed);
+        Ok(Outcome { statistics: machine.statistics, report, points, approximate, printed, asserted })
     }
 
     /// Runs a cooperative launch.
@@ -112,12 +112,12 @@ impl Program {
         machine.heap = heap;
         machine.workspace = start;
         machine.memory.lookup = Lookup::Search;
-        machine.run_cooperative();
+        machine.run_interleaved(0..setting.grid.block_count());
         let report = machine.findings.report();
         let given = machine.memory.buffers[..given].iter().skip(self.globals.len());
         let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
-        let (printed, asserted) = (machine.printed.take(), machine.asserted);
-        Ok(Outcome { statistics: machine.statistics, report, approximate, printed, asserted })
+        let (printed, asserted, points) = (machine.printed.take(), machine.asserted, machine.points.passed);
+        Ok(Outcome { statistics: machine.statistics, report, points, approximate, printed, asserted })
     }
 
     /// Returns the reasons why blocks of this shape cannot run.

@@ -13,6 +13,14 @@ use smallvec::SmallVec;
 /// The time slice: the number of instructions that a warp runs before the block's other warps run.
 const SLICE: u64 = 1 << 12;
 
+/// Atomic operations without effect after which a warp spins: its polls are no points at which to
+/// preempt it.
+const SPINNING: u32 = 4;
+
+/// Atomic operations without effect after which a launch is considered to wait for a store that no
+/// thread makes.
+const POLLS: u64 = 1 << 22;
+
 /// A warp.
 pub struct Warp {
     /// The index of the warp in its block.
@@ -29,6 +37,8 @@ pub struct Warp {
     pub waits: Option<Meeting>,
     /// The calls with a stack that are in progress, outermost first.
     pub calls: Vec<Activation>,
+    /// The number of the warp's last atomic operations that have changed nothing.
+    pub idle: u32,
 }
 
 /// A warp at a barrier.
@@ -55,6 +65,7 @@ impl Warp {
             copies: Copies::default(),
             waits: None,
             calls: Vec::new(),
+            idle: 0,
         }
     }
 
@@ -66,6 +77,7 @@ impl Warp {
         self.copies = Copies::default();
         self.waits = None;
         self.calls.clear();
+        self.idle = 0;
     }
 
     /// Returns whether all lanes have ended.
@@ -75,8 +87,8 @@ impl Warp {
 }
 
 impl Machine<'_, '_> {
-    /// Runs a warp to a barrier, to its end, or for its time slice. The slice ensures that other
-    /// warps make progress.
+    /// Runs a warp to a barrier, to its end, to a point at which the schedule preempts it, or for
+    /// its time slice. The slice ensures that other warps make progress.
     pub fn run_warp<const CHECKED: bool>(&mut self, warp: &mut Warp) {
         let program = self.program;
         let until = self.statistics.warp_instructions + SLICE;
@@ -165,6 +177,7 @@ impl Machine<'_, '_> {
                                 self.needs(warp, inst, data.id, mask, "stores a value");
                             }
                         }
+                        self.polls = 0;
                         self.store::<CHECKED>(warp, inst, access, mask);
                     }
                     warp.flow.pc += 1;
@@ -183,7 +196,12 @@ impl Machine<'_, '_> {
                                 self.needs(warp, inst, data.id, mask, "has an operand");
                             }
                         }
-                        self.atomic::<CHECKED>(warp, inst, atomic, mask);
+                        let changed = self.atomic::<CHECKED>(warp, inst, atomic, mask);
+                        warp.flow.pc += 1;
+                        if self.leaves(warp, inst, mask, changed) {
+                            return;
+                        }
+                        continue;
                     }
                     warp.flow.pc += 1;
                 }
@@ -276,6 +294,25 @@ impl Machine<'_, '_> {
                 Kind::Nothing => warp.flow.pc += 1,
             }
         }
+    }
+
+    /// Counts an atomic operation. Returns whether the warp leaves the processor to others: at a
+    /// point of the schedule, or where it polls. Reports a launch that polls forever.
+    fn leaves(&mut self, warp: &mut Warp, inst: &Inst, mask: u32, changed: bool) -> bool {
+        if changed {
+            (warp.idle, self.polls) = (0, 0);
+        } else {
+            warp.idle = warp.idle.saturating_add(1);
+            self.polls += 1;
+        }
+        if self.polls >= POLLS {
+            self.report(warp, Check::FuelExhausted, inst.site, mask, || {
+                let waits = "no thread has changed memory during the last";
+                format!("a deadlock: this operation polls, and {waits} {POLLS} atomic operations of the launch")
+            });
+            self.stopped = true;
+        }
+        warp.idle <= SPINNING && self.points.pass() || self.interleaved && warp.idle > 1
     }
 
     fn branch_indexed(&mut self, warp: &mut Warp, inst: &Inst, index: Place, targets: &[u32], mask: u32) {

@@ -8,6 +8,7 @@
 //! - [`LANES`], [`lanes_of`]: the lanes of a warp as bits of a mask;
 //! - [`Schedule`]: the order of blocks, warps and lanes where a launch leaves it open;
 //! - [`Scheduler`]: the loop that selects the next block and warp;
+//! - [`Interleaver`]: the loop for blocks that are resident at once, with [`Preemption`];
 //! - [`split`]: a launch on several host threads, each with copies of the memory, and the merge;
 //! - [`Bytes`], [`ByteRanges`]: the memory of a launch;
 //! - [`Statistics`], [`Thread`], [`number`]: what reports are made of;
@@ -23,8 +24,10 @@
 
 mod bytes;
 mod grid;
+mod interleaver;
 mod lanes;
 pub mod number;
+pub mod preemption;
 pub mod report;
 mod schedule;
 mod scheduler;
@@ -34,8 +37,10 @@ mod thread;
 
 pub use bytes::{ByteRanges, Bytes};
 pub use grid::GridShape;
+pub use interleaver::{Interleaver, RunningGrid, WarpState};
 pub use kernel_dsl_compiler::oracle::{Check, Severity};
 pub use lanes::{FULL, LANES, lanes_of};
+pub use preemption::{Points, Preemption};
 pub use schedule::{Schedule, UnknownOrder};
 pub use scheduler::{RunningBlock, Scheduler};
 pub use statistics::Statistics;

@@ -4,14 +4,15 @@
 //! on one element in any order. A kernel whose result depends on the order is nondeterministic: run
 //! it in two orders and compare.
 
-use crate::{LANES, lanes_of};
+use crate::{LANES, Preemption, lanes_of};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
 /// An order of blocks, of the warps of each block, and of lanes in one atomic operation.
 ///
-/// A schedule is parsed from and serialized as a word: `in-order`, `reversed`, `seeded:7`.
+/// A schedule is parsed from and serialized as a word: `in-order`, `reversed`, `seeded:7`,
+/// `preempted:7@12,40`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Schedule {
     /// Ascending index, x fastest.
@@ -21,6 +22,9 @@ pub enum Schedule {
     Reversed,
     /// A pseudorandom order from a seed; warps have a different one after each barrier.
     Seeded(u64),
+    /// Several blocks at once, whose warps leave each other where they communicate
+    /// ([`preemption`](crate::preemption)). Blocks begin by ascending index.
+    Preempted(Preemption),
 }
 
 /// The error for a word that names no order.
@@ -34,13 +38,14 @@ impl Schedule {
             Schedule::InOrder => "in-order".to_string(),
             Schedule::Reversed => "reversed".to_string(),
             Schedule::Seeded(seed) => format!("seeded:{seed}"),
+            Schedule::Preempted(preemption) => format!("preempted:{preemption}"),
         }
     }
 
     /// Returns the `n`th of `count` blocks to run.
     pub fn block(self, n: u64, count: u64) -> u64 {
         match self {
-            Schedule::InOrder => n,
+            Schedule::InOrder | Schedule::Preempted(_) => n,
             Schedule::Reversed => count - 1 - n,
             Schedule::Seeded(seed) => {
                 // n ↦ a·n + b is one-to-one modulo the count if `a` and the count are coprime.
@@ -64,7 +69,7 @@ impl Schedule {
     /// Permutes ascending indices; each `salt` gives a different permutation.
     fn arrange(self, salt: u64, all: &mut [usize]) {
         match self {
-            Schedule::InOrder => {}
+            Schedule::InOrder | Schedule::Preempted(_) => {}
             Schedule::Reversed => all.reverse(),
             Schedule::Seeded(seed) => shuffle(all, mixed(seed).wrapping_add(salt)),
         }
@@ -90,6 +95,7 @@ impl fmt::Display for Schedule {
             Schedule::InOrder => f.write_str("in order"),
             Schedule::Reversed => f.write_str("in reversed order"),
             Schedule::Seeded(seed) => write!(f, "in the order of seed {seed}"),
+            Schedule::Preempted(preemption) => write!(f, "preempted by {preemption}"),
         }
     }
 }
@@ -98,13 +104,16 @@ impl FromStr for Schedule {
     type Err = UnknownOrder;
 
     fn from_str(word: &str) -> Result<Schedule, UnknownOrder> {
-        let seed = word.strip_prefix("seeded:").and_then(|seed| seed.parse().ok());
-        match (word, seed) {
-            ("in-order", _) => Ok(Schedule::InOrder),
-            ("reversed", _) => Ok(Schedule::Reversed),
-            (_, Some(seed)) => Ok(Schedule::Seeded(seed)),
-            _ => Err(UnknownOrder(word.to_string())),
-        }
+        let (kind, rest) = word.split_once(':').unwrap_or((word, ""));
+        let schedule = match kind {
+            "in-order" | "reversed" if kind != word => None,
+            "in-order" => Some(Schedule::InOrder),
+            "reversed" => Some(Schedule::Reversed),
+            "seeded" => rest.parse().ok().map(Schedule::Seeded),
+            "preempted" => rest.parse().ok().map(Schedule::Preempted),
+            _ => None,
+        };
+        schedule.ok_or_else(|| UnknownOrder(word.to_string()))
     }
 }
 
@@ -118,7 +127,8 @@ impl fmt::Display for UnknownOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "there is no order `{}`; there are in-order, reversed, and seeded:N with a number, such as seeded:7",
+            "there is no order `{}`; there are in-order, reversed, seeded:N with a number, such as seeded:7, and \
+             preempted:N@POINTS, such as preempted:7@12,40",
             self.0
         )
     }
@@ -136,7 +146,7 @@ fn shuffle(all: &mut [usize], mut state: u64) {
 
 /// Returns the next state of SplitMix64, mixed (Steele, Lea and Flood, *Fast Splittable
 /// Pseudorandom Number Generators*, 2014).
-fn mixed(state: u64) -> u64 {
+pub(crate) fn mixed(state: u64) -> u64 {
     let z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -153,11 +163,14 @@ mod tests {
 
     #[test]
     fn schedules_round_trip_through_text() {
-        for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(0), Schedule::Seeded(u64::MAX)] {
+        let preempted = Schedule::Preempted(Preemption::random(7, 100));
+        for schedule in
+            [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(0), Schedule::Seeded(u64::MAX), preempted]
+        {
             let word = serde_json::to_value(schedule).unwrap();
             assert_eq!(word.as_str().unwrap().parse(), Ok(schedule));
         }
-        for wrong in ["", "seeded", "seeded:", "seeded:-1", "Reversed", "7"] {
+        for wrong in ["", "seeded", "seeded:", "seeded:-1", "Reversed", "7", "reversed:", "preempted:"] {
             assert!(wrong.parse::<Schedule>().is_err(), "{wrong}");
         }
     }

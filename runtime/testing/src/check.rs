@@ -19,7 +19,7 @@ use runtime_devices::executor::Executable;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Device, Error, Result};
 use runtime_oracle::report::{Allowed, Finding, Place};
-use runtime_oracle::{self as interpreter, Check, Checks, Report, Schedule, Severity, Verdict};
+use runtime_oracle::{self as interpreter, Check, Checks, Preemption, Report, Schedule, Severity, Verdict};
 use runtime_ptx::{Options, Policy};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
@@ -27,6 +27,15 @@ use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+
+/// The number of interleavings under which a short case with atomic operations runs.
+const INTERLEAVINGS: u64 = 8;
+
+/// Warp instructions of all interleavings of a case.
+const INTERLEAVED_INSTRUCTIONS: u64 = 1 << 20;
+
+/// Warp instructions for which warps that wait for each other may poll.
+const POLLING: u64 = 1 << 25;
 
 /// A checker of kernels, which runs them on the interpreters, and on a GPU if it has one.
 #[derive(Clone, Debug)]
@@ -73,9 +82,10 @@ impl Checker {
     }
 
     /// Runs every kernel under several schedules and compares the results. The schedules are: in
-    /// order, reversed, and `seeded` random orders with seeds from 1. By default only kernels with
-    /// atomic operations run in other orders: reversed, and one seeded order. Without atomics, a
-    /// result depends on the order only through a race.
+    /// order, reversed, `seeded` random orders with seeds from 1, and `seeded` interleavings
+    /// ([`Schedule::Preempted`]). By default only kernels with atomic operations run in other
+    /// orders: reversed, one seeded order, and up to 8 interleavings if the case is short. Without
+    /// atomics, a result depends on the order only through a race.
     pub fn with_orders(self, seeded: u64) -> Checker {
         Checker { orders: Some(seeded), ..self }
     }
@@ -191,6 +201,14 @@ impl Checker {
         iter::once(Schedule::Reversed).chain((1..=seeded).map(Schedule::Seeded)).collect()
     }
 
+    /// Returns the interleavings under which the oracle runs a case that passes `points` points in
+    /// `instructions` warp instructions. A long case runs under few of them, or none.
+    fn interleavings(&self, points: u64, instructions: u64) -> impl Iterator<Item = Preemption> {
+        let affordable = (INTERLEAVED_INSTRUCTIONS / instructions.max(1)).min(INTERLEAVINGS);
+        let count = if points == 0 { 0 } else { self.orders.unwrap_or(affordable) };
+        (1..=count).map(move |seed| Preemption::random(seed, points))
+    }
+
     /// Returns the result of `run` for each case, in the order of `cases`. If the checker stops at
     /// the first failure, later cases may be missing. Cases run in parallel on all cores, and one
     /// after another on a GPU.
@@ -290,9 +308,11 @@ impl Checker {
         let schedule = quiet.schedule;
         let options = if self.origins { &self.options } else { &quiet };
         let (first, outcome) = oracle(options.clone()).map_err(stopped(Executor::Lowered))?;
-        let instructions = outcome.map_or(0, |outcome| {
+        let (instructions, points) = outcome.map_or((0, 0), |outcome| {
             warnings.add(&case.name, &outcome.report);
-            outcome.statistics.warp_instructions
+            // A single warp has no other to be preempted for.
+            let points = if outcome.statistics.warps > 1 { outcome.points } else { 0 };
+            (outcome.statistics.warp_instructions, points)
         });
         // A loop that waits for a block that has not started never ends; this budget stops it.
         let fuel = quiet.fuel.min(8 * instructions + 10_000);
@@ -309,22 +329,43 @@ impl Checker {
                 lowered
             }
         };
-        // Results that may depend on the order, and are then compared with the reference only.
-        let mut scheduled = Vec::new();
-        for other in self.others(prepared).into_iter().filter(|other| *other != schedule) {
-            match oracle(interpreter::Options { schedule: other, ..again.clone() }) {
-                Ok((outputs, _)) => {
-                    if let Some(mismatch) = prepared.difference(case, &lowered, &outputs) {
-                        return Err(Failure::OrderDependent { schedule: other, mismatch: mismatch.into() });
-                    }
-                    if !case.order_dependent.is_empty() {
-                        scheduled.push((other, outputs));
-                    }
-                }
-                Err(Error::Violation(report)) if report.errors().all(|f| is_endless(f.check)) => {
+        // Returns the outputs, or none if a loop did not end.
+        let scheduled = |schedule: Schedule, warnings: &mut Warnings| -> Result<Option<Outputs>, Failure> {
+            let preempted = matches!(schedule, Schedule::Preempted(_));
+            // Blocks that wait for each other poll until the interpreter finds the deadlock.
+            let fuel = if preempted { fuel.saturating_add(POLLING) } else { fuel };
+            let outputs = match oracle(interpreter::Options { schedule, fuel, ..again.clone() }) {
+                Ok((outputs, _)) => outputs,
+                Err(Error::Violation(report))
+                    if report.errors().all(|f| is_endless(f.check) && !(preempted && f.check == Check::Livelock)) =>
+                {
                     warnings.waits(&case.name, &report);
+                    return Ok(None);
                 }
                 Err(e) => return Err(stopped(Executor::Lowered)(e)),
+            };
+            match prepared.difference(case, &lowered, &outputs) {
+                Some(mismatch) => Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() }),
+                None => Ok(Some(outputs)),
+            }
+        };
+        // Results that may depend on the order, and are then compared with the reference only.
+        let mut free = Vec::new();
+        let preempted = self.interleavings(points, instructions).map(Schedule::Preempted);
+        for other in self.others(prepared).into_iter().filter(|other| *other != schedule).chain(preempted) {
+            match (scheduled(other, warnings), other) {
+                (Ok(Some(outputs)), _) if !case.order_dependent.is_empty() => free.push((other, outputs)),
+                (Ok(_), _) => {}
+                (Err(failure), Schedule::Preempted(preemption)) => {
+                    let mut simplest = failure;
+                    preemption.shrunk(|simpler| {
+                        let run = scheduled(Schedule::Preempted(simpler), &mut Warnings::default());
+                        let like = run.err().filter(|other| other.is_like(&simplest));
+                        like.map(|other| simplest = other).is_some()
+                    });
+                    return Err(simplest);
+                }
+                (Err(failure), _) => return Err(failure),
             }
         }
         // The budget above is for the oracle: other executors may need more instructions.
@@ -343,6 +384,18 @@ impl Checker {
                 match interpret(&|a| ptx.run(a, &prepared.signature.names, options)) {
                     Ok(outputs) => prepared.same(&lowered, &outputs, Executor::Ptx)?,
                     // The PTX interpreter cannot disable checks.
+                    Err(e) if Stop::of(&e).is_of(self.options.without) => break,
+                    Err(e) => return Err(stopped(Executor::Ptx)(e)),
+                }
+            }
+            for schedule in self.interleavings(points, instructions).map(Schedule::Preempted) {
+                let options = Options { schedule, ..Options::default() };
+                match interpret(&|a| ptx.run(a, &prepared.signature.names, options)) {
+                    Ok(outputs) => {
+                        if let Some(mismatch) = prepared.difference(case, &lowered, &outputs) {
+                            return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
+                        }
+                    }
                     Err(e) if Stop::of(&e).is_of(self.options.without) => break,
                     Err(e) => return Err(stopped(Executor::Ptx)(e)),
                 }
@@ -381,10 +434,9 @@ impl Checker {
         {
             warnings.add(&case.name, &outcome.report);
         }
-        let mut scheduled = scheduled.into_iter();
-        let wrong = wrong.and_then(|()| {
-            scheduled.try_for_each(|(schedule, outputs)| right(Executor::Scheduled(schedule), &outputs))
-        });
+        let mut free = free.into_iter();
+        let wrong = wrong
+            .and_then(|()| free.try_for_each(|(schedule, outputs)| right(Executor::Scheduled(schedule), &outputs)));
         match warnings.first() {
             Some(report) if self.warnings_denied => wrong.and(Err(Failure::Warned { report: report.into() })),
             _ => wrong,
@@ -657,7 +709,7 @@ impl Prepared {
     }
 
     /// Returns the first value that depends on the schedule although the case does not allow it.
-    fn difference(&self, case: &Case, lowered: &Outputs, other: &Outputs) -> Option<Mismatch> {
+    pub(super) fn difference(&self, case: &Case, lowered: &Outputs, other: &Outputs) -> Option<Mismatch> {
         let mut same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
         same.find_map(|((index, a), (_, b))| differ(&self.signature.names[*index], a, b, None))
     }

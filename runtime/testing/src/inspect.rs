@@ -1,16 +1,16 @@
-//! Close inspection of one case of a kernel: a trace of one thread, and a profile of the memory
-//! accesses.
+//! Close inspection of cases of a kernel: a trace of one thread, a profile of the memory accesses,
+//! and the code that no case reaches.
 
-use super::Case;
 use super::check::program;
 use super::signature::Signature;
+use super::{Case, KernelSpec, Random};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::{Errors, Target, ir, lower, passes};
 use runtime_devices::executor::Executable;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Device, Error, Result};
-use runtime_oracle::{Launch, Options, Outcome, Profile, Program, Refused, Trace};
+use runtime_oracle::{Launch, Options, Outcome, Profile, Program, Reached, Refused, Trace, Unreached};
 
 /// A thread of a launch, and the length of its trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,24 @@ pub fn trace(
         Some(Err(mismatch)) => Err(no_thread(mismatch.to_string())),
         None => Err(no_thread("the grid of this case has no block".to_string())),
     }
+}
+
+/// Returns the lines and branches of an instance that no thread reaches in any case of `spec`. The
+/// cases are those of `seed`.
+pub fn unreached(spec: &KernelSpec, instance: &Instance, seed: u64) -> Result<Vec<Unreached>> {
+    let lowered = |program: &Monomorphic| lower::lower_monomorphic(program, spec.artifact.target);
+    let look = Look::new(spec.artifact, instance, lowered, Executable::new)?;
+    let (mut reached, mut unreached) = (Reached::default(), Vec::new());
+    for case in (spec.cases)(instance, &mut Random::new(seed)) {
+        for case in look.signature.sized(&look.program, &case) {
+            look.run(&case, Options::default(), |program, launch| {
+                program.reach(launch, &mut reached)?;
+                unreached = program.unreached(&reached);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(unreached)
 }
 
 /// Profiles the memory accesses of an instance. The profile measures the code after loop unrolling

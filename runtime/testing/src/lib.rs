@@ -104,7 +104,7 @@ pub use extremes::Extreme;
 pub use forms::Forms;
 pub use generate::Gen;
 pub use input::Input;
-pub use inspect::{Profiler, Thread, trace};
+pub use inspect::{Profiler, Thread, trace, unreached};
 pub use oracle::{Oracle, Trial};
 pub use parallel::on_every_core;
 pub use property::{Counterexample, Property, Tested, property};

@@ -101,6 +101,21 @@ impl Prepared {
         outputs.map(drop)
     }
 
+    /// Returns whether the PTX interpreter reports an error for a case, or has another result than
+    /// `trial`. Bits that may depend on the order are not compared. `None` means that the instance
+    /// has no PTX.
+    pub fn ptx_differs(&self, case: &Case, trial: &Trial, options: ptx::Options) -> Result<Option<bool>> {
+        let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
+        let run = self.run(&device, case, |arguments| {
+            executable.run(&self.approved(&device, case, arguments)?, self.names(), options)
+        });
+        match run {
+            Ok(outputs) => Ok(Some(self.difference(case, &trial.outputs, &outputs).is_some())),
+            Err(Error::Ptx { source, .. }) if matches!(*source, ptx::Failure::Violation(_)) => Ok(Some(true)),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Returns the report of the PTX interpreter for a case; `None` if there are no errors, or if
     /// the instance has no PTX.
     pub fn ptx_report(&self, case: &Case, options: ptx::Options) -> Result<Option<Report>> {

@@ -4,7 +4,7 @@ use super::kernels::{set_and_wait, wait_and_set};
 use super::support::{Memory, checks, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
-use runtime::interpreter::{Check, Checks, Options, Schedule};
+use runtime::interpreter::{Check, Checks, Options, Preemption, Schedule};
 use std::num::NonZeroUsize;
 
 fn numbers() -> Memory {
@@ -33,7 +33,7 @@ fn report_states_what_a_livelock_waits_for() {
         let finding = &report.findings[0];
         assert_eq!(
             finding.message,
-            "a loop that cannot end: it reads element 0 of `ready`, which is 0, and no thread that can still run changes it"
+            "a deadlock: this loop waits for element 0 of `ready`, which is 0, and no thread that can still run changes it"
         );
         let object = finding.object.as_ref().expect("the location it reads");
         assert_eq!((&object.name[..], object.element), ("ready", Some(0)));
@@ -181,4 +181,85 @@ fn lanes_may_not_wait_for_each_other_in_a_cycle() {
     assert_eq!(checks(&report), [Check::Livelock], "{report}");
     let (report, _) = run_on(two_barriers::ARTIFACT, 1, &numbers(), Options::default());
     assert!(checks(&report).contains(&Check::DivergentWarp), "{report}");
+}
+
+/// Polls with a counter, so that no state repeats, until the other warp sets the flag.
+#[kernel(block = 64, grid = 1)]
+fn counts_while_it_waits(x: &[f32], y: &mut [f32]) {
+    let mut flag = Shared::<u32, 1>::new([1]);
+    let i = thread::x();
+    if i == 0 {
+        flag[0] = 0;
+    }
+    block::sync();
+    let mut polls = 0u32;
+    if i < 32 {
+        while flag.fetch_or(0, 0) == 0 {
+            polls += 1;
+        }
+    } else if i == 32 {
+        flag.exchange(0, 1);
+    }
+    y[i] = if polls == u32::MAX { 0.0 } else { x[i] };
+}
+
+/// Counts its tries to take a lock that another lane of the warp has.
+#[kernel(block = 32, grid = 1)]
+fn counts_in_a_deadlock(x: &[f32], y: &mut [f32]) {
+    let mut lock = Shared::<u32, 1>::new([1]);
+    let i = thread::x();
+    if i == 0 {
+        lock[0] = 0;
+    }
+    block::sync();
+    let mut tries = 0u32;
+    while lock.compare_exchange(0, 0, 1) != 0 {
+        tries += 1;
+    }
+    lock.exchange(0, 0);
+    y[i] = if tries == u32::MAX { 0.0 } else { x[i] };
+}
+
+#[test]
+fn loops_that_count_may_wait_for_other_warps() {
+    for schedule in [Schedule::InOrder, Schedule::Reversed] {
+        let options = Options { schedule, ..Options::default() };
+        let (report, y) = run_on(counts_while_it_waits::ARTIFACT, 1, &numbers(), options);
+        assert!(report.findings.is_empty(), "{report}");
+        assert_eq!(y, numbers().values());
+    }
+}
+
+#[test]
+fn deadlocks_of_loops_that_count_are_reported() {
+    let (report, _) = run_on(counts_in_a_deadlock::ARTIFACT, 1, &numbers(), Options::default());
+    assert_eq!(checks(&report), [Check::Livelock], "{report}");
+    let finding = &report.findings[0];
+    assert!(finding.message.starts_with("a deadlock: this loop waits for element 0 of `lock`, which is 1"), "{report}");
+    let other = finding.other.as_ref().expect("the lane that has the lock");
+    assert_eq!(other.action, "waits for it where the lanes of the warp reconverge");
+}
+
+/// Waits for both blocks: a barrier of the grid in memory.
+#[kernel(block = 32, grid = 2)]
+fn meets_the_other_block(x: &[f32], y: &mut [f32]) {
+    if thread::x() == 0 {
+        y.fetch_add(0, 1.0);
+        while y.fetch_add(0, 0.0) < 2.0 {}
+        y[1 + block::x()] = x[1];
+    }
+}
+
+#[test]
+fn resident_blocks_may_wait_for_each_other() {
+    let preempted = |seed| Schedule::Preempted(Preemption::random(seed, 10));
+    let orders = [Schedule::InOrder, Schedule::Reversed, preempted(1), preempted(2)];
+    for (schedule, tier) in orders.into_iter().flat_map(|order| [(order, Checks::Values), (order, Checks::All)]) {
+        let options = Options { schedule, checks: tier, cooperative: true, ..Options::default() };
+        let (report, y) = run_on(meets_the_other_block::ARTIFACT, 2, &numbers(), options);
+        assert!(report.findings.is_empty(), "{schedule}: {report}");
+        assert_eq!(y[..3], [2.0, 1.0, 1.0]);
+    }
+    let (report, _) = run_on(meets_the_other_block::ARTIFACT, 2, &numbers(), Options::default());
+    assert_eq!(checks(&report), [Check::Livelock], "blocks that need not be resident: {report}");
 }

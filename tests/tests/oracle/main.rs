@@ -8,6 +8,7 @@ mod kernels;
 mod origins;
 mod page;
 mod precision;
+mod reached;
 mod support;
 mod undefined;
 mod uninitialized;

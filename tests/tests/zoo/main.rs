@@ -21,6 +21,7 @@ mod bare;
 mod barriers;
 mod bounds;
 mod conflicts;
+mod contended;
 mod decisions;
 mod global_races;
 mod initialization;

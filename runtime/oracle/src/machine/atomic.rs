@@ -9,16 +9,19 @@ use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir;
 use runtime_simt::Bytes;
 use runtime_simt::Schedule;
+use runtime_simt::lanes_of;
 
 impl Machine<'_, '_> {
-    /// Performs `atomic` in each lane of `mask` whose access is valid.
+    /// Performs `atomic` in each lane of `mask` whose access is valid, and counts it if
+    /// memory does not change.
     pub fn atomic<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, atomic: &Atomic) {
         let access = &atomic.access;
         let (address, inside) = self.addresses::<TIER>(site, warp, mask, access);
         if let Some(to) = atomic.to {
             to.fill(&mut warp.rows, 0);
         }
-        let mut rest = inside;
+        // A loop does not wait for an operation without a result.
+        let (mut rest, mut any, mut highest) = (inside, atomic.to.is_none(), 0);
         while rest != 0 {
             let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
             if !self.may_write::<TIER>(site, warp, access, &part) {
@@ -34,13 +37,21 @@ impl Machine<'_, '_> {
                 },
                 Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
-            let written = step(memory, warp, atomic, &part, self.options.schedule);
+            let Stepped { written, changed } = step(memory, warp, atomic, &part, self.options.schedule);
+            any |= changed;
+            highest = lanes_of(part.lanes).map(|lane| part.offset[lane]).fold(highest, u64::max);
             if TIER >= ALL {
                 if self.order.is_active() {
                     self.put_in_order(warp.index, &part, written);
                 }
                 self.inspect_atomic(access.element, &part);
             }
+        }
+        // A loop that reads ever higher elements is no loop that waits.
+        if any || highest > warp.highest {
+            (warp.idle, warp.highest) = (u32::from(!any), highest);
+        } else {
+            warp.idle = warp.idle.saturating_add(1);
         }
     }
 
@@ -58,12 +69,19 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Performs `atomic` and returns the lanes that have written their element: all except failed
-/// compare-exchanges.
-fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedule: Schedule) -> u32 {
+/// The effect of an atomic operation.
+struct Stepped {
+    /// The lanes that have written their element: all except failed compare-exchanges.
+    written: u32,
+    /// Whether an element has changed.
+    changed: bool,
+}
+
+/// Performs `atomic`.
+fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedule: Schedule) -> Stepped {
     let Atomic { access, operation, expected, to } = atomic;
     let size = access.element.bytes() as usize;
-    let mut written = 0;
+    let mut stepped = Stepped { written: 0, changed: false };
     for lane in schedule.lanes(part.lanes) {
         let start = part.offset[lane] as usize;
         // Offsets have been checked against `memory`; an offset outside nevertheless leaves it
@@ -81,13 +99,14 @@ fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedu
         };
         if let Some(after) = after {
             bytes.copy_from_slice(&after.to_le_bytes()[..size]);
-            written |= 1 << lane;
+            stepped.written |= 1 << lane;
+            stepped.changed |= after != before;
         }
         if let Some(to) = to {
             to.set(&mut warp.rows, lane, before);
         }
     }
-    written
+    stepped
 }
 
 /// Returns the bits that `operation` writes over `a`. `flush` is whether subnormal `f32`s count as

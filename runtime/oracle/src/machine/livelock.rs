@@ -19,7 +19,8 @@ use crate::machine::describe::Target;
 use crate::machine::memory::word;
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, OBSERVED, Warp};
-use crate::report::{Description, Findings, Object};
+use crate::report::{Description, Findings, Object, Thread};
+use kernel_dsl_compiler::Target as GpuTarget;
 use runtime_simt::number::value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,22 @@ const INSTRUCTIONS: u64 = 1 << 14;
 /// Iterations that are compared with a saved state at first; doubles with the number of
 /// instructions.
 const TURNS: u64 = 32;
+
+/// Atomic operations without effect after which a warp spins: its polls are no points at which to
+/// preempt it.
+pub const SPINNING: u32 = 4;
+
+/// Atomic operations without effect after which a warp leaves the processor at the end of each
+/// iteration. In a loop that counts, no state repeats, and the warps that it waits for must run.
+/// The number lets [`Search`] find a loop that does not count first.
+const PATIENCE: u32 = 1 << 14;
+
+/// Atomic operations without effect after which a warp is considered to wait for other warps.
+const POLLS: u32 = 1 << 18;
+
+/// The number that replaces [`POLLS`] where blocks run interleaved. A warp then polls once in each
+/// of its time slices.
+const INTERLEAVED_POLLS: u32 = 1 << 16;
 
 /// Barriers of a block before the first check.
 const BARRIERS: u64 = 1 << 10;
@@ -173,6 +190,15 @@ impl Machine<'_, '_> {
             self.exhausted(site, warp.index, warp.mask);
             return None;
         }
+        if warp.mask != 0 && warp.idle >= self.patience() {
+            let polls = if self.interleaved { INTERLEAVED_POLLS } else { POLLS };
+            // From sm_70 on, lanes that have left the loop run on.
+            let parts = self.program.target >= GpuTarget::SM_70 && warp.live & !warp.mask != 0;
+            if warp.idle >= polls || parts {
+                warp.cycle = Some(Cycle { site, memory: self.hash() });
+            }
+            return None;
+        }
         // A loop that has ended for all lanes has no next iteration.
         if warp.mask != 0
             && count > search.next
@@ -185,6 +211,19 @@ impl Machine<'_, '_> {
         Some(if search.kept.is_some() { 0 } else { search.next.min(left).min(pace) })
     }
 
+    /// Returns the number of atomic operations without effect after which a warp leaves the
+    /// processor.
+    #[inline(always)]
+    pub fn patience(&self) -> u32 {
+        if self.interleaved { 1 } else { PATIENCE }
+    }
+
+    /// Returns whether memory has changed since one of `cycles` was found.
+    pub fn has_changed_since(&self, cycles: &[Cycle]) -> bool {
+        let now = self.hash();
+        cycles.iter().any(|cycle| cycle.memory != now)
+    }
+
     /// Returns a hash of all memory that the launch may write.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -194,10 +233,10 @@ impl Machine<'_, '_> {
     }
 
     /// Returns whether no thread can change the elements that the looping warps read, and reports
-    /// that.
-    pub fn livelock(&mut self, warps: &mut [Warp]) -> bool {
-        let now = self.hash();
-        if warps.iter().filter_map(|w| w.cycle).any(|cycle| cycle.memory != now) {
+    /// that. `elsewhere` is a warp of another block that is in such a loop too.
+    pub fn livelock(&mut self, warps: &mut [Warp], elsewhere: Option<(Pc, Thread)>) -> bool {
+        let cycles: Vec<Cycle> = warps.iter().filter_map(|w| w.cycle).collect();
+        if self.has_changed_since(&cycles) {
             return false;
         }
         let Some((i, cycle)) = warps.iter().enumerate().find_map(|(i, w)| Some((i, w.cycle?))) else { return false };
@@ -217,7 +256,10 @@ impl Machine<'_, '_> {
                     description.against(site, machine.thread(w.index, 0), "is in an endless loop too")
                 }
                 Some(w) => description.against(w.waits, machine.thread(w.index, 0), "waits here"),
-                None => description,
+                None => match elsewhere {
+                    Some((site, thread)) => description.against(Some(site), thread, "is in an endless loop too"),
+                    None => description,
+                },
             }
         });
         true
@@ -284,7 +326,7 @@ impl Machine<'_, '_> {
         };
         let message = match named.is_empty() {
             true => "a loop that cannot end: an iteration of it changes nothing".to_string(),
-            false => format!("a loop that cannot end: it reads {what}, and {changed_by}"),
+            false => format!("a deadlock: this loop waits for {what}, and {changed_by}"),
         };
         let object = if named.len() == 1 { others.into_iter().next().map(|(object, ..)| object) } else { None };
         let mask = if warp.mask == 0 { 1 } else { warp.mask };

@@ -2,7 +2,7 @@
 //!
 //! A block runs each warp to a barrier, its end, or a loop that waits for other warps
 //! ([`livelock`](crate::machine::livelock)), then the next. When all warps have arrived, the
-//! barrier opens.
+//! barrier opens. Blocks may run [`interleaved`](crate::machine::interleaved) as well.
 
 pub mod access;
 pub mod address;
@@ -13,6 +13,7 @@ pub mod cooperation;
 pub mod describe;
 pub mod independent;
 pub mod inline;
+pub mod interleaved;
 pub mod livelock;
 pub mod memory;
 pub mod nonfinite;
@@ -32,19 +33,20 @@ use crate::code::frame::{FULL, LANES, Register, Row, lanes_of};
 use crate::code::lanes::Simd;
 use crate::code::{Inst, Pc, Slot};
 use crate::machine::ahead::Copies;
+use crate::machine::interleaved::is_interleaved;
 use crate::machine::livelock::{Cycle, Search};
 use crate::machine::memory::{Buffer, SharedMemory, shared_memory};
 use crate::machine::nonfinite::Stored;
 use crate::machine::observer::Observer;
 use crate::machine::order::Order;
-use crate::machine::shadow::{Budget, Clock, Life, Shadow};
+use crate::machine::shadow::{Budget, Clock, Life, Shadow, TimeSlice};
 use crate::machine::shared_fast_path::Memo;
 use crate::report::{Description, Findings, Thread};
 use crate::{Checks, Options, Program, Statistics};
 use bytemuck::Zeroable;
 use kernel_dsl_compiler::ir::Special;
 use runtime_ptx::registers::Registers;
-use runtime_simt::{GridShape, RunningBlock, Scheduler};
+use runtime_simt::{GridShape, Points, Preemption, RunningBlock, Schedule, Scheduler};
 
 /// Values only.
 pub const VALUES: u8 = 0;
@@ -100,8 +102,12 @@ pub struct Machine<'p, 'm> {
     pub block_epoch: u32,
     /// The epoch of the block's last barrier.
     pub met: u32,
-    /// Blocks that have run, by the epoch in which each began.
-    pub history: Vec<(u32, [u32; 3])>,
+    /// The time slices of blocks. A block that runs to its end has one.
+    pub history: Vec<TimeSlice>,
+    /// Whether blocks run interleaved.
+    pub interleaved: bool,
+    /// The points at which a warp may be preempted.
+    pub points: Points,
     /// The order of accesses established by fences.
     pub order: Order,
     pub findings: Findings<'p>,
@@ -160,6 +166,10 @@ pub struct Warp {
     pub meets: Option<Pc>,
     /// The loop that the warp cannot leave unless other threads change memory.
     pub cycle: Option<Cycle>,
+    /// The number of the warp's last atomic operations that have changed nothing, and the highest
+    /// offset of an element among them.
+    pub idle: u32,
+    pub highest: u64,
     /// Whether the warp has ended.
     pub ended: bool,
 }
@@ -174,6 +184,11 @@ impl<'p, 'm> Machine<'p, 'm> {
         observer: Option<Box<dyn Observer + 'm>>,
     ) -> Self {
         let code = &program.code;
+        let interleaved = observer.is_none() && is_interleaved(program, options);
+        let preemption = match options.schedule {
+            Schedule::Preempted(preemption) if interleaved => preemption,
+            _ => Preemption::default(),
+        };
         let poisons = |inst: &Inst| matches!(inst, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. });
         let shadow = if code.insts.iter().any(poisons) { Shadow::with_lives } else { Shadow::new };
         let mut shared_shadow = shadow(setting.shared_bytes as usize, setting.shared_granule, setting.budget.clone());
@@ -194,7 +209,9 @@ impl<'p, 'm> Machine<'p, 'm> {
             block_epoch: 0,
             met: 0,
             history: Vec::new(),
-            order: Order::default(),
+            interleaved,
+            points: Points::new(preemption),
+            order: Order::new(interleaved),
             findings: Findings::new(program, options.limit, options.schedule),
             statistics: Statistics::default(),
             options: options.clone(),
@@ -210,6 +227,13 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Runs blocks of the launch in the given order and returns whether all of them reached their
     /// end.
     pub fn run(&mut self, numbers: impl Iterator<Item = u64>) -> bool {
+        if self.interleaved {
+            return match self.options.checks {
+                Checks::Values => self.run_interleaved::<VALUES>(numbers),
+                Checks::Accesses => self.run_interleaved::<ACCESSES>(numbers),
+                Checks::All => self.run_interleaved::<ALL>(numbers),
+            };
+        }
         let mut warps = self.warps();
         let whole = warps.len();
         let mut scheduler = Scheduler::new(self.options.schedule, self.setting.grid);
@@ -289,6 +313,8 @@ impl<'p, 'm> Machine<'p, 'm> {
                 own: FULL,
                 meets: None,
                 cycle: None,
+                idle: 0,
+                highest: 0,
                 ended: false,
             }
         };
@@ -296,17 +322,25 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     fn block<const TIER: u8>(&mut self, warps: &mut Vec<Warp>, scheduler: &mut Scheduler) {
-        self.tick();
         self.spent = self.statistics.warp_instructions;
+        self.begin_block::<TIER>(warps);
+        let (search, barriers) = (Search::of_barriers(), 0);
+        scheduler.run_block(&mut Running::<TIER> { machine: self, search, barriers }, warps);
+    }
+
+    /// Sets the clock and the warps to their state at the start of the running block.
+    pub fn begin_block<const TIER: u8>(&mut self, warps: &mut [Warp]) {
+        self.tick();
         (self.block_epoch, self.met) = (self.epoch, self.epoch);
         if TIER >= ALL {
-            self.history.push((self.epoch, self.block));
+            self.history.push(TimeSlice { from: self.epoch, began: self.epoch, block: self.block });
             self.order.begin(warps.len(), self.epoch);
         }
-        for warp in &mut *warps {
+        for warp in warps.iter_mut() {
             warp.live = self.setting.grid.warp_mask(warp.index);
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
             (warp.cycle, warp.parted, warp.own, warp.meets) = (None, false, FULL, None);
+            (warp.idle, warp.highest) = (0, 0);
             warp.met = self.epoch;
             warp.written.fill(0);
             warp.lives.fill(Life::default());
@@ -320,8 +354,30 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
         self.statistics.blocks += 1;
         self.statistics.warps += warps.len() as u64;
-        let (search, barriers) = (Search::of_barriers(), 0);
-        scheduler.run_block(&mut Running::<TIER> { machine: self, search, barriers }, warps);
+    }
+
+    /// Returns whether all warps of the block have ended, and reports copies in flight then.
+    fn has_ended<const TIER: u8>(&mut self, warps: &[Warp]) -> bool {
+        let ended = warps.iter().all(|w| w.ended);
+        if ended && TIER >= ALL && self.shared_shadow.has_lives() {
+            self.end_copies(warps);
+        }
+        ended
+    }
+
+    /// Opens the block's barrier, and reports warps that do not wait at it.
+    fn open_barrier<const TIER: u8>(&mut self, warps: &mut [Warp]) {
+        if TIER >= ACCESSES {
+            self.meeting(warps);
+        }
+        if TIER >= ALL {
+            self.order.barrier();
+        }
+        self.tick();
+        self.met = self.epoch;
+        for warp in warps {
+            (warp.waits, warp.met) = (None, self.epoch);
+        }
     }
 
     /// Reports a warp of the block that waits at another barrier or has ended.
@@ -356,19 +412,25 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Restarts the epochs and forgets all recorded accesses.
     #[cold]
     fn forget(&mut self) {
+        if self.interleaved {
+            // Resting blocks keep epochs, so the launch cannot continue.
+            self.exhausted(0, 0, 1);
+            self.epoch = 0;
+            return;
+        }
         self.shared_shadow.clear();
         for buffer in &mut self.buffers {
             buffer.shadow.clear();
         }
         self.order.clear(1);
         self.history.clear();
-        self.history.push((1, self.block));
+        self.history.push(TimeSlice { from: 1, began: 1, block: self.block });
         (self.epoch, self.block_epoch, self.met) = (0, 1, 1);
     }
 
     /// Returns the clock for races of `warp` in shared memory, without the order from fences.
     pub fn clock(&self, warp: &Warp) -> Clock<'static> {
-        Clock { block: self.block_epoch, met: self.met, warp: warp.met, across: false, known: &[] }
+        Clock { block: self.block_epoch, met: self.met, warp: warp.met, across: false, known: &[], slices: &[] }
     }
 
     /// Returns a thread of the running block.
@@ -379,8 +441,7 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     /// Returns a thread of the block that ran in `epoch`, by its linear index.
     pub fn thread_at(&self, epoch: u32, thread: u32) -> Thread {
-        let next = self.history.partition_point(|(start, _)| *start <= epoch);
-        let block = next.checked_sub(1).map_or(self.block, |i| self.history[i].1);
+        let block = TimeSlice::at(&self.history, epoch).map_or(self.block, |slice| slice.block);
         Thread { block, thread: self.program.thread(thread), warp: thread / 32, lane: thread % 32 }
     }
 
@@ -456,33 +517,20 @@ impl<const TIER: u8> RunningBlock for Running<'_, '_, '_, TIER> {
     fn resume(&mut self, warps: &mut Vec<Warp>) -> bool {
         let machine = &mut *self.machine;
         let whole = machine.setting.grid.warp_count() as usize;
-        if machine.join_lanes(warps, whole) {
+        if machine.join_lanes(warps, whole) || warps.iter().any(|w| w.runs() && w.cycle.is_none()) {
             return !machine.stopped;
         }
         if warps.iter().any(|w| w.cycle.is_some()) {
-            return machine.part_lanes(warps) || !machine.livelock(warps);
+            return machine.part_lanes(warps) || !machine.livelock(warps, None);
         }
-        if warps.iter().all(|w| w.ended) {
-            if TIER >= ALL && machine.shared_shadow.has_lives() {
-                machine.end_copies(warps);
-            }
+        if machine.has_ended::<TIER>(warps) {
             return false;
         }
         self.barriers += 1;
         if machine.met_again(&mut self.search, warps, self.barriers) {
             return false;
         }
-        if TIER >= ACCESSES {
-            machine.meeting(warps);
-        }
-        if TIER >= ALL {
-            machine.order.barrier();
-        }
-        machine.tick();
-        machine.met = machine.epoch;
-        for warp in &mut *warps {
-            (warp.waits, warp.met) = (None, machine.epoch);
-        }
+        machine.open_barrier::<TIER>(warps);
         true
     }
 }

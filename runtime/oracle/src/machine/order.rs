@@ -19,7 +19,7 @@
 //!
 //! Accesses are ordered as in this run, as in any detector of races that observes one execution.
 
-use crate::machine::shadow::Stamp;
+use crate::machine::shadow::{Stamp, TimeSlice};
 use kernel_dsl_compiler::ir::Scope;
 use std::collections::HashMap;
 
@@ -88,8 +88,11 @@ impl At {
 
 impl Past {
     /// Returns whether the set contains `access`.
-    fn holds(self, access: Stamp) -> bool {
+    fn holds(self, access: Stamp, slices: &[TimeSlice]) -> bool {
         let (epoch, at) = (access.epoch(), self.at);
+        if TimeSlice::at(slices, epoch).is_some_and(|slice| slice.began != self.block) {
+            return false;
+        }
         let of_warp = access.warp() == self.thread / 32 && epoch < at.warp;
         let own = access.thread() == self.thread && epoch <= at.now;
         self.block <= epoch && (epoch < at.block || of_warp || own)
@@ -116,8 +119,8 @@ impl Known {
     }
 
     /// Returns whether `access` happens before the next access of thread `thread` of that warp.
-    pub fn holds(self, access: Stamp, thread: u32) -> bool {
-        self.lanes >> (thread % 32) & 1 == 1 && self.past.holds(access)
+    pub fn holds(self, access: Stamp, thread: u32, slices: &[TimeSlice]) -> bool {
+        self.lanes >> (thread % 32) & 1 == 1 && self.past.holds(access, slices)
     }
 }
 
@@ -144,21 +147,45 @@ struct Warp {
 pub struct Order {
     /// Whether there has been a fence: without one, nothing is recorded.
     active: bool,
+    /// Whether blocks run interleaved, so that accesses released within a block can be acquired
+    /// after another block has run.
+    interleaved: bool,
+    /// The released accesses that elements of buffers carry.
     carried: HashMap<Element, Vec<Carried>>,
-    warps: Vec<Warp>,
-    /// The epoch in which the running block began.
+    running: BlockOrder,
+}
+
+/// The part of the order that belongs to one block.
+#[derive(Default, Debug)]
+pub struct BlockOrder {
+    /// The epoch in which the block began.
     block: u32,
+    warps: Vec<Warp>,
+    /// The released accesses that elements of shared memory carry.
+    carried: HashMap<Element, Vec<Carried>>,
 }
 
 impl Order {
+    /// Returns the order before the first access. `interleaved` tells whether blocks run
+    /// interleaved.
+    pub fn new(interleaved: bool) -> Order {
+        Order { interleaved, ..Order::default() }
+    }
+
     /// Begins a block of `warps` warps; its shared memory carries no released accesses.
     pub fn begin(&mut self, warps: usize, epoch: u32) {
-        self.block = epoch;
+        let running = &mut self.running;
+        running.block = epoch;
         if self.active {
-            self.warps.clear();
-            self.carried.retain(|(buffer, _), _| buffer.is_some());
+            running.warps.clear();
+            running.carried.clear();
         }
-        self.warps.resize_with(warps, Warp::default);
+        running.warps.resize_with(warps, Warp::default);
+    }
+
+    /// Exchanges the part of the running block with that of another one.
+    pub fn swap(&mut self, other: &mut BlockOrder) {
+        std::mem::swap(&mut self.running, other);
     }
 
     /// Records a barrier of the block.
@@ -167,10 +194,10 @@ impl Order {
             return;
         }
         let mut all = Vec::new();
-        for known in self.warps.iter().flat_map(|warp| &warp.known) {
+        for known in self.running.warps.iter().flat_map(|warp| &warp.known) {
             learn(&mut all, known.of_all_lanes());
         }
-        for warp in &mut self.warps {
+        for warp in &mut self.running.warps {
             all.iter().for_each(|known| learn(&mut warp.known, *known));
         }
     }
@@ -180,7 +207,7 @@ impl Order {
         if !self.active {
             return;
         }
-        let own = &mut self.warps[warp as usize];
+        let own = &mut self.running.warps[warp as usize];
         for known in own.known.clone() {
             learn(&mut own.known, known.of_all_lanes());
         }
@@ -190,14 +217,14 @@ impl Order {
     pub fn fence(&mut self, warp: u32, lanes: u32, scope: Scope, at: At) {
         self.active = true;
         let device = scope != Scope::Block;
-        let own = &mut self.warps[warp as usize];
+        let own = &mut self.running.warps[warp as usize];
         let reaches = 1 + usize::from(device);
         for fenced in own.fenced.iter_mut().take(reaches) {
             fenced.iter_mut().for_each(|before| before.lanes &= !lanes);
             fenced.retain(|before| before.lanes != 0);
             fenced.push(Fenced { lanes, at });
         }
-        let (block, known) = (self.block, &mut own.known);
+        let (block, known) = (self.running.block, &mut own.known);
         for read in own.read.iter_mut().filter(|read| read.lanes & lanes != 0 && read.reach.includes(block, device)) {
             learn(known, Known { past: read.past, lanes: read.lanes & lanes, released: [0; 2] });
             read.lanes &= !lanes;
@@ -215,10 +242,14 @@ impl Order {
 
     /// Records an atomic operation of a lane that leaves `element` unchanged.
     pub fn look(&mut self, warp: u32, lane: u32, element: Element) {
-        let own = &mut self.warps[warp as usize];
-        let Some(carried) = self.carried.get_mut(&element) else { return };
+        let BlockOrder { block, warps, carried: in_shared } = &mut self.running;
+        let (block, own) = (*block, &mut warps[warp as usize]);
+        let all = if element.0.is_some() { &mut self.carried } else { in_shared };
+        let Some(carried) = all.get_mut(&element) else { return };
         // Accesses released to a block that has ended can no longer be acquired.
-        carried.retain(|carried| carried.reach.includes(self.block, true));
+        if !self.interleaved {
+            carried.retain(|carried| carried.reach.includes(block, true));
+        }
         for Carried { past, reach } in &*carried {
             read(&mut own.read, Read { past: *past, reach: *reach, lanes: 1 << lane });
         }
@@ -227,11 +258,13 @@ impl Order {
     /// Records an atomic operation of a lane that changes `element`.
     pub fn atomic(&mut self, warp: u32, lane: u32, element: Element) {
         self.look(warp, lane, element);
-        let own = &self.warps[warp as usize];
-        let carried = self.carried.entry(element).or_default();
-        for (far, reach) in [Reach::Block(self.block), Reach::Device].into_iter().enumerate() {
+        let BlockOrder { block, warps, carried: in_shared } = &mut self.running;
+        let (block, own) = (*block, &warps[warp as usize]);
+        let all = if element.0.is_some() { &mut self.carried } else { in_shared };
+        let carried = all.entry(element).or_default();
+        for (far, reach) in [Reach::Block(block), Reach::Device].into_iter().enumerate() {
             if let Some(fenced) = own.fenced[far].iter().find(|fenced| fenced.lanes >> lane & 1 == 1) {
-                let past = Past { block: self.block, at: fenced.at, thread: 32 * warp + lane };
+                let past = Past { block, at: fenced.at, thread: 32 * warp + lane };
                 merge(carried, Carried { past, reach });
                 let known = own.known.iter().filter(|known| known.released[far] >> lane & 1 == 1);
                 known.for_each(|known| merge(carried, Carried { past: known.past, reach }));
@@ -242,20 +275,21 @@ impl Order {
     /// Returns the epoch of the warp's last fence; a fence of wider scope takes precedence over a
     /// block fence.
     pub fn fenced(&self, warp: u32) -> Option<u32> {
-        let [block, device] = &self.warps.get(warp as usize)?.fenced;
+        let [block, device] = &self.running.warps.get(warp as usize)?.fenced;
         device.last().or(block.last()).map(|fenced| fenced.at.now)
     }
 
     /// Returns the accesses that the warp's lanes have acquired.
     pub fn known(&self, warp: u32) -> &[Known] {
-        self.warps.get(warp as usize).map_or(&[], |w| &w.known)
+        self.running.warps.get(warp as usize).map_or(&[], |w| &w.known)
     }
 
     /// Forgets all released and acquired accesses; the running block counts as begun in `epoch`.
     pub fn clear(&mut self, epoch: u32) {
-        self.block = epoch;
+        self.running.block = epoch;
         self.carried.clear();
-        self.warps.iter_mut().for_each(|w| *w = Warp::default());
+        self.running.carried.clear();
+        self.running.warps.iter_mut().for_each(|w| *w = Warp::default());
     }
 }
 
@@ -325,7 +359,8 @@ mod tests {
         if let Some(scope) = acquire {
             order.fence(1, 1 << 7, scope, at(3));
         }
-        let holds = |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7));
+        let holds =
+            |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7, &[]));
         let (early, own, others) = (Stamp::new(1, 9, 40), Stamp::new(2, 9, 3), Stamp::new(2, 9, 40));
         let before = [holds(&order, 1, early), holds(&order, 1, own), holds(&order, 1, others)];
         order.barrier();
@@ -345,7 +380,7 @@ mod tests {
     #[test]
     fn atomic_loads_acquire_but_do_not_release() {
         let mut order = Order::default();
-        let first = |order: &Order| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0));
+        let first = |order: &Order| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0, &[]));
         order.begin(1, 1);
         order.fence(0, 1, Scope::Grid, at(1));
         order.look(0, 0, FLAG);
@@ -376,7 +411,7 @@ mod tests {
             order.fence(0, 1, Scope::Grid, at(block));
             order.atomic(0, 0, (Some(0), u64::from(block)));
         }
-        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0)), "through the second block");
+        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0, &[])), "through the second block");
     }
 
     #[test]
@@ -398,7 +433,7 @@ mod tests {
         order.atomic(0, 0, FLAG);
         order.fence(0, 1, Scope::Grid, at(5));
         let (first, second) = (Stamp::new(1, 0, 0), Stamp::new(1, 1, 32));
-        let knows = |order: &Order, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp));
+        let knows = |order: &Order, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp, &[]));
         assert!(knows(&order, 0, first) && knows(&order, 0, second));
         // Then from that block's first warp to its second.
         hand_over(&mut order, [0, 1], other, Scope::Block, at(5));
@@ -430,7 +465,7 @@ mod tests {
         order.atomic(0, 0, other);
         order.fence(0, 1, Scope::Grid, at(9));
         let first = Stamp::new(1, 0, 0);
-        assert!(!order.known(0).iter().any(|known| known.holds(first, 0)));
+        assert!(!order.known(0).iter().any(|known| known.holds(first, 0, &[])));
     }
 
     #[test]
@@ -450,8 +485,9 @@ mod tests {
         hand_over(&mut order, 1, 0);
         assert!(order.known(0).is_empty(), "who has made no fence hands nothing over");
         hand_over(&mut order, 0, 4);
-        let holds =
-            |order: &Order, epoch, of, thread| order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread));
+        let holds = |order: &Order, epoch, of, thread| {
+            order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread, &[]))
+        };
         assert!(holds(&order, 3, 0, 4), "its own");
         assert!(holds(&order, 1, 9, 4), "another lane's before the warp met");
         assert!(!holds(&order, 2, 9, 4), "another lane's since");
@@ -468,7 +504,7 @@ mod tests {
         order.atomic(0, 7, (None, 0));
         order.atomic(1, 0, (None, 0));
         order.fence(1, u32::MAX, Scope::Block, at(5));
-        assert!(order.known(1).iter().any(|p| p.holds(Stamp::new(5, 0, 7), 32)));
+        assert!(order.known(1).iter().any(|p| p.holds(Stamp::new(5, 0, 7), 32, &[])));
         order.begin(2, 6);
         order.atomic(1, 0, (None, 0));
         order.fence(1, u32::MAX, Scope::Grid, at(6));

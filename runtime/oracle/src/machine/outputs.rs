@@ -8,7 +8,7 @@ use crate::machine::access::Action;
 use crate::machine::address::Part;
 use crate::machine::memory::Buffer;
 use crate::machine::memory::word;
-use crate::machine::shadow::{Clock, Shadow, Stamp};
+use crate::machine::shadow::{Clock, Shadow, Stamp, TimeSlice};
 use crate::machine::{Hits, Machine, Warp};
 use crate::report::{Description, Object, Space, Thread, Values};
 use runtime_simt::ByteRanges;
@@ -48,7 +48,8 @@ impl Machine<'_, '_> {
         b: usize,
     ) {
         let known = self.order.known(warp.index).to_vec();
-        let clock = Clock { across: true, known: &known, ..self.clock(warp) };
+        let slices: &[TimeSlice] = if self.interleaved { &self.history } else { &[] };
+        let clock = Clock { across: true, known: &known, slices, ..self.clock(warp) };
         let stamp = Stamp::new(self.epoch, site, warp.index * 32);
         let size = access.bytes();
         let buffer = &mut self.buffers[b];

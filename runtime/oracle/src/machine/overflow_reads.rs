@@ -19,7 +19,7 @@ struct Kept {
     loads: [Stamp; 2],
 }
 
-/// By cell, the further loads of each warp, with later blocks last.
+/// By cell, the further loads of each warp, in the order in which the warps first loaded it.
 #[derive(Debug)]
 pub struct OverflowReads {
     kept: HashMap<usize, Vec<Kept>>,
@@ -42,8 +42,9 @@ impl OverflowReads {
     /// Records a load of `cell`.
     pub fn keep(&mut self, cell: usize, clock: Clock<'_>, now: Stamp) {
         let all = self.kept.entry(cell).or_default();
-        let running = all.iter_mut().rev().take_while(|kept| kept.block == clock.block);
-        if let Some(own) = running.into_iter().find(|kept| kept.loads[0].warp() == now.warp()) {
+        let interleaved = !clock.slices.is_empty();
+        let mut running = all.iter_mut().rev().take_while(|kept| interleaved || kept.block == clock.block);
+        if let Some(own) = running.find(|kept| kept.block == clock.block && kept.loads[0].warp() == now.warp()) {
             own.loads[usize::from(clock.apart(own.loads[0], now))] = now;
             return;
         }

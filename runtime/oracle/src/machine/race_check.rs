@@ -7,7 +7,7 @@ use crate::machine::access::Action;
 use crate::machine::address::Part;
 use crate::machine::describe::Target;
 use crate::machine::memory::word;
-use crate::machine::shadow::{By, Clock, Conflict, Life, Shadow, Stamp};
+use crate::machine::shadow::{By, Clock, Conflict, Life, Shadow, Stamp, TimeSlice};
 use crate::machine::{Hits, Machine, Warp};
 use crate::report::{Description, Values};
 use runtime_simt::number::short;
@@ -22,7 +22,8 @@ impl Machine<'_, '_> {
             self.check_contract(action, site, warp, access, part, b);
         }
         let known = self.order.known(warp.index);
-        let clock = Clock { across: !in_shared, known, ..self.clock(warp) };
+        let slices: &[TimeSlice] = if self.interleaved && !in_shared { &self.history } else { &[] };
+        let clock = Clock { across: !in_shared, known, slices, ..self.clock(warp) };
         let shadow = match part.target {
             Target::Shared => &mut self.shared_shadow,
             Target::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,

@@ -105,6 +105,27 @@ pub struct Clock<'a> {
     pub across: bool,
     /// The accesses of other threads that the warp's lanes have acquired.
     pub known: &'a [Known],
+    /// The time slices of blocks that run interleaved; none if each block runs to its end.
+    pub slices: &'a [TimeSlice],
+}
+
+/// A time slice: the epochs from `from` to the next slice belong to one block.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeSlice {
+    /// The first epoch.
+    pub from: u32,
+    /// The epoch in which the block began; no other block began in this epoch.
+    pub began: u32,
+    /// The index of the block in x, y, z.
+    pub block: [u32; 3],
+}
+
+impl TimeSlice {
+    /// Returns the slice that contains `epoch`.
+    pub fn at(slices: &[TimeSlice], epoch: u32) -> Option<&TimeSlice> {
+        let next = slices.partition_point(|slice| slice.from <= epoch);
+        next.checked_sub(1).and_then(|i| slices.get(i))
+    }
 }
 
 impl Clock<'_> {
@@ -122,7 +143,9 @@ impl Clock<'_> {
     #[inline(always)]
     pub fn apart(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
-        let apart = if epoch < self.met {
+        let apart = if !self.slices.is_empty() && self.is_of_another_block(epoch) {
+            earlier != Stamp::default()
+        } else if epoch < self.met {
             self.across && epoch < self.block && earlier != Stamp::default()
         } else if earlier.warp() != now.warp() {
             true
@@ -132,9 +155,21 @@ impl Clock<'_> {
         apart && (self.known.is_empty() || !self.knows(earlier, now))
     }
 
+    /// Returns whether `epoch` belongs to another block. Without interleaved blocks, the answer is
+    /// no for all epochs since the block began.
+    #[cold]
+    fn is_of_another_block(self, epoch: u32) -> bool {
+        TimeSlice::at(self.slices, epoch).is_some_and(|slice| slice.began != self.block)
+    }
+
+    /// Returns whether `epoch` belongs to the running block.
+    fn is_own(self, epoch: u32) -> bool {
+        epoch >= self.block && !self.is_of_another_block(epoch)
+    }
+
     /// Returns whether both accesses belong to one warp of the running block.
     pub fn within_warp(self, earlier: Stamp, now: Stamp) -> bool {
-        earlier.epoch() >= self.block && earlier.warp() == now.warp()
+        self.is_own(earlier.epoch()) && earlier.warp() == now.warp()
     }
 
     /// Returns whether two races with `now` are both within a warp or both between warps. A race of
@@ -146,7 +181,7 @@ impl Clock<'_> {
     /// Returns whether fences order `earlier` before `now`.
     #[cold]
     fn knows(self, earlier: Stamp, now: Stamp) -> bool {
-        self.known.iter().any(|known| known.holds(earlier, now.thread()))
+        self.known.iter().any(|known| known.holds(earlier, now.thread(), self.slices))
     }
 }
 
@@ -228,7 +263,7 @@ impl Cell {
     /// Records a load where fences order accesses. Returns whether the cell has no room for a load
     /// that may race with a later store.
     fn note_load_among_fences(&mut self, clock: Clock<'_>, now: Stamp) -> bool {
-        let own = |load: Stamp| load.epoch() >= clock.block && load.warp() == now.warp();
+        let own = |load: Stamp| clock.is_own(load.epoch()) && load.warp() == now.warp();
         let [first, second] = self.loads;
         if !clock.apart(first, now) {
             self.loads[0] = now;
@@ -387,6 +422,12 @@ impl Shadow {
         Shadow { granule: self.granule, pages, budget, atomics: None, lives: None, further }
     }
 
+    /// Returns untouched shadow memory for the shared memory of another block.
+    pub fn of_another_block(&self) -> Shadow {
+        let lives = self.lives.as_ref().map(|lives| vec![Life::default(); lives.len()].into());
+        Shadow { lives, ..self.anew() }
+    }
+
     /// Returns the size of the allocated pages in bytes.
     pub fn bytes(&self) -> usize {
         let further = self.further.as_ref().map_or(0, |further| further.pages());
@@ -502,7 +543,7 @@ impl Shadow {
 
     /// Returns a store to these bytes by another thread that is ordered before `now`.
     pub fn stored_by_another(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Stamp> {
-        let another = |s: &Stamp| s.epoch() < clock.block || s.thread() != now.thread();
+        let another = |s: &Stamp| !clock.is_own(s.epoch()) || s.thread() != now.thread();
         let stores = self.cells(offset, size).map(|cell| cell.store).filter(|s| *s != Stamp::default());
         stores.filter(another).find(|store| !clock.unordered(*store, now))
     }
@@ -584,7 +625,7 @@ mod tests {
 
     /// Returns the clock after a barrier in epoch `met`.
     fn clock(met: u32, block: u32, across: bool) -> Clock<'static> {
-        Clock { block, met, warp: met, across, known: &[] }
+        Clock { block, met, warp: met, across, known: &[], slices: &[] }
     }
 
     #[test]

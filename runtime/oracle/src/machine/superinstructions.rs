@@ -261,7 +261,14 @@ impl Machine<'_, '_> {
     fn word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, word: &Word) -> Option<Source> {
         let words = parted(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
         if TIER >= ALL {
-            let clock = Clock { block: self.block_epoch, met: self.met, warp: warp.met, across: false, known: &[] };
+            let clock = Clock {
+                block: self.block_epoch,
+                met: self.met,
+                warp: warp.met,
+                across: false,
+                known: &[],
+                slices: &[],
+            };
             let stamp = Stamp::new(self.epoch, site + word.after, warp.index * 32);
             if !loads_well(self.shared_shadow.words()?, &clock, stamp, mask, words) {
                 return None;

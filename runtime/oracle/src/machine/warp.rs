@@ -7,7 +7,7 @@ use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
 use crate::code::{Inst, Pc};
 use crate::machine::cooperation::{matching, reduce};
 use crate::machine::describe::symbol;
-use crate::machine::livelock::Search;
+use crate::machine::livelock::{SPINNING, Search};
 use crate::machine::order::At;
 use crate::machine::shadow::Life;
 use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, Warp};
@@ -18,7 +18,8 @@ use runtime_simt::number::value;
 use std::fmt::Display;
 
 impl Machine<'_, '_> {
-    /// Runs `warp` from its next instruction to a barrier or its end.
+    /// Runs `warp` from its next instruction to a barrier or its end, or until it leaves the
+    /// processor to others: at a point of the schedule, or in a loop that waits for them.
     pub fn warp<const TIER: u8>(&mut self, warp: &mut Warp) {
         #[cfg(target_arch = "x86_64")]
         if self.simd.has_avx2() {
@@ -170,7 +171,15 @@ impl Machine<'_, '_> {
                     let start = self.setting.dynamic[array as usize];
                     Register { row: to, wide: false }.fill(&mut warp.rows, start.into());
                 }
-                Inst::Atomic(i) => self.atomic::<TIER>(site, warp, mask, &code.atomics[i as usize]),
+                Inst::Atomic(i) => {
+                    self.atomic::<TIER>(site, warp, mask, &code.atomics[i as usize]);
+                    if warp.idle >= self.patience() {
+                        alarm = 0;
+                    }
+                    if warp.idle <= SPINNING && self.points.pass() {
+                        break;
+                    }
+                }
                 Inst::ReadLocal { local, to } => {
                     let local = &code.locals[local as usize];
                     to.copy(&mut warp.rows, local.first, FULL);
@@ -245,6 +254,9 @@ impl Machine<'_, '_> {
                         // The warp's accesses from here on are later than those it has released.
                         self.tick();
                     }
+                    if self.points.pass() {
+                        break;
+                    }
                 }
                 Inst::Match { to, from } => {
                     all_lanes!(site);
@@ -266,6 +278,9 @@ impl Machine<'_, '_> {
                 Inst::Inline(i) => {
                     let count = self.statistics.warp_instructions + warp_insts;
                     self.inline::<TIER>(site, warp, mask, i, count);
+                    if self.points.pass() {
+                        break;
+                    }
                 }
                 Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {

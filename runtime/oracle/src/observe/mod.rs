@@ -6,6 +6,7 @@ pub mod poison;
 pub mod precision;
 pub mod profile;
 pub mod provenance;
+pub mod reached;
 pub mod trace;
 
 mod double_double;

@@ -1,0 +1,170 @@
+//! Launches whose blocks run interleaved: under [`Schedule::Preempted`], and in cooperative
+//! launches, where all blocks are resident at once.
+//!
+//! A block that does not run now keeps its shared memory, its warps, and its part of the order of
+//! accesses. Each run of a block is a [`TimeSlice`]: epochs then tell which block made an access.
+
+use crate::code::Inst;
+use crate::machine::livelock::Cycle;
+use crate::machine::memory::{SharedMemory, shared_memory};
+use crate::machine::order::BlockOrder;
+use crate::machine::shadow::{Shadow, TimeSlice};
+use crate::machine::{ALL, Machine, Warp};
+use crate::report::Thread;
+use crate::{Options, Program};
+use runtime_simt::{Interleaver, RunningGrid, Schedule, WarpState};
+
+/// The largest number of resident blocks of a launch that is not cooperative.
+const RESIDENT: usize = 16;
+
+/// The largest number of blocks of a cooperative launch.
+pub const MAX_COOPERATIVE: u64 = 1024;
+
+/// Returns whether the blocks of a launch run interleaved. Blocks that cannot communicate run one
+/// after the other: the results are equal.
+pub fn is_interleaved(program: &Program, options: &Options) -> bool {
+    let communicates = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_));
+    let preempted = matches!(options.schedule, Schedule::Preempted(_));
+    (preempted || options.cooperative) && program.code.insts.iter().any(communicates)
+}
+
+/// A resident block that does not run now.
+pub struct Resting {
+    index: [u32; 3],
+    shared: SharedMemory,
+    shadow: Shadow,
+    order: BlockOrder,
+    /// The epochs in which the block began and of its last barrier.
+    epochs: [u32; 2],
+    warps: Vec<Warp>,
+}
+
+/// A launch that runs interleaved at a tier of checks.
+struct Grid<'a, 'p, 'm, const TIER: u8> {
+    machine: &'a mut Machine<'p, 'm>,
+}
+
+impl Machine<'_, '_> {
+    /// Runs the blocks of the launch interleaved and returns whether all of them reached their end.
+    pub fn run_interleaved<const TIER: u8>(&mut self, numbers: impl Iterator<Item = u64>) -> bool {
+        let resident = if self.options.cooperative { usize::MAX } else { RESIDENT };
+        let mut interleaver = Interleaver::new(self.options.schedule, resident);
+        interleaver.run(&mut Grid::<TIER> { machine: self }, numbers);
+        !self.stopped && !self.setting.budget.is_spent()
+    }
+
+    /// Exchanges the running block with a resting one.
+    fn swap(&mut self, block: &mut Resting) {
+        std::mem::swap(&mut self.block, &mut block.index);
+        std::mem::swap(&mut self.shared, &mut block.shared);
+        std::mem::swap(&mut self.shared_shadow, &mut block.shadow);
+        self.order.swap(&mut block.order);
+        let epochs = std::mem::replace(&mut block.epochs, [self.block_epoch, self.met]);
+        [self.block_epoch, self.met] = epochs;
+    }
+
+    /// Runs `run` while `block` is the running block.
+    fn in_block<T>(&mut self, block: &mut Resting, run: impl FnOnce(&mut Self, &mut Vec<Warp>) -> T) -> T {
+        self.swap(block);
+        let mut warps = std::mem::take(&mut block.warps);
+        let result = run(self, &mut warps);
+        block.warps = warps;
+        self.swap(block);
+        result
+    }
+
+    /// Begins a time slice of the running block, unless the last slice is its own.
+    fn begin_slice(&mut self) {
+        if self.history.last().is_none_or(|slice| slice.began != self.block_epoch) {
+            self.tick();
+            self.history.push(TimeSlice { from: self.epoch, began: self.block_epoch, block: self.block });
+        }
+    }
+}
+
+impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
+    type Block = Resting;
+
+    fn begin(&mut self, number: u64) -> Resting {
+        let machine = &mut *self.machine;
+        machine.waiting = machine.setting.grid.block_count() - 1 - number;
+        let (shared, shadow) = (shared_memory(machine.options.fill), machine.shared_shadow.of_another_block());
+        let (index, warps) = (machine.setting.grid.block(number), machine.warps());
+        let mut block = Resting { index, shared, shadow, order: BlockOrder::default(), epochs: [0; 2], warps };
+        machine.in_block(&mut block, |machine, warps| machine.begin_block::<TIER>(warps));
+        block
+    }
+
+    fn warp_count(&self, block: &Resting) -> usize {
+        block.warps.len()
+    }
+
+    fn state(&self, block: &Resting, warp: usize) -> WarpState {
+        match &block.warps[warp] {
+            warp if !warp.runs() => WarpState::Waits,
+            warp if warp.cycle.is_some() => WarpState::Idle,
+            _ => WarpState::Ready,
+        }
+    }
+
+    fn run_warp(&mut self, block: &mut Resting, warp: usize) {
+        self.machine.in_block(block, |machine, warps| {
+            machine.begin_slice();
+            if TIER >= ALL && warps[warp].parted {
+                // An access of another part of the warp is not simultaneous with an access of this
+                // part.
+                machine.tick();
+            }
+            machine.warp::<TIER>(&mut warps[warp]);
+            if warps[warp].cycle.is_some() && machine.part_lanes(warps) {
+                warps.iter_mut().for_each(|warp| warp.cycle = None);
+            }
+        });
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.machine.stopped || self.machine.setting.budget.is_spent()
+    }
+
+    fn resume(&mut self, block: &mut Resting) -> bool {
+        let goes_on = self.machine.in_block(block, |machine, warps| {
+            machine.begin_slice();
+            if machine.join_lanes(warps, machine.setting.grid.warp_count() as usize) {
+                return true;
+            }
+            if machine.has_ended::<TIER>(warps) {
+                return false;
+            }
+            machine.open_barrier::<TIER>(warps);
+            true
+        });
+        if !goes_on {
+            self.machine.options.count_block();
+        }
+        goes_on
+    }
+
+    fn unblock(&mut self, blocks: &mut [Resting]) -> bool {
+        let stale = |machine: &mut Machine<'_, '_>, warps: &mut Vec<Warp>| {
+            let cycles: Vec<Cycle> = warps.iter().filter_map(|warp| warp.cycle).collect();
+            !cycles.is_empty() && machine.has_changed_since(&cycles)
+        };
+        if blocks.iter_mut().any(|block| self.machine.in_block(block, stale)) {
+            return true;
+        }
+        let mut stuck = blocks.iter_mut().filter_map(|block| {
+            let found = block.warps.iter().find_map(|warp| Some((warp.cycle?.site, warp.index)));
+            found.map(|(site, warp)| (block, site, warp))
+        });
+        let (Some((first, ..)), other) = (stuck.next(), stuck.next()) else { return false };
+        let elsewhere = other.map(|(block, site, warp)| {
+            let thread = self.machine.program.thread(warp * 32);
+            (site, Thread { block: block.index, thread, warp, lane: 0 })
+        });
+        self.machine.in_block(first, |machine, warps| {
+            machine.begin_slice();
+            machine.livelock(warps, elsewhere)
+        });
+        false
+    }
+}
