@@ -13,13 +13,13 @@
 //! - For a linear filter, a coordinate is rounded to a multiple of 2⁻⁸ texels, halves up.
 //! - Weights have 8 fractional bits. The weight of the far corner of a square is rounded, and the
 //!   other weights keep the sums along the axes.
-//! - Normalized integers are combined to a number of 16 bits, halves to a half, singles to a single.
-//!   Each is rounded once.
+//! - Normalized integers are combined to a number of 16 bits, halves to a half, singles to a
+//!   single. Each is rounded once.
 //! - A texture of one axis without layers is filtered as a plane of one row, at y = 0.
 //! - Channels that a texture does not have are 0, in its border too.
 //!
-//! The weights of a volume's eight texels differ by one step from a card's in an eighth of cases,
-//! and means of signed bytes in one of 70. A filtered value counts as approximate.
+//! In an eighth of cases, the weights of a volume's eight texels differ by one step from a card's.
+//! Means of signed bytes differ in one of 70. A filtered value counts as approximate.
 
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -418,7 +418,7 @@ mod tests {
         Location { coordinates: [x, 0.0, 0.0], offset: [0; 3], axes: 1, layer: Some(0) }
     }
 
-    /// The value of texel i is 10 i.
+    /// Returns the first channel of a texture with four texels, of values 0, 10, 20 and 30.
     fn one(sampler: Sampler, x: f32) -> f32 {
         let texels = texels([4, 1, 1], Channel::F32);
         let taps = sampler.taps(&texels, &at(x));
@@ -457,7 +457,7 @@ mod tests {
             let square = square(x, y);
             assert_eq!((square[1] + square[3], square[2] + square[3]), (x, y));
         }
-        assert_eq!(square(64, 1), [191, 64, 1, 0], "an eighth of a step is lost, as on a card");
+        assert_eq!(square(64, 1), [191, 64, 1, 0], "a quarter of a step is lost, as on a card");
     }
 
     #[test]

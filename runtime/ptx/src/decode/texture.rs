@@ -112,7 +112,7 @@ impl<'m> Decoder<'m> {
                     access.offset.push(self.from(frame, part, Type::S32)?.data());
                 }
             }
-            Some([offset]) if shape.axes == 1 && !is_single(frame, offset) => {
+            Some([offset]) if shape.axes == 1 && is_integer(frame, offset) => {
                 access.offset.push(self.from(frame, offset, Type::S32)?.data());
             }
             Some(_) => return Err("the interpreter does not support comparisons with a depth".to_string()),
@@ -234,11 +234,11 @@ fn decoded(access: ObjectAccess) -> Decoded {
     Decoded { kind: Kind::Object(Box::new(access)), reads, writes }
 }
 
-/// Returns whether an operand is a single: a depth to compare with, not an offset.
-fn is_single(frame: &Frame<'_>, operand: &Operand) -> bool {
+/// Returns whether an operand is an integer: an offset, not a depth to compare with.
+fn is_integer(frame: &Frame<'_>, operand: &Operand) -> bool {
     match operand {
-        Operand::Register(r) => frame.function.ty(*r) == Type::F32,
-        operand => matches!(operand, Operand::F32(_) | Operand::F64(_)),
+        Operand::Register(r) => matches!(frame.function.ty(*r), Type::S32 | Type::U32),
+        operand => matches!(operand, Operand::Integer(_)),
     }
 }
 
