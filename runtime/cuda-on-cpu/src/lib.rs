@@ -58,7 +58,7 @@
 //! blocks are resident, and take turns. Several modules of PTX are linked; machine code is not.
 //!
 //! [`functions`] lists the functions of cuda.h, those that are not supported with the reason:
-//! textures, surfaces, arrays, peer access, inter-process memory and others. They are exported,
+//! levels of detail, peer access, inter-process memory and others. They are exported,
 //! return `CUDA_ERROR_NOT_SUPPORTED` and appear in the log. The runtime API (`libcudart`) verifies
 //! the driver by undocumented tables of NVIDIA's driver, and so does not run on this library.
 //!

@@ -52,3 +52,8 @@ fn graphs_are_inspected_and_changed() {
 fn launches_in_steps() {
     run("stepwise.py");
 }
+
+#[test]
+fn textures_and_surfaces_follow_the_formulas() {
+    run("textures.py");
+}

@@ -336,11 +336,11 @@ fn an_endless_kernel_is_stopped() {
 #[test]
 fn unsupported_and_unknown_functions() {
     let expected =
-        ["cuTexObjectCreate: CUDA_ERROR_NOT_SUPPORTED: the function is not supported: the interpreter has no textures"];
+        ["cuMipmappedArrayCreate: CUDA_ERROR_NOT_SUPPORTED: the function is not supported: textures have one level"];
     logs("unsupported_and_unknown_functions", &[], &expected, || {
         context();
-        let mut object = 0;
-        gives!(CUDA_ERROR_NOT_SUPPORTED, cuTexObjectCreate(&mut object, ptr::null(), ptr::null(), ptr::null()));
+        let mut array = null_mut();
+        gives!(CUDA_ERROR_NOT_SUPPORTED, cuMipmappedArrayCreate(&mut array, ptr::null(), 1));
         let mut found = null_mut();
         gives!(CUDA_ERROR_NOT_FOUND, cuGetProcAddress(c"cuFrobnicate".as_ptr(), &mut found, 12000, 0));
         assert!(found.is_null());

@@ -308,6 +308,8 @@ pub enum Kind {
     CopyWait(Option<u32>),
     /// An atomic operation.
     Atomic(Atomic),
+    /// An access to a texture or a surface.
+    Object(Box<ObjectAccess>),
     /// A jump.
     Branch(Pc),
     /// A jump to the target that an index selects.
@@ -434,6 +436,66 @@ pub struct Atomic {
 /// two operands, and whether the address is in shared memory.
 pub type Update = Box<dyn Fn(u64, u64, u64, bool) -> u64 + Send + Sync>;
 
+/// An access to a texture or a surface.
+pub struct ObjectAccess {
+    /// The operation.
+    pub operation: ObjectOperation,
+    /// The register with the handle.
+    pub handle: Data,
+    /// The register with the index of the layer, if the shape has layers.
+    pub layer: Option<Data>,
+    /// The coordinates.
+    pub coordinates: SmallVec<[Data; 3]>,
+    /// The offset in texels along each axis; empty without an offset.
+    pub offset: SmallVec<[Data; 3]>,
+    /// The registers for the results; `None` for an unused result.
+    pub results: SmallVec<[Option<Data>; 4]>,
+    /// The registers of the stored elements.
+    pub values: SmallVec<[Data; 4]>,
+}
+
+/// The operation of an [`ObjectAccess`].
+pub enum ObjectOperation {
+    /// `tex`
+    #[allow(missing_docs)]
+    Sample { integer_coordinates: bool, halves: bool },
+    /// `tld4`, of a channel.
+    Gather(u32),
+    /// `txq` and `suq`
+    Query(Query),
+    /// `suld.b`, of elements with a size in bytes.
+    #[allow(missing_docs)]
+    Load { element: u32, outside: Outside },
+    /// `sust.b`
+    #[allow(missing_docs)]
+    Store { element: u32, outside: Outside },
+    /// `sured.b`
+    #[allow(missing_docs)]
+    Reduce { element: u32, outside: Outside, update: Update },
+}
+
+/// A property of a texture or a surface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Query {
+    Width,
+    Height,
+    Depth,
+    Levels,
+    Normalized,
+}
+
+/// The treatment of surface coordinates outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outside {
+    /// The launch ends.
+    Trap,
+    /// The nearest element inside.
+    Clamp,
+    /// A load gives 0, and a store has no effect.
+    Zero,
+}
+
 /// A reduction at a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
@@ -550,6 +612,7 @@ impl Kind {
             Kind::CopyCommit => "CopyCommit",
             Kind::CopyWait(_) => "CopyWait",
             Kind::Atomic(_) => "Atomic",
+            Kind::Object(_) => "Object",
             Kind::Branch(_) => "Branch",
             Kind::BranchIndexed { .. } => "BranchIndexed",
             Kind::Call(_) => "Call",

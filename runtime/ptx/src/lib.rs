@@ -32,8 +32,9 @@
 //! and reconverge by one of two policies ([`Policy`]); a legal program gives the same results under
 //! each. No lanes reconverge at a `ret`, an `exit` or a `trap` (`structure`).
 //!
-//! Every instruction of sm_61 runs, except those on textures and surfaces, which a launch cannot
-//! provide. Decoding also rejects calls of functions that neither the module nor the device
+//! Every instruction of sm_61 runs, except some forms on textures and surfaces: cubes, multiple
+//! samples, comparisons with a depth, separate samplers, and formatted accesses to surfaces
+//! (`texture`). Decoding also rejects calls of functions that neither the module nor the device
 //! defines.
 //!
 //! ```text
@@ -123,8 +124,10 @@ mod refused;
 pub mod registers;
 pub mod resident;
 mod run;
+mod sample;
 mod service;
 mod structure;
+pub mod texture;
 mod touched;
 pub mod unspecified;
 mod warp;

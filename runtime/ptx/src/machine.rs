@@ -8,10 +8,12 @@ use super::memory::{Buffer, Lookup, Scratch, View};
 use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
 use super::service::{Heap, Printed};
+use super::texture::Objects;
 use super::warp::{Meeting, Warp};
 use super::{Check, Statistics, Thread};
 use runtime_simt::report::{Description, Findings};
 use runtime_simt::{GridShape, Points, RunningBlock, Schedule, Scheduler};
+use std::sync::Arc;
 
 /// The number of barriers of a block.
 pub const BARRIERS: usize = 16;
@@ -56,6 +58,8 @@ pub struct Setting {
     pub grid: GridShape,
     /// Bytes of shared memory that the launch adds.
     pub dynamic_shared: u32,
+    /// The textures and surfaces.
+    pub objects: Arc<Objects>,
 }
 
 /// A running launch.
@@ -97,6 +101,8 @@ pub struct Machine<'p, 'm> {
     pub workspace: u64,
     /// The device's heap, if the kernel uses it.
     pub heap: Option<&'m mut Heap>,
+    /// The textures and surfaces.
+    pub objects: Arc<Objects>,
 }
 
 /// The state of a barrier.
@@ -113,7 +119,7 @@ pub struct State {
 impl<'p, 'm> Machine<'p, 'm> {
     /// Creates a machine that has not run any block.
     pub fn new(program: &'p Program, setting: &Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
-        let Setting { parameters, lookup, shared, grid, dynamic_shared } = setting.clone();
+        let Setting { parameters, lookup, shared, grid, dynamic_shared, objects } = setting.clone();
         let preemption = match options.schedule {
             Schedule::Preempted(preemption) => Some(preemption),
             _ => None,
@@ -137,6 +143,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             asserted: String::new(),
             workspace: 0,
             heap: None,
+            objects,
         }
     }
 

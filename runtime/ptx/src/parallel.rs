@@ -1,8 +1,8 @@
 //! Launches on several cores of the host ([`runtime_simt::split`]).
 //!
 //! Blocks run in parallel only if the result is the same as in order. A kernel runs on one thread
-//! if it has fences, strong accesses, atomic operations, clock readings or `cp.async`. The same
-//! holds for a kernel with approximations, if every check is enabled.
+//! if it has fences, strong accesses, atomic operations, clock readings, `cp.async`, or accesses to
+//! textures and surfaces. The same holds for a kernel with approximations, if every check is enabled.
 //!
 //! For other kernels each thread tracks which words it has loaded and stored. A conflict exists if
 //! one thread has stored a word that another has accessed. After a conflict or a finding, the
@@ -66,7 +66,7 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
 
 /// Returns whether blocks can only communicate through loads of what other blocks stored.
 fn is_deaf(code: &Code, checks: Checks) -> bool {
-    let tells = |kind: &Kind| matches!(kind, Kind::Atomic(_) | Kind::Clock { .. } | Kind::Copy(_));
+    let tells = |kind: &Kind| matches!(kind, Kind::Atomic(_) | Kind::Object(_) | Kind::Clock { .. } | Kind::Copy(_));
     // The marks of buffers with approximate values are kept for a launch as a whole.
     let marks = checks == Checks::All && !code.bounds.is_empty();
     !code.ordered && !marks && !code.insts.iter().any(|inst| tells(&inst.kind))

@@ -12,8 +12,10 @@ use super::memory::{Buffer, Lookup};
 use super::program::Program;
 use super::refused::Unsupported;
 use super::service::Heap;
+use super::texture::Objects;
 use kernel_dsl_compiler::ptx::{Module, Space};
 use runtime_simt::Bytes;
+use std::sync::Arc;
 
 /// The end of the address space of buffers.
 pub const END: u64 = super::memory::window_base(super::code::Window::Local);
@@ -60,11 +62,13 @@ pub struct DeviceMemory<'m> {
     pub parts: Vec<Resident<'m>>,
     /// The heap, in one of the parts. Without it, `malloc` returns null in kernels.
     pub heap: Option<&'m mut Heap>,
+    /// The textures and surfaces, whose texels are in the parts.
+    pub objects: Arc<Objects>,
 }
 
 impl<'m> From<Vec<Resident<'m>>> for DeviceMemory<'m> {
     fn from(parts: Vec<Resident<'m>>) -> DeviceMemory<'m> {
-        DeviceMemory { parts, heap: None }
+        DeviceMemory { parts, heap: None, objects: Arc::default() }
     }
 }
 
@@ -155,7 +159,7 @@ impl Program {
         parameters: Vec<u8>,
         options: Options,
     ) -> Result<Outcome, Mismatch> {
-        let DeviceMemory { parts: memory, heap } = memory.into();
+        let DeviceMemory { parts: memory, heap, objects } = memory.into();
         let mut wrong = self.misfits(grid.block);
         if parameters.len() != self.parameter_bytes() {
             let (takes, given) = (self.parameter_bytes(), parameters.len());
@@ -178,7 +182,7 @@ impl Program {
             touched: None,
         };
         let buffers = memory.into_iter().map(buffer).collect();
-        self.execute(grid, (buffers, Lookup::Search), heap, parameters, options)
+        self.execute(grid, (buffers, Lookup::Search), (heap, objects), parameters, options)
     }
 }
 

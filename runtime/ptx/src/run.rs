@@ -7,9 +7,11 @@ use super::memory::{Buffer, Lookup, MAX_BUFFERS, base};
 use super::program::Program;
 use super::resident::END;
 use super::service::Heap;
+use super::texture::Objects;
 use super::{Bytes, parallel};
 use runtime_simt::GridShape;
 use runtime_simt::report::Findings;
+use std::sync::Arc;
 
 /// The largest number of threads of a block, on every target.
 const MAX_THREADS: u64 = 1024;
@@ -43,13 +45,13 @@ impl Program {
         let parameters = self.bind(block, &all, &parameters)?;
         let grid = Grid { grid, block, dynamic_shared };
         if !self.code.allocates {
-            return self.execute(grid, (all, Lookup::Number), None, parameters, options);
+            return self.execute(grid, (all, Lookup::Number), (None, Arc::default()), parameters, options);
         }
         let mut memory = vec![0; Heap::DEFAULT_BYTES as usize];
         let bytes = Bytes::Exclusive(&mut memory);
         all.push(Buffer { base: base(all.len()), ..Buffer::new(0, "the heap".to_string(), true, false, bytes) });
         let mut heap = Heap::new(all[all.len() - 1].base, Heap::DEFAULT_BYTES);
-        self.execute(grid, (all, Lookup::Number), Some(&mut heap), parameters, options)
+        self.execute(grid, (all, Lookup::Number), (Some(&mut heap), Arc::default()), parameters, options)
     }
 
     /// Runs a launch that was validated against the entry.
@@ -57,7 +59,7 @@ impl Program {
         &self,
         grid: Grid,
         (mut all, lookup): (Vec<Buffer<'m>>, Lookup),
-        heap: Option<&'m mut Heap>,
+        (heap, objects): (Option<&'m mut Heap>, Arc<Objects>),
         parameters: Vec<u8>,
         options: Options,
     ) -> Result<Outcome, Mismatch> {
@@ -68,7 +70,7 @@ impl Program {
         };
         let shared = shared.max(self.code.shared.bytes) as usize;
         let grid = GridShape { blocks: grid, threads: block };
-        let setting = Setting { parameters, lookup, shared, grid, dynamic_shared };
+        let setting = Setting { parameters, lookup, shared, grid, dynamic_shared, objects };
         if options.cooperative {
             return self.execute_cooperative(&setting, (all, heap), options);
         }

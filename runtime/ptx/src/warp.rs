@@ -205,6 +205,10 @@ impl Machine<'_, '_> {
                     }
                     warp.flow.pc += 1;
                 }
+                Kind::Object(access) => {
+                    self.access_object::<CHECKED>(warp, inst, access, mask);
+                    warp.flow.pc += 1;
+                }
                 Kind::Branch(target) => {
                     let next = warp.flow.pc + 1;
                     if mask == active {
@@ -485,7 +489,7 @@ impl Machine<'_, '_> {
 
     /// Warns of lanes in which a decision depends on an approximation.
     #[inline(always)]
-    fn decides(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+    pub fn decides(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let lanes = mask & warp.registers.approximate[id as usize];
         if lanes == 0 {
             return;
@@ -535,7 +539,7 @@ fn approximate(registers: &mut Registers, inst: &Inst, mask: u32, bound: bool) {
 }
 
 /// Sets values that could not be loaded to 0.
-fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32) {
+pub fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32) {
     for data in to {
         for lane in lanes(mask) {
             warp.registers.set(data.place, lane, 0);

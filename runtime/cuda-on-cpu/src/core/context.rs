@@ -4,6 +4,7 @@ use super::error::{Error, Result};
 use super::handle::{Handle, Object};
 use super::memory::{Kind, Space, Supply};
 use cudarc::driver::sys::CUresult;
+use runtime_ptx::texture::{self, Objects};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -23,6 +24,8 @@ pub struct Context {
     /// The context's preferences.
     pub preferences: Mutex<Preferences>,
     memory: Mutex<Space>,
+    /// The textures and surfaces, for the launches that follow.
+    objects: Mutex<Arc<Objects>>,
     supply: Arc<Supply>,
     /// The error of the kernel or copy that failed: every later call returns this error.
     failure: OnceLock<Error>,
@@ -74,6 +77,7 @@ impl Context {
             flags: flags.into(),
             preferences: Mutex::default(),
             memory: Mutex::default(),
+            objects: Mutex::default(),
             supply,
             failure: OnceLock::new(),
             destroyed: false.into(),
@@ -86,6 +90,22 @@ impl Context {
         // A kernel that panics may leave values half written; the table of allocations stays
         // consistent.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the textures and surfaces of a launch that is submitted now.
+    pub fn objects(&self) -> Arc<Objects> {
+        // Nothing panics while the lock is held.
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds, replaces or removes a texture or surface.
+    pub fn set_object(&self, handle: u64, object: Option<texture::Object>) {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = Arc::make_mut(&mut objects);
+        match object {
+            Some(object) => objects.insert(handle, object),
+            None => objects.remove(&handle),
+        };
     }
 
     /// Allocates the heap of kernels, unless the context has it.

@@ -20,4 +20,5 @@ pub mod module;
 pub mod occupancy;
 pub mod settings;
 pub mod stream;
+pub mod texture;
 pub mod work;

@@ -108,6 +108,18 @@ impl Module {
         }
     }
 
+    /// Returns the address of a `.texref` or `.surfref` variable.
+    pub fn object(&self, name: &str, is_surface: bool) -> Result<u64> {
+        let ty = if is_surface { ptx::Type::Surfref } else { ptx::Type::Texref };
+        let is_declared =
+            self.image.module().variables().iter().any(|variable| variable.name == name && variable.ty == ty);
+        if !is_declared {
+            let why = format!("the module has no variable `.{ty} {name}`");
+            return Err(Error::new(CUresult::CUDA_ERROR_NOT_FOUND, why));
+        }
+        self.variable(name).map(|(address, _)| address)
+    }
+
     /// Returns the names of the module's kernels.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.image.module().entries().map(|entry| entry.name.as_str())

@@ -11,6 +11,7 @@ use super::memory::{Copy, Fill};
 use super::module::Function;
 use super::settings::OnFinding;
 use cudarc::driver::sys::CUresult;
+use runtime_ptx::texture::Objects;
 use runtime_ptx::{Check, Checks, DeviceMemory, Grid, Options, Outcome, Report};
 use std::ffi::c_void;
 use std::io::Write;
@@ -49,6 +50,8 @@ pub struct Launch {
     pub parameters: Vec<u8>,
     /// Whether all blocks are resident at once.
     pub cooperative: bool,
+    /// The textures and surfaces at the time of the call.
+    pub objects: Arc<Objects>,
 }
 
 /// A function of the program that is called in stream order.
@@ -135,7 +138,7 @@ impl Launch {
         }
         let mut memory = context.memory();
         let (parts, heap) = memory.for_launch();
-        let parts = DeviceMemory { parts, heap };
+        let parts = DeviceMemory { parts, heap, objects: self.objects.clone() };
         let outcome = self.function.program.run_on(parts, self.grid, self.parameters.clone(), options);
         drop(memory);
         match outcome {

@@ -4,7 +4,7 @@ use super::layout::{Copy2D, Copy3D, unified};
 use super::{exports, get, handle};
 use crate::core::context::Context;
 use crate::core::driver::Driver;
-use crate::core::error::Result;
+use crate::core::error::{Error, Result};
 use crate::core::memory::{Copy, Extent, Fill, HostPointer, Place, Side, Value};
 use cudarc::driver::sys;
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
@@ -19,6 +19,15 @@ unsafe fn host(pointer: *const c_void) -> Side {
 
 fn device(context: &Arc<Context>, address: u64) -> Side {
     Side::row(Place::Device(context.clone(), address))
+}
+
+/// Returns bytes of the first row of an array.
+fn row_of(driver: &Driver, array: sys::CUarray, offset: usize, bytes: usize) -> Result<Side> {
+    let array = driver.arrays.get(handle(array))?;
+    let end = (offset as u64).checked_add(bytes as u64).filter(|end| *end <= array.texels.row);
+    let why = || Error::value(format!("a row of {} bytes has no {bytes} at {offset}", array.texels.row));
+    end.ok_or_else(why)?;
+    Ok(device(&array.context, array.texels.start + offset as u64))
 }
 
 fn copy(from: Side, to: Side, bytes: usize) -> Copy {
@@ -150,22 +159,75 @@ exports! {
 
     fn cuMemcpy2D_v2(of: *const Copy2D) as cuMemcpy2DUnaligned_v2 as cuMemcpy2DUnaligned_v2_ptds as cuMemcpy2D_v2_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |context| unsafe { Copy3D::from(get(of)?).read(context) })
+        now(driver, |context| unsafe { Copy3D::from(get(of)?).read(context, Some(&driver.arrays)) })
     };
 
     fn cuMemcpy2DAsync_v2(of: *const Copy2D, stream: sys::CUstream) as cuMemcpy2DAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |context| unsafe { Copy3D::from(get(of)?).read(context) })
+        later(driver, stream, |context| unsafe { Copy3D::from(get(of)?).read(context, Some(&driver.arrays)) })
     };
 
     fn cuMemcpy3D_v2(of: *const Copy3D) as cuMemcpy3D_v2_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |context| unsafe { get(of)?.read(context) })
+        now(driver, |context| unsafe { get(of)?.read(context, Some(&driver.arrays)) })
     };
 
     fn cuMemcpy3DAsync_v2(of: *const Copy3D, stream: sys::CUstream) as cuMemcpy3DAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |context| unsafe { get(of)?.read(context) })
+        later(driver, stream, |context| unsafe { get(of)?.read(context, Some(&driver.arrays)) })
+    };
+
+    fn cuMemcpyHtoA_v2(to: sys::CUarray, offset: usize, from: *const c_void, bytes: usize) as cuMemcpyHtoA_v2_ptds = call |driver| {
+        // SAFETY: as above.
+        now(driver, |_| Ok(copy(unsafe { host(from) }, row_of(driver, to, offset, bytes)?, bytes)))
+    };
+
+    fn cuMemcpyHtoAAsync_v2(
+        to: sys::CUarray,
+        offset: usize,
+        from: *const c_void,
+        bytes: usize,
+        stream: sys::CUstream,
+    ) as cuMemcpyHtoAAsync_v2_ptsz = call |driver| {
+        // SAFETY: as above.
+        later(driver, stream, |_| Ok(copy(unsafe { host(from) }, row_of(driver, to, offset, bytes)?, bytes)))
+    };
+
+    fn cuMemcpyAtoH_v2(to: *mut c_void, from: sys::CUarray, offset: usize, bytes: usize) as cuMemcpyAtoH_v2_ptds = call |driver| {
+        // SAFETY: as above.
+        now(driver, |_| Ok(copy(row_of(driver, from, offset, bytes)?, unsafe { host(to) }, bytes)))
+    };
+
+    fn cuMemcpyAtoHAsync_v2(
+        to: *mut c_void,
+        from: sys::CUarray,
+        offset: usize,
+        bytes: usize,
+        stream: sys::CUstream,
+    ) as cuMemcpyAtoHAsync_v2_ptsz = call |driver| {
+        // SAFETY: as above.
+        later(driver, stream, |_| Ok(copy(row_of(driver, from, offset, bytes)?, unsafe { host(to) }, bytes)))
+    };
+
+    fn cuMemcpyDtoA_v2(to: sys::CUarray, offset: usize, from: sys::CUdeviceptr, bytes: usize) as cuMemcpyDtoA_v2_ptds = call |driver| {
+        now(driver, |context| Ok(copy(device(context, from), row_of(driver, to, offset, bytes)?, bytes)))
+    };
+
+    fn cuMemcpyAtoD_v2(to: sys::CUdeviceptr, from: sys::CUarray, offset: usize, bytes: usize) as cuMemcpyAtoD_v2_ptds = call |driver| {
+        now(driver, |context| Ok(copy(row_of(driver, from, offset, bytes)?, device(context, to), bytes)))
+    };
+
+    fn cuMemcpyAtoA_v2(
+        to: sys::CUarray,
+        to_offset: usize,
+        from: sys::CUarray,
+        from_offset: usize,
+        bytes: usize,
+    ) as cuMemcpyAtoA_v2_ptds = call |driver| {
+        now(driver, |_| {
+            let (from, to) = (row_of(driver, from, from_offset, bytes)?, row_of(driver, to, to_offset, bytes)?);
+            Ok(copy(from, to, bytes))
+        })
     };
 
     fn cuMemsetD8_v2(address: sys::CUdeviceptr, value: c_uchar, count: usize) as cuMemsetD8_v2_ptds = call |driver| {

@@ -124,7 +124,8 @@ pub(super) unsafe fn launch_of(
         // SAFETY: guaranteed by the caller.
         (true, false) => unsafe { by_buffer(&function, extra)? },
     };
-    Ok(Launch { function, grid, parameters, cooperative: false })
+    let objects = function.module.context.objects();
+    Ok(Launch { function, grid, parameters, cooperative: false, objects })
 }
 
 /// Launches a function with the block and the parameters that earlier calls set.
@@ -142,7 +143,8 @@ fn launch_stepwise(
     let Stepwise { block, shared, parameters: given } = function.stepwise().clone();
     let grid = Grid { grid: [width, height, 1], block, dynamic_shared: shared };
     let parameters = parameters(&function, &given)?;
-    driver.launch(Launch { function, grid, parameters, cooperative: false }, &queue)
+    let objects = function.module.context.objects();
+    driver.launch(Launch { function, grid, parameters, cooperative: false, objects }, &queue)
 }
 
 /// Returns the function of a handle.

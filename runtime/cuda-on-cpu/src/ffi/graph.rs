@@ -67,7 +67,7 @@ fn other_type(node: &Node) -> Error {
 /// The program keeps the host memory valid.
 unsafe fn copy(driver: &Driver, given: *const Copy3D) -> Result<Operation> {
     // SAFETY: guaranteed by the caller.
-    unsafe { get(given)?.read(&driver.current()?).map(Operation::Copy) }
+    unsafe { get(given)?.read(&driver.current()?, None).map(Operation::Copy) }
 }
 
 /// Returns the operation of a fill node.

@@ -3,8 +3,11 @@
 
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
+use crate::core::handle::Table;
 use crate::core::memory::{Copy, Extent, Fill, HostPointer, Place, Side, Value};
+use crate::core::texture::Array;
 use cudarc::driver::sys;
+use runtime_ptx::texture::Texels;
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::{offset_of, size_of};
 use std::sync::Arc;
@@ -95,15 +98,18 @@ impl From<Copy2D> for Copy3D {
 }
 
 impl Copy3D {
-    /// Returns the described copy, in the memory of `context`.
+    /// Returns the described copy, in the memory of `context`, or in `arrays` if there can be any.
     ///
     /// # Safety
     /// The program must keep the host memory valid until the copy is complete.
-    pub unsafe fn read(&self, context: &Arc<Context>) -> Result<Copy> {
+    pub unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<Array>>) -> Result<Copy> {
         let Copy3D { from, to, width, height, depth } = self;
         let extent = Extent { width: *width as u64, height: *height as u64, depth: *depth as u64 };
         // SAFETY: guaranteed by the caller.
-        unsafe { Ok(Copy { from: from.read(context, extent)?, to: to.read(context, extent)?, extent }) }
+        unsafe {
+            let (from, to) = (from.read(context, arrays, extent)?, to.read(context, arrays, extent)?);
+            Ok(Copy { from, to, extent })
+        }
     }
 }
 
@@ -137,9 +143,34 @@ impl Copy3D {
 }
 
 impl Side3D {
+    /// Returns the side of a copy in an array, which must contain the whole box.
+    fn of_array(&self, array: &Array, extent: Extent) -> Result<Side> {
+        if self.level != 0 {
+            return Err(Error::unsupported("arrays with levels of detail"));
+        }
+        let Texels { start, size, row, layer, .. } = array.texels;
+        let room = [row, size[1].into(), size[2].into()];
+        let at = [self.x as u64, self.y as u64, self.z as u64];
+        let wide = [extent.width, extent.height, extent.depth];
+        let fits = |i: usize| at[i].checked_add(wide[i]).is_some_and(|end| end <= room[i]);
+        let texel = u64::from(array.texels.texel_bytes());
+        if !(0..3).all(fits) || at[0] % texel != 0 || wide[0] % texel != 0 {
+            return Err(Error::value(format!(
+                "a copy of {wide:?} bytes, rows and layers from {at:?} on, in an array of {room:?} with texels of \
+                 {texel} bytes"
+            )));
+        }
+        let address = start + at[0] + at[1] * row + at[2] * layer;
+        Ok(Side { place: Place::Device(array.context.clone(), address), pitch: row, layer })
+    }
+
     /// # Safety
     /// The requirements of `Copy3D::read` hold.
-    unsafe fn read(&self, context: &Arc<Context>, extent: Extent) -> Result<Side> {
+    unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<Array>>, extent: Extent) -> Result<Side> {
+        if self.kind == ARRAY {
+            let arrays = arrays.ok_or_else(|| Error::unsupported("copies of arrays in graphs"))?;
+            return self.of_array(&*arrays.get(super::handle(self.array))?, extent);
+        }
         if self.level != 0 {
             return Err(Error::value("a level of detail, which only arrays have"));
         }
@@ -165,7 +196,6 @@ impl Side3D {
                 let side = unsafe { unified(context, at(self.device)?) };
                 side.place
             }
-            ARRAY => return Err(Error::unsupported("copies of arrays")),
             kind => return Err(Error::value(format!("unknown kind of memory: {kind}"))),
         };
         Ok(Side { place, pitch, layer })

@@ -18,6 +18,7 @@ mod page;
 mod pool;
 mod proc_address;
 mod stream;
+mod texture;
 mod unsupported;
 
 use crate::core::driver::Driver;

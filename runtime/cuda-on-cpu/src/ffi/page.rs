@@ -1,7 +1,7 @@
 //! The page of all functions, from the declarations.
 
 /// The files that declare supported functions, with the names of each.
-const FILES: [(&str, &[&str]); 11] = [
+const FILES: [(&str, &[&str]); 12] = [
     ("Initialization and versions", super::entry::NAMES),
     ("Devices", super::device::NAMES),
     ("Contexts", super::context::NAMES),
@@ -11,6 +11,7 @@ const FILES: [(&str, &[&str]); 11] = [
     ("Memory", super::memory::NAMES),
     ("Memory pools", super::pool::NAMES),
     ("Copies and fills", super::copy::NAMES),
+    ("Arrays, textures and surfaces", super::texture::NAMES),
     ("Streams and events", super::stream::NAMES),
     ("Graphs", super::graph::NAMES),
 ];

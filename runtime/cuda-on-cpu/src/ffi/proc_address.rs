@@ -175,6 +175,7 @@ pub fn exported(name: &str) -> Option<*mut c_void> {
         super::copy::find,
         super::stream::find,
         super::graph::find,
+        super::texture::find,
         super::unsupported::find,
     ];
     modules.iter().find_map(|find| find(name))

@@ -27,72 +27,28 @@ macro_rules! unsupported {
 }
 
 unsupported! {
-    "the interpreter has no textures, surfaces or arrays":
-        cuArray3DCreate_v2
-        cuArray3DGetDescriptor_v2
-        cuArrayCreate_v2
-        cuArrayDestroy
-        cuArrayGetDescriptor_v2
+    "textures have one level of detail and the format of their memory, and arrays have no planes or holes":
         cuArrayGetMemoryRequirements
         cuArrayGetPlane
         cuArrayGetSparseProperties
-        cuDeviceGetTexture1DLinearMaxWidth
         cuExternalMemoryGetMappedMipmappedArray
         cuGraphicsResourceGetMappedMipmappedArray
         cuGraphicsSubResourceGetMappedArray
         cuMemMapArrayAsync
-        cuMemcpyAtoA_v2
-        cuMemcpyAtoD_v2
-        cuMemcpyAtoHAsync_v2
-        cuMemcpyAtoH_v2
-        cuMemcpyDtoA_v2
-        cuMemcpyHtoAAsync_v2
-        cuMemcpyHtoA_v2
         cuMipmappedArrayCreate
         cuMipmappedArrayDestroy
         cuMipmappedArrayGetLevel
         cuMipmappedArrayGetMemoryRequirements
         cuMipmappedArrayGetSparseProperties
-        cuModuleGetSurfRef
-        cuModuleGetTexRef
-        cuParamSetTexRef
-        cuSurfObjectCreate
-        cuSurfObjectDestroy
-        cuSurfObjectGetResourceDesc
-        cuSurfRefGetArray
-        cuSurfRefSetArray
         cuTensorMapEncodeIm2col
         cuTensorMapEncodeIm2colWide
         cuTensorMapEncodeTiled
         cuTensorMapReplaceAddress
-        cuTexObjectCreate
-        cuTexObjectDestroy
-        cuTexObjectGetResourceDesc
         cuTexObjectGetResourceViewDesc
-        cuTexObjectGetTextureDesc
-        cuTexRefCreate
-        cuTexRefDestroy
-        cuTexRefGetAddressMode
-        cuTexRefGetAddress_v2
-        cuTexRefGetArray
-        cuTexRefGetBorderColor
-        cuTexRefGetFilterMode
-        cuTexRefGetFlags
-        cuTexRefGetFormat
-        cuTexRefGetMaxAnisotropy
         cuTexRefGetMipmapFilterMode
         cuTexRefGetMipmapLevelBias
         cuTexRefGetMipmapLevelClamp
         cuTexRefGetMipmappedArray
-        cuTexRefSetAddress2D_v3
-        cuTexRefSetAddressMode
-        cuTexRefSetAddress_v2
-        cuTexRefSetArray
-        cuTexRefSetBorderColor
-        cuTexRefSetFilterMode
-        cuTexRefSetFlags
-        cuTexRefSetFormat
-        cuTexRefSetMaxAnisotropy
         cuTexRefSetMipmapFilterMode
         cuTexRefSetMipmapLevelBias
         cuTexRefSetMipmapLevelClamp

@@ -254,7 +254,7 @@ impl<'m> Decoder<'m> {
 }
 
 /// Returns the function that computes the new value of an atomic operation.
-fn update(operation: Modifier, ty: Type) -> Result<Update> {
+pub(super) fn update(operation: Modifier, ty: Type) -> Result<Update> {
     let float: Option<Format> = match ty {
         Type::F32 => Some(F32),
         Type::F64 => Some(F64),

@@ -16,6 +16,7 @@ mod operand;
 mod place;
 pub(super) mod special;
 mod stack;
+mod texture;
 mod video;
 mod words;
 
@@ -56,19 +57,17 @@ enum Group {
     AddressConversion,
     SpaceTest,
     Memory,
+    Object,
     Video,
     Control,
     Stack,
     Unsupported,
 }
 
-/// A call is a separate statement, and a launch has no textures or surfaces.
-const UNSUPPORTED: &[Opcode] = {
-    use Opcode::*;
-    &[Call, Istypep, Suld, Suq, Sured, Sust, Tex, Tld4, Txq]
-};
+/// A call is a separate statement.
+const UNSUPPORTED: &[Opcode] = &[Opcode::Call, Opcode::Istypep];
 
-const GROUPS: [(Group, &[Opcode]); 14] = [
+const GROUPS: [(Group, &[Opcode]); 15] = [
     (Group::Arithmetic, integer::ARITHMETIC),
     (Group::Float, float::OPCODES),
     (Group::Integer, integer::OPCODES),
@@ -79,6 +78,7 @@ const GROUPS: [(Group, &[Opcode]); 14] = [
     (Group::AddressConversion, &[Opcode::Cvta]),
     (Group::SpaceTest, &[Opcode::Isspacep]),
     (Group::Memory, memory::OPCODES),
+    (Group::Object, texture::OPCODES),
     (Group::Video, video::OPCODES),
     (Group::Control, control::OPCODES),
     (Group::Stack, stack::OPCODES),
@@ -466,6 +466,7 @@ impl<'m> Decoder<'m> {
             Group::AddressConversion => self.convert_address(frame, words, operands),
             Group::SpaceTest => self.is_space(frame, words, operands),
             Group::Memory => self.memory(frame, opcode, words, operands),
+            Group::Object => self.object(frame, opcode, words, operands),
             Group::Video => self.video(frame, opcode, words, operands),
             Group::Control => self.control(frame, opcode, words, operands),
             Group::Stack => self.allocation(frame, opcode, words, operands),

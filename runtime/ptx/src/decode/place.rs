@@ -37,6 +37,7 @@ fn uses(function: &Function, index: u32) -> bool {
         match o {
             Operand::Symbol(s, _) => *s == wanted,
             Operand::Address(a) => a.base == Base::Symbol(wanted),
+            Operand::Texel(t) => t.object == Base::Symbol(wanted) || t.sampler == Some(Base::Symbol(wanted)),
             Operand::Vector(v) => v.iter().any(|o| operand(o, wanted)),
             _ => false,
         }

@@ -106,6 +106,10 @@ impl Driver {
         self.modules.remove_all(|module| Arc::ptr_eq(&module.context, context));
         self.events.remove_all(|event| Arc::ptr_eq(&event.context, context));
         self.streams.remove_all(|stream| Arc::ptr_eq(&stream.context, context));
+        self.textures.remove_all(|texture| Arc::ptr_eq(&texture.context, context));
+        self.surfaces.remove_all(|surface| Arc::ptr_eq(&surface.context, context));
+        self.references.remove_all(|reference| Arc::ptr_eq(&reference.context, context));
+        self.arrays.remove_all(|array| Arc::ptr_eq(&array.context, context));
         context.memory().clear();
     }
 

@@ -9,6 +9,7 @@ mod library;
 mod memory;
 mod module;
 mod stream;
+mod texture;
 
 pub use context::set_capture_mode;
 pub use graph::Misfit;
@@ -30,6 +31,7 @@ use super::memory::{Addresses, Supply};
 use super::module::{Function, Module};
 use super::settings::Settings;
 use super::stream::Stream;
+use super::texture::{Array, Reference, SurfaceObject, TextureObject};
 use super::work::Limits;
 use context::Primary;
 use cudarc::driver::sys::CUresult;
@@ -58,6 +60,10 @@ pub struct Driver {
     pub nodes: Table<Node>,
     pub executables: Table<Executable>,
     pub pools: Table<Pool>,
+    pub arrays: Table<Array>,
+    pub textures: Table<TextureObject>,
+    pub surfaces: Table<SurfaceObject>,
+    pub references: Table<Reference>,
     pub injection: Injection,
     /// The device's default pool. `current_pool` is the pool that `cuMemAllocAsync` allocates from.
     default_pool: Handle,
@@ -96,6 +102,10 @@ impl Driver {
             nodes: Table::default(),
             executables: Table::default(),
             pools,
+            arrays: Table::default(),
+            textures: Table::default(),
+            surfaces: Table::default(),
+            references: Table::default(),
             injection,
             default_pool,
             current_pool: default_pool.0.into(),
@@ -125,8 +135,14 @@ impl Driver {
     pub fn objects(&self) -> usize {
         let contexts = self.contexts.all();
         let allocations: usize = contexts.iter().map(|context| context.memory().len()).sum();
-        let handles =
-            [self.modules.all().len(), self.streams.all().len(), self.events.all().len(), self.links.all().len()];
+        let handles = [
+            self.modules.all().len(),
+            self.streams.all().len(),
+            self.events.all().len(),
+            self.links.all().len(),
+            self.textures.all().len(),
+            self.surfaces.all().len(),
+        ];
         let contexts = contexts.iter().filter(|context| !context.is_destroyed()).count();
         contexts + allocations + handles.iter().sum::<usize>() + self.executables.all().len()
     }

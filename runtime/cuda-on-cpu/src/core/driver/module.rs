@@ -68,6 +68,12 @@ impl Driver {
         let module = self.modules.remove(module)?;
         self.functions.remove_all(|function| Arc::ptr_eq(&function.module, &module));
         self.engine.wait(self.engine.last());
+        let gone = |variable: &(Handle, String)| variable.0 == module.handle;
+        for reference in self.references.remove_all(|reference| reference.variable.as_ref().is_some_and(gone)) {
+            if let Some(address) = reference.address {
+                module.context.set_object(address, None);
+            }
+        }
         module.unload();
         Ok(())
     }

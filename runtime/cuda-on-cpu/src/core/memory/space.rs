@@ -33,6 +33,8 @@ pub enum Kind {
     Device,
     /// The memory from which kernels allocate.
     Heap,
+    /// The texels of an array.
+    Array,
     /// Device memory from a pool.
     Pool(crate::core::handle::Handle),
     /// A variable of a module.
