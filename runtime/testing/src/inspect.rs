@@ -47,11 +47,11 @@ pub fn trace(
 /// cases are those of `seed`.
 pub fn unreached(spec: &KernelSpec, instance: &Instance, seed: u64) -> Result<Vec<Unreached>> {
     let lowered = |program: &Monomorphic| lower::lower_monomorphic(program, spec.artifact.target);
-    let look = Look::new(spec.artifact, instance, lowered, Executable::new)?;
+    let inspection = Inspection::new(spec.artifact, instance, lowered, Executable::new)?;
     let (mut reached, mut unreached) = (Reached::default(), Vec::new());
     for case in (spec.cases)(instance, &mut Random::new(seed)) {
-        for case in look.signature.sized(&look.program, &case) {
-            look.run(&case, Options::default(), |program, launch| {
+        for case in inspection.signature.sized(&inspection.program, &case) {
+            inspection.run(&case, Options::default(), |program, launch| {
                 program.reach(launch, &mut reached)?;
                 unreached = program.unreached(&reached);
                 Ok(())

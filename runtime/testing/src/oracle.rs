@@ -7,7 +7,7 @@ use super::{Case, Executor, Expected, Failure};
 use kernel_dsl::Launcher;
 use kernel_dsl::compiler::ir;
 use runtime_devices::executor::Executable;
-use runtime_devices::{Device, Result};
+use runtime_devices::{Device, Error, Result};
 use runtime_oracle::{Options, Outcome, Report, Statistics};
 use runtime_ptx as ptx;
 use std::cell::RefCell;

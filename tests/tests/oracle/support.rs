@@ -8,7 +8,7 @@ use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Repo
 
 /// Memory with the alignment of device memory.
 #[repr(align(256))]
-pub struct Memory([u8; 256]);
+pub struct Memory(pub [u8; 256]);
 
 impl Memory {
     pub fn new(values: impl Fn(usize) -> f32) -> Memory {

@@ -159,13 +159,13 @@ fn lock_released_by_the_loser<const MENDED: bool>(lock: &mut [u32], total: &mut 
 #[requires(counters.len() == 2, total.len() == 1)]
 fn tickets_drawn_twice<const MENDED: bool>(counters: &mut [u32], total: &mut [u32]) {
     if thread::x() == 0 {
-        let mut ticket = 0u32;
-        if MENDED {
-            ticket = counters.fetch_add(0, 1);
+        let ticket = if MENDED {
+            counters.fetch_add(0, 1)
         } else {
-            ticket = counters.fetch_or(0, 0);
-            counters.exchange(0, ticket + 1);
-        }
+            let seen = counters.fetch_or(0, 0);
+            counters.exchange(0, seen + 1);
+            seen
+        };
         while counters.fetch_or(1, 0) < ticket {}
         fence::grid();
         total[0] += 1;
@@ -600,7 +600,7 @@ impl Contended {
         let prepared = Prepared::compile(self.artifact, &instance).expect("a declared instance");
         let case = Case::new(self.artifact.name, (self.inputs)());
         let case = self.free.iter().fold(case, |case, argument| case.with_order_dependent(*argument));
-        Specimen { prepared, lowered, case, slow: false }
+        Specimen { prepared, lowered: lowered.into(), case, slow: false }
     }
 
     /// Returns the kernel's name.

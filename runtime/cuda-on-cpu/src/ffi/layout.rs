@@ -154,7 +154,7 @@ impl Side3D {
         let wide = [extent.width, extent.height, extent.depth];
         let fits = |i: usize| at[i].checked_add(wide[i]).is_some_and(|end| end <= room[i]);
         let texel = u64::from(array.texels.texel_bytes());
-        if !(0..3).all(fits) || at[0] % texel != 0 || wide[0] % texel != 0 {
+        if !(0..3).all(fits) || !at[0].is_multiple_of(texel) || !wide[0].is_multiple_of(texel) {
             return Err(Error::value(format!(
                 "a copy of {wide:?} bytes, rows and layers from {at:?} on, in an array of {room:?} with texels of \
                  {texel} bytes"

@@ -438,10 +438,8 @@ fn select(rows: &mut [Row], wide: bool, to: u32, condition: u32, yes: u32, no: u
 fn alike(rows: &[Row], row: u32, mask: u32) -> Option<u32> {
     let row = u32::lanes(rows, row as usize);
     let first = row[mask.trailing_zeros() as usize % LANES];
-    let mut others = 0;
-    for lane in 0..LANES {
-        others |= (row[lane] ^ first) & (mask >> lane & 1).wrapping_neg();
-    }
+    let other = |(lane, word): (usize, &u32)| (word ^ first) & (mask >> lane & 1).wrapping_neg();
+    let others = row.iter().enumerate().map(other).fold(0, |others, other| others | other);
     (others == 0).then_some(first)
 }
 
