@@ -172,15 +172,13 @@ impl Form {
             };
             return Form { group, in_flight, tokens: false, sets: 1, threads: 128 };
         }
-        // Sums of eight columns leave registers for few keys in flight.
-        let (group, sets) = match of_group * tokens {
-            0..=4 => (4, 1),
-            5..=8 => (8, 1),
-            9..=16 => (8, 2),
-            _ => (8, 4),
+        // The sums of eight columns spill: four columns of several warps share keys instead.
+        let sets = match of_group * tokens {
+            0..=4 => 1,
+            5..=8 => 2,
+            _ => 4,
         };
-        let in_flight = if group == 8 && bytes == 4 { 1 } else { 2 };
-        Form { group, in_flight, tokens: true, sets, threads: 256 }
+        Form { group: 4, in_flight: 2, tokens: true, sets, threads: 256 }
     }
 }
 
