@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 /// Returns whether a card's result and the interpreter's, which is the nearest to the true one,
 /// agree within the documented bound.
 pub fn within(form: &Form, card: u64, ours: u64, operand: u64) -> bool {
-    match form.result {
+    match form.results[0] {
         Type::F64 => {
             let unit = if form.name.contains(".ftz") { 1 << 32 } else { 1 };
             ordered(card as i64, 63).abs_diff(ordered(ours as i64, 63)) <= 2 * unit
