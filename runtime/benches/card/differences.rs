@@ -56,7 +56,11 @@ pub fn run(folder: &Path, prefix: &str) -> Result<(), Box<dyn Error>> {
     let differences: Vec<Difference> = compared.into_iter().flat_map(|(_, result)| result.differences).collect();
     std::fs::write(folder.join("card.txt"), hashes)?;
     std::fs::write(folder.join("differences.md"), page(&gpu.name()?, &kernels, &differences)?)?;
-    let unexplained = differences.iter().filter(|d| d.explanation.is_none()).count();
+    let unexplained: Vec<&Difference> = differences.iter().filter(|d| d.explanation.is_none()).collect();
+    for Difference { text, count, examples, .. } in &unexplained {
+        println!("{text}: {count} differ; operands, interpreter, card: {examples:x?}");
+    }
+    let unexplained = unexplained.len();
     println!("{} forms differ, {unexplained} without an explanation", differences.len());
     if unexplained == 0 { Ok(()) } else { Err("some differences have no explanation".into()) }
 }

@@ -282,8 +282,8 @@ impl Kernel {
     }
 }
 
-/// Returns both results with one pattern for every NaN, except for NaNs of `f64`, whose payloads
-/// are kept.
+/// Returns both results with one pattern for every NaN. Payloads of `f64` are kept, except for
+/// atomic additions, which units of L2 compute.
 pub fn canonical(form: &Form, words: [u64; 2]) -> [u64; 2] {
     let nan = |bits: u64, infinity: u64, sign: u64| if bits & (sign - 1) > infinity { sign - 1 } else { bits };
     std::array::from_fn(|i| {
@@ -292,6 +292,9 @@ pub fn canonical(form: &Form, words: [u64; 2]) -> [u64; 2] {
             Type::F16 => nan(bits, 0x7c00, 1 << 15),
             Type::F16x2 => nan(bits & 0xffff, 0x7c00, 1 << 15) | nan(bits >> 16, 0x7c00, 1 << 15) << 16,
             Type::F32 => nan(bits, 0x7f80_0000, 1 << 31),
+            Type::F64 if matches!(form.row.opcode, Opcode::Atom | Opcode::Red) => {
+                nan(bits, 0x7ff0_0000_0000_0000, 1 << 63)
+            }
             _ if ty.class() == Class::Predicate => bits & 1,
             _ => bits,
         }
