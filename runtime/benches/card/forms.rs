@@ -49,8 +49,10 @@ pub fn left_out(row: &Row) -> Option<&'static str> {
     use Opcode::*;
     Some(match row.opcode {
         _ if row.gone.is_some_and(|(target, _)| target <= 61) => "sm_61 and later targets do not have it",
-        Tex | Tld4 | Txq | Suld | Sust | Sured | Suq => "the interpreter rejects it: it has no textures and surfaces",
-        Istypep => "the interpreter rejects it: it has no textures and surfaces",
+        Tex | Tld4 | Txq | Suld | Sust | Sured | Suq => {
+            "it accesses a texture or surface, and the comparison binds none"
+        }
+        Istypep => "the interpreter rejects it",
         Trap => "it ends the launch with an error, which the tests of `control` compare",
         Brkpt => "it stops for a debugger, and without one ends the launch with an error",
         _ => return None,
