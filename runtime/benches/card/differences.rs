@@ -102,12 +102,13 @@ fn page(card: &str, kernels: &[Kernel], differences: &[Difference]) -> Result<St
         let forms = count(&|form| form.row.opcode == opcode);
         let (operands, ours, theirs) = examples.first().copied().unwrap_or_default();
         let [a, b, c, _] = operands;
+        let word = usize::from(ours[0] == theirs[0]);
         writeln!(
             page,
             "| `{opcode}` | {forms} | {} | `{text}` of {a:#x}, {b:#x}, {c:#x} | {:#x} | {:#x} | {why} |",
             mine.len(),
-            ours[0],
-            theirs[0],
+            ours[word],
+            theirs[word],
         )?;
     }
     for (i, reason) in reasons.iter().enumerate() {

@@ -63,12 +63,22 @@ pub fn left_out(row: &Row) -> Option<&'static str> {
 /// results must agree.
 pub fn explanation(form: &Form) -> Option<&'static str> {
     use Opcode::*;
-    let scalar = matches!(form.row.opcode, Vabsdiff | Vadd | Vmad | Vmax | Vmin | Vset | Vshl | Vshr | Vsub);
-    scalar.then_some(
-        "sm_61 has machine instructions for the scalar video instructions (`VADD`, `VABSDIFF`, `VMNMX`, `VSET`, `VSHL`, \
-         `VSHR`, `VMAD`). Later GPUs have none. The code that replaces them departs from the manual where the result \
-         is saturated, merged into c or combined with c. The interpreter follows the manual.",
-    )
+    match form.row.opcode {
+        Vabsdiff | Vadd | Vmad | Vmax | Vmin | Vset | Vshl | Vshr | Vsub => Some(
+            "sm_61 has machine instructions for the scalar video instructions (`VADD`, `VABSDIFF`, `VMNMX`, `VSET`, `VSHL`, \
+             `VSHR`, `VMAD`). Later GPUs have none. The code that replaces them departs from the manual where the result \
+             is saturated, merged into c or combined with c. The interpreter follows the manual.",
+        ),
+        Ex2 if form.results[0] != Type::F32 => Some(
+            "The documented bound of `ex2` of `f16` is relative, 2⁻⁹·⁹. The card's results are rounded, too: a subnormal \
+             result may be one unit off.",
+        ),
+        Atom | Red if form.results[0] == Type::F16x2 && form.before.contains("shared_cells") => Some(
+            "In shared memory, the code that the driver makes for the card takes 0 for the upper half of b. In global \
+             memory the card adds both halves. The interpreter follows the manual, and adds both.",
+        ),
+        _ => None,
+    }
 }
 
 /// Returns whether a row is a pure computation of sm_61. Its place among such rows determines its
