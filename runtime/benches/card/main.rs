@@ -1,7 +1,7 @@
 //! Compares the PTX interpreter with an NVIDIA GPU.
 //!
-//! It runs every form of the instruction table that is a pure computation and supported by sm_61,
-//! on extreme operands. It runs approximate instructions on all operands.
+//! It runs every form of the instruction table on extreme operands, except those for which a
+//! reason is given. It runs approximate instructions on all operands.
 //!
 //! ```text
 //! cargo bench -p runtime --bench card -- differences FOLDER [PREFIX]
@@ -16,6 +16,7 @@
 mod approximations;
 mod bounds;
 mod differences;
+mod effects;
 mod forms;
 mod gpu;
 mod interpret;

@@ -1,8 +1,8 @@
 //! Accesses to textures and surfaces, lane by lane.
 
+use super::Check;
 use super::arithmetic::convert::to_float;
 use super::arithmetic::float::{F16, F32, Rounding};
-use super::Check;
 use super::code::{Inst, ObjectAccess, ObjectOperation, Outside, Query, Window};
 use super::machine::Machine;
 use super::memory::{Extent, View};

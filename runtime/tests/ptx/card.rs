@@ -4,6 +4,8 @@
 //! `card.txt` has, for each kernel, a hash of the results that the card gave; the example writes
 //! it.
 
+#[path = "../../benches/card/effects.rs"]
+mod effects;
 #[path = "../../benches/card/forms.rs"]
 mod forms;
 #[path = "../../benches/card/interpret.rs"]
@@ -11,7 +13,18 @@ mod interpret;
 #[path = "../../benches/card/operands.rs"]
 mod operands;
 
+use kernel_dsl::compiler::ptx::table::ROWS;
 use std::thread;
+
+/// Checks that no row of the table is neither compared with a card nor left out with a reason.
+#[test]
+fn every_row_is_compared_or_has_a_reason() {
+    let kernels = forms::kernels("");
+    for row in ROWS {
+        let is_compared = kernels.iter().flat_map(|kernel| &kernel.forms).any(|form| std::ptr::eq(form.row, row));
+        assert_ne!(is_compared, forms::left_out(row).is_some(), "{}", row.form);
+    }
+}
 
 #[test]
 fn every_computation_agrees_with_a_card() {
