@@ -2,7 +2,8 @@
 //!
 //! Blocks run in parallel only if the result is the same as in order. A kernel runs on one thread
 //! if it has fences, strong accesses, atomic operations, clock readings, `cp.async`, or accesses to
-//! textures and surfaces. The same holds for a kernel with approximations, if every check is enabled.
+//! textures and surfaces. The same holds for a kernel with approximations, if every check is
+//! enabled.
 //!
 //! For other kernels each thread tracks which words it has loaded and stored. A conflict exists if
 //! one thread has stored a word that another has accessed. After a conflict or a finding, the
