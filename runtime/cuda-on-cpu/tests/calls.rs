@@ -54,7 +54,7 @@ fn rectangles_and_boxes_are_copied() {
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { dstPitch: 3, ..copy }));
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { dstY: usize::MAX, ..copy }));
         gives!(
-            CUDA_ERROR_NOT_SUPPORTED,
+            CUDA_ERROR_INVALID_HANDLE,
             cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { srcMemoryType: Type::CU_MEMORYTYPE_ARRAY, ..copy })
         );
 

@@ -267,11 +267,11 @@ impl Sampler {
         Some(found as u32)
     }
 
-    /// Returns the coordinate in texels, far ones bounded.
+    /// Returns the coordinate in texels, far ones bounded. NaN is 0.
     fn scaled(&self, axis: usize, coordinate: f32, size: u32) -> f64 {
         const FAR: f64 = (1u64 << 40) as f64;
         let repeats = matches!(self.addressing[axis], Addressing::Wrap | Addressing::Mirror);
-        let coordinate = f64::from(coordinate);
+        let coordinate = if coordinate.is_nan() { 0.0 } else { f64::from(coordinate) };
         if !self.normalized {
             return coordinate.clamp(-FAR, FAR);
         }

@@ -1,5 +1,5 @@
-//! Bugs that only an interleaving reveals: no run with blocks and warps in order has a finding or a
-//! wrong result, because no lock is ever taken and no queue is ever empty then.
+//! Bugs that only an interleaving reveals. With blocks and warps in order no lock is ever taken and
+//! no queue is ever empty, so that no such run has a finding or a wrong result.
 //!
 //! [`Schedule::Preempted`] finds them. The first thread of each block takes part, with the others
 //! idle, so that the kernels show one protocol each. `fetch_or(i, 0)` is an atomic load.
@@ -588,7 +588,7 @@ fn permits_tested_then_taken<const MENDED: bool>(permits: &mut [u32], inside: &m
     }
 }
 
-/// Schedules that are tried for each bug, and for each twin.
+/// Schedules that are tested for each bug, and for each twin.
 const TRIED: [u64; 2] = [256, 64];
 
 impl Contended {
@@ -668,8 +668,8 @@ fn interleavings_reveal_each_bug_and_nothing_of_its_twin() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The PTX interpreter looks for no races: it finds the bugs that change a result or end in a
-/// deadlock.
+/// Checks that the PTX interpreter, which looks for no races, finds the bugs that change a result
+/// or end in a deadlock.
 #[test]
 fn interleavings_of_ptx_reveal_wrong_results() {
     let unseen = ["lock_with_a_fence_on_the_fast_path"];

@@ -2,7 +2,8 @@
 //! Fault: the PTX interpreter. It did not count a branch to the end, in a loop without another end,
 //! as an end of the paths. Lanes that had diverged before therefore never reconverged.
 //!
-//! the PTX interpreter reports: error[divergent-warp]: is executed by lanes 0x00ff0000 together; its
+//! the PTX interpreter reports: error[divergent-warp]:
+//!   is executed by lanes 0x00ff0000 together; its
 //!   members are 0xffffffff, and of these 0xffffffff have not ended
 //!   94 | shfl.sync.bfly.b32 %r43, %r41, 4, 0x181F, 0xFFFFFFFF
 //!   compiled from: +5 let w30: f64 = warp::group::<8>().sum(w15);
