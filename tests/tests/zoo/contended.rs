@@ -1,5 +1,5 @@
 //! Bugs that only an interleaving reveals. With blocks and warps in order no lock is ever taken and
-//! no queue is ever empty, so that no such run has a finding or a wrong result.
+//! no queue is ever empty. So no such run has a finding or a wrong result.
 //!
 //! [`Schedule::Preempted`] finds them. The first thread of each block takes part, with the others
 //! idle, so that the kernels show one protocol each. `fetch_or(i, 0)` is an atomic load.
