@@ -19,7 +19,7 @@
 //! - Channels that a texture does not have are 0, in its border too.
 //!
 //! In an eighth of cases, the weights of a volume's eight texels differ by one step from a card's.
-//! Means of signed bytes differ in one of 70. A filtered value counts as approximate.
+//! Means of signed bytes differ in one in 31. A filtered value counts as approximate.
 
 use smallvec::SmallVec;
 use std::collections::HashMap;

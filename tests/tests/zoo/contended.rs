@@ -672,10 +672,17 @@ fn interleavings_reveal_each_bug_and_nothing_of_its_twin() {
 /// or end in a deadlock.
 #[test]
 fn interleavings_of_ptx_reveal_wrong_results() {
-    let unseen = ["lock_with_a_fence_on_the_fast_path"];
+    // The sum under these locks has no atomic operation and so no point within. Only the race
+    // reveals the bug.
+    let unseen = [
+        "lock_tested_then_taken",
+        "lock_that_loses_patience",
+        "lock_with_a_fence_on_the_fast_path",
+        "lock_released_by_the_loser",
+    ];
+    let missed = CONTENDED.iter().filter(|bug| !bug.specimen(false).ptx_interleaving(TRIED[0]));
+    assert_eq!(missed.map(Contended::name).collect::<Vec<_>>(), unseen);
     for bug in CONTENDED {
-        let seen = !unseen.contains(&bug.name());
-        assert_eq!(bug.specimen(false).ptx_interleaving(TRIED[0]), seen, "{}", bug.name());
         assert!(!bug.specimen(true).ptx_interleaving(TRIED[1]), "the twin of {}", bug.name());
     }
 }

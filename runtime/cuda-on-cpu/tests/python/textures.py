@@ -2,7 +2,7 @@
 
 The formulas are those of the CUDA C programming guide ("Texture Fetching"). Where the guide leaves
 room, they are what an H100 gave. Its words agree, except for an eighth of those from linear filters
-of volumes, and one of 70 from linear filters of signed bytes. With `--print`, the script prints every result word, so that two drivers can be
+of volumes, and one in 31 from linear filters of signed bytes. With `--print`, the script prints every result word, so that two drivers can be
 compared.
 """
 import ctypes as C
