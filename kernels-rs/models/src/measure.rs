@@ -106,12 +106,17 @@ pub fn bench(
     let shown = bar("{bar:30} {pos} of {len} tokens, {eta} left");
     let all = |depth: &usize| (depth + prompt + generate) as u64;
     shown.set_length(depths.iter().map(all).sum());
+    // Other tokens one after another, by a linear congruence.
+    let token = |i: usize| (i.wrapping_mul(7919) % configuration.vocabulary) as u32;
+    if !model.device.is_cpu() {
+        // The driver compiles the kernels of a prompt when the first prompt runs.
+        let mut session = model.session(options.session(prompt + 1))?;
+        session.set(&(0..prompt).map(token).collect::<Vec<_>>())?;
+    }
     let mut found = Vec::new();
     for depth in depths {
         let room = depth + prompt + generate + 1;
         let mut session = model.session(options.session(room))?;
-        // Other tokens one after another, by a linear congruence.
-        let token = |i: usize| (i.wrapping_mul(7919) % configuration.vocabulary) as u32;
         let text: Vec<u32> = (0..depth + prompt).map(token).collect();
         if *depth > 0 {
             session.set(&text[..*depth])?;
