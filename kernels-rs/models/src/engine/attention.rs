@@ -181,7 +181,7 @@ impl Attention {
                 // SAFETY: the launch compares the extents, and the kernel stays within them. Each
                 // lane writes separate elements before the barrier, and reads all after it.
                 unsafe {
-                    textbook_decode::<K>::launch_unchecked(on, &q, k, v, &places.lengths, &mut o, weights, scale)?;
+                    textbook_decode::<K>::launch_unchecked(on, q, k, v, places.lengths, &mut o, weights, scale)?;
                 }
             }
             (Some(before), _) => {
