@@ -143,7 +143,7 @@ impl Clock<'_> {
     #[inline(always)]
     pub fn apart(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
-        let apart = if !self.slices.is_empty() && self.is_of_another_block(epoch) {
+        let apart = if self.is_of_another_block(epoch) {
             earlier != Stamp::default()
         } else if epoch < self.met {
             self.across && epoch < self.block && earlier != Stamp::default()
@@ -157,17 +157,23 @@ impl Clock<'_> {
 
     /// Returns whether `epoch` belongs to another block. Without interleaved blocks, the answer is
     /// no for all epochs since the block began.
-    #[cold]
+    #[inline(always)]
     fn is_of_another_block(self, epoch: u32) -> bool {
-        TimeSlice::at(self.slices, epoch).is_some_and(|slice| slice.began != self.block)
+        #[cold]
+        fn search(slices: &[TimeSlice], epoch: u32, block: u32) -> bool {
+            TimeSlice::at(slices, epoch).is_some_and(|slice| slice.began != block)
+        }
+        !self.slices.is_empty() && search(self.slices, epoch, self.block)
     }
 
     /// Returns whether `epoch` belongs to the running block.
+    #[inline(always)]
     fn is_own(self, epoch: u32) -> bool {
         epoch >= self.block && !self.is_of_another_block(epoch)
     }
 
     /// Returns whether both accesses belong to one warp of the running block.
+    #[inline(always)]
     pub fn within_warp(self, earlier: Stamp, now: Stamp) -> bool {
         self.is_own(earlier.epoch()) && earlier.warp() == now.warp()
     }
