@@ -7,7 +7,7 @@ use super::{Case, Executor, Expected, Failure};
 use kernel_dsl::Launcher;
 use kernel_dsl::compiler::ir;
 use runtime_devices::executor::Executable;
-use runtime_devices::{Device, Error, Result};
+use runtime_devices::{Device, Result};
 use runtime_oracle::{Options, Outcome, Report, Statistics};
 use runtime_ptx as ptx;
 use std::cell::RefCell;
@@ -105,27 +105,29 @@ impl Prepared {
     /// `trial`. Bits that may depend on the order are not compared. `None` means that the instance
     /// has no PTX.
     pub fn ptx_differs(&self, case: &Case, trial: &Trial, options: ptx::Options) -> Result<Option<bool>> {
-        let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
-        let run = self.run(&device, case, |arguments| {
-            executable.run(&self.approved(&device, case, arguments)?, self.names(), options)
-        });
-        match run {
-            Ok(outputs) => Ok(Some(self.difference(case, &trial.outputs, &outputs).is_some())),
-            Err(Error::Ptx { source, .. }) if matches!(*source, ptx::Failure::Violation(_)) => Ok(Some(true)),
-            Err(e) => Err(e),
+        match self.run_ptx(case, options).transpose() {
+            Some(Ok(outputs)) => Ok(Some(self.difference(case, &trial.outputs, &outputs).is_some())),
+            Some(Err(e)) if e.report().is_some() => Ok(Some(true)),
+            Some(Err(e)) => Err(e),
+            None => Ok(None),
         }
     }
 
     /// Returns the report of the PTX interpreter for a case; `None` if there are no errors, or if
     /// the instance has no PTX.
     pub fn ptx_report(&self, case: &Case, options: ptx::Options) -> Result<Option<Report>> {
-        let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
-        let run = self.run(&device, case, |arguments| {
-            executable.run(&self.approved(&device, case, arguments)?, self.names(), options)
-        });
-        match run {
+        match self.run_ptx(case, options) {
             Ok(_) => Ok(None),
             Err(e) => e.report().cloned().map(Some).ok_or(e),
         }
+    }
+
+    /// Returns the outputs of the PTX interpreter for a case; `None` if the instance has no PTX.
+    fn run_ptx(&self, case: &Case, options: ptx::Options) -> Result<Option<Outputs>> {
+        let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
+        let outputs = self.run(&device, case, |arguments| {
+            executable.run(&self.approved(&device, case, arguments)?, self.names(), options)
+        });
+        outputs.map(Some)
     }
 }
