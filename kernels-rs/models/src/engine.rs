@@ -17,7 +17,7 @@
 //! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
 //! | [`session`] | a text that grows: prompt, decoding by a replayed graph, generation |
 //!
-//! The same code runs on a GPU and on the CPU device, which checks every access. Activations are
+//! A GPU and the CPU device run one code, and the CPU device checks every access. Activations are
 //! `f32`. Products with quantized weights quantize the activations to 8 bits in blocks of 32.
 //!
 //! # Equal tokens on different devices

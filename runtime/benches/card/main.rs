@@ -1,7 +1,7 @@
 //! Compares the PTX interpreter with an NVIDIA GPU.
 //!
-//! It runs every form of the instruction table on extreme operands, except those for which a
-//! reason is given. It runs approximate instructions on all operands.
+//! Every form of the instruction table runs on extreme operands, except those with a stated reason.
+//! Approximate instructions run on all operands.
 //!
 //! ```text
 //! cargo bench -p runtime --bench card -- differences FOLDER [PREFIX]

@@ -11,11 +11,11 @@
 //! S. Qadeer, *Iterative Context Bounding for Systematic Testing of Multithreaded Programs*, 2007).
 //! The oracle reports data races themselves in any order.
 //!
-//! What the bound guarantees: a bug of depth d needs d orderings between operations of different
-//! warps. Let n warps pass k points in total. One run with d − 1 points then finds the bug with
-//! probability 1 / (n · k^(d − 1)) or more. [`Preemption::random`] draws 0 to [`MAX_POINTS`]
-//! points, so every depth up to [`MAX_POINTS`] + 1 has a nonzero probability, and greater depths
-//! have no guarantee. Most bugs in practice have depth 1 or 2.
+//! The bound guarantees a probability. A bug of depth d needs d orderings between operations of
+//! different warps. Let n warps pass k points in total. One run with d − 1 points then finds the
+//! bug with probability 1 / (n · k^(d − 1)) or more. [`Preemption::random`] draws 0 to
+//! [`MAX_POINTS`] points, so every depth up to [`MAX_POINTS`] + 1 has a nonzero probability, and
+//! greater depths have no guarantee. Most bugs in practice have depth 1 or 2.
 
 use crate::schedule::mixed;
 use std::fmt;
