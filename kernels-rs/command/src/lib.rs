@@ -50,6 +50,7 @@ mod did_you_mean;
 mod doctor;
 mod emit_lines;
 mod forms;
+pub mod golden;
 mod inspect;
 mod lines;
 mod list;
