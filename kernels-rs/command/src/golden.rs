@@ -48,9 +48,9 @@ pub struct Budget {
 
 /// Returns the entry name and the snapshot text of each declared instance of a kernel.
 ///
-/// The text begins with a summary, so that the difference of two snapshots first shows what changed:
-/// the instructions of each class, those of each loop, the registers of each type, and the arrays in
-/// memory. The PTX follows, without comments.
+/// The text begins with a summary, so that the difference of two snapshots first shows what
+/// changed: the instructions of each class, those of each loop, the registers of each type, and the
+/// arrays in memory. The PTX follows, without comments.
 ///
 /// # Panics
 ///
@@ -158,8 +158,8 @@ pub fn check(artifact: &Artifact, budget: Budget) -> Result<(), String> {
 ///
 /// The arguments after the kernel are fields of [`Budget`](crate::golden::Budget):
 /// `golden!(product, max_registers = 64, max_spill_bytes = 0)`. The macro panics if a snapshot
-/// differs or a limit is exceeded. `cargo insta review`, or a run with `INSTA_UPDATE=always`, accepts
-/// new PTX.
+/// differs or a limit is exceeded. `cargo insta review`, or a run with `INSTA_UPDATE=always`,
+/// accepts new PTX.
 #[macro_export]
 macro_rules! golden {
     ($kernel:ty $(, $limit:ident = $value:expr)* $(,)?) => {{

@@ -1,5 +1,5 @@
-//! What four releases of ptxas make of the library's PTX for sm_61: registers, spills, and the issue
-//! slots of the hottest loops of products.
+//! What four releases of ptxas make of the library's PTX for sm_61: registers, spills, and the
+//! issue slots of the hottest loops of products.
 //!
 //! Each driver contains a release of the PTX compiler, and Pascal owners run drivers of many years.
 //! `tests/get-ptxas --earlier` fetches the releases. A release that is not found is skipped, with a
