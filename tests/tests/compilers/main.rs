@@ -1,4 +1,4 @@
-//! What four releases of ptxas make of the library's PTX for sm_61: registers, spills, and the
+//! Machine code of the library's kernels for sm_61 by release of ptxas: registers, spills, and the
 //! issue slots of the hottest loops of products.
 //!
 //! Each driver contains a release of the PTX compiler, and Pascal owners run drivers of many years.
