@@ -213,8 +213,8 @@ fn prepared(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     ])
 }
 
-/// Two steps without decay and without memory of gradients: each moves a weight by the rate, against
-/// its gradient.
+/// Takes two steps without decay and without memory of gradients: each moves a weight by the rate,
+/// against its gradient.
 fn stepped(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[n] = extents else { panic!() };
     let ((g, of_g), (mut w, of_w)) = (on.numbers(n, 1), on.numbers(n, 3));
