@@ -1,14 +1,14 @@
-//! Specs of `scan_rows`, `sum_parts`.
+//! Specs of `scan_rows`, `scan_linked`.
 
 use super::stored::{self, numbers, scalars};
 use super::{TINY, gamma};
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::Instance;
-use kernels_rs::scan::kernels::{scan_rows, sum_parts};
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernels_rs::scan::kernels::{scan_linked, scan_rows};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
-runtime::register!(scan_rows<f32, true, 4>, scan_cases, scan_reference);
-runtime::register!(sum_parts<f32, 4>, sum_cases, sum_reference);
+runtime::register!(scan_rows<f32, true, 4>, cases, reference);
+runtime::register!(scan_linked<f32, true, 4, 2, 1, 1024>, linked_cases, linked_reference);
 
 /// Returns a matrix with gaps after rows; integers are small, so that sums do not overflow.
 fn matrix(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], unit: usize) -> Input {
@@ -18,68 +18,80 @@ fn matrix(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], un
         let small: Vec<u32> = (0..n).map(|_| random.below(1000) as u32).collect();
         return Input::strided(&small, extents, strides);
     }
+    if scalars(instance).contains(&Scalar::F64) {
+        return Input::strided(&random.values::<f64>(n), extents, strides);
+    }
     Input::strided(&random.values::<f32>(n), extents, strides)
 }
 
-/// Returns rows, columns, and elements of a part.
-fn shapes(v: usize) -> [[usize; 3]; 8] {
-    // In parts of 1024, the second piece of a part's first thread begins where the part ends.
-    [
-        [1, v, 4],
-        [3, 37 * v, 512],
-        [2, 130 * v, 60 * v],
-        [3, 64, 32],
-        [1, 4096, 4096],
-        [1, 4096 + v, 8192],
-        [1, 1024 + v, 1024],
-        [2, 0, 4],
-    ]
+/// Returns the width of an access.
+fn width(instance: &Instance) -> usize {
+    // The first number says whether sums are inclusive.
+    numbers(instance)[1]
 }
 
-fn scan_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let Some(&v) = numbers(instance).last() else { return Vec::new() };
-    let case = |[rows, cols, chunk]: [usize; 3]| {
-        let chunk = chunk.next_multiple_of(4);
-        let parts = cols.div_ceil(chunk);
-        // An empty array has no rows, or no columns.
-        let starts = if parts > 1 { [rows, parts] } else { [[0, parts], [rows, 0]][cols / 4 % 2] };
-        let inputs = [
-            matrix(random, instance, [rows, cols], v),
-            Input::scalar(chunk),
-            matrix(random, instance, starts, 1),
-            matrix(random, instance, [rows, cols], v),
-        ];
-        Case::new(format!("{rows} × {cols}, parts of {chunk}"), inputs)
-    };
-    let mut all: Vec<Case> = shapes(v).map(case).into();
+/// Returns the elements of a tile.
+fn tile(instance: &Instance) -> usize {
+    1024 * numbers(instance).get(3).copied().unwrap_or(4)
+}
+
+fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let (v, tile) = (width(instance), tile(instance));
+    let mut all = Vec::new();
+    for [rows, cols] in [[1, v], [3, 37 * v], [2, 130 * v], [1, tile], [1, tile + v], [2, 2 * tile], [2, 0], [0, v]] {
+        let inputs = [matrix(random, instance, [rows, cols], v), matrix(random, instance, [rows, cols], v)];
+        all.push(Case::new(format!("{rows} × {cols}"), inputs));
+    }
     if scalars(instance).contains(&Scalar::F32) {
         let (rows, cols) = (Extreme::ALL.len(), 5 * v);
         let x = stored::extremes(random, &Extreme::ALL, Scalar::F32, cols, cols + v);
-        let inputs =
-            [x, Input::scalar(64usize), Input::view::<f32, 2>(&[], [0, 0]), matrix(random, instance, [rows, cols], v)];
-        all.push(Case::new("extremes", inputs));
+        all.push(Case::new("extremes", [x, matrix(random, instance, [rows, cols], v)]));
     }
     all
 }
 
-/// Computes the sums and their error bounds: at most one addition per element up to there, and the
-/// start, with γ of these times the sum of absolute values.
-fn scan_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (x, chunk, starts) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].values());
-    let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
-    let inclusive = numbers(instance).first() == Some(&1);
+/// Adds words of sums to the cases of rows, and rows of several groups.
+fn linked_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let (v, tile, group) = (width(instance), tile(instance), numbers(instance)[2]);
+    let mut all = cases(instance, random);
+    for [rows, cols] in [[2, 3 * tile - v], [1, 7 * tile + v]] {
+        let inputs = [matrix(random, instance, [rows, cols], v), matrix(random, instance, [rows, cols], v)];
+        all.push(Case::new(format!("{rows} × {cols}"), inputs));
+    }
+    for case in &mut all {
+        let &[rows, cols] = case.inputs[0].extents() else { continue };
+        let words = 1 + 2 * rows * (cols.div_ceil(tile) + cols.div_ceil(tile * group));
+        case.inputs.insert(1, Input::view(&vec![0u64; words], [words]));
+    }
+    all
+}
+
+/// Computes the sums and their error bounds: at most one addition per element up to there, with γ
+/// of these times the sum of absolute values.
+fn sums(instance: &Instance, inputs: &[Input], y: usize) -> Expected {
+    let x = inputs[0].values();
+    let cols = inputs[0].extents()[1];
+    let inclusive = instance.0.contains(&Constant::Bool(true));
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
-    for (row, from) in (0..rows).flat_map(|row| (0..cols).step_by(chunk).map(move |from| (row, from))) {
-        let start = starts.get(row * cols.div_ceil(chunk) + from / chunk).copied().unwrap_or(0.0);
-        let (mut sum, mut size) = (start, start.abs());
-        for (n, x) in x[row * cols..][from..cols.min(from + chunk)].iter().enumerate() {
+    for row in x.chunks(cols.max(1)) {
+        let (mut sum, mut size) = (0.0, 0.0);
+        for (n, x) in row.iter().enumerate() {
             let before = sum;
             (sum, size) = (sum + x, size + x.abs());
             values.push(if inclusive { sum } else { before });
             bounds.push(bound(instance, n + 2, size));
         }
     }
-    vec![Expected::new(3, values, Bound::Each(bounds))]
+    Expected::new(y, values, Bound::Each(bounds))
+}
+
+fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    vec![sums(instance, inputs, 1)]
+}
+
+/// Leaves the words of sums open, which are scratch memory.
+fn linked_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    vec![Expected::unchecked(1), sums(instance, inputs, 2)]
 }
 
 /// Returns the error bound for n numbers with the sum `size` of absolute values; integers are
@@ -90,33 +102,4 @@ fn bound(instance: &Instance, n: usize, size: f64) -> f64 {
     }
     let bound = 1.001 * gamma(n) * size + TINY;
     if size + bound > f64::from(f32::MAX) { f64::INFINITY } else { bound }
-}
-
-fn sum_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let Some(&v) = numbers(instance).last() else { return Vec::new() };
-    let case = |[rows, cols, chunk]: [usize; 3]| {
-        let chunk = chunk.next_multiple_of(4);
-        let x = matrix(random, instance, [rows, cols], v);
-        let sums = matrix(random, instance, [rows, cols.div_ceil(chunk)], 1);
-        Case::new(format!("{rows} × {cols}, parts of {chunk}"), [x, Input::scalar(chunk), sums])
-    };
-    let mut all: Vec<Case> = shapes(v).map(case).into();
-    if scalars(instance).contains(&Scalar::F32) {
-        let (rows, cols) = (Extreme::ALL.len(), 5 * v);
-        let x = stored::extremes(random, &Extreme::ALL, Scalar::F32, cols, cols + v);
-        all.push(Case::new("extremes", [x, Input::scalar(64usize), matrix(random, instance, [rows, 1], 1)]));
-    }
-    all
-}
-
-fn sum_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (x, chunk) = (inputs[0].values(), inputs[1].value() as usize);
-    let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
-    let parts = (0..rows).flat_map(|row| (0..cols).step_by(chunk).map(move |from| (row, from)));
-    let one = |(row, from): (usize, usize)| {
-        let part = &x[row * cols..][from..cols.min(from + chunk)];
-        (part.iter().sum::<f64>() + 0.0, bound(instance, part.len(), part.iter().map(|x| x.abs()).sum()))
-    };
-    let (values, bounds) = parts.map(one).unzip();
-    vec![Expected::new(2, values, Bound::Each(bounds))]
 }

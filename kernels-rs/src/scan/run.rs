@@ -1,22 +1,25 @@
 //! The calls for prefix sums.
 
-use super::kernels::{scan_rows, sum_parts};
+use super::Sum;
+use super::kernels::{scan_linked, scan_rows};
 use crate::Queue;
 use crate::axes::{together, together_mut};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
-use kernel_dsl::{GenericArgument, Number};
+use crate::permute::fill;
+use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Elements of a tile, the step of a block.
-const TILE: usize = 4096;
+/// Tiles of a group: the number of threads of a block, each of which reads a sum.
+const GROUP: usize = 256;
 
 /// Computes y[r, i] ← x[r, 0] + … + x[r, i]. Both arrays are [rows, n] of any number of at least 32
 /// bits, with a last stride of 1; rows may have gaps. Either extent may be 0, and there are at most
 /// 2³¹ − 1 rows.
 ///
 /// Sums of integers wrap on a GPU; on the CPU device an overflow is an error, as in every kernel.
-/// Sums of floats are computed in their own format, in an order that depends only on the shape, the
+/// Sums of floats are computed in their own format. Their order depends only on the shape, the
 /// alignment and the number of multiprocessors. The error of each is at most γ(n)·Σ|x| of the
 /// elements up to it. Here γ(n) = n·u/(1 − n·u) (Higham, *Accuracy and Stability of Numerical
 /// Algorithms*, section 4.2). Therefore neighboring sums need not differ by exactly the element
@@ -40,7 +43,7 @@ const TILE: usize = 4096;
 /// - rows have more elements than the kernels can count in 32 bits, including a tile and a part
 ///   beyond their end,
 /// - a buffer belongs to another device, or memory for the sums of parts is short.
-pub fn inclusive<T: Number + GenericArgument>(
+pub fn inclusive<T: Sum + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
     y: &mut BufferViewMut<'_, T, 2>,
@@ -52,7 +55,7 @@ pub fn inclusive<T: Number + GenericArgument>(
 ///
 /// # Errors
 /// Returns the errors of [`inclusive`].
-pub fn exclusive<T: Number + GenericArgument>(
+pub fn exclusive<T: Sum + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
     y: &mut BufferViewMut<'_, T, 2>,
@@ -60,7 +63,7 @@ pub fn exclusive<T: Number + GenericArgument>(
     scan::<T, false>(on, x, y)
 }
 
-fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
+fn scan<T: Sum + GenericArgument, const INCLUSIVE: bool>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
     y: &mut BufferViewMut<'_, T, 2>,
@@ -74,49 +77,22 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     // Normalizes the stride of an axis of one row, which has no meaning.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([rows, n])?.side_by_side()?;
-    let chunk = chunk(on, x, rows, n, TILE, TILE)?;
-    let nothing = on.scratch::<T>(0)?;
-    if chunk >= n {
-        return part::<T, INCLUSIVE>(on, x, chunk, &nothing.view([0, 0])?, y);
+    let row = [1, 1, rows, n];
+    let four = together(&x.strided().reshaped(row)?, 4) && together_mut(&mut y.reborrow().strided().reshaped(row)?, 4);
+    // SAFETY: the launches check all extents against each other, and the kernels' accesses stay
+    // within them. The oracle ran them at and around every edge (`kernels check`).
+    let pieces = if size_of::<T>() == 8 { 4 } else { 8 };
+    let tile = 1024 * pieces;
+    if chunk(on, x, rows, n, tile, tile)? >= n {
+        return dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4];
+            unsafe { scan_rows::<T, INCLUSIVE, V>::launch_unchecked(on, x, y) });
     }
-    let parts = [rows, n.div_ceil(chunk)];
-    let of_parts = parts.iter().product();
-    let (mut sums, mut starts) = (on.scratch::<T>(of_parts)?, on.scratch::<T>(of_parts)?);
-    let mut view = sums.view_mut(parts)?;
-    // SAFETY: as in `part`.
-    unsafe {
-        match reads_four(x)? {
-            true => sum_parts::<T, 4>::launch_unchecked(on, x, chunk, &mut view)?,
-            false => sum_parts::<T, 1>::launch_unchecked(on, x, chunk, &mut view)?,
-        }
-    }
-    let whole = parts[1].next_multiple_of(TILE);
-    part::<T, false>(on, &sums.view(parts)?, whole, &nothing.view([0, 0])?, &mut starts.view_mut(parts)?)?;
-    part::<T, INCLUSIVE>(on, x, chunk, &starts.view(parts)?, y)
-}
-
-/// Scans parts of rows, beginning with their starts.
-fn part<T: Number + GenericArgument, const INCLUSIVE: bool>(
-    on: &impl Queue,
-    x: &BufferView<'_, T, 2>,
-    chunk: usize,
-    starts: &BufferView<'_, T, 2>,
-    y: &mut BufferViewMut<'_, T, 2>,
-) -> Result<(), Error> {
-    let [rows, n] = y.extents();
-    let four = reads_four(x)? && together_mut(&mut y.reborrow().strided().reshaped([1, 1, rows, n])?, 4);
-    // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
-    // within them. The oracle ran it at and around every edge (`kernels check`).
-    unsafe {
-        match four {
-            true => scan_rows::<T, INCLUSIVE, 4>::launch_unchecked(on, x, chunk, starts, y),
-            false => scan_rows::<T, INCLUSIVE, 1>::launch_unchecked(on, x, chunk, starts, y),
-        }
-    }
-}
-
-/// Returns whether four elements of x can be read at once.
-fn reads_four<T: Number>(x: &BufferView<'_, T, 2>) -> Result<bool, Error> {
-    let [rows, n] = x.extents();
-    Ok(together(&x.strided().reshaped([1, 1, rows, n])?, 4))
+    let tiles = n.div_ceil(tile);
+    let words = 1 + 2 * rows * (tiles + tiles.div_ceil(GROUP));
+    let mut links = on.scratch::<u64>(words)?;
+    fill(on, 0u64, links.view_mut([words])?.strided())?;
+    let links = &mut links.view_mut([words])?;
+    dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4]; let PIECES: usize = pieces, of [8, 4];
+        // SAFETY: as above.
+        unsafe { scan_linked::<T, INCLUSIVE, V, GROUP, PIECES, { 1024 * PIECES }>::launch_unchecked(on, x, links, y) })
 }
