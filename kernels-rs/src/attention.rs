@@ -71,6 +71,14 @@
 //! 16 warps, it was 12 for 32. Then a fifth of all cycles issued nothing during the first product
 //! on an H200, whose shared memory is no faster relative to its multipliers.
 //!
+//! # The cost of large logits
+//!
+//! The maximum is subtracted from a logit before the product with log₂ e. One fused multiply-add
+//! would do both, but overflow for logits that do not. The subtraction takes one more instruction
+//! for each of the 64 logits of a thread, of some 18,600 in a step. On sm_61 the loop over steps
+//! has 4110 instead of 4086 instructions. On sm_90 it has 4272 instead of 4223, of which five spill
+//! and reload three registers. On an H100 a call is up to 1.7 % slower.
+//!
 //! # A step
 //!
 //! A step is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, or bytes with

@@ -246,7 +246,7 @@ mod items {
     pub struct Found {
         /// The value.
         pub value: f32,
-        /// The index; `u32::MAX` for no elements.
+        /// The index; `u32::MAX` if there are no elements, or only NaNs.
         pub at: u32,
     }
 
@@ -261,13 +261,15 @@ mod items {
         type Out = u32;
         const ZERO: Found = Found { value: f32::NEG_INFINITY, at: u32::MAX };
         fn take(x: f32, at: usize) -> Found {
-            Found { value: x.max(f32::NEG_INFINITY), at: at as u32 }
+            Found { value: x, at: at as u32 }
         }
         fn join(a: Found, b: Found) -> Found {
             if b.value > a.value || b.value == a.value && b.at < a.at { b } else { a }
         }
-        fn finish(state: Found, _n: usize) -> u32 {
-            state.at
+        fn finish(state: Found, n: usize) -> u32 {
+            // `join` keeps its left state if the right one is a NaN. Without an element above −∞,
+            // the first is the result.
+            if state.value == f32::NEG_INFINITY && n > 0 { 0 } else { state.at }
         }
     }
 
@@ -282,13 +284,15 @@ mod items {
         type Out = u32;
         const ZERO: Found = Found { value: f32::INFINITY, at: u32::MAX };
         fn take(x: f32, at: usize) -> Found {
-            Found { value: x.min(f32::INFINITY), at: at as u32 }
+            Found { value: x, at: at as u32 }
         }
         fn join(a: Found, b: Found) -> Found {
             if b.value < a.value || b.value == a.value && b.at < a.at { b } else { a }
         }
-        fn finish(state: Found, _n: usize) -> u32 {
-            state.at
+        fn finish(state: Found, n: usize) -> u32 {
+            // `join` keeps its left state if the right one is a NaN. Without an element below ∞,
+            // the first is the result.
+            if state.value == f32::INFINITY && n > 0 { 0 } else { state.at }
         }
     }
 }

@@ -210,6 +210,7 @@ fn gpu_large_logits() {
 }
 
 /// Operands and the gradient of O of one head, with the results.
+#[derive(Clone)]
 struct Head {
     q: Vec<f32>,
     k: Vec<f32>,
@@ -314,6 +315,47 @@ impl Head {
             }
         }
     }
+}
+
+/// Checks that a query whose logits are all −∞ has no effect on gradients, whatever it and its dO
+/// are, and that its own gradient is 0.
+fn without_weights(device: &Device) {
+    // Cases for both access widths, and for more rows than a tile.
+    for shape @ [queries, keys, values] in [[5, 70, 3], [70, 100, 8]] {
+        for (q, d_o) in [(-1e30, f32::INFINITY), (-1e30, f32::NAN), (f32::NEG_INFINITY, 1.0)] {
+            let mut head = Head::new(shape);
+            // The first elements are 0 in the other queries, so that their logits are finite.
+            head.q.iter_mut().step_by(WIDTH).for_each(|x| *x = 0.0);
+            head.k.iter_mut().step_by(WIDTH).for_each(|x| *x = 1e30);
+            head.q[2 * WIDTH..3 * WIDTH].fill(0.0);
+            head.d_o[2 * values..3 * values].fill(0.0);
+            let mut other = head.clone();
+            other.q[2 * WIDTH] = q;
+            other.d_o[2 * values..3 * values].fill(d_o);
+            // With a dO of 0 the query has no effect on the gradients of keys and values.
+            let [_, _, (d_k, _), (d_v, _)] = head.run(device, Attention::new().scale(1.0));
+            let [(o, _), (d_q, _), (of_k, _), (of_v, _)] = other.run(device, Attention::new().scale(1.0));
+            let what = format!("{queries} queries, {keys} keys, q of {q}, dO of {d_o}");
+            assert!(o[2 * values..3 * values].iter().all(|x| *x == 0.0), "{what}: o");
+            assert!(d_q[2 * WIDTH..3 * WIDTH].iter().all(|x| *x == 0.0), "{what}: d_q");
+            for (name, expected, got) in [("d_k", d_k, of_k), ("d_v", d_v, of_v)] {
+                for (x, y) in expected.iter().zip(got) {
+                    assert!((x - y).abs() <= 1e-5 * x.abs().max(1.0), "{what}: {name} has {y}, not {x}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cpu_queries_without_weights() {
+    without_weights(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_queries_without_weights() {
+    without_weights(&Device::cuda(0).unwrap());
 }
 
 /// Checks that masked keys and values have no effect, in every variant of the call and of its

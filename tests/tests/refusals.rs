@@ -1,13 +1,15 @@
 //! Tests of error messages of the library's calls.
 //!
 //! A message names the arguments of the call and the caller's values. It mentions no kernel, no
-//! parameter of a kernel, and no grid.
+//! parameter of a kernel, and no grid. Only the message of an overlap names the kernel.
 
+use kernels_rs::activation::{silu, swiglu};
 use kernels_rs::attention::{Append, Decode, KvCache, KvCacheMut, Scratch};
+use kernels_rs::elementwise::{gate, map, map2};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::histogram::histogram;
 use kernels_rs::optimizer::AdamW;
-use kernels_rs::permute::{gather, transpose_batch};
+use kernels_rs::permute::{copy, gather, transpose_batch};
 use kernels_rs::quant::{Affine, Igemm, Quantized, Weights};
 use kernels_rs::reduce::{self, Sum};
 use kernels_rs::rotary::{PairLayout, Rotary};
@@ -378,5 +380,41 @@ fn step_errors_name_arguments() -> Result<(), Error> {
     refused(run(q, [new; 2], [cache, [2, 2, 4, 8]], 2), &["values of the cache: extents [2, 2, 4, 8]"]);
     refused(run(q, [new; 2], [[2, 2, 5, 9], cache], 2), &["keys of the cache: extents [2, 2, 5, 9]"]);
     refused(run(q, [new; 2], [cache; 2], 1), &["lengths: extents [1]"]);
+    Ok(())
+}
+
+/// Returns the left and the right halves of the columns of a matrix of [rows, 2·cols]. They have no
+/// element in common, but their bytes overlap.
+fn halves(of: &mut DeviceBuffer<f32>, rows: usize, cols: usize) -> [BufferViewMut<'_, f32, 2>; 2] {
+    let columns = of.strided_mut(0, [2 * cols, rows], [1, 2 * cols]).unwrap();
+    let (left, right) = columns.split_at(cols).unwrap();
+    [left, right].map(|half| half.permuted([1, 0]).unwrap().side_by_side().unwrap())
+}
+
+/// Checks that overlapping views are rejected by the names of the call's arguments.
+#[test]
+fn overlaps_name_arguments() -> Result<(), Error> {
+    let b = Bench::new()?;
+    let (d, mut buffer) = (&b.device, b.device.zeros::<f32>(ROOM)?);
+    let mut run =
+        |names: [&str; 2], call: &dyn Fn(BufferView<'_, f32, 2>, BufferViewMut<'_, f32, 2>) -> Result<(), Error>| {
+            let [x, y] = halves(&mut buffer, 4, 8);
+            let said = call(x.shared(), y).unwrap_err().to_string();
+            let words = format!("arguments `{}` and `{}` overlap, and the kernel writes", names[0], names[1]);
+            assert!(said.contains(&words), "{said}\nhas not: {words}");
+        };
+    run(["a", "y"], &|x, y| map(d, silu {}, x.strided(), y.strided()));
+    run(["a", "y"], &|x, y| map2(d, swiglu {}, x.strided(), x.strided(), y.strided()));
+    run(["a", "y"], &|x, y| {
+        gate(d, swiglu {}, x.strided(), y.strided().permuted([1, 0])?.slice(0..4)?.permuted([1, 0])?)
+    });
+    run(["x", "y"], &|x, y| copy(d, x.strided(), y.strided()));
+    run(["table", "y"], &|x, mut y| gather(d, &x, &b.w([4]), &mut y));
+    run(["x", "y"], &|x, mut y| scan::inclusive(d, &x, &mut y));
+    run(["x", "y"], &|x, mut y| Softmax::new().run(d, &x, &mut y));
+    run(["y", "dx"], &|x, mut y| Softmax::new().backward(d, &x, &b.f([4, 8]), &mut y));
+    run(["x", "y"], &|x, mut y| Norm::layer(1e-5).run(d, &x, &mut y));
+    run(["z", "dz"], &|x, mut y| Norm::layer(1e-5).backward(d, &x, &b.f([4, 2]), &b.f([4, 8]), &mut y));
+    run(["x", "y"], &|x, mut y| Norm::rms(1e-5).project(d, &x, &b.f([8, 8]), None, &mut y));
     Ok(())
 }

@@ -37,8 +37,11 @@ impl<M: Score + Passed> Attention<'_, M> {
     /// Σ dO·O are computed in `f32`: beyond its range gradients are ±∞ or NaN.
     ///
     /// Keys that a query does not see have no effect on its gradient, nor the query on their
-    /// gradients, whatever they contain. This includes queries that see no key. Any other NaN makes
-    /// the gradients that depend on it NaN.
+    /// gradients, whatever they contain. This includes queries that see no key, and those whose
+    /// logits are all −∞. Any other NaN or infinity makes the gradients that depend on it NaN or
+    /// ±∞, except that a weight so small that it is 0 may leave it out.
+    ///
+    /// Sums that are NaN cost a block of 64 rows a second pass over its keys or queries.
     ///
     /// The [`slope`](Score::slope) of a score is a factor of the gradients. What a score adds has
     /// no gradient here.

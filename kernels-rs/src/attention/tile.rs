@@ -273,31 +273,9 @@ pub fn reciprocal(max: f32, sum: f32) -> f32 {
     if max == f32::NEG_INFINITY { sum } else { 1.0 / sum }
 }
 
-/// Returns whether the thread's share of the rows of `b` that [`accumulate`] reads contains an
-/// infinity or a NaN.
-#[device]
-pub fn has_odd<B: Float, const W: usize, const L: usize, const V: usize>(
-    b: View<B, 2>,
-    b0: usize,
-    keys: usize,
-    thread: usize,
-) -> bool {
-    // The sum is 0, or NaN if an element is infinite or NaN.
-    let mut sum = 0.0f32;
-    for at in rolled((0..KEYS).step_by(SLICE)) {
-        let few = fetch_keys::<B, L, W, V>(b, thread, b0 + at, keys);
-        for s in unroll(0..L) {
-            for x in unroll(0..4) {
-                sum = few[s][x].to_f32().mul_add(0.0, sum);
-            }
-        }
-    }
-    sum.is_nan()
-}
-
 /// Computes acc += P·B as [`accumulate`] does, but skips every weight of 0, so that its values in
-/// `b` have no effect. It is slow, and used only for tiles in which [`has_odd`] finds a value. It
-/// ends with a block barrier.
+/// `b` have no effect. It is slow, and used only where sums became NaN. It ends with a block
+/// barrier.
 #[device]
 pub fn accumulate_weighted<B: Float, const W: usize, const Q: usize, const V: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],

@@ -17,10 +17,10 @@ fn widest_together<Y: Float>(bytes: &[usize], y: &mut BufferStridedMut<'_, Y, 4>
     if together_mut(y, wide) { wide } else { 1 }
 }
 
-/// Computes y ← f(x) for each element. f is any function marked `#[device(value)]`, of this crate
+/// Computes y ← f(a) for each element. f is any function marked `#[device(value)]`, of this crate
 /// or another, given by its name with braces.
 ///
-/// x and y are arrays of rank 1 to 4 with any strides. x is broadcast to the extents of y as in
+/// a and y are arrays of rank 1 to 4 with any strides. a is broadcast to the extents of y as in
 /// NumPy: missing leading axes and axes of one element are repeated. Formats may differ, and may be
 /// `f32`, `f16`, `bf16` or caller-defined: f computes in `f32`, and y is rounded once. If elements
 /// of y are adjacent, 16 bytes of it are written at once.
@@ -50,12 +50,12 @@ fn widest_together<Y: Float>(bytes: &[usize], y: &mut BufferStridedMut<'_, Y, 4>
 /// ```
 ///
 /// # Errors
-/// Returns an error if x cannot be broadcast to the extents of y, the arrays overlap, or a buffer
+/// Returns an error if a cannot be broadcast to the extents of y, the arrays overlap, or a buffer
 /// belongs to another device.
 pub fn map<F, A, Y, const RA: usize, const R: usize>(
     on: &impl Queue,
     _f: F,
-    x: BufferStrided<'_, A, RA>,
+    a: BufferStrided<'_, A, RA>,
     y: BufferStridedMut<'_, Y, R>,
 ) -> Result<(), Error>
 where
@@ -67,7 +67,7 @@ where
     if extents.contains(&0) {
         return Ok(());
     }
-    let (a, y) = (x.broadcast(extents)?, y.reshaped(extents)?);
+    let (a, y) = (a.broadcast(extents)?, y.reshaped(extents)?);
     let axes = Axes::of(extents, &[y.strides(), a.strides()]);
     let (a, mut y) = (axes.read(a)?, axes.written(y)?);
     let wide = widest_together(&[size_of::<A>(), size_of::<Y>()], &mut y);

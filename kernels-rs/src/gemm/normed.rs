@@ -79,7 +79,7 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     }
 }
 
-/// Computes C ← epilogue(norm(x)·Wᵀ), with W stored as [N, K] row-major, and `R` rows of C by
+/// Computes y ← epilogue(norm(x)·Wᵀ), with W stored as [N, K] row-major, and `R` rows of y by
 /// `COLS` sums per warp.
 ///
 /// With `PAIRED` it computes epilogue(f(a, b)) of the sums a and b of rows j and N + j of W, which
@@ -89,8 +89,8 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
 /// butterfly.
 #[kernel(
     block = 256, max_registers = 128,
-    grid = (c.cols().div_ceil(8 * COLS / (if PAIRED { 2 } else { 1 })), c.rows().div_ceil(R)),
-    writes(c = once),
+    grid = (y.cols().div_ceil(8 * COLS / (if PAIRED { 2 } else { 1 })), y.rows().div_ceil(R)),
+    writes(y = once),
     instances(
         f32_r1_v4: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = false, PAIRED = false, R = 1, COLS = 2, V = 4;
         f32_centred_r2_v1: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = false, R = 2, COLS = 2, V = 1;
@@ -100,7 +100,7 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     derived(P = V.max(4), AHEAD = 16 / V.max(4)),
 )]
 #[requires(
-    x.rows() == c.rows(), x.cols() == w.cols(), w.rows() == c.cols() * (if PAIRED { 2 } else { 1 }),
+    x.rows() == y.rows(), x.cols() == w.cols(), w.rows() == y.cols() * (if PAIRED { 2 } else { 1 }),
     weight.is_empty() || weight.len() == x.cols(), bias.is_empty() || bias.len() == x.cols(),
     w.aligned(V), w.cols() % V == 0,
 )]
@@ -124,7 +124,7 @@ pub fn gemv_normed<
     weight: View<N, 1>,
     bias: View<N, 1>,
     w: View<W, 2>,
-    c: ViewMut<C, 2>,
+    y: ViewMut<C, 2>,
     epilogue: E,
 ) {
     const { assert!(V == 1 || V == P) };
@@ -158,7 +158,7 @@ pub fn gemv_normed<
             let mut raw = [[[W::from_f32(0.0); P]; COLS]; AHEAD];
             for u in unroll(0..AHEAD) {
                 for i in unroll(0..COLS) {
-                    let row = if PAIRED { col0 + i / 2 + i % 2 * c.cols() } else { col0 + i };
+                    let row = if PAIRED { col0 + i / 2 + i % 2 * y.cols() } else { col0 + i };
                     raw[u][i] = piece::<W, V, P>(w, row.min(w.rows() - 1), k0 + k + u * 32 * P, depth);
                 }
             }
@@ -194,15 +194,15 @@ pub fn gemv_normed<
         if PAIRED {
             for i in unroll(0..COLS / 2) {
                 let (row, col) = (row0 + r, col0 + i);
-                if warp::lane() == r * COLS + i && row < c.rows() && col < c.cols() {
-                    store(1.0, [F::call((acc[r][2 * i], acc[r][2 * i + 1]))], 0.0, c, row, col, 0, epilogue);
+                if warp::lane() == r * COLS + i && row < y.rows() && col < y.cols() {
+                    store(1.0, [F::call((acc[r][2 * i], acc[r][2 * i + 1]))], 0.0, y, row, col, 0, epilogue);
                 }
             }
         } else {
             for i in unroll(0..COLS) {
                 let (row, col) = (row0 + r, col0 + i);
-                if warp::lane() == r * COLS + i && row < c.rows() && col < c.cols() {
-                    store(1.0, [acc[r][i]], 0.0, c, row, col, 0, epilogue);
+                if warp::lane() == r * COLS + i && row < y.rows() && col < y.cols() {
+                    store(1.0, [acc[r][i]], 0.0, y, row, col, 0, epilogue);
                 }
             }
         }

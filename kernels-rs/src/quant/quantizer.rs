@@ -43,8 +43,9 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// By the extremes of the whole matrix. `symmetric`: 0 is 0, and the scale the largest
-    /// magnitude / 127; else the scale is the range, 0 included, / 255.
+    /// Returns the scale and zero point for the extremes of the whole matrix. If `symmetric`, the
+    /// zero point is 0, and the scale is the largest magnitude / 127. Otherwise the scale is the
+    /// range, including 0, / 255.
     ///
     /// # Errors
     /// Where memory is short, or `x` is another device's.
@@ -56,7 +57,7 @@ impl Affine {
         Affine::of_parts(on, x, symmetric, false)
     }
 
-    /// The same by the extremes of each row.
+    /// Returns a scale for each row, by the extremes of that row, as [`fit`](Affine::fit) does.
     ///
     /// # Errors
     /// Returns the errors of [`fit`](Affine::fit).

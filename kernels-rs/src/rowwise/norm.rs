@@ -10,6 +10,11 @@
 //! z² − C·μ² would cancel. The limit is memory: on sm_61 an element of 8 bytes needs a dozen
 //! instructions. Weight and bias, which all rows share, come from the L1 cache. x bypasses L1;
 //! otherwise weight and bias would come from L2, and cost the same bandwidth as x itself.
+//!
+//! A row whose sums leave the range of `f32` is read again, with an exact scale. The test costs
+//! other rows instructions: in the instance for 4096 elements, each thread executes 211 instead of
+//! 180 instructions of PTX. On an H100 most calls take as long as without it. The norm of a sum of
+//! 2048 rows of 32,768 elements is 1.3 % slower.
 
 use super::moments::{Moments, moments, plain, saved as to_save, scale_for};
 use super::row::{begins, is_row, max, put, sum, take};

@@ -70,8 +70,10 @@ fn logits<T: Float, const MASKED: bool, const L: usize, const V: usize, const N:
             let bias = take::<f32, L, V, N>(mask.bias, at, mask.end, 0.0);
             for i in unroll(0..N) {
                 for e in unroll(0..V) {
-                    // −∞ masks any element, including a NaN.
-                    z[i][e] = if bias[i][e] == f32::NEG_INFINITY { bias[i][e] } else { z[i][e] + bias[i][e] };
+                    // −∞ masks any element, including a NaN. A selection after the sum would make
+                    // ptxas spill on sm_90.
+                    let x = if bias[i][e] == f32::NEG_INFINITY { 0.0 } else { z[i][e] };
+                    z[i][e] = x + bias[i][e];
                 }
             }
         }

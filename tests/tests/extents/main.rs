@@ -20,6 +20,7 @@ use kernels_rs::fold::{along_x, along_y, along_z, block_at};
 use kernels_rs::quant::{Igemm, Quantized};
 use kernels_rs::sampling::Sample;
 use runtime::doctor::{self, DriverFinding};
+use runtime::interpreter::Checks;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 
 /// Sizes around the largest extent of a grid in y and z.
@@ -155,6 +156,18 @@ fn cpu_extents_of_0_and_1() {
 #[test]
 fn cpu_large_extents() {
     run_all(&Device::cpu(), |call, name| if call.on_cpu.contains(&name) { vec![70_000] } else { vec![] });
+}
+
+/// Checks 65,536 sequences of a step, and as many products, without the checks of accesses.
+#[test]
+fn cpu_65_536_sequences_and_products() {
+    let on = On { device: Device::cpu(), before: 0 };
+    on.device.set_checks(Checks::Values);
+    for (name, dimension) in [("Decode::run", "sequences"), ("Gemm::run", "batch")] {
+        let call = calls().find(|call| call.name == name).unwrap();
+        let varied = call.dimensions.iter().position(|(name, _)| *name == dimension).unwrap();
+        assert_eq!(run(call, &on, varied, 65_536), None);
+    }
 }
 
 /// Returns whether the GPU is emulated by the PTX interpreter, for which large extents take hours.

@@ -3,7 +3,7 @@
 use crate::{Call, On, Written};
 use kernels_rs::convolution::Convolution;
 use kernels_rs::gemm::Gemm;
-use kernels_rs::quant::{Igemm, Quantized, Weights};
+use kernels_rs::quant::{Igemm, Quantized, Routing, Weights};
 use kernels_rs::rowwise::Norm;
 use runtime::Error;
 
@@ -25,6 +25,12 @@ pub const CALLS: &[Call] = &[
         dimensions: &[("rows", 1), ("n", 1), ("k", 1)],
         on_cpu: &["k"],
         run: quantized_weights,
+    },
+    Call {
+        name: "Routing::run and ExpertRows",
+        dimensions: &[("tokens", 1), ("n", 1), ("k", 1)],
+        on_cpu: &["k"],
+        run: experts,
     },
     Call { name: "Norm::project", dimensions: &[("rows", 1), ("n", 1), ("k", 1)], on_cpu: &["k"], run: project },
     Call {
@@ -98,6 +104,34 @@ fn quantized_weights(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> 
     Ok(vec![
         Written::new("y", y.download(), products([1, rows, n, k], at_x, at_w)),
         Written::new("back", back.download(), of_w.iter().map(|w| f64::from(*w)).collect()),
+    ])
+}
+
+/// Checks products with one of two experts: token t goes to expert t mod 2, with a weight of 1.
+fn experts(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
+    let &[tokens, n, k] = extents else { panic!() };
+    let whole = |i: usize| [127.0f32, 0.0, -127.0][i % 3];
+    let (of_x, of_w): (Vec<f32>, Vec<f32>) =
+        ((0..tokens * k).map(whole).collect(), (0..2 * n * k).map(|i| whole(i + i / 7)).collect());
+    let logits: Vec<f32> = (0..2 * tokens).map(|i| if i / 2 % 2 == i % 2 { 100.0 } else { -100.0 }).collect();
+    let (x, w, logits) = (on.array(&of_x), on.array(&of_w), on.array(&logits));
+    let weights = Weights::quantize_q8(&on.device, &w.view([2 * n, k]))?;
+    let rows = Routing::softmax(1).run(&on.device, &logits.view([tokens, 2]), None)?.rows(&on.device)?;
+    let hidden = on.array(&(0..rows.count() * k).map(|i| whole(i % k)).collect::<Vec<_>>());
+    let shape = [rows.count(), n];
+    let ([mut wide, mut again], [mut y, mut z]) =
+        ([(); 2].map(|()| on.output(rows.count() * n)), [(); 2].map(|()| on.output(tokens * n)));
+    rows.product_of_tokens(&on.device, &weights, &x.view([tokens, k]), &mut wide.view_mut(shape))?;
+    rows.combine(&on.device, &wide.view(shape), &mut y.view_mut([tokens, n]))?;
+    rows.product_of_rows(&on.device, &weights, &hidden.view([rows.count(), k]), &mut again.view_mut(shape))?;
+    rows.combine(&on.device, &again.view(shape), &mut z.view_mut([tokens, n]))?;
+    let sum = |i: usize, x: &dyn Fn(usize) -> f32| -> f64 {
+        let (token, column) = (i / n, i % n);
+        (0..k).map(|d| f64::from(x(d)) * f64::from(of_w[(token % 2 * n + column) * k + d])).sum()
+    };
+    Ok(vec![
+        Written::new("y", y.download(), (0..tokens * n).map(|i| sum(i, &|d| of_x[i / n * k + d])).collect()),
+        Written::new("z", z.download(), (0..tokens * n).map(|i| sum(i, &whole)).collect()),
     ])
 }
 

@@ -5,7 +5,7 @@ use crate::{Call, On, Written};
 use kernels_rs::activation::swiglu;
 use kernels_rs::blocks::cache::{Cache, Tokens};
 use kernels_rs::blocks::heads::prepare;
-use kernels_rs::elementwise::{gate, map, map2};
+use kernels_rs::elementwise::{gate, map, map2, map3};
 use kernels_rs::histogram::histogram;
 use kernels_rs::optimizer::AdamW;
 use kernels_rs::permute::{copy, fill, gather, transpose_batch};
@@ -35,7 +35,7 @@ pub const CALLS: &[Call] = &[
         on_cpu: &["rows", "tokens", "n"],
         run: gathered,
     },
-    Call { name: "elementwise::map and map2", dimensions: FOUR, on_cpu: &["axis 1", "axis 2"], run: mapped },
+    Call { name: "elementwise::map, map2 and map3", dimensions: FOUR, on_cpu: &["axis 1", "axis 2"], run: mapped },
     Call { name: "AdamW::step", dimensions: &[("n", 1)], on_cpu: &["n"], run: stepped },
     Call { name: "elementwise::gate", dimensions: ROWS, on_cpu: &["rows", "n"], run: gated },
     Call {
@@ -143,14 +143,16 @@ fn gathered(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
 fn mapped(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[a, b, c, d] = extents else { panic!() };
     let n = a * b * c * d;
-    let ((x, of_x), (row, of_row), [mut y, mut z]) =
-        (on.numbers(n, 1), on.numbers(d, 3), [(); 2].map(|()| on.output(n)));
+    let ((x, of_x), (row, of_row), [mut y, mut z, mut w]) =
+        (on.numbers(n, 1), on.numbers(d, 3), [(); 3].map(|()| on.output(n)));
     let (x, shape) = (x.view([a, b, c, d]).strided(), [a, b, c, d]);
     map(&on.device, relu {}, x, y.view_mut(shape).strided())?;
     map2(&on.device, multiply {}, x, row.view([d]).strided(), z.view_mut(shape).strided())?;
+    map3(&on.device, multiply_add {}, x, row.view([d]).strided(), x, w.view_mut(shape).strided())?;
     Ok(vec![
         Written::new("y", y.download(), of_x.iter().map(|x| x.max(0.0)).collect()),
         Written::new("z", z.download(), of_x.iter().enumerate().map(|(i, x)| x * of_row[i % d]).collect()),
+        Written::new("w", w.download(), of_x.iter().enumerate().map(|(i, x)| x * of_row[i % d] + x).collect()),
     ])
 }
 
@@ -164,6 +166,12 @@ fn relu(x: f32) -> f32 {
 #[kernel_dsl::device(value)]
 fn multiply(a: f32, b: f32) -> f32 {
     a * b
+}
+
+/// Computes a·b + c.
+#[kernel_dsl::device(value)]
+fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
+    a.mul_add(b, c)
 }
 
 /// Computes y ← silu(a)·b of the halves a and b of a row.

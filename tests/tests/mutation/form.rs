@@ -255,13 +255,19 @@ impl Forms {
         let constant = |v: &Value| self.constants.get(&v.0).copied();
         match &mut op {
             Op::Constant(bits) => return self.of_constant(ty, *bits),
-            // Division by one, or of zero; the type excludes floats.
+            // Division by one, or of zero by another constant; the type excludes floats.
             Op::Binary(Binary::Div, a, b) if is_integer(ty) && constant(b) == Some(1) => return a.0,
             Op::Binary(Binary::Rem, _, b) if is_integer(ty) && constant(b) == Some(1) => {
                 return self.of_constant(ty, 0);
             }
-            // If the divisor is 0 as well, the result is undefined.
-            Op::Binary(Binary::Div | Binary::Rem, a, _) if is_integer(ty) && constant(a) == Some(0) => return a.0,
+            Op::Binary(operator @ (Binary::Div | Binary::Rem), a, b) if is_integer(ty) && constant(a) == Some(0) => {
+                if constant(b).is_some_and(|b| b != 0) {
+                    return a.0;
+                }
+                // Division by zero is reported. Quotient and remainder are equal: 0, or all ones
+                // for the divisor 0.
+                *operator = Binary::Div;
+            }
             // (a − b)² = (b − a)², because rounding is symmetric.
             Op::Binary(Binary::Mul, a, b) | Op::MulAdd(a, b, _) if a == b && !is_integer(ty) => {
                 let difference = self.made.get(&a.0).cloned();

@@ -58,7 +58,7 @@ impl<'a> Softmax<'a> {
         Softmax { scale: 1.0, log: false, bias: None, keep: None, queries: 0 }
     }
 
-    /// Sets the factor of x.
+    /// Sets the factor of x. A product beyond 3.4·10³⁸ counts as ±∞.
     pub const fn scale(self, scale: f32) -> Softmax<'a> {
         Softmax { scale, ..self }
     }

@@ -620,17 +620,48 @@ fn of_second_matrix(n: usize, x: &[f32], y: &mut [f32]) {
 
 /// Divides a quotient that is 0 once more.
 #[kernel(block = 1, grid = 7)]
-fn of_plane(n: usize, m: usize, x: &[f32], y: &mut [f32]) {
+fn of_plane(n: usize, x: &[f32], y: &mut [f32]) {
+    let i = block::x() + block::y();
+    let (plane, matrix) = if i >= n { (i / n / 3, i / n % 3) } else { (0, 0) };
+    y[i] = x[plane * 100 + matrix];
+}
+
+#[kernel(block = 1, grid = 7)]
+fn of_plane_divided(n: usize, x: &[f32], y: &mut [f32]) {
+    let i = block::x() + block::y();
+    let (plane, matrix) = (i / n / 3, i / n % 3);
+    y[i] = x[plane * 100 + matrix];
+}
+
+/// Divides by `m`, which may be 0, only where `i` is at least `n`.
+#[kernel(block = 1, grid = 7)]
+fn of_any_plane(n: usize, m: usize, x: &[f32], y: &mut [f32]) {
     let i = block::x() + block::y();
     let (plane, matrix) = if i >= n { (i / n / m, i / n % m) } else { (0, 0) };
     y[i] = x[plane * 100 + matrix];
 }
 
 #[kernel(block = 1, grid = 7)]
-fn of_plane_divided(n: usize, m: usize, x: &[f32], y: &mut [f32]) {
+fn of_any_plane_divided(n: usize, m: usize, x: &[f32], y: &mut [f32]) {
     let i = block::x() + block::y();
     let (plane, matrix) = (i / n / m, i / n % m);
     y[i] = x[plane * 100 + matrix];
+}
+
+/// Divides 0 by a number that may be 0.
+#[kernel(block = 1, grid = 7)]
+fn quotient_of_zero(n: usize, y: &mut [u32]) {
+    y[block::x()] = (thread::x() / n) as u32;
+}
+
+#[kernel(block = 1, grid = 7)]
+fn remainder_of_zero(n: usize, y: &mut [u32]) {
+    y[block::x()] = (thread::x() % n) as u32;
+}
+
+#[kernel(block = 1, grid = 7)]
+fn zero_itself(_n: usize, y: &mut [u32]) {
+    y[block::x()] = thread::x() as u32;
 }
 
 #[test]
@@ -639,6 +670,13 @@ fn quotient_below_the_divisor_is_zero() {
     same!(of_plane, of_plane_divided);
     different!(of_later_matrix, of_matrix_divided);
     different!(of_second_matrix, of_matrix_divided);
+    different!(of_any_plane, of_any_plane_divided);
+}
+
+#[test]
+fn zero_divided_by_a_number_that_may_be_zero_is_not_zero() {
+    same!(quotient_of_zero, remainder_of_zero);
+    different!(quotient_of_zero, zero_itself);
 }
 
 #[kernel(block = 64, grid = x.rows())]
