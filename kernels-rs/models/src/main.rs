@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use models::configuration::{Configuration, Vision};
 use models::file::gguf::{Gguf, Value};
 use models::memory::{CacheFormat, Memory, Plan};
+use models::quantize::{self, Change, Formats};
 use models::tokenizer::{Encoding, TokenKind, Tokenizer};
 use models::{Checkpoint, Files};
 use serde_json::json;
@@ -83,6 +84,22 @@ enum Command {
         #[command(flatten)]
         options: talk::RunOptions,
     },
+    /// Writes a GGUF file with matrices in another format.
+    Quantize {
+        /// The GGUF file, in any format whose numbers can be read.
+        file: PathBuf,
+        /// The new file.
+        to: PathBuf,
+        /// The format of the matrices of layers: Q4_0, Q4_K, Q8_0, F16 and others.
+        #[arg(long, default_value = "Q8_0")]
+        format: String,
+        /// The format of the embedding and of the output matrix.
+        #[arg(long, default_value = "Q8_0")]
+        ends: String,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Prints configuration, metadata, tensors and sizes of a GGUF file, a safetensors file or a
     /// folder.
     Inspect {
@@ -139,6 +156,7 @@ fn main() -> ExitCode {
         Command::Bench { file, prompt, generate, depths, json, options } => {
             measure::bench(&file, &measure::Bench { prompt, generate, depths }, &options, json)
         }
+        Command::Quantize { file, to, format, ends, json } => quantize(&file, &to, [&format, &ends], json),
         Command::Inspect { file, json } => inspect(&file, json),
         Command::Tokenize { file, text, control, ends, json } => {
             tokenize(&file, &text, Encoding { control, ends }, json)
@@ -303,6 +321,30 @@ fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
         line(format!("  {format:<8} {count:>5} tensors {:>8}", size(bytes)));
     }
     Ok(text)
+}
+
+/// Writes a file in other formats, and returns what became of the tensors.
+fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
+    let [layers, ends] = formats.map(quantize::target);
+    let formats = Formats { layers: layers?, ends: ends? };
+    let gguf = Gguf::open(file)?;
+    let bar = talk::bar("quantizing {bar:30} {bytes} of {total_bytes}");
+    let changes = quantize::quantize(&gguf, to, formats, |read, total| {
+        bar.set_length(total);
+        bar.set_position(read);
+    })?;
+    bar.finish_and_clear();
+    if wants_json {
+        return Ok(format!("{:#}\n", json!({ "file": to, "changes": changes })));
+    }
+    let mut out =
+        format!("{:<8} {:<8} {:>7} {:>10} {:>10} {:>12}\n", "from", "to", "tensors", "before", "after", "error");
+    for Change { from, to, tensors, before, after, error } in changes {
+        let (before, after) = (size(before), size(after));
+        let _ = writeln!(out, "{from:<8} {to:<8} {tensors:>7} {before:>10} {after:>10} {error:>12.6}");
+    }
+    let _ = writeln!(out, "error: the root of Σ (new − old)² / Σ old²");
+    Ok(out)
 }
 
 /// Returns the fields of an object and of the objects in it, with their values.
