@@ -1,7 +1,8 @@
-//! The command `models`: runs and measures a model, and shows what is in a file, the tokens of a
-//! text, and the memory a model needs.
+//! The command `models`: runs, serves and measures a model, and shows what is in a file, the tokens
+//! of a text, and the memory a model needs.
 
 mod measure;
+mod serve;
 mod talk;
 
 use clap::{Parser, Subcommand};
@@ -49,6 +50,13 @@ enum Command {
         system: Option<String>,
         #[command(flatten)]
         options: talk::TalkOptions,
+    },
+    /// Answers requests by the HTTP interface of OpenAI, several at once.
+    Serve {
+        /// The file or folder.
+        file: PathBuf,
+        #[command(flatten)]
+        options: serve::ServeOptions,
     },
     /// Prints the perplexity of a text.
     Perplexity {
@@ -150,6 +158,7 @@ fn main() -> ExitCode {
         Command::Chat { file, system, options } => {
             talk::chat(&file, system.as_deref(), &options).map(|()| String::new())
         }
+        Command::Serve { file, options } => serve::serve(&file, &options).map(|()| String::new()),
         Command::Perplexity { file, text, window, json, options } => {
             measure::perplexity(&file, &text, window, &options, json)
         }
