@@ -15,7 +15,8 @@
 //! | [`block`] | a block, and the stream of activations between blocks |
 //! | [`model`] | a whole model and its loading |
 //! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
-//! | [`session`] | a text that grows: prompt, decoding by a replayed graph, generation |
+//! | [`batch`] | texts that are decoded together, each step by a replayed graph |
+//! | [`session`] | one text that grows: prompt, decoding, generation |
 //!
 //! A GPU and the CPU device run one code, and the CPU device checks every access. Activations are
 //! `f32`. Products with quantized weights quantize the activations to 8 bits in blocks of 32.
@@ -29,6 +30,7 @@
 //! are nearly as likely. [`Options::exact`] gives equal bits on all devices, at a lower speed.
 
 pub mod attention;
+pub mod batch;
 pub mod block;
 pub mod embedding;
 mod exact;
@@ -38,7 +40,9 @@ pub mod model;
 pub mod network;
 pub mod sampling;
 pub mod session;
+mod steps;
 
+pub use batch::Batch;
 pub use model::Model;
 pub use sampling::{Sampler, Sampling};
-pub use session::{Generation, Options, Piece, Session, Stop};
+pub use session::{Generation, Options, Output, Piece, Session, Stop};

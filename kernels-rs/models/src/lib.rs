@@ -23,6 +23,7 @@ pub mod engine;
 mod error;
 pub mod file;
 pub mod memory;
+pub mod quantize;
 pub mod template;
 pub mod tensors;
 pub mod tokenizer;

@@ -1,13 +1,15 @@
-//! The command `models`: runs and measures a model, and shows what is in a file, the tokens of a
-//! text, and the memory a model needs.
+//! The command `models`: runs, serves and measures a model, and shows what is in a file, the tokens
+//! of a text, and the memory a model needs.
 
 mod measure;
+mod serve;
 mod talk;
 
 use clap::{Parser, Subcommand};
 use models::configuration::{Configuration, Vision};
 use models::file::gguf::{Gguf, Value};
 use models::memory::{CacheFormat, Memory, Plan};
+use models::quantize::{self, Change, Formats};
 use models::tokenizer::{Encoding, TokenKind, Tokenizer};
 use models::{Checkpoint, Files};
 use serde_json::json;
@@ -49,6 +51,13 @@ enum Command {
         #[command(flatten)]
         options: talk::TalkOptions,
     },
+    /// Answers requests by the HTTP interface of OpenAI, several at once.
+    Serve {
+        /// The file or folder.
+        file: PathBuf,
+        #[command(flatten)]
+        options: serve::ServeOptions,
+    },
     /// Prints the perplexity of a text.
     Perplexity {
         /// The file or folder.
@@ -82,6 +91,22 @@ enum Command {
         json: bool,
         #[command(flatten)]
         options: talk::RunOptions,
+    },
+    /// Writes a GGUF file with matrices in another format.
+    Quantize {
+        /// The GGUF file, in any format whose numbers can be read.
+        file: PathBuf,
+        /// The new file.
+        to: PathBuf,
+        /// The format of the matrices of layers: Q4_0, Q4_K, Q8_0, F16 and others.
+        #[arg(long, default_value = "Q8_0")]
+        format: String,
+        /// The format of the embedding and of the output matrix.
+        #[arg(long, default_value = "Q8_0")]
+        ends: String,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Prints configuration, metadata, tensors and sizes of a GGUF file, a safetensors file or a
     /// folder.
@@ -133,12 +158,14 @@ fn main() -> ExitCode {
         Command::Chat { file, system, options } => {
             talk::chat(&file, system.as_deref(), &options).map(|()| String::new())
         }
+        Command::Serve { file, options } => serve::serve(&file, &options).map(|()| String::new()),
         Command::Perplexity { file, text, window, json, options } => {
             measure::perplexity(&file, &text, window, &options, json)
         }
         Command::Bench { file, prompt, generate, depths, json, options } => {
             measure::bench(&file, &measure::Bench { prompt, generate, depths }, &options, json)
         }
+        Command::Quantize { file, to, format, ends, json } => quantize(&file, &to, [&format, &ends], json),
         Command::Inspect { file, json } => inspect(&file, json),
         Command::Tokenize { file, text, control, ends, json } => {
             tokenize(&file, &text, Encoding { control, ends }, json)
@@ -303,6 +330,30 @@ fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
         line(format!("  {format:<8} {count:>5} tensors {:>8}", size(bytes)));
     }
     Ok(text)
+}
+
+/// Writes a file in other formats, and returns what became of the tensors.
+fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
+    let [layers, ends] = formats.map(quantize::target);
+    let formats = Formats { layers: layers?, ends: ends? };
+    let gguf = Gguf::open(file)?;
+    let bar = talk::bar("quantizing {bar:30} {bytes} of {total_bytes}");
+    let changes = quantize::quantize(&gguf, to, formats, |read, total| {
+        bar.set_length(total);
+        bar.set_position(read);
+    })?;
+    bar.finish_and_clear();
+    if wants_json {
+        return Ok(format!("{:#}\n", json!({ "file": to, "changes": changes })));
+    }
+    let mut out =
+        format!("{:<8} {:<8} {:>7} {:>10} {:>10} {:>12}\n", "from", "to", "tensors", "before", "after", "error");
+    for Change { from, to, tensors, before, after, error } in changes {
+        let (before, after) = (size(before), size(after));
+        let _ = writeln!(out, "{from:<8} {to:<8} {tensors:>7} {before:>10} {after:>10} {error:>12.6}");
+    }
+    let _ = writeln!(out, "error: the root of Σ (new − old)² / Σ old²");
+    Ok(out)
 }
 
 /// Returns the fields of an object and of the objects in it, with their values.

@@ -59,6 +59,9 @@ pub struct RunOptions {
     /// Computes without approximations: all devices give equal tokens, at a lower speed.
     #[arg(long)]
     exact: bool,
+    /// Guesses up to so many tokens from repetitions in the text, and verifies them in one step.
+    #[arg(long, default_value_t = 0)]
+    drafts: usize,
 }
 
 impl RunOptions {
@@ -89,7 +92,7 @@ impl RunOptions {
             Cache::F16 => CacheFormat::F16,
             Cache::F32 => CacheFormat::F32,
         };
-        Options { room, cache, exact: self.exact, ..Options::default() }
+        Options { room, cache, exact: self.exact, drafts: self.drafts, ..Options::default() }
     }
 }
 
@@ -177,6 +180,7 @@ fn note_interrupts() {
 fn answer(session: &mut Session, prompt: &str, generation: &Generation) -> Result<String, Error> {
     INTERRUPTED.store(false, Ordering::Relaxed);
     let (mut text, mut count, mut stop) = (String::new(), 0, None);
+    let [drafts, right] = session.drafts();
     let start = Instant::now();
     let tokens = session.generate(prompt, generation)?;
     let prompted = start.elapsed();
@@ -199,7 +203,12 @@ fn answer(session: &mut Session, prompt: &str, generation: &Generation) -> Resul
     };
     let seconds = (start.elapsed() - prompted).as_secs_f64();
     let rate = f64::from(count) / seconds.max(1e-9);
-    eprintln!("prompt {:.2} s; {count} tokens in {seconds:.2} s, {rate:.1} a second{why}", prompted.as_secs_f64());
+    let drafts = match session.drafts() {
+        [all, of_all] if all > drafts => format!("; {} of {} drafts were right", of_all - right, all - drafts),
+        _ => String::new(),
+    };
+    let prompted = prompted.as_secs_f64();
+    eprintln!("prompt {prompted:.2} s; {count} tokens in {seconds:.2} s, {rate:.1} a second{drafts}{why}");
     Ok(text)
 }
 

@@ -2,119 +2,26 @@
 
 #[path = "support/reference.rs"]
 mod reference;
+#[path = "support/small.rs"]
+mod small;
 mod support;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
-use models::engine::{Generation, Options, Sampling, Stop};
+use models::engine::linear::{Linear, Rows};
+use models::engine::{Generation, Options, Sampler, Sampling, Stop};
+use models::file::Format;
 use models::file::gguf::Gguf;
 use models::memory::CacheFormat;
+use models::quantize::quantized;
 use models::template::{Conversation, Message};
 use models::tokenizer::Encoding;
 use models::{Checkpoint, Model};
 use reference::{Reference, likeliest};
 use runtime::Device;
 use runtime::interpreter::Checks;
+use small::{GROUPS, HEAD, LAYERS, TOKENS, random, small};
 use std::path::PathBuf;
-use support::{Writer, smollm2};
-
-/// Returns random numbers near 0, by a linear congruence.
-fn random(seed: &mut u64, n: usize, size: f32) -> Vec<f32> {
-    let mut next = || {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((*seed >> 40) as f32 / (1 << 24) as f32 - 0.5) * 2.0 * size
-    };
-    (0..n).map(|_| next()).collect()
-}
-
-fn bytes(numbers: &[f32]) -> Vec<u8> {
-    numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
-}
-
-/// Quantizes to Q8_0.
-fn q8(numbers: &[f32]) -> Vec<u8> {
-    let block = |block: &[f32]| {
-        let scale = block.iter().fold(0.0f32, |top, x| top.max(x.abs())) / 127.0;
-        let q = block.iter().map(|x| (x / scale).round() as i8 as u8);
-        half::f16::from_f32(scale).to_le_bytes().into_iter().chain(q).collect::<Vec<u8>>()
-    };
-    numbers.chunks(32).flat_map(block).collect()
-}
-
-const WIDTH: u64 = 128;
-const HEADS: u64 = 4;
-const GROUPS: u64 = 2;
-const HEAD: u64 = 64;
-const INNER: u64 = 96;
-const TOKENS: u64 = 40;
-const LAYERS: u32 = 2;
-
-/// Writes a small model of an architecture with random weights, in F32 or in Q8_0.
-fn small(name: &str, architecture: &str, quantized: bool) -> PathBuf {
-    let seed = &mut 7;
-    let key = |key: &str| format!("{architecture}.{key}");
-    let tokens: Vec<String> = (0..TOKENS).map(|i| format!("t{i}")).collect();
-    let mut file = Writer::default()
-        .text("general.architecture", architecture)
-        .u32(&key("block_count"), LAYERS)
-        .u32(&key("context_length"), 128)
-        .u32(&key("embedding_length"), WIDTH as u32)
-        .u32(&key("feed_forward_length"), INNER as u32)
-        .u32(&key("attention.head_count"), HEADS as u32)
-        .u32(&key("attention.head_count_kv"), GROUPS as u32)
-        .u32(&key("attention.key_length"), HEAD as u32)
-        .u32(&key("attention.value_length"), HEAD as u32)
-        .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5)
-        .f32(&key("rope.freq_base"), 10000.0)
-        .text("tokenizer.ggml.model", "gpt2")
-        .text("tokenizer.ggml.pre", "gpt-2")
-        .texts("tokenizer.ggml.tokens", &tokens)
-        .texts::<&str>("tokenizer.ggml.merges", &[])
-        .u32("tokenizer.ggml.bos_token_id", 1);
-    let mut matrix = |file: Writer, name: &str, rows: u64, columns: u64| {
-        let numbers = random(seed, (rows * columns) as usize, 1.5 / (columns as f32).sqrt());
-        match quantized {
-            true => file.tensor(name, &[rows, columns], 8, q8(&numbers)),
-            false => file.tensor(name, &[rows, columns], 0, bytes(&numbers)),
-        }
-    };
-    file = matrix(file, "token_embd.weight", TOKENS, WIDTH);
-    for layer in 0..LAYERS {
-        let name = |name: &str| format!("blk.{layer}.{name}");
-        file = matrix(file, &name("attn_q.weight"), HEADS * HEAD, WIDTH);
-        file = matrix(file, &name("attn_k.weight"), GROUPS * HEAD, WIDTH);
-        file = matrix(file, &name("attn_v.weight"), GROUPS * HEAD, WIDTH);
-        file = matrix(file, &name("attn_output.weight"), WIDTH, HEADS * HEAD);
-        file = matrix(file, &name("ffn_gate.weight"), INNER, WIDTH);
-        file = matrix(file, &name("ffn_up.weight"), INNER, WIDTH);
-        file = matrix(file, &name("ffn_down.weight"), WIDTH, INNER);
-    }
-    let mut vector = |file: Writer, name: &str, n: u64, around: f32| {
-        let numbers: Vec<f32> = random(seed, n as usize, 0.5).iter().map(|x| x + around).collect();
-        file.tensor(name, &[n], 0, bytes(&numbers))
-    };
-    for layer in 0..LAYERS {
-        let name = |name: &str| format!("blk.{layer}.{name}");
-        file = vector(file, &name("attn_norm.weight"), WIDTH, 1.0);
-        file = vector(file, &name("ffn_norm.weight"), WIDTH, 1.0);
-        if architecture == "qwen2" {
-            file = vector(file, &name("attn_q.bias"), HEADS * HEAD, 0.0);
-            file = vector(file, &name("attn_k.bias"), GROUPS * HEAD, 0.0);
-            file = vector(file, &name("attn_v.bias"), GROUPS * HEAD, 0.0);
-        }
-        if architecture == "qwen3" {
-            file = vector(file, &name("attn_q_norm.weight"), HEAD, 1.0);
-            file = vector(file, &name("attn_k_norm.weight"), HEAD, 1.0);
-        }
-    }
-    file = vector(file, "output_norm.weight", WIDTH, 1.0);
-    if architecture == "llama" {
-        // The divisors by which Llama 3 stretches positions.
-        file = vector(file, "rope_freqs.weight", HEAD / 2, 2.0);
-    }
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.gguf"));
-    std::fs::write(&path, file.finish()).unwrap();
-    path
-}
+use support::smollm2;
 
 /// Returns the largest difference, relative to the largest logit.
 fn difference(found: &[f32], expected: &[f32]) -> f32 {
@@ -144,7 +51,7 @@ fn compared(device: &Device, path: &std::path::Path, options: Options, pieces: &
 
 /// Compares every architecture, format of a cache, and way through attention.
 fn all_compared(device: &Device) {
-    let wide = Options { room: 40, piece: 64, cache: CacheFormat::F32, exact: false };
+    let wide = Options { room: 40, piece: 64, cache: CacheFormat::F32, ..Options::default() };
     let narrow = Options { cache: CacheFormat::F16, ..wide };
     for architecture in ["llama", "qwen2", "qwen3"] {
         let path = small(&format!("f32-{architecture}-{}", device.is_cpu()), architecture, false);
@@ -177,11 +84,11 @@ fn gpu_small_models_have_the_logits_of_the_reference() {
 fn decoding_continues_a_prompt() {
     let path = small("decoding", "llama", false);
     let model = Model::load(&Device::cpu(), &path).unwrap();
-    let options = Options { room: 12, piece: 4, cache: CacheFormat::F32, exact: false };
+    let options = Options { room: 12, piece: 4, cache: CacheFormat::F32, ..Options::default() };
     let mut session = model.session(options).unwrap();
     session.set(&[1, 2, 3]).unwrap();
     let greedy = Sampling::default();
-    let mut sampler = models::engine::Sampler::new(&model.device, greedy, TOKENS as usize, &[]).unwrap();
+    let mut sampler = Sampler::new(&model.device, greedy, TOKENS as usize, &[]).unwrap();
     for _ in 0..9 {
         session.next(&mut sampler).unwrap();
     }
@@ -217,7 +124,7 @@ fn samplers() {
     let mut session = model.session(Options { room: 40, ..Options::default() }).unwrap();
     let mut draw = |sampling: Sampling, n: usize| {
         session.set(&[5, 6]).unwrap();
-        let mut sampler = models::engine::Sampler::new(&model.device, sampling, TOKENS as usize, &[5, 6]).unwrap();
+        let mut sampler = Sampler::new(&model.device, sampling, TOKENS as usize, &[5, 6]).unwrap();
         (0..n).map(|_| session.next(&mut sampler).unwrap()).collect::<Vec<u32>>()
     };
     let greedy = draw(Sampling::default(), 8);
@@ -237,7 +144,7 @@ fn samplers() {
     for wrong in
         [Sampling { temperature: -1.0, ..warm }, Sampling { top_p: 0.0, ..warm }, Sampling { min_p: 2.0, ..warm }]
     {
-        assert!(models::engine::Sampler::new(&model.device, wrong, 40, &[]).is_err());
+        assert!(Sampler::new(&model.device, wrong, 40, &[]).is_err());
     }
 }
 
@@ -365,6 +272,169 @@ fn exact_steps_have_equal_bits_on_devices_of_any_size() {
     assert_eq!(logits(2), logits(132));
 }
 
+/// Computes rows together as alone: `exact` needs it of products with blocks.
+#[test]
+fn products_of_few_rows_have_the_bits_of_one_row() {
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    let (rows, columns) = (37, 768);
+    let x = device.upload(&random(&mut 3, 8 * columns, 2.0)).unwrap();
+    let weights = random(&mut 5, rows * columns, 0.1);
+    for format in Format::ALL {
+        let Some(bytes) = quantized(*format, &weights).filter(|_| format.block_elements() > 1) else { continue };
+        let part = Rows { format: *format, extents: [rows, columns], bytes: &bytes };
+        let linear = Linear::new(&device, &[part], None).unwrap();
+        let product = |n: usize, from: usize| {
+            let mut y = device.zeros::<f32>(n * rows).unwrap();
+            let x = x.view([8, columns]).unwrap().slice(from..from + n).unwrap();
+            linear.run(&device, &x, &mut y.view_mut([n, rows]).unwrap()).unwrap();
+            y.download().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
+        };
+        let alone: Vec<u32> = (0..8).flat_map(|i| product(1, i)).collect();
+        for n in [2, 3, 5, 8] {
+            assert_eq!(product(n, 0), alone[..n * rows], "{format}, {n} rows");
+        }
+    }
+}
+
+/// A text of a batch: its prompt, how it continues, the round in which it begins, and its tokens.
+type Planned = (Vec<u32>, Sampling, usize, usize);
+
+/// Returns what a session adds to a prompt.
+fn drawn_alone(model: &Model, options: Options, (prompt, sampling, _, n): &Planned) -> Vec<u32> {
+    let mut session = model.session(options).unwrap();
+    session.set(prompt).unwrap();
+    let vocabulary = model.configuration.vocabulary;
+    let mut sampler = Sampler::new(&model.device, *sampling, vocabulary, prompt).unwrap();
+    (0..*n).map(|_| session.next(&mut sampler).unwrap()).collect()
+}
+
+/// Returns what a batch adds to prompts that begin one after another. Each text gets the first free
+/// sequence.
+fn drawn_together(model: &Model, options: Options, sequences: usize, planned: &[Planned]) -> Vec<Vec<u32>> {
+    let mut batch = model.batch(options, sequences).unwrap();
+    let vocabulary = model.configuration.vocabulary;
+    let mut drawn = vec![Vec::new(); planned.len()];
+    // Text, sequence, sampler, and whether the prompt is computed.
+    let mut running: Vec<(usize, usize, Sampler, bool)> = Vec::new();
+    let mut waiting: Vec<usize> = (0..planned.len()).collect();
+    let mut round = 0;
+    while !running.is_empty() || !waiting.is_empty() {
+        waiting.retain(|i| {
+            let (prompt, sampling, from, _) = &planned[*i];
+            let is_free = |sequence: &usize| running.iter().all(|(_, other, ..)| other != sequence);
+            let Some(sequence) = (0..sequences).find(is_free).filter(|_| *from <= round) else { return true };
+            batch.set(sequence, prompt).unwrap();
+            let sampler = Sampler::new(&model.device, *sampling, vocabulary, prompt).unwrap();
+            running.push((*i, sequence, sampler, false));
+            false
+        });
+        // One piece of one prompt in a round.
+        if let Some((_, sequence, _, is_prompted)) = running.iter_mut().find(|(.., is_prompted)| !is_prompted) {
+            *is_prompted = batch.prompt(*sequence).unwrap();
+        }
+        let ready = running.iter_mut().filter(|(.., is_prompted)| *is_prompted).collect::<Vec<_>>();
+        batch.advance(&ready.iter().map(|(_, sequence, ..)| *sequence).collect::<Vec<_>>()).unwrap();
+        for (i, sequence, sampler, _) in ready {
+            drawn[*i].push(batch.draw(*sequence, sampler).unwrap());
+        }
+        running.retain(|(i, ..)| drawn[*i].len() < planned[*i].3);
+        round += 1;
+    }
+    drawn
+}
+
+/// Draws the tokens of each text of a batch as if it were alone: texts that begin and end at
+/// different times, with prompts in pieces and reused sequences.
+fn texts_as_if_alone(device: &Device) {
+    let warm = |seed| Sampling { temperature: 1.5, seed, top_k: 20, presence: 0.5, ..Sampling::default() };
+    let prompt = |from: u32, n: u32| (from..from + n).map(|i| i * 7 % 40).collect::<Vec<u32>>();
+    let planned: Vec<Planned> = vec![
+        (prompt(0, 3), Sampling::default(), 0, 9),
+        (prompt(5, 11), warm(1), 0, 4),
+        (prompt(1, 1), warm(2), 3, 7),
+        (prompt(5, 12), Sampling::default(), 5, 6),
+        (prompt(9, 20), warm(3), 6, 5),
+    ];
+    for (architecture, quantized, cache) in [("qwen3", true, CacheFormat::F16), ("qwen2", false, CacheFormat::F32)] {
+        let path = small(&format!("batch-{architecture}-{}", device.is_cpu()), architecture, quantized);
+        let model = Model::load(device, &path).unwrap();
+        let options = Options { room: 40, piece: 5, cache, exact: true, ..Options::default() };
+        let alone: Vec<Vec<u32>> = planned.iter().map(|text| drawn_alone(&model, options, text)).collect();
+        assert_eq!(drawn_together(&model, options, 3, &planned), alone, "{architecture}");
+        // A piece of one token is the same as pieces of several.
+        let single = Options { piece: 1, ..options };
+        assert_eq!(drawn_alone(&model, single, &planned[3]), alone[3]);
+        for (drafts, text) in [(3, 0), (15, 1)] {
+            let options = Options { drafts, ..options };
+            assert_eq!(drawn_alone(&model, options, &planned[text]), alone[text], "{drafts} drafts");
+        }
+    }
+}
+
+#[test]
+fn texts_of_a_batch_are_as_if_alone() {
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    texts_as_if_alone(&device);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_texts_of_a_batch_are_as_if_alone() {
+    texts_as_if_alone(&Device::cuda(0).unwrap());
+}
+
+/// Compares the logits of texts in one step with those of the reference, without `exact`.
+#[test]
+fn steps_of_several_texts_have_the_logits_of_the_reference() {
+    let device = Device::cpu();
+    let path = small("several", "qwen2", false);
+    let model = Model::load(&device, &path).unwrap();
+    let options = Options { room: 30, piece: 20, cache: CacheFormat::F32, ..Options::default() };
+    let mut batch = model.batch(options, 3).unwrap();
+    let texts =
+        [vec![1, 2, 3, 4, 5, 6, 7, 8], vec![9], vec![3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4]];
+    let greedy = || Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
+    for (i, text) in texts.iter().enumerate() {
+        batch.set(i, text).unwrap();
+        while !batch.prompt(i).unwrap() {}
+        batch.draw(i, &mut greedy()).unwrap();
+    }
+    for _ in 0..3 {
+        batch.advance(&[2, 0, 1]).unwrap();
+        for i in 0..3 {
+            let mut reference = Reference::new(&Gguf::open(&path).unwrap());
+            let expected = batch.tokens(i).unwrap().iter().fold(vec![], |_, token| reference.step(*token));
+            let error = difference(&batch.logits(i).unwrap(), &expected);
+            assert!(error < 2e-5, "{error}");
+            assert_eq!(batch.draw(i, &mut greedy()).unwrap(), likeliest(&expected));
+        }
+    }
+    assert!(batch.set(3, &[1]).unwrap_err().to_string().contains("no sequence 3 among 3"));
+    assert!(model.batch(options, 17).unwrap_err().to_string().contains("1 to 16 sequences, found 17"));
+    assert!(model.batch(options, 0).is_err());
+    assert!(model.session(Options { drafts: 16, ..options }).is_err());
+}
+
+/// Guesses a text that repeats itself, and computes fewer steps than tokens.
+#[test]
+fn drafts_of_a_repetition_are_right() {
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    let model = Model::load(&device, &small("drafts", "llama", true)).unwrap();
+    let options = Options { room: 100, exact: true, drafts: 7, ..Options::default() };
+    // The likeliest tokens of a small model soon repeat.
+    let planned = (vec![1, 2, 3], Sampling::default(), 0, 60);
+    let mut session = model.session(options).unwrap();
+    session.set(&planned.0).unwrap();
+    let mut sampler = Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
+    let drawn: Vec<u32> = (0..60).map(|_| session.next(&mut sampler).unwrap()).collect();
+    assert_eq!(drawn, drawn_alone(&model, Options { drafts: 0, ..options }, &planned));
+    let [all, right] = session.drafts();
+    assert!(right >= 20 && all >= right, "{right} of {all}");
+}
+
 /// Returns −ln of the probability of a token.
 fn loss(logits: &[f32], token: u32) -> f64 {
     let top = logits.iter().fold(f32::NEG_INFINITY, |top, x| top.max(*x));
@@ -385,7 +455,7 @@ fn losses_are_those_of_the_reference() {
     let tokens: Vec<u32> = (0..23).map(|i| i * 11 % 40).collect();
     let expected = losses(Reference::new(&Gguf::open(&path).unwrap()), &tokens);
     for (piece, exact) in [(64, false), (5, false), (64, true)] {
-        let options = Options { room: 23, piece, cache: CacheFormat::F32, exact };
+        let options = Options { room: 23, piece, cache: CacheFormat::F32, exact, drafts: 0 };
         let mut session = model.session(options).unwrap();
         let found = session.losses(&tokens).unwrap();
         assert_eq!(found.len(), 22);

@@ -46,10 +46,19 @@ impl Shape {
     }
 }
 
-/// Keys and values of a layer for one sequence: `[2, groups, room, head]`, keys first.
+/// Keys and values of a layer for all sequences: `[2·sequences, groups, room, head]`, keys first.
 pub type KeyValues<'a, K> = BufferViewMut<'a, K, 4>;
 
-/// The place of tokens in a sequence, on the device. In a graph its values may change between
+/// The tokens before the first of a step, whose tokens follow one another in a sequence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct After {
+    /// The number of the sequence.
+    pub sequence: usize,
+    /// The tokens of the sequence before the first of the step.
+    pub tokens: usize,
+}
+
+/// The places of tokens in their sequences, on the device. In a graph the values may change between
 /// replays.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
@@ -57,11 +66,11 @@ pub struct Places<'a> {
     pub tokens: Tokens<'a>,
     /// For each token the keys that it sees: those before it, and its own.
     pub lengths: BufferView<'a, u32, 1>,
-    /// A zero for each token, by which all of them read the keys of one sequence.
+    /// The sequence of each token, `[tokens, 1]`.
     pub pages: BufferView<'a, u32, 2>,
-    /// Tokens before the first, if it is known while launches are queued. A recording knows
-    /// `lengths` only.
-    pub before: Option<usize>,
+    /// The place of the first token, if it is known while launches are queued and the others
+    /// follow. A recording knows `lengths` and `pages` only.
+    pub after: Option<After>,
 }
 
 /// Memory that the layers of a step use one after another.
@@ -71,13 +80,13 @@ pub struct Work {
     q: Memory<f32>,
     o: Memory<f32>,
     scratch: Scratch,
-    /// Weights of the keys for each head, where results are exact.
+    /// Weights of the keys for each token and head, where results are exact.
     exact: Option<Memory<f32>>,
 }
 
 impl Work {
     /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
-    /// a single token is attended to without approximations.
+    /// tokens are attended to without approximations, each as if alone.
     ///
     /// # Errors
     /// If memory is short.
@@ -89,7 +98,7 @@ impl Work {
             q: on.scratch(tokens * heads * head)?,
             o: on.scratch(tokens * heads * head)?,
             scratch: Scratch::new(on, [apart, heads, head], groups, room)?,
-            exact: if exact { Some(on.scratch(heads * room)?) } else { None },
+            exact: if exact { Some(on.scratch(tokens * heads * room)?) } else { None },
         })
     }
 }
@@ -140,8 +149,8 @@ impl Attention {
         self.shape
     }
 
-    /// Queues y ← attention of x, both `[tokens, width]`, for tokens of one sequence. Their keys
-    /// and values are stored in the cache.
+    /// Queues y ← attention of x, both `[tokens, width]`. The keys and values of the tokens are
+    /// stored in the cache.
     ///
     /// # Errors
     /// If extents do not match, or memory is short.
@@ -157,9 +166,11 @@ impl Attention {
         let Shape { heads, head, epsilon, scale, .. } = self.shape;
         let n = x.extents()[0];
         let Work { qkv, q, o, scratch, exact } = work;
+        let is_exact = exact.is_some();
         let of_qkv = [n, self.shape.projected()];
-        self.projection.run(on, x, &mut prefix(qkv, of_qkv)?)?;
-        let (keys, values) = cache.split_at(1)?;
+        self.projection.run_as(on, is_exact, x, &mut prefix(qkv, of_qkv)?)?;
+        let sequences = cache.extents()[0] / 2;
+        let (keys, values) = cache.split_at(sequences)?;
         let mut cache = Cache { keys, values };
         let norms = match &self.norms {
             None => None,
@@ -173,21 +184,21 @@ impl Attention {
         let of_q = [n, heads, head];
         let qkv = prefix(qkv, of_qkv)?.shared();
         prepare(on, &qkv, norms, &places.tokens, &mut prefix(q, of_q)?, &mut cache)?;
-        match (places.before.filter(|_| n > APART), exact) {
-            (_, Some(weights)) if n == 1 => {
+        match (places.after.filter(|_| n > APART), exact) {
+            (_, Some(weights)) => {
                 let [k, v] = cache.views();
-                let weights = prefix(weights, [heads, k.extents()[2]])?;
+                let (lengths, weights) = (places.lengths, prefix(weights, [n, heads, k.extents()[2]])?);
                 let (q, mut o) = (prefix(q, of_q)?.shared(), prefix(o, of_q)?);
                 // SAFETY: the launch compares the extents, and the kernel stays within them. Each
                 // lane writes separate elements before the barrier, and reads all after it.
                 unsafe {
-                    textbook_decode::<K>::launch_unchecked(on, q, k, v, places.lengths, &mut o, weights, scale)?;
+                    textbook_decode::<K>::launch_unchecked(on, q, k, v, lengths, places.pages, &mut o, weights, scale)?;
                 }
             }
-            (Some(before), _) => {
+            (Some(After { sequence, tokens: before }), _) => {
                 let (mut q_k, mut o_k) = (on.scratch::<K>(n * heads * head)?, on.scratch::<K>(n * heads * head)?);
                 convert(on, prefix(q, of_q)?.shared(), q_k.view_mut(of_q)?)?;
-                let [k, v] = cache.of(0, before + n)?;
+                let [k, v] = cache.of(sequence, before + n)?;
                 let by_head = [1, n, heads, head];
                 let q_heads = q_k.view(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
                 let mut o_heads = o_k.view_mut(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
@@ -198,12 +209,12 @@ impl Attention {
             (None, _) => {
                 let [k, v] = cache.views();
                 let cache = KvCache::new(k, v);
-                let cache = if n == 1 { cache } else { cache.paged(places.pages) };
+                let cache = if n == 1 && sequences == 1 { cache } else { cache.paged(places.pages) };
                 let q = prefix(q, of_q)?.shared();
                 Decode::new().scale(scale).run(on, &q, cache, &places.lengths, &mut prefix(o, of_q)?, scratch)?;
             }
         }
-        self.output.run(on, &prefix(o, [n, heads * head])?.shared(), y)
+        self.output.run_as(on, is_exact, &prefix(o, [n, heads * head])?.shared(), y)
     }
 }
 

@@ -41,17 +41,19 @@ pub struct Activations {
     /// The norm of the sum.
     normed: Memory<f32>,
     extents: [usize; 2],
+    exact: bool,
 }
 
 impl Activations {
-    /// Allocates the activations of so many tokens.
+    /// Allocates the activations of so many tokens. With `exact`, norms add the numbers of each
+    /// token as if it were alone.
     ///
     /// # Errors
     /// If memory is short.
-    pub fn new(on: &impl Queue, tokens: usize, width: usize) -> Result<Activations, Error> {
+    pub fn new(on: &impl Queue, tokens: usize, width: usize, exact: bool) -> Result<Activations, Error> {
         let memory = || on.scratch::<f32>(tokens * width);
         let sums = [memory()?, memory()?];
-        Ok(Activations { sums, added: memory()?, is_added: false, normed: memory()?, extents: [tokens, width] })
+        Ok(Activations { sums, added: memory()?, is_added: false, normed: memory()?, extents: [tokens, width], exact })
     }
 
     /// Begins with `tokens` tokens, for which there is memory. Returns the sum, to be written.
@@ -71,14 +73,23 @@ impl Activations {
         let rms = rowwise::Norm::rms(norm.epsilon).weight(&weight);
         let [sum, next] = &mut self.sums;
         let sum = prefix(sum, self.extents)?.shared();
-        let mut normed = prefix(&mut self.normed, self.extents)?;
-        if !self.is_added {
-            return rms.run(on, &sum, &mut normed);
-        }
         let added = prefix(&mut self.added, self.extents)?.shared();
-        let mut next = prefix(next, self.extents)?;
-        rms.run_added(on, &sum, Some((&added, &mut next)), &mut normed, None)?;
-        self.sums.swap(0, 1);
+        let (mut normed, mut next) = (prefix(&mut self.normed, self.extents)?, prefix(next, self.extents)?);
+        // The order of a sum depends on the number of rows.
+        let at_once = if self.exact { 1 } else { self.extents[0].max(1) };
+        for first in (0..self.extents[0]).step_by(at_once) {
+            let rows = first..(first + at_once).min(self.extents[0]);
+            let (sum, mut normed) = (sum.slice(rows.clone())?, normed.reborrow().slice(rows.clone())?);
+            if self.is_added {
+                let (added, mut next) = (added.slice(rows.clone())?, next.reborrow().slice(rows)?);
+                rms.run_added(on, &sum, Some((&added, &mut next)), &mut normed, None)?;
+            } else {
+                rms.run(on, &sum, &mut normed)?;
+            }
+        }
+        if self.is_added {
+            self.sums.swap(0, 1);
+        }
         self.is_added = false;
         Ok(())
     }
@@ -108,7 +119,7 @@ pub struct Work {
 
 impl Work {
     /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
-    /// a single token passes the blocks without approximations.
+    /// tokens pass the blocks without approximations, each as if alone.
     ///
     /// # Errors
     /// If memory is short.
@@ -139,7 +150,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Queues the block for tokens of one sequence, whose keys and values are stored in the cache.
+    /// Queues the block for tokens, whose keys and values are stored in the cache.
     ///
     /// # Errors
     /// If extents do not match, or memory is short.

@@ -55,6 +55,10 @@ pub(super) fn blocks(format: Format) -> Option<quant::Format> {
     })
 }
 
+/// Products of up to so many rows with blocks add in one order, which depends on nothing but the
+/// matrix.
+pub(super) const ALIKE: usize = 8;
+
 /// Rows of a matrix as a file has them.
 #[derive(Debug)]
 pub struct Rows<'a> {
@@ -122,6 +126,32 @@ impl Linear {
     /// Returns rows and columns: the numbers of y and of x.
     pub fn extents(&self) -> [usize; 2] {
         [self.rows, self.columns]
+    }
+
+    /// Queues y ← x·Wᵀ + bias as [`run`](Linear::run) does. With `exact`, each row of y has the
+    /// bits of a product of that row alone.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory is short.
+    pub fn run_as(
+        &self,
+        on: &impl Queue,
+        exact: bool,
+        x: &BufferView<'_, f32, 2>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        let n = x.extents()[0];
+        let is_blocks = |(matrix, _): &(Matrix, usize)| matches!(matrix, Matrix::Blocks(_));
+        let at_once = match exact {
+            false => n.max(1),
+            true if self.parts.iter().all(is_blocks) => ALIKE,
+            true => 1,
+        };
+        for first in (0..n).step_by(at_once) {
+            let rows = first..(first + at_once).min(n);
+            self.run(on, &x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?)?;
+        }
+        Ok(())
     }
 
     /// Queues y ← x·Wᵀ + bias: x is `[tokens, columns]`, y `[tokens, rows]`.

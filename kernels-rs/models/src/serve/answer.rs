@@ -1,0 +1,190 @@
+//! Answers as JSON objects and as events.
+
+use super::api::Refusal;
+use super::worker::Event;
+use axum::response::sse::{Event as Sent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use models::engine::Stop;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// The kind of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The next message of a conversation.
+    Chat,
+    /// The continuation of a text.
+    Text,
+}
+
+impl Kind {
+    /// Returns the begin of the names of answers.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Kind::Chat => "chatcmpl",
+            Kind::Text => "cmpl",
+        }
+    }
+
+    /// Returns the type of the objects of events.
+    fn chunk(self) -> &'static str {
+        match self {
+            Kind::Chat => "chat.completion.chunk",
+            Kind::Text => "text_completion",
+        }
+    }
+}
+
+/// The fields that all parts of an answer have.
+#[derive(Clone, Debug)]
+pub struct About {
+    pub kind: Kind,
+    pub id: String,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// The name of the model.
+    pub model: String,
+    /// Tokens of the prompt.
+    pub prompt: usize,
+}
+
+/// Counts of tokens.
+#[derive(Clone, Copy, Default, Debug)]
+struct Usage {
+    generated: usize,
+    /// Tokens of the prompt that were there before.
+    reused: usize,
+}
+
+/// Returns OpenAI's name of the reason of an end.
+fn reason(stop: Stop) -> &'static str {
+    match stop {
+        Stop::End | Stop::Text => "stop",
+        Stop::Tokens | Stop::Room => "length",
+    }
+}
+
+impl About {
+    fn object(&self, object: &str, choices: Value) -> Value {
+        let About { id, created, model, .. } = self;
+        json!({ "id": id, "object": object, "created": created, "model": model, "choices": choices })
+    }
+
+    fn usage(&self, Usage { generated, reused }: Usage) -> Value {
+        json!({
+            "prompt_tokens": self.prompt, "completion_tokens": generated, "total_tokens": self.prompt + generated,
+            "prompt_tokens_details": { "cached_tokens": reused },
+        })
+    }
+
+    /// Returns the object of an event.
+    fn chunk(&self, delta: Value, stop: Option<Stop>) -> Value {
+        let mut choice = match self.kind {
+            Kind::Chat => json!({ "index": 0, "delta": delta }),
+            Kind::Text => json!({ "index": 0, "text": delta.get("content").unwrap_or(&json!("")) }),
+        };
+        choice["logprobs"] = Value::Null;
+        choice["finish_reason"] = json!(stop.map(reason));
+        self.object(self.kind.chunk(), json!([choice]))
+    }
+}
+
+/// Waits until an answer is complete, and returns its object.
+pub async fn whole(about: &About, mut events: UnboundedReceiver<Event>) -> Result<Value, Refusal> {
+    let (mut text, mut usage) = (String::new(), Usage::default());
+    while let Some(event) = events.recv().await {
+        let piece = match event {
+            Event::Begin(reused) => {
+                usage.reused = reused;
+                continue;
+            }
+            Event::Piece(piece) => piece,
+            Event::Failed(message) => return Err(Refusal::failed(message)),
+        };
+        usage.generated += 1;
+        text.push_str(&piece.text);
+        let Some(stop) = piece.stop else { continue };
+        let reason = reason(stop);
+        let (object, mut choice) = match about.kind {
+            Kind::Chat => {
+                let message = json!({ "role": "assistant", "content": text, "refusal": null });
+                ("chat.completion", json!({ "index": 0, "message": message }))
+            }
+            Kind::Text => ("text_completion", json!({ "index": 0, "text": text })),
+        };
+        choice["logprobs"] = Value::Null;
+        choice["finish_reason"] = json!(reason);
+        let mut answer = about.object(object, json!([choice]));
+        answer["usage"] = about.usage(usage);
+        return Ok(answer);
+    }
+    Err(Refusal::failed("the computation ended early".to_owned()))
+}
+
+/// The events of an answer that are not sent yet.
+struct Events {
+    about: About,
+    events: UnboundedReceiver<Event>,
+    with_usage: bool,
+    usage: Usage,
+    ready: VecDeque<String>,
+    has_ended: bool,
+}
+
+impl Events {
+    /// Returns the next text to send, when it is there.
+    async fn next(&mut self) -> Option<String> {
+        while self.ready.is_empty() && !self.has_ended {
+            match self.events.recv().await {
+                Some(event) => self.note(event),
+                // The worker drops the sender after the last event.
+                None => {
+                    self.ready.push_back("[DONE]".to_owned());
+                    self.has_ended = true;
+                }
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    fn note(&mut self, event: Event) {
+        let about = &self.about;
+        let mut send = |object: Value| self.ready.push_back(object.to_string());
+        match event {
+            Event::Begin(reused) => self.usage.reused = reused,
+            Event::Failed(message) => send(Refusal::failed(message).object()),
+            Event::Piece(piece) => {
+                self.usage.generated += 1;
+                if !piece.text.is_empty() {
+                    send(about.chunk(json!({ "content": piece.text }), None));
+                }
+                if piece.stop.is_some() {
+                    send(about.chunk(json!({}), piece.stop));
+                    if self.with_usage {
+                        let mut last = about.object(about.kind.chunk(), json!([]));
+                        last["usage"] = about.usage(self.usage);
+                        send(last);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns an answer as events, each when its text is complete.
+pub fn stream(about: About, events: UnboundedReceiver<Event>, with_usage: bool) -> Response {
+    let mut ready = VecDeque::new();
+    if about.kind == Kind::Chat {
+        let first = json!({ "role": "assistant", "content": "" });
+        ready.push_back(about.chunk(first, None).to_string());
+    }
+    let events = Events { about, events, with_usage, usage: Usage::default(), ready, has_ended: false };
+    let sent = unfold(events, |mut events| async {
+        let text = events.next().await?;
+        Some((Ok::<_, Infallible>(Sent::default().data(text)), events))
+    });
+    Sse::new(sent).keep_alive(KeepAlive::default()).into_response()
+}

@@ -1,0 +1,377 @@
+//! Routes, the fields of requests, and errors.
+//!
+//! Fields are those of OpenAI's interface, with `top_k`, `min_p` and `repetition_penalty` beside
+//! them. A field that requires something this server lacks is refused by name, instead of ignored.
+
+use super::answer::{self, Kind};
+use super::worker::{Event, Job};
+use axum::Json;
+use axum::Router;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use models::Model;
+use models::engine::{Generation, Sampling};
+use models::template::{Content, Conversation, Message};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// The state that all requests share.
+pub struct Server {
+    model: Model,
+    name: String,
+    /// Tokens that a text may have.
+    room: usize,
+    jobs: SyncSender<Job>,
+    /// When the server began, in seconds since 1970.
+    created: u64,
+    /// The number of the next answer.
+    answers: AtomicU64,
+}
+
+/// Returns the seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl Server {
+    /// Makes a server whose requests become jobs.
+    pub fn new(model: Model, name: String, room: usize, jobs: SyncSender<Job>) -> Server {
+        Server { model, name, room, jobs, created: now(), answers: AtomicU64::new(0) }
+    }
+
+    fn described(&self) -> Value {
+        json!({ "id": self.name, "object": "model", "created": self.created, "owned_by": "kernels-rs" })
+    }
+}
+
+/// A refused request.
+#[derive(Debug)]
+pub struct Refusal {
+    status: StatusCode,
+    message: String,
+    /// The field.
+    field: Option<String>,
+    code: Option<&'static str>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
+        Refusal { status, message: message.into(), field: None, code: None }
+    }
+
+    fn field(field: &str, message: impl Into<String>) -> Refusal {
+        Refusal { field: Some(field.to_owned()), ..Refusal::new(StatusCode::BAD_REQUEST, message) }
+    }
+
+    fn code(self, code: &'static str) -> Refusal {
+        Refusal { code: Some(code), ..self }
+    }
+
+    /// Returns the error of an answer that ended early.
+    pub fn failed(message: String) -> Refusal {
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
+    /// Returns the object of an error.
+    pub fn object(&self) -> Value {
+        let kind = match self.status.as_u16() {
+            429 => "rate_limit_error",
+            400..500 => "invalid_request_error",
+            _ => "server_error",
+        };
+        json!({ "error": { "message": self.message, "type": kind, "param": self.field, "code": self.code } })
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.object())).into_response()
+    }
+}
+
+type Shared = State<Arc<Server>>;
+
+/// Returns the routes.
+pub fn routes(server: Server) -> Router {
+    let unknown = || async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this address") };
+    let other = || async { Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the address has another method") };
+    Router::new()
+        .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{name}", get(model))
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/completions", post(complete))
+        .fallback(unknown)
+        .method_not_allowed_fallback(other)
+        .with_state(Arc::new(server))
+}
+
+async fn models(State(server): Shared) -> Json<Value> {
+    Json(json!({ "object": "list", "data": [server.described()] }))
+}
+
+async fn model(State(server): Shared, Path(name): Path<String>) -> Result<Json<Value>, Refusal> {
+    named(&server, &name)?;
+    Ok(Json(server.described()))
+}
+
+/// Rejects the name of another model.
+fn named(server: &Server, name: &str) -> Result<(), Refusal> {
+    if name == server.name {
+        return Ok(());
+    }
+    let message = format!("the model `{name}` does not exist; this server has `{}`", server.name);
+    let refusal = Refusal { status: StatusCode::NOT_FOUND, ..Refusal::field("model", message) };
+    Err(refusal.code("model_not_found"))
+}
+
+async fn chat(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, Refusal> {
+    answered(state, body, Kind::Chat).await
+}
+
+async fn complete(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, Refusal> {
+    answered(state, body, Kind::Text).await
+}
+
+async fn answered(
+    State(server): Shared,
+    body: Result<Json<Value>, JsonRejection>,
+    kind: Kind,
+) -> Result<Response, Refusal> {
+    let Json(body) = body.map_err(|refused| Refusal::new(refused.status(), refused.body_text()))?;
+    let Value::Object(body) = body else {
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "expected a JSON object"));
+    };
+    let fields = Fields(body);
+    let request = fields.request(&server, kind)?;
+    let events = queued(&server, request.tokens.clone(), request.generation)?;
+    let about = answer::About {
+        kind,
+        id: format!("{}-{:x}-{:x}", kind.prefix(), server.created, server.answers.fetch_add(1, Ordering::Relaxed)),
+        created: now(),
+        model: server.name.clone(),
+        prompt: request.tokens.len(),
+    };
+    match request.streams {
+        true => Ok(answer::stream(about, events, request.with_usage)),
+        false => answer::whole(&about, events).await.map(|answer| Json(answer).into_response()),
+    }
+}
+
+/// Puts a job into the queue.
+fn queued(server: &Server, tokens: Vec<u32>, generation: Generation) -> Result<UnboundedReceiver<Event>, Refusal> {
+    let (events, receiver) = unbounded_channel();
+    server.jobs.try_send(Job { tokens, generation, events }).map_err(|error| match error {
+        TrySendError::Full(_) => {
+            let message = "the queue is full; try again later, or start the server with a larger --queue";
+            Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).code("queue_full")
+        }
+        TrySendError::Disconnected(_) => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
+    })?;
+    Ok(receiver)
+}
+
+/// A request that can be answered.
+struct Request {
+    tokens: Vec<u32>,
+    generation: Generation,
+    streams: bool,
+    /// Whether a last event has the counts of tokens.
+    with_usage: bool,
+}
+
+/// The fields of a request. A field that is null is absent.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn get(&self, field: &str) -> Option<&Value> {
+        self.0.get(field).filter(|value| !value.is_null())
+    }
+
+    /// Returns a field that `read` understands, or the default.
+    fn read<T>(
+        &self,
+        field: &str,
+        expected: &str,
+        default: T,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<T, Refusal> {
+        match self.get(field) {
+            None => Ok(default),
+            Some(value) => read(value).ok_or_else(|| {
+                let found: String = value.to_string().chars().take(60).collect();
+                Refusal::field(field, format!("`{field}`: expected {expected}, found {found}"))
+            }),
+        }
+    }
+
+    fn number(&self, field: &str, default: f32, low: f64, high: f64) -> Result<f32, Refusal> {
+        let expected = format!("a number from {low} to {high}");
+        self.read(field, &expected, default, |value| {
+            value.as_f64().filter(|number| (low..=high).contains(number)).map(|number| number as f32)
+        })
+    }
+
+    fn count(&self, field: &str, default: usize) -> Result<usize, Refusal> {
+        let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
+        self.read(field, "a whole number, 0 or more", default, count)
+    }
+
+    fn truth(&self, field: &str) -> Result<bool, Refusal> {
+        self.read(field, "true or false", false, Value::as_bool)
+    }
+
+    /// Returns the name of a field that the server lacks, and its value.
+    fn lacking(&self, kind: Kind) -> Option<(&'static str, &Value)> {
+        // Values of each field that have no effect.
+        let idle = [
+            ("n", json!([1])),
+            ("best_of", json!([1])),
+            ("logprobs", if kind == Kind::Chat { json!([false]) } else { json!([0]) }),
+            ("top_logprobs", json!([0])),
+            ("logit_bias", json!([{}])),
+            ("echo", json!([false])),
+            ("suffix", json!([""])),
+            ("functions", json!([[]])),
+            ("tool_choice", json!(["none", "auto"])),
+            ("response_format", json!([{ "type": "text" }])),
+            ("modalities", json!([["text"]])),
+            ("audio", json!([])),
+        ];
+        idle.into_iter().find_map(|(field, idle)| {
+            let value = self.get(field)?;
+            (!idle.as_array()?.contains(value)).then_some((field, value))
+        })
+    }
+
+    fn request(&self, server: &Server, kind: Kind) -> Result<Request, Refusal> {
+        let Some(Value::String(name)) = self.get("model") else {
+            return Err(Refusal::field("model", "`model`: expected the name of the model"));
+        };
+        named(server, name)?;
+        if let Some((field, value)) = self.lacking(kind) {
+            let value: String = value.to_string().chars().take(60).collect();
+            return Err(Refusal::field(field, format!("`{field}` of {value} is not supported")).code("unsupported"));
+        }
+        let sampling = Sampling {
+            seed: self
+                .read("seed", "a whole number", None, |value| Some(Some(value.as_i64()? as u64)))?
+                .unwrap_or_else(|| server.answers.load(Ordering::Relaxed) ^ (now() << 20)),
+            temperature: self.number("temperature", 1.0, 0.0, 2.0)?,
+            top_k: self.count("top_k", 0)?,
+            // A part of 0 keeps the likeliest token.
+            top_p: self.number("top_p", 1.0, 0.0, 1.0)?.max(f32::MIN_POSITIVE),
+            min_p: self.number("min_p", 0.0, 0.0, 1.0)?,
+            repetition: self.number("repetition_penalty", 1.0, 0.01, 100.0)?,
+            frequency: self.number("frequency_penalty", 0.0, -2.0, 2.0)?,
+            presence: self.number("presence_penalty", 0.0, -2.0, 2.0)?,
+        };
+        let tokens = match kind {
+            Kind::Chat => self.conversation(server)?,
+            Kind::Text => self.text(server)?,
+        };
+        let left = server.room.saturating_sub(tokens.len());
+        if tokens.is_empty() || left == 0 {
+            let field = if kind == Kind::Chat { "messages" } else { "prompt" };
+            let message = format!("the prompt has {} tokens, and a text room for {}", tokens.len(), server.room);
+            return Err(Refusal::field(field, message).code("context_length_exceeded"));
+        }
+        let most = match self.get("max_completion_tokens") {
+            Some(_) => self.count("max_completion_tokens", left)?,
+            // Texts have 16 tokens without the field in OpenAI's interface.
+            None => self.count("max_tokens", if kind == Kind::Chat { left } else { 16 })?,
+        };
+        if most == 0 {
+            return Err(Refusal::field("max_tokens", "`max_tokens`: expected 1 or more"));
+        }
+        let stops = self.read("stop", "a text, or a list of up to 4 texts", Vec::new(), |value| match value {
+            Value::String(text) => Some(vec![text.clone()]),
+            Value::Array(texts) if texts.len() <= 4 => {
+                texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+            }
+            _ => None,
+        })?;
+        let usage = |value: &Value| value.as_object()?.get("include_usage").map_or(Some(false), Value::as_bool);
+        Ok(Request {
+            tokens,
+            generation: Generation { sampling, tokens: most.min(left), stops, control: kind == Kind::Chat },
+            streams: self.truth("stream")?,
+            with_usage: self.read("stream_options", "an object with `include_usage`", false, usage)?,
+        })
+    }
+
+    /// Returns the tokens of a conversation.
+    fn conversation(&self, server: &Server) -> Result<Vec<u32>, Refusal> {
+        let refused = |message: String| Refusal::field("messages", message);
+        let Some(Value::Array(list)) = self.get("messages") else {
+            return Err(refused("`messages`: expected a list of messages".to_owned()));
+        };
+        if list.is_empty() {
+            return Err(refused("`messages`: expected at least one message".to_owned()));
+        }
+        let Some(template) = &server.model.template else {
+            let message = "the model has no chat template; /v1/completions continues a text without one";
+            return Err(refused(message.to_owned()));
+        };
+        let messages = list.iter().enumerate().map(|(i, value)| message(i, value)).collect::<Result<_, _>>()?;
+        let mut conversation = Conversation::new(messages);
+        conversation.tools = self.read("tools", "a list", Vec::new(), |value| value.as_array().cloned())?;
+        let variables = |value: &Value| value.as_object().cloned();
+        conversation.variables = self.read("chat_template_kwargs", "an object", Map::new(), variables)?;
+        let prompt = template.render(&conversation).map_err(|error| refused(error.to_string()))?;
+        server.model.prompt(&prompt, true).map_err(|error| refused(error.to_string()))
+    }
+
+    /// Returns the tokens of a prompt that is a text, or tokens.
+    fn text(&self, server: &Server) -> Result<Vec<u32>, Refusal> {
+        let refused = |message: String| Refusal::field("prompt", message);
+        let vocabulary = server.model.configuration.vocabulary;
+        let prompt = match self.get("prompt") {
+            // A list of one prompt is that prompt.
+            Some(Value::Array(list)) if list.len() == 1 && !list[0].is_number() => Some(&list[0]),
+            prompt => prompt,
+        };
+        match prompt {
+            None => server.model.prompt("", false).map_err(|error| refused(error.to_string())),
+            Some(Value::String(text)) => server.model.prompt(text, false).map_err(|error| refused(error.to_string())),
+            Some(Value::Array(list)) if list.iter().all(Value::is_number) => {
+                let token = |value: &Value| value.as_u64().filter(|token| *token < vocabulary as u64);
+                let tokens = list.iter().map(|value| token(value).map(|token| token as u32));
+                let tokens: Option<Vec<u32>> = tokens.collect();
+                tokens.ok_or_else(|| refused(format!("`prompt`: expected tokens below {vocabulary}")))
+            }
+            Some(_) => Err(refused("`prompt`: expected one text, or the tokens of one".to_owned())),
+        }
+    }
+}
+
+/// Returns a message of a conversation.
+fn message(i: usize, value: &Value) -> Result<Message, Refusal> {
+    let refused = |problem: &str| Refusal::field("messages", format!("`messages[{i}]`: {problem}"));
+    let mut fields = value.as_object().cloned().ok_or_else(|| refused("expected an object"))?;
+    let Some(Value::String(role)) = fields.shift_remove("role") else {
+        return Err(refused("expected a text `role`"));
+    };
+    let text = match fields.shift_remove("content") {
+        // Messages that call tools have no content.
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text,
+        Some(Value::Array(parts)) => {
+            let text = |part: &Value| match part["type"].as_str() {
+                Some("text") => part["text"].as_str().map(str::to_owned).ok_or_else(|| refused("a part has no `text`")),
+                Some("image_url") => Err(refused("the model sees no images").code("unsupported")),
+                _ => Err(refused("expected parts of the type `text`")),
+            };
+            parts.iter().map(text).collect::<Result<String, Refusal>>()?
+        }
+        Some(_) => return Err(refused("expected a text `content`, or a list of parts")),
+    };
+    Ok(Message { role, content: Content::Text(text), fields })
+}

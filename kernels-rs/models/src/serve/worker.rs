@@ -1,0 +1,201 @@
+//! The thread that computes: a queue of requests becomes texts of a batch.
+//!
+//! Each round of the loop takes requests while sequences are free. It computes a piece of one
+//! prompt, and passes the next token of all other texts through the model together. A client that
+//! has gone frees its sequence in the next round.
+
+use models::Result;
+use models::engine::{Batch, Generation, Output, Piece, Sampler, Stop};
+use std::collections::VecDeque;
+use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// A text to be continued.
+#[derive(Debug)]
+pub struct Job {
+    /// The prompt.
+    pub tokens: Vec<u32>,
+    /// How it is continued.
+    pub generation: Generation,
+    /// Receives what happens. The job ends when the receiver is dropped.
+    pub events: UnboundedSender<Event>,
+}
+
+/// A part of an answer.
+#[derive(Debug)]
+pub enum Event {
+    /// The prompt is computed; so many of its tokens were there before.
+    Begin(usize),
+    /// A token, and the text that is complete with it.
+    Piece(Piece),
+    /// The answer ends without a stop.
+    Failed(String),
+}
+
+/// A job in a sequence.
+struct Active {
+    job: Job,
+    sequence: usize,
+    /// Tokens of the prompt that were there before.
+    reused: usize,
+    sampler: Sampler,
+    output: Output,
+    /// Whether the prompt is computed.
+    is_prompted: bool,
+    generated: usize,
+}
+
+/// Why a job ended.
+#[derive(Clone, Debug)]
+enum End {
+    Stop(Stop),
+    Left,
+    Failed(String),
+}
+
+impl Display for End {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            End::Stop(Stop::End) => "the model ended its text",
+            End::Stop(Stop::Text) => "a stop text",
+            End::Stop(Stop::Tokens) => "the requested number",
+            End::Stop(Stop::Room) => "no more room",
+            End::Left => "the client left",
+            End::Failed(why) => why,
+        })
+    }
+}
+
+/// Starts the thread. Jobs beyond the queue's room are refused by its sender. `stops` ends the
+/// running jobs.
+pub fn start(batch: Batch, room: usize, stops: Arc<AtomicBool>) -> (JoinHandle<()>, SyncSender<Job>) {
+    let (sender, receiver) = sync_channel(room);
+    let worker = Worker { batch, active: Vec::new(), free: VecDeque::new(), stops };
+    (std::thread::spawn(move || worker.run(&receiver)), sender)
+}
+
+struct Worker {
+    batch: Batch,
+    active: Vec<Active>,
+    /// Sequences without a job, the one that ended first in front.
+    free: VecDeque<usize>,
+    stops: Arc<AtomicBool>,
+}
+
+impl Worker {
+    /// Works until the queue has no sender.
+    fn run(mut self, jobs: &Receiver<Job>) {
+        self.free.extend(0..self.batch.sequences());
+        loop {
+            if self.active.is_empty() {
+                match jobs.recv() {
+                    Ok(job) => self.begin(job),
+                    Err(_) => return,
+                }
+            }
+            while !self.free.is_empty() {
+                match jobs.try_recv() {
+                    Ok(job) => self.begin(job),
+                    Err(_) => break,
+                }
+            }
+            if self.stops.load(Ordering::Relaxed) {
+                self.end(|_| Some(End::Failed("the server is stopping".to_owned())));
+            }
+            self.end(|active| active.job.events.is_closed().then_some(End::Left));
+            if let Err(error) = self.round() {
+                // The device failed, which no text survives.
+                let why = error.to_string();
+                self.end(|_| Some(End::Failed(why.clone())));
+            }
+        }
+    }
+
+    /// Gives a job the free sequence that has the most of its tokens.
+    fn begin(&mut self, job: Job) {
+        if job.events.is_closed() {
+            return;
+        }
+        let common = |sequence: &usize| self.batch.common(*sequence, &job.tokens).unwrap_or(0);
+        // The one that ended first, of equals.
+        let best = (0..self.free.len()).rev().max_by_key(|i| common(&self.free[*i]));
+        let Some(sequence) = best.and_then(|i| self.free.remove(i)) else { return };
+        match self.started(sequence, &job) {
+            Ok((reused, sampler)) => {
+                let output = Output::new(&self.batch.model().tokenizer, &job.generation);
+                self.active.push(Active { job, sequence, reused, sampler, output, is_prompted: false, generated: 0 });
+            }
+            Err(error) => {
+                let _ = job.events.send(Event::Failed(error.to_string()));
+                self.free.push_back(sequence);
+            }
+        }
+    }
+
+    fn started(&mut self, sequence: usize, job: &Job) -> Result<(usize, Sampler)> {
+        let model = self.batch.model();
+        let vocabulary = model.configuration.vocabulary;
+        let sampler = Sampler::new(&model.device, job.generation.sampling, vocabulary, &job.tokens)?;
+        let reused = self.batch.common(sequence, &job.tokens)?;
+        self.batch.set(sequence, &job.tokens)?;
+        Ok((reused, sampler))
+    }
+
+    /// Computes a piece of a prompt, and a token of each text whose prompt is computed.
+    fn round(&mut self) -> Result<()> {
+        let mut ready: Vec<usize> = Vec::new();
+        if let Some(i) = self.active.iter().position(|active| !active.is_prompted) {
+            let active = &mut self.active[i];
+            active.is_prompted = self.batch.prompt(active.sequence)?;
+            if active.is_prompted {
+                let _ = active.job.events.send(Event::Begin(active.reused));
+                ready.push(i);
+            }
+        }
+        let begun = ready.clone();
+        ready.extend((0..self.active.len()).filter(|i| self.active[*i].is_prompted && !begun.contains(i)));
+        let sequences: Vec<usize> = ready.iter().map(|i| self.active[*i].sequence).collect();
+        self.batch.advance(&sequences)?;
+        let mut ended = Vec::new();
+        for i in ready {
+            let piece = self.piece(i)?;
+            let active = &mut self.active[i];
+            active.generated += 1;
+            ended.extend(piece.stop.map(|stop| (active.sequence, stop)));
+            let _ = active.job.events.send(Event::Piece(piece));
+        }
+        self.end(|active| {
+            let stop = ended.iter().find(|(sequence, _)| *sequence == active.sequence);
+            stop.map(|(_, stop)| End::Stop(*stop))
+        });
+        Ok(())
+    }
+
+    /// Draws the next token of a job.
+    fn piece(&mut self, i: usize) -> Result<Piece> {
+        let Active { sequence, sampler, output, .. } = &mut self.active[i];
+        let token = self.batch.draw(*sequence, sampler)?;
+        let is_full = self.batch.tokens(*sequence)?.len() >= self.batch.room();
+        output.push(&self.batch.model().tokenizer, token, is_full)
+    }
+
+    /// Frees the sequences of jobs that have ended, and prints a line for each.
+    fn end(&mut self, ended: impl Fn(&Active) -> Option<End>) {
+        let free = &mut self.free;
+        self.active.retain(|active| {
+            let Some(end) = ended(active) else { return true };
+            let Active { job, reused, generated, sequence, .. } = active;
+            let prompt = job.tokens.len();
+            eprintln!("prompt of {prompt} tokens, {reused} of them kept; {generated} generated; {end}");
+            if let End::Failed(why) = end {
+                let _ = job.events.send(Event::Failed(why));
+            }
+            free.push_back(*sequence);
+            false
+        });
+    }
+}

@@ -1,0 +1,179 @@
+//! Files in other formats, read back.
+
+#[path = "support/reference.rs"]
+mod reference;
+#[path = "support/small.rs"]
+mod small;
+mod support;
+
+use models::file::gguf::Gguf;
+use models::file::{Format, Tensor};
+use models::quantize::{Formats, numbers, quantize, target};
+use small::{random, small};
+use std::path::{Path, PathBuf};
+use support::{Writer, smollm2};
+
+fn temporary(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Returns the largest distance that a number may have from its code: half a step of the codes of
+/// its block, and what 16-bit scales and scales of groups in steps round off.
+///
+/// | format | step |
+/// |---|---|
+/// | codes of n bits around 0 | largest magnitude / 2ⁿ⁻¹ |
+/// | codes of n bits from the least | range / (2ⁿ − 1) |
+///
+/// Codes around 0 have no code for the positive end, which is a whole step away.
+fn bound(format: Format, block: &[f32]) -> f32 {
+    let top = block.iter().fold(0.0f32, |top, x| top.max(x.abs()));
+    let low = block.iter().copied().fold(f32::INFINITY, f32::min);
+    let range = block.iter().copied().fold(f32::NEG_INFINITY, f32::max) - low;
+    match format {
+        Format::F32 => 0.0,
+        Format::F16 => top / 2048.0,
+        Format::BF16 => top / 256.0,
+        Format::Q8_0 => top / 127.0 * 0.5 + top / 1024.0,
+        Format::Q4_0 => top / 8.0 + top / 512.0,
+        Format::Q5_0 => top / 16.0 + top / 512.0,
+        Format::Q4_1 => range / 15.0 * 0.5 + top / 256.0,
+        Format::Q5_1 => range / 31.0 * 0.5 + top / 256.0,
+        // Scales of groups are multiples of 1/127 of the largest, minima and scales of 1/63.
+        Format::Q6_K => top / 32.0 + top / 127.0,
+        Format::Q4_K => range.max(top) / 15.0 * 0.5 + range.max(top) / 63.0 * 2.0,
+        Format::Q5_K => range.max(top) / 31.0 * 0.5 + range.max(top) / 63.0 * 2.0,
+        other => panic!("no bound for {other}"),
+    }
+}
+
+/// Compares a file with its source: metadata, names, extents, and the distance of numbers.
+fn compared(source: &Gguf, found: &Gguf, formats: Formats) {
+    let changed = ["general.file_type", "general.quantization_version"];
+    for (key, value) in source.metadata().filter(|(key, _)| !changed.contains(key)) {
+        assert_eq!(found.get(key), Some(value), "{key}");
+    }
+    assert_eq!(source.tensors().count(), found.tensors().count());
+    for (old, new) in source.tensors().zip(found.tensors()) {
+        assert_eq!((old.name, old.extents, formats.of(&old)), (new.name, new.extents, new.format));
+        if old.format == new.format {
+            assert_eq!(old.bytes, new.bytes);
+            continue;
+        }
+        let (old, numbers) = (reference::numbers(&old), read(&new));
+        let block = new.format.block_elements().max(32) as usize;
+        for (old, new_numbers) in old.chunks(block).zip(numbers.chunks(block)) {
+            let bound = bound(new.format, old);
+            for (old, found) in old.iter().zip(new_numbers) {
+                assert!((old - found).abs() <= bound, "{} of {}: {old} became {found}", new.format, new.name);
+            }
+        }
+    }
+}
+
+/// Returns numbers by the reference's formulas where it has any.
+fn read(tensor: &Tensor<'_>) -> Vec<f32> {
+    match tensor.format {
+        Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0 | Format::Q4_1 => reference::numbers(tensor),
+        format => numbers(format, tensor.bytes).unwrap(),
+    }
+}
+
+#[test]
+fn every_format_is_near_its_source() {
+    // Rows of 512 numbers are whole blocks of 256.
+    let matrix = |seed: u64, n: usize| random(&mut { seed }, n, 1.0).iter().flat_map(|x| x.to_le_bytes()).collect();
+    let file = Writer::default()
+        .text("general.architecture", "llama")
+        .texts("some.list", &["a", "bc"])
+        .u32("general.file_type", 0)
+        .tensor("token_embd.weight", &[5, 512], 0, matrix(1, 5 * 512))
+        .tensor("blk.0.attn_q.weight", &[7, 512], 0, matrix(2, 7 * 512))
+        .tensor("blk.0.ffn_up_exps.weight", &[2, 3, 512], 0, matrix(3, 6 * 512))
+        .tensor("blk.0.attn_k.weight", &[3, 32], 0, matrix(4, 96))
+        .tensor("blk.0.attn_v.weight", &[3, 5], 0, matrix(5, 15))
+        .tensor("blk.0.attn_norm.weight", &[512], 0, matrix(6, 512))
+        .tensor("blk.0.ffn_gate_inp.weight", &[2, 512], 0, matrix(7, 1024));
+    let source = Gguf::from_bytes("source", file.finish()).unwrap();
+    let names = ["f32", "F16", "bf16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "q4_k", "Q5_K", "Q6_K"];
+    for name in names {
+        let formats = Formats { layers: target(name).unwrap(), ends: Format::Q8_0 };
+        let path = temporary(&format!("format-{name}.gguf"));
+        let mut most = (0, 0);
+        let changes = quantize(&source, &path, formats, |read, total| most = (read, total)).unwrap();
+        let found = Gguf::open(&path).unwrap();
+        compared(&source, &found, formats);
+        assert_eq!((most.0, found.version()), (most.1, 3));
+        let bytes: u64 = found.tensors().map(|tensor| tensor.bytes.len() as u64).sum();
+        assert_eq!(changes.iter().map(|change| change.after).sum::<u64>(), bytes);
+        assert_eq!(changes.iter().map(|change| change.tensors).sum::<u64>(), 7);
+        let format = |name: &str| found.tensor(name).unwrap().format;
+        assert_eq!(format("blk.0.ffn_up_exps.weight"), formats.layers);
+        assert_eq!(format("token_embd.weight"), Format::Q8_0);
+        assert_eq!(format("blk.0.ffn_gate_inp.weight"), Format::F32);
+        let narrow = match formats.layers {
+            Format::Q4_K => Format::Q5_0,
+            Format::Q5_K => Format::Q5_1,
+            Format::Q6_K => Format::Q8_0,
+            other => other,
+        };
+        assert_eq!(format("blk.0.attn_k.weight"), narrow);
+        let narrowest = if formats.layers.block_elements() == 1 { formats.layers } else { Format::F16 };
+        assert_eq!(format("blk.0.attn_v.weight"), narrowest);
+        assert!(!temporary(&format!("format-{name}.gguf.part")).exists());
+    }
+    assert!(target("Q9").unwrap_err().to_string().contains("the format `Q9` is not supported; supported: F32, F16"));
+}
+
+/// Makes numbers of blocks again: the same bits as the reference's formulas, and the same blocks.
+#[test]
+fn formats_there_and_back() {
+    let source = Gguf::open(&small("there", "qwen3", true)).unwrap();
+    let (wide, back) = (temporary("there-wide.gguf"), temporary("there-back.gguf"));
+    let all = |format| Formats { layers: format, ends: format };
+    let changes = quantize(&source, &wide, all(Format::F32), |_, _| {}).unwrap();
+    let wide = Gguf::open(&wide).unwrap();
+    for (old, new) in source.tensors().zip(wide.tensors()) {
+        let [old, new] =
+            [old, new].map(|tensor| reference::numbers(&tensor).iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+        assert_eq!(old, new);
+    }
+    assert!(changes.iter().all(|change| change.error == 0.0));
+    quantize(&wide, &back, all(Format::Q8_0), |_, _| {}).unwrap();
+    let back = Gguf::open(&back).unwrap();
+    for (old, new) in source.tensors().zip(back.tensors()) {
+        let [old, new] = [old, new].map(|tensor| reference::numbers(&tensor));
+        let top = old.iter().fold(0.0f32, |top, x| top.max(x.abs()));
+        // The scale of a block is rounded to 16 bits once more.
+        assert!(old.iter().zip(&new).all(|(old, new)| (old - new).abs() <= top / 1024.0));
+    }
+    let missing = temporary("no-folder").join("file.gguf");
+    assert!(quantize(&source, &missing, all(Format::F16), |_, _| {}).unwrap_err().to_string().contains("cannot write"));
+}
+
+/// Runs the command, and returns the JSON that it prints.
+fn command(arguments: &[&str]) -> serde_json::Value {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_models")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Compares the loss of SmolLM2 in Q5_K and Q5_1 with that of its file.
+#[test]
+fn smollm2_in_another_format_has_nearly_its_perplexity() {
+    let Some(path) = smollm2() else { return };
+    let text = temporary("quantized.txt");
+    std::fs::write(&text, "The capital of France is Paris.").unwrap();
+    let (file, text) = (path.to_str().unwrap(), text.to_str().unwrap());
+    let loss = |file: &str| {
+        let found = command(&["perplexity", file, text, "--device", "cpu", "--json"]);
+        found["loss"].as_f64().unwrap()
+    };
+    let expected = loss(file);
+    let to = temporary("smollm2-Q5_K.gguf");
+    let changed = command(&["quantize", file, to.to_str().unwrap(), "--format", "Q5_K", "--json"]);
+    let found = loss(to.to_str().unwrap());
+    println!("a loss of {found}, of the file {expected}; {changed}");
+    assert!((found - expected).abs() < 0.2, "{found}, not {expected}");
+    std::fs::remove_file(to).unwrap();
+}

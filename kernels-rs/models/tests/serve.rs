@@ -1,0 +1,411 @@
+//! The command `serve`: its protocol with a small random model, and OpenAI's Python client with
+//! SmolLM2.
+
+#[path = "support/small.rs"]
+mod small;
+mod support;
+
+use models::Model;
+use models::engine::{Generation, Options, Sampling};
+use runtime::Device;
+use runtime::interpreter::Checks;
+use serde_json::{Value, json};
+use small::talking;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use support::{package_and_needed, smollm2};
+
+/// A running server, which ends with the test.
+struct Server {
+    child: Child,
+    errors: BufReader<ChildStderr>,
+    /// Host and port.
+    address: String,
+    url: String,
+}
+
+impl Server {
+    /// Starts the command on the CPU device at a free port.
+    fn start(file: &Path, options: &[&str]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_models"));
+        command.arg("serve").arg(file).args(["--device", "cpu", "--port", "0", "--json", "--name", "small"]);
+        let mut child = command.args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        if line.is_empty() {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).unwrap();
+            panic!("no server: {text}");
+        }
+        let url = serde_json::from_str::<Value>(&line).unwrap()["url"].as_str().unwrap().to_owned();
+        let address = url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+        Server { child, errors, address, url }
+    }
+
+    /// Sends a request, and returns the connection after it.
+    fn send(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
+        send(&self.address, method, path, body)
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        post(&self.address, path, body)
+    }
+
+    /// Waits for a line of the log that has a text.
+    fn wait_for(&mut self, text: &str) {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(self.errors.read_line(&mut line).unwrap() > 0, "the log ended before `{text}`");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn send(address: &str, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    let head = format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    BufReader::new(stream)
+}
+
+fn post(address: &str, path: &str, body: &Value) -> (u16, Value) {
+    let (status, text) = answer(send(address, "POST", path, &body.to_string()));
+    (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
+}
+
+/// Reads the status and headers of an answer. Returns the status, and whether the body is in
+/// chunks.
+fn head(stream: &mut BufReader<TcpStream>) -> (u16, bool) {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no status: {line:?}")).parse().unwrap();
+    let mut in_chunks = false;
+    while line.trim() != "" {
+        line.clear();
+        stream.read_line(&mut line).unwrap();
+        in_chunks |= line.to_lowercase().starts_with("transfer-encoding: chunked");
+    }
+    (status, in_chunks)
+}
+
+/// Reads a chunk of a body. The last one is empty.
+fn chunk(stream: &mut BufReader<TcpStream>) -> String {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    let mut bytes = vec![0; usize::from_str_radix(line.trim(), 16).unwrap() + 2];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes.truncate(bytes.len() - 2);
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Reads the status and body of an answer.
+fn answer(mut stream: BufReader<TcpStream>) -> (u16, String) {
+    let (status, in_chunks) = head(&mut stream);
+    let mut text = String::new();
+    if in_chunks {
+        while let part = chunk(&mut stream)
+            && !part.is_empty()
+        {
+            text.push_str(&part);
+        }
+    } else {
+        stream.read_to_string(&mut text).unwrap();
+    }
+    (status, text)
+}
+
+/// Returns the objects of the events of an answer, whose last one is `[DONE]`.
+fn events(text: &str) -> Vec<Value> {
+    let data: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert_eq!(data.last(), Some(&"[DONE]"), "{text}");
+    data[..data.len() - 1].iter().map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+/// Returns a request to continue a text.
+fn request(prompt: &str, tokens: usize) -> Value {
+    json!({ "model": "small", "prompt": prompt, "max_tokens": tokens, "temperature": 0 })
+}
+
+/// Returns what a session adds to a prompt, and the number of tokens.
+fn alone(file: &Path, prompt: &str, tokens: usize, exact: bool) -> (String, usize) {
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    let model = Model::load(&device, file).unwrap();
+    let mut session = model.session(Options { room: 120, exact, ..Options::default() }).unwrap();
+    let generation = Generation { tokens, ..Generation::default() };
+    let pieces = session.generate(prompt, &generation).unwrap();
+    pieces.fold((String::new(), 0), |(text, n), piece| (text + &piece.unwrap().text, n + 1))
+}
+
+#[test]
+fn answers_have_the_form_of_the_protocol() {
+    let file = talking("serve-form", 120, true);
+    let server = Server::start(&file, &["--exact"]);
+    let (status, text) = answer(server.send("GET", "/v1/models", ""));
+    let list: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &list["object"], &list["data"][0]["id"]), (200, &json!("list"), &json!("small")));
+    let (status, text) = answer(server.send("GET", "/v1/models/small", ""));
+    assert_eq!((status, serde_json::from_str::<Value>(&text).unwrap()), (200, list["data"][0].clone()));
+    assert_eq!(answer(server.send("GET", "/health", "")), (200, r#"{"status":"ok"}"#.to_owned()));
+
+    let (text, count) = alone(&file, "Once upon", 12, true);
+    let (status, found) = server.post("/v1/completions", &request("Once upon", 12));
+    assert_eq!(status, 200, "{found}");
+    assert_eq!((&found["object"], &found["model"]), (&json!("text_completion"), &json!("small")));
+    let choice = &found["choices"][0];
+    assert_eq!(
+        (&choice["text"], &choice["finish_reason"], &choice["index"]),
+        (&json!(text), &json!("length"), &json!(0))
+    );
+    let usage = &found["usage"];
+    let counts = (&usage["prompt_tokens"], &usage["completion_tokens"], &usage["total_tokens"]);
+    assert_eq!(counts, (&json!(9), &json!(count), &json!(9 + count)));
+    assert_eq!(usage["prompt_tokens_details"]["cached_tokens"], 0);
+
+    // The same as events, the prompt as tokens, of which all but the last are there.
+    let tokens: Vec<u32> = Model::load(&Device::cpu(), &file).unwrap().prompt("Once upon", false).unwrap();
+    let mut body = request("", 12);
+    (body["prompt"], body["stream"]) = (json!(tokens), json!(true));
+    body["stream_options"] = json!({ "include_usage": true });
+    let (status, sent) = answer(server.send("POST", "/v1/completions", &body.to_string()));
+    let sent = events(&sent);
+    assert_eq!(status, 200);
+    let joined: String = sent.iter().filter_map(|event| event["choices"][0]["text"].as_str()).collect();
+    assert_eq!(joined, text);
+    let [.., end, last] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(end["choices"][0]["finish_reason"], "length");
+    assert_eq!((last["choices"].clone(), last["usage"]["completion_tokens"].clone()), (json!([]), json!(count)));
+    assert_eq!(last["usage"]["prompt_tokens_details"]["cached_tokens"], 8);
+    assert!(sent.iter().all(|event| event["id"] == sent[0]["id"]));
+
+    // A stop ends the text before it.
+    let at = text.char_indices().nth(5).unwrap().0;
+    let stop: String = text[at..].chars().take(2).collect();
+    let mut body = request("Once upon", 12);
+    body["stop"] = json!([stop]);
+    let (_, found) = server.post("/v1/completions", &body);
+    assert_eq!(found["choices"][0]["text"], json!(&text[..text.find(&stop).unwrap()]));
+    assert_eq!(found["choices"][0]["finish_reason"], "stop");
+
+    // Equal seeds give equal texts.
+    let mut body = request("Once upon", 12);
+    (body["temperature"], body["seed"]) = (json!(1.5), json!(3));
+    let drawn = |body: &Value| server.post("/v1/completions", body).1["choices"][0]["text"].clone();
+    assert_eq!(drawn(&body), drawn(&body));
+    let first = drawn(&body);
+    body["seed"] = json!(4);
+    assert_ne!(drawn(&body), first);
+    for (field, value) in [("top_p", json!(0)), ("top_k", json!(1)), ("min_p", json!(1))] {
+        let mut body = body.clone();
+        body[field] = value;
+        assert_eq!(drawn(&body), json!(text), "{field}");
+    }
+}
+
+#[test]
+fn conversations_are_answered() {
+    let file = talking("serve-chat", 120, true);
+    let server = Server::start(&file, &["--exact"]);
+    let parts = json!([{ "type": "text", "text": "Hel" }, { "type": "text", "text": "lo" }]);
+    let mut body = json!({
+        "model": "small", "max_completion_tokens": 9, "temperature": 0,
+        "messages": [{ "role": "system", "content": "Be kind" }, { "role": "user", "content": parts }],
+    });
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    let model = Model::load(&device, &file).unwrap();
+    let mut session = model.session(Options { room: 120, exact: true, ..Options::default() }).unwrap();
+    let generation = Generation { tokens: 9, control: true, ..Generation::default() };
+    let prompt = "<|begin|>system:Be kind<|end|><|begin|>user:Hello<|end|><|begin|>";
+    let pieces: Vec<_> = session.generate(prompt, &generation).unwrap().map(|piece| piece.unwrap()).collect();
+    let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
+    let (status, found) = server.post("/v1/chat/completions", &body);
+    assert_eq!(status, 200, "{found}");
+    assert_eq!(found["object"], "chat.completion");
+    assert_eq!(found["choices"][0]["message"], json!({ "role": "assistant", "content": text, "refusal": null }));
+    assert_eq!(found["usage"]["completion_tokens"], pieces.len());
+    assert_eq!(found["usage"]["prompt_tokens"], session.tokens().len() - pieces.len());
+    body["stream"] = json!(true);
+    let (_, sent) = answer(server.send("POST", "/v1/chat/completions", &body.to_string()));
+    let sent = events(&sent);
+    assert_eq!(sent[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
+    let joined: String = sent.iter().filter_map(|event| event["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(joined, text);
+    assert!(sent.iter().all(|event| event["object"] == "chat.completion.chunk"));
+    assert_eq!(sent.last().unwrap()["choices"][0]["delta"], json!({}));
+}
+
+#[test]
+fn wrong_requests_are_refused() {
+    let file = talking("serve-refused", 120, true);
+    let server = Server::start(&file, &[]);
+    let check = |path: &str, body: &Value, status: u16, field: Option<&str>, words: &str| {
+        let (found, error) = server.post(path, body);
+        assert_eq!(found, status, "{error}");
+        let error = &error["error"];
+        assert_eq!(error["param"], json!(field), "{error}");
+        assert!(error["message"].as_str().unwrap().contains(words), "{error}");
+        assert_eq!(error["type"], "invalid_request_error");
+    };
+    let with = |field: &str, value: Value| {
+        let mut body = request("a", 3);
+        body[field] = value;
+        body
+    };
+    let text = "/v1/completions";
+    check(text, &json!([1]), 400, None, "a JSON object");
+    check(text, &json!({}), 400, Some("model"), "the name of the model");
+    check(text, &with("model", json!("gpt-4")), 404, Some("model"), "this server has `small`");
+    check(text, &with("temperature", json!("hot")), 400, Some("temperature"), "found \"hot\"");
+    check(text, &with("temperature", json!(3)), 400, Some("temperature"), "from 0 to 2");
+    check(text, &with("min_p", json!(-1)), 400, Some("min_p"), "from 0 to 1");
+    check(text, &with("max_tokens", json!(0)), 400, Some("max_tokens"), "1 or more");
+    check(text, &with("stop", json!([1])), 400, Some("stop"), "a list of up to 4 texts");
+    check(text, &with("n", json!(2)), 400, Some("n"), "`n` of 2 is not supported");
+    check(text, &with("logprobs", json!(5)), 400, Some("logprobs"), "not supported");
+    check(text, &with("prompt", json!([300])), 400, Some("prompt"), "tokens below 258");
+    check(text, &with("prompt", json!(["a", "b"])), 400, Some("prompt"), "one text");
+    check(text, &with("prompt", json!("x".repeat(120))), 400, Some("prompt"), "room for 120");
+    check(text, &with("stream", json!("yes")), 400, Some("stream"), "true or false");
+    let chat = "/v1/chat/completions";
+    let messages = |messages: Value| json!({ "model": "small", "messages": messages });
+    check(chat, &messages(json!([])), 400, Some("messages"), "at least one message");
+    check(chat, &messages(json!([{ "content": "a" }])), 400, Some("messages"), "`messages[0]`: expected a text `role`");
+    let image = json!([{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "" } }] }]);
+    check(chat, &messages(image), 400, Some("messages"), "no images");
+    for (method, path, body, status) in [
+        ("POST", "/v1/completions", "{\"model\":", 400),
+        ("GET", "/v1/completions", "", 405),
+        ("GET", "/v2", "", 404),
+        ("GET", "/v1/models/other", "", 404),
+    ] {
+        let (found, body) = answer(server.send(method, path, body));
+        let error: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((found, error["error"]["message"].is_string()), (status, true), "{error}");
+    }
+    // A request that is fine is answered after all of them.
+    assert_eq!(server.post(text, &request("a", 1)).0, 200);
+}
+
+/// Asks at the same time what was asked one after another.
+#[test]
+fn clients_get_what_they_get_alone() {
+    let file = talking("serve-several", 120, true);
+    let server = Server::start(&file, &["--exact", "--sequences", "3"]);
+    let body = |i: usize| {
+        let prompts = ["Once upon a time", "The", "one two three four five six", "Once upon a hill"];
+        let mut body = request(prompts[i % 4], 10 + 3 * i);
+        if i % 2 == 1 {
+            (body["temperature"], body["seed"], body["top_k"]) = (json!(1.2), json!(i), json!(20 * (i % 3)));
+            body["frequency_penalty"] = json!(0.5);
+        }
+        body
+    };
+    let texts = |found: Value| found["choices"][0]["text"].as_str().unwrap().to_owned();
+    let apart: Vec<String> = (0..6).map(|i| texts(server.post("/v1/completions", &body(i)).1)).collect();
+    let address = &server.address;
+    let together: Vec<String> = std::thread::scope(|scope| {
+        let ask = |i: usize| scope.spawn(move || texts(post(address, "/v1/completions", &body(i)).1));
+        let asked: Vec<_> = (0..6).map(ask).collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    assert_eq!(together, apart);
+    assert_eq!(apart[0], alone(&file, "Once upon a time", 10, true).0);
+}
+
+/// Reads the first event of an answer, which says that the request is in the queue.
+fn first_event(server: &Server, tokens: usize) -> BufReader<TcpStream> {
+    let messages = json!([{ "role": "user", "content": "a" }]);
+    let body = json!({ "model": "small", "messages": messages, "stream": true, "max_tokens": tokens });
+    let mut stream = server.send("POST", "/v1/chat/completions", &body.to_string());
+    assert_eq!(head(&mut stream), (200, true));
+    assert!(chunk(&mut stream).contains("assistant"));
+    stream
+}
+
+#[test]
+fn a_client_that_leaves_frees_its_sequence() {
+    let file = talking("serve-leaves", 100_000, false);
+    let options = ["--sequences", "1", "--queue", "1", "--room", "20000"];
+    let mut server = Server::start(&file, &options);
+    let mut first = first_event(&server, 19_000);
+    // The second event of the answer is computed, so that the answer has the sequence.
+    assert!(chunk(&mut first).contains("content"));
+    let second = first_event(&server, 2);
+    let (status, error) = server.post("/v1/completions", &request("a", 1));
+    assert_eq!((status, &error["error"]["type"]), (429, &json!("rate_limit_error")), "{error}");
+    drop(first);
+    server.wait_for("the client left");
+    let mut second = second;
+    let mut text = String::new();
+    while let part = chunk(&mut second)
+        && !part.is_empty()
+    {
+        text.push_str(&part);
+    }
+    assert_eq!(events(&text).last().unwrap()["choices"][0]["finish_reason"], "length");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_answers_and_the_server() {
+    let file = talking("serve-interrupted", 100_000, false);
+    let mut server = Server::start(&file, &["--room", "20000"]);
+    let mut stream = first_event(&server, 19_000);
+    assert!(chunk(&mut stream).contains("content"));
+    let id = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let mut text = String::new();
+    while let part = chunk(&mut stream)
+        && !part.is_empty()
+    {
+        text.push_str(&part);
+    }
+    let error = &events(&text).pop().unwrap()["error"];
+    assert_eq!((&error["message"], &error["type"]), (&json!("the server is stopping"), &json!("server_error")));
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    server.wait_for("ended by ctrl-C");
+}
+
+/// Asks SmolLM2 through OpenAI's client for Python.
+#[test]
+fn the_official_client_is_answered() {
+    let Some(file) = smollm2() else { return };
+    let Some(client) = package_and_needed("openai", "3.57.0") else { return };
+    let server = Server::start(&file, &["--room", "128", "--sequences", "2", "--checks", "values"]);
+    let script = support::data("client.py");
+    let mut python = Command::new("python3");
+    python.arg(script).arg(&server.url).env("PYTHONPATH", client).env_remove("OPENAI_API_KEY");
+    let output = python.output().unwrap();
+    let [out, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{out}{errors}");
+    assert_eq!(out.trim(), "passed");
+}
+
+/// Compares sampling by defaults of the command with the protocol's: a temperature of 1.
+#[test]
+fn the_default_temperature_is_one() {
+    let file = talking("serve-default", 120, true);
+    let server = Server::start(&file, &["--exact"]);
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    let model = Model::load(&device, &file).unwrap();
+    let mut session = model.session(Options { room: 120, exact: true, ..Options::default() }).unwrap();
+    let sampling = Sampling { temperature: 1.0, seed: 5, ..Sampling::default() };
+    let generation = Generation { sampling, tokens: 8, ..Generation::default() };
+    let text: String = session.generate("abc", &generation).unwrap().map(|piece| piece.unwrap().text).collect();
+    let body = json!({ "model": "small", "prompt": "abc", "max_tokens": 8, "seed": 5 });
+    assert_eq!(server.post("/v1/completions", &body).1["choices"][0]["text"], json!(text));
+}

@@ -1,0 +1,140 @@
+//! Small models with random weights.
+#![allow(dead_code)]
+
+use crate::support::Writer;
+use std::path::PathBuf;
+
+/// Returns random numbers near 0, by a linear congruence.
+pub fn random(seed: &mut u64, n: usize, size: f32) -> Vec<f32> {
+    let mut next = || {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((*seed >> 40) as f32 / (1 << 24) as f32 - 0.5) * 2.0 * size
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+fn bytes(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// Quantizes to Q8_0.
+fn q8(numbers: &[f32]) -> Vec<u8> {
+    let block = |block: &[f32]| {
+        let scale = block.iter().fold(0.0f32, |top, x| top.max(x.abs())) / 127.0;
+        let q = block.iter().map(|x| (x / scale).round() as i8 as u8);
+        half::f16::from_f32(scale).to_le_bytes().into_iter().chain(q).collect::<Vec<u8>>()
+    };
+    numbers.chunks(32).flat_map(block).collect()
+}
+
+pub const WIDTH: u64 = 128;
+pub const HEADS: u64 = 4;
+pub const GROUPS: u64 = 2;
+pub const HEAD: u64 = 64;
+pub const INNER: u64 = 96;
+pub const TOKENS: u64 = 40;
+pub const LAYERS: u32 = 2;
+
+/// Writes a small model of an architecture with random weights, in F32 or in Q8_0.
+pub fn small(name: &str, architecture: &str, quantized: bool) -> PathBuf {
+    let tokens: Vec<String> = (0..TOKENS).map(|i| format!("t{i}")).collect();
+    let file = Writer::default().texts("tokenizer.ggml.tokens", &tokens).u32("tokenizer.ggml.bos_token_id", 1);
+    written(name, architecture, quantized, 128, tokens.len() as u64, file)
+}
+
+/// Returns the texts of the tokens of [`talking`]: a token for each byte, as GPT-2 writes it, and
+/// two control tokens.
+pub fn byte_tokens() -> Vec<String> {
+    let is_shown = |byte: &u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
+    let hidden: Vec<u32> = (0..256).filter(|byte| !is_shown(byte)).collect();
+    let shown = |byte: u32| match hidden.iter().position(|other| *other == byte) {
+        Some(at) => char::from_u32(256 + at as u32).unwrap(),
+        None => char::from_u32(byte).unwrap(),
+    };
+    let bytes = (0..256).map(|byte| shown(byte).to_string());
+    bytes.chain(["<|begin|>".to_owned(), "<|end|>".to_owned()]).collect()
+}
+
+/// Writes a small model with random weights in Q8_0 that reads every text and has a chat template.
+/// Texts may have `context` tokens. With `ends`, a token ends an answer.
+pub fn talking(name: &str, context: u32, ends: bool) -> PathBuf {
+    let template = "{% for message in messages %}<|begin|>{{ message.role }}:{{ message.content }}<|end|>\
+                    {% endfor %}<|begin|>";
+    let mut kinds = vec![1; 256];
+    kinds.extend([3, 3]);
+    let tokens = byte_tokens();
+    let mut file = Writer::default()
+        .texts("tokenizer.ggml.tokens", &tokens)
+        .i32s("tokenizer.ggml.token_type", &kinds)
+        .text("tokenizer.chat_template", template);
+    if ends {
+        file = file.u32("tokenizer.ggml.eos_token_id", 257);
+    }
+    written(name, "qwen3", true, context, tokens.len() as u64, file)
+}
+
+/// Writes configuration and weights of a model after the entries of its vocabulary of `vocabulary`
+/// tokens.
+fn written(name: &str, architecture: &str, quantized: bool, context: u32, vocabulary: u64, file: Writer) -> PathBuf {
+    let seed = &mut 7;
+    let key = |key: &str| format!("{architecture}.{key}");
+    let mut file = file
+        .text("general.architecture", architecture)
+        .u32(&key("block_count"), LAYERS)
+        .u32(&key("context_length"), context)
+        .u32(&key("embedding_length"), WIDTH as u32)
+        .u32(&key("feed_forward_length"), INNER as u32)
+        .u32(&key("attention.head_count"), HEADS as u32)
+        .u32(&key("attention.head_count_kv"), GROUPS as u32)
+        .u32(&key("attention.key_length"), HEAD as u32)
+        .u32(&key("attention.value_length"), HEAD as u32)
+        .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5)
+        .f32(&key("rope.freq_base"), 10000.0)
+        .text("tokenizer.ggml.model", "gpt2")
+        .text("tokenizer.ggml.pre", "gpt-2")
+        .texts::<&str>("tokenizer.ggml.merges", &[]);
+    let mut matrix = |file: Writer, name: &str, rows: u64, columns: u64| {
+        let numbers = random(seed, (rows * columns) as usize, 1.5 / (columns as f32).sqrt());
+        match quantized {
+            true => file.tensor(name, &[rows, columns], 8, q8(&numbers)),
+            false => file.tensor(name, &[rows, columns], 0, bytes(&numbers)),
+        }
+    };
+    file = matrix(file, "token_embd.weight", vocabulary, WIDTH);
+    for layer in 0..LAYERS {
+        let name = |name: &str| format!("blk.{layer}.{name}");
+        file = matrix(file, &name("attn_q.weight"), HEADS * HEAD, WIDTH);
+        file = matrix(file, &name("attn_k.weight"), GROUPS * HEAD, WIDTH);
+        file = matrix(file, &name("attn_v.weight"), GROUPS * HEAD, WIDTH);
+        file = matrix(file, &name("attn_output.weight"), WIDTH, HEADS * HEAD);
+        file = matrix(file, &name("ffn_gate.weight"), INNER, WIDTH);
+        file = matrix(file, &name("ffn_up.weight"), INNER, WIDTH);
+        file = matrix(file, &name("ffn_down.weight"), WIDTH, INNER);
+    }
+    let mut vector = |file: Writer, name: &str, n: u64, around: f32| {
+        let numbers: Vec<f32> = random(seed, n as usize, 0.5).iter().map(|x| x + around).collect();
+        file.tensor(name, &[n], 0, bytes(&numbers))
+    };
+    for layer in 0..LAYERS {
+        let name = |name: &str| format!("blk.{layer}.{name}");
+        file = vector(file, &name("attn_norm.weight"), WIDTH, 1.0);
+        file = vector(file, &name("ffn_norm.weight"), WIDTH, 1.0);
+        if architecture == "qwen2" {
+            file = vector(file, &name("attn_q.bias"), HEADS * HEAD, 0.0);
+            file = vector(file, &name("attn_k.bias"), GROUPS * HEAD, 0.0);
+            file = vector(file, &name("attn_v.bias"), GROUPS * HEAD, 0.0);
+        }
+        if architecture == "qwen3" {
+            file = vector(file, &name("attn_q_norm.weight"), HEAD, 1.0);
+            file = vector(file, &name("attn_k_norm.weight"), HEAD, 1.0);
+        }
+    }
+    file = vector(file, "output_norm.weight", WIDTH, 1.0);
+    if architecture == "llama" {
+        // The divisors by which Llama 3 stretches positions.
+        file = vector(file, "rope_freqs.weight", HEAD / 2, 2.0);
+    }
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.gguf"));
+    std::fs::write(&path, file.finish()).unwrap();
+    path
+}
