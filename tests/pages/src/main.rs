@@ -23,7 +23,7 @@ struct Run {
 const UPDATE: &[(&str, &str)] = &[("UPDATE", "1")];
 const INSTA: &[(&str, &str)] = &[("INSTA_UPDATE", "always"), ("TRYBUILD", "overwrite")];
 
-const RUNS: [Run; 9] = [
+const RUNS: [Run; 10] = [
     Run {
         pages: "kernel-dsl/compiler/src/ptx/table/instructions.md, kernel-dsl/src/reference.rs, \
                 kernel-macros/src/clauses.md, kernel-dsl/compiler/tests/passes/filetests",
@@ -61,6 +61,12 @@ const RUNS: [Run; 9] = [
         option: None,
         variables: UPDATE,
         arguments: "-p tests --test math",
+    },
+    Run {
+        pages: "kernels-rs/guide/chapters and pictures",
+        option: None,
+        variables: UPDATE,
+        arguments: "-p guide --test chapters",
     },
     Run {
         pages: "the compiler's snapshots",

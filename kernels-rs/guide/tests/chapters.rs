@@ -1,0 +1,204 @@
+//! Checks that the chapters show the current source, output and pictures. A comment above a block
+//! says what the block shows:
+//!
+//! ```text
+//! <!-- source FILE ITEM… -->     items of a file of the crate
+//! <!-- prints ARGUMENTS -->      the output of the program `guide`; `| from TEXT`, `| to TEXT` and
+//!                                `| lines N` select lines of it
+//! <!-- message NAME -->          the compiler's output of a test of rejected kernels
+//! <!-- picture INSTANCE | KIND | ACCESS -->    a picture of `inspect`
+//! ```
+//!
+//! `UPDATE=1 cargo test -p guide --test chapters` writes blocks and pictures.
+
+mod picture;
+
+use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// Runs the program with arguments and returns what it prints.
+fn printed(arguments: &[&str]) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_guide"));
+    let output = command.args(arguments).current_dir(root).output().expect("the program starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(!text.is_empty(), "`guide {}` prints nothing", arguments.join(" "));
+    text
+}
+
+/// Returns whether the release of NVIDIA's tools that the chapters show is installed.
+fn has_tools() -> bool {
+    let ptxas = Ptxas::find().filter(|ptxas| ptxas.release.as_deref() == Some("12.9"));
+    ptxas.and_then(|ptxas| Nvdisasm::find(&ptxas)).is_some()
+}
+
+/// Splits a command line at blanks outside single quotes.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('\'').enumerate();
+    parts.flat_map(|(i, part)| if i % 2 == 1 { vec![part] } else { part.split_whitespace().collect() }).collect()
+}
+
+/// Applies the selections of a `prints` comment to the output.
+fn selected(text: &str, selections: &[&str]) -> String {
+    let mut lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+    for selection in selections {
+        let (kind, what) = selection.trim().split_once(' ').expect("a selection has an argument");
+        let at = || lines.iter().position(|line| line.contains(what)).unwrap_or_else(|| panic!("no line has `{what}`"));
+        match kind {
+            "from" => lines = lines.split_off(at()),
+            "to" => lines.truncate(at() + 1),
+            "lines" => lines.truncate(what.parse().expect("a number of lines")),
+            other => panic!("unknown selection `{other}`"),
+        }
+    }
+    lines.join("\n")
+}
+
+/// Returns the text of an item: its documentation, attributes and body.
+fn item(source: &str, name: &str) -> String {
+    let lines: Vec<&str> = source.lines().collect();
+    let words = ["fn", "struct", "const", "mod", "trait", "enum"];
+    let declares = |line: &&str| {
+        let mut parts = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|part| !part.is_empty());
+        !line.starts_with([' ', '/']) && parts.any(|part| words.contains(&part)) && parts.next() == Some(name)
+    };
+    let at = lines.iter().position(declares).unwrap_or_else(|| panic!("no item `{name}`"));
+    let first = (0..at).rev().find(|i| lines[*i].is_empty()).map_or(0, |i| i + 1);
+    let end = (at..lines.len()).find(|i| lines[*i] == "}");
+    lines[first..=end.expect("the item ends")].join("\n")
+}
+
+/// Returns what the block below a comment shows; `None` if tools are missing.
+fn content(comment: &str, has_tools: bool) -> Option<String> {
+    let (kind, rest) = comment.split_once(' ').unwrap_or((comment, ""));
+    match kind {
+        "source" => {
+            let mut names = rest.split_whitespace();
+            let file = format!("{}/src/{}", env!("CARGO_MANIFEST_DIR"), names.next().expect("a file"));
+            let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+            Some(names.map(|name| item(&source, name)).collect::<Vec<_>>().join("\n\n"))
+        }
+        "message" => {
+            let root = env!("CARGO_MANIFEST_DIR");
+            let file = format!("{root}/../../kernel-dsl/compile_fail/expected/{rest}.stderr");
+            let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+            // The first message is enough.
+            Some(text.split("\n\n").next().unwrap_or_default().trim_end().to_owned())
+        }
+        "prints" => {
+            let mut parts = rest.split(" | ");
+            let arguments = words(parts.next().unwrap_or_default());
+            let needs_tools = ["report", "steps"].contains(&arguments[0]) || arguments.contains(&"--sass");
+            if needs_tools && !has_tools {
+                return None;
+            }
+            Some(selected(&printed(&arguments), &parts.collect::<Vec<_>>()))
+        }
+        other => panic!("unknown comment `{other}`"),
+    }
+}
+
+/// Returns the chapter with current blocks, and its pictures with their files.
+fn current(text: &str, has_tools: bool) -> (String, Vec<(PathBuf, String)>) {
+    let (mut out, mut pictures) = (Vec::new(), Vec::new());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        out.push(line.to_owned());
+        let Some(comment) = line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")) else { continue };
+        if let Some(picture) = comment.strip_prefix("picture ") {
+            let image = lines.clone().find(|line| !line.is_empty()).unwrap_or_default();
+            let file = image.rsplit_once("(../pictures/").expect("an image follows").1.trim_end_matches(')');
+            let [instance, kind, access] = picture.split(" | ").collect::<Vec<_>>()[..] else {
+                panic!("a picture has an instance, a kind and an access: {picture}")
+            };
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("pictures").join(file);
+            pictures.push((path, picture::draw(&model(instance), kind, access)));
+            continue;
+        }
+        let block = content(comment, has_tools);
+        // The blank line and the fence.
+        for line in lines.by_ref() {
+            out.push(line.to_owned());
+            if line.starts_with("```") {
+                break;
+            }
+        }
+        let mut old = Vec::new();
+        for line in lines.by_ref() {
+            if line == "```" {
+                break;
+            }
+            old.push(line.to_owned());
+        }
+        out.extend(block.map_or(old, |block| block.lines().map(str::to_owned).collect()));
+        out.push("```".to_owned());
+    }
+    (out.join("\n") + "\n", pictures)
+}
+
+/// Returns the data from which `inspect` draws the page of an instance.
+fn model(instance: &str) -> serde_json::Value {
+    let page = env::temp_dir().join(format!("guide-{}-{}.html", std::process::id(), instance.len()));
+    printed(&["inspect", instance, "-o", &page.to_string_lossy()]);
+    let text = fs::read_to_string(&page).expect("the page is written");
+    fs::remove_file(&page).expect("the page is removed");
+    let (_, json) = text.split_once("id=\"model\">").expect("the page holds its model");
+    let (json, _) = json.split_once("</script>").expect("the model ends");
+    serde_json::from_str(json).expect("the model is JSON")
+}
+
+/// Asserts that a file holds a text, or writes it on request.
+fn hold(path: &Path, text: &str) {
+    let old = fs::read_to_string(path).unwrap_or_default();
+    if old == text {
+        return;
+    }
+    if env::var_os("UPDATE").is_some() {
+        fs::write(path, text).expect("the file is written");
+        return;
+    }
+    let differs = old.lines().zip(text.lines()).find(|(old, new)| old != new);
+    panic!(
+        "{} is not current, first at {differs:?}; `UPDATE=1 cargo test -p guide --test chapters` writes it",
+        path.display()
+    );
+}
+
+#[test]
+fn chapters_are_current() {
+    let has_tools = has_tools();
+    if !has_tools {
+        println!("machine code is not compared: no ptxas 12.9 with an nvdisasm; `tests/get-nvdisasm` fetches both");
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("chapters");
+    let mut chapters: Vec<_> = fs::read_dir(folder).unwrap().map(|chapter| chapter.unwrap().path()).collect();
+    chapters.sort();
+    for chapter in chapters {
+        let (text, pictures) = current(&fs::read_to_string(&chapter).unwrap(), has_tools);
+        hold(&chapter, &text);
+        for (path, picture) in pictures {
+            hold(&path, &picture);
+        }
+    }
+}
+
+/// Runs every kernel with registered cases on all executors, and compares with its reference.
+#[test]
+fn executors_agree() {
+    use kernel_dsl::compiler::hir::Instance;
+    use runtime::testing::{Checker, kernel_specs};
+
+    let specs = kernel_specs();
+    let own = specs.iter().filter(|spec| spec.artifact.module.split("::").next() == Some("guide"));
+    let mut checked = 0;
+    for spec in own {
+        for declared in spec.artifact.instances {
+            let report = Checker::new(None).check(spec, &Instance(declared.constants.to_vec()), 1);
+            assert!(report.passed(), "{report}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= guide::EXPERIMENTS.len().min(4));
+}
