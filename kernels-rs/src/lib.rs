@@ -29,6 +29,7 @@ pub mod fold;
 pub mod gemm;
 pub mod histogram;
 mod operand;
+pub mod optimizer;
 mod parts;
 pub mod permute;
 pub mod quant;

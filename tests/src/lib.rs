@@ -33,6 +33,7 @@
 //! * `tests/examples.rs`: runs every example of `kernels-rs/examples`, and checks the kernels of
 //!   the expert ones with the cases in `src/cases`; the program `all-kernels` is the command
 //!   `kernels` for them and for the library.
+//! * `tests/compilers`: spills and issue slots of the library's kernels by release of ptxas.
 //! * `tests/nvrtc`: thirteen kernels beside CUDA C compiled by NVRTC: issue slots and registers on
 //!   sm_61.
 //! * `tests/sass.rs`: source lines in PTX and in the machine code of every kernel, all of which is

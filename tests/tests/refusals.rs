@@ -6,6 +6,7 @@
 use kernels_rs::attention::{Append, Decode, KvCache, KvCacheMut, Scratch};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::histogram::histogram;
+use kernels_rs::optimizer::AdamW;
 use kernels_rs::permute::{gather, transpose_batch};
 use kernels_rs::quant::{Affine, Igemm, Quantized, Weights};
 use kernels_rs::reduce::{self, Sum};
@@ -137,6 +138,29 @@ fn histogram_and_reduction_errors_name_arguments() -> Result<(), Error> {
     refused(scan::inclusive(d, &b.f([3, 4]), &mut out(&mut floats, [3, 5])), &["y: extents [3, 5]", "[3, 4]"]);
     refused(scan::exclusive(d, &b.f([3, 4]), &mut out(&mut floats, [4, 4])), &["y: extents [4, 4]", "[3, 4]"]);
     Ok(())
+}
+
+#[test]
+fn optimizers_name_settings_and_arrays() -> Result<(), Error> {
+    let b = Bench::new()?;
+    let d = &b.device;
+    let [mut w, mut m, mut v] = [d.zeros::<f32>(ROOM)?, d.zeros(ROOM)?, d.zeros(ROOM)?];
+    let mut step = |adamw: AdamW, step: u64, n: [usize; 3]| {
+        let [w, m, v] = [(&mut w, n[0]), (&mut m, n[1]), (&mut v, n[2])].map(|(x, n)| out(x, [n]));
+        let (mut w, mut m, mut v) = (w, m, v);
+        adamw.step(d, step, &b.f([8]), &mut w, &mut m, &mut v)
+    };
+    let adamw = AdamW::new(1e-3);
+    refused(step(adamw, 1, [7, 8, 8]), &["w: extents [7]", "[8]", "g"]);
+    refused(step(adamw, 1, [8, 7, 8]), &["m: extents [7]", "[8]", "g"]);
+    refused(step(adamw, 1, [8, 8, 9]), &["v: extents [9]", "[8]", "g"]);
+    refused(step(adamw, 0, [8; 3]), &["step number is 0"]);
+    refused(step(AdamW::new(f64::NAN), 1, [8; 3]), &["rate is NaN"]);
+    refused(step(adamw.decay(-1.0), 1, [8; 3]), &["decay is -1"]);
+    refused(step(adamw.epsilon(f64::INFINITY), 1, [8; 3]), &["epsilon is inf"]);
+    refused(step(adamw.betas([1.0, 0.5]), 1, [8; 3]), &["first beta is 1"]);
+    refused(step(adamw.betas([0.5, -0.1]), 1, [8; 3]), &["second beta is -0.1"]);
+    step(adamw, u64::MAX, [8; 3])
 }
 
 #[test]

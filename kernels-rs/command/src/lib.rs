@@ -52,6 +52,7 @@ mod doctor;
 mod emit_lines;
 pub mod examine;
 mod forms;
+pub mod golden;
 mod inspect;
 mod lines;
 mod list;

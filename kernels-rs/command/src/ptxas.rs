@@ -24,19 +24,32 @@ impl Ptxas {
     /// Finds a ptxas on PATH or in `target/tools`, to which `tests/get-ptxas` downloads it. Prefers
     /// the first that supports sm_61.
     pub fn find() -> Option<Ptxas> {
-        let file = format!("ptxas{}", env::consts::EXE_SUFFIX);
-        let files = folders().into_iter().map(|folder| folder.join(&file));
         let mut found: Vec<Ptxas> = Vec::new();
-        for path in files.filter(|p| p.is_file()) {
-            let said = Command::new(&path).arg("--version").output().ok();
-            let release = said.and_then(|output| release(&String::from_utf8_lossy(&output.stdout)));
-            let ptxas = Ptxas { path, release };
+        for ptxas in Ptxas::named("ptxas") {
             if ptxas.takes_sm_61() {
                 return Some(ptxas);
             }
             found.push(ptxas);
         }
         (!found.is_empty()).then(|| found.swap_remove(0))
+    }
+
+    /// Finds the ptxas of an earlier release such as `12.2`, which `tests/get-ptxas --earlier`
+    /// downloads as `ptxas-12.2`.
+    pub fn of_release(release: &str) -> Option<Ptxas> {
+        let mut found = Ptxas::named(&format!("ptxas-{release}"));
+        found.find(|ptxas| ptxas.release.as_deref() == Some(release))
+    }
+
+    /// Finds every executable with this name.
+    fn named(name: &str) -> impl Iterator<Item = Ptxas> + use<> {
+        let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+        let files = folders().into_iter().map(move |folder| folder.join(&file));
+        files.filter(|path| path.is_file()).map(|path| {
+            let said = Command::new(&path).arg("--version").output().ok();
+            let release = said.and_then(|output| release(&String::from_utf8_lossy(&output.stdout)));
+            Ptxas { path, release }
+        })
     }
 
     /// Returns whether ptxas supports sm_61: CUDA 13 dropped it.

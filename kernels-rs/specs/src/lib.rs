@@ -22,6 +22,7 @@ mod histogram;
 mod loss;
 mod normed;
 mod norms;
+mod optimizer;
 mod permute;
 mod pieces;
 mod products;

@@ -244,15 +244,9 @@ pub fn product<
         }
     }
     let (sa, sb) = (sa.at(last), sb.at(last));
-    if BK > 16 {
-        // Unrolling would keep too many fragments in registers.
-        for k in rolled((0..BK).step_by(2)) {
-            two_products(&mut acc, &mut fa, &mut fb, sa, sb, k, row, col);
-        }
-    } else {
-        for k in unroll((0..BK).step_by(2)) {
-            two_products(&mut acc, &mut fa, &mut fb, sa, sb, k, row, col);
-        }
+    // Unrolling would keep too many fragments in registers.
+    for k in rolled((0..BK).step_by(2)) {
+        two_products(&mut acc, &mut fa, &mut fb, sa, sb, k, row, col);
     }
     acc
 }

@@ -51,10 +51,10 @@ const RUNS: [Run; 9] = [
     },
     Run {
         pages: "tests/tests/zoo/README.md, runtime/oracle/src/checks.md, kernel-dsl/src/subset.rs, \
-                tests/tests/nvrtc/README.md",
+                tests/tests/nvrtc/README.md, tests/tests/compilers/README.md",
         option: None,
         variables: UPDATE,
-        arguments: "-p tests --test zoo --test oracle --test subset --test nvrtc",
+        arguments: "-p tests --test zoo --test oracle --test subset --test nvrtc --test compilers",
     },
     Run {
         pages: "kernel-dsl/src/math/mod.rs: the table of functions",

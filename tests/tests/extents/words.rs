@@ -7,6 +7,7 @@ use kernels_rs::blocks::cache::{Cache, Tokens};
 use kernels_rs::blocks::heads::prepare;
 use kernels_rs::elementwise::{gate, map, map2};
 use kernels_rs::histogram::histogram;
+use kernels_rs::optimizer::AdamW;
 use kernels_rs::permute::{copy, fill, gather, transpose_batch};
 use kernels_rs::reduce::{self, ArgMax, Sum};
 use kernels_rs::scan;
@@ -35,6 +36,7 @@ pub const CALLS: &[Call] = &[
         run: gathered,
     },
     Call { name: "elementwise::map and map2", dimensions: FOUR, on_cpu: &["axis 1", "axis 2"], run: mapped },
+    Call { name: "AdamW::step", dimensions: &[("n", 1)], on_cpu: &["n"], run: stepped },
     Call { name: "elementwise::gate", dimensions: ROWS, on_cpu: &["rows", "n"], run: gated },
     Call {
         name: "blocks::prepare",
@@ -208,5 +210,26 @@ fn prepared(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         Written::new("q", q.download(), (0..tokens * heads * HEAD).map(of_q).collect()),
         Written::new("keys", keys.download(), stored(1)),
         Written::new("values", values.download(), stored(2)),
+    ])
+}
+
+/// Takes two steps without decay and without memory of gradients: each moves a weight by the rate,
+/// against its gradient.
+fn stepped(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
+    let &[n] = extents else { panic!() };
+    let ((g, of_g), (mut w, of_w)) = (on.numbers(n, 1), on.numbers(n, 3));
+    let (mut m, mut v) = (on.output(n), on.output(n));
+    fill(&on.device, 0.0f32, m.view_mut([n]).strided())?;
+    fill(&on.device, 0.0f32, v.view_mut([n]).strided())?;
+    let adamw = AdamW::new(0.25).betas([0.0, 0.0]).epsilon(1e-30).decay(0.0);
+    for step in 1..3 {
+        let (w, m, v) = (&mut w.view_mut([n]), &mut m.view_mut([n]), &mut v.view_mut([n]));
+        adamw.step(&on.device, step, &g.view([n]), w, m, v)?;
+    }
+    let moved = |(w, g): (&f64, &f64)| if *g == 0.0 { *w } else { w - 0.5 * g.signum() };
+    Ok(vec![
+        Written::new("w", w.download(), of_w.iter().zip(&of_g).map(moved).collect()),
+        Written::new("m", m.download(), of_g.clone()),
+        Written::new("v", v.download(), of_g.iter().map(|g| g * g).collect()),
     ])
 }

@@ -5,11 +5,12 @@ use super::device::Timer;
 use super::{Error, Measured, Rate, Trial, all};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
-use kernel_dsl::half::f16;
+use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument, Number};
 use kernels_rs::activation::{fast_silu, fast_swiglu, silu, swiglu};
 use kernels_rs::elementwise::{gate, map, map2};
 use kernels_rs::histogram::histogram;
+use kernels_rs::optimizer::AdamW;
 use kernels_rs::permute::{copy, fill, gather, transpose_batch};
 use kernels_rs::reduce::{self, ArgMax, Sum};
 use kernels_rs::rotary::{PairLayout, Rotary};
@@ -34,6 +35,7 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
         bench.tokens::<f32>("rotary", "rotary in place", "gather")?;
         bench.tokens::<f16>("rotary f16", "rotary f16 in place", "gather f16")?;
         bench.counts()?;
+        bench.optimizer()?;
     }
     Ok(measured)
 }
@@ -146,6 +148,18 @@ impl Bench<'_> {
         })?;
         self.trial("histogram, 4096 bins", 4 * m * n, || {
             histogram(on, &x.view([m * n])?, -1.0..=1.0, &mut bins.view_mut([4096])?)
+        })
+    }
+
+    /// Measures a step with weights and gradients of `bf16`.
+    fn optimizer(&mut self) -> Result<(), Error> {
+        let (on, [m, n]) = (self.timer.stream(), self.shape);
+        let (g, mut w) = (self.drawn::<bf16>(m * n)?, self.drawn::<bf16>(m * n)?);
+        let (mut first, mut second) = (self.zeros::<f32>(m * n)?, self.zeros::<f32>(m * n)?);
+        self.trial("AdamW, weights bf16", 22 * m * n, || {
+            let n = [m * n];
+            let states = (&mut first.view_mut(n)?, &mut second.view_mut(n)?);
+            AdamW::new(1e-3).step(on, 1, &g.view(n)?, &mut w.view_mut(n)?, states.0, states.1)
         })
     }
 
