@@ -506,10 +506,10 @@ impl Kernel {
             let (Type::Slice { element, .. } | Type::View { element, .. }) = kernel.types[local.ty.0 as usize] else {
                 continue;
             };
-            if let (Type::Parameter(at), Given::Array(array)) = (&kernel.types[element.0 as usize], given) {
-                if let Some(slot) = fixed.get_mut(*at as usize) {
-                    slot.get_or_insert(Constant::Scalar(array.scalar));
-                }
+            if let (Type::Parameter(at), Given::Array(array)) = (&kernel.types[element.0 as usize], given)
+                && let Some(slot) = fixed.get_mut(*at as usize)
+            {
+                slot.get_or_insert(Constant::Scalar(array.scalar));
             }
         }
         let program = &self.compiled.program;
