@@ -223,3 +223,22 @@ fn missing_driver_is_reported_by_every_constructor() {
         assert_eq!((findings.devices, findings.best), (vec![], Some(choice.clone())));
     }
 }
+
+/// Checks that a buffer over other code's memory uses it in place, and drops the owner at the end.
+#[test]
+fn adopted_memory_is_used_in_place() {
+    let device = Device::cpu();
+    let mut memory = vec![1.0f32, 2.0, 3.0];
+    let address = memory.as_mut_ptr().expose_provenance() as u64;
+    let owner = Arc::new(memory);
+    // SAFETY: the vector has these elements, lives until the buffer's copy of `owner` is dropped, and
+    // is not read meanwhile.
+    let mut buffer = unsafe { device.adopt::<f32>(address, 3, Box::new(owner.clone())) }.unwrap();
+    assert_eq!((buffer.len(), buffer.device_address()), (3, address));
+    buffer.copy_from(&[4.0, 5.0, 6.0]).unwrap();
+    assert_eq!(buffer.view([3]).unwrap().extents(), [3]);
+    assert_eq!(buffer.download().unwrap(), [4.0, 5.0, 6.0]);
+    assert_eq!(Arc::strong_count(&owner), 2);
+    drop(buffer);
+    assert_eq!((Arc::strong_count(&owner), &owner[..]), (1, &[4.0, 5.0, 6.0][..]));
+}

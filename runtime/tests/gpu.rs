@@ -133,3 +133,29 @@ fn gpu_serves_threads_concurrently() {
         }
     });
 }
+
+/// Checks that work is ordered with a stream of other code, and that adopted memory is used in
+/// place.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_work_is_ordered_with_streams_of_other_code() {
+    let device = Device::cuda(0).unwrap();
+    let (ours, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let handle = other.driver_handle().unwrap();
+    let memory = device.upload(&[1u32; 1024]).unwrap();
+    let address = memory.device_address();
+    // SAFETY: the allocation is alive until its owner is dropped, and used through this buffer only.
+    let mut adopted = unsafe { device.adopt::<u32>(address, 1024, Box::new(memory)) }.unwrap();
+    // SAFETY: the stream is alive.
+    unsafe { ours.wait_for_handle(handle) }.unwrap();
+    ours.fill_zero(&mut adopted).unwrap();
+    // SAFETY: as above.
+    unsafe { ours.hold_handle(handle) }.unwrap();
+    other.wait().unwrap();
+    assert_eq!(adopted.device_address(), address);
+    assert_eq!(adopted.download().unwrap(), [0; 1024]);
+    // The driver's default stream.
+    // SAFETY: null is that stream.
+    unsafe { ours.wait_for_handle(std::ptr::null_mut()) }.unwrap();
+    ours.wait().unwrap();
+}

@@ -4,7 +4,7 @@
 //! a file while it is edited has no rustc. [`program`] resolves a device item by the last segment
 //! of its path. Functions and constants come from the text if it has them. All other items, and
 //! items of other files, come from the program as rustc compiled it: generic arguments refer to
-//! those types and traits.
+//! those types and traits. [`standalone`] reads all items from the text: no rustc has compiled it.
 
 use crate::check::{self, Callee, Diagnostic};
 use crate::error::{Error, Errors};
@@ -13,7 +13,7 @@ use crate::source::{Source, Span};
 use crate::syntax;
 use proc_macro2::{LineColumn, TokenStream};
 use std::cell::RefCell;
-use syn::{Attribute, Item, ItemFn, Meta};
+use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, Meta};
 
 /// Maximum depth of calls between device functions; a deeper call is recursive.
 const MAX_DEPTH: u32 = 64;
@@ -25,21 +25,28 @@ const MAX_DEPTH: u32 = 64;
 /// Text that is not Rust, a file without such a kernel, and the mistakes of syntax and check, each
 /// with its place in the file.
 pub fn program(text: &str, file: &str, name: &str, linked: &Program) -> Result<Program, Errors> {
-    let reader = SourceFile { text, file, linked, items: RefCell::default() };
-    let parsed = syn::parse_file(text).map_err(|e| reader.refused(e))?;
-    reader.collect(parsed.items);
-    let items = reader.items.borrow();
-    let found = items.iter().find_map(|item| match item {
-        DeviceItem::Kernel(attribute, item) if item.sig.ident == name => Some((attribute, item)),
-        _ => None,
-    });
-    let (attribute, item) =
-        found.ok_or_else(|| Errors::from(Error::whole(format!("{file} has no `#[kernel]` function `{name}`"))))?;
-    let kernel = syntax::kernel(attribute.clone(), item).map_err(|e| reader.refused(e))?;
-    let callees = reader.callees(&kernel.callees(), 0)?;
-    let mut program = check::kernel(&kernel, &callees).map_err(|wrong| reader.wrong(wrong))?.hir;
-    program.functions.iter_mut().for_each(|function| reader.name_file(&mut function.source));
-    Ok(program)
+    SourceFile::read(text, file, Some(linked))?.program(name)
+}
+
+/// Reads the kernel `name` from `text`, which contains all items that the kernel refers to.
+/// Without a name, the text has one kernel. `file` is the name of the text in messages.
+///
+/// # Errors
+/// The errors of [`program`], and a text with several kernels and no `name`, which lists them.
+pub fn standalone(text: &str, file: &str, name: Option<&str>) -> Result<Program, Errors> {
+    let reader = SourceFile::read(text, file, None)?;
+    if let Some(name) = name {
+        return reader.program(name);
+    }
+    match &reader.kernels()[..] {
+        [] => Err(Error::whole(format!("{file} has no `#[kernel]` function")).into()),
+        [name] => reader.program(name),
+        several => {
+            let names: Vec<_> = several.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!("{file} has {} kernels, {}: name one", several.len(), names.join(", "));
+            Err(Error::whole(message).into())
+        }
+    }
 }
 
 /// An item that the macros read.
@@ -47,20 +54,53 @@ enum DeviceItem {
     /// The attribute's tokens and the function.
     Kernel(TokenStream, ItemFn),
     Function(ItemFn),
-    Constant(Item),
+    /// A constant, struct, enum, type alias, or module of items.
+    Other(Item),
 }
 
 /// A file and the program that it was compiled to before.
 struct SourceFile<'a> {
     text: &'a str,
     file: &'a str,
-    linked: &'a Program,
+    /// The program; `None` if the text is complete.
+    linked: Option<&'a Program>,
     items: RefCell<Vec<DeviceItem>>,
 }
 
-impl SourceFile<'_> {
-    /// Collects the kernels, device functions and device constants of `items` and of the modules
-    /// among them.
+impl<'a> SourceFile<'a> {
+    fn read(text: &'a str, file: &'a str, linked: Option<&'a Program>) -> Result<SourceFile<'a>, Errors> {
+        let reader = SourceFile { text, file, linked, items: RefCell::default() };
+        let parsed = syn::parse_file(text).map_err(|e| reader.refused(e))?;
+        reader.collect(parsed.items);
+        Ok(reader)
+    }
+
+    /// Returns the names of the kernels, in order.
+    fn kernels(&self) -> Vec<String> {
+        let name = |item: &DeviceItem| match item {
+            DeviceItem::Kernel(_, item) => Some(item.sig.ident.to_string()),
+            _ => None,
+        };
+        self.items.borrow().iter().filter_map(name).collect()
+    }
+
+    /// Compiles the kernel `name` to HIR.
+    fn program(&self, name: &str) -> Result<Program, Errors> {
+        let items = self.items.borrow();
+        let found = items.iter().find_map(|item| match item {
+            DeviceItem::Kernel(attribute, item) if item.sig.ident == name => Some((attribute, item)),
+            _ => None,
+        });
+        let (attribute, item) = found
+            .ok_or_else(|| Errors::from(Error::whole(format!("{} has no `#[kernel]` function `{name}`", self.file))))?;
+        let kernel = syntax::kernel(attribute.clone(), item).map_err(|e| self.refused(e))?;
+        let callees = self.callees(&kernel.callees(), 0)?;
+        let mut program = check::kernel(&kernel, &callees).map_err(|wrong| self.wrong(wrong))?.hir;
+        program.functions.iter_mut().for_each(|function| self.name_file(&mut function.source));
+        Ok(program)
+    }
+
+    /// Collects the kernels and device items of `items` and of the modules among them.
     fn collect(&self, items: Vec<Item>) {
         for item in items {
             match item {
@@ -71,15 +111,21 @@ impl SourceFile<'_> {
                         self.items.borrow_mut().push(DeviceItem::Function(function));
                     }
                 }
-                Item::Const(mut constant) => {
-                    let attribute = take(&mut constant.attrs, "device");
-                    let constant = attribute.map(|_| DeviceItem::Constant(Item::Const(constant)));
-                    self.items.borrow_mut().extend(constant);
-                }
                 Item::Mod(module) if !module.attrs.iter().any(|a| is(a, "device")) => {
                     self.collect(module.content.map(|(_, items)| items).unwrap_or_default());
                 }
-                _ => {}
+                mut other => {
+                    // Generic arguments refer to the types and traits of a linked program.
+                    let read = self.linked.is_none() || matches!(other, Item::Const(_));
+                    if let Some(all) = attributes(&mut other)
+                        && read
+                        && all.iter().any(|a| is(a, "device"))
+                    {
+                        // The placement of a table belongs to the constant.
+                        all.retain(|a| !is(a, "device") || places(a));
+                        self.items.borrow_mut().push(DeviceItem::Other(other));
+                    }
+                }
             }
         }
     }
@@ -93,10 +139,13 @@ impl SourceFile<'_> {
             let library = match self.of_text(name, depth)? {
                 Some(library) => library,
                 None => self.of_program(name).ok_or_else(|| {
-                    let message = format!(
-                        "`{name}` is not in this file, nor in the kernel as it was compiled; compile the crate to \
-                         call it"
-                    );
+                    let message = match self.linked {
+                        Some(_) => format!(
+                            "`{name}` is not in this file, nor in the kernel as it was compiled; compile the crate \
+                             to call it"
+                        ),
+                        None => format!("`{name}` is no `#[device]` item of {}", self.file),
+                    };
                     self.refused(syn::Error::new_spanned(path, message))
                 })?,
             };
@@ -105,7 +154,7 @@ impl SourceFile<'_> {
         paths.iter().map(callee).collect()
     }
 
-    /// Returns the library of a function or constant of the text.
+    /// Returns the library of a device item of the text.
     fn of_text(&self, name: &str, depth: u32) -> Result<Option<Library>, Errors> {
         if depth > MAX_DEPTH {
             return Err(Error::whole(format!("`{name}` calls itself; device calls are always inlined")).into());
@@ -118,7 +167,7 @@ impl SourceFile<'_> {
                     let checked = check::device(&function, &callees).map_err(|wrong| self.wrong(wrong))?;
                     return Ok(Some(checked.hir));
                 }
-                DeviceItem::Constant(item) if matches!(item, Item::Const(c) if c.ident == name) => {
+                DeviceItem::Other(item) if declares(item, name) => {
                     let module = syntax::module(item).map_err(|e| self.refused(e))?;
                     let callees = self.callees(&module.callees(), depth + 1)?;
                     let checked = check::module(&module, &callees)
@@ -134,7 +183,7 @@ impl SourceFile<'_> {
 
     /// Returns the library of an item of the compiled program.
     fn of_program(&self, name: &str) -> Option<Library> {
-        let Program { functions, items, .. } = self.linked;
+        let Program { functions, items, .. } = self.linked?;
         let function = || {
             let at = functions.iter().skip(1).position(|f| f.name == name)? + 1;
             let id = FunctionId(at as u32);
@@ -185,6 +234,38 @@ fn is(attribute: &Attribute, name: &str) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == name)
 }
 
+/// Returns the attributes of an item that `#[device]` accepts, other than a function.
+fn attributes(item: &mut Item) -> Option<&mut Vec<Attribute>> {
+    match item {
+        Item::Const(ItemConst { attrs, .. })
+        | Item::Enum(ItemEnum { attrs, .. })
+        | Item::Mod(ItemMod { attrs, .. })
+        | Item::Struct(ItemStruct { attrs, .. })
+        | Item::Trait(ItemTrait { attrs, .. })
+        | Item::Type(ItemType { attrs, .. }) => Some(attrs),
+        _ => None,
+    }
+}
+
+/// Returns whether the attribute is `#[device(constant)]` or `#[device(global)]`.
+fn places(attribute: &Attribute) -> bool {
+    attribute.parse_args::<syn::Ident>().is_ok_and(|word| word == "constant" || word == "global")
+}
+
+/// Returns whether the item, or an item of the module, has the name.
+fn declares(item: &Item, name: &str) -> bool {
+    match item {
+        Item::Const(ItemConst { ident, .. })
+        | Item::Enum(ItemEnum { ident, .. })
+        | Item::Struct(ItemStruct { ident, .. })
+        | Item::Trait(ItemTrait { ident, .. })
+        | Item::Type(ItemType { ident, .. }) => ident == name,
+        Item::Fn(ItemFn { sig, .. }) => sig.ident == name,
+        Item::Mod(ItemMod { content, .. }) => content.iter().any(|(_, items)| items.iter().any(|i| declares(i, name))),
+        _ => false,
+    }
+}
+
 /// Removes the attribute `name` and returns the tokens in its parentheses.
 fn take(attributes: &mut Vec<Attribute>, name: &str) -> Option<TokenStream> {
     let at = attributes.iter().position(|a| is(a, name))?;
@@ -225,6 +306,34 @@ mod tests {
         assert!(ptx.contains("add.rn.f32") || ptx.contains("add.f32"), "{ptx}");
         let places: Vec<_> = read.functions.iter().map(|f| (f.source.file.as_str(), f.source.line)).collect();
         assert_eq!(places, [("crate/src/f.rs", 7), ("crate/src/f.rs", 2)]);
+    }
+
+    /// Checks that a text without a linked program may have structs, traits, and modules of items.
+    #[test]
+    fn standalone_texts_have_items_of_every_form() {
+        let text = "#[device]\nconst TWO: f32 = 2.0;\n\
+            #[device]\n#[derive(Clone, Copy)]\nstruct Scale {\n    by: f32,\n}\n\
+            #[device]\nmod maps {\n    use kernel_dsl::prelude::*;\n    pub trait Map: Copy {\n        fn apply(self, x: f32) -> f32;\n    }\n    \
+            #[derive(Clone, Copy)]\n    pub struct Double;\n    impl Map for Double {\n        fn apply(self, x: f32) -> f32 {\n            \
+            x + x\n        }\n    }\n}\nuse maps::*;\n\
+            #[kernel(block = 32, grid = 1, instances(M = Double))]\nfn k<M: Map>(m: M, s: Scale, y: &mut [f32]) {\n    \
+            y[thread::x()] = m.apply(TWO * s.by * y[thread::x()]);\n}\n";
+        let read = standalone(text, "s.rs", None).unwrap();
+        let instance = read.launch.instances[0].arguments.clone();
+        let ptx = crate::compile(&read, &instance, Target::SM_61).unwrap();
+        assert!(ptx.contains(".param .f32 s_by") && ptx.contains("add.rn.f32"), "{ptx}");
+        let missing = standalone(&text.replace("TWO *", "THREE *"), "s.rs", Some("k")).unwrap_err();
+        assert!(missing.to_string().ends_with("`THREE` is no `#[device]` item of s.rs"), "{missing}");
+    }
+
+    #[test]
+    fn standalone_texts_have_one_kernel_or_a_name() {
+        let twice = format!("{TEXT}{}", TEXT.replace("fn k", "fn j").replace("fn twice", "fn thrice"));
+        let several = standalone(&twice, "f.rs", None).unwrap_err();
+        assert_eq!(several.to_string(), "f.rs has 2 kernels, `k`, `j`: name one");
+        assert_eq!(standalone(&twice, "f.rs", Some("j")).unwrap().functions[0].name, "j");
+        let none = standalone("fn f() {}", "f.rs", None).unwrap_err();
+        assert_eq!(none.to_string(), "f.rs has no `#[kernel]` function");
     }
 
     /// Checks that functions which the text lacks come from the program that rustc compiled.

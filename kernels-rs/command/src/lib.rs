@@ -40,6 +40,7 @@
 //! documented in [`report`](runtime::interpreter::report). `trace --json` prints the case, the
 //! seed, the thread's [`Trace`](runtime::interpreter::Trace), and the report of the whole launch.
 
+#[cfg(feature = "specs")]
 use kernels_rs_specs as _;
 
 mod bench;
@@ -49,6 +50,7 @@ mod check;
 mod did_you_mean;
 mod doctor;
 mod emit_lines;
+pub mod examine;
 mod forms;
 pub mod golden;
 mod inspect;

@@ -9,6 +9,7 @@ use crate::{Device, Error, Result};
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::launcher::{self, Shape, SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -23,10 +24,26 @@ use std::sync::Arc;
 pub struct RawBuffer {
     device: Device,
     memory: Memory,
-    /// There until it is dropped.
-    piece: Option<Allocation>,
+    place: Place,
     bytes: usize,
     uses: HazardTracker,
+}
+
+/// The memory of a buffer.
+enum Place {
+    /// Memory of the device's pool; `None` once it is given back.
+    Pool(Option<Allocation>),
+    /// Memory that other code allocated, and what keeps it alive.
+    Adopted { address: u64, _owner: Box<dyn Any + Send + Sync> },
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Pool(piece) => piece.fmt(f),
+            Place::Adopted { address, .. } => write!(f, "Adopted({address:#x})"),
+        }
+    }
 }
 
 impl RawBuffer {
@@ -34,12 +51,25 @@ impl RawBuffer {
     pub fn new(device: &Device, memory: Memory, bytes: usize) -> Result<RawBuffer> {
         let (piece, pending) = device.backend().take(memory, bytes)?;
         let (device, uses) = (device.clone(), HazardTracker::inherited(pending));
-        Ok(RawBuffer { device, memory, piece: Some(piece), bytes, uses })
+        Ok(RawBuffer { device, memory, place: Place::Pool(Some(piece)), bytes, uses })
+    }
+
+    /// Makes a buffer of `bytes` bytes at `address`, which other code allocated. `owner` is dropped
+    /// after the last use.
+    ///
+    /// # Safety
+    /// As for [`Device::adopt`].
+    pub unsafe fn adopted(device: &Device, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> RawBuffer {
+        let place = Place::Adopted { address, _owner: owner };
+        RawBuffer { device: device.clone(), memory: Memory::Device, place, bytes, uses: HazardTracker::default() }
     }
 
     /// Returns the address of the first byte.
     pub fn address(&self) -> u64 {
-        self.piece.as_ref().map_or(0, |piece| piece.address)
+        match &self.place {
+            Place::Pool(piece) => piece.as_ref().map_or(0, |piece| piece.address),
+            Place::Adopted { address, .. } => *address,
+        }
     }
 
     /// Returns the length in bytes.
@@ -136,8 +166,16 @@ impl RawBuffer {
 
 impl Drop for RawBuffer {
     fn drop(&mut self) {
-        if let Some(piece) = self.piece.take() {
-            self.device.backend().give(self.memory, (piece, self.bytes), self.uses.before_write());
+        let pending = self.uses.before_write();
+        match &mut self.place {
+            Place::Pool(piece) => {
+                if let Some(piece) = piece.take() {
+                    self.device.backend().give(self.memory, (piece, self.bytes), pending);
+                }
+            }
+            // The owner may free the memory. If the wait fails, the device is lost, and nothing
+            // uses the memory any more.
+            Place::Adopted { .. } => drop(self.device.backend().wait_for(&pending)),
         }
     }
 }
@@ -162,6 +200,28 @@ pub struct DeviceBuffer<T: Element> {
 }
 
 impl Device {
+    /// Returns a buffer over `len` elements at `address`, which other code allocated: an array of
+    /// another library, say. Nothing is copied. `owner` keeps the memory alive: it is dropped after
+    /// the last use.
+    ///
+    /// # Safety
+    /// The elements lie in one initialized allocation of this device, aligned to their size, that
+    /// exists until `owner` is dropped. On the CPU, `address` comes from a host pointer whose
+    /// provenance is exposed. Until then, no other code writes the elements while this buffer is
+    /// used, nor reads them while a launch or a method may write them. Other buffers that adopt the
+    /// same memory are other code.
+    pub unsafe fn adopt<T: Element>(
+        &self,
+        address: u64,
+        len: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<DeviceBuffer<T>> {
+        let bytes = bytes_of::<T>(self, len)?;
+        // SAFETY: by the caller's promise.
+        let raw = unsafe { RawBuffer::adopted(self, address, bytes, owner) };
+        Ok(DeviceBuffer { raw, element: PhantomData })
+    }
+
     /// A buffer that holds a copy of `data`.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, data.len())?;

@@ -103,6 +103,11 @@ pub(super) fn examine(
     Ok(Inspection::new(&forms, report, profile.as_ref().map(|(_, profile)| profile)))
 }
 
+/// Returns the page of an inspection, which does not change while it is open.
+pub(super) fn fixed_page(inspection: &Inspection) -> String {
+    page::of(inspection, page::Updates::Fixed)
+}
+
 /// Extent of an examination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
@@ -125,7 +130,7 @@ impl Inspect {
         }
         let name = &inspection.report.instance;
         let file = self.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", file_name(name))));
-        let written = fs::write(&file, page::of(&inspection, page::Updates::Fixed));
+        let written = fs::write(&file, fixed_page(&inspection));
         written.map_err(|source| Error::Write { file: file.clone(), source })?;
         writeln!(out, "{name}: {}", file.display())?;
         Ok(Outcome::Good)

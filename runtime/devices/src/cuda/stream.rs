@@ -257,6 +257,41 @@ impl CudaStream {
         self.raw.cast()
     }
 
+    /// Makes later work wait for all work submitted to a stream of other code.
+    ///
+    /// # Safety
+    /// `handle` is a live stream of the context, or a default stream of the driver.
+    pub unsafe fn wait_for_handle(&self, handle: *mut c_void) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.order_handles(handle.cast(), self.raw) }
+    }
+
+    /// Makes later work of a stream of other code wait for all work submitted here.
+    ///
+    /// # Safety
+    /// As for `wait_for_handle`.
+    pub unsafe fn hold_handle(&self, handle: *mut c_void) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.order_handles(self.raw, handle.cast()) }
+    }
+
+    /// # Safety
+    /// Both are live streams of the context, or default streams of the driver.
+    unsafe fn order_handles(&self, before: sys::CUstream, after: sys::CUstream) -> Result<()> {
+        // Another thread must not record the mark between the two steps.
+        let _state = self.state();
+        self.context.run(
+            || "ordering streams".into(),
+            // SAFETY: the event is alive, and the streams by the caller's promise.
+            |driver| unsafe {
+                match (driver.event_record)(self.mark, before) {
+                    0 => (driver.stream_wait_event)(after, self.mark, 0),
+                    code => code,
+                }
+            },
+        )
+    }
+
     fn new(context: Arc<Context>, number: u16) -> Result<CudaStream> {
         let mut stream = CudaStream {
             context,

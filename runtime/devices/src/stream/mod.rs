@@ -109,6 +109,26 @@ impl Stream {
         }
     }
 
+    /// Makes later work wait for all work that other code has submitted to `handle`, a `CUstream`.
+    /// On the CPU nothing is waited for.
+    ///
+    /// # Safety
+    /// `handle` is a live stream of the device's primary context, or one of the driver's default
+    /// streams: null, 1 or 2.
+    pub unsafe fn wait_for_handle(&self, handle: *mut c_void) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        self.queue.stream().map_or(Ok(()), |stream| unsafe { stream.wait_for_handle(handle) })
+    }
+
+    /// Makes later work of `handle`, a `CUstream` of other code, wait for all work submitted here.
+    ///
+    /// # Safety
+    /// As for [`wait_for_handle`](Stream::wait_for_handle).
+    pub unsafe fn hold_handle(&self, handle: *mut c_void) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        self.queue.stream().map_or(Ok(()), |stream| unsafe { stream.hold_handle(handle) })
+    }
+
     /// Returns a buffer with a copy of `data`. The data may change or be dropped when this returns:
     /// it is staged in the device's pinned memory.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {

@@ -1,0 +1,50 @@
+//! Reports and pages of a kernel for programs that link this crate, such as the Python package.
+//! The kernel need not be registered.
+
+use crate::inspect::{self, Inspection};
+use crate::machine::Tools;
+use crate::name::Selected;
+use crate::summary;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::Target;
+use kernel_dsl::compiler::hir::{Instance, Program};
+
+/// An examined instance: its forms, costs and advice.
+pub struct Examined(Inspection);
+
+/// Error that keeps an instance from being examined, such as a compile error.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(#[from] crate::Error);
+
+impl Examined {
+    /// Compiles and examines an instance of `program`, whose artifact is `artifact`. Registers and
+    /// machine code require ptxas and nvdisasm of NVIDIA, which are used if they are found.
+    ///
+    /// # Errors
+    /// The compiler's errors, and PTX that ptxas rejects.
+    pub fn new(
+        artifact: &'static Artifact,
+        program: &Program,
+        instance: Instance,
+        target: Target,
+    ) -> Result<Examined, Error> {
+        let selected = Selected { artifact, instance };
+        Ok(Examined(inspect::examine(&selected, program, target, Tools::find(target).as_ref(), None)?))
+    }
+
+    /// Returns the report of `kernels report`.
+    ///
+    /// # Errors
+    /// None in practice: the text is written to memory.
+    pub fn report(&self) -> Result<String, Error> {
+        let mut text = Vec::new();
+        summary::print(&self.0, &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Returns the page of `kernels inspect`: one HTML document that needs no network.
+    pub fn page(&self) -> String {
+        inspect::fixed_page(&self.0)
+    }
+}

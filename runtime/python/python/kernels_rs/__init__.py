@@ -1,0 +1,122 @@
+"""GPU kernels in Rust, from Python: from a string, and as a library.
+
+    import numpy as np
+    import kernels_rs
+
+    saxpy = kernels_rs.compile('''
+        #[kernel(block = 256, grid = y.len().div_ceil(256))]
+        #[requires(x.len() == y.len())]
+        pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
+            let i = grid::index();
+            if i < y.len() {
+                y[i] = a.mul_add(x[i], y[i]);
+            }
+        }
+    ''')
+    x, y = np.ones(1000, np.float32), np.ones(1000, np.float32)
+    saxpy(2.0, x, y)                      # on the CPU, with every check
+    kernels_rs.softmax(x.reshape(10, 100))
+
+Host arrays run on the CPU device, which checks every access and reports races. Arrays of a GPU
+(PyTorch, CuPy, JAX, or kernels_rs.array(x, "cuda")) run there. Nothing is copied.
+
+As in NumPy, another thread must not write an array while a call uses it.
+"""
+
+from ._native import (
+    Array,
+    CompileError,
+    DeviceError,
+    Error,
+    Kernel,
+    LaunchError,
+    Stream,
+    Violation,
+    __version__,
+    array,
+    asarray,
+    compile,
+    describe,
+    devices,
+    zeros,
+)
+from ._array import numpy
+from ._library import (
+    QuantizedLinear,
+    argmax,
+    argmin,
+    attention,
+    cross_entropy,
+    cumsum,
+    embedding,
+    geglu,
+    gelu,
+    histc,
+    layer_norm,
+    linear,
+    matmul,
+    max,
+    mean,
+    min,
+    norm,
+    rms_norm,
+    rotary,
+    sample,
+    scaled_dot_product_attention,
+    silu,
+    softmax,
+    log_softmax,
+    sum,
+    swiglu,
+    transpose,
+)
+from ._page import Page, inspect
+
+Kernel.inspect = inspect
+
+__all__ = [
+    "Array",
+    "CompileError",
+    "DeviceError",
+    "Error",
+    "Kernel",
+    "LaunchError",
+    "Page",
+    "QuantizedLinear",
+    "Stream",
+    "Violation",
+    "__version__",
+    "argmax",
+    "argmin",
+    "array",
+    "asarray",
+    "attention",
+    "compile",
+    "cross_entropy",
+    "cumsum",
+    "describe",
+    "devices",
+    "embedding",
+    "geglu",
+    "gelu",
+    "histc",
+    "layer_norm",
+    "linear",
+    "log_softmax",
+    "matmul",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "numpy",
+    "rms_norm",
+    "rotary",
+    "sample",
+    "scaled_dot_product_attention",
+    "silu",
+    "softmax",
+    "sum",
+    "swiglu",
+    "transpose",
+    "zeros",
+]

@@ -1,0 +1,264 @@
+"""GPU kernels in Rust, from Python: from a string, and as a library."""
+
+from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple, TypeVar, Union
+
+__version__: str
+
+class SupportsDLPack(Protocol):
+    """An array of PyTorch, CuPy, JAX, NumPy or this package."""
+
+    @property
+    def shape(self) -> Any: ...
+    def __dlpack__(self) -> Any: ...
+    def __dlpack_device__(self) -> Tuple[int, int]: ...
+
+A = TypeVar("A", bound=SupportsDLPack)
+Device = Any
+DType = Any
+StreamLike = Any
+
+class Error(Exception):
+    """Base class of the errors of this package."""
+
+class CompileError(Error):
+    """Mistakes in a kernel."""
+
+    errors: List[Dict[str, Any]]
+
+class LaunchError(Error):
+    """Arguments that do not meet the kernel's contract; nothing has run."""
+
+class Violation(Error):
+    """A launch that violated a check, such as a race."""
+
+    findings: List[Dict[str, Any]]
+    check: str
+    file: str
+    line: int
+    column: int
+
+class DeviceError(Error):
+    """An error of a device or its driver."""
+
+class Array:
+    """A row-major array in memory of this package, on the CPU or a GPU."""
+
+    @property
+    def shape(self) -> Tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def __array_interface__(self) -> Dict[str, Any]: ...
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]: ...
+    def reshape(self, *shape: int) -> Array: ...
+    def tobytes(self) -> bytes: ...
+    def __len__(self) -> int: ...
+    def __dlpack_device__(self) -> Tuple[int, int]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = ...,
+        max_version: Optional[Tuple[int, int]] = ...,
+        dl_device: Optional[Tuple[int, int]] = ...,
+        copy: Optional[bool] = ...,
+    ) -> Any: ...
+
+class Stream:
+    """A queue of calls: a call that names it returns once it is submitted, and wait() completes it."""
+
+    def __init__(self, device: Device = ...) -> None: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def handle(self) -> Optional[int]: ...
+    def wait(self) -> None: ...
+    def __enter__(self) -> Stream: ...
+    def __exit__(self, *error: Any) -> None: ...
+
+class Page:
+    """The page of an instance: its Rust, IR, PTX and machine code side by side, with costs."""
+
+    html: str
+    def __init__(self, document: str) -> None: ...
+    def save(self, path: str) -> None: ...
+    def _repr_html_(self) -> str: ...
+
+class Kernel:
+    """A kernel that was compiled from a string. Calling it launches it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> List[str]: ...
+    @property
+    def generics(self) -> List[str]: ...
+    @property
+    def instances(self) -> List[str]: ...
+    @property
+    def ptx(self) -> str: ...
+    @property
+    def ir(self) -> str: ...
+    @property
+    def optimized_ir(self) -> str: ...
+    def instance(self, label: Optional[str] = ..., **generics: Any) -> Kernel: ...
+    def report(self) -> str: ...
+    def page(self) -> str: ...
+    def inspect(self) -> Page: ...
+    def __call__(
+        self,
+        *arguments: Any,
+        block: Optional[int] = ...,
+        stream: StreamLike = ...,
+        unchecked: bool = ...,
+        **named: Any,
+    ) -> None: ...
+
+class QuantizedLinear:
+    """Quantized weights of a linear layer."""
+
+    def __init__(self, weight: Any, format: str = ...) -> None: ...
+    @classmethod
+    def from_blocks(cls, blocks: Any, format: str) -> QuantizedLinear: ...
+    @property
+    def shape(self) -> Tuple[int, int]: ...
+    @property
+    def format(self) -> str: ...
+    def __call__(self, input: A, bias: None = ..., *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+
+def compile(source: str, name: Optional[str] = ..., *, file: str = ..., target: Optional[str] = ...) -> Kernel: ...
+def devices() -> List[str]: ...
+def zeros(shape: Union[int, Sequence[int]], dtype: DType = ..., device: Device = ...) -> Array: ...
+def array(source: Any, device: Device = ...) -> Array: ...
+def asarray(source: Any) -> Array: ...
+def describe(array: Any) -> Dict[str, Any]: ...
+def numpy(array: Array) -> Any: ...
+def softmax(
+    input: A,
+    dim: int = ...,
+    dtype: Optional[str] = ...,
+    *,
+    scale: float = ...,
+    causal: int = ...,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def log_softmax(
+    input: A,
+    dim: int = ...,
+    dtype: Optional[str] = ...,
+    *,
+    scale: float = ...,
+    causal: int = ...,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def rms_norm(
+    input: A,
+    normalized_shape: Union[int, Sequence[int]],
+    weight: Optional[A] = ...,
+    eps: Optional[float] = ...,
+    *,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def layer_norm(
+    input: A,
+    normalized_shape: Union[int, Sequence[int]],
+    weight: Optional[A] = ...,
+    bias: Optional[A] = ...,
+    eps: float = ...,
+    *,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def cross_entropy(
+    input: A,
+    target: Any,
+    *,
+    ignore_index: int = ...,
+    reduction: str = ...,
+    label_smoothing: float = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def matmul(input: A, other: A, *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def linear(
+    input: A,
+    weight: Union[A, QuantizedLinear],
+    bias: Optional[A] = ...,
+    *,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def attention(
+    query: A,
+    key: A,
+    value: A,
+    *,
+    causal: bool = ...,
+    scale: Optional[float] = ...,
+    window: Optional[Tuple[int, int]] = ...,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def scaled_dot_product_attention(
+    query: A,
+    key: A,
+    value: A,
+    attn_mask: None = ...,
+    dropout_p: float = ...,
+    is_causal: bool = ...,
+    scale: Optional[float] = ...,
+    enable_gqa: bool = ...,
+    *,
+    stream: StreamLike = ...,
+) -> A: ...
+def rotary(
+    x: A,
+    positions: Any,
+    *,
+    base: float = ...,
+    size: Optional[int] = ...,
+    frequencies: Optional[Sequence[float]] = ...,
+    axes: Optional[Sequence[int]] = ...,
+    interleaved: bool = ...,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def swiglu(input: A, *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def geglu(input: A, *, approximate: str = ..., out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def silu(input: A, *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def gelu(input: A, approximate: str = ..., *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def sum(input: A, dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
+def mean(input: A, dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
+def norm(input: A, p: int = ..., dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
+def max(input: A, dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
+def min(input: A, dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
+def argmax(input: A, dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
+def argmin(input: A, dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
+def cumsum(
+    input: A, dim: int = ..., *, exclusive: bool = ..., out: Optional[A] = ..., stream: StreamLike = ...
+) -> A: ...
+def transpose(input: A, *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def embedding(input: Any, weight: A, *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def histc(input: A, bins: int = ..., min: float = ..., max: float = ..., *, stream: StreamLike = ...) -> A: ...
+def sample(
+    logits: A,
+    *,
+    seed: int,
+    offset: int = ...,
+    temperature: float = ...,
+    top_k: int = ...,
+    top_p: float = ...,
+    stream: StreamLike = ...,
+) -> A: ...

@@ -1,0 +1,57 @@
+"""Results in the caller's array type, and copies to NumPy."""
+
+import sys
+
+from . import _native
+
+
+def _library(array):
+    """Returns the name of the library that an array belongs to."""
+    return type(array).__module__.split(".")[0]
+
+
+def _dtype(array):
+    """Returns the NumPy name of an array's element type."""
+    name = getattr(array.dtype, "name", None)
+    return name if isinstance(name, str) else str(array.dtype).split(".")[-1]
+
+
+def _numpy_dtype(name):
+    import numpy
+
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return numpy.dtype(ml_dtypes.bfloat16)
+    return numpy.dtype(name)
+
+
+def _empty(like, shape, dtype=None):
+    """Returns an array for a result: of the library and the device of `like`."""
+    dtype = dtype or _dtype(like)
+    library = _library(like)
+    if library == "numpy":
+        import numpy
+
+        return numpy.empty(shape, _numpy_dtype(dtype))
+    if library == "torch":
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
+    if library == "cupy":
+        return sys.modules["cupy"].empty(shape, dtype)
+    described = _native.describe(like)
+    return _native.zeros(shape, dtype, described["device"])
+
+
+def _result(like, out):
+    """Converts a result that `_empty` could not make in the library of `like`."""
+    if isinstance(out, _native.Array) and _library(like) in ("jax", "jaxlib"):
+        return sys.modules["jax"].dlpack.from_dlpack(out)
+    return out
+
+
+def numpy(array):
+    """Returns a copy of an Array as a NumPy array. bfloat16 needs the package ml_dtypes."""
+    import numpy as np
+
+    return np.frombuffer(bytearray(array.tobytes()), _numpy_dtype(array.dtype)).reshape(array.shape)

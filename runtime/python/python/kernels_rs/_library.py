@@ -1,0 +1,392 @@
+"""The kernel library, with the names and the argument order of torch.nn.functional."""
+
+from . import _native
+from ._array import _dtype, _empty, _library, _result
+
+_KERNELS = {}
+
+
+def _kernel(name, source):
+    """Returns a kernel of this module, compiled once."""
+    if name not in _KERNELS:
+        _KERNELS[name] = _native.compile(source, name, file="kernels_rs/_library.py")
+    return _KERNELS[name]
+
+
+def _out(like, out, shape, dtype=None):
+    if out is None:
+        return _empty(like, shape, dtype)
+    if tuple(out.shape) != tuple(shape):
+        raise ValueError(f"out has the shape {tuple(out.shape)}, and the result {tuple(shape)}")
+    return out
+
+
+def _last(x, dim):
+    """Rejects every axis but the last."""
+    if dim not in (-1, len(x.shape) - 1):
+        raise ValueError(f"dim = {dim}: this function works on the last axis; transpose the array")
+
+
+def _unsigned(x):
+    """Returns indices as uint32, in which the kernels take them. Negative ones become 2**32 - 1."""
+    name = _dtype(x)
+    if name == "uint32":
+        return x
+    if _library(x) == "numpy":
+        import numpy
+
+        kept = numpy.where((x < 0) | (x > 0xFFFFFFFF), 0xFFFFFFFF, x)
+        return numpy.ascontiguousarray(kept).astype(numpy.uint32)
+    if name not in ("int32", "int64"):
+        raise TypeError(f"indices are {name}, expected int32, int64 or uint32")
+    described = _native.describe(x)
+    narrow = _kernel(
+        f"narrow_{name}",
+        """
+        #[kernel(block = 256, grid = y.len().div_ceil(256))]
+        #[requires(x.len() == y.len())]
+        pub fn narrow_int64(x: &[i64], y: &mut [u32]) {
+            let i = grid::index();
+            if i < y.len() {
+                y[i] = if x[i] < 0 || x[i] > 0xffff_ffff { u32::MAX } else { x[i] as u32 };
+            }
+        }
+
+        #[kernel(block = 256, grid = y.len().div_ceil(256))]
+        #[requires(x.len() == y.len())]
+        pub fn narrow_int32(x: &[i32], y: &mut [u32]) {
+            let i = grid::index();
+            if i < y.len() {
+                y[i] = if x[i] < 0 { u32::MAX } else { x[i] as u32 };
+            }
+        }
+        """,
+    )
+    y = _native.zeros(tuple(x.shape), "uint32", described["device"])
+    narrow(x, y)
+    return y
+
+
+def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
+    """Returns the softmax of scale * input over the last axis, computed in float32.
+
+    `causal` masks the keys after each of so many queries: rows are the queries.
+    """
+    _last(input, dim)
+    out = _out(input, out, input.shape, dtype)
+    _native.softmax(input, out, scale, False, causal, stream)
+    return _result(input, out)
+
+
+def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
+    """Returns the logarithm of the softmax of scale * input over the last axis."""
+    _last(input, dim)
+    out = _out(input, out, input.shape, dtype)
+    _native.softmax(input, out, scale, True, causal, stream)
+    return _result(input, out)
+
+
+def _normalized(input, normalized_shape):
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if shape != tuple(input.shape[-1:]):
+        raise ValueError(f"normalized_shape is {shape}, and the last axis of the input has {input.shape[-1]} elements")
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None, *, out=None, stream=None):
+    """Returns input / sqrt(mean(input**2) + eps) * weight, over the last axis."""
+    _normalized(input, normalized_shape)
+    if eps is None:
+        eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(_dtype(input), 2.0**-23)
+    out = _out(input, out, input.shape)
+    _native.norm(input, weight, None, out, eps, False, stream)
+    return _result(input, out)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, out=None, stream=None):
+    """Returns (input - mean) / sqrt(variance + eps) * weight + bias, over the last axis."""
+    _normalized(input, normalized_shape)
+    if bias is not None and weight is None:
+        raise ValueError("a bias needs a weight")
+    out = _out(input, out, input.shape)
+    _native.norm(input, weight, bias, out, eps, True, stream)
+    return _result(input, out)
+
+
+def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_smoothing=0.0, stream=None):
+    """Returns the cross-entropy of logits (rows, classes) and class indices (rows).
+
+    A negative index or one beyond the classes is ignored. "mean" divides by the others' number.
+    """
+    if ignore_index >= 0:
+        raise ValueError("ignore_index must be negative; negative indices are ignored")
+    rows = input.shape[0]
+    labels = _unsigned(target)
+    loss, log_sum = _empty(input, (rows,), "float32"), _empty(input, (rows,), "float32")
+    _native.cross_entropy(input, labels, loss, log_sum, label_smoothing, stream)
+    if reduction == "none":
+        return _result(input, loss)
+    total = _empty(input, (), "float32")
+    _native.reduction("sum", loss, total, True, True, stream)
+    if reduction == "sum":
+        return _result(input, total)
+    if reduction != "mean":
+        raise ValueError(f"reduction = {reduction!r}: expected 'none', 'sum' or 'mean'")
+    divide = _kernel(
+        "divide",
+        """
+        #[kernel(block = 256, grid = 1)]
+        #[requires(total.len() == 1)]
+        pub fn divide(labels: &[u32], classes: u32, total: &mut [f32]) {
+            let mut counted = 0;
+            for i in (thread::x()..labels.len()).step_by(256) {
+                if labels[i] < classes {
+                    counted += 1u32;
+                }
+            }
+            let counted = block::sum(counted);
+            if thread::x() == 0 {
+                total[0] = total[0] / (counted as f32);
+            }
+        }
+        """,
+    )
+    divide(labels, input.shape[1], total, stream=stream)
+    return _result(input, total)
+
+
+def matmul(input, other, *, out=None, stream=None):
+    """Returns the product of matrices (m, k) and (k, n), or of equally long batches of them."""
+    if len(input.shape) != len(other.shape) or len(input.shape) < 2:
+        raise ValueError(f"matmul takes two matrices or two batches of equal rank, given {input.shape} and {other.shape}")
+    out = _out(input, out, tuple(input.shape[:-1]) + (other.shape[-1],))
+    _native.product(input, other, None, out, False, False, stream=stream)
+    return _result(input, out)
+
+
+def linear(input, weight, bias=None, *, out=None, stream=None):
+    """Returns input @ weight.T + bias. The weight is (out features, in features)."""
+    if isinstance(weight, QuantizedLinear):
+        return weight(input, bias, out=out, stream=stream)
+    out = _out(input, out, tuple(input.shape[:-1]) + (weight.shape[0],))
+    _native.product(_rows(input), weight, bias, _rows(out), False, True, stream=stream)
+    return _result(input, out)
+
+
+def _rows(x):
+    """Returns an array as a matrix, without a copy."""
+    return x if len(x.shape) == 2 else x.reshape(_count(x.shape[:-1]), x.shape[-1])
+
+
+def _count(shape):
+    n = 1
+    for extent in shape:
+        n *= extent
+    return n
+
+
+class QuantizedLinear:
+    """Quantized weights of a linear layer: QuantizedLinear(weight, "Q8_0"), or blocks of a GGUF file."""
+
+    def __init__(self, weight, format="Q8_0"):
+        self.weight = weight if isinstance(weight, _native.Quantized) else _native.Quantized.quantize(weight, format)
+
+    @classmethod
+    def from_blocks(cls, blocks, format):
+        """Reads the blocks of a GGUF file: uint8 (out features, bytes of a row)."""
+        return cls(_native.Quantized.from_blocks(blocks, format))
+
+    @property
+    def shape(self):
+        """Out features and in features."""
+        return self.weight.shape
+
+    @property
+    def format(self):
+        """The format's name, such as "Q8_0"."""
+        return self.weight.format
+
+    def __call__(self, input, bias=None, *, out=None, stream=None):
+        """Returns input @ weight.T; the input is quantized to 8 bits by groups of 32."""
+        if bias is not None:
+            raise ValueError("a quantized linear layer takes no bias yet: add it to the result")
+        out = _out(input, out, tuple(input.shape[:-1]) + (self.shape[0],))
+        self.weight.product(_rows(input), _rows(out), stream)
+        return _result(input, out)
+
+    def __repr__(self):
+        return f"QuantizedLinear(shape={self.shape}, format={self.format!r})"
+
+
+def attention(query, key, value, *, causal=False, scale=None, window=None, out=None, stream=None):
+    """Returns attention of (batch, heads, tokens, size), with fewer heads of keys than of queries.
+
+    `causal` aligns the last query with the last key. `window` is the number of keys before and
+    after a query's position.
+    """
+    out = _out(query, out, tuple(query.shape[:-1]) + (value.shape[-1],))
+    _native.attention(query, key, value, out, scale, causal, window, stream)
+    return _result(query, out)
+
+
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, *, stream=None
+):
+    """Returns attention as torch.nn.functional does, without a mask and without dropout."""
+    if attn_mask is not None or dropout_p:
+        raise ValueError("attn_mask and dropout_p are not supported; `attention` has causal masks and windows")
+    if is_causal and query.shape[-2] != key.shape[-2]:
+        raise ValueError("is_causal needs as many queries as keys; `attention` aligns the last query with the last key")
+    if not enable_gqa and query.shape[-3] != key.shape[-3]:
+        raise ValueError("query and key have different numbers of heads; enable_gqa allows it")
+    return attention(query, key, value, causal=is_causal, scale=scale, stream=stream)
+
+
+def rotary(x, positions, *, base=10000.0, size=None, frequencies=None, axes=None, interleaved=False, out=None, stream=None):
+    """Returns x (tokens, heads, size) with pairs rotated by the angles of positions (tokens).
+
+    Pairs are the halves of a head, or neighbors if `interleaved`. `size` is the number of rotated
+    elements. With `axes`, positions are (axes, tokens), and pair i uses the row axes[i].
+    """
+    if frequencies is None:
+        size = size or x.shape[-1]
+        frequencies = [base ** (-2.0 * i / size) for i in range(size // 2)]
+    out = _out(x, out, x.shape)
+    _native.rotary(x, _unsigned(positions), out, list(frequencies), axes, interleaved, stream)
+    return _result(x, out)
+
+
+def _halved(x, name, out, stream):
+    if x.shape[-1] % 2:
+        raise ValueError(f"the last axis has {x.shape[-1]} elements, and a gate needs two halves")
+    out = _out(x, out, tuple(x.shape[:-1]) + (x.shape[-1] // 2,))
+    _native.gate(name, x, out, stream)
+    return _result(x, out)
+
+
+def swiglu(input, *, out=None, stream=None):
+    """Returns silu(a) * b of the halves (a | b) of the last axis."""
+    return _halved(input, "swiglu", out, stream)
+
+
+def geglu(input, *, approximate="none", out=None, stream=None):
+    """Returns gelu(a) * b of the halves (a | b) of the last axis."""
+    return _halved(input, "geglu_tanh" if approximate == "tanh" else "geglu", out, stream)
+
+
+def silu(input, *, out=None, stream=None):
+    """Returns input / (1 + exp(-input))."""
+    out = _out(input, out, input.shape)
+    _native.activation("silu", input, out, stream)
+    return _result(input, out)
+
+
+def gelu(input, approximate="none", *, out=None, stream=None):
+    """Returns the Gaussian error linear unit, or its approximation by tanh."""
+    out = _out(input, out, input.shape)
+    _native.activation("gelu_tanh" if approximate == "tanh" else "gelu", input, out, stream)
+    return _result(input, out)
+
+
+def _reduced(name, input, dim, keepdim, dtype, stream):
+    shape = tuple(input.shape)
+    rank = len(shape)
+    if dim is None:
+        out = _empty(input, (1,) * rank if keepdim else (), dtype)
+        _native.reduction(name, input, out, True, True, stream)
+        return _result(input, out)
+    if not -rank <= dim < rank:
+        raise ValueError(f"dim = {dim}: the array has rank {rank}")
+    dim %= rank
+    kept = shape[:dim] + ((1,) if keepdim else ()) + shape[dim + 1 :]
+    out = _empty(input, kept, dtype)
+    if dim == rank - 1:
+        _native.reduction(name, input, out, False, True, stream)
+        return _result(input, out)
+    rows = input.reshape(_count(shape[:dim]), shape[dim], _count(shape[dim + 1 :]))
+    _native.reduction(name, rows, out, False, False, stream)
+    return _result(input, out)
+
+
+def sum(input, dim=None, keepdim=False, *, stream=None):
+    """Returns sums over an axis, or of all elements, in float32."""
+    return _reduced("sum", input, dim, keepdim, "float32", stream)
+
+
+def mean(input, dim=None, keepdim=False, *, stream=None):
+    """Returns means over an axis, or of all elements, in float32."""
+    return _reduced("mean", input, dim, keepdim, "float32", stream)
+
+
+def norm(input, p=2, dim=None, keepdim=False, *, stream=None):
+    """Returns 1- or 2-norms over an axis, or of all elements, in float32."""
+    if p not in (1, 2):
+        raise ValueError(f"p = {p}: expected 1 or 2")
+    return _reduced(f"norm{p}", input, dim, keepdim, "float32", stream)
+
+
+def max(input, dim=None, keepdim=False, *, stream=None):
+    """Returns the largest numbers over an axis, or of all elements, in float32. A NaN counts as -inf."""
+    return _reduced("max", input, dim, keepdim, "float32", stream)
+
+
+def min(input, dim=None, keepdim=False, *, stream=None):
+    """Returns the smallest numbers over an axis, or of all elements, in float32. A NaN counts as inf."""
+    return _reduced("min", input, dim, keepdim, "float32", stream)
+
+
+def _index_type(input):
+    # PyTorch computes little with uint32.
+    return "int32" if _library(input) == "torch" else "uint32"
+
+
+def argmax(input, dim=None, keepdim=False, *, stream=None):
+    """Returns the first indices of the largest numbers, as 32-bit integers."""
+    return _reduced("argmax", input, dim, keepdim, _index_type(input), stream)
+
+
+def argmin(input, dim=None, keepdim=False, *, stream=None):
+    """Returns the first indices of the smallest numbers, as 32-bit integers."""
+    return _reduced("argmin", input, dim, keepdim, _index_type(input), stream)
+
+
+def cumsum(input, dim=-1, *, exclusive=False, out=None, stream=None):
+    """Returns running sums along the last axis. If `exclusive`, an element is not in its own sum."""
+    _last(input, dim)
+    out = _out(input, out, input.shape)
+    _native.cumulative(input, out, exclusive, stream)
+    return _result(input, out)
+
+
+def transpose(input, *, out=None, stream=None):
+    """Returns a copy with the last two axes exchanged."""
+    shape = tuple(input.shape)
+    out = _out(input, out, shape[:-2] + (shape[-1], shape[-2]))
+    _native.transpose(input, out, stream)
+    return _result(input, out)
+
+
+def embedding(input, weight, *, out=None, stream=None):
+    """Returns the rows of the weight with the indices `input`; an index beyond the rows gives zeros."""
+    out = _out(weight, out, tuple(input.shape) + (weight.shape[1],))
+    _native.embedding(weight, _unsigned(input), _rows(out), stream)
+    return _result(weight, out)
+
+
+def histc(input, bins=100, min=0.0, max=0.0, *, stream=None):
+    """Returns the number of elements in each of `bins` bins from `min` to `max`, as 32-bit integers.
+
+    Elements of uint8 and uint32 are the numbers of their bins.
+    """
+    out = _empty(input, (bins,), _index_type(input))
+    _native.counts(input, out, min, max, stream)
+    return _result(input, out)
+
+
+def sample(logits, *, seed, offset=0, temperature=1.0, top_k=0, top_p=1.0, stream=None):
+    """Returns a token for each row of logits, drawn from its softmax; temperature 0 is greedy.
+
+    The same seed and offset give the same tokens on every device.
+    """
+    out = _empty(logits, tuple(logits.shape[:-1]), _index_type(logits))
+    _native.sample(logits, out, seed, offset, temperature, top_k, top_p, stream)
+    return _result(logits, out)

@@ -1,0 +1,669 @@
+//! Arrays of other libraries as memory of a device, and arrays of this package.
+
+use crate::device::{Opened, Where};
+use crate::dlpack::{self, Managed};
+use crate::error;
+use half::{bf16, f16};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::{Argument, Element, launcher::Shape};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use runtime::DeviceBuffer;
+use runtime_devices::executor::{Memory, RawBuffer};
+use std::sync::Arc;
+
+/// The largest rank of a view.
+const MAX_RANK: usize = 5;
+
+/// An array that a caller passed: where its elements lie, and what keeps them alive.
+pub struct Foreign {
+    pub place: Where,
+    pub address: u64,
+    pub scalar: Scalar,
+    pub shape: Vec<usize>,
+    /// In elements.
+    pub strides: Vec<isize>,
+    pub writable: bool,
+    owner: Owner,
+    /// A stream of the producer with pending work on the array.
+    pending: Option<usize>,
+}
+
+/// The object that keeps the elements alive.
+enum Owner {
+    Object(#[expect(dead_code, reason = "dropped at the end of the last use")] Py<PyAny>),
+    Managed(#[expect(dead_code, reason = "dropped at the end of the last use")] Managed),
+    Array(Py<Array>),
+}
+
+/// Memory that a call uses.
+pub enum Held {
+    /// Memory of another library, adopted.
+    Adopted(RawBuffer),
+    /// An array of this package.
+    Array(Py<Array>),
+    /// The buffers of a call of the library.
+    Buffers(Box<dyn std::any::Any + Send + Sync>),
+}
+
+impl Foreign {
+    /// Reads an array of any library; `None` if the object is no array. `name` is its name in
+    /// errors.
+    pub fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Foreign>> {
+        let py = object.py();
+        if let Ok(array) = object.cast::<Array>() {
+            let own = array.get();
+            return Ok(Some(Foreign {
+                place: own.place,
+                address: own.raw.address(),
+                scalar: own.scalar,
+                shape: own.shape.clone(),
+                strides: dlpack::contiguous(&own.shape),
+                writable: own.writable,
+                owner: Owner::Array(array.clone().unbind()),
+                pending: None,
+            }));
+        }
+        let found = if let Some(interface) = object.getattr_opt(intern!(py, "__array_interface__"))? {
+            Some(Foreign::of_interface(object, &interface, Where::Cpu)?)
+        } else if object.hasattr(intern!(py, "__dlpack__"))? {
+            Some(Foreign::of_dlpack(object)?)
+        } else if let Some(interface) = object.getattr_opt(intern!(py, "__cuda_array_interface__"))? {
+            // The interface names no device; a pointer of another device is rejected by the driver.
+            let ordinal = object.getattr_opt(intern!(py, "device"))?.and_then(|device| device_number(&device));
+            Some(Foreign::of_interface(object, &interface, Where::Cuda(ordinal.unwrap_or(0)))?)
+        } else {
+            None
+        };
+        let Some(found) = found else { return Ok(None) };
+        let bytes = u64::from(found.scalar.bytes());
+        if found.shape.iter().all(|n| *n > 0) && !found.address.is_multiple_of(bytes) {
+            return Err(PyValueError::new_err(format!(
+                "`{name}` is not aligned to its elements of {bytes} bytes; copy the array"
+            )));
+        }
+        Ok(Some(found))
+    }
+
+    /// Reads `__array_interface__` or `__cuda_array_interface__`.
+    fn of_interface(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>, place: Where) -> PyResult<Foreign> {
+        let py = object.py();
+        let item = |key| interface.get_item(key);
+        let shape: Vec<usize> = item(intern!(py, "shape"))?.extract()?;
+        let typestr: String = item(intern!(py, "typestr"))?.extract()?;
+        let scalar = match of_typestr(&typestr) {
+            Some(scalar) => scalar,
+            // The dtypes of other libraries have no code.
+            None => {
+                let dtype = object.getattr(intern!(py, "dtype"))?;
+                named(&dtype.getattr(intern!(py, "name"))?.extract::<String>()?)?
+            }
+        };
+        let (address, read_only): (u64, bool) = item(intern!(py, "data"))?.extract()?;
+        let optional = |key: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            let value = interface.call_method1(intern!(py, "get"), (key,))?;
+            Ok((!value.is_none()).then_some(value))
+        };
+        if optional("mask")?.is_some() {
+            return Err(PyTypeError::new_err("arrays with a mask are not supported"));
+        }
+        let width = scalar.bytes() as isize;
+        let strides = match optional("strides")? {
+            None => dlpack::contiguous(&shape),
+            Some(strides) => {
+                let bytes: Vec<isize> = strides.extract()?;
+                let long = shape.iter().map(|n| *n > 1);
+                if bytes.iter().zip(long).any(|(stride, long)| long && stride % width != 0) {
+                    return Err(PyValueError::new_err(format!(
+                        "strides of {bytes:?} bytes are no multiples of an element's {width} bytes; copy the array"
+                    )));
+                }
+                bytes.into_iter().map(|stride| stride / width).collect()
+            }
+        };
+        let pending = optional("stream")?.map(|stream| stream.extract()).transpose()?;
+        let owner = Owner::Object(object.clone().unbind());
+        Ok(Foreign { place, address, scalar, shape, strides, writable: !read_only, owner, pending })
+    }
+
+    /// Reads `__dlpack__`. The producer orders its pending work before that of the device's stream.
+    fn of_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
+        let py = object.py();
+        let (kind, number): (i32, i32) = object.call_method0(intern!(py, "__dlpack_device__"))?.extract()?;
+        let place = place((kind, number))?;
+        let arguments = PyDict::new(py);
+        if let Some(handle) = place.open(py)?.handle() {
+            arguments.set_item(intern!(py, "stream"), handle)?;
+        }
+        arguments.set_item(intern!(py, "max_version"), (1, 0))?;
+        let dlpack = object.getattr(intern!(py, "__dlpack__"))?;
+        let capsule = match dlpack.call((), Some(&arguments)) {
+            // A producer of an earlier version does not know the argument.
+            Err(e) if e.is_instance_of::<PyTypeError>(py) => {
+                arguments.del_item(intern!(py, "max_version"))?;
+                dlpack.call((), Some(&arguments))?
+            }
+            other => other?,
+        };
+        let managed = Managed::take(&capsule)?;
+        let dlpack::Described { address, scalar, shape, strides, read_only, .. } = managed.described()?;
+        // The arrays of JAX are immutable, and the earlier form of a capsule does not say so.
+        let module: String = object.get_type().getattr(intern!(py, "__module__"))?.extract()?;
+        let writable = !read_only && !module.starts_with("jax");
+        Ok(Foreign { place, address, scalar, shape, strides, writable, owner: Owner::Managed(managed), pending: None })
+    }
+
+    /// Returns the number of elements.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Returns whether the elements are row-major without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        self.len() == 0 || canonical(&self.shape, &self.strides) == dlpack::contiguous(&self.shape)
+    }
+
+    /// Returns strides that a view can have: none is negative.
+    pub fn view_strides(&self, name: &str) -> PyResult<Vec<usize>> {
+        let strides = canonical(&self.shape, &self.strides);
+        let unsigned = strides.iter().map(|stride| usize::try_from(*stride)).collect::<Result<_, _>>();
+        unsigned.map_err(|_| {
+            PyValueError::new_err(format!("`{name}` has strides {strides:?}, and none may be negative; copy the array"))
+        })
+    }
+
+    /// Returns the number of elements from the first to the last, gaps included.
+    fn span(&self, strides: &[usize]) -> usize {
+        if self.len() == 0 {
+            return 0;
+        }
+        1 + self.shape.iter().zip(strides).map(|(n, stride)| (n - 1) * stride).sum::<usize>()
+    }
+
+    /// Makes work of the device wait for the producer's pending work.
+    pub fn settle(&self, py: Python<'_>, opened: &Opened) -> PyResult<()> {
+        let Some(stream) = self.pending else { return Ok(()) };
+        let handle = std::ptr::without_provenance_mut(stream);
+        // SAFETY: the interface states that the number is a stream of the array's device.
+        let waited = unsafe { opened.stream.wait_for_handle(handle) };
+        waited.map_err(|e| error::runtime(py, e))
+    }
+
+    /// Returns the elements as memory of the device, with their shape in a launch. A slice consists
+    /// of all elements, whatever the array's rank.
+    pub fn memory(self, opened: &Opened, form: Form, name: &str) -> PyResult<(Held, Shape)> {
+        let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
+        let rank = self.shape.len();
+        if form != Form::Slice && rank > MAX_RANK {
+            return Err(PyValueError::new_err(format!("`{name}` has rank {rank}; views have rank 1 to {MAX_RANK}")));
+        }
+        let (span, shape) = match form {
+            Form::Slice if !self.is_contiguous() => {
+                return Err(PyValueError::new_err(format!(
+                    "`{name}` has gaps or another order than rows (shape {:?}, strides {:?} in elements), and the \
+                     kernel takes a slice: copy the array, or take a `View` or `Strided`",
+                    self.shape, self.strides
+                )));
+            }
+            Form::Slice => (self.len(), Shape::Slice(self.len() as u64)),
+            Form::View | Form::Strided => {
+                let strides = self.view_strides(name)?;
+                let extents = wide(if rank == 0 { &[1] } else { &self.shape });
+                let span = self.span(&strides);
+                let strides = if rank == 0 { vec![1] } else { wide(&strides) };
+                (
+                    span,
+                    match form {
+                        Form::Strided => Shape::Strided { extents, strides },
+                        _ if strides.last() != Some(&1) => {
+                            return Err(PyValueError::new_err(format!(
+                                "`{name}` has strides {strides:?} in elements, and the last stride of a `View` is 1: copy \
+                             the array, or take a `Strided`"
+                            )));
+                        }
+                        _ => Shape::View { extents, strides },
+                    },
+                )
+            }
+        };
+        if let Owner::Array(array) = self.owner {
+            return Ok((Held::Array(array), shape));
+        }
+        let bytes = span * self.scalar.bytes() as usize;
+        let (address, owner) = (self.address, self.owner);
+        // SAFETY: the array's protocol states that these bytes are its elements' and that its owner
+        // keeps them alive. No other code writes them during a call, as this package's
+        // documentation requires; a launch that may write needs a writable array.
+        let raw = unsafe { RawBuffer::adopted(&opened.device, address, bytes, Box::new(owner)) };
+        Ok((Held::Adopted(raw), shape))
+    }
+
+    /// Returns the elements as a typed buffer for a call of the library, with gaps.
+    pub fn buffer<T: Element>(self, py: Python<'_>, opened: &Opened, name: &str) -> PyResult<DeviceBuffer<T>> {
+        let span = self.span(&self.view_strides(name)?);
+        let (address, owner) = (self.address, self.owner);
+        // SAFETY: as in `memory`; callers compare the element type.
+        let buffer = unsafe { opened.device.adopt(address, span, Box::new(owner)) };
+        buffer.map_err(|e| error::runtime(py, e))
+    }
+}
+
+/// The form in which a kernel takes an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Slice,
+    View,
+    Strided,
+}
+
+impl Held {
+    /// Returns the memory as an argument of a launch.
+    ///
+    /// # Safety
+    /// The shape is the one that [`Foreign::memory`] returned with it; `mutable` only if the array
+    /// is writable.
+    pub unsafe fn argument(&self, scalar: Scalar, shape: Shape, mutable: bool) -> Argument<'_> {
+        let raw = match self {
+            Held::Adopted(raw) => raw,
+            Held::Array(array) => &array.get().raw,
+            Held::Buffers(_) => unreachable!("`memory` makes the other two"),
+        };
+        // SAFETY: by the caller's promise; the memory is initialized, and a launch whose arguments
+        // overlap is rejected.
+        Argument::Memory(unsafe { raw.argument(scalar.into(), shape, mutable) })
+    }
+}
+
+/// Returns strides in which axes of one element or none have those of a row-major array.
+fn canonical(shape: &[usize], strides: &[isize]) -> Vec<isize> {
+    let plain = dlpack::contiguous(shape);
+    if shape.contains(&0) {
+        return plain;
+    }
+    shape.iter().zip(strides).zip(plain).map(|((n, stride), plain)| if *n == 1 { plain } else { *stride }).collect()
+}
+
+/// Returns the number of a device object, as CuPy and Numba have them.
+fn device_number(device: &Bound<'_, PyAny>) -> Option<usize> {
+    ["id", "index"].into_iter().find_map(|name| device.getattr(name).ok()?.extract().ok())
+}
+
+/// Returns the device of a DLPack array.
+fn place((kind, number): (i32, i32)) -> PyResult<Where> {
+    match kind {
+        dlpack::CPU | dlpack::CUDA_HOST => Ok(Where::Cpu),
+        dlpack::CUDA | dlpack::CUDA_MANAGED => Ok(Where::Cuda(usize::try_from(number).unwrap_or(0))),
+        _ => Err(PyValueError::new_err(format!(
+            "the array is on a DLPack device of kind {kind}; host memory and NVIDIA GPUs are supported"
+        ))),
+    }
+}
+
+fn of_typestr(typestr: &str) -> Option<Scalar> {
+    let code = typestr.strip_prefix(['<', '|', '='])?;
+    Some(match code {
+        "b1" | "u1" => Scalar::U8,
+        "i1" => Scalar::I8,
+        "i2" => Scalar::I16,
+        "i4" => Scalar::I32,
+        "i8" => Scalar::I64,
+        "u2" => Scalar::U16,
+        "u4" => Scalar::U32,
+        "u8" => Scalar::U64,
+        "f2" => Scalar::F16,
+        "f4" => Scalar::F32,
+        "f8" => Scalar::F64,
+        _ => return None,
+    })
+}
+
+fn typestr(scalar: Scalar) -> String {
+    match scalar {
+        Scalar::I8 | Scalar::U8 => format!("|{}1", if scalar.is_signed() { 'i' } else { 'u' }),
+        // Two bytes without a meaning in NumPy.
+        Scalar::Bf16 => "<V2".to_string(),
+        scalar if scalar.is_float() => format!("<f{}", scalar.bytes()),
+        scalar => format!("<{}{}", if scalar.is_signed() { 'i' } else { 'u' }, scalar.bytes()),
+    }
+}
+
+/// The NumPy names of the element types.
+const NAMES: [(&str, Scalar); 12] = [
+    ("float32", Scalar::F32),
+    ("float16", Scalar::F16),
+    ("bfloat16", Scalar::Bf16),
+    ("float64", Scalar::F64),
+    ("int8", Scalar::I8),
+    ("int16", Scalar::I16),
+    ("int32", Scalar::I32),
+    ("int64", Scalar::I64),
+    ("uint8", Scalar::U8),
+    ("uint16", Scalar::U16),
+    ("uint32", Scalar::U32),
+    ("uint64", Scalar::U64),
+];
+
+/// Returns the element type with a name in NumPy, PyTorch or Rust: `float32`, `torch.float32`,
+/// `f32`.
+pub fn named(name: &str) -> PyResult<Scalar> {
+    let plain = name.rsplit('.').next().unwrap_or(name);
+    let numpy = NAMES.iter().find(|(known, _)| *known == plain).map(|(_, scalar)| *scalar);
+    let rust = || Scalar::from_name(plain).filter(|s| NAMES.iter().any(|(_, known)| known == s));
+    numpy.or_else(rust).ok_or_else(|| {
+        let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+        PyTypeError::new_err(format!("no element type `{name}`; the types are {}", known.join(", ")))
+    })
+}
+
+/// Returns the element type of a dtype: a name, a dtype of NumPy or PyTorch, or a type of NumPy.
+pub fn dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    if let Ok(name) = dtype.extract::<String>() {
+        return named(&name);
+    }
+    for attribute in ["name", "__name__"] {
+        if let Ok(name) = dtype.getattr(attribute).and_then(|name| name.extract::<String>()) {
+            return named(&name);
+        }
+    }
+    named(&dtype.str()?.to_string())
+}
+
+/// Returns the NumPy name of an element type.
+pub fn name_of(scalar: Scalar) -> &'static str {
+    NAMES.iter().find(|(_, known)| *known == scalar).map_or(scalar.name(), |(name, _)| name)
+}
+
+/// A row-major array in memory of this package, on the CPU or a GPU.
+///
+/// Other libraries read it without a copy: numpy.asarray(a) on the CPU, torch.from_dlpack(a),
+/// cupy.from_dlpack(a), jax.dlpack.from_dlpack(a).
+#[pyclass(frozen, module = "kernels_rs")]
+pub struct Array {
+    raw: Arc<RawBuffer>,
+    place: Where,
+    scalar: Scalar,
+    shape: Vec<usize>,
+    writable: bool,
+}
+
+impl Array {
+    /// Allocates zeros, and calls `fill` with the memory.
+    fn new(
+        py: Python<'_>,
+        place: Where,
+        (scalar, shape): (Scalar, Vec<usize>),
+        fill: impl FnOnce(&mut RawBuffer) -> runtime::Result<()> + Send,
+    ) -> PyResult<Array> {
+        let opened = place.open(py)?;
+        let elements = shape.iter().try_fold(1usize, |n, extent| n.checked_mul(*extent));
+        let bytes = elements.and_then(|n| n.checked_mul(scalar.bytes() as usize));
+        let bytes = bytes.ok_or_else(|| PyValueError::new_err(format!("an array of shape {shape:?} is too large")))?;
+        let made = py.detach(|| {
+            let mut raw = RawBuffer::new(&opened.device, Memory::Device, bytes)?;
+            if bytes > 0 {
+                raw.fill(0)?;
+                fill(&mut raw)?;
+            }
+            Ok(Arc::new(raw))
+        });
+        Ok(Array { raw: made.map_err(|e| error::runtime(py, e))?, place, scalar, shape, writable: true })
+    }
+
+    fn dlpack_device(&self) -> (i32, i32) {
+        match self.place {
+            Where::Cpu => (dlpack::CPU, 0),
+            Where::Cuda(ordinal) => (dlpack::CUDA, ordinal as i32),
+        }
+    }
+
+    fn interface(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let interface = PyDict::new(py);
+        interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        interface.set_item("typestr", typestr(self.scalar))?;
+        interface.set_item("data", (self.raw.address(), !self.writable))?;
+        interface.set_item("strides", py.None())?;
+        interface.set_item("version", 3)?;
+        Ok(interface.into_any().unbind())
+    }
+}
+
+#[pymethods]
+impl Array {
+    /// Returns the extents, outermost first.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+
+    /// Returns the NumPy name of the element type.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        name_of(self.scalar)
+    }
+
+    /// Returns the device: "cpu" or "cuda:0".
+    #[getter]
+    fn device(&self) -> String {
+        self.place.to_string()
+    }
+
+    /// Returns the number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Returns the number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Returns the number of bytes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.raw.bytes()
+    }
+
+    /// Returns the address of the first element.
+    #[getter]
+    fn ptr(&self) -> u64 {
+        self.raw.address()
+    }
+
+    /// Returns the same memory with another shape.
+    #[pyo3(signature = (*shape))]
+    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Array> {
+        let shape: Vec<usize> = shape.extract()?;
+        let elements = shape.iter().try_fold(1usize, |n, extent| n.checked_mul(*extent));
+        if elements != Some(self.size()) {
+            return Err(PyValueError::new_err(format!("{} elements have no shape {shape:?}", self.size())));
+        }
+        Ok(Array { raw: self.raw.clone(), shape, ..*self })
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.shape.first().copied().ok_or_else(|| PyTypeError::new_err("an array of rank 0 has no length"))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Array(shape={:?}, dtype={}, device='{}')", self.shape, self.dtype(), self.place)
+    }
+
+    /// Returns a copy of the elements as bytes, row-major.
+    fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+        let mut bytes = vec![0; self.raw.bytes()];
+        py.detach(|| self.raw.read(&mut bytes)).map_err(|e| error::runtime(py, e))?;
+        Ok(pyo3::types::PyBytes::new(py, &bytes))
+    }
+
+    #[getter]
+    fn __array_interface__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self.place {
+            Where::Cpu => self.interface(py),
+            Where::Cuda(_) => {
+                Err(PyAttributeError::new_err("an array of a GPU has no `__array_interface__`; `numpy()` copies it"))
+            }
+        }
+    }
+
+    #[getter]
+    fn __cuda_array_interface__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self.place {
+            Where::Cpu => Err(PyAttributeError::new_err("an array of the CPU has no `__cuda_array_interface__`")),
+            Where::Cuda(_) => self.interface(py),
+        }
+    }
+
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        self.dlpack_device()
+    }
+
+    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
+    fn __dlpack__(
+        slf: &Bound<'_, Self>,
+        stream: Option<&Bound<'_, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Py<PyAny>> {
+        // Calls of this package are complete, or the caller waits for the stream that it named.
+        let _ = stream;
+        let own = slf.get();
+        if copy == Some(true) || dl_device.is_some_and(|device| device != own.dlpack_device()) {
+            return Err(PyBufferError::new_err("this array is exported in place only: without a copy, on its device"));
+        }
+        let described = (own.raw.address(), own.scalar, &own.shape[..]);
+        let versioned = max_version.is_some_and(|(major, _)| major >= 1);
+        dlpack::produce(slf.py(), slf.clone().into_any().unbind(), described, own.dlpack_device(), versioned)
+    }
+}
+
+/// Makes an array of zeros.
+#[pyfunction]
+#[pyo3(signature = (shape, dtype = None, device = None))]
+pub fn zeros(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    let shape = match shape.extract::<usize>() {
+        Ok(n) => vec![n],
+        Err(_) => shape.extract()?,
+    };
+    let scalar = dtype.map_or(Ok(Scalar::F32), self::dtype)?;
+    Array::new(py, device.map_or(Ok(Where::Cpu), Where::of)?, (scalar, shape), |_| Ok(()))
+}
+
+/// Makes a copy of a row-major host array on a device.
+#[pyfunction]
+#[pyo3(signature = (source, device = None))]
+pub fn array(py: Python<'_>, source: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Array> {
+    let foreign = Foreign::of(source, "source")?;
+    let foreign = foreign.ok_or_else(|| PyTypeError::new_err("`source` is no array"))?;
+    if foreign.place != Where::Cpu || !foreign.is_contiguous() {
+        return Err(PyValueError::new_err("`source` is no row-major array in host memory"));
+    }
+    let place = device.map_or(Ok(Where::Cpu), Where::of)?;
+    let start = foreign.address as usize;
+    Array::new(py, place, (foreign.scalar, foreign.shape.clone()), |raw| {
+        // SAFETY: a row-major array in host memory has these bytes; `foreign` keeps them alive.
+        let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(start), raw.bytes()) };
+        raw.write(bytes)
+    })
+}
+
+/// Returns a row-major array of any library as an Array over the same memory.
+#[pyfunction]
+pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Array>> {
+    if let Ok(own) = source.cast::<Array>() {
+        return Ok(own.clone());
+    }
+    let foreign = Foreign::of(source, "source")?.ok_or_else(|| PyTypeError::new_err("`source` is no array"))?;
+    let (place, scalar, shape, writable) = (foreign.place, foreign.scalar, foreign.shape.clone(), foreign.writable);
+    let opened = place.open(py)?;
+    foreign.settle(py, &opened)?;
+    // The array may be used on any stream from now on.
+    py.detach(|| opened.complete(|_| Ok(()))).map_err(|e| error::runtime(py, e))?;
+    match foreign.memory(&opened, Form::Slice, "source")?.0 {
+        Held::Adopted(raw) => Bound::new(py, Array { raw: Arc::new(raw), place, scalar, shape, writable }),
+        Held::Array(_) | Held::Buffers(_) => unreachable!("`source` belongs to another library"),
+    }
+}
+
+/// Describes any array as this package sees it: a dict of address, shape, strides in elements,
+/// dtype, device and writable.
+#[pyfunction]
+pub fn describe<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let foreign = Foreign::of(array, "array")?.ok_or_else(|| PyTypeError::new_err("`array` is no array"))?;
+    let all = PyDict::new(py);
+    all.set_item("address", foreign.address)?;
+    all.set_item("shape", PyTuple::new(py, &foreign.shape)?)?;
+    all.set_item("strides", PyTuple::new(py, &foreign.strides)?)?;
+    all.set_item("dtype", name_of(foreign.scalar))?;
+    all.set_item("device", foreign.place.to_string())?;
+    all.set_item("writable", foreign.writable)?;
+    Ok(all)
+}
+
+/// Returns the place of all arrays of a call, which are on one device; without arrays, the CPU.
+pub fn common_place<'a>(arrays: impl Iterator<Item = (&'a str, &'a Foreign)>) -> PyResult<Where> {
+    let mut first: Option<(&str, Where)> = None;
+    for (name, array) in arrays {
+        match first {
+            None => first = Some((name, array.place)),
+            Some((of, place)) if place != array.place => {
+                return Err(PyValueError::new_err(format!(
+                    "`{name}` is on {}, and `{of}` on {place}: the arrays of a call are on one device",
+                    array.place
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(first.map_or(Where::Cpu, |(_, place)| place))
+}
+
+/// Opens the device of a call, and orders it after the producers' pending work.
+pub fn open<'a>(
+    py: Python<'_>,
+    arrays: impl Iterator<Item = (&'a str, &'a Foreign)> + Clone,
+) -> PyResult<(Where, Arc<Opened>)> {
+    let place = common_place(arrays.clone())?;
+    let opened = place.open(py)?;
+    arrays.into_iter().try_for_each(|(_, array)| array.settle(py, &opened))?;
+    Ok((place, opened))
+}
+
+/// Converts a Python number to the bits of a scalar, zero-extended.
+pub fn number(value: &Bound<'_, PyAny>, scalar: Scalar, name: &str) -> PyResult<u64> {
+    let wrong = |why: &str| PyTypeError::new_err(format!("argument `{name}`: expected {scalar}, {why}"));
+    let kind = || value.get_type().name().map_or_else(|_| "an object".to_string(), |name| name.to_string());
+    if scalar == Scalar::Bool {
+        let given = value.call_method0("__bool__").and_then(|b| b.extract::<bool>());
+        return given.map(u64::from).map_err(|_| wrong(&format!("given {}", kind())));
+    }
+    if scalar.is_float() {
+        let given: f64 = value.extract().map_err(|_| wrong(&format!("given {}", kind())))?;
+        return Ok(match scalar {
+            Scalar::F64 => given.to_bits(),
+            Scalar::F16 => u64::from(f16::from_f64(given).to_bits()),
+            Scalar::Bf16 => u64::from(bf16::from_f64(given).to_bits()),
+            _ => u64::from((given as f32).to_bits()),
+        });
+    }
+    let given: i128 = value.extract().map_err(|_| wrong(&format!("given {}", kind())))?;
+    let bits = if scalar == Scalar::Usize { 64 } else { scalar.bits() };
+    let (least, most) = match scalar.is_signed() {
+        true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        false => (0, (1i128 << bits) - 1),
+    };
+    if given < least || given > most {
+        return Err(PyValueError::new_err(format!("argument `{name}`: {given} is no {scalar}")));
+    }
+    let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+    Ok(given as u64 & mask)
+}

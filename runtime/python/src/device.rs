@@ -1,0 +1,196 @@
+//! Open devices, and streams.
+
+use crate::array::Held;
+use crate::error;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use runtime::Device;
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The place of an array, and the device that computes on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Where {
+    /// Host memory, and the CPU device.
+    Cpu,
+    /// A GPU, by the driver's number.
+    Cuda(usize),
+}
+
+impl fmt::Display for Where {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Where::Cpu => f.write_str("cpu"),
+            Where::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+impl Where {
+    /// Parses `cpu`, `cuda` or `cuda:1`, or an object that prints so, such as a `torch.device`.
+    pub fn of(name: &Bound<'_, PyAny>) -> PyResult<Where> {
+        let name = name.str()?.to_string();
+        let ordinal = |text: &str| text.parse().ok().map(Where::Cuda);
+        let found = match name.split_once(':') {
+            None if name == "cpu" => Some(Where::Cpu),
+            None if name == "cuda" => Some(Where::Cuda(0)),
+            Some(("cuda", number)) => ordinal(number),
+            _ => None,
+        };
+        found.ok_or_else(|| PyValueError::new_err(format!("no device `{name}`: expected cpu, cuda or cuda:N")))
+    }
+
+    /// Opens the device, once in a process.
+    pub fn open(self, py: Python<'_>) -> PyResult<Arc<Opened>> {
+        /// The devices, which cache compiled kernels and memory between calls.
+        static OPENED: Mutex<Vec<(Where, Arc<Opened>)>> = Mutex::new(Vec::new());
+        let open = || {
+            let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+            opened.retain(|(_, device)| device.device.lost().is_none());
+            if let Some((_, device)) = opened.iter().find(|(place, _)| *place == self) {
+                return Ok(device.clone());
+            }
+            let device = Arc::new(Opened::new(self)?);
+            opened.push((self, device.clone()));
+            Ok(device)
+        };
+        py.detach(open).map_err(|e| error::runtime(py, e))
+    }
+}
+
+/// An open device with the stream of its synchronous calls.
+pub struct Opened {
+    pub device: Device,
+    pub stream: runtime::Stream,
+    /// Held from a launch to the end of its wait, so that each thread gets the errors of its calls.
+    calls: Mutex<()>,
+}
+
+impl Opened {
+    fn new(place: Where) -> runtime::Result<Opened> {
+        let device = match place {
+            Where::Cpu => Device::cpu(),
+            Where::Cuda(ordinal) => Device::cuda(ordinal)?,
+        };
+        Ok(Opened { stream: device.stream()?, device, calls: Mutex::default() })
+    }
+
+    /// Submits work to the stream and waits for it.
+    pub fn complete(&self, submit: impl FnOnce(&runtime::Stream) -> runtime::Result<()>) -> runtime::Result<()> {
+        let _calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let submitted = submit(&self.stream);
+        // Work may be in flight even if a later submission failed.
+        let waited = self.stream.wait();
+        submitted.and(waited)
+    }
+
+    /// Submits work to the stream, after all work of `handle` and before later work of it.
+    ///
+    /// # Safety
+    /// `handle` is a live `CUstream` of the device's primary context, or a default stream.
+    pub unsafe fn ordered(
+        &self,
+        handle: usize,
+        submit: impl FnOnce(&runtime::Stream) -> runtime::Result<()>,
+    ) -> runtime::Result<()> {
+        let _calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = ptr::without_provenance_mut::<c_void>(handle);
+        // SAFETY: by the caller's promise.
+        unsafe { self.stream.wait_for_handle(handle)? };
+        let submitted = submit(&self.stream);
+        // SAFETY: as above.
+        let held = unsafe { self.stream.hold_handle(handle) };
+        submitted.and(held)
+    }
+
+    /// Returns the driver's handle of the stream as a number; `None` on the CPU.
+    pub fn handle(&self) -> Option<usize> {
+        self.stream.driver_handle().map(|handle| handle.addr())
+    }
+}
+
+/// A queue of calls: a call that names it returns once it is submitted, and `wait` completes it.
+///
+/// Arrays of submitted calls stay alive until `wait`. On the CPU a call is complete when it
+/// returns, and its violations are raised by `wait`.
+#[pyclass(frozen, module = "kernels_rs")]
+pub struct Stream {
+    pub opened: Arc<Opened>,
+    pub place: Where,
+    pub stream: runtime::Stream,
+    held: Mutex<Vec<Held>>,
+}
+
+#[pymethods]
+impl Stream {
+    /// Makes a stream of a device.
+    #[new]
+    #[pyo3(signature = (device = None))]
+    fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
+        let place = device.map_or(Ok(Where::Cuda(0)), Where::of)?;
+        let opened = place.open(py)?;
+        let stream = opened.device.stream().map_err(|e| error::runtime(py, e))?;
+        Ok(Stream { opened, place, stream, held: Mutex::default() })
+    }
+
+    /// Waits until all submitted calls are complete, and raises the first error.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        // A call that another thread submits meanwhile keeps its arrays until the next wait.
+        let held = std::mem::take(&mut *self.held());
+        let waited = py.detach(|| self.stream.wait());
+        drop(held);
+        waited.map_err(|e| error::runtime(py, e))
+    }
+
+    /// Returns the device: "cuda:0".
+    #[getter]
+    fn device(&self) -> String {
+        self.place.to_string()
+    }
+
+    /// Returns the driver's handle (`CUstream`) as a number; None on the CPU.
+    #[getter]
+    fn handle(&self) -> Option<usize> {
+        self.stream.driver_handle().map(|handle| handle.addr())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+        self.wait(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Stream(device='{}')", self.place)
+    }
+}
+
+impl Stream {
+    /// Keeps the memory of a submitted call until the next wait.
+    pub fn hold(&self, held: Vec<Held>) {
+        self.held().extend(held);
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Vec<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // The driver may still use the memory of arrays. An error has no caller to go to.
+        let _ = self.stream.wait();
+    }
+}
+
+/// Returns the names of the devices of this machine: "cpu", and "cuda:N" for each supported GPU.
+#[pyfunction]
+pub fn devices(py: Python<'_>) -> Vec<String> {
+    let gpus = (0..).map(Where::Cuda).take_while(|place| place.open(py).is_ok());
+    std::iter::once(Where::Cpu).chain(gpus).map(|place| place.to_string()).collect()
+}

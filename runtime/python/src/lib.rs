@@ -1,0 +1,65 @@
+//! The native part of the Python package `kernels_rs`: kernels from a string, and the kernel
+//! library, on arrays of NumPy, PyTorch, CuPy and JAX.
+//!
+//! # Architecture
+//!
+//! ```text
+//! python/kernels_rs   names and argument order of torch.nn.functional; results of the caller's array type
+//!        ▼
+//! library, kernel     calls of the library; kernels from a string: compile, launch, report
+//!        ▼
+//! array ─▶ dlpack     arrays of other libraries as memory of a device; arrays of this package
+//!        ▼
+//! device, error       open devices and streams; errors as exceptions
+//! ```
+//!
+//! **Arrays.** [`array::Foreign`] is an array of another library: address, extents, strides,
+//! element type, device, and the object that keeps the memory alive. It is read from
+//! `__array_interface__`, `__dlpack__` or `__cuda_array_interface__`, and nothing is copied. The
+//! runtime adopts its memory as a buffer. [`array::Array`] is memory of the runtime, which other
+//! libraries read by the same protocols.
+//!
+//! **Device and stream.** The arrays of a call decide the device: host arrays run on the CPU
+//! device, which checks every access; arrays of a GPU run there. A call is complete when it
+//! returns, unless it names a stream: a [`device::Stream`], whose `wait` completes it, or a stream
+//! of other code, with which it is ordered by events. A producer of a DLPack array orders its
+//! pending work before the call.
+//!
+//! **Calls.** Arguments are converted and checked with the GIL held. The launch runs without the
+//! GIL. The runtime checks the contract of the kernel as for Rust callers: types, extents, overlaps
+//! and `requires`. As in NumPy, another thread
+//! must not write an array while a call uses it.
+//!
+//! **Errors.** Each error of the compiler and the runtime is an exception with the same text
+//! ([`error`]): `CompileError`, `LaunchError`, `Violation`, `DeviceError`. Violations and compile
+//! errors also have their places as attributes.
+//!
+//! **Kernels from a string.** The front end of the compiler reads the text as `kernels inspect
+//! --serve` does, without rustc. A compiled text is kept for the life of the process, because a
+//! device identifies a kernel by its address; the same text is compiled once ([`kernel`]).
+
+mod array;
+mod device;
+mod dlpack;
+mod error;
+mod kernel;
+mod library;
+
+use pyo3::prelude::*;
+
+/// Fills the native module of `kernels_rs`.
+#[pymodule]
+fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    error::register(m)?;
+    m.add_class::<array::Array>()?;
+    m.add_class::<device::Stream>()?;
+    m.add_class::<kernel::Kernel>()?;
+    m.add_function(wrap_pyfunction!(array::zeros, m)?)?;
+    m.add_function(wrap_pyfunction!(array::array, m)?)?;
+    m.add_function(wrap_pyfunction!(array::asarray, m)?)?;
+    m.add_function(wrap_pyfunction!(array::describe, m)?)?;
+    m.add_function(wrap_pyfunction!(device::devices, m)?)?;
+    m.add_function(wrap_pyfunction!(kernel::compile, m)?)?;
+    library::register(m)
+}

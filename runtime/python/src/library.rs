@@ -1,0 +1,785 @@
+//! Calls of the kernel library. The Python layer allocates results and passes them as the last
+//! arrays.
+
+use crate::array::{self, Foreign, Held, name_of};
+use crate::device::{Opened, Where};
+use crate::error;
+use crate::kernel::On;
+use half::{bf16, f16};
+use kernel_dsl::compiler::{ElementType, Scalar};
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Element, Float, GenericArgument};
+use kernels_rs::activation::{geglu, geglu_tanh, gelu, gelu_tanh, silu, swiglu};
+use kernels_rs::attention::{Attention, Qkv};
+use kernels_rs::gemm::{Gemm, epilogue};
+use kernels_rs::quant::{Format, Weights};
+use kernels_rs::reduce::{self, Reduced};
+use kernels_rs::rotary::{PairLayout, Rotary};
+use kernels_rs::rowwise::{CrossEntropy, Norm, Softmax};
+use kernels_rs::sampling::Sample;
+use kernels_rs::{elementwise, histogram, permute, scan};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use runtime::{BufferView, BufferViewMut, DeviceBuffer, Result};
+use std::sync::Arc;
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// Adds the functions of the library to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Quantized>()?;
+    m.add_function(wrap_pyfunction!(softmax, m)?)?;
+    m.add_function(wrap_pyfunction!(norm, m)?)?;
+    m.add_function(wrap_pyfunction!(cross_entropy, m)?)?;
+    m.add_function(wrap_pyfunction!(product, m)?)?;
+    m.add_function(wrap_pyfunction!(attention, m)?)?;
+    m.add_function(wrap_pyfunction!(rotary, m)?)?;
+    m.add_function(wrap_pyfunction!(gate, m)?)?;
+    m.add_function(wrap_pyfunction!(activation, m)?)?;
+    m.add_function(wrap_pyfunction!(reduction, m)?)?;
+    m.add_function(wrap_pyfunction!(cumulative, m)?)?;
+    m.add_function(wrap_pyfunction!(transpose, m)?)?;
+    m.add_function(wrap_pyfunction!(embedding, m)?)?;
+    m.add_function(wrap_pyfunction!(counts, m)?)?;
+    m.add_function(wrap_pyfunction!(sample, m)?)
+}
+
+/// Returns its argument: as a map it converts between float types.
+#[device(value)]
+fn converted(x: f32) -> f32 {
+    x
+}
+
+/// Calls `$body` with `$T` as the float type of an array.
+macro_rules! floats {
+    ($array:expr, $T:ident => $body:expr) => {{
+        let scalar = $array.scalar;
+        match scalar {
+            Scalar::F32 => {
+                type $T = f32;
+                $body
+            }
+            Scalar::F16 => {
+                type $T = f16;
+                $body
+            }
+            Scalar::Bf16 => {
+                type $T = bf16;
+                $body
+            }
+            other => Err(unsupported(other, "float32, float16 and bfloat16")),
+        }
+    }};
+}
+
+/// Calls `$body` with `$T` as an integer of the width of an array's elements.
+macro_rules! widths {
+    ($array:expr, $T:ident => $body:expr) => {{
+        let bytes = $array.scalar.bytes();
+        match bytes {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            _ => {
+                type $T = u64;
+                $body
+            }
+        }
+    }};
+}
+
+fn unsupported(given: Scalar, takes: &str) -> PyErr {
+    PyTypeError::new_err(format!("the element type is {}, and this function takes {takes}", name_of(given)))
+}
+
+/// The device of a call, and the stream that the caller chose.
+struct Call<'py> {
+    py: Python<'py>,
+    opened: Arc<Opened>,
+    stream: Option<On>,
+}
+
+/// The arrays of a call, in order, with their names.
+struct Arrays(Vec<(&'static str, Foreign)>);
+
+impl Arrays {
+    fn of(given: &[(&'static str, Any<'_, '_>)]) -> PyResult<Arrays> {
+        let read = given.iter().map(|(name, object)| {
+            let array = Foreign::of(object, name)?;
+            Ok((*name, array.ok_or_else(|| PyTypeError::new_err(format!("`{name}` is no array")))?))
+        });
+        Ok(Arrays(read.collect::<PyResult<_>>()?))
+    }
+
+    /// Opens the device of the arrays.
+    fn open<'py>(&self, py: Python<'py>, stream: Option<Any<'_, 'py>>) -> PyResult<Call<'py>> {
+        let (place, opened) = array::open(py, self.0.iter().map(|(name, array)| (*name, array)))?;
+        let stream = stream.map(|stream| On::of(stream, place)).transpose()?;
+        Ok(Call { py, opened, stream })
+    }
+
+    fn first(&self) -> &Foreign {
+        &self.0[0].1
+    }
+
+    /// Takes the next array as memory of rank `R` with elements of type `T`.
+    fn take<T: Element, const R: usize>(&mut self, call: &Call<'_>) -> PyResult<Typed<T, R>> {
+        let (name, array) = self.0.remove(0);
+        if ElementType::Scalar(array.scalar) != T::TYPE {
+            let wanted = T::TYPE.scalar().map_or("a struct", name_of);
+            return Err(PyTypeError::new_err(format!(
+                "`{name}` has elements {}, expected {wanted}",
+                name_of(array.scalar)
+            )));
+        }
+        Typed::of(call, array, name)
+    }
+
+    /// Takes the next array as memory of elements as wide as `T`.
+    fn take_as<T: Element, const R: usize>(&mut self, call: &Call<'_>) -> PyResult<Typed<T, R>> {
+        let (name, array) = self.0.remove(0);
+        if array.scalar.bytes() != T::TYPE.bytes() {
+            let (given, wanted) = (name_of(array.scalar), 8 * T::TYPE.bytes());
+            return Err(PyTypeError::new_err(format!("`{name}` has elements {given}, expected {wanted} bits")));
+        }
+        Typed::of(call, array, name)
+    }
+
+    /// Takes the next array as memory that the call writes, of elements as wide as `T`.
+    fn out<T: Element, const R: usize>(&mut self, call: &Call<'_>) -> PyResult<Typed<T, R>> {
+        let (name, array) = &self.0[0];
+        let float = |ty: Option<Scalar>| ty.is_some_and(Scalar::is_float);
+        if !array.writable {
+            return Err(PyValueError::new_err(format!("`{name}` is read-only, and this function writes it")));
+        }
+        if float(Some(array.scalar)) && float(T::TYPE.scalar()) { self.take(call) } else { self.take_as(call) }
+    }
+}
+
+impl Call<'_> {
+    /// Runs `work` with the memory of its arrays.
+    fn run<B: Send + Sync + 'static>(
+        self,
+        mut buffers: B,
+        work: impl FnOnce(&runtime::Stream, &mut B) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        let Call { py, opened, stream } = self;
+        let done = match &stream {
+            None => py.detach(|| opened.complete(|on| work(on, &mut buffers))),
+            Some(On::Stream(stream)) => {
+                let stream = stream.get();
+                let order = opened.stream.record().and_then(|now| stream.stream.wait_for(&now));
+                order.and_then(|()| py.detach(|| work(&stream.stream, &mut buffers)))
+            }
+            // SAFETY: the caller passes a live stream of the arrays' device.
+            Some(On::Handle(handle)) => py.detach(|| unsafe { opened.ordered(*handle, |on| work(on, &mut buffers)) }),
+        };
+        if let Some(On::Stream(stream)) = stream {
+            stream.get().hold(vec![Held::Buffers(Box::new(buffers))]);
+        }
+        done.map_err(|e| error::runtime(py, e))
+    }
+}
+
+/// An array as memory of rank `R`.
+struct Typed<T: Element, const R: usize> {
+    buffer: DeviceBuffer<T>,
+    extents: [usize; R],
+    strides: [usize; R],
+}
+
+impl<T: Element, const R: usize> Typed<T, R> {
+    /// Converts an array. Missing outer axes have one element; additional ones are joined.
+    fn of(call: &Call<'_>, array: Foreign, name: &str) -> PyResult<Typed<T, R>> {
+        let (extents, strides) = joined::<R>(&array, name)?;
+        Ok(Typed { buffer: array.buffer(call.py, &call.opened, name)?, extents, strides })
+    }
+
+    fn view(&self) -> Result<BufferView<'_, T, R>> {
+        self.buffer.view_strided(self.extents, self.strides)
+    }
+
+    fn view_mut(&mut self) -> Result<BufferViewMut<'_, T, R>> {
+        self.buffer.view_strided_mut(self.extents, self.strides)
+    }
+}
+
+/// Returns the extents and strides of an array as rank `R`.
+fn joined<const R: usize>(array: &Foreign, name: &str) -> PyResult<([usize; R], [usize; R])> {
+    let strides = array.view_strides(name)?;
+    if strides.last().is_some_and(|last| *last != 1) && array.len() > 0 {
+        return Err(PyValueError::new_err(format!(
+            "`{name}` has strides {strides:?} in elements, and its last stride must be 1: copy the array"
+        )));
+    }
+    let mut axes: Vec<_> = array.shape.iter().copied().zip(strides).collect();
+    while axes.len() > R {
+        let ((outer, by_outer), (inner, by_inner)) = (axes[0], axes[1]);
+        let stride = match (outer, inner) {
+            (1, _) => by_inner,
+            (_, 1) => by_outer,
+            _ if by_outer == by_inner.saturating_mul(inner) || array.len() == 0 => by_inner,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "`{name}` has gaps between its outer axes (shape {:?}, strides {:?} in elements): copy the array",
+                    array.shape, array.strides
+                )));
+            }
+        };
+        axes[0] = (outer * inner, stride);
+        axes.remove(1);
+    }
+    while axes.len() < R {
+        let (n, stride) = axes.first().copied().unwrap_or((1, 1));
+        let outer = if axes.is_empty() { 1 } else { n.max(1).saturating_mul(stride) };
+        axes.insert(0, (1, outer));
+    }
+    let (mut extents, mut strides) = ([1; R], [1; R]);
+    for (d, (n, stride)) in axes.into_iter().enumerate() {
+        (extents[d], strides[d]) = (n, stride);
+    }
+    Ok((extents, strides))
+}
+
+/// Computes the softmax of the last axis, or its logarithm.
+#[pyfunction]
+#[pyo3(signature = (x, out, scale = 1.0, log = false, causal = 0, stream = None))]
+fn softmax(
+    py: Python<'_>,
+    x: Any<'_, '_>,
+    out: Any<'_, '_>,
+    scale: f32,
+    log: bool,
+    causal: usize,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    floats!(arrays.first(), T => {
+        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
+        call.run((x, y), move |on, (x, y)| {
+            let plain = Softmax::new().scale(scale).causal(causal);
+            let softmax = if log { plain.log() } else { plain };
+            softmax.run(on, &x.view()?, &mut y.view_mut()?)
+        })
+    })
+}
+
+/// Computes the layer norm (`centered`) or RMS norm of the last axis.
+#[pyfunction]
+#[pyo3(signature = (x, weight, bias, out, eps, centered, stream = None))]
+#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
+fn norm(
+    py: Python<'_>,
+    x: Any<'_, '_>,
+    weight: Option<&Bound<'_, PyAny>>,
+    bias: Option<&Bound<'_, PyAny>>,
+    out: Any<'_, '_>,
+    eps: f32,
+    centered: bool,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let given = [Some(("x", x)), Some(("out", out)), weight.map(|w| ("weight", w)), bias.map(|b| ("bias", b))];
+    let given: Vec<_> = given.into_iter().flatten().collect();
+    let mut arrays = Arrays::of(&given)?;
+    let call = arrays.open(py, stream)?;
+    floats!(arrays.first(), T => {
+        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
+        let Some((_, weights)) = arrays.0.first() else {
+            return call.run((x, y), move |on, (x, y)| {
+                let norm = if centered { Norm::layer(eps) } else { Norm::rms(eps) };
+                norm.run(on, &x.view()?, &mut y.view_mut()?)
+            });
+        };
+        floats!(weights, W => {
+            let w = arrays.take::<W, 1>(&call)?;
+            let b = if arrays.0.is_empty() { None } else { Some(arrays.take::<W, 1>(&call)?) };
+            call.run((x, y, w, b), move |on, (x, y, w, b)| {
+                let norm = if centered { Norm::layer(eps) } else { Norm::rms(eps) };
+                let (w, b) = (w.view()?, b.as_ref().map(Typed::view).transpose()?);
+                let norm = norm.weight(&w);
+                let norm = match &b {
+                    Some(b) => norm.bias(b),
+                    None => norm,
+                };
+                norm.run(on, &x.view()?, &mut y.view_mut()?)
+            })
+        })
+    })
+}
+
+/// Computes the cross-entropy of rows of logits, and the logarithms of their sums.
+#[pyfunction]
+#[pyo3(signature = (logits, labels, loss, log_sum, smoothing = 0.0, stream = None))]
+fn cross_entropy(
+    py: Python<'_>,
+    logits: Any<'_, '_>,
+    labels: Any<'_, '_>,
+    loss: Any<'_, '_>,
+    log_sum: Any<'_, '_>,
+    smoothing: f32,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("logits", logits), ("labels", labels), ("loss", loss), ("log_sum", log_sum)])?;
+    let call = arrays.open(py, stream)?;
+    floats!(arrays.first(), T => {
+        let (x, labels) = (arrays.take::<T, 2>(&call)?, arrays.take::<u32, 1>(&call)?);
+        let (loss, log_sum) = (arrays.out::<f32, 1>(&call)?, arrays.out::<f32, 1>(&call)?);
+        call.run((x, labels, loss, log_sum), move |on, (x, labels, loss, log_sum)| {
+            let call = CrossEntropy::new().smoothing(smoothing);
+            call.run(on, &x.view()?, &labels.view()?, &mut loss.view_mut()?, &mut log_sum.view_mut()?)
+        })
+    })
+}
+
+/// Computes out ← activation(alpha · op(a) · op(b) + beta · out + bias).
+#[pyfunction]
+#[pyo3(signature = (a, b, bias, out, transpose_a, transpose_b, alpha = 1.0, beta = 0.0, stream = None))]
+#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
+fn product(
+    py: Python<'_>,
+    a: Any<'_, '_>,
+    b: Any<'_, '_>,
+    bias: Option<&Bound<'_, PyAny>>,
+    out: Any<'_, '_>,
+    transpose_a: bool,
+    transpose_b: bool,
+    alpha: f32,
+    beta: f32,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let given = [Some(("a", a)), Some(("b", b)), Some(("out", out)), bias.map(|bias| ("bias", bias))];
+    let given: Vec<_> = given.into_iter().flatten().collect();
+    let mut arrays = Arrays::of(&given)?;
+    let call = arrays.open(py, stream)?;
+    let mut gemm = Gemm::new().alpha(alpha).beta(beta);
+    gemm = if transpose_a { gemm.transpose_a() } else { gemm };
+    gemm = if transpose_b { gemm.transpose_b() } else { gemm };
+    floats!(arrays.first(), T => {
+        let (a, b) = (arrays.take::<T, 3>(&call)?, arrays.take::<T, 3>(&call)?);
+        let c = arrays.out::<T, 3>(&call)?;
+        if arrays.0.is_empty() {
+            return call.run((a, b, c), move |on, (a, b, c)| gemm.run(on, &a.view()?, &b.view()?, &mut c.view_mut()?));
+        }
+        let bias = arrays.take::<T, 1>(&call)?;
+        if bias.extents[0] != c.extents[2] {
+            let (found, wanted) = (bias.extents[0], c.extents[2]);
+            return Err(PyValueError::new_err(format!("`bias` has {found} elements, and the result {wanted} columns")));
+        }
+        call.run((a, b, c, bias), move |on, (a, b, c, bias)| {
+            let mut wide = on.device().alloc::<f32>(bias.extents[0])?;
+            elementwise::map(on, converted {}, bias.view()?.strided(), wide.view_mut(bias.extents)?.strided())?;
+            let wide = wide.view(bias.extents)?;
+            on.reads(&wide)?;
+            // SAFETY: the buffer is alive and not written until its drop, which waits for the
+            // launch that `reads` declares.
+            let epilogue = epilogue::Bias { bias: unsafe { wide.detached() } };
+            // SAFETY: the bias has an element for each column of c, compared above.
+            unsafe { gemm.run_with(on, &a.view()?, &b.view()?, &mut c.view_mut()?, epilogue)? };
+            on.reads(&wide)
+        })
+    })
+}
+
+/// Computes attention of [batch, heads, tokens, size].
+#[pyfunction]
+#[pyo3(signature = (q, k, v, out, scale = None, causal = false, window = None, stream = None))]
+#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
+fn attention(
+    py: Python<'_>,
+    q: Any<'_, '_>,
+    k: Any<'_, '_>,
+    v: Any<'_, '_>,
+    out: Any<'_, '_>,
+    scale: Option<f32>,
+    causal: bool,
+    window: Option<(usize, usize)>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("query", q), ("key", k), ("value", v), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    let mut attention = Attention::new();
+    attention = scale.map_or(attention, |scale| attention.scale(scale));
+    attention = window.map_or(attention, |(left, right)| attention.band(left, right));
+    attention = if causal { attention.causal() } else { attention };
+    floats!(arrays.first(), T => {
+        let (q, k, v) = (arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?);
+        let o = arrays.out::<T, 4>(&call)?;
+        call.run((q, k, v, o), move |on, (q, k, v, o)| {
+            let qkv = Qkv { q: q.view()?, k: k.view()?, v: v.view()? };
+            attention.run(on, qkv, &mut o.view_mut()?, None)
+        })
+    })
+}
+
+/// Rotates pairs of elements of [tokens, heads, size] by the angles of positions [axes, tokens].
+#[pyfunction]
+#[pyo3(signature = (x, positions, out, frequencies, axes = None, interleaved = false, stream = None))]
+#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
+fn rotary(
+    py: Python<'_>,
+    x: Any<'_, '_>,
+    positions: Any<'_, '_>,
+    out: Any<'_, '_>,
+    frequencies: Vec<f32>,
+    axes: Option<Vec<u32>>,
+    interleaved: bool,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("x", x), ("positions", positions), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    let layout = if interleaved { PairLayout::Interleaved } else { PairLayout::Halves };
+    let axes = axes.unwrap_or_else(|| vec![0; frequencies.len()]);
+    floats!(arrays.first(), T => {
+        let (x, positions) = (arrays.take::<T, 3>(&call)?, arrays.take::<u32, 2>(&call)?);
+        let y = arrays.out::<T, 3>(&call)?;
+        call.run((x, positions, y), move |on, (x, positions, y)| {
+            let rotary = Rotary::with_axes(on, layout, &frequencies, &axes)?;
+            rotary.run(on, &x.view()?, &positions.view()?, &mut y.view_mut()?)
+        })
+    })
+}
+
+/// Computes the gate of the halves of the last axis: "swiglu", "geglu" or "geglu_tanh".
+#[pyfunction]
+#[pyo3(signature = (name, x, out, stream = None))]
+fn gate(
+    py: Python<'_>,
+    name: &str,
+    x: Any<'_, '_>,
+    out: Any<'_, '_>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    floats!(arrays.first(), T => {
+        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
+        macro_rules! run {
+            ($f:expr) => {
+                call.run((x, y), |on, (x, y)| elementwise::gate(on, $f, x.view()?.strided(), y.view_mut()?.strided()))
+            };
+        }
+        match name {
+            "swiglu" => run!(swiglu {}),
+            "geglu" => run!(geglu {}),
+            "geglu_tanh" => run!(geglu_tanh {}),
+            _ => Err(PyValueError::new_err(format!("no gate `{name}`"))),
+        }
+    })
+}
+
+/// Applies a function to each element: "silu", "gelu" or "gelu_tanh".
+#[pyfunction]
+#[pyo3(signature = (name, x, out, stream = None))]
+fn activation(
+    py: Python<'_>,
+    name: &str,
+    x: Any<'_, '_>,
+    out: Any<'_, '_>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    floats!(arrays.first(), T => {
+        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
+        macro_rules! run {
+            ($f:expr) => {
+                call.run((x, y), |on, (x, y)| elementwise::map(on, $f, x.view()?.strided(), y.view_mut()?.strided()))
+            };
+        }
+        match name {
+            "silu" => run!(silu {}),
+            "gelu" => run!(gelu {}),
+            "gelu_tanh" => run!(gelu_tanh {}),
+            _ => Err(PyValueError::new_err(format!("no activation `{name}`"))),
+        }
+    })
+}
+
+/// Reduces the middle axis of [batch, n, inner]; without `inner`, the last axis.
+#[pyfunction]
+#[pyo3(signature = (name, x, out, whole = false, last = true, stream = None))]
+fn reduction(
+    py: Python<'_>,
+    name: &str,
+    x: Any<'_, '_>,
+    out: Any<'_, '_>,
+    whole: bool,
+    last: bool,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let arrays = Arrays::of(&[("x", x), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    floats!(arrays.first(), T => match name {
+        "sum" => reduced::<T, _>(call, arrays, reduce::Sum, whole, last),
+        "mean" => reduced::<T, _>(call, arrays, reduce::Mean, whole, last),
+        "norm1" => reduced::<T, _>(call, arrays, reduce::Norm1, whole, last),
+        "norm2" => reduced::<T, _>(call, arrays, reduce::Norm2, whole, last),
+        "max" => reduced::<T, _>(call, arrays, reduce::Max, whole, last),
+        "min" => reduced::<T, _>(call, arrays, reduce::Min, whole, last),
+        "argmax" => reduced::<T, _>(call, arrays, reduce::ArgMax, whole, last),
+        "argmin" => reduced::<T, _>(call, arrays, reduce::ArgMin, whole, last),
+        _ => Err(PyValueError::new_err(format!("no reduction `{name}`"))),
+    })
+}
+
+fn reduced<T: Float + GenericArgument, M: Reduced + Send>(
+    call: Call<'_>,
+    mut arrays: Arrays,
+    monoid: M,
+    whole: bool,
+    last: bool,
+) -> PyResult<()>
+where
+    M::Out: Element,
+{
+    if whole || last {
+        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<M::Out, 1>(&call)?);
+        return call.run((x, y), move |on, (x, y)| match whole {
+            true => reduce::all(on, monoid, &x.view()?, &mut y.view_mut()?),
+            false => reduce::rows(on, monoid, &x.view()?, &mut y.view_mut()?),
+        });
+    }
+    let (x, y) = (arrays.take::<T, 3>(&call)?, arrays.out::<M::Out, 1>(&call)?);
+    call.run((x, y), move |on, (x, y)| reduce::columns(on, monoid, &x.view()?, &mut y.view_mut()?))
+}
+
+/// Computes running sums of the last axis.
+#[pyfunction]
+#[pyo3(signature = (x, out, exclusive = false, stream = None))]
+fn cumulative(
+    py: Python<'_>,
+    x: Any<'_, '_>,
+    out: Any<'_, '_>,
+    exclusive: bool,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    macro_rules! run {
+        ($T:ty) => {{
+            let (x, y) = (arrays.take::<$T, 2>(&call)?, arrays.out::<$T, 2>(&call)?);
+            call.run((x, y), move |on, (x, y)| match exclusive {
+                true => scan::exclusive(on, &x.view()?, &mut y.view_mut()?),
+                false => scan::inclusive(on, &x.view()?, &mut y.view_mut()?),
+            })
+        }};
+    }
+    match arrays.first().scalar {
+        Scalar::F32 => run!(f32),
+        Scalar::F64 => run!(f64),
+        Scalar::I32 => run!(i32),
+        Scalar::U32 => run!(u32),
+        Scalar::I64 => run!(i64),
+        other => Err(unsupported(other, "float32, float64, int32, uint32 and int64")),
+    }
+}
+
+/// Copies the transposes of the last two axes.
+#[pyfunction]
+#[pyo3(signature = (x, out, stream = None))]
+fn transpose(py: Python<'_>, x: Any<'_, '_>, out: Any<'_, '_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    widths!(arrays.first(), T => {
+        let (x, y) = (arrays.take_as::<T, 3>(&call)?, arrays.out::<T, 3>(&call)?);
+        call.run((x, y), |on, (x, y)| permute::transpose_batch(on, &x.view()?, &mut y.view_mut()?))
+    })
+}
+
+/// Copies rows of a table.
+#[pyfunction]
+#[pyo3(signature = (table, index, out, stream = None))]
+fn embedding(
+    py: Python<'_>,
+    table: Any<'_, '_>,
+    index: Any<'_, '_>,
+    out: Any<'_, '_>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("table", table), ("index", index), ("out", out)])?;
+    let call = arrays.open(py, stream)?;
+    widths!(arrays.first(), T => {
+        let (table, index) = (arrays.take_as::<T, 2>(&call)?, arrays.take::<u32, 1>(&call)?);
+        let y = arrays.out::<T, 2>(&call)?;
+        call.run((table, index, y), |on, (table, index, y)| {
+            permute::gather(on, &table.view()?, &index.view()?, &mut y.view_mut()?)
+        })
+    })
+}
+
+/// Counts keys in bins.
+#[pyfunction]
+#[pyo3(signature = (keys, bins, low = 0.0, high = 0.0, stream = None))]
+fn counts(
+    py: Python<'_>,
+    keys: Any<'_, '_>,
+    bins: Any<'_, '_>,
+    low: f32,
+    high: f32,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("keys", keys), ("bins", bins)])?;
+    let call = arrays.open(py, stream)?;
+    macro_rules! run {
+        ($T:ty) => {{
+            let (keys, bins) = (arrays.take::<$T, 1>(&call)?, arrays.out::<u32, 1>(&call)?);
+            call.run((keys, bins), move |on, (keys, bins)| {
+                histogram::histogram(on, &keys.view()?, low..=high, &mut bins.view_mut()?)
+            })
+        }};
+    }
+    match arrays.first().scalar {
+        Scalar::F32 => run!(f32),
+        Scalar::U32 => run!(u32),
+        Scalar::U8 => run!(u8),
+        other => Err(unsupported(other, "float32, uint32 and uint8")),
+    }
+}
+
+/// Draws a token for each row of logits.
+#[pyfunction]
+#[pyo3(signature = (logits, tokens, seed, offset = 0, temperature = 1.0, top_k = 0, top_p = 1.0, stream = None))]
+#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
+fn sample(
+    py: Python<'_>,
+    logits: Any<'_, '_>,
+    tokens: Any<'_, '_>,
+    seed: u64,
+    offset: u64,
+    temperature: f32,
+    top_k: usize,
+    top_p: f32,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut arrays = Arrays::of(&[("logits", logits), ("tokens", tokens)])?;
+    let call = arrays.open(py, stream)?;
+    let sample = Sample::new(seed).offset(offset).temperature(temperature).top_k(top_k).top_p(top_p);
+    floats!(arrays.first(), T => {
+        let (logits, tokens) = (arrays.take::<T, 2>(&call)?, arrays.out::<u32, 1>(&call)?);
+        call.run((logits, tokens), move |on, (logits, tokens)| sample.run(on, &logits.view()?, &mut tokens.view_mut()?))
+    })
+}
+
+/// Quantized weights of a linear layer, [out features, in features], repacked for the products.
+#[pyclass(frozen, module = "kernels_rs")]
+struct Quantized {
+    weights: Arc<Weights>,
+    place: Where,
+}
+
+/// Returns the format with a name of GGML.
+fn format(name: &str) -> PyResult<Format> {
+    let mut known = Format::ALL.into_iter().filter(|format| *format != Format::Int8);
+    known.find(|format| format.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let all: Vec<_> = Format::ALL.iter().filter(|f| **f != Format::Int8).map(|format| format.name()).collect();
+        PyValueError::new_err(format!("no format `{name}`; the formats are {}", all.join(", ")))
+    })
+}
+
+#[pymethods]
+impl Quantized {
+    /// Quantizes float weights to "Q8_0" or "Q4_0" on their device.
+    #[staticmethod]
+    #[pyo3(signature = (weight, format = "Q8_0"))]
+    fn quantize(py: Python<'_>, weight: Any<'_, '_>, format: &str) -> PyResult<Quantized> {
+        let format = self::format(format)?;
+        let mut arrays = Arrays::of(&[("weight", weight)])?;
+        let place = arrays.first().place;
+        let call = arrays.open(py, None)?;
+        floats!(arrays.first(), T => {
+            let w = arrays.take::<T, 2>(&call)?;
+            Quantized::made(call, place, w, move |on, w| match format {
+                Format::Q8_0 => Ok(Some(Weights::quantize_q8(on, &w.view()?)?)),
+                Format::Q4_0 => Ok(Some(Weights::quantize_q4(on, &w.view()?)?)),
+                _ => Ok(None),
+            })
+        })
+    }
+
+    /// Reads the blocks of a GGUF file: bytes [out features, bytes of a row], in a format such as
+    /// "Q4_K".
+    #[staticmethod]
+    #[pyo3(signature = (blocks, format))]
+    fn from_blocks(py: Python<'_>, blocks: Any<'_, '_>, format: &str) -> PyResult<Quantized> {
+        let format = self::format(format)?;
+        let mut arrays = Arrays::of(&[("blocks", blocks)])?;
+        let place = arrays.first().place;
+        let call = arrays.open(py, None)?;
+        let blocks = arrays.take::<u8, 2>(&call)?;
+        Quantized::made(call, place, blocks, move |on, blocks| {
+            Ok(Some(Weights::from_blocks(on, format, &blocks.view()?)?))
+        })
+    }
+
+    /// Computes out ← x · Wᵀ.
+    #[pyo3(signature = (x, out, stream = None))]
+    fn product(
+        &self,
+        py: Python<'_>,
+        x: Any<'_, '_>,
+        out: Any<'_, '_>,
+        stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
+        let call = arrays.open(py, stream)?;
+        let weights = self.weights.clone();
+        floats!(arrays.first(), T => {
+            let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
+            call.run((x, y, weights), |on, (x, y, weights)| weights.product(on, &x.view()?, &mut y.view_mut()?))
+        })
+    }
+
+    /// Returns the extents: out features, in features.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        let [rows, cols] = self.weights.extents();
+        (rows, cols)
+    }
+
+    /// Returns the format's name.
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.weights.format().name()
+    }
+
+    /// Returns the device: "cpu" or "cuda:0".
+    #[getter]
+    fn device(&self) -> String {
+        self.place.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Quantized(shape={:?}, format='{}', device='{}')", self.shape(), self.format(), self.place)
+    }
+}
+
+impl Quantized {
+    fn made<B: Send + Sync>(
+        call: Call<'_>,
+        place: Where,
+        mut buffers: B,
+        make: impl FnOnce(&runtime::Stream, &mut B) -> Result<Option<Weights>> + Send,
+    ) -> PyResult<Quantized> {
+        let Call { py, opened, .. } = call;
+        let mut weights = None;
+        let done = py.detach(|| {
+            opened.complete(|on| {
+                weights = make(on, &mut buffers)?;
+                Ok(())
+            })
+        });
+        done.map_err(|e| error::runtime(py, e))?;
+        let weights = weights.ok_or_else(|| PyValueError::new_err("floats are quantized to Q8_0 or Q4_0"))?;
+        Ok(Quantized { weights: Arc::new(weights), place })
+    }
+}

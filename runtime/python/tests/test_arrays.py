@@ -1,0 +1,245 @@
+"""Arrays without copies, in both directions, and their lifetimes."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from conftest import host
+
+import kernels_rs
+
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None
+
+DTYPES = ["float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+class ByDlpack:
+    """An array that has the methods of DLPack alone."""
+
+    def __init__(self, array, version=None):
+        self.array, self.version = array, version
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, stream=None, **arguments):
+        if self.version is None and "max_version" in arguments:
+            raise TypeError("unexpected keyword argument 'max_version'")
+        return self.array.__dlpack__(**arguments)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numpy_arrays_are_read_in_place(dtype):
+    x = np.zeros((3, 4, 5), dtype)
+    for view in [x, x[1], x[:, ::2], x.T, x[..., 2:]]:
+        for given in [view, ByDlpack(view), ByDlpack(view, 1)]:
+            described = kernels_rs.describe(given)
+            assert described["address"] == view.__array_interface__["data"][0]
+            assert described["shape"] == view.shape and described["dtype"] == dtype
+            assert described["strides"] == tuple(s // x.itemsize for s in view.strides)
+            assert (described["device"], described["writable"]) == ("cpu", True)
+
+
+def test_bfloat16():
+    if ml_dtypes is None:
+        pytest.skip("ml_dtypes is not installed")
+    x = np.arange(-4, 4).astype(ml_dtypes.bfloat16)
+    assert kernels_rs.describe(x)["dtype"] == "bfloat16"
+    y = kernels_rs.softmax(x)
+    assert y.dtype == x.dtype and abs(y.astype(np.float32).sum() - 1) < 0.02
+    copied = kernels_rs.numpy(kernels_rs.array(x))
+    assert copied.dtype == x.dtype and (copied == x).all()
+
+
+def test_a_launch_writes_in_place():
+    double = kernels_rs.compile(
+        """
+        #[kernel(block = 64, grid = y.len().div_ceil(64))]
+        pub fn double<T: Number>(y: &mut [T]) {
+            let i = grid::index();
+            if i < y.len() {
+                y[i] = y[i] + y[i];
+            }
+        }
+        """
+    )
+    for dtype in ["float32", "float16", "float64", "int32", "uint8"]:
+        y = np.arange(100).astype(dtype)
+        address = y.ctypes.data
+        double(y)
+        double(ByDlpack(y))
+        assert y.ctypes.data == address
+        np.testing.assert_array_equal(y, np.arange(100) * 4 % 256 if dtype == "uint8" else np.arange(100) * 4)
+
+
+def test_arrays_are_exported_in_place(device):
+    a = kernels_rs.array(np.arange(12, dtype=np.float32).reshape(3, 4), device)
+    assert (a.shape, a.dtype, a.device, a.ndim, a.size, a.nbytes) == ((3, 4), "float32", device, 2, 12, 48)
+    assert len(a) == 3 and repr(a) == f"Array(shape=[3, 4], dtype=float32, device='{device}')"
+    for given in [a, ByDlpack(a), ByDlpack(a, 1)]:
+        described = kernels_rs.describe(given)
+        assert described["address"] == a.ptr and described["strides"] == (4, 1)
+        assert described["device"] == device
+    if device == "cpu":
+        for array in [np.asarray(a), np.from_dlpack(a)]:
+            assert array.ctypes.data == a.ptr
+            np.testing.assert_array_equal(array, kernels_rs.numpy(a))
+        assert not hasattr(a, "__cuda_array_interface__")
+    else:
+        interface = a.__cuda_array_interface__
+        assert interface["data"] == (a.ptr, False) and interface["typestr"] == "<f4" and interface["shape"] == (3, 4)
+        assert not hasattr(a, "__array_interface__")
+        by_interface = type("Other", (), {"__cuda_array_interface__": interface})()
+        assert kernels_rs.describe(by_interface)["address"] == a.ptr
+    with pytest.raises(BufferError):
+        a.__dlpack__(copy=True)
+
+
+def test_asarray_is_the_same_memory(device):
+    a = kernels_rs.array(np.arange(6, dtype=np.int32), device)
+    b = kernels_rs.asarray(ByDlpack(a, 1))
+    assert b.ptr == a.ptr and kernels_rs.asarray(a) is a
+    c = a.reshape(2, 3)
+    assert c.ptr == a.ptr and c.shape == (2, 3)
+    with pytest.raises(ValueError):
+        a.reshape(4)
+    if device == "cpu":
+        frozen = np.ones(3)
+        frozen.flags.writeable = False
+        assert not kernels_rs.describe(kernels_rs.asarray(frozen))["writable"]
+
+
+def test_memory_lives_as_long_as_its_last_user():
+    class Watched(np.ndarray):
+        pass
+
+    x = np.ones(1000, np.float32).view(Watched)
+    alive = weakref.ref(x)
+    wrapped = kernels_rs.asarray(x)
+    again = np.from_dlpack(wrapped)
+    del x, wrapped
+    gc.collect()
+    assert alive() is not None and again.sum() == 1000
+    del again
+    gc.collect()
+    assert alive() is None
+
+
+def test_capsules_are_taken_once():
+    a = kernels_rs.zeros(4)
+    for arguments in [{}, {"max_version": (1, 0)}]:
+        a.__dlpack__(**arguments)
+        capsule = a.__dlpack__(**arguments)
+
+        class Once:
+            def __dlpack_device__(self):
+                return (1, 0)
+
+            def __dlpack__(self, **arguments):
+                return capsule
+
+        assert kernels_rs.describe(Once())["address"] == a.ptr
+        with pytest.raises(TypeError, match="already used"):
+            kernels_rs.describe(Once())
+
+
+def test_calls_do_not_leak():
+    saxpy = kernels_rs.compile(
+        """
+        #[kernel(block = 32, grid = 1)]
+        pub fn first(x: &[f32], y: &mut [f32]) {
+            if thread::x() == 0 {
+                y[0] = x[0];
+            }
+        }
+        """
+    )
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1])
+
+    try:
+        resident()
+    except OSError:
+        pytest.skip("no /proc")
+    for _ in range(300):
+        saxpy(ByDlpack(x, 1), y)
+    before = resident()
+    for _ in range(3000):
+        saxpy(ByDlpack(x, 1), y)
+    assert resident() - before < 256, "3000 calls took more than 1 MB"
+
+
+def test_threads_run_while_a_launch_does():
+    """Checks that a launch releases the GIL: another thread counts meanwhile."""
+    slow = kernels_rs.compile(
+        """
+        #[kernel(block = 32, grid = 1)]
+        pub fn slow(y: &mut [u32]) {
+            let mut n = 0u32;
+            for i in 0..100000 {
+                n = n + (i as u32);
+            }
+            y[thread::x()] = n;
+        }
+        """
+    )
+    y, counted, done = np.zeros(32, np.uint32), [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    # The system may start the thread late.
+    during = 0
+    for _ in range(100):
+        before = counted[0]
+        slow(y)
+        during += counted[0] - before
+        if during:
+            break
+    done.set()
+    thread.join()
+    assert y[0] == sum(range(100000)) % 2**32 and during > 0
+
+
+def test_what_is_no_array_is_rejected():
+    with pytest.raises(TypeError, match="complex"):
+        kernels_rs.describe(np.zeros(3, np.complex64))
+    with pytest.raises(TypeError, match="is no array"):
+        kernels_rs.describe([1.0, 2.0])
+    unaligned = np.frombuffer(bytearray(17), np.uint8)[1:].view(np.float32)
+    with pytest.raises(ValueError, match="not aligned"):
+        kernels_rs.describe(unaligned)
+    with pytest.raises(TypeError, match="no element type `complex64`"):
+        kernels_rs.zeros(3, "complex64")
+    with pytest.raises(ValueError, match="no device `tpu`"):
+        kernels_rs.zeros(3, device="tpu")
+    with pytest.raises(kernels_rs.DeviceError):
+        kernels_rs.zeros(3, device="cuda:99")
+
+
+def test_empty_arrays(device):
+    a = kernels_rs.zeros((0, 3), device=device)
+    assert kernels_rs.numpy(a).shape == (0, 3)
+    assert host(kernels_rs.softmax(a)).shape == (0, 3)
+
+
+def test_jax_arrays():
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.linspace(-1, 1, 12).reshape(3, 4)
+    assert kernels_rs.describe(x)["writable"] is False
+    y = kernels_rs.softmax(x)
+    assert isinstance(y, jax.Array)
+    np.testing.assert_allclose(np.asarray(y), np.asarray(jax.nn.softmax(x)), rtol=1e-6)
+    with pytest.raises(ValueError, match="read-only"):
+        kernels_rs.softmax(np.asarray(x), out=x)

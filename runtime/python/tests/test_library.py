@@ -1,0 +1,237 @@
+"""The library against NumPy in float64."""
+
+import numpy as np
+import pytest
+from conftest import host
+
+import kernels_rs
+
+RNG = np.random.default_rng(7)
+FLOATS = [(np.float32, 2e-6), (np.float16, 2e-3)]
+
+
+def normal(*shape, dtype=np.float32):
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def wide(x):
+    return x.astype(np.float64)
+
+
+def close(found, expected, tolerance):
+    found = host(found)
+    np.testing.assert_allclose(wide(found), expected, rtol=tolerance, atol=tolerance)
+
+
+def soft(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype,tolerance", FLOATS)
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 64), (7,), (1, 300)])
+def test_softmax(to, dtype, tolerance, shape):
+    x = normal(*shape, dtype=dtype)
+    y = kernels_rs.softmax(to(x), dim=-1)
+    assert tuple(y.shape) == shape
+    close(y, soft(wide(x)), tolerance)
+    close(kernels_rs.log_softmax(to(x), scale=0.5), np.log(soft(wide(x) / 2)), 4 * tolerance)
+
+
+def test_softmax_of_rows_with_gaps(to, device):
+    if device != "cpu":
+        pytest.skip("an Array has no gaps")
+    x = normal(6, 40)
+    close(kernels_rs.softmax(x[::2, 3:20]), soft(wide(x[::2, 3:20])), 2e-6)
+    out = np.zeros((3, 50), np.float32)
+    kernels_rs.softmax(x[::2, 3:20], out=out[:, 1:18])
+    close(out[:, 1:18], soft(wide(x[::2, 3:20])), 2e-6)
+    with pytest.raises(ValueError, match="last stride must be 1"):
+        kernels_rs.softmax(x.T)
+    with pytest.raises(ValueError, match="last axis"):
+        kernels_rs.softmax(x, dim=0)
+
+
+@pytest.mark.parametrize("dtype,tolerance", FLOATS)
+def test_norms(to, dtype, tolerance):
+    x, w, b = normal(2, 3, 96, dtype=dtype), normal(96, dtype=dtype), normal(96, dtype=dtype)
+    x64, w64, b64 = wide(x), wide(w), wide(b)
+    rms = x64 / np.sqrt((x64**2).mean(-1, keepdims=True) + 1e-6)
+    centered = x64 - x64.mean(-1, keepdims=True)
+    layer = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
+    close(kernels_rs.rms_norm(to(x), 96, eps=1e-6), rms, 2 * tolerance)
+    close(kernels_rs.rms_norm(to(x), (96,), to(w), 1e-6), rms * w64, 4 * tolerance)
+    close(kernels_rs.layer_norm(to(x), 96), layer, 2 * tolerance)
+    close(kernels_rs.layer_norm(to(x), [96], to(w), to(b)), layer * w64 + b64, 4 * tolerance)
+    close(kernels_rs.rms_norm(to(x), 96, to(w.astype(np.float32)), 1e-6), rms * w64, 4 * tolerance)
+    with pytest.raises(ValueError, match="normalized_shape"):
+        kernels_rs.layer_norm(to(x), 95)
+
+
+def test_cross_entropy(to):
+    x, labels = normal(9, 50), RNG.integers(0, 50, 9)
+    each = -np.log(soft(wide(x)))[np.arange(9), labels]
+    for dtype in [np.int64, np.int32, np.uint32]:
+        close(kernels_rs.cross_entropy(to(x), to(labels.astype(dtype)), reduction="none"), each, 4e-6)
+    labels[[2, 5]] = -100
+    kept = np.delete(each, [2, 5])
+    close(kernels_rs.cross_entropy(to(x), to(labels)), kept.mean(), 4e-6)
+    close(kernels_rs.cross_entropy(to(x), to(labels), reduction="sum"), kept.sum(), 4e-6)
+
+
+@pytest.mark.parametrize("dtype,tolerance", [(np.float32, 1e-5), (np.float16, 2e-2)])
+def test_products(to, dtype, tolerance):
+    a, b = normal(33, 20, dtype=dtype), normal(20, 17, dtype=dtype)
+    close(kernels_rs.matmul(to(a), to(b)), wide(a) @ wide(b), tolerance)
+    a, b = normal(2, 5, 8, dtype=dtype), normal(2, 8, 12, dtype=dtype)
+    close(kernels_rs.matmul(to(a), to(b)), wide(a) @ wide(b), tolerance)
+    x, w, bias = normal(2, 3, 24, dtype=dtype), normal(10, 24, dtype=dtype), normal(10, dtype=dtype)
+    close(kernels_rs.linear(to(x), to(w)), wide(x) @ wide(w).T, tolerance)
+    close(kernels_rs.linear(to(x), to(w), to(bias)), wide(x) @ wide(w).T + wide(bias), tolerance)
+    with pytest.raises(ValueError, match="`bias` has 9 elements"):
+        kernels_rs.linear(to(x), to(w), to(bias[:9]))
+    with pytest.raises(kernels_rs.LaunchError, match="extents"):
+        kernels_rs.matmul(to(a[0]), to(a[0]))
+
+
+@pytest.mark.parametrize("format,tolerance", [("Q8_0", 0.02), ("Q4_0", 0.2)])
+def test_quantized_linear(to, format, tolerance):
+    x, w = normal(3, 64), normal(8, 64)
+    layer = kernels_rs.QuantizedLinear(to(w), format)
+    assert layer.shape == (8, 64) and layer.format == format
+    expected = wide(x) @ wide(w).T
+    found = wide(host(kernels_rs.linear(to(x), layer)))
+    assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
+    with pytest.raises(ValueError, match="no format `Q9`"):
+        kernels_rs.QuantizedLinear(to(w), "Q9")
+
+
+def test_blocks_of_a_file(to):
+    """Q8_0 by hand: a float16 scale and 32 bytes for each 32 numbers."""
+    scales = RNG.uniform(0.1, 1, (4, 2)).astype(np.float16)
+    q = RNG.integers(-127, 128, (4, 2, 32)).astype(np.int8)
+    blocks = np.concatenate([scales[..., None].view(np.uint8), q.view(np.uint8)], -1).reshape(4, 68)
+    w = (wide(scales)[..., None] * q).reshape(4, 64)
+    x = normal(2, 64)
+    layer = kernels_rs.QuantizedLinear.from_blocks(to(blocks), "q8_0")
+    expected = wide(x) @ w.T
+    assert np.abs(wide(host(layer(to(x)))) - expected).max() < 0.02 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("dtype,tolerance", FLOATS)
+def test_attention(to, dtype, tolerance):
+    q, k, v = normal(2, 4, 9, 32, dtype=dtype), normal(2, 2, 9, 32, dtype=dtype), normal(2, 2, 9, 32, dtype=dtype)
+
+    def expected(causal, scale=32**-0.5, q=q):
+        keys, values = wide(k).repeat(2, 1), wide(v).repeat(2, 1)
+        logits = scale * wide(q) @ keys.swapaxes(-1, -2)
+        if causal:
+            n, m = logits.shape[-2:]
+            logits = np.where(np.tri(n, m, m - n) > 0, logits, -np.inf)
+        return soft(logits) @ values
+
+    call = kernels_rs.scaled_dot_product_attention
+    close(call(to(q), to(k), to(v), enable_gqa=True), expected(False), 2 * tolerance)
+    close(call(to(q), to(k), to(v), is_causal=True, enable_gqa=True), expected(True), 2 * tolerance)
+    close(kernels_rs.attention(to(q), to(k), to(v), scale=0.1), expected(False, 0.1), 2 * tolerance)
+    few = np.ascontiguousarray(q[:, :, :3])
+    close(kernels_rs.attention(to(few), to(k), to(v), causal=True), expected(True, q=few), 2 * tolerance)
+    with pytest.raises(ValueError, match="enable_gqa"):
+        call(to(q), to(k), to(v))
+    with pytest.raises(ValueError, match="attn_mask"):
+        call(to(q), to(k), to(v), attn_mask=to(q))
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rotary(to, interleaved):
+    x, positions = normal(5, 2, 16), np.array([0, 1, 2, 100, 1000])
+    angle = positions[:, None] * 10000.0 ** (-2 * np.arange(8) / 16)
+    cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
+    x64 = wide(x)
+    a, b = (x64[..., ::2], x64[..., 1::2]) if interleaved else (x64[..., :8], x64[..., 8:])
+    y = np.stack([a * cos - b * sin, b * cos + a * sin], -1)
+    y = y.reshape(x.shape) if interleaved else np.concatenate([y[..., 0], y[..., 1]], -1)
+    close(kernels_rs.rotary(to(x), to(positions), interleaved=interleaved), y, 2e-4)
+
+
+@pytest.mark.parametrize("dtype,tolerance", FLOATS)
+def test_activations_and_gates(to, dtype, tolerance):
+    erf = np.vectorize(__import__("math").erf)
+    x = normal(3, 40, dtype=dtype)
+    x64 = wide(x)
+    silu, gelu = x64 / (1 + np.exp(-x64)), x64 / 2 * (1 + erf(x64 / 2**0.5))
+    tanh = x64 / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x64 + 0.044715 * x64**3)))
+    close(kernels_rs.silu(to(x)), silu, 2 * tolerance)
+    close(kernels_rs.gelu(to(x)), gelu, 2 * tolerance)
+    close(kernels_rs.gelu(to(x), "tanh"), tanh, 2 * tolerance)
+    close(kernels_rs.swiglu(to(x)), silu[:, :20] * x64[:, 20:], 2 * tolerance)
+    close(kernels_rs.geglu(to(x)), gelu[:, :20] * x64[:, 20:], 2 * tolerance)
+    close(kernels_rs.geglu(to(x), approximate="tanh"), tanh[:, :20] * x64[:, 20:], 2 * tolerance)
+
+
+def test_reductions(to):
+    x = normal(3, 5, 7)
+    x64 = wide(x)
+    for dim in [None, 0, 1, 2, -1]:
+        close(kernels_rs.sum(to(x), dim), x64.sum(dim), 4e-6)
+        close(kernels_rs.mean(to(x), dim), x64.mean(dim), 4e-6)
+        close(kernels_rs.max(to(x), dim), x64.max(dim), 0)
+        close(kernels_rs.min(to(x), dim), x64.min(dim), 0)
+        assert (host(kernels_rs.argmax(to(x), dim)) == x.argmax(dim)).all()
+        assert (host(kernels_rs.argmin(to(x), dim)) == x.argmin(dim)).all()
+        close(kernels_rs.norm(to(x), 2, dim), np.sqrt((x64**2).sum(dim)), 4e-6)
+    assert tuple(kernels_rs.sum(to(x), 1, keepdim=True).shape) == (3, 1, 7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint32, np.int64])
+def test_cumsum(to, dtype):
+    x = RNG.integers(0, 9, (3, 100)).astype(dtype)
+    assert (host(kernels_rs.cumsum(to(x))) == x.cumsum(-1)).all()
+    assert (host(kernels_rs.cumsum(to(x), exclusive=True)) == x.cumsum(-1) - x).all()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.int64])
+def test_transpose(to, dtype):
+    x = RNG.integers(0, 99, (2, 33, 18)).astype(dtype)
+    assert (host(kernels_rs.transpose(to(x))) == x.swapaxes(1, 2)).all()
+
+
+def test_embedding(to):
+    table, index = normal(10, 12), np.array([[3, 0], [9, -1]])
+    expected = table[index]
+    expected[1, 1] = 0
+    assert (host(kernels_rs.embedding(to(index), to(table))) == expected).all()
+
+
+def test_histc(to):
+    x = RNG.uniform(-1, 2, 1000).astype(np.float32)
+    found = host(kernels_rs.histc(to(x), 10, 0.0, 1.0))
+    assert np.abs(found.astype(int) - np.histogram(x, 10, (0, 1))[0]).sum() <= 2
+    keys = RNG.integers(0, 20, 500).astype(np.uint8)
+    assert (host(kernels_rs.histc(to(keys), 16)) == np.bincount(keys, minlength=20)[:16]).all()
+
+
+def test_sample(to):
+    x = normal(5, 200)
+    assert (host(kernels_rs.sample(to(x), seed=1, temperature=0.0)) == x.argmax(-1)).all()
+    tokens = host(kernels_rs.sample(to(x), seed=1, top_k=3))
+    assert all(token in np.argsort(row)[-3:] for token, row in zip(tokens, x))
+    assert (host(kernels_rs.sample(to(x), seed=1)) == host(kernels_rs.sample(x, seed=1))).all()
+
+
+def test_calls_on_a_stream(device, to):
+    x = normal(8, 64)
+    with kernels_rs.Stream(device) as stream:
+        given = to(x)
+        y = kernels_rs.softmax(given, stream=stream)
+        z = kernels_rs.sum(y, -1, stream=stream)
+        del given
+    close(y, soft(wide(x)), 2e-6)
+    close(z, np.ones(8), 2e-6)
+
+
+def test_element_types_that_are_not_supported_are_rejected(to):
+    with pytest.raises(TypeError, match="the element type is int32, and this function takes float32, float16 and bf"):
+        kernels_rs.softmax(to(np.ones((2, 2), np.int32)))
+    with pytest.raises(TypeError, match="`b` has elements float16, expected float32"):
+        kernels_rs.matmul(to(normal(2, 2)), to(normal(2, 2, dtype=np.float16)))
