@@ -311,23 +311,24 @@ impl Unroller<'_> {
             () if !constant(step) => "step",
             // A range whose parts are all constant is refused for its step only.
             () => {
-                let error = self.kernel.error(inst.location, "the step of this range is not above 0");
+                let error = self.kernel.error(inst.location, "the step of this range is not positive");
                 return self.errors.push(error);
             }
         };
         let message = format!("the {which} of this range is not a constant: the loop cannot be unrolled");
         let error = self.kernel.error(inst.location, message);
-        self.errors.push(error.help("unroll over a range of literals and generic constants, or leave `unroll` away"));
+        self.errors.push(error.help("unroll over a range of literals and generic constants, or remove `unroll`"));
     }
 
     fn too_large(&mut self, location: Location) {
         if self.errors.iter().any(|e| e.message.starts_with("unrolled")) {
             return;
         }
-        let error = self
-            .kernel
-            .error(location, format!("unrolled, the kernel has more than {} instructions", self.kernel.unrolled));
-        self.errors.push(error.help("unroll fewer of its loops"));
+        let error = self.kernel.error(
+            location,
+            format!("after unrolling, the kernel has more than {} instructions", self.kernel.unrolled),
+        );
+        self.errors.push(error.help("unroll fewer loops"));
     }
 
     /// A copy of the loop's body for each iteration.
