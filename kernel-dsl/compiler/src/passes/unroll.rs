@@ -42,6 +42,7 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
         registers: Registers::new(&kernel.locals),
         tables: TableReads::new(&kernel.tables),
         errors: Vec::new(),
+        is_too_large: false,
         kernel,
     };
     let mut out = Vec::with_capacity(body.insts.len());
@@ -99,6 +100,8 @@ struct Unroller<'k> {
     registers: Registers,
     tables: TableReads<'k>,
     errors: Vec<Error>,
+    /// Whether an error says that the kernel is too large.
+    is_too_large: bool,
 }
 
 impl Unroller<'_> {
@@ -321,7 +324,7 @@ impl Unroller<'_> {
     }
 
     fn too_large(&mut self, location: Location) {
-        if self.errors.iter().any(|e| e.message.starts_with("unrolled")) {
+        if std::mem::replace(&mut self.is_too_large, true) {
             return;
         }
         let error = self.kernel.error(
