@@ -175,7 +175,7 @@ mod tests {
             assert!(wrong(&[flag, "shard-race"]).contains("did you mean `shared-race`?"));
         }
         assert!(wrong(&["--only", "everything"]).contains("the checks are out-of-bounds, misaligned"));
-        assert!(wrong(&["--without", "livelock"]).contains("--fuel says when"));
+        assert!(wrong(&["--without", "livelock"]).contains("--fuel sets its limit"));
         assert!(wrong(&["--order", "backwards"]).contains("in-order, reversed, seeded:N"));
         assert!(wrong(&["--fill", "256"]).contains("such as 255 or 0xff"));
         assert!(wrong(&["--only", "race", "--without", "race"]).contains("cannot be used with"));
