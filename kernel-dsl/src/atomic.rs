@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Elements with `fetch_add` and `exchange`: integers and floats of 32 and 64 bits.
 #[diagnostic::on_unimplemented(
-    message = "a GPU of sm_61 has no atomic operations on `{Self}`",
-    note = "there are `fetch_add` and `exchange` for i32, u32, i64, u64, f32 and f64, and the others for these integers"
+    message = "sm_61 has no atomic operations on `{Self}`",
+    note = "`fetch_add` and `exchange` support i32, u32, i64, u64, f32 and f64; the other operations support these integers"
 )]
 pub trait Atomic: ScalarElement {
     /// Returns the value that `fetch_add` writes.
@@ -18,8 +18,8 @@ pub trait Atomic: ScalarElement {
 
 /// Elements with the other atomic operations: integers of 32 and 64 bits.
 #[diagnostic::on_unimplemented(
-    message = "a GPU of sm_61 has no such atomic operation on `{Self}`",
-    note = "i32, u32, i64 and u64 have it; floats have `fetch_add` and `exchange`"
+    message = "sm_61 has no such atomic operation on `{Self}`",
+    note = "supported are i32, u32, i64 and u64; floats support `fetch_add` and `exchange`"
 )]
 pub trait AtomicInteger: Atomic + Ord {}
 

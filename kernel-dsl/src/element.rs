@@ -12,8 +12,8 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
 /// numbers, `bool`, tuples and arrays of these, and structs with
 /// `#[derive(Clone, Copy, DeviceCopy)]`. Options can be exchanged, but not put into shared memory.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot lie in shared memory, nor go to other lanes and threads",
-    note = "numbers, `bool`, tuples and arrays can; a `#[device]` struct that derives `Clone, Copy, DeviceCopy`"
+    message = "`{Self}` cannot be stored in shared memory or exchanged between threads",
+    note = "supported are numbers, `bool`, tuples, arrays, and `#[device]` structs that derive `Clone, Copy, DeviceCopy`"
 )]
 pub trait DeviceCopy: Copy + Send + Sync + 'static {
     /// Returns the content of unwritten shared memory: a recognizable pattern.
@@ -31,7 +31,7 @@ pub trait DeviceCopy: Copy + Send + Sync + 'static {
 #[diagnostic::on_unimplemented(
     message = "a buffer on the device cannot hold `{Self}`",
     label = "not an element of device memory",
-    note = "it holds the integers of 8 to 64 bits, `f16`, `bf16`, `f32`, `f64`, arrays of them, and structs with `#[device] #[repr(C)]`; for `usize`, whose width differs between host and device, take `u32` or `u64`, for `bool` take `u8`"
+    note = "supported are integers of 8 to 64 bits, `f16`, `bf16`, `f32`, `f64`, arrays of these, and structs with `#[device] #[repr(C)]`; use `u32` or `u64` for `usize`, whose width differs between host and device, and `u8` for `bool`"
 )]
 pub unsafe trait Element: DeviceCopy {
     /// The type in a kernel.
@@ -87,7 +87,7 @@ pub trait Integer:
 /// function with `#[device(value)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a type argument of a kernel",
-    note = "an element type such as `f32` can, a `#[device]` struct or enum without generic parameters, and a `#[device(value)]` function"
+    note = "supported are element types such as `f32`, `#[device]` structs and enums without generic parameters, and `#[device(value)]` functions"
 )]
 pub trait GenericArgument {
     /// The compiler's name for the type.

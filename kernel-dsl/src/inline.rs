@@ -128,7 +128,7 @@
 /// # fn main() {}
 /// ```
 ///
-/// It has a meaning in kernels and device functions, and nowhere else:
+/// The macro can be used only in kernels and device functions:
 ///
 /// ```compile_fail
 /// # use kernel_dsl::prelude::*;
@@ -147,6 +147,6 @@ macro_rules! ptx {
         loop {}
     };
     ($($anything:tt)*) => {
-        ::core::compile_error!("`ptx!` has a meaning only in a kernel or a `#[device]` function")
+        ::core::compile_error!("`ptx!` can be used only in a kernel or a `#[device]` function")
     };
 }

@@ -46,6 +46,6 @@ pub fn rolled<I: IntoIterator>(iterator: I) -> I::IntoIter {
 /// `buffers[k % 2]` in a loop from 0, unrolled by 2, the array stays in registers. The body is
 /// compiled twice: declare arrays in shared memory before the loop.
 pub fn unroll_by<const F: usize>(range: impl IntoIterator<Item = usize>) -> impl Iterator<Item = usize> {
-    const { assert!(F > 0, "a loop of no copies") }
+    const { assert!(F > 0, "the unroll factor must be at least 1") }
     range.into_iter()
 }

@@ -164,11 +164,11 @@
 //! ```
 //!
 //! ```text
-//! error: `block::sum` needs all threads of the block, and which of them come here depends on the thread
+//! error: `block::sum` must be reached by all threads of the block, but some may not reach it
 //!        note: line 5, `return;`: some threads leave, and others continue
-//!        note: line 4, `if i >= y.len() {`: threads part
+//!        note: line 4, `if i >= y.len() {`: threads diverge
 //!        note: line 3, `let i = grid::index();`: differs between threads
-//!        help: let all threads of the block continue, and put what only some have to do under an `if` without the `block::sum`
+//!        help: let all threads of the block continue, and put the work of some under an `if` without the `block::sum`
 //! ```
 //!
 //! Threads beyond the end take part with a neutral value:
@@ -349,8 +349,8 @@
 //!
 //! The compiler chooses the memory from the accesses. Constant memory delivers one element at a
 //! time to a warp, as fast as a register. Global memory, through the read-only path, serves lanes
-//! that access different elements. A table lies in constant memory if each access provably reads
-//! one element a warp ([`uniformity`](compiler::analyses::uniformity)), up to 64 KB in total.
+//! that access different elements. A table is placed in constant memory if each access provably
+//! reads one element a warp ([`uniformity`](compiler::analyses::uniformity)), up to 64 KB in total.
 //! `#[device(constant)]` and `#[device(global)]` on a constant override the choice. A table forced
 //! into constant memory that does not fit is a compile error, and `kernels report` shows where its
 //! accesses serialize.

@@ -38,7 +38,7 @@ use std::fmt;
 /// # }
 /// # assert_eq!(y[0], 63.0 + 127.0 + 191.0);
 /// ```
-#[must_use = "what is copied is stored by `wait`"]
+#[must_use = "the copied data is stored by `wait`"]
 pub struct Pending {
     stores: Vec<Box<dyn FnOnce()>>,
 }

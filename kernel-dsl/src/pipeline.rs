@@ -24,7 +24,7 @@
 //!         pipeline::wait::<1>();                          // the row's group, and not the one after
 //!         block::sync();
 //!         s.at((row + 2) % 3).cp_async(x.offset((row + 2, 0)).at(0));
-//!         pipeline::commit();                             // of nothing but zeros past the end, but a group still
+//!         pipeline::commit();                             // only zeros past the end, but a group still
 //!         sum += s[(row % 3, 63 - thread::x())];
 //!     }
 //!     y[thread::x()] = sum;

@@ -24,6 +24,6 @@ pub fn of_a_device<T>() -> T {
 
 /// Converts a generic constant of an instance to the device's 32-bit `usize`.
 pub const fn device_usize(n: usize) -> u32 {
-    assert!(n <= u32::MAX as usize, "a `usize` of a kernel has 32 bits: this instance's constant does not fit");
+    assert!(n <= u32::MAX as usize, "`usize` has 32 bits on the device: this instance's constant does not fit");
     n as u32
 }

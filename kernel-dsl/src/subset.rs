@@ -137,24 +137,24 @@
 //! | A constant index beyond an array | index 4 is beyond `v`, which has 3 elements |
 //! | A register array that is too large for a thread | `v` would take 100000 elements in the registers of each thread |
 //! | `unroll` of a range that depends on the launch | the end of this range is not a constant: the loop cannot be unrolled |
-//! | `unroll` of too many copies | unrolled, the kernel has more than 262144 instructions |
+//! | `unroll` of too many copies | after unrolling, the kernel has more than 262144 instructions |
 //! | A constant assertion that does not hold | the assertion fails for this instance |
 //! | A block of more than 1024 threads | block: expected 1 to 1024 threads, at most 1024 × 1024 × 64, given 2048 × 1 × 1 |
 //! | A block with more than 48 KB of shared memory | `s` needs 80000 bytes of shared memory; the limit is 49152 bytes per block |
 //! | A shared array whose shape is not constant | the shape of a shared array must be a compile-time constant |
 //! | A pitch below the row's length | the pitch 6 is smaller than a row of 8 elements |
 //! | A shared array over a smaller one | `p` needs 64 bytes; `s` provides 32 |
-//! | A barrier that some threads do not reach | `block::sync` needs all threads of the block, and which of them come here depends on the thread |
-//! | A barrier after a `return` of some threads | `block::sync` needs all threads of the block, and which of them come here depends on the thread |
-//! | A shuffle that some lanes do not reach | `warp::sum` needs all lanes of the warp, and which of them come here depends on the thread |
-//! | A reduction in a loop that lanes leave one by one | `warp::max` needs all lanes of the warp, and which of them come here depends on the thread |
+//! | A barrier that some threads do not reach | `block::sync` must be reached by all threads of the block, but some may not reach it |
+//! | A barrier after a `return` of some threads | `block::sync` must be reached by all threads of the block, but some may not reach it |
+//! | A shuffle that some lanes do not reach | `warp::sum` must be reached by all lanes of the warp, but some may not reach it |
+//! | A reduction in a loop that lanes leave one by one | `warp::max` must be reached by all lanes of the warp, but some may not reach it |
 //! | A block with a partial warp | this operation needs whole warps of 32 threads; the block has 48 threads |
 //! | A group of lanes that is no power of two | invalid group size 5 |
 //! | A group of more lanes than a warp has | invalid group size 64 |
 //! | A feature that the target lacks | `warp::match_any` requires sm_70; the kernel is compiled for sm_61 |
 //! | A target that does not exist | unknown target `sm_62`; the targets are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90 |
-//! | A small integer in an atomic operation | a GPU of sm_61 has no atomic operations on `u8` |
-//! | A float in an atomic minimum | a GPU of sm_61 has no such atomic operation on `f32` |
+//! | A small integer in an atomic operation | sm_61 has no atomic operations on `u8` |
+//! | A float in an atomic minimum | sm_61 has no such atomic operation on `f32` |
 //! | A copy ahead to an array of dynamic size | `copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown |
 //! | A copy ahead of more than registers hold | the copy needs 313 registers in each thread; a thread has at most 255 |
 //! | A token that is given what it holds and more | `coming` joins its own value with another copy, so the number of copies in flight is unknown |

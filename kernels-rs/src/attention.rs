@@ -82,8 +82,8 @@
 //! # A step
 //!
 //! A step is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, or bytes with
-//! scales, contiguous or in pages. Several tokens of a sequence, such as drafts to be verified, read
-//! it once for all ([`Decode::tokens`]).
+//! scales, contiguous or in pages. Several tokens of a sequence, such as drafts to be verified,
+//! read it once for all ([`Decode::tokens`]).
 //!
 //! # Measured
 //!

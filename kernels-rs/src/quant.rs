@@ -1,4 +1,5 @@
-//! Integers: products of bytes, weights in the formats of GGML's files, and quantization of numbers.
+//! Integers: products of bytes, weights in the formats of GGML's files, and quantization of
+//! numbers.
 //!
 //! | to call | what it does | its kernels |
 //! |---|---|---|
@@ -12,28 +13,31 @@
 //!
 //! # Extreme inputs
 //!
-//! [`Affine`] is right for all finite numbers, and says what infinities and NaNs become. [`Weights::quantize_q8`] and
-//! [`Weights::quantize_q4`] have what scales of `f16` hold, as their docs say; activations in [`Weights::product`] have scales of
-//! `f32`. [`Igemm`] multiplies scales in `f32`. On the host, samples that are not finite do not count in [`calibration`].
+//! [`Affine`] is correct for all finite numbers, and documents the results for infinities and NaNs.
+//! [`Weights::quantize_q8`] and [`Weights::quantize_q4`] have scales of `f16`, whose limits their
+//! documentation states. Activations in [`Weights::product`] have scales of `f32`. [`Igemm`]
+//! multiplies scales in `f32`. On the host, [`calibration`] ignores samples that are not finite.
 //!
-//! # What limits them on sm_61
+//! # Limits on sm_61
 //!
-//! `dp4a` adds four products of bytes to a sum of 32 bits at the rate of one multiplication of floats, so that a Tesla P40 has 47 tera-operations a second
-//! for its 11.8 of `f32`; no later instruction for matrices is there. The tile of [`igemm`](mod@igemm) is that of [`gemm`](mod@crate::gemm) with
-//! words of four bytes in the place of floats, and has the same limits: two fragments of 8 words are read from shared memory for 64 `dp4a`, which keeps
-//! it busy for half of the time, and the rest is to issue little else.
+//! `dp4a` adds four products of bytes to a sum of 32 bits, at the rate of one multiplication of
+//! floats. A Tesla P40 therefore computes 47 tera-operations of bytes a second, and 11.8 of `f32`.
+//! It has no matrix instructions. The tile of [`igemm`](mod@igemm) is that of
+//! [`gemm`](mod@crate::gemm) with words of four bytes instead of floats, and has the same limits.
+//! Two fragments of 8 words are read from shared memory for 64 `dp4a`, which keeps shared memory
+//! busy for half of the time. The kernel issues few other instructions.
 //!
 //! | loop of 128 × 128 × 32 bytes, twice | `dp4a` of the issue slots | registers |
 //! |---|---|---|
 //! | B as [N, K]: 16 bytes of K at once | 1024 of 1081, 95 % | 117 |
-//! | B as [K, N]: four rows of K, and their 4 × 4 bytes turned by eight permutations | 1024 of 1106, 93 % | 125 |
+//! | B as [K, N]: four rows of K, and their 4 × 4 bytes transposed by eight permutations | 1024 of 1106, 93 % | 125 |
 //! | A as [K, M], B as [K, N] | 1024 of 1139, 90 % | 128 |
 //!
 //! None spills, and 5 % of the `dp4a` wait for a register bank (`tests/tests/budgets.rs`).
 //!
-//! Weights in blocks have a scale for each 32 or 16, so that each sum of eight or four `dp4a` becomes
-//! a float and is multiplied. Where there are few rows, memory is the limit, and on narrow cards
-//! the issue of instructions: a Tesla P40 has 9.6 slots while its memory delivers a weight of Q4_0 or
+//! Weights in blocks have a scale for each 32 or 16, so that each sum of eight or four `dp4a`
+//! becomes a float and is multiplied. With few rows, the limit is memory, and on small GPUs the
+//! issue of instructions: a Tesla P40 has 9.6 slots while its memory delivers a weight of Q4_0 or
 //! Q4_K, 18.1 for Q8_0, 13.9 for Q6_K.
 //!
 //! | | Q4_0 | Q8_0 | Q4_K | Q6_K |
@@ -52,14 +56,16 @@
 //!
 //! # Measured
 //!
-//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench quant`, beside `dp4a` alone ([`peak`]), cuBLAS in `f32`, and a copy of as many bytes:
+//! On an H200 (driver 580.159, which compiles the PTX of sm_61), `kernels bench quant` compares
+//! with `dp4a` alone ([`peak`]) and cuBLAS in `f32`:
 //!
 //! | | | |
 //! |---|---|---|
 //! | 4096³ bytes, B as [N, K] and as [K, N] | 125 and 122 TOPS | 0.94 and 0.92 of `dp4a` alone, 2.47 and 2.37 × cuBLAS |
 //! | 2048³, 1024³, 1001³ | 115, 85, 38 | 0.87, 0.64, 0.29 of it |
 //!
-//! Which kernel computes a product with [`Weights`] is chosen by a table of costs, [`plan`](mod@plan).
+//! Which kernel computes a product with [`Weights`] is chosen by a table of costs,
+//! [`plan`](mod@plan).
 
 pub mod activations;
 pub mod affine;

@@ -43,7 +43,7 @@ pub trait Queue: Launcher<Error = Error> {
     /// Allocates memory for the results that one launch passes to the next. It is uninitialized.
     ///
     /// # Errors
-    /// Returns an error if memory is short.
+    /// Returns an error if memory is insufficient.
     fn scratch<T: Element>(&self, len: usize) -> Result<Memory<T>, Error> {
         self.keep(self.device().alloc(len)?)
     }

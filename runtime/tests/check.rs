@@ -98,7 +98,7 @@ fn case_rejected_by_the_contract_does_not_pass() {
     assert!(failure.to_string().contains("expected 3 arguments"), "{failure}");
     case.inputs.push(Input::strided(&[1.0f32; 4], [3], [2]));
     let failure = Checker::new(None).case(&prepared(Mistake::None, Mistake::None), &case, saxpy).unwrap_err();
-    assert!(failure.to_string().contains("reaches over 5 elements"), "{failure}");
+    assert!(failure.to_string().contains("the view spans 5 elements"), "{failure}");
 }
 
 #[test]

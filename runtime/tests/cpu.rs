@@ -214,7 +214,7 @@ fn missing_driver_is_reported_by_every_constructor() {
     assert!(best.is_cpu());
     let choice = best.choice().unwrap();
     assert_eq!(choice.device, "cpu (interpreter)");
-    assert!(choice.reason.starts_with("no GPU to use: "));
+    assert!(choice.reason.starts_with("no usable GPU: "));
     if let Error::NoDriver = error {
         assert!(error.to_string().contains("Needed: NVIDIA's driver"));
         assert!(choice.reason.contains("no CUDA driver"));

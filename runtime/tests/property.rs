@@ -54,7 +54,7 @@ fn message_is_complete() {
 y[36] is 7 on the interpreter on IR as lowered; the reference gives 1
   x: u32[37] = 0 × 37
   y: u32[37] = 0 × 37
-the smallest of {trials} cases tried since it failed where {first}
+the smallest failing case of {trials} cases tried after the first failure, where {first}
 to run it alone: `.replay({seed:#x})` before `.check()`"
     );
     assert_eq!(found.to_string(), expected);

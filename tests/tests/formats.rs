@@ -156,7 +156,7 @@ fn numbers_are_those_of_the_gguf_package() {
 }
 
 /// Decodes blocks: folder of the packages, format, file of blocks, file for numbers. Of the package
-/// only the module of formats is loaded, which needs nothing but numpy.
+/// only the module of formats is loaded, which needs only numpy.
 const DECODE: &str = r#"
 import importlib, sys, types
 folder, name, blocks, numbers = sys.argv[1:]

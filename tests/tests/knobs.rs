@@ -119,8 +119,8 @@ fn trace_runs_with_its_options() {
 fn misspelled_names_get_a_suggestion() {
     for command in ["check", "trace"] {
         let output = refused(&[command, "elementwise::saxpy", "--only", "shard-race"]);
-        assert!(output.contains("there is no check `shard-race`; did you mean `shared-race`?"), "{output}");
+        assert!(output.contains("unknown check `shard-race`; did you mean `shared-race`?"), "{output}");
         let output = refused(&[command, "elementwise::saxpy", "--order", "sideways"]);
-        assert!(output.contains("there are in-order, reversed, seeded:N"), "{output}");
+        assert!(output.contains("expected in-order, reversed, seeded:N"), "{output}");
     }
 }

@@ -152,7 +152,7 @@ fn test_instance(spec: &KernelSpec, declared: &Declared) -> Outcome {
     let optimized = passes::optimize(original).unwrap();
     let prepared = match Prepared::from_ir(spec.artifact, &instance, &kernel, &optimized) {
         Ok(prepared) => prepared,
-        Err(e) if format!("{e:?}").contains("unrolled, the kernel has more than") => return Outcome::TooLong,
+        Err(e) if format!("{e:?}").contains("after unrolling, the kernel has more than") => return Outcome::TooLong,
         Err(e) => panic!("{}: {e:?}", declared.name),
     };
     // The smallest shapes, and some others.

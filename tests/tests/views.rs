@@ -139,7 +139,7 @@ fn refused(device: &Device) {
     let odd = device.zeros::<u8>(7).unwrap();
     assert_eq!(
         odd.cast::<u16>().unwrap_err().to_string(),
-        "cannot take 7 u8 for u16: 7 bytes are no multiple of its 2"
+        "cannot view 7 u8 as u16: 7 bytes are not a multiple of its 2"
     );
     let error = odd.range(1..5).unwrap().cast::<u32>().unwrap_err().to_string();
     assert!(error.contains("and it is aligned to 4"), "{error}");

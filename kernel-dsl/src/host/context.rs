@@ -40,7 +40,7 @@ impl Context {
         let offers = self.monitor.meet(self.index, scope, operation, place, Arc::new(value));
         let values = offers.iter().map(|offer| offer.downcast_ref().copied());
         values.collect::<Option<_>>().unwrap_or_else(|| {
-            panic!("threads part on the way to {operation} in {place}: they bring values of different types")
+            panic!("threads diverge before {operation} in {place}: their values have different types")
         })
     }
 
@@ -83,8 +83,8 @@ pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
 pub(crate) fn context(operation: &str) -> Rc<Context> {
     CONTEXT.with_borrow(Clone::clone).unwrap_or_else(|| {
         panic!(
-            "`{operation}` is for kernels, and no kernel runs on this thread: launch the kernel on a device, \
-             or run it under `kernel_dsl::host::run`"
+            "`{operation}` was called outside of a kernel: launch the kernel on a device, \
+             or run it with `kernel_dsl::host::run`"
         )
     })
 }

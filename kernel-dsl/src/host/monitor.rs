@@ -187,13 +187,13 @@ impl Monitor {
         let (other, status) = members
             .map(|i| (i, state.threads[i]))
             .find(|(_, t)| *t != Status::Waiting(meeting))
-            .expect("a meeting for which all of its scope wait takes place");
+            .expect("a thread of the scope does not wait");
         let whom = match meeting.scope {
             Scope::Block => "all threads of the block",
             Scope::Warp => "all lanes of the warp",
         };
         let message = format!(
-            "threads part on the way to {}: {whom} must come to the same call. \
+            "threads diverge before {}: {whom} must reach the same call. \
              Thread {first} waits at {meeting}; thread {other} {}",
             meeting.operation,
             match status {
@@ -250,8 +250,8 @@ impl Monitor {
             }
             _ => {
                 let message = format!(
-                    "threads of a block must make the same shared arrays in the same order: one makes an array of {} at \
-                     {place} where another made one of {} at {}",
+                    "threads of a block must create the same shared arrays in the same order: one creates an array of \
+                     {} at {place}, where another created one of {} at {}",
                     Shape(&shape),
                     Shape(&array.shape),
                     array.place

@@ -91,8 +91,8 @@ impl<T: Element> Drop for OfThread<'_, '_, T> {
             }
             if let Some(other) = state.writer[i].replace(self.thread).filter(|t| *t != self.thread) {
                 panic!(
-                    "threads {other} and {} of a block both change element {i} of a `&mut [T]`: a race, unless they sync \
-                     between, and then the kernel must take a `ViewMut` to run on the host",
+                    "threads {other} and {} of a block both store to element {i} of a `&mut [T]`: a race, unless the \
+                     threads synchronize in between; then the kernel must take a `ViewMut` to run on the host",
                     self.thread
                 );
             }

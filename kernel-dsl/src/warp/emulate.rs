@@ -111,7 +111,7 @@ pub(super) fn shuffle<T: DeviceCopy>(operation: &'static str, x: T, from: usize,
 
 #[track_caller]
 pub(super) fn shuffle_xor<T: DeviceCopy>(operation: &'static str, x: T, mask: usize, width: usize) -> T {
-    assert!(mask < width, "{operation} by {mask}: there are {width} lanes");
+    assert!(mask < width, "the mask {mask} of {operation} must be below {width}, the number of lanes");
     exchange(operation, x)[lane() ^ mask]
 }
 

@@ -5,7 +5,7 @@ use crate::element::DeviceCopy;
 /// A number that `sum`, `max`, `min` and `match_any` accept: `i32`, `u32`, `i64`, `u64`, `usize`,
 /// `f32` and `f64`.
 #[diagnostic::on_unimplemented(
-    message = "there is no `sum`, `max`, `min` and `match_any` of `{Self}` over lanes and threads",
+    message = "`sum`, `max`, `min` and `match_any` over lanes and threads do not support `{Self}`",
     note = "supported are `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`: widen smaller integers with `as`, floats of 16 bits with `to_f32`; for other values, pass a function of two values to `reduce`"
 )]
 pub trait LaneNumber: DeviceCopy + sealed::Arithmetic {}

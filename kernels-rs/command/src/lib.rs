@@ -145,7 +145,7 @@ enum Error {
     New(#[from] new::Error),
     #[error(transparent)]
     Inspect(#[from] inspect::Error),
-    #[error("`{name}` is no format of weights; the formats are {}", .known.join(", "))]
+    #[error("unknown format of weights `{name}`; the formats are {}", .known.join(", "))]
     Format { name: String, known: Vec<&'static str> },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),

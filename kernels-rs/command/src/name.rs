@@ -23,7 +23,7 @@ const MAX_LISTED: usize = 12;
 /// Error returned when a name does not identify a kernel or an instance.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("no kernel is called `{name}`{}; there {}", meant(.nearest), all_of(.known))]
+    #[error("unknown kernel `{name}`{}; there {}", meant(.nearest), all_of(.known))]
     Unknown { name: String, nearest: Option<String>, known: Vec<&'static str> },
     #[error("no kernel and no declared instance matches `{pattern}`; `kernels list -v` prints both")]
     NoMatch { pattern: String },
@@ -34,7 +34,7 @@ pub(super) enum Error {
     Malformed { name: String, nearest: Option<String> },
     #[error("several kernels are called `{name}`; write the path: {}", .paths.join(", "))]
     Ambiguous { name: String, paths: Vec<String> },
-    #[error("`{name}` has {} instances; write which: {}", .instances.len(), listed(.instances))]
+    #[error("`{name}` has {} instances; choose one: {}", .instances.len(), listed(.instances))]
     Several { name: String, instances: Vec<String> },
     #[error("`{name}` names several kernels: {}", .kernels.join(", "))]
     SeveralKernels { name: String, kernels: Vec<&'static str> },
@@ -438,8 +438,8 @@ mod tests {
     #[test]
     fn unknown_and_unfit_names_are_rejected() {
         let message = |name| find(name).unwrap_err().to_string();
-        assert!(message("mm::matmul").starts_with("no kernel is called `mm::matmul` (is `matmul` meant?)"));
-        assert!(message("emm::matmul").starts_with("no kernel is called"));
+        assert!(message("mm::matmul").starts_with("unknown kernel `mm::matmul` (is `matmul` meant?)"));
+        assert!(message("emm::matmul").starts_with("unknown kernel"));
         let nothing = message("nothing like it");
         assert!(nothing.contains("; there are ") && nothing.contains(", matmul, "), "{nothing}");
         for name in ["matmul::<true>", "matmul::<T>", "matmul<16, 16>", "matmul<U = 16>", "matmul<T = 16, T = 16>"] {
@@ -451,7 +451,7 @@ mod tests {
         }
         assert!(message("sum_splits@f32_v5").contains(" (is `sum_splits@f32_v4` meant?); its instances: "));
         let several = instance("matmul").unwrap_err();
-        assert_eq!(several.to_string(), "`matmul` has 2 instances; write which: matmul<T = 16>, matmul<T = 32>");
+        assert_eq!(several.to_string(), "`matmul` has 2 instances; choose one: matmul<T = 16>, matmul<T = 32>");
         assert!(instance("gemm").unwrap_err().to_string().contains(" more; `kernels list -v` prints all"));
     }
 }

@@ -40,7 +40,7 @@ pub(super) enum Error {
     Name { name: String },
     #[error("{} exists already; choose another path", .path.display())]
     Exists { path: PathBuf },
-    #[error("{from} is no folder of kernels-rs (it has no `kernel-dsl`); name one, or a git URL, with --from")]
+    #[error("{from} is not the folder of kernels-rs: it has no `kernel-dsl`; name one, or a git URL, with --from")]
     From { from: String },
     #[error("cannot write {}: {source}", .path.display())]
     Write { path: PathBuf, source: io::Error },

@@ -41,7 +41,8 @@ impl Nvdisasm {
     /// listing, or the failing tool's message.
     pub fn disassemble(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, Listing), String> {
         let (resources, text) = self.text(ptxas, ptx, target)?;
-        let listing = Listing::read(&text).ok_or_else(|| format!("cannot read what {} prints", self.path.display()))?;
+        let listing =
+            Listing::read(&text).ok_or_else(|| format!("cannot parse the output of {}", self.path.display()))?;
         Ok((resources, listing))
     }
 

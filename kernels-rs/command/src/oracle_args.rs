@@ -113,7 +113,7 @@ fn named(name: &str) -> Result<Named, String> {
     Check::named(name).map(Named).map_err(|unknown| {
         let names = GROUPS.iter().map(|(group, _)| *group).chain(Check::ORACLE.iter().map(|check| check.name()));
         match nearest(name, names) {
-            Some(near) => format!("there is no check `{name}`; did you mean `{near}`?"),
+            Some(near) => format!("unknown check `{name}`; did you mean `{near}`?"),
             None => unknown.to_string(),
         }
     })
@@ -122,7 +122,7 @@ fn named(name: &str) -> Result<Named, String> {
 fn leavable(name: &str) -> Result<Named, String> {
     let named = named(name)?;
     match named.0.iter().any(|check| check.ends_launch()) {
-        true => Err(format!("`{name}` ends a launch that would not end, and is always made; --fuel says when")),
+        true => Err(format!("`{name}` cannot be disabled, because it stops endless launches; --fuel sets its limit")),
         false => Ok(named),
     }
 }
@@ -175,7 +175,7 @@ mod tests {
             assert!(wrong(&[flag, "shard-race"]).contains("did you mean `shared-race`?"));
         }
         assert!(wrong(&["--only", "everything"]).contains("the checks are out-of-bounds, misaligned"));
-        assert!(wrong(&["--without", "livelock"]).contains("--fuel says when"));
+        assert!(wrong(&["--without", "livelock"]).contains("--fuel sets its limit"));
         assert!(wrong(&["--order", "backwards"]).contains("in-order, reversed, seeded:N"));
         assert!(wrong(&["--fill", "256"]).contains("such as 255 or 0xff"));
         assert!(wrong(&["--only", "race", "--without", "race"]).contains("cannot be used with"));

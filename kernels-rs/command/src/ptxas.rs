@@ -98,7 +98,8 @@ impl Ptxas {
         if !output.status.success() {
             return Err(said.trim().to_string());
         }
-        Resources::read(&said).ok_or_else(|| format!("cannot read what {} says of the kernel:\n{}", self, said.trim()))
+        Resources::read(&said)
+            .ok_or_else(|| format!("cannot parse the output of {} for the kernel:\n{}", self, said.trim()))
     }
 }
 

@@ -852,9 +852,10 @@ mod tests {
         lint.print("", &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "slow[integer-division]: sm_80 has no division of integers: of `u32` it is some 20 instructions \
-             (4 times, in a loop)\n   --> src/a.rs:120:9\n120 | let k = i / n;\n  = help: divide by a generic constant, \
-             best a power of two; or count with nested loops instead of taking an index apart\n"
+            "slow[integer-division]: sm_80 has no instruction for integer division: dividing `u32` takes \
+             about 20 instructions (4 times, in a loop)\n   --> src/a.rs:120:9\n120 | let k = i / n;\n  \
+             = help: divide by a generic constant, preferably a power of two; or use nested loops instead of \
+             splitting an index\n"
         );
     }
 }

@@ -84,7 +84,7 @@ fn patterns_and_names_select_instances_in_each_command() {
     let report = json(&["check", "sum_splits@*v4", "matmul<T = 16>", "--json", "--device", "cpu"]);
     let names: Vec<_> = report["instances"].as_array().unwrap().iter().map(|i| i["instance"].as_str()).collect();
     assert_eq!(names, ["sum_splits@f32_v4", "sum_splits@f16_v4", "matmul<T = 16>"].map(Some));
-    assert!(refusal(&["show", "sum_splits"]).contains("write which: sum_splits@f32_v4, "));
+    assert!(refusal(&["show", "sum_splits"]).contains("choose one: sum_splits@f32_v4, "));
     assert!(refusal(&["check", "summ*"]).contains("no kernel and no declared instance matches `summ*`"));
 }
 
@@ -132,10 +132,10 @@ fn show_uses_the_line_numbers_of_the_source_file() {
 #[test]
 fn unknown_names_are_rejected_with_suggestions() {
     let unknown = refusal(&["show", "matmull"]);
-    assert!(unknown.contains("no kernel is called `matmull` (is `matmul` meant?)"), "{unknown}");
+    assert!(unknown.contains("unknown kernel `matmull` (is `matmul` meant?)"), "{unknown}");
     assert!(unknown.contains(", saxpy, ") && unknown.contains(", matmul, "), "{unknown}");
     assert!(refusal(&["check", "saxpi"]).contains("is `saxpy` meant?"));
-    assert!(refusal(&["show", "matmul"]).contains("write which: matmul<T = 16>, matmul<T = 32>"));
+    assert!(refusal(&["show", "matmul"]).contains("choose one: matmul<T = 16>, matmul<T = 32>"));
     assert!(refusal(&["show", "saxpy", "--target", "sm_20"]).contains("sm_61, sm_70"));
     assert!(refusal(&["show", "saxpy", "--ptx", "--ir"]).contains("cannot be used with"));
     assert!(refusal(&["check", "--device", "gpu"]).contains("cuda:N"));
@@ -365,7 +365,7 @@ fn inspect_writes_a_page() {
     assert!(page.contains("\"comparison\":{\"name\":\"saxpy\"") && !page.contains("\"only\":"));
     let refused = refusal(&["inspect", "saxpy", "--against", "Cargo.html"]);
     assert!(refused.contains("cannot read Cargo.html"), "{refused}");
-    assert!(refusal(&["inspect", "matmul"]).contains("write which: matmul<T = 16>, matmul<T = 32>"));
+    assert!(refusal(&["inspect", "matmul"]).contains("choose one: matmul<T = 16>, matmul<T = 32>"));
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl BlockMask {
     /// Uploads the mask to a device, or for a graph that is being recorded.
     ///
     /// # Errors
-    /// Returns an error if memory is short.
+    /// Returns an error if memory is insufficient.
     pub fn upload(&self, on: &impl Queue) -> Result<DeviceMask, Error> {
         let [rows, cols] = self.lengths.map(|n| n.div_ceil(self.size.get()));
         Ok(DeviceMask {

@@ -58,7 +58,7 @@ impl Scratch {
     /// heads and at most `room` keys per sequence.
     ///
     /// # Errors
-    /// Returns an error if memory is short.
+    /// Returns an error if memory is insufficient.
     pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
         Scratch::for_tokens(on, shape, 1, groups, room)
     }
@@ -68,7 +68,7 @@ impl Scratch {
     /// of fewer tokens as well.
     ///
     /// # Errors
-    /// Returns an error if memory is short.
+    /// Returns an error if memory is insufficient.
     pub fn for_tokens(
         on: &impl Queue,
         shape: [usize; 3],
@@ -87,7 +87,7 @@ impl Scratch {
     /// Allocates scratch memory for a fixed number of splits of the keys.
     ///
     /// # Errors
-    /// Returns an error if memory is short.
+    /// Returns an error if memory is insufficient.
     pub fn with_splits(on: &impl Queue, shape: [usize; 3], splits: usize) -> Result<Scratch, Error> {
         Scratch::made(on, shape, Splits::Exactly(splits.max(1)))
     }

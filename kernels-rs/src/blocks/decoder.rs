@@ -105,7 +105,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
     ///
     /// # Errors
     /// Returns an error if extents do not match, the cache has no such sequence or too few rows, or
-    /// memory is short.
+    /// memory is insufficient.
     pub fn prefill(
         &self,
         on: &impl Queue,

@@ -84,7 +84,7 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
     /// and sees no other image's patches. Patches of no image see nothing.
     ///
     /// # Errors
-    /// Returns an error if extents do not match, or memory is short.
+    /// Returns an error if extents do not match, or memory is insufficient.
     pub fn run(
         &self,
         on: &impl Queue,

@@ -129,7 +129,7 @@ impl Convolution {
     ///
     /// # Errors
     /// Returns an error if extents do not match, a stride is 0, W has gaps, or y overlaps another
-    /// operand. Also if a buffer belongs to another device, or memory is short.
+    /// operand. Also if a buffer belongs to another device, or memory is insufficient.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,

@@ -8,9 +8,9 @@
 //!   factors group ─▶ unit 0: row 0, row 1, … │ unit 1: row 0, row 1, … │ …     4 floats a row
 //! ```
 //!
-//! A unit is 32 numbers. Its factors are its scale, scale · Σ, scale · Σ of the first 16 bytes and
-//! scale · Σ of the last 16, where Σ is the sum of the bytes: formats with a minimum subtract the
-//! minimum times scale · Σ.
+//! A unit is 32 numbers. Let Σ be the sum of its bytes. The factors of a unit are its scale,
+//! scale · Σ, scale · Σ of the first 16 bytes and scale · Σ of the last 16. Formats with a minimum
+//! subtract the minimum times scale · Σ.
 
 use super::round::{Quad, quantize_quad};
 use crate::gemm::gemv::piece;

@@ -45,12 +45,12 @@ pub fn extremes<X: Float, const V: usize>(x: View<X, 2>, mut lows: ViewMut<f32, 
     }
 }
 
-/// Scale and zero point of each row of extremes, a warp a row.
+/// Computes the scale and zero point of each row of extremes. A warp handles a row.
 ///
-/// Symmetric: scale = max(|low|, |high|) / 127, and no zero point. Otherwise low ≤ 0 ≤ high, scale
-/// = (high − low) / 255, and zero is −128 − low / scale, rounded to even, so that 0 is exact (Jacob
-/// et al., 2018, section 3). Of zeros the scale is 0, and the zero point too. A scale is finite,
-/// though high − low may not be, and a subnormal one is rounded up.
+/// Symmetric: scale = max(|low|, |high|) / 127, without a zero point. Otherwise low ≤ 0 ≤ high and
+/// scale = (high − low) / 255. The zero point is −128 − low / scale, rounded to even, so that 0 is
+/// exact (Jacob et al., 2018, section 3). Zeros have scale 0 and zero point 0. A scale is finite
+/// even if high − low is not, and a subnormal scale is rounded up.
 #[kernel(block = 256, grid = scale.len().div_ceil(8), writes(scale = once, zero = once), instances(SYMMETRIC = true | false))]
 #[requires(lows.rows() == scale.len(), highs.rows() == scale.len(), highs.cols() == lows.cols(), zero.len() == scale.len())]
 pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>, scale: &mut [f32], zero: &mut [i32]) {

@@ -1,17 +1,19 @@
-//! Scales of symmetric quantization from samples, on the host: what magnitude the largest integer should stand for.
+//! Scales of symmetric quantization from samples, on the host. A scale determines the magnitude of
+//! the largest integer.
 //!
-//! The largest magnitude wastes the range on outliers. A percentile of the magnitudes clips them; the least mean-square error weighs what clipping costs
-//! against what a coarser unit costs (Nagel et al., *A White Paper on Neural Network Quantization*, 2021, section 3.1). Samples that are not
-//! finite do not count. Of no samples, and of zeros, the scale is 0.
+//! The largest magnitude wastes the range on outliers. A percentile of the magnitudes clips them.
+//! The least mean-square error balances clipping and the error of a coarser unit. See Nagel et al.,
+//! *A White Paper on Neural Network Quantization*, 2021, section 3.1. Samples that are not finite
+//! are ignored. Without samples, or with zeros only, the scale is 0.
 
-/// The largest magnitude / `most`, which is 127 for bytes and 7 for four bits.
+/// Returns the largest magnitude / `most`, which is 127 for bytes and 7 for four bits.
 #[must_use]
 pub fn max_abs(samples: &[f32], most: u8) -> f32 {
     magnitudes(samples).fold(0.0, f32::max) / f32::from(most)
 }
 
-/// The magnitude that a part `fraction` of all do not exceed, such as 0.999, / `most`: of n magnitudes in order the one of rank
-/// ⌈fraction · n⌉, which is the first at least and the last at most.
+/// Returns a percentile of the magnitudes / `most`. Among n magnitudes in order, it is the one of
+/// rank ⌈fraction · n⌉, clamped to 1 and n. `fraction` is 0.999, for example.
 #[must_use]
 pub fn percentile(samples: &[f32], fraction: f64, most: u8) -> f32 {
     let mut all: Vec<f32> = magnitudes(samples).collect();
@@ -23,7 +25,8 @@ pub fn percentile(samples: &[f32], fraction: f64, most: u8) -> f32 {
     *found / f32::from(most)
 }
 
-/// The scale of the least [`mean_square_error`] among those of [`max_abs`] times 1/100, 2/100, … 1; the largest of equals.
+/// Returns the scale with the least [`mean_square_error`] among [`max_abs`] times 1/100, 2/100, …
+/// 1, and the largest of equals.
 #[must_use]
 pub fn least_mean_square(samples: &[f32], most: u8) -> f32 {
     let largest = max_abs(samples, most);
@@ -40,7 +43,7 @@ pub fn least_mean_square(samples: &[f32], most: u8) -> f32 {
     best.0
 }
 
-/// The mean of (x − scale · q)², with q = x / scale rounded to even and clipped to ±`most`.
+/// Returns the mean of (x − scale · q)², with q = x / scale rounded to even and clipped to ±`most`.
 #[must_use]
 pub fn mean_square_error(samples: &[f32], scale: f32, most: u8) -> f64 {
     let (scale, most) = (f64::from(scale), f64::from(most));
@@ -79,7 +82,7 @@ mod tests {
         assert_eq!(percentile(&[f32::NAN, 3.0], 0.5, 1), 3.0);
     }
 
-    /// An outlier among many small numbers is clipped where there are four bits; nothing is where all are alike.
+    /// Compares the scales for an outlier among many small numbers, and for equal numbers.
     #[test]
     fn errors_are_weighed() {
         let mut samples: Vec<f32> = (0..10_000).map(|i| (i % 201) as f32 / 100.0 - 1.0).collect();

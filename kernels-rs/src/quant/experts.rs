@@ -53,9 +53,8 @@ impl Routing {
     /// experts with the largest logits are chosen. Of equals, the expert with the lower number is.
     ///
     /// # Errors
-    /// Where there are no experts or more than 512, a token is to have more experts than there are
-    /// or more than 32, the bias has another length, a buffer is another device's, or memory is
-    /// short.
+    /// Rejects 0 and more than 512 experts, and more than 32 or all experts for a token. Rejects a
+    /// bias of another length and buffers of another device. Fails if memory is insufficient.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -122,7 +121,7 @@ impl Routes {
     /// few, or rows ordered by expert.
     ///
     /// # Errors
-    /// Where memory is short.
+    /// Returns an error if memory is insufficient.
     pub fn rows(self, on: &impl Queue) -> Result<ExpertRows, Error> {
         let routes = self.tokens * self.chosen;
         let each = routes.div_ceil(self.count.max(1));
@@ -258,7 +257,7 @@ impl ExpertRows {
     /// Queues Y ← Σ weight · row of each token's experts: X is [rows, N], Y is [tokens, N].
     ///
     /// # Errors
-    /// Where the extents do not belong together, Y overlaps X, or a buffer is another device's.
+    /// Returns an error if extents differ, Y overlaps X, or a buffer belongs to another device.
     pub fn combine<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,

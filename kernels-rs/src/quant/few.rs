@@ -73,8 +73,8 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
     sum
 }
 
-/// Y ← epilogue(X·Wᵀ), `R` rows of Y by `W` columns a warp, W in planes of format `F` (see
-/// `device`), times a number for each row of W where `scales` has any.
+/// Computes Y ← epilogue(X·Wᵀ), `R` rows of Y by `W` columns a warp. W is in planes of format `F`
+/// (see `device`), times a number for each row of W if `scales` is not empty.
 ///
 /// With `FRESH`, X is `x`, of which each row gives `chosen` rows of Y. Each unit of it is quantized
 /// by its largest magnitude; numbers beyond its end are zeros. Otherwise X is `bytes` and
@@ -82,7 +82,7 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
 /// are 32 apart, in order; the lanes' sums meet by a butterfly, widest first.
 ///
 /// `experts` is empty, or has a number for each `ROOM` rows of Y. W is then the matrices of all
-/// experts, and these rows are multiplied with the matrix of that number. Of a negative number the
+/// experts, and these rows are multiplied with the matrix of that number. For a negative number the
 /// rows of Y are epilogue(0).
 #[kernel(
     block = THREADS, max_registers = 128,

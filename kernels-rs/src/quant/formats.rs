@@ -17,10 +17,10 @@
 //! | [`Mxfp4`] | 32 | 17 | 4.25 | 2^e · float of four bits |
 //! | [`Int8`] | 32 | 32 | 8 | q, times a scale for each row; not of GGML |
 //!
-//! A format's file states where the fields of a block lie, which planes a row of blocks is repacked
-//! into, how 32 numbers of those become operands of `dp4a`, and by which rule it quantizes.
-//! [`device`] says what is made of that in kernels, [`host`] what on the host. A file's blocks hold
-//! no more bits than its planes: repacking loses nothing, and [`host::restore`] is its inverse.
+//! The file of a format states the fields of a block, the planes of a repacked row of blocks, and
+//! the rule of quantization. It also states how 32 numbers of the planes become operands of `dp4a`.
+//! [`device`] uses these facts in kernels, and [`host`] on the host. Planes hold all bits of a
+//! file's blocks: repacking is lossless, and [`host::restore`] is its inverse.
 
 pub mod device;
 pub mod host;

@@ -1,4 +1,5 @@
-//! C ← op(A)·op(B) of signed bytes, summed in 32 bits, and what the integers stand for applied before C is written.
+//! C ← op(A)·op(B) of signed bytes, summed in 32 bits, with scales and zero points applied before C
+//! is written.
 
 use super::tile::product;
 use crate::fold::{along_x, along_y, block_at};
@@ -13,13 +14,14 @@ pub use outputs::*;
 mod outputs {
     use kernel_dsl::prelude::*;
 
-    /// What a product of integers can be written as.
+    /// A type of the elements of C.
     pub trait Output: Number {
-        /// Whether it is a number that the sum stands for, and not the sum itself.
+        /// Whether elements are scaled numbers instead of sums.
         const REAL: bool;
-        /// The sum itself.
+        /// Returns the element of a sum.
         fn from_sum(sum: i32) -> Self;
-        /// The number `x`; of an integer in units of 1 / `inverse`, `zero` added.
+        /// Returns the element of the number `x`. An integer has units of 1 / `inverse`, plus
+        /// `zero`.
         fn from_real(x: f32, inverse: f32, zero: f32) -> Self;
     }
 
@@ -59,14 +61,14 @@ mod outputs {
             sum.clamp(-128, 127) as i8
         }
         fn from_real(x: f32, inverse: f32, zero: f32) -> i8 {
-            // `as` saturates, and gives 0 for NaN.
+            // `as` saturates, and converts NaN to 0.
             ((x * inverse).round_ties_even() + zero) as i8
         }
     }
 }
 
-/// Element `i` of matrix `batch` of numbers that are one for all, one for each of `n` rows or columns, or one for each of every matrix;
-/// `otherwise` where there are none.
+/// Returns the number of line `i` of matrix `batch`, or `otherwise` if `of` is empty. There is one
+/// number for all, one for each of `n` lines, or one for each line of every matrix.
 #[device]
 fn pick<T: Number>(of: &[T], otherwise: T, batch: usize, n: usize, i: usize) -> T {
     if of.is_empty() {
@@ -82,8 +84,8 @@ fn pick<T: Number>(of: &[T], otherwise: T, batch: usize, n: usize, i: usize) -> 
     }
 }
 
-/// Sums of products of numbers that `zero_a` and `zero_b` were added to, without what those add, at `at` of row `row`; as they are where there
-/// are no zero points.
+/// Subtracts the terms of zero points from sums at `at` of row `row`. Returns the sums unchanged if
+/// there are no zero points.
 #[device]
 fn centered<C: Output, const N: usize>(
     sum: [i32; N],
@@ -112,7 +114,7 @@ fn centered<C: Output, const N: usize>(
     sum
 }
 
-/// Sums at `at` of row `row` of C, as C holds them.
+/// Converts sums at `at` of row `row` to elements of C.
 #[device]
 fn finish<C: Output, E: Epilogue, const N: usize>(
     sum: [i32; N],
@@ -143,11 +145,14 @@ fn finish<C: Output, E: Epilogue, const N: usize>(
     c.store((batch, row, at), out);
 }
 
-/// C ← epilogue(sₐ·s_b·(A − zₐ)·(B − z_b)), for each matrix of a batch; of `i32`, the sums as they are: (A − zₐ)·(B − z_b).
+/// Computes C ← epilogue(sₐ·s_b·(A − zₐ)·(B − z_b)) for each matrix of a batch. For `i32` the
+/// result is (A − zₐ)·(B − z_b).
 ///
-/// With Σ over k, (A − zₐ)·(B − z_b) = Σ ab − zₐ·(Σ b − K·z_b) − z_b·Σ a (Jacob et al., *Quantization and Training of Neural Networks for
-/// Efficient Integer-Arithmetic-Only Inference*, 2018, section 2.3): the bytes are multiplied as they are. Where A has zero points, `sums_b` are the
-/// sums of each column of B; where B has, `sums_a` those of each row of A.
+/// With Σ over k, (A − zₐ)·(B − z_b) = Σ ab − zₐ·(Σ b − K·z_b) − z_b·Σ a. The kernel multiplies
+/// bytes without zero points and corrects the sums. See Jacob et al., *Quantization and Training of
+/// Neural Networks for Efficient Integer-Arithmetic-Only Inference*, 2018, section 2.3. If A has
+/// zero points, `sums_b` has the sum of each column of B. If B has, `sums_a` has those of the rows
+/// of A.
 #[kernel(
     block = T, min_blocks = 2, max_registers = 128,
     grid = (along_x(c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), c.dim(0), 1), along_y(c.dim(0), 1)),

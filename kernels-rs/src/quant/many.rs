@@ -1,9 +1,10 @@
-//! Products of many rows with weights in blocks: prefill, and training of what stands on frozen
+//! Products of many rows with weights in blocks: prefill, and training of layers on top of frozen
 //! weights.
 //!
-//! Activations come as [`quantize_activations`](super::activations::quantize_activations) makes
-//! them, weights in planes of any format. A block of threads has 16, 32 or 64 rows of activations
-//! and 128 of weights, and a step is one unit of K, 32 numbers:
+//! Activations have the layout of
+//! [`quantize_activations`](super::activations::quantize_activations), weights are in planes of any
+//! format. A block of threads has 16, 32 or 64 rows of activations and 128 rows of weights. A step
+//! is one unit of K, 32 numbers:
 //!
 //! ```text
 //!                    weights: 128 rows × 32 numbers       a thread: 8 × 4 sums of integers, eight dp4a each,
@@ -19,7 +20,7 @@
 //! sum of integers begins as the bits of 1.5 · 2²³, and is then the bits of a float of that binade,
 //! less 1.5 · 2²³: no conversion, which runs at a quarter of the rate.
 //!
-//! Where tiles are too few for the device, K is split: each part is a matrix of its own, and
+//! If there are too few tiles for the device, K is split: each part is a separate matrix, and
 //! [`add_parts`] adds them.
 
 use super::formats::device::*;
@@ -96,22 +97,22 @@ fn row_of_weights<const BM: usize>(t: usize, q: usize) -> usize {
     if 4 * BM > 128 { t % 128 } else { t + 4 * BM * q }
 }
 
-/// Parts of a unit that have scales of their own.
+/// Returns the number of parts of a unit with separate scales.
 #[device]
 fn halves_of<F: BlockFormat>() -> usize {
     if F::HALVES { 2 } else { 1 }
 }
 
-/// Y ← epilogue(X·Wᵀ), X as `quantize_activations` makes it in groups of 8 rows, W in planes of
-/// format `F`, times a number for each row of W where `scales` has any. Units are added in the
-/// order of k, each by one fused multiplication of the product of its scales with its sum, and one
-/// for each minimum.
+/// Computes Y ← epilogue(X·Wᵀ). X has the layout of `quantize_activations` in groups of 8 rows. W
+/// is in planes of format `F`, times a number for each row of W if `scales` is not empty. Units are
+/// added in the order of k. A unit takes one fused multiplication of the product of its scales with
+/// its sum, and one for each minimum.
 ///
-/// Y has `rows` rows for each of `splits` parts of K, of which each is a product of its own.
+/// Y has `rows` rows for each of `splits` parts of K. Each part is a separate product.
 ///
 /// `experts` is empty, or has a number for each 8 rows of X, the same for the rows of a tile. W is
 /// then the matrices of all experts, and these rows are multiplied with the matrix of that number.
-/// Of a negative number the rows of Y are epilogue(0).
+/// For a negative number the rows of Y are epilogue(0).
 ///
 /// Tiles of 16 rows have two units of weights in flight for each thread, and 16 registers more.
 #[kernel(

@@ -1,9 +1,9 @@
-//! Nothing but `dp4a`: what the device can do of them, for products to be measured against.
+//! A kernel of `dp4a` only, whose rate is the limit of products of bytes.
 
 use kernel_dsl::prelude::*;
 
-/// 64 `dp4a` a round, each thread on its own: `out` is the sum of the dot products of `x` rotated left by 0 to 7 with `x` rotated right by 0 to 7, times
-/// `rounds`, modulo 2³².
+/// Executes 64 `dp4a` a round in each thread. `out` is the sum of the dot products of `x` rotated
+/// left by 0 to 7 with `x` rotated right by 0 to 7, times `rounds`, modulo 2³².
 #[kernel(block = 256, grid = out.len() / 256, writes(out = once))]
 #[requires(x.len() == out.len(), out.len() % 256 == 0)]
 pub fn dp4a_peak(x: &[i32], rounds: usize, out: &mut [i32]) {

@@ -54,8 +54,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Costs on a Tesla P40 at 1.5 GHz: the issue slots of the machine code for Q4_0, with the
-    /// ratios of groups to tiles and of tiles to each other that an H100 shows for many rows.
+    /// Costs on a Tesla P40 at 1.5 GHz: the issue slots of the machine code for Q4_0. The ratios of
+    /// groups to tiles, and of tiles to each other, are those of an H100 for many rows.
     pub const P40: Costs = Costs {
         few_ns: [0.28, 0.34, 0.39, 0.45, 0.53, 0.61, 0.68, 0.76],
         tile_ns: [190.0, 290.0, 560.0],

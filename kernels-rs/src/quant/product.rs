@@ -1,4 +1,4 @@
-//! The product of integers as one calls it.
+//! The call of a product of integers.
 
 use super::igemm::{Output, igemm};
 use super::sums::{sum_columns, sum_rows};
@@ -10,13 +10,13 @@ use crate::operand::{BEYOND_K, Operand};
 use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantization of
+/// Matrices of signed bytes q with the value scale · (q − zero), the affine quantization of
 /// Jacob et al. (*Quantization and Training of Neural Networks for Efficient
 /// Integer-Arithmetic-Only Inference*, 2018, section 2.1).
 ///
-/// Scales and zero points are one for all, one for each row of op(A) or column of op(B), or one for
-/// each of every matrix of the batch, in the batch's order; the scale is 1 and the zero point 0
-/// where none is given. Along K they are the same.
+/// There is one scale and zero point for all, or one for each row of op(A) or column of op(B).
+/// These may be shared by the batch, or given for every matrix in order. The default scale is 1,
+/// and the default zero point 0. They do not vary along K.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantized<'a> {
     values: BufferView<'a, i8, 3>,
@@ -25,19 +25,19 @@ pub struct Quantized<'a> {
 }
 
 impl<'a> Quantized<'a> {
-    /// The integers themselves.
+    /// Takes the integers without scales and zero points.
     #[must_use]
     pub fn new(values: BufferView<'a, i8, 3>) -> Quantized<'a> {
         Quantized { values, scale: None, zero: None }
     }
 
-    /// With scales.
+    /// Sets the scales.
     #[must_use]
     pub fn scale(self, scale: BufferView<'a, f32, 1>) -> Quantized<'a> {
         Quantized { scale: Some(scale), ..self }
     }
 
-    /// With zero points.
+    /// Sets the zero points.
     #[must_use]
     pub fn zero(self, zero: BufferView<'a, i32, 1>) -> Quantized<'a> {
         Quantized { zero: Some(zero), ..self }
@@ -46,26 +46,26 @@ impl<'a> Quantized<'a> {
 
 /// C ← op(A)·op(B) of signed bytes, summed exactly in 32 bits by `dp4a`.
 ///
-/// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M]
-/// where it is transposed, and B [batch, K, N] or [batch, N, K], the form that weights come in and
-/// the quickest. The last stride is 1; the others are free, and 0 in A and B where a batch shares
-/// one matrix. Any extent may be 0. A batch of more than 65,535 products takes at most 2³¹ − 1
-/// blocks of threads, at least one a product; and K is at most 2³² − 4096.
+/// op(X) is X or its transpose. C is [batch, M, N]. A is [batch, M, K], or [batch, K, M] if it is
+/// transposed. B is [batch, K, N], or [batch, N, K] if it is transposed, which is the usual form of
+/// weights and the fastest. The last stride is 1. Other strides are arbitrary, and 0 in A and B if
+/// a batch shares one matrix. Any extent may be 0. A batch of more than 65,535 products takes at
+/// most 2³¹ − 1 blocks of threads, at least one a product. K is at most 2³² − 4096.
 ///
 /// | C | what is written |
 /// |---|---|
-/// | `i32` | Σ (a − zₐ)·(b − z_b), modulo 2³²: exact where K is at most 2¹⁷ and there are no zero points. Scales are not looked at |
+/// | `i32` | Σ (a − zₐ)·(b − z_b), modulo 2³²: exact if K is at most 2¹⁷ and there are no zero points. Scales are ignored |
 /// | `f32`, `f16` | epilogue(sₐ·s_b·Σ), the scales multiplied first: three roundings with that of Σ to `f32`, which is exact up to 2²⁴; one more to `f16` |
 /// | `i8` | epilogue(sₐ·s_b·Σ) times 1 / scale of the output, rounded to even, plus its zero point, saturated |
 ///
-/// The product sₐ·s_b is rounded first: where that is beyond `f32` C is ±∞ or 0·∞, a NaN, and where
-/// it is subnormal it has lost bits. An infinite or NaN scale gives what `f32` gives; as `i8` an
-/// infinity saturates, and a NaN is the byte 0.
+/// The product sₐ·s_b is rounded first. If it overflows `f32`, C is ±∞, or NaN for 0·∞; if it is
+/// subnormal, it has lost bits. An infinite or NaN scale has the results of `f32` arithmetic. As
+/// `i8`, an infinity saturates and a NaN becomes the byte 0.
 ///
-/// Reads are of 16 bytes where every matrix that has K along its rows begins at a multiple of 16
-/// bytes, and its strides and K are such multiples; of 4 where that holds of 4 bytes and M and N
-/// are multiples of 4; of single bytes else. What is declared is in the program; other forms are
-/// compiled when they are first used, which takes some milliseconds.
+/// Reads have 16 bytes if the address, the strides and K of every matrix with K along its rows are
+/// multiples of 16 bytes. They have 4 bytes if these are multiples of 4, and M and N too; otherwise
+/// single bytes. Declared forms are part of the program. Other forms are compiled on first use,
+/// which takes some milliseconds.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -78,7 +78,7 @@ impl<'a> Quantized<'a> {
 /// Igemm::new().run(&device, Quantized::new(a), Quantized::new(b), &mut c.view_mut([1, 2, 2])?)?;
 /// assert_eq!(c.download()?, [-9, 262, 43, -494]);
 ///
-/// // Numbers of rows of A: a half, and a quarter of what is 1 less.
+/// // The rows of A have scales 0.5 and 0.25, and zero points 0 and 1.
 /// let (scale, zero) = (device.upload(&[0.5f32, 0.25])?, device.upload(&[0, 1])?);
 /// let mut c = device.zeros::<f32>(4)?;
 /// let a = Quantized::new(a).scale(scale.view([2])?).zero(zero.view([2])?);
@@ -102,22 +102,22 @@ impl Default for Igemm {
 }
 
 impl Igemm {
-    /// C ← A·B.
+    /// Makes the product C ← A·B.
     pub const fn new() -> Igemm {
         Igemm { transpose_a: false, transpose_b: false, scale: 1.0, zero: 0 }
     }
 
-    /// A is given as [batch, K, M].
+    /// Declares that A is transposed: [batch, K, M].
     pub const fn transpose_a(self) -> Igemm {
         Igemm { transpose_a: true, ..self }
     }
 
-    /// B is given as [batch, N, K].
+    /// Declares that B is transposed: [batch, N, K].
     pub const fn transpose_b(self) -> Igemm {
         Igemm { transpose_b: true, ..self }
     }
 
-    /// Sets what bytes of C stand for: `scale` · (q − `zero`), of a normal scale above 0.
+    /// Sets the value of a byte q of C: `scale` · (q − `zero`), with a normal scale above 0.
     pub const fn output(self, scale: f32, zero: i32) -> Igemm {
         Igemm { scale, zero, ..self }
     }
@@ -125,9 +125,10 @@ impl Igemm {
     /// Queues the product.
     ///
     /// # Errors
-    /// Where the extents do not belong together or are beyond the limits above, the scale of the
-    /// output is not a normal number above 0, C overlaps what is read, a buffer is another
-    /// device's, or memory for the sums of rows and columns, which zero points need, is short.
+    /// Rejects extents that differ or exceed the limits above, and a scale of the output that is
+    /// not a normal number above 0. Rejects a C that overlaps an input, and buffers of another
+    /// device. Fails if there is no memory for the sums of rows and columns, which zero points
+    /// need.
     pub fn run<C: Output + GenericArgument>(
         self,
         on: &impl Queue,
@@ -139,8 +140,8 @@ impl Igemm {
         unsafe { self.run_with(on, a, b, c, Identity) }
     }
 
-    /// Queues the product with an epilogue, which sees its elements before they are rounded to what
-    /// C holds; that of `i32` sees none.
+    /// Queues the product with an epilogue, which receives the elements before they are rounded to
+    /// the type of C. For `i32` the epilogue is not called.
     ///
     /// # Safety
     /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
@@ -169,7 +170,7 @@ impl Igemm {
             listed(&format!("the scales of {name}"), of.scale, each, batch, lines)?;
             listed(&format!("the zero points of {name}"), of.zero, each, batch, lines)?;
         }
-        // Its inverse is what numbers are multiplied by.
+        // Numbers are multiplied by the inverse of the scale.
         if !(self.scale.is_normal() && self.scale > 0.0) {
             let why = format!("the scale of the output is {:?}; it must be a normal number above 0", self.scale);
             return Err(c.refused(why));
@@ -191,7 +192,8 @@ impl Igemm {
         }
     }
 
-    /// What all accesses can be. Where K goes down a matrix, four bytes of a row are read at once.
+    /// Returns the widest access that all matrices allow. If K goes down a matrix, four bytes of a
+    /// row are read at once.
     fn width<C: Output>(self, a: Quantized<'_>, b: Quantized<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
         let fours = rows_are_whole(a.values, 4) && rows_are_whole(b.values, 4) && rows_are_whole(c, 4);
         let quads =
@@ -269,9 +271,9 @@ impl Igemm {
         if a.zero.is_some() {
             sums(on, &b.values, TB, &mut sums_b.view_mut(of_b)?)?;
         }
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes
-        // what lies within them: the oracle ran it at and around every edge of its tiles
-        // (`kernels check`). What the epilogue does is the caller's promise.
+        // SAFETY: the launch compares all extents, and the kernel accesses elements within them:
+        // the oracle ran it at and around every edge of its tiles (`kernels check`). The caller is
+        // responsible for the epilogue.
         unsafe {
             igemm::<C, E, BM, BN, QM, QN, V, TA, TB, T, LA, LB>::launch_unchecked(
                 on,
@@ -293,7 +295,7 @@ impl Igemm {
 }
 
 /// Rejects numbers that are neither one for all, nor one for each of the `each` lines of a matrix
-/// or of every matrix: an empty list, too, which to the kernel is none that is given.
+/// or of every matrix. Also rejects an empty list, which means no numbers to the kernel.
 fn listed<T: Element>(
     name: &str,
     given: Option<BufferView<'_, T, 1>>,
@@ -312,7 +314,7 @@ fn listed<T: Element>(
     )))
 }
 
-/// What the accesses to all matrices can be.
+/// The width of the accesses to all matrices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Width {
     /// 16 bytes along K.
@@ -323,15 +325,15 @@ enum Width {
     Bytes,
 }
 
-/// The sums of each row, or each column, of a batch of matrices.
+/// Queues the sums of each row, or each column, of a batch of matrices.
 fn sums(
     on: &impl Queue,
     of: &BufferView<'_, i8, 3>,
     rows: bool,
     to: &mut BufferViewMut<'_, i32, 2>,
 ) -> Result<(), Error> {
-    // SAFETY: the launch compares the extents, and the kernels stay within them, as the oracle
-    // says.
+    // SAFETY: the launch compares the extents, and the kernels access elements within them, as the
+    // oracle verifies.
     unsafe {
         match (rows, rows_are_whole(of, 16), rows_are_whole(of, 4)) {
             (true, true, _) => sum_rows::<16>::launch_unchecked(on, of, to),

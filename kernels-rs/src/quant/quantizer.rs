@@ -1,4 +1,4 @@
-//! Scales and zero points as one calls for them.
+//! Calls that compute scales and zero points, and quantize with them.
 
 use super::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use crate::access::rows_are_whole;
@@ -7,19 +7,19 @@ use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// How bytes stand for numbers: x ≈ scale · (q − zero), one scale and zero point for a matrix, or
-/// one for each of its rows.
+/// The affine quantization of bytes: x ≈ scale · (q − zero), with one scale and zero point for a
+/// matrix, or for each row.
 ///
-/// A finite number of those that it was fitted to comes back within half a scale, and what is
-/// rounded; of 16-bit floats as ∞, where that is beyond their largest.
+/// A finite number of the fitted matrix is restored within half a scale and the rounding of its
+/// type. A 16-bit float whose restored value exceeds the largest one becomes ∞.
 ///
-/// | x | scale and zero point | byte | comes back as |
+/// | x | scale and zero point | byte | restored as |
 /// |---|---|---|---|
-/// | huge, up to ±`f32::MAX` | finite, though high − low may not be | as of other numbers | at most `f32::MAX` in magnitude |
-/// | tiny, subnormal | at least 2⁻¹⁴⁹; a subnormal scale is rounded up | as of other numbers | as other numbers |
-/// | 0, −0, nothing | 0 and 0 where there is nothing else | the zero point | 0 |
-/// | ±∞ | does not count | the largest or the least | as that |
-/// | NaN | does not count | 0 | scale · (0 − zero) |
+/// | huge, up to ±`f32::MAX` | finite, even if high − low is not | as for other numbers | at most `f32::MAX` in magnitude |
+/// | tiny, subnormal | at least 2⁻¹⁴⁹; a subnormal scale is rounded up | as for other numbers | as other numbers |
+/// | 0, −0, nothing | 0 and 0 if all numbers are zeros | the zero point | 0 |
+/// | ±∞ | is ignored | the largest or the least | as that byte |
+/// | NaN | is ignored | 0 | scale · (0 − zero) |
 ///
 /// Either extent may be 0. A matrix has at most 2³¹ − 1 rows.
 ///
@@ -36,19 +36,19 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// ```
 #[derive(Debug)]
 pub struct Affine {
-    /// What a unit stands for.
+    /// The value of a unit.
     pub scale: Memory<f32>,
-    /// The byte that stands for 0.
+    /// The byte of 0.
     pub zero: Memory<i32>,
 }
 
 impl Affine {
-    /// Returns the scale and zero point for the extremes of the whole matrix. If `symmetric`, the
-    /// zero point is 0, and the scale is the largest magnitude / 127. Otherwise the scale is the
-    /// range, including 0, / 255.
+    /// Computes one scale and zero point from the extremes of the matrix. If `symmetric`, the zero
+    /// point is 0 and the scale is the largest magnitude / 127. Otherwise the scale is the range,
+    /// 0 included, / 255.
     ///
     /// # Errors
-    /// Where memory is short, or `x` is another device's.
+    /// Fails if memory is insufficient, or if `x` belongs to another device.
     pub fn fit<T: Float + GenericArgument>(
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -57,7 +57,7 @@ impl Affine {
         Affine::of_parts(on, x, symmetric, false)
     }
 
-    /// Returns a scale for each row, by the extremes of that row, as [`fit`](Affine::fit) does.
+    /// Computes a scale and zero point for each row, as [`fit`](Affine::fit) does for the matrix.
     ///
     /// # Errors
     /// Returns the errors of [`fit`](Affine::fit).
@@ -72,7 +72,7 @@ impl Affine {
     /// Queues q ← x / scale, rounded to even, + zero, saturated.
     ///
     /// # Errors
-    /// Where the extents do not belong together, or a buffer is another device's.
+    /// Returns an error if extents differ, or a buffer belongs to another device.
     pub fn quantize<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -156,7 +156,7 @@ impl Affine {
                 }
             }
         }
-        // Those of a matrix are one row.
+        // The extremes of a matrix are one row.
         let shape = if each { [rows, parts] } else { [1, rows * parts] };
         let n = shape[0];
         let (mut scale, mut zero) = (on.scratch(n)?, on.scratch(n)?);

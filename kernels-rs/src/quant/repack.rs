@@ -68,7 +68,8 @@ pub fn dequantize<F: BlockFormat, X: Float, const V: usize>(
     }
 }
 
-/// Rows of bytes to planes of [`Int8`], zeros beyond their end. A thread writes four bytes.
+/// Repacks rows of bytes to planes of [`Int8`], with zeros beyond their end. A thread writes four
+/// bytes.
 #[kernel(block = 256, grid = (words.dim(0) * words.dim(1)).div_ceil(256), writes(words = once))]
 #[requires(words.rows() == from.rows(), words.cols() == Int8::words(units), 32 * units >= from.cols())]
 pub fn repack_rows(from: View<i8, 2>, units: usize, mut words: ViewMut<u32, 2>) {
@@ -130,7 +131,7 @@ pub fn quantize_q4<X: Float>(x: View<X, 2>, units: usize, mut words: ViewMut<u32
     let larger = |a: f32, b: f32| if b.abs() > a.abs() || (b.abs() == a.abs() && b > a) { b } else { a };
     let mine = larger(larger(numbers[0], numbers[1]), larger(numbers[2], numbers[3]));
     let top = warp::group::<8>().reduce(mine, larger);
-    // Of zeros 0, whatever their signs.
+    // Zeros of any sign have scale 0.
     let scale = top / -8.0 + 0.0;
     // A subnormal scale is 0 in `f16`, and its inverse may be infinite.
     let inverse = if scale.abs() < f32::MIN_POSITIVE { 0.0 } else { 1.0 / scale };

@@ -1,14 +1,14 @@
-//! How numbers become integers.
+//! Rounding of numbers to integers.
 
 use kernel_dsl::prelude::*;
 
-/// Four numbers as bytes, and what a unit stands for.
+/// Four numbers as bytes, with their scale.
 #[device]
 #[derive(Clone, Copy)]
 pub struct Quad {
     /// The bytes.
     pub q: [i8; 4],
-    /// Of the 32 numbers that eight lanes hold.
+    /// The scale of the 32 numbers that eight lanes hold.
     pub scale: f32,
 }
 
@@ -17,16 +17,16 @@ pub struct Quad {
 #[device]
 const MIN_MAGNITUDE: f32 = 7.523_164e-37;
 
-/// Returns four of 32 numbers that eight lanes hold as bytes, by the largest magnitude among them,
-/// A: the scale is A / 127, and q is x·(127 / A), to the nearest, ties to even, as llama.cpp's Q8_0
-/// but for ties. All lanes of the warp call it.
+/// Quantizes four of 32 numbers that eight lanes hold. Let A be their largest magnitude: the scale
+/// is A / 127, and q is x·(127 / A), rounded to nearest, ties to even. llama.cpp's Q8_0 differs for
+/// ties only. All lanes of the warp call it.
 ///
-/// NaN becomes 0, and counts for nothing in A. An A below 2⁻¹²⁰ counts as 2⁻¹²⁰: numbers that small
-/// are off by 2⁻¹²⁸ at most. Of an infinite A the scale is ∞ and each byte 0.
+/// NaN becomes 0 and does not affect A. An A below 2⁻¹²⁰ counts as 2⁻¹²⁰, so that small numbers
+/// have an error of at most 2⁻¹²⁸. For an infinite A the scale is ∞ and each byte is 0.
 #[device]
 pub fn quantize_quad(x: [f32; 4]) -> Quad {
     let top = x[0].abs().max(x[1].abs()).max(x[2].abs().max(x[3].abs()));
-    // Of nothing but NaN, too.
+    // The minimum also applies if all numbers are NaN.
     let top = warp::group::<8>().max(top).max(MIN_MAGNITUDE);
     let inverse = 127.0 / top;
     Quad { q: x.map(|x| (x * inverse).round_ties_even() as i8), scale: top / 127.0 }

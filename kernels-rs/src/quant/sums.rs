@@ -31,7 +31,8 @@ pub fn sum_rows<const V: usize>(x: View<i8, 3>, mut sums: ViewMut<i32, 2>) {
     }
 }
 
-/// sums[i, c] = Σ over r of x[i, r, c]: a block has 32 · V columns, a warp every eighth row. Sums wrap.
+/// Computes sums[i, c] = Σ over r of x[i, r, c]. A block has 32 · V columns, a warp every eighth
+/// row. Sums wrap.
 #[kernel(
     block = 256, grid = (along_x(x.dim(2).div_ceil(32 * V), x.dim(0), 1), along_y(x.dim(0), 1)),
     instances(V = 4 | 1), writes(sums = once),

@@ -1,8 +1,10 @@
-//! A block's tile of a product of bytes, from global memory to sums in registers: what [`igemm`](super::igemm::igemm) is made of.
+//! A block's tile of a product of bytes, from global memory to sums in registers, for
+//! [`igemm`](super::igemm::igemm).
 //!
-//! It is the tile of [`gemm`](mod@crate::gemm) with four numbers a word. `dp4a` adds four products of bytes to a sum of 32 bits, so that what is
-//! one product along K there is four here, and a tile of 128 × 128 × 8 words is one of 128 × 128 × 32 bytes: as many
-//! registers, as much shared memory, as many instructions, and four times the products.
+//! The tile is that of [`gemm`](mod@crate::gemm) with four numbers a word. `dp4a` adds four
+//! products of bytes to a sum of 32 bits: one product of floats along K corresponds to four of
+//! bytes. A tile of 128 × 128 × 8 words has 128 × 128 × 32 bytes, with the same registers, shared
+//! memory and instructions, and four times the products.
 //!
 //! ```text
 //!   A [M, K] or B [N, K]: k along the rows            A [K, M] or B [K, N]: k down the columns
@@ -16,8 +18,8 @@
 //!                                                       words go to shared memory at once
 //! ```
 //!
-//! Either way shared memory holds `[8, 128]` words, k as the row. Fragments, banks and edges are those of `gemm`;
-//! what lies behind K is zero, byte for byte.
+//! In both cases shared memory holds `[8, 128]` words, with k as the row. Fragments, banks and
+//! edges are those of `gemm`. Bytes beyond K are zeros.
 
 use kernel_dsl::prelude::*;
 
@@ -29,7 +31,8 @@ pub const DEPTH: usize = 32;
 #[device]
 const WORDS: usize = 8;
 
-/// 16 bytes of a row from byte `k` on, as words; zeros from `depth` on. In one access where `V` is 16, in four where it is 4.
+/// Loads 16 bytes of a row from byte `k` on, as words, with zeros from `depth` on. Takes one access
+/// if `V` is 16, four if it is 4.
 #[device]
 fn row_words<const V: usize>(g: View<i8, 2>, row: usize, k: usize, depth: usize) -> [[i8; 4]; 4] {
     let mut out = [[0i8; 4]; 4];
@@ -60,7 +63,8 @@ fn row_words<const V: usize>(g: View<i8, 2>, row: usize, k: usize, depth: usize)
     out
 }
 
-/// Four bytes of each of the rows k to k + 3 from column `at` on; zeros from row `depth` on.
+/// Loads four bytes of each of the rows k to k + 3 from column `at` on, with zeros from row `depth`
+/// on.
 #[device]
 fn column_words<const V: usize>(g: View<i8, 2>, k: usize, at: usize, depth: usize) -> [[i8; 4]; 4] {
     let mut out = [[0i8; 4]; 4];
@@ -80,7 +84,7 @@ fn column_words<const V: usize>(g: View<i8, 2>, k: usize, at: usize, depth: usiz
     out
 }
 
-/// Four words of four rows, as words of four columns: the transpose of 4 × 4 bytes, in eight permutations.
+/// Transposes 4 × 4 bytes, from words of rows to words of columns, by eight permutations.
 #[device]
 fn turned(rows: [[i8; 4]; 4]) -> [i32; 4] {
     let [a, b, c, d] = rows.map(|r| int::word(r) as u32);
@@ -95,8 +99,8 @@ fn turned(rows: [[i8; 4]; 4]) -> [i32; 4] {
     ]
 }
 
-/// A thread's share of an operand's tile, from global memory to registers, as it lies in memory: `width` rows or columns, of whose `DEPTH`
-/// products the first `left` are there.
+/// Loads a thread's share of an operand's tile from global memory to registers, in the order of
+/// memory. The tile has `width` rows or columns, with the first `left` of `DEPTH` products.
 #[device]
 fn fetch<const N: usize, const V: usize>(g: View<i8, 2>, along: bool, width: usize, left: usize) -> [[[i8; 4]; 4]; N] {
     let mut out = [[[0i8; 4]; 4]; N];
@@ -112,7 +116,7 @@ fn fetch<const N: usize, const V: usize>(g: View<i8, 2>, along: bool, width: usi
     out
 }
 
-/// The same, from registers to shared memory, as words along K.
+/// Stores a thread's share of an operand's tile to shared memory, as words along K.
 #[device]
 fn put<const N: usize>(mut to: Shared<[i8; 4], 2>, along: bool, width: usize, from: &[[[i8; 4]; 4]; N]) {
     if along {
@@ -128,8 +132,9 @@ fn put<const N: usize>(mut to: Shared<[i8; 4], 2>, along: bool, width: usize, fr
     }
 }
 
-/// acc += a·bᵀ. Column by column, there and back: so an operand that two neighbors share stays in the register cache of the multipliers.
-/// Row by row, as `gemm` goes, ptxas puts so many operands into one register bank where B is turned that 40 % of the `dp4a` wait.
+/// Computes acc += a·bᵀ column by column, in alternating directions. An operand that two neighbors
+/// share therefore stays in the register cache of the multipliers. In the order of `gemm`, row by
+/// row, ptxas places operands of a transposed B in one register bank: 40 % of the `dp4a` wait.
 #[device]
 fn outer<const QM: usize, const QN: usize>(
     acc: &mut [[[[i32; 4]; 4]; QN]; QM],
@@ -145,13 +150,14 @@ fn outer<const QM: usize, const QN: usize>(
     }
 }
 
-/// The matrix from byte `k` of its products on.
+/// Returns the matrix from byte `k` of its products on.
 #[device]
 fn beyond(g: View<i8, 2>, along: bool, k: usize) -> View<i8, 2> {
     if along { g.offset((0, k)) } else { g.offset((k, 0)) }
 }
 
-/// A·B for one block: `a` begins at the tile's first row, `b` at its first column, and both at the first of `depth` products. Sums wrap.
+/// Computes A·B for one block. `a` begins at the tile's first row, `b` at its first column, and
+/// both at the first of `depth` products. Sums wrap.
 #[device]
 pub fn product<
     const BM: usize,
@@ -219,7 +225,7 @@ pub fn product<
     acc
 }
 
-/// The fragments of product k of a tile.
+/// Loads the fragments of product k of a tile.
 #[device]
 fn read<const QM: usize, const QN: usize>(
     fa: &mut [[i32; 4]; QM],

@@ -23,15 +23,15 @@ impl Weights {
     /// Each 32 numbers of a row of X are quantized to 8 bits by their largest magnitude A, or by
     /// 2⁻¹²⁰ where that is larger. What is multiplied differs from X by at most A / 254, and the
     /// product with a row by at most Σ A·|w| / 254. A NaN counts as 0, and an infinity makes its
-    /// row of Y NaN. The sums of 32 products, or of 16 with a scale of their own, are exact; they
-    /// are added in `f32`. A product of both scales is rounded before that, to a multiple of 2⁻¹⁴⁹
-    /// if it is below 2⁻¹²⁶. A single row is quantized in the product's own kernel; more are
-    /// quantized before, by a launch and memory of their own: [`Activations`] are for several
+    /// row of Y NaN. The sums of 32 products, or of 16 with a separate scale, are exact; they are
+    /// added in `f32`. The product of both scales is rounded first, to a multiple of 2⁻¹⁴⁹ if it is
+    /// below 2⁻¹²⁶. A single row is quantized in the product's own kernel; more are
+    /// quantized before, by a separate launch with separate memory: [`Activations`] are for several
     /// products of the same rows.
     ///
     /// # Errors
-    /// Where the extents do not belong together, Y overlaps X, a buffer is another device's, or
-    /// memory is short.
+    /// Returns an error if extents differ, Y overlaps X, a buffer belongs to another device, or
+    /// memory is insufficient.
     pub fn product<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -336,7 +336,7 @@ impl Activations {
     /// Queues the quantization of `x`, as [`Weights::product`] does it.
     ///
     /// # Errors
-    /// Where memory is short, or `x` is another device's.
+    /// Returns an error if memory is insufficient, or `x` belongs to another device.
     pub fn quantize<T: Float + GenericArgument>(
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,

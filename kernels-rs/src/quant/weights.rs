@@ -146,7 +146,8 @@ impl Weights {
     /// Makes weights of a file's blocks: a row of bytes for each row of weights.
     ///
     /// # Errors
-    /// Where a row is not whole blocks, memory is short, or the blocks are another device's.
+    /// Returns an error if a row is not whole blocks, memory is insufficient, or the blocks belong
+    /// to another device.
     pub fn from_blocks(on: &impl Queue, format: Format, blocks: &BufferView<'_, u8, 2>) -> Result<Weights, Error> {
         let ([rows, wide], [numbers, bytes]) = (blocks.extents(), format.block());
         if wide % bytes != 0 {
@@ -164,8 +165,8 @@ impl Weights {
     /// Makes weights of bytes, [N, K], and a scale for each row.
     ///
     /// # Errors
-    /// Returns the errors of [`from_blocks`](Weights::from_blocks), and an error if `scales` does not
-    /// have a number for each row.
+    /// Returns the errors of [`from_blocks`](Weights::from_blocks), and an error if `scales` has
+    /// another length than the number of rows.
     pub fn from_rows(
         on: &impl Queue,
         rows: &BufferView<'_, i8, 2>,
@@ -242,7 +243,7 @@ impl Weights {
     /// [`Format::Int8`] this is an error.
     ///
     /// # Errors
-    /// Where `to` has other extents, or is another device's.
+    /// Returns an error if `to` has other extents, or belongs to another device.
     pub fn dequantize<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,

@@ -58,7 +58,7 @@ const COLUMNS: usize = 32 * 8;
 /// - y does not have one element for each row, or overlaps x,
 /// - an axis has more elements than the kernels can count in 32 bits, including the steps and parts
 ///   beyond its end,
-/// - a buffer belongs to another device, or memory for parts is short.
+/// - a buffer belongs to another device, or memory for parts is insufficient.
 pub fn rows<X: Float + GenericArgument, M: Reduced>(
     on: &impl Queue,
     _monoid: M,

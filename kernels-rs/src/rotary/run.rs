@@ -85,7 +85,8 @@ impl Rotary {
     /// token.
     ///
     /// # Errors
-    /// Returns an error if there are more than 256 frequencies, or memory on the device is short.
+    /// Returns an error if there are more than 256 frequencies, or memory on the device is
+    /// insufficient.
     pub fn new(on: &impl Queue, layout: PairLayout, frequencies: &[f32]) -> Result<Rotary, Error> {
         Rotary::with_axes(on, layout, frequencies, &vec![0; frequencies.len()])
     }
@@ -95,7 +96,7 @@ impl Rotary {
     ///
     /// # Errors
     /// Returns an error if there is not one axis for each frequency, or there are more than 256
-    /// frequencies. Also if memory on the device is short.
+    /// frequencies. Also if memory on the device is insufficient.
     pub fn with_axes(on: &impl Queue, layout: PairLayout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
         let (pairs, of_axes) = (frequencies.len(), axes.len());
         if pairs > MAX_PAIRS || of_axes != pairs {

@@ -22,7 +22,7 @@ pub fn softmax<const ROWS: usize>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
         top = top.max(x[(row, i)]);
     }
     let top = warp::max(top);
-    let base = top.max(f32::MIN); // of nothing but −∞: exp(−∞ − MIN) = 0, never NaN
+    let base = top.max(f32::MIN); // if all are −∞: exp(−∞ − MIN) = 0, never NaN
 
     let mut sum = 0.0;
     for i in (warp::lane()..x.cols()).step_by(32) {

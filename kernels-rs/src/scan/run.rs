@@ -42,7 +42,7 @@ const GROUP: usize = 256;
 /// - the extents differ, or x and y overlap,
 /// - rows have more elements than the kernels can count in 32 bits, including a tile and a part
 ///   beyond their end,
-/// - a buffer belongs to another device, or memory for the sums of parts is short.
+/// - a buffer belongs to another device, or memory for the sums of tiles is insufficient.
 pub fn inclusive<T: Sum + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,

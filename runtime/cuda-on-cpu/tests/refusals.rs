@@ -110,8 +110,7 @@ fn null_result_pointers() {
 #[test]
 fn invalid_addresses() {
     let expected = [
-        "cuMemcpyHtoD_v2: CUDA_ERROR_INVALID_VALUE: 5 bytes from 0x",
-        "are 1 more than the allocation of 4 bytes at 0x",
+        "cuMemcpyHtoD_v2: CUDA_ERROR_INVALID_VALUE: 5 bytes at byte 0 exceed the allocation of 4 bytes at 0x",
         "cuMemFree_v2: CUDA_ERROR_INVALID_VALUE: no allocation that can be freed in this way begins at 0x",
         "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: the device has no",
     ];

@@ -84,7 +84,7 @@ impl Device {
                 let reason = "emulated device: the driver is cuda-on-cpu";
                 (Backend::Cuda(cuda), reason.to_string())
             }
-            Err(why) => (Backend::Cpu(Box::default()), format!("no GPU to use: {why}")),
+            Err(why) => (Backend::Cpu(Box::default()), format!("no usable GPU: {why}")),
         };
         let choice = Choice { device: backend.to_string(), reason };
         Ok(Device::new(backend, Some(choice)))

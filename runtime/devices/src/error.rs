@@ -103,7 +103,7 @@ pub enum Error {
     Interpreter { instance: String, source: Box<interpreter::Unsupported> },
 
     /// The instance's IR takes other arguments than its HIR declares.
-    #[error("the CPU device cannot run {instance}: its IR does not take the arguments that its HIR declares: {source}")]
+    #[error("the CPU device cannot run {instance}: the parameters of its IR differ from those of its HIR: {source}")]
     #[allow(missing_docs)]
     Arguments { instance: String, source: interpreter::Mismatch },
 
@@ -122,7 +122,7 @@ pub enum Error {
     #[error("{0}")]
     Violation(Box<interpreter::Report>),
 
-    /// The PTX interpreter refuses the instance's PTX, or has found it to do wrong.
+    /// The PTX interpreter rejected the instance's PTX, or reported a violation in it.
     #[error("{source}")]
     #[allow(missing_docs)]
     Ptx { instance: String, source: Box<ptx::Failure> },
@@ -137,8 +137,8 @@ pub enum Error {
     #[allow(missing_docs)]
     View { element: ElementType, len: usize, extents: Vec<usize>, strides: Vec<usize>, why: String },
 
-    /// Elements that cannot be taken for those of another type.
-    #[error("cannot take {len} {from} for {to}: {why}")]
+    /// Elements that cannot be viewed as elements of another type.
+    #[error("cannot view {len} {from} as {to}: {why}")]
     #[allow(missing_docs)]
     Cast { from: ElementType, to: ElementType, len: usize, why: String },
 
@@ -157,9 +157,9 @@ pub enum Error {
     #[allow(missing_docs)]
     SavedGraph { why: String },
 
-    /// A launch in the place of one of another kernel, or of another instance or block.
+    /// An update that would change the kernel, instance or block of a launch.
     #[error(
-        "cannot put {given} in the place of {recorded}: only arguments can change, for the same kernel and instance"
+        "cannot replace {recorded} by {given}: an update can change only the arguments of the same kernel and instance"
     )]
     #[allow(missing_docs)]
     OtherKernel { given: String, recorded: String },

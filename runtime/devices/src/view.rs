@@ -38,7 +38,7 @@ impl<const R: usize> Layout<R> {
         match product {
             _ if extents.contains(&0) && len == 0 => Ok(Layout { strides: [1; R], ..layout }),
             Some(n) if n == len => Ok(layout),
-            Some(n) => Err(layout.refused::<T>(len, format!("that is {n} elements"))),
+            Some(n) => Err(layout.refused::<T>(len, format!("the extents have {n} elements"))),
             None => Err(layout.refused::<T>(len, "the number of elements overflows".into())),
         }
     }
@@ -60,7 +60,7 @@ impl<const R: usize> Layout<R> {
         let reach = reach(&extents, &strides);
         if start > len || reach > (len - start) as u128 {
             let from = if start == 0 { String::new() } else { format!(" from element {start} on") };
-            return Err(layout.refused::<T>(len, format!("that reaches over {reach} elements{from}")));
+            return Err(layout.refused::<T>(len, format!("the view spans {reach} elements{from}")));
         }
         Ok(layout)
     }
@@ -69,7 +69,7 @@ impl<const R: usize> Layout<R> {
     pub fn distinct<T: Element>(self, len: usize) -> Result<Layout<R>> {
         match distinct(&self.extents, &self.strides) {
             true => Ok(self),
-            false => Err(self.refused::<T>(len, "two indices name one element, which the kernel may write".into())),
+            false => Err(self.refused::<T>(len, "two indices of the writable view select the same element".into())),
         }
     }
 
@@ -441,7 +441,7 @@ fn recast<'a, T: Element, U: Element>(origin: Origin<'a>, layout: &Layout<1>) ->
     let refused = |why| Err(Error::Cast { from: T::TYPE, to: U::TYPE, len, why });
     let align = U::TYPE.device_align();
     if !bytes.is_multiple_of(size_of::<U>()) {
-        return refused(format!("{bytes} bytes are no multiple of its {}", size_of::<U>()));
+        return refused(format!("{bytes} bytes are not a multiple of its {}", size_of::<U>()));
     }
     if bytes > 0 && !address.is_multiple_of(u64::from(align)) {
         return refused(format!("they begin at {address:#x}, and it is aligned to {align}"));
@@ -497,7 +497,7 @@ mod tests {
     fn a_whole_view_has_the_size_of_its_buffer() {
         assert_eq!(
             why(Layout::whole::<f32>(14, [3, 5])),
-            "cannot view a buffer of 14 f32 as extents [3, 5], strides [5, 1]: that is 15 elements"
+            "cannot view a buffer of 14 f32 as extents [3, 5], strides [5, 1]: the extents have 15 elements"
         );
         assert!(why(Layout::whole::<f32>(14, [usize::MAX, 2])).contains("number of elements overflows"));
         assert!(Layout::whole::<f32>(1, [0, 3]).is_err());
@@ -506,7 +506,7 @@ mod tests {
     #[test]
     fn a_strided_view_ends_inside_its_buffer() {
         assert!(Layout::strided::<f32>(18, [3, 2], [8, 1]).is_ok());
-        assert!(why(Layout::strided::<f32>(17, [3, 2], [8, 1])).contains("reaches over 18 elements"));
+        assert!(why(Layout::strided::<f32>(17, [3, 2], [8, 1])).contains("the view spans 18 elements"));
         assert!(why(Layout::strided::<f32>(99, [3, 2], [1, 8])).contains("last stride must be 1"));
         assert!(Layout::strided::<f32>(99, [usize::MAX; 2], [usize::MAX, 1]).is_err());
         assert!(Layout::strided::<f32>(0, [0, 2], [8, 1]).is_ok());
@@ -542,7 +542,7 @@ mod tests {
         assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
         assert_eq!(
             cast(256, 13).unwrap_err().to_string(),
-            "cannot take 13 u8 for f32: 13 bytes are no multiple of its 4"
+            "cannot view 13 u8 as f32: 13 bytes are not a multiple of its 4"
         );
         assert!(cast(258, 12).unwrap_err().to_string().contains("aligned to 4"));
         assert_eq!(cast(1, 0).unwrap().1.extents, [0]);

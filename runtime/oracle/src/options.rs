@@ -94,7 +94,7 @@ pub struct Options {
     /// canceled digits, such as `Some(1e-3)`. The check runs the launch a second time.
     pub cancellation: Option<f64>,
     /// Whether the checks of [`Severity::Note`](crate::Severity::Note) report: correct code that
-    /// does more than needed or may not be what is meant.
+    /// does more than needed or may not be intended.
     pub notes: bool,
 }
 

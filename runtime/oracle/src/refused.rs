@@ -56,7 +56,7 @@ impl fmt::Display for TooLarge {
         let mib = |bytes: usize| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
         write!(
             f,
-            "`{}` touches more than {} of shadow memory, `Options::shadow`, are enough for:",
+            "`{}` touches more than {} of shadow memory, the limit of `Options::shadow`, can cover:",
             self.kernel,
             mib(self.limit)
         )?;

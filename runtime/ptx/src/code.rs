@@ -15,7 +15,7 @@ pub type Pc = u32;
 pub const NOWHERE: Pc = Pc::MAX;
 
 /// The reason why registers that the driver sets are undefined.
-pub(crate) const NO_DRIVER: &str = "the driver sets its value, and there is none";
+pub(crate) const NO_DRIVER: &str = "only the driver sets its value";
 
 /// A kernel, ready to run.
 #[derive(Debug, Default)]

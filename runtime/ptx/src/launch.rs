@@ -143,7 +143,7 @@ impl Outcome {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Failure {
     /// The text is not valid PTX.
-    #[error("the PTX is wrong: {0}")]
+    #[error("invalid PTX: {0}")]
     Syntax(parse::Errors),
     /// The PTX contains something unsupported; nothing has run.
     #[error(transparent)]

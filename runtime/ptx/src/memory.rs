@@ -314,7 +314,7 @@ impl View<'_, '_> {
     /// Describes an address for a report: the buffer or variable, and the offset in it.
     pub fn describe(&self, window: Window, address: u64, bytes: u64, shared: &Layout, local: &Layout) -> String {
         let Ok(Extent { region, base, bytes: length }) = self.region(window, address) else {
-            return format!("{address:#x}, an address of no buffer");
+            return format!("{address:#x}, which is in no buffer");
         };
         let (name, start, length) = match region {
             Region::Buffer(i) if self.buffers[i].name.is_empty() => (format!("{base:#x}"), 0, length),

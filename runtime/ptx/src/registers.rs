@@ -9,9 +9,18 @@ use bytemuck::{Pod, Zeroable};
 pub use runtime_simt::{FULL, LANES, lanes_of as lanes};
 
 /// A row of 32 words.
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Row([u32; LANES]);
+
+// SAFETY: zeros are words.
+unsafe impl Zeroable for Row {}
+
+// SAFETY: the row consists of words, whose bits may be any, and has no padding: its size is a
+// multiple of its alignment.
+unsafe impl Pod for Row {}
+
+const _: () = assert!(size_of::<Row>() == 4 * LANES && size_of::<Row>().is_multiple_of(align_of::<Row>()));
 
 /// The position of a register's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

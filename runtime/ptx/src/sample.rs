@@ -167,7 +167,7 @@ struct Place {
 }
 
 fn unreachable_texel(address: u64) -> Fault {
-    Fault { check: Check::OutOfBounds, message: format!("reads a texel at {address:#x}, an address of no buffer") }
+    Fault { check: Check::OutOfBounds, message: format!("reads a texel at {address:#x}, which is in no buffer") }
 }
 
 /// Reads a texture.

@@ -312,7 +312,7 @@ impl Machine<'_, '_> {
         if self.polls >= POLLS {
             self.report(warp, Check::FuelExhausted, inst.site, mask, || {
                 let waits = "no thread has changed memory during the last";
-                format!("a deadlock: this operation polls, and {waits} {POLLS} atomic operations of the launch")
+                format!("a deadlock: this operation polls, but {waits} {POLLS} atomic operations of the launch")
             });
             self.stopped = true;
         }

@@ -127,7 +127,7 @@ impl fmt::Display for UnknownOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "there is no order `{}`; there are in-order, reversed, seeded:N with a number, such as seeded:7, and \
+            "unknown order `{}`: expected in-order, reversed, seeded:N with a number, such as seeded:7, or \
              preempted:N@POINTS, such as preempted:7@12,40",
             self.0
         )

@@ -180,10 +180,8 @@ pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<
         class(ty, a) != class(ty, b)
             && !near.is_some_and(|t| {
                 let (x, y) = (to_f64(ty, a), to_f64(ty, b));
-                let overflow = |infinite: f64, finite: f64| {
-                    let bound = t.absolute + t.relative * finite.abs();
-                    finite.is_finite() && overflows(ty, infinite, finite, bound)
-                };
+                let overflow =
+                    |infinite: f64, finite: f64| finite.is_finite() && overflows(ty, infinite, finite, t.bound(finite));
                 t.holds(y, x) || overflow(x, y) || overflow(y, x) || neighbors(ty, a, b)
             })
     };

@@ -122,7 +122,7 @@ impl Gen {
     /// # Panics
     /// If `all` is empty.
     pub fn choose<T: Clone + std::fmt::Debug>(&mut self, name: &str, all: &[T]) -> T {
-        assert!(!all.is_empty(), "`{name}` is to be one of none");
+        assert!(!all.is_empty(), "`{name}` has an empty list of choices");
         let draw = |random: &mut Random| random.below(all.len());
         let chosen = self.draw(name, 0..=all.len() - 1, draw, |n| format!("{:?}", all[n]));
         all[chosen].clone()

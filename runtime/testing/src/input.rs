@@ -44,7 +44,7 @@ impl Input {
     /// arrays.
     pub fn scalar(value: impl ValueArgument) -> Input {
         let mut all = Input::value_of(value);
-        assert!(all.len() == 1, "a scalar argument is one number, and this value is made of {}", all.len());
+        assert!(all.len() == 1, "a scalar argument is one number, but this value consists of {}", all.len());
         all.remove(0)
     }
 
@@ -329,7 +329,7 @@ impl Array {
             len: self.elements(),
             extents: self.extents.clone(),
             strides: self.strides.clone(),
-            why: format!("that reaches over {reach} elements"),
+            why: format!("the view spans {reach} elements"),
         })
     }
 

@@ -206,7 +206,7 @@ impl fmt::Display for Counterexample {
             writeln!(f, "  {name}: {input}")?;
         }
         let smaller = if *trials == 1 { "case".to_string() } else { format!("{trials} cases") };
-        writeln!(f, "the smallest of {smaller} tried since it failed where {first}")?;
+        writeln!(f, "the smallest failing case of {smaller} tried after the first failure, where {first}")?;
         write!(f, "to run it alone: `.replay({seed:#x})` before `.check()`")
     }
 }

@@ -358,7 +358,7 @@ impl fmt::Display for Failure {
                 let index = index.as_ref().map(|index| format!("{index:?}")).unwrap_or_default();
                 write!(
                     f,
-                    "{argument}{index} depends on the order of atomic operations: {left} with blocks and warps in order, {right} {schedule} ({count} differ); if that is meant, say so of the case (`with_order_dependent`)"
+                    "{argument}{index} depends on the order of atomic operations: {left} with blocks and warps in order, {right} {schedule} ({count} differ); if this is intended, mark the case `with_order_dependent`"
                 )
             }
             Failure::Warned { report } => write!(f, "the oracle warns: {report}"),
@@ -369,11 +369,11 @@ impl fmt::Display for Failure {
             Failure::Rejected { executor, argument, why } => write!(f, "{argument} is wrong on {executor}: {why}"),
             Failure::NoTolerance { argument } => write!(
                 f,
-                "values of `fast::` functions reach `{argument}`, and a GPU's differ: declare how near they must be, `#[kernel(tolerance({argument}(relative = 1e-6)), …)]`"
+                "values of `fast::` functions reach `{argument}` and differ on a GPU: declare a tolerance, `#[kernel(tolerance({argument}(relative = 1e-6)), …)]`"
             ),
             Failure::Outside { executor, argument, offset, before, after } => write!(
                 f,
-                "{argument}: the element at {offset}, between the view's own, was {before} and is {after} on {executor}"
+                "{argument}: the element at {offset}, which is outside the view, changed from {before} to {after} on {executor}"
             ),
             Failure::Incomplete { why } => f.write_str(why),
         }

@@ -58,7 +58,7 @@ fn launch_beyond_the_shadow_limit_is_rejected() {
         let Refused::TooLarge(large) = &refused else { panic!("{refused}") };
         assert_eq!((large.limit, &large.buffers[0].0[..], large.buffers[0].1), (5 * (384 << 10), "y", 4 * N));
         let text = refused.to_string();
-        let says = "`kernel` touches more than 1.9 MiB of shadow memory, `Options::shadow`, are enough for: `y` of 0.4 MiB has taken";
+        let says = "`kernel` touches more than 1.9 MiB of shadow memory, the limit of `Options::shadow`, can cover: `y` of 0.4 MiB has taken";
         assert!(text.starts_with(says), "{text}");
         assert!(text.contains("smaller shape") && text.contains("`Checks::Accesses`"), "{text}");
     }

@@ -17,7 +17,7 @@ fn accesses_beyond_a_buffer() {
     let message = only("", "ld.global.u32 %r1, [%d1+-4];", Check::OutOfBounds);
     assert_eq!(message, "loads 4 bytes at 4 bytes before `in` (256 bytes)");
     let message = only("", "mov.u64 %d3, 64;\nld.global.u32 %r1, [%d3];", Check::OutOfBounds);
-    assert_eq!(message, "loads 4 bytes at 0x40, an address of no buffer");
+    assert_eq!(message, "loads 4 bytes at 0x40, which is in no buffer");
     // No index of 32 bits leads from one buffer to another.
     let message =
         only("", "mov.u32 %r1, -1;\nmad.wide.u32 %d3, %r1, 8, %d0;\nld.global.u32 %r2, [%d3];", Check::OutOfBounds);

@@ -43,7 +43,7 @@ pub fn all(device: &Device, times: u32) {
     assert!(said(graph.update(node, mix::call(1, x, foreign))).contains("not lent to this recording"));
     assert!(said(graph.update(node, mix::call(1, short, y))).contains("requires"));
     let refused = said(graph.update(node, beyond::call(0, x, y)));
-    assert!(refused.contains("a checked launch of beyond in the place of a checked launch of mix"), "{refused}");
+    assert!(refused.contains("cannot replace a checked launch of mix by a checked launch of beyond"), "{refused}");
     // SAFETY: the update is rejected, so that nothing is launched.
     let refused = said(unsafe { graph.update_unchecked(node, mix::call(1, x, y)) });
     assert!(refused.contains("an unchecked launch of mix"), "{refused}");

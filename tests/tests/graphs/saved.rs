@@ -149,8 +149,7 @@ fn unsuitable_buffers_are_rejected() {
     assert!(told(&[x.into()]).contains("it has 3 slots, given 1"));
     let short = recording.own(device.zeros::<u32>(5).unwrap()).unwrap();
     assert!(
-        told(&[x.into(), short.into(), z.into()])
-            .contains("slot 1 is to hold 4000 bytes of u32, given 20 bytes of u32")
+        told(&[x.into(), short.into(), z.into()]).contains("slot 1 requires 4000 bytes of u32, given 20 bytes of u32")
     );
     let floats = recording.own(device.zeros::<f32>(N).unwrap()).unwrap();
     assert!(told(&[x.into(), y.into(), floats.into()]).contains("given 4000 bytes of f32"));

@@ -273,6 +273,6 @@ fn launched(n: usize) -> Result<(), String> {
 fn excessive_shared_memory_is_rejected() {
     assert_eq!(launched(6000), Ok(()));
     let message = launched(7000).unwrap_err();
-    let expected = "a block has 49152 bytes of shared memory, and needs more: `s` of 7000 elements 28000, `pairs` of 2 × 3500 elements 28000";
+    let expected = "the block needs more than 49152 bytes of shared memory: `s` of 7000 elements 28000, `pairs` of 2 × 3500 elements 28000";
     assert!(message.contains(expected), "{message}");
 }

@@ -87,7 +87,7 @@ fn livelock_is_reported_on_one_host_thread_and_on_several() {
         let options = Options { threads: NonZeroUsize::new(threads), ..Options::default() };
         let (report, _) = run_on(stands_in_one_block::ARTIFACT, 64, &numbers(), options);
         assert_eq!(checks(&report), [Check::Livelock], "{report}");
-        assert_eq!(report.findings[0].message, "a loop that cannot end: an iteration of it changes nothing");
+        assert_eq!(report.findings[0].message, "an endless loop: its iterations change nothing");
         assert_eq!(report.findings[0].thread.block, [63, 0, 0]);
     }
 }

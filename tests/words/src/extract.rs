@@ -29,9 +29,13 @@ pub struct Passage {
     pub wide_lines: Vec<usize>,
 }
 
-/// Returns the passages of a file, which is a page if its name ends in `.md` and Rust source otherwise.
+/// Returns the passages of a page, of Rust source, or of a script or a file of settings.
 pub fn passages(file: &str, text: &str) -> Vec<Passage> {
-    if file.ends_with(".md") { page(text) } else { source(text) }
+    match file.rsplit_once('.') {
+        Some((_, "md")) => page(text),
+        Some((_, "rs")) => source(text),
+        _ => script(text),
+    }
 }
 
 /// Collects lines into paragraphs.
@@ -134,6 +138,28 @@ fn page(text: &str) -> Vec<Passage> {
     }
     paragraphs.flush();
     paragraphs.passages
+}
+
+/// Reads a script or a file of settings, whose comments begin with `#`. A title of a step, `step "…"`, is a message.
+fn script(text: &str) -> Vec<Passage> {
+    let mut passages = Vec::new();
+    let mut paragraphs = Paragraphs::new(Context::Comment);
+    for (index, line) in text.lines().enumerate() {
+        let comment = line.trim_start().strip_prefix('#').filter(|comment| !comment.starts_with('!'));
+        if let Some(comment) = comment {
+            paragraphs.push(index + 1, comment, line.chars().count() > crate::rules::MAX_COMMENT_WIDTH);
+            continue;
+        }
+        paragraphs.flush();
+        passages.append(&mut std::mem::replace(&mut paragraphs, Paragraphs::new(Context::Comment)).passages);
+        if let Some(title) = line.strip_prefix("step \"").and_then(|rest| rest.strip_suffix('"')) {
+            let (text, wide_lines) = (title.to_owned(), Vec::new());
+            passages.push(Passage { line: index + 1, context: Context::Message, opens: true, text, wide_lines });
+        }
+    }
+    paragraphs.flush();
+    passages.append(&mut paragraphs.passages);
+    passages
 }
 
 /// A piece of a line of source.
@@ -324,6 +350,13 @@ pub const fn twice(x: u32) -> u32 {
                 (Context::Message, "raw \"with quotes\" as well".to_owned()),
             ]
         );
+    }
+
+    #[test]
+    fn scripts_have_comments_and_titles() {
+        let script = "#!/bin/sh\n# Why it\n# is so.\nstep \"the first\"\nls # no comment\n";
+        let expected = [(Context::Comment, "Why it is so.".to_owned()), (Context::Message, "the first".to_owned())];
+        assert_eq!(texts("tests/run", script), expected);
     }
 
     #[test]

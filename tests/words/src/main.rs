@@ -1,6 +1,6 @@
 //! Lint of the project's English: comments, documentation, messages and pages.
 //!
-//! `cargo run -p words` reads every `.rs` and `.md` file that git tracks, or the paths given, and prints each
+//! `cargo run -p words` reads the sources, pages, settings and scripts that git tracks, or the paths given, and prints each
 //! violation with its file, line, rule and replacement. The exit code is 1 where a violation is found outside
 //! the folders of `pending.txt`, which are not rewritten yet, or where such a folder has none left.
 //! `--summary` prints one line a folder instead, `--pending` the violations of pending folders too.
@@ -61,7 +61,7 @@ fn finished(found: &[rules::Violation]) -> Vec<&'static str> {
     pending().filter(|folder| !found.iter().any(|violation| violation.folder() == *folder)).collect()
 }
 
-/// Lists the `.rs` and `.md` files that git tracks under `paths`, or under the current folder.
+/// Lists the `.rs`, `.md` and `.toml` files and the scripts that git tracks under `paths`, or under the current folder.
 fn tracked(paths: &[String]) -> Result<Vec<String>, String> {
     let output = Command::new("git").arg("ls-files").arg("--").args(paths).output();
     let output = output.map_err(|error| format!("cannot run `git ls-files`: {error}"))?;
@@ -69,7 +69,10 @@ fn tracked(paths: &[String]) -> Result<Vec<String>, String> {
         return Err(format!("`git ls-files` failed: {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
     let listing = String::from_utf8_lossy(&output.stdout);
-    let readable = |file: &&str| Path::new(file).extension().is_some_and(|e| e == "rs" || e == "md");
+    let readable = |file: &&str| match Path::new(file).extension() {
+        Some(extension) => ["rs", "md", "toml"].iter().any(|known| extension == *known),
+        None => std::fs::read(file).is_ok_and(|bytes| bytes.starts_with(b"#!")),
+    };
     Ok(listing.lines().filter(readable).filter(|file| Path::new(file).exists()).map(str::to_owned).collect())
 }
 

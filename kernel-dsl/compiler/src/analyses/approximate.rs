@@ -56,9 +56,9 @@ impl Decided {
 
     fn message(self) -> &'static str {
         match self {
-            Decided::Branch => "an approximation decides here: on a GPU it may go the other way",
-            Decided::Index => "this index comes of an approximation: on a GPU it may be another",
-            Decided::Integer => "this integer comes of an approximation: on a GPU it may be another",
+            Decided::Branch => "this condition depends on an approximate value: a GPU may decide it differently",
+            Decided::Index => "this index depends on an approximate value: a GPU may compute another index",
+            Decided::Integer => "this integer depends on an approximate value: a GPU may compute another integer",
         }
     }
 }
@@ -81,8 +81,8 @@ impl Decision {
         let source = &kernel.sources[from.source as usize];
         let (line, code) = (source.line + u32::from(from.span.line), source.line_code(u32::from(from.span.line)));
         let mut error = kernel.error(self.location, self.decided.message());
-        error.notes.push(format!("it comes of line {line}, `{code}`"));
-        error.help("decide by values that are the same everywhere, such as `math::` makes; or see to it that either way gives nearly the same")
+        error.notes.push(format!("the approximate value is computed in line {line}, `{code}`"));
+        error.help("compute the value with `math::` functions, which give the same result on every device; or make sure that both outcomes give nearly the same results")
     }
 }
 

@@ -74,19 +74,19 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
     let mut error = Error::at(
         &kernel.sources[at.source as usize],
         at.span,
-        format!("`{name}` needs all {threads}, and which of them come here depends on the thread"),
+        format!("`{name}` must be reached by all {threads}, but some may not reach it"),
     );
     error.notes = trace(kernel, &steps);
     error.help(match steps.first().map(|s| s.what) {
         Some(Happening::Trips) => format!(
-            "let all {threads} run the loop equally often, and put what only some have to do under an `if` without the \
+            "let all {threads} run the same number of iterations, and put the work of some under an `if` without the \
              `{name}`"
         ),
         Some(Happening::Left) => {
-            format!("let all {threads} continue, and put what only some have to do under an `if` without the `{name}`")
+            format!("let all {threads} continue, and put the work of some under an `if` without the `{name}`")
         }
         _ => format!(
-            "move the `{name}` out, to where all {threads} come; what only some have to do stays under its condition"
+            "move the `{name}` to a place that all {threads} reach, and keep the work of some under its condition"
         ),
     })
 }
@@ -123,10 +123,10 @@ fn trace(kernel: &Kernel, steps: &[Step]) -> Vec<String> {
         let what = match step.what {
             Happening::Computed if root && steps[steps.len() - 1].what == Happening::Index => "differs between threads",
             Happening::Index => "differs between threads",
-            Happening::Memory => "is what memory holds",
+            Happening::Memory => "is loaded from memory",
             Happening::Computed => "depends on the thread",
-            Happening::Branch => "threads part",
-            Happening::Trips => "threads run this loop unequally often",
+            Happening::Branch => "threads diverge",
+            Happening::Trips => "threads run different numbers of iterations",
             Happening::Left => "some threads leave, and others continue",
         };
         notes.push(format!("{of}line {number}{code}: {what}"));

@@ -17,11 +17,9 @@ pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
     if bytes <= room {
         return Vec::new();
     }
-    let error = Error::whole(format!(
-        "the parameters of `{}` take {bytes} bytes, and a kernel has room for {room}",
-        kernel.instance
-    ));
-    vec![error.help("put numbers into a slice, which takes 12 bytes whatever its length")]
+    let error =
+        Error::whole(format!("the parameters of `{}` take {bytes} bytes; the limit is {room} bytes", kernel.instance));
+    vec![error.help("pass the numbers in a slice, which takes 12 bytes for any length")]
 }
 
 /// Returns the size of a parameter in bytes.

@@ -79,35 +79,39 @@ impl Slow {
             }
             Slow::IntegerDivision(ty) => {
                 let n = division(ty, target);
-                format!("{target} has no division of integers: of `{ty}` it is some {n} instructions")
+                format!(
+                    "{target} has no instruction for integer division: dividing `{ty}` takes about {n} instructions"
+                )
             }
             Slow::WideMultiply => {
                 let n = if target < Target::SM_70 { 15 } else { 4 };
-                format!("a product of 64 bits is some {n} instructions on {target}")
+                format!("a product of 64 bits takes about {n} instructions on {target}")
             }
             Slow::FloatDivision(ty) => {
-                format!("a correctly rounded division of `{ty}` is some 10 instructions, and 100 with its rare path")
+                format!("a correctly rounded division of `{ty}` takes about 10 instructions, or 100 on its rare path")
             }
             Slow::SquareRoot(ty) => {
                 let n = if ty == Scalar::F64 { 55 } else { 30 };
-                format!("a correctly rounded square root of `{ty}` is some {n} instructions with its rare path")
+                format!(
+                    "a correctly rounded square root of `{ty}` takes about {n} instructions, including its rare path"
+                )
             }
             Slow::SharedAtomic(ty) => {
                 format!(
-                    "{target} has no such atomic operation on `{ty}` in shared memory: it loops over compare-and-swap"
+                    "{target} has no such atomic operation on `{ty}` in shared memory: the operation loops over compare-and-swap"
                 )
             }
             Slow::BankConflict(ways) => {
-                format!("lanes of a warp ask one bank of shared memory for {ways} words, one after the other")
+                format!("the lanes of a warp access {ways} words of one bank of shared memory, one after the other")
             }
             Slow::ConstantTurns(words) => {
-                format!("lanes of a warp read up to {words} places of constant memory, one after the other")
+                format!("the lanes of a warp read up to {words} addresses of constant memory, one after the other")
             }
             Slow::Scattered { sectors, least } => {
-                format!("a warp touches {sectors} sectors of 32 bytes for what would fill {least}")
+                format!("a warp accesses {sectors} sectors of 32 bytes, where {least} would suffice")
             }
             Slow::Spills { stores, loads } => {
-                format!("registers do not suffice: a thread stores {stores} bytes to local memory, and loads {loads}")
+                format!("registers are spilled: a thread stores {stores} bytes to local memory, and loads {loads}")
             }
             Slow::PartialWarp(threads) => {
                 let idle = 32 - threads % 32;
@@ -121,22 +125,22 @@ impl Slow {
         match self {
             Slow::Double => "compute in `f32` if its 24 bits suffice; is a literal without a suffix meant as `f32`?",
             Slow::IntegerDivision(_) => {
-                "divide by a generic constant, best a power of two; or count with nested loops instead of taking an index apart"
+                "divide by a generic constant, preferably a power of two; or use nested loops instead of splitting an index"
             }
             Slow::WideMultiply => "multiply in 32 bits, and widen the product or add to a 64-bit base",
             Slow::FloatDivision(_) => {
-                "where one more rounding does no harm, multiply by a reciprocal made before the loop"
+                "if one more rounding is acceptable, multiply by a reciprocal that is computed before the loop"
             }
-            Slow::SquareRoot(_) => "take it after the loop, or compare squares",
+            Slow::SquareRoot(_) => "compute the root after the loop, or compare squares",
             Slow::SharedAtomic(_) => {
-                "use `u32` or `i32` (fixed point, if need be), or sum in the warp first: `warp::sum`, one lane adds"
+                "use `u32` or `i32` (fixed point if necessary), or sum in the warp first, with `warp::sum`, and let one lane add"
             }
             Slow::BankConflict(_) => "make the array `Shared::padded`, or let lanes follow the last index",
-            Slow::ConstantTurns(_) => "leave `#[device(constant)]` away: the table lies in global memory then",
+            Slow::ConstantTurns(_) => "remove `#[device(constant)]`, so that the table is in global memory",
             Slow::Scattered { .. } => {
-                "let consecutive lanes follow the last index, or go through a tile in shared memory"
+                "let consecutive lanes follow the last index, or stage the data in a tile in shared memory"
             }
-            Slow::Spills { .. } => "keep less in registers: smaller tiles, less unrolled; or raise `max_registers`",
+            Slow::Spills { .. } => "use smaller tiles, unroll less, or raise `max_registers`",
             Slow::PartialWarp(_) => "make the block a multiple of 32 threads",
         }
     }

@@ -238,7 +238,7 @@ impl Emitter<'_> {
                 let d = self.define(result);
                 self.op(Opcode::Not, [Modifier::Pred], [d.into(), differs.into()]);
             }
-            _ => self.malformed("an order of truth values"),
+            _ => self.malformed("an ordered comparison of `bool`"),
         }
     }
 

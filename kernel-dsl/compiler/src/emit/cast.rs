@@ -77,7 +77,9 @@ impl Emitter<'_> {
                 let (a, d) = (self.in_register(a), self.define(result));
                 self.op(Opcode::Cvt, [Modifier::Rn, Modifier::F16, Modifier::F32], [d.into(), a.into()]);
             }
-            _ if from.is_half() || to.is_half() => self.malformed("a conversion of 16 bits that lowering writes out"),
+            _ if from.is_half() || to.is_half() => {
+                self.malformed("a conversion of 16 bits that lowering should have replaced")
+            }
             (_, Scalar::Bool) => self.malformed("a cast to bool"),
             _ if from.is_float() && to.is_float() => self.float_to_float(result, from, to, a),
             _ if from.is_float() => self.float_to_integer(result, from, to, a),
@@ -174,7 +176,7 @@ impl Emitter<'_> {
             Some(Scalar::F16) if given != Some(Scalar::F16) => {
                 self.op(Opcode::Cvt, [Modifier::U16, Modifier::U32], [d.into(), a])
             }
-            Some(Scalar::Bool) if given != Some(Scalar::Bool) => self.malformed("bits taken for a bool"),
+            Some(Scalar::Bool) if given != Some(Scalar::Bool) => self.malformed("a bit cast to `bool`"),
             _ => self.copy_bits(d, a),
         }
     }

@@ -111,7 +111,7 @@ impl<'k> Emitter<'k> {
 
     fn pairs(&mut self, to: &[Register], from: &[Value]) -> Vec<(Register, Operand)> {
         if to.len() != from.len() {
-            self.malformed("as many values as their destination does not take");
+            self.malformed("a number of values that differs from that of their destination");
         }
         to.iter().zip(from).map(|(to, from)| (*to, self.operand(*from))).collect()
     }

@@ -26,7 +26,7 @@ impl Emitter<'_> {
                 },
                 true => {
                     let Some(result) = results.next() else {
-                        return self.malformed("inline PTX with fewer results than it gives");
+                        return self.malformed("inline PTX with fewer results than it has outputs");
                     };
                     // A register that is wanted may be one of an input's, which is still to be
                     // read.

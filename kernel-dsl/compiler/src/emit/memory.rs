@@ -76,7 +76,7 @@ impl Emitter<'_> {
 
     pub(super) fn access(&mut self, place: &Place) -> Option<Access> {
         let Place::Address { base, offset } = *place else {
-            self.malformed("an access that no pass made an address");
+            self.malformed("an access without an address");
             return None;
         };
         let space = match self.ty(base) {
@@ -282,7 +282,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A number taken for an address: bytes from the start of shared memory, or the bits of a
+    /// A number used as an address: bytes from the start of shared memory, or the bits of a
     /// global address.
     pub(super) fn address_of(&mut self, result: Value, number: Value) {
         let bits = self.constant(number);
@@ -292,7 +292,7 @@ impl Emitter<'_> {
             }
             (Type::Shared, Some(32), None) => {
                 let Some(base) = self.shared_base else {
-                    return self.malformed("an address in shared memory, of which the kernel has none");
+                    return self.malformed("an address in shared memory, in a kernel without shared memory");
                 };
                 let (bytes, d) = (self.operand(number), self.define(result));
                 self.op(Opcode::Add, [Modifier::U32], [d.into(), base.into(), bytes]);

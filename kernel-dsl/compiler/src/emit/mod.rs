@@ -375,10 +375,12 @@ impl<'k> Emitter<'k> {
                 self.atomic(results, *operation, place, *element, values);
             }
             Op::Inline { code, inputs } => self.inline(results, code, inputs),
-            Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
-            Op::Dynamic { .. } => self.malformed("an array of dynamic size that no pass placed"),
+            Op::ReadLocal { .. } | Op::WriteLocal { .. } => {
+                self.malformed("a variable that no pass replaced by values")
+            }
+            Op::Dynamic { .. } => self.malformed("an array of dynamic size without an address"),
             Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => {
-                self.malformed("what only the oracle runs")
+                self.malformed("an operation that only the oracle runs")
             }
             Op::CopyAsync(copy) => self.copy_async(copy),
             Op::CopyCommit => self.op(Opcode::Cp, [Modifier::Async, Modifier::CommitGroup], []),

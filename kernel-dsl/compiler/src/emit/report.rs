@@ -7,8 +7,10 @@ use crate::ir::record::{BLOCK, MAX_VALUES, STATE, THREAD, VALUES};
 use crate::ir::{Special, Type, Value};
 use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register};
 
-const _: () =
-    assert!(THREAD == BLOCK + 3 && VALUES == THREAD + 3 && BLOCK.is_multiple_of(4), "the words lie as they are stored");
+const _: () = assert!(
+    THREAD == BLOCK + 3 && VALUES == THREAD + 3 && BLOCK.is_multiple_of(4),
+    "the record has the layout in which it is stored"
+);
 
 impl Emitter<'_> {
     pub(super) fn report(&mut self, record: Value, site: u32, values: &[Value]) {

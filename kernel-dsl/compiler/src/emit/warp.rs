@@ -43,7 +43,7 @@ impl Emitter<'_> {
         };
         let Some(s) = self.scalar(value) else { return };
         if s == crate::scalar::Scalar::Bool {
-            return self.malformed("a shuffle of truth values");
+            return self.malformed("a shuffle of `bool`");
         }
         let value = self.operand(value);
         if s.bits() != 64 {

@@ -3,7 +3,7 @@
 //! Stable Rust does not tell which expansion a token belongs to. Items with equal hashes are
 //! therefore numbered in the order of expansion, which is deterministic. An item that appears once
 //! keeps its hash, so its expansion does not depend on the rest of the crate. An editor that
-//! expands an item repeatedly gets other numbers, which does no harm.
+//! expands an item repeatedly gets other numbers, which is harmless.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

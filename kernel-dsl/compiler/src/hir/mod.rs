@@ -117,11 +117,15 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
+    /// Returns the largest allowed difference from `reference`.
+    pub fn bound(&self, reference: f64) -> f64 {
+        self.absolute + self.relative * reference.abs()
+    }
+
     /// Returns whether `value` is within the tolerance of `reference`. A NaN matches a NaN, and an
     /// infinity matches itself.
     pub fn holds(&self, value: f64, reference: f64) -> bool {
-        let room = self.absolute + self.relative * reference.abs();
-        let near = value.is_finite() && reference.is_finite() && (value - reference).abs() <= room;
+        let near = value.is_finite() && reference.is_finite() && (value - reference).abs() <= self.bound(reference);
         near || value == reference || value.is_nan() && reference.is_nan()
     }
 }

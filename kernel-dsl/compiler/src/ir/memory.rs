@@ -69,7 +69,7 @@ impl fmt::Display for Element {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Place {
     /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its
-    /// extent, and for an access that reaches over `n` elements the last index + n must not exceed
+    /// extent, and for an access to `n` elements the last index + n must not exceed
     /// it. A place in a table has no dimensions: the table is one element.
     Global {
         /// Address of the first element of the slice or view, or of the table.
@@ -331,7 +331,7 @@ impl SharedMemory {
             end = end.saturating_add(bytes).checked_next_multiple_of(WIDEST.into()).unwrap_or(u64::MAX);
             if end > SHARED_LIMIT.into() {
                 let each = each.join(", ");
-                return Err(format!("a block has {SHARED_LIMIT} bytes of shared memory, and needs more: {each}"));
+                return Err(format!("the block needs more than {SHARED_LIMIT} bytes of shared memory: {each}"));
             }
         }
         Ok((starts, end as u32))

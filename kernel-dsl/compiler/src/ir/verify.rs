@@ -150,7 +150,7 @@ impl<'a> Verifier<'a> {
                 let mask = scalar.map_or(u64::from(u32::MAX), Scalar::mask);
                 // Null is what a variable holds that nothing was written to.
                 self.check(inst, out != Type::Global || *bits == 0, "an address in global memory is not constant");
-                self.check(inst, bits & !mask == 0, "the constant has bits that its type has not");
+                self.check(inst, bits & !mask == 0, "the constant has more bits than its type");
             }
             Op::Parameter(i) => {
                 let ty = self.kernel.parameters.get(*i as usize).map(Parameter::ty);
@@ -159,7 +159,7 @@ impl<'a> Verifier<'a> {
             Op::Table(t) => self.check(
                 inst,
                 self.kernel.table(*t).is_some() && out.is_wide_address(),
-                "there is no such table, or its address is no address",
+                "the table does not exist, or the result is not an address",
             ),
             Op::Special(s) => {
                 self.check(
@@ -233,7 +233,7 @@ impl<'a> Verifier<'a> {
                     }
                     _ => false,
                 };
-                self.check(inst, fits, "Rust has no such `as`");
+                self.check(inst, fits, "Rust has no `as` cast between these types");
             }
             Op::Bitcast(a) => {
                 let fits = self.ty(*a).scalar().map(Scalar::bits) == scalar.map(Scalar::bits) && scalar.is_some();
@@ -279,7 +279,11 @@ impl<'a> Verifier<'a> {
                     Place::Address { base, .. } => self.ty(*base) == Type::Shared,
                     Place::Global { .. } => false,
                 };
-                self.check(inst, shared && results == 0, "what is poisoned is in shared memory, and gives no result");
+                self.check(
+                    inst,
+                    shared && results == 0,
+                    "the marked elements are in shared memory, and there is no result",
+                );
                 self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
             }
             Op::CopyAsync(copy) => {
@@ -300,7 +304,7 @@ impl<'a> Verifier<'a> {
                 );
                 let truths = [guard, inside].into_iter().flatten().all(|v| self.ty(*v) == S(Scalar::Bool));
                 let fits = truths && bytes.is_none_or(|b| self.ty(b) == S(Scalar::Usize));
-                self.check(inst, fits, "a copy has truth values and a usize number of bytes");
+                self.check(inst, fits, "a copy has `bool` conditions and a usize number of bytes");
             }
             Op::CopyCommit => {
                 self.check(inst, results == 1 && out == S(Scalar::Usize), "the number of a group of copies is usize");
@@ -414,15 +418,15 @@ impl<'a> Verifier<'a> {
             }
             Op::Yield(values) => {
                 let fits = self.same(values, yields) && results == 0;
-                self.check(inst, fits, "it yields other values than its construct takes");
+                self.check(inst, fits, "the yielded values do not match the results of the construct");
             }
             Op::Break(label, values) | Op::Continue(label, values) => {
                 let target = self.open.iter().find(|o| o.label == *label);
                 let takes = target.and_then(|o| if matches!(inst.op, Op::Break(..)) { Some(o.leave) } else { o.next });
                 match takes {
-                    None => self.error(inst, "no construct around it has that label"),
+                    None => self.error(inst, "no enclosing construct has this label"),
                     Some(t) if !self.same(values, t) => {
-                        self.error(inst, "it carries other values than its target takes")
+                        self.error(inst, "the carried values do not match those of the target")
                     }
                     Some(_) => {}
                 }
@@ -434,7 +438,7 @@ impl<'a> Verifier<'a> {
     fn within(&mut self, inst: &Inst, open: OpenConstruct<'a>, body: &'a Region, yields: &[Value]) {
         let label = open.label;
         let new = self.labels.insert(label);
-        self.check(inst, new, "its label is another construct's too");
+        self.check(inst, new, "another construct has the same label");
         self.open.push(open);
         self.region(body, yields);
         self.open.pop();
@@ -456,7 +460,7 @@ impl<'a> Verifier<'a> {
             Place::Global { base, .. } | Place::Address { base, .. }
                 if self.ty(*base) == Type::Constant && !matches!(inst.op, Op::Load { .. }) =>
             {
-                Some("constant memory is only read")
+                Some("constant memory is read-only")
             }
             Place::Dynamic { base, .. } if self.ty(*base) != Type::Shared => {
                 Some("its base is not an address in shared memory")
@@ -468,13 +472,15 @@ impl<'a> Verifier<'a> {
             }
             Place::Shared { array, indices, within } => match self.kernel.shared.get(array.0 as usize) {
                 None => Some("there is no such shared array"),
-                Some(a) if a.shape.len() != indices.len() => Some("it has not an index for each dimension"),
+                Some(a) if a.shape.len() != indices.len() => {
+                    Some("the number of indices differs from the number of dimensions")
+                }
                 Some(_) if !indices.iter().all(|i| index(*i)) => Some("indices are usize"),
                 Some(a) if within.as_ref().map_or(scalar.bytes(), |w| w.bytes) != a.element.bytes() => {
-                    Some("its elements are not as large as the array's")
+                    Some("the size of its elements differs from that of the array's")
                 }
                 Some(a) if a.swizzle().is_some() && n * scalar.bytes() > Swizzle::PIECE => {
-                    Some("it reaches over more than a piece of a swizzled row")
+                    Some("the access exceeds a unit of a swizzled row")
                 }
                 Some(_) => None,
             },
@@ -492,9 +498,9 @@ impl<'a> Verifier<'a> {
             } else if !several
                 && (within.offset % size != 0 || within.bytes % size != 0 || within.offset >= within.bytes)
             {
-                Some("a scalar in an element lies at a multiple of its size, inside")
+                Some("a scalar in an element lies inside it, at a multiple of the scalar's size")
             } else if last.is_some_and(|step| step.bytes < n * size && n > step.extent) {
-                Some("it reaches over more than the array in the element has")
+                Some("the access exceeds the array in the element")
             } else {
                 None
             }
@@ -506,7 +512,7 @@ impl<'a> Verifier<'a> {
 
     fn local(&mut self, inst: &Inst, local: LocalId, index: Option<Value>, ty: Option<Type>) {
         let found = self.kernel.locals.get(local.0 as usize);
-        self.check(inst, found.is_some_and(|l| Some(l.element) == ty), "the local is not of that type");
+        self.check(inst, found.is_some_and(|l| Some(l.element) == ty), "the local has another type");
         self.check(inst, index.is_none_or(|i| self.ty(i) == S(Scalar::Usize)), "an index is usize");
     }
 }

@@ -177,7 +177,7 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
             }
             if *strided && *mutable && shared_element(extents, strides) {
                 refuse(format!(
-                    "a view that the kernel may write has two indices for one element: extents {extents:?}, strides {strides:?}"
+                    "two indices of a writable view select the same element: extents {extents:?}, strides {strides:?}"
                 ));
             }
             if !strided && strides.last() != Some(&1) {

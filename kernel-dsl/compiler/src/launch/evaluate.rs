@@ -177,7 +177,7 @@ impl Facts<'_> {
             ExprKind::Array(parts) => parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(Value::Tuple),
             ExprKind::Repeat(element) => match self.function.types.get(expr.ty.0 as usize) {
                 Some(Type::Array(_, Size::Known(n))) => Ok(Value::Tuple(vec![self.value(element)?; *n as usize])),
-                _ => invalid("repeats a value a number of times that is not known"),
+                _ => invalid("repeats a value an unknown number of times"),
             },
             ExprKind::Index { base, index } => match self.value(base)? {
                 Value::Tuple(mut parts) => {

@@ -200,7 +200,7 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Erro
             Op::CopyWait(WaitGroup::UpTo(_)) => "a wait for copies does not say how many groups come after",
             Op::Dynamic { .. } => "an array of dynamic size has no address yet",
             Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => {
-                "what only the oracle runs is still there"
+                "an operation that only the oracle runs remains"
             }
             Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",
             op => {

@@ -182,7 +182,7 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
             .error(location, format!("registers cannot be indexed by `{i}`, which is not a constant"))
             .help("unroll the loops that it depends on, or keep the array in shared memory"),
         None => kernel
-            .error(location, format!("`{}` is in registers and is indexed by what is not a constant", local.name))
+            .error(location, format!("`{}` is in registers, and its index is not a constant", local.name))
             .help("unroll the loops that the index depends on, or keep the array in shared memory"),
     }
 }

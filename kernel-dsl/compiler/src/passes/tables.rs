@@ -53,9 +53,9 @@ fn too_many<'t>(tables: impl Iterator<Item = &'t Table>) -> Error {
     }
     let names = names.join(", ");
     Error::whole(format!(
-        "constant memory has {CONSTANT_LIMIT} bytes, and the tables that are to lie there {bytes}: {names}"
+        "the tables in constant memory need {bytes} bytes; the limit is {CONSTANT_LIMIT} bytes: {names}"
     ))
-    .help("leave `#[device(constant)]` away where lanes read different elements, or pass the table as a buffer")
+    .help("remove `#[device(constant)]` from tables whose elements differ between lanes, or pass the table as a buffer")
 }
 
 struct Reads {

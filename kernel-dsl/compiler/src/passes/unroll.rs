@@ -42,6 +42,7 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
         registers: Registers::new(&kernel.locals),
         tables: TableReads::new(&kernel.tables),
         errors: Vec::new(),
+        is_too_large: false,
         kernel,
     };
     let mut out = Vec::with_capacity(body.insts.len());
@@ -99,6 +100,8 @@ struct Unroller<'k> {
     registers: Registers,
     tables: TableReads<'k>,
     errors: Vec<Error>,
+    /// Whether an error says that the kernel is too large.
+    is_too_large: bool,
 }
 
 impl Unroller<'_> {
@@ -311,23 +314,24 @@ impl Unroller<'_> {
             () if !constant(step) => "step",
             // A range whose parts are all constant is refused for its step only.
             () => {
-                let error = self.kernel.error(inst.location, "the step of this range is not above 0");
+                let error = self.kernel.error(inst.location, "the step of this range is not positive");
                 return self.errors.push(error);
             }
         };
         let message = format!("the {which} of this range is not a constant: the loop cannot be unrolled");
         let error = self.kernel.error(inst.location, message);
-        self.errors.push(error.help("unroll over a range of literals and generic constants, or leave `unroll` away"));
+        self.errors.push(error.help("unroll over a range of literals and generic constants, or remove `unroll`"));
     }
 
     fn too_large(&mut self, location: Location) {
-        if self.errors.iter().any(|e| e.message.starts_with("unrolled")) {
+        if std::mem::replace(&mut self.is_too_large, true) {
             return;
         }
-        let error = self
-            .kernel
-            .error(location, format!("unrolled, the kernel has more than {} instructions", self.kernel.unrolled));
-        self.errors.push(error.help("unroll fewer of its loops"));
+        let error = self.kernel.error(
+            location,
+            format!("after unrolling, the kernel has more than {} instructions", self.kernel.unrolled),
+        );
+        self.errors.push(error.help("unroll fewer loops"));
     }
 
     /// A copy of the loop's body for each iteration.

@@ -34,8 +34,8 @@ fn room_for_parameters() {
     assert_eq!(
         refused(510).as_deref(),
         Some(
-            "the parameters of `k` take 4096 bytes, and a kernel has room for 4088\n\
-             help: put numbers into a slice, which takes 12 bytes whatever its length"
+            "the parameters of `k` take 4096 bytes; the limit is 4088 bytes\n\
+             help: pass the numbers in a slice, which takes 12 bytes for any length"
         )
     );
 }

@@ -75,7 +75,7 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error>
                     instances.push(measured);
                     continue;
                 }
-                Ok(None) => format!("no time left of {} s", MEASURING_LIMIT.as_secs()),
+                Ok(None) => format!("the time limit of {} s is reached", MEASURING_LIMIT.as_secs()),
                 Err(why) => {
                     let said = why.to_string();
                     first_error.get_or_insert(why);

@@ -143,7 +143,7 @@ impl Bench {
         writeln!(out, "{}", planned.device)?;
         writeln!(out, "  measured  {:.4?}", planned.costs)?;
         writeln!(out, "  in use    {:.4?}", kernels_rs::gemm::Costs::H200)?;
-        writeln!(out, "`Gemm::costs` takes what was measured")?;
+        writeln!(out, "pass the measured costs to `Gemm::costs`")?;
         Ok(Outcome::Good)
     }
 
@@ -154,10 +154,15 @@ impl Bench {
             return Ok(Outcome::Good);
         }
         print(out, &checked.instances, "bare")?;
-        writeln!(out, "{}: checked over bare, the median of {} instances", checked.device, checked.instances.len())?;
+        writeln!(
+            out,
+            "{}: time of checked launches over unchecked ones, median of {} instances",
+            checked.device,
+            checked.instances.len()
+        )?;
         let long = checked
             .median_ratio_long
-            .map_or_else(String::new, |ratio| format!(", {ratio:.3} of those that take longer than launches do"));
+            .map_or_else(String::new, |ratio| format!(", {ratio:.3} for instances that take longer than a launch"));
         writeln!(out, "  {:.3}{long}", checked.median_ratio)?;
         Ok(Outcome::Good)
     }

@@ -184,8 +184,8 @@ pub(super) fn advice(report: &ReportJson, lines: &[RustLine], index: &LineIndex)
     if occupancy.percent < LOW_OCCUPANCY && report.machine_code.is_some() {
         let limited: Vec<_> = occupancy.occupancy.limited_by.iter().map(|limit| limit.name()).collect();
         let text = format!(
-            "Only {} of {} warps are resident, limited by {}: the kernel must hide latency by independent \
-             instructions of each thread, or need less of it.",
+            "Only {} of {} warps are resident, limited by {}: let each thread hide latency by independent \
+             instructions, or let it use less of this resource.",
             occupancy.occupancy.warps,
             occupancy.occupancy.of,
             limited.join(" and ")

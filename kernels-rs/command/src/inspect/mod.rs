@@ -68,7 +68,7 @@ pub(super) enum Error {
     Write { file: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", .file.display())]
     Read { file: PathBuf, source: io::Error },
-    #[error("{} is not a page of `kernels inspect`", .file.display())]
+    #[error("{} was not written by `kernels inspect`", .file.display())]
     NoPage { file: PathBuf },
     #[error("cannot serve on port {port} of this machine: {said}")]
     Serve { port: u16, said: String },

@@ -51,9 +51,9 @@ impl Args for Parameters {
             .help("The next parameter is a buffer's address: x:f32[1024]=iota. CONTENT is a number, iota, random(SEED), or @FILE")
             .long_help(format!(
                 "The next parameter is the address of a buffer that is called NAME in reports: x:f32[1024]=iota\n\n\
-                 CONTENT is a number that all elements are; iota, for 0, 1, 2 and so on; random(SEED), for floats of -1 to 1 and \
-                 any integers; or @FILE, for the bytes of a file, whose length is the COUNT then if that is left out, as in \
-                 x:f32[]=@x.bin. Without CONTENT all is 0. TYPE is one of {NAMES}"
+                 CONTENT is a number, the value of all elements; iota, for 0, 1, 2 and so on; random(SEED), for floats of -1 to 1 and \
+                 any integers; or @FILE, for the bytes of a file, which determine an omitted COUNT, as in \
+                 x:f32[]=@x.bin. Without CONTENT all elements are 0. TYPE is one of {NAMES}"
             ));
         command.arg(argument).arg(buffer)
     }

@@ -29,7 +29,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     ///
     /// # Errors
     /// Returns an error if extents do not match, y overlaps another operand, a buffer belongs to
-    /// another device, or memory is short.
+    /// another device, or memory is insufficient.
     pub fn project<X: Float + GenericArgument, W: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,

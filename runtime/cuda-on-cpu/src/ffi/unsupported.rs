@@ -174,17 +174,17 @@ unsupported! {
         cuOccupancyMaxActiveClusters
         cuOccupancyMaxPotentialClusterSize
     ;
-    "it gives tables of NVIDIA's driver that are not documented, by which its runtime library verifies the driver":
+    "it returns undocumented tables, with which NVIDIA's runtime library verifies the driver":
         cuGetExportTable
     ;
-    "the driver has no log but the one that CUDA_ON_CPU_LOG names":
+    "the only log is that of CUDA_ON_CPU_LOG":
         cuLogsCurrent
         cuLogsDumpToFile
         cuLogsDumpToMemory
         cuLogsRegisterCallback
         cuLogsUnregisterCallback
     ;
-    "nothing happens that the driver could notify of":
+    "the driver has no events to report":
         cuDeviceRegisterAsyncNotification
         cuDeviceUnregisterAsyncNotification
     ;
@@ -220,7 +220,7 @@ unsupported! {
         cuUserObjectRelease
         cuUserObjectRetain
     ;
-    "no program that was tried needs it":
+    "no tested program uses it":
         cuCtxSynchronize_v2
         cuDeviceGetHostAtomicCapabilities
         cuDeviceGetLuid

@@ -108,8 +108,10 @@ impl Context {
         // Others of the process may have lost it, of which retaining it says nothing.
         let (mut free, mut total) = (0, 0);
         // SAFETY: both outlive the call.
-        let works = opened
-            .run(|| "looking at the context".into(), |driver| unsafe { (driver.memory_info)(&mut free, &mut total) });
+        let works = opened.run(
+            || "querying the current context".into(),
+            |driver| unsafe { (driver.memory_info)(&mut free, &mut total) },
+        );
         match works {
             Ok(()) => Ok(opened),
             Err(Error::Lost(_)) => Context::open(ordinal, false),

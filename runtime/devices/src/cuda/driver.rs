@@ -248,7 +248,7 @@ impl Driver {
         Err(DriverError {
             doing: doing(),
             code,
-            name: self.text(self.error_name, code).unwrap_or_else(|| "an error that it does not name".into()),
+            name: self.text(self.error_name, code).unwrap_or_else(|| "an error without a name".into()),
             description: self.text(self.error_string, code).unwrap_or_default(),
         })
     }
@@ -325,7 +325,7 @@ mod tests {
         assert!(refusal(driver(version_function::<13000>(), init_function::<100>())).contains("finds no device"));
         assert_eq!(
             refusal(driver(version_function::<13000>(), init_function::<803>())),
-            "initializing the CUDA driver: the CUDA driver returned an error that it does not name (803)"
+            "initializing the CUDA driver: the CUDA driver returned an error without a name (803)"
         );
     }
 

@@ -137,7 +137,7 @@ impl Replay {
         let mut executable = ptr::null_mut();
         let count = self.nodes.len();
         self.context.run(
-            || format!("making a graph of {count} launches ready"),
+            || format!("instantiating a graph of {count} launches"),
             // SAFETY: the graph is alive, `executable` outlives the call, and no other result is
             // requested.
             |_| unsafe { instantiate(&mut executable, self.graph, ptr::null_mut(), ptr::null_mut(), 0) },
@@ -146,7 +146,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Puts a launch of the same kernel in the place of node `number`, for replays from now on.
+    /// Replaces node `number` by a launch of the same kernel, for subsequent replays.
     pub fn set(&mut self, cuda: &Cuda, number: usize, part: Part) -> Result<()> {
         let set = self.context.driver.graphs()?.set_kernel;
         let mut launch = part.launch;
@@ -155,7 +155,7 @@ impl Replay {
         cuda.with_memory(|| {
             self.context.run(
                 || format!("changing a graph: {}", launch.operation()),
-                // SAFETY: executable and node are alive and belong together; as in `add`.
+                // SAFETY: the node belongs to the executable, and both are alive; as in `add`.
                 |_| unsafe { set(self.executable, node, &parameters) },
             )
         })?;

@@ -50,7 +50,7 @@ impl fmt::Display for Loss {
         match cause {
             Cause::Driver(_) => f.write_str("; its objects can only be dropped; Device::cuda opens a new context"),
             Cause::TimeLimit { .. } => f.write_str(
-                "; only the end of the process ends it, and it uses the GPU until then; the device's objects \
+                "; the work continues to use the GPU until the process ends; the device's objects \
                  can only be dropped; Device::cuda opens a new context",
             ),
         }

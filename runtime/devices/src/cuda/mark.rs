@@ -41,7 +41,7 @@ impl Mark {
     /// Has what `stream` is given from now on wait for it.
     pub fn hold(&self, stream: &CudaStream) -> Result<()> {
         stream.context().run(
-            || "having a stream wait for an event".into(),
+            || "making a stream wait for an event".into(),
             // SAFETY: event and stream are alive.
             |driver| unsafe { (driver.stream_wait_event)(stream.raw(), self.event, 0) },
         )

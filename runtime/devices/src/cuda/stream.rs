@@ -164,7 +164,7 @@ impl StreamTable {
         // submission.
         let submitted = other.submitted.load(Ordering::Acquire);
         stream.context.run(
-            || "having a stream wait for another".into(),
+            || "making a stream wait for another".into(),
             // SAFETY: event and streams are alive; a later recording does not affect this wait.
             |driver| unsafe {
                 match (driver.event_record)(stream.mark, other.raw) {

@@ -176,7 +176,7 @@ impl Recording<'_> {
             let (element, bytes) = self.slot(slot.0)?;
             if element.to_string() != expected.element || bytes as u64 != expected.bytes {
                 return Err(refused(format!(
-                    "slot {i} is to hold {} bytes of {}, given {bytes} bytes of {element}",
+                    "slot {i} requires {} bytes of {}, given {bytes} bytes of {element}",
                     expected.bytes, expected.element
                 )));
             }
@@ -315,7 +315,9 @@ impl Argument {
                     return Err(refused("an extent or stride has more than 32 bits"));
                 };
                 if n.len() != s.len() || mutable && !distinct(&n, &s) {
-                    return Err(refused(format!("extents {n:?} and strides {s:?} are no view, or none to write")));
+                    return Err(refused(format!(
+                        "extents {n:?} and strides {s:?} do not form a view, or not a writable one"
+                    )));
                 }
                 let (extents, strides) = (extents.clone(), strides.clone());
                 if *strided { Shape::Strided { extents, strides } } else { Shape::View { extents, strides } }

@@ -141,8 +141,8 @@ impl Pool {
                     // Memory cached for the other kind, or in too small pieces, may suffice.
                     Error::OutOfMemory { .. } => {
                         state.trim(source)?;
-                        // A whole segment is a convenience; when memory is short, the requested
-                        // size is enough.
+                        // A whole segment is a convenience. If memory is insufficient, the
+                        // requested size is enough.
                         let least = rounded.next_multiple_of(SEGMENT).min(segment);
                         state.grow(kind, least, source).map_err(|why| match why {
                             Error::OutOfMemory { free, .. } => state.exhausted(bytes, source, free),

@@ -10,7 +10,9 @@ impl<const R: usize> Layout<R> {
         for axis in axes {
             match seen.get_mut(axis) {
                 Some(seen @ false) => *seen = true,
-                _ => return Err(self.refused::<T>(self.len(), format!("{axes:?} is no order of its {R} axes"))),
+                _ => {
+                    return Err(self.refused::<T>(self.len(), format!("{axes:?} is not a permutation of its {R} axes")));
+                }
             }
         }
         let of = |all: &[usize; R]| axes.map(|axis| all[axis]);
@@ -21,7 +23,7 @@ impl<const R: usize> Layout<R> {
         let () = Layout::<Q>::RANK;
         match strides(&self.extents, &self.strides, extents) {
             Some(strides) => Ok(Layout { start: self.start, extents, strides }),
-            None => Err(self.refused::<T>(self.len(), format!("that is not {extents:?} without elements moved"))),
+            None => Err(self.refused::<T>(self.len(), format!("a view as {extents:?} would have to move elements"))),
         }
     }
 
@@ -34,7 +36,7 @@ impl<const R: usize> Layout<R> {
             match wanted.next() {
                 Some((m, to)) if m == n => *to = *stride,
                 Some(_) | None if *n == 1 => (),
-                _ => return Err(self.refused::<T>(self.len(), format!("that does not stretch to {extents:?}"))),
+                _ => return Err(self.refused::<T>(self.len(), format!("it cannot be broadcast to {extents:?}"))),
             }
         }
         Ok(Layout { start: self.start, extents, strides })

@@ -10,9 +10,18 @@ use bytemuck::{Pod, Zeroable};
 pub use runtime_simt::{FULL, LANES, lanes_of};
 
 /// A 32-bit register of all lanes.
-#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Row(pub [u32; LANES]);
+
+// SAFETY: zeros are words.
+unsafe impl Zeroable for Row {}
+
+// SAFETY: the row consists of words, whose bits may be any, and has no padding: its size is a
+// multiple of its alignment.
+unsafe impl Pod for Row {}
+
+const _: () = assert!(size_of::<Row>() == 4 * LANES && size_of::<Row>().is_multiple_of(align_of::<Row>()));
 
 /// The contents of a lane of a register: 32 or 64 bits.
 pub trait Word: Copy + 'static {

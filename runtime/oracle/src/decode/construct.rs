@@ -97,7 +97,7 @@ impl Decoder<'_> {
     pub(super) fn target(&self, label: Label) -> Result<(SlotIndex, &Construct)> {
         match self.open.iter().rposition(|c| c.label == Some(label)) {
             Some(slot) => Ok((slot as SlotIndex, &self.open[slot])),
-            None => self.refuse(format!("label {} names no construct around this", label.0)),
+            None => self.refuse(format!("label {} is not that of an enclosing construct", label.0)),
         }
     }
 
@@ -106,7 +106,7 @@ impl Decoder<'_> {
     pub(super) fn hand(&mut self, to: &[Register], values: &[Value]) -> Result<()> {
         let mut from = self.registers(values)?;
         if to.len() != from.len() || to.iter().zip(&from).any(|(t, f)| t.wide != f.wide) {
-            return self.refuse(format!("{} values are handed to {} of perhaps other types", from.len(), to.len()));
+            return self.refuse(format!("{} values are passed to {}, whose types may differ", from.len(), to.len()));
         }
         let clash = (0..to.len()).any(|i| from[i + 1..].contains(&to[i]));
         if clash {

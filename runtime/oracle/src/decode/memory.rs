@@ -19,7 +19,7 @@ impl Decoder<'_> {
         let mut access = self.access(place, element, results.len() as u32)?;
         if let Some(guard) = guard {
             if guard.otherwise.len() != results.len() {
-                return self.refuse("a guarded load names one value a result for the other lanes");
+                return self.refuse("a guarded load has one value for the other lanes for each result");
             }
             for v in &guard.otherwise {
                 self.typed(*v, element)?;

@@ -276,7 +276,7 @@ impl Machine<'_, '_> {
         let Some(target) = target else {
             if TIER >= ACCESSES {
                 self.report(Check::OutOfBounds, site, warp.index, lanes, |_, lane| {
-                    Description::new(format!("an access at address {:#x}, far from every buffer", address[lane]))
+                    Description::new(format!("an access at address {:#x}, which is in no buffer", address[lane]))
                 });
             }
             return Part { target: Target::Shared, offset, lanes: 0 };

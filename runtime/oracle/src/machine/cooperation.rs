@@ -42,7 +42,7 @@ impl Machine<'_, '_> {
         self.report(Check::DivergentWarp, site, warp.index, mask, |machine, _| {
             let absent = machine.thread(warp.index, (!mask).trailing_zeros() as usize);
             let message = format!("{what} is reached by {} of the 32 lanes of a warp", mask.count_ones());
-            Description::new(message).against(None, absent, "is elsewhere, or has ended")
+            Description::new(message).against(None, absent, "is at another instruction, or has ended")
         });
     }
 

@@ -320,12 +320,10 @@ impl Machine<'_, '_> {
         }
         let changed_by = match self.waiting {
             0 => "no thread that can still run changes it".to_string(),
-            n => format!(
-                "a thread that could may be among the {n} blocks that have not begun, which need not begin before this one ends"
-            ),
+            n => format!("the {n} blocks that could change it have not begun, and need not begin before this one ends"),
         };
         let message = match named.is_empty() {
-            true => "a loop that cannot end: an iteration of it changes nothing".to_string(),
+            true => "an endless loop: its iterations change nothing".to_string(),
             false => format!("a deadlock: this loop waits for {what}, and {changed_by}"),
         };
         let object = if named.len() == 1 { others.into_iter().next().map(|(object, ..)| object) } else { None };

@@ -63,7 +63,7 @@ impl Machine<'_, '_> {
                 let object = machine.object(target, part.offset[lane], access);
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
                 let why = match coming {
-                    true => "the copy to it that has begun was not waited for",
+                    true => "a copy to it is still in flight",
                     false => "no thread of the block has stored it",
                 };
                 let message = format!("element {element} of `{name}` is loaded, and {why}");
@@ -156,8 +156,7 @@ impl Machine<'_, '_> {
                 Action::Poison => "another copy begins to",
                 Action::Load | Action::Store | Action::Atomic => "this stores",
             };
-            let message =
-                format!("{what} element {element} of `{name}`, and the copy to it that has begun was not waited for");
+            let message = format!("{what} element {element} of `{name}`, and a copy to it is still in flight");
             Description::new(message).about(object).against(Some(other.site()), thread, "begins the copy")
         });
     }
@@ -197,7 +196,7 @@ impl Machine<'_, '_> {
                 let object = machine.object(Target::Shared, offsets[lane], access);
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
                 let message = format!(
-                    "a copy to element {element} of `{name}` begins here, and the thread ends without having waited for it"
+                    "a copy to element {element} of `{name}` begins here, and the thread ends without waiting for it"
                 );
                 Description::new(message).about(object)
             });

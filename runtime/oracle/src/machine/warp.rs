@@ -555,7 +555,7 @@ impl Machine<'_, '_> {
                 Description::new(format!("a shuffle reads lane {source}, which does not take part")).against(
                     None,
                     machine.thread(warp.index, source),
-                    "is elsewhere, or does not exist",
+                    "is at another instruction, or does not exist",
                 )
             });
             for lane in lanes_of(inactive) {

@@ -222,8 +222,8 @@ impl<'p> Precision<'p> {
             let result = event.twin.value();
             let more = if event.twin.ty == Scalar::F64 { "with twice its digits" } else { "in `f64`" };
             let message = format!(
-                "digits cancel: `{}` is {result}, and would be {} if all had been computed {more}; what is stored to element {element} of \
-                 `{name}` is off by {}",
+                "cancellation: `{}` is {result}, but {} when computed {more}; the value stored to element {element} of \
+                 `{name}` has an error of {}",
                 event.operation,
                 event.twin.would_be(),
                 share(twin.error()),

@@ -110,8 +110,8 @@ impl fmt::Display for Unreached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.gap {
             Gap::Line => "no case reaches",
-            Gap::NeverHolds => "in no case holds the condition of",
-            Gap::AlwaysHolds => "in every case holds the condition of",
+            Gap::NeverHolds => "no case satisfies the condition of",
+            Gap::AlwaysHolds => "every case satisfies the condition of",
         };
         write!(f, "{}:{}: {what} `{}`", self.place.file, self.place.line, self.code)
     }

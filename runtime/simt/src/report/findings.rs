@@ -188,7 +188,7 @@ impl<'p> Findings<'p> {
         let (instruction, count) = (self.sites.instruction(site), hits.into());
         let new = Finding::new(check, severity, message, place, thread);
         self.list.push(Finding { instruction, object, values, other, produced, count, ..new });
-        // Warnings do not end a run: a truncated run might be taken for one without errors.
+        // Warnings do not end a run: a truncated run might look like one without errors.
         self.truncated = self.list.iter().filter(|f| f.severity == Severity::Error).count() >= self.limit;
     }
 

@@ -332,7 +332,7 @@ impl Lowerer<'_> {
         }
         let bytes = sum.constant.saturating_mul(i64::from(unit)).saturating_add(inside);
         let mut address = base;
-        // The parts of an access lie behind its first.
+        // The parts of an access follow its first.
         let fits = i32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX - MAX_ACCESS_BYTES);
         let offset = fits.unwrap_or_else(|| {
             // Beyond what an access can add: the constant moves the base like a term.

@@ -51,7 +51,7 @@ pub fn run(seed: u64) -> Result<Outcome, String> {
         Err(said) => {
             let refused = |line: &str| {
                 line.contains("registers cannot be indexed by `")
-                    || line.contains("is in registers and is indexed by")
+                    || line.contains("is in registers, and its index is not a constant")
                     || line.contains("of this range is not a constant: the loop cannot be unrolled")
                     || line.starts_with("help: ")
             };

@@ -123,8 +123,7 @@ impl Space {
         if bytes > left {
             let (start, offset) = (found.start, found.offset);
             return Err(Error::value(format!(
-                "{bytes} bytes from {address:#x} are {} more than the allocation of {length} bytes at {start:#x} has from byte \
-                 {offset} on",
+                "{bytes} bytes at byte {offset} exceed the allocation of {length} bytes at {start:#x} by {}",
                 bytes - left
             )));
         }
