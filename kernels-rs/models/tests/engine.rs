@@ -213,6 +213,34 @@ fn smollm2_answers() {
     assert_eq!((text.as_str(), stop), ("The answer to this classic math problem is 4.", Some(Stop::End)));
 }
 
+/// Continues a text by 64 tokens with every access checked: the likeliest tokens of plain loops.
+///
+/// The engine gets the tokens of the loops in pieces of 8, and computes the likeliest token after
+/// each. Exact steps compute each token as if alone, so that decoding one token after another
+/// computes the same. If each token is the likeliest after those before it, decoding gives them
+/// all.
+#[test]
+fn smollm2_continues_with_every_access_checked() {
+    let Some(path) = smollm2() else { return };
+    let device = Device::cpu();
+    device.set_checks(Checks::All);
+    let model = Model::load(&device, &path).unwrap();
+    let prompt = model.prompt("1, 2, 3, 4, 5, 6,", false).unwrap();
+    let mut reference = Reference::new(&Gguf::open(&path).unwrap()).of_bytes();
+    let (mut text, mut logits) = (prompt.clone(), Vec::new());
+    for token in &prompt {
+        logits = reference.step(*token);
+    }
+    for _ in 0..64 {
+        text.push(likeliest(&logits));
+        logits = reference.step(text[text.len() - 1]);
+    }
+    println!("{}", String::from_utf8_lossy(&model.tokenizer.decode(&text).unwrap()));
+    let mut session = model.session(Options { room: text.len(), exact: true, ..Options::default() }).unwrap();
+    let found = session.likeliest(&text[..text.len() - 1]).unwrap();
+    assert_eq!(found[prompt.len() - 1..], text[prompt.len()..]);
+}
+
 /// The prompt of the text below.
 const PROMPT: &str = "The capital of France is";
 
