@@ -158,22 +158,22 @@ fn command(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Compares the loss of SmolLM2 in Q5_K and Q5_1 with that of its file.
+/// Compares the loss of SmolLM2 in Q8_0 with that of its file in Q4_1: 1.7245 and 1.7033.
 #[test]
 fn smollm2_in_another_format_has_nearly_its_perplexity() {
     let Some(path) = smollm2() else { return };
     let text = temporary("quantized.txt");
-    std::fs::write(&text, "The capital of France is Paris.").unwrap();
+    std::fs::write(&text, "The capital of France is Paris. The capital of Italy is Rome.").unwrap();
     let (file, text) = (path.to_str().unwrap(), text.to_str().unwrap());
     let loss = |file: &str| {
         let found = command(&["perplexity", file, text, "--device", "cpu", "--json"]);
         found["loss"].as_f64().unwrap()
     };
     let expected = loss(file);
-    let to = temporary("smollm2-Q5_K.gguf");
-    let changed = command(&["quantize", file, to.to_str().unwrap(), "--format", "Q5_K", "--json"]);
+    let to = temporary("smollm2-Q8_0.gguf");
+    let changed = command(&["quantize", file, to.to_str().unwrap(), "--format", "Q8_0", "--json"]);
     let found = loss(to.to_str().unwrap());
     println!("a loss of {found}, of the file {expected}; {changed}");
-    assert!((found - expected).abs() < 0.2, "{found}, not {expected}");
+    assert!((found - expected).abs() < 0.05, "{found}, not {expected}");
     std::fs::remove_file(to).unwrap();
 }
