@@ -245,10 +245,7 @@ fn divergence_is_reported_with_its_location() {
             }
         })
     });
-    assert_has(
-        &message,
-        &["part on the way to warp::sum", "Thread 0 waits at warp::sum", "thread 5 waits at warp::sum"],
-    );
+    assert_has(&message, &["diverge before warp::sum", "Thread 0 waits at warp::sum", "thread 5 waits at warp::sum"]);
     let message = failure(|| {
         warps(1, 1, || {
             if warp::any(warp::lane() == 3) && warp::lane() == 3 {
@@ -257,7 +254,7 @@ fn divergence_is_reported_with_its_location() {
             let _ = warp::ballot(true);
         })
     });
-    assert_has(&message, &["part on the way to warp::ballot", "thread 3 has left the kernel"]);
+    assert_has(&message, &["diverge before warp::ballot", "thread 3 has left the kernel"]);
 }
 
 #[test]
