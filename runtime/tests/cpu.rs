@@ -231,8 +231,8 @@ fn adopted_memory_is_used_in_place() {
     let mut memory = vec![1.0f32, 2.0, 3.0];
     let address = memory.as_mut_ptr().expose_provenance() as u64;
     let owner = Arc::new(memory);
-    // SAFETY: the vector has these elements, lives until the buffer's copy of `owner` is dropped, and
-    // is not read meanwhile.
+    // SAFETY: the vector has these elements, lives until the buffer's copy of `owner` is dropped,
+    // and is not read meanwhile.
     let mut buffer = unsafe { device.adopt::<f32>(address, 3, Box::new(owner.clone())) }.unwrap();
     assert_eq!((buffer.len(), buffer.device_address()), (3, address));
     buffer.copy_from(&[4.0, 5.0, 6.0]).unwrap();

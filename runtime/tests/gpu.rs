@@ -144,7 +144,7 @@ fn gpu_work_is_ordered_with_streams_of_other_code() {
     let handle = other.driver_handle().unwrap();
     let memory = device.upload(&[1u32; 1024]).unwrap();
     let address = memory.device_address();
-    // SAFETY: the allocation is alive until its owner is dropped, and used through this buffer only.
+    // SAFETY: the allocation is alive until its owner is dropped. Only this buffer uses it.
     let mut adopted = unsafe { device.adopt::<u32>(address, 1024, Box::new(memory)) }.unwrap();
     // SAFETY: the stream is alive.
     unsafe { ours.wait_for_handle(handle) }.unwrap();

@@ -391,18 +391,20 @@ fn halves(of: &mut DeviceBuffer<f32>, rows: usize, cols: usize) -> [BufferViewMu
     [left, right].map(|half| half.permuted([1, 0]).unwrap().side_by_side().unwrap())
 }
 
+/// A call on two overlapping matrices.
+type OfHalves<'a> = dyn Fn(BufferView<'_, f32, 2>, BufferViewMut<'_, f32, 2>) -> Result<(), Error> + 'a;
+
 /// Checks that overlapping views are rejected by the names of the call's arguments.
 #[test]
 fn overlaps_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let (d, mut buffer) = (&b.device, b.device.zeros::<f32>(ROOM)?);
-    let mut run =
-        |names: [&str; 2], call: &dyn Fn(BufferView<'_, f32, 2>, BufferViewMut<'_, f32, 2>) -> Result<(), Error>| {
-            let [x, y] = halves(&mut buffer, 4, 8);
-            let said = call(x.shared(), y).unwrap_err().to_string();
-            let words = format!("arguments `{}` and `{}` overlap, and the kernel writes", names[0], names[1]);
-            assert!(said.contains(&words), "{said}\nhas not: {words}");
-        };
+    let mut run = |names: [&str; 2], call: &OfHalves<'_>| {
+        let [x, y] = halves(&mut buffer, 4, 8);
+        let said = call(x.shared(), y).unwrap_err().to_string();
+        let words = format!("arguments `{}` and `{}` overlap, and the kernel writes", names[0], names[1]);
+        assert!(said.contains(&words), "{said}\nhas not: {words}");
+    };
     run(["a", "y"], &|x, y| map(d, silu {}, x.strided(), y.strided()));
     run(["a", "y"], &|x, y| map2(d, swiglu {}, x.strided(), x.strided(), y.strided()));
     run(["a", "y"], &|x, y| {

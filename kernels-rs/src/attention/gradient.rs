@@ -39,7 +39,7 @@ impl<M: Score + Passed> Attention<'_, M> {
     /// Keys that a query does not see have no effect on its gradient, nor the query on their
     /// gradients, whatever they contain. This includes queries that see no key, and those whose
     /// logits are all −∞. Any other NaN or infinity makes the gradients that depend on it NaN or
-    /// ±∞, except that a weight so small that it is 0 may leave it out.
+    /// ±∞. A weight so small that it is 0 may leave it out.
     ///
     /// Sums that are NaN cost a block of 64 rows a second pass over its keys or queries.
     ///

@@ -79,12 +79,12 @@ fn scan<T: Sum + GenericArgument, const INCLUSIVE: bool>(
     let y = &mut y.reborrow().strided().reshaped([rows, n])?.side_by_side()?;
     let row = [1, 1, rows, n];
     let four = together(&x.strided().reshaped(row)?, 4) && together_mut(&mut y.reborrow().strided().reshaped(row)?, 4);
-    // SAFETY: the launches check all extents against each other, and the kernels' accesses stay
-    // within them. The oracle ran them at and around every edge (`kernels check`).
     let pieces = if size_of::<T>() == 8 { 4 } else { 8 };
     let tile = 1024 * pieces;
     if chunk(on, x, rows, n, tile, tile)? >= n {
         return dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4];
+            // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
+            // within them. The oracle ran it at and around every edge (`kernels check`).
             unsafe { scan_rows::<T, INCLUSIVE, V>::launch_unchecked(on, x, y) });
     }
     let tiles = n.div_ceil(tile);
@@ -93,6 +93,6 @@ fn scan<T: Sum + GenericArgument, const INCLUSIVE: bool>(
     fill(on, 0u64, links.view_mut([words])?.strided())?;
     let links = &mut links.view_mut([words])?;
     dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4]; let PIECES: usize = pieces, of [8, 4];
-        // SAFETY: as above.
+        // SAFETY: as for `scan_rows`.
         unsafe { scan_linked::<T, INCLUSIVE, V, GROUP, PIECES, { 1024 * PIECES }>::launch_unchecked(on, x, links, y) })
 }

@@ -22,14 +22,19 @@ use runtime::testing::{Draw, Extreme, Random};
 trait Stored: Float + Draw + Element + GenericArgument {}
 impl<T: Float + Draw + Element + GenericArgument> Stored for T {}
 
+/// The first cell of a row, and a check of the row in each storage format.
+type Row = (&'static str, &'static [fn(&Device)]);
+
+/// A call on the values of a row.
+type Call<T> = fn(&Device, &[T]) -> Vec<f64>;
+
 /// A table of the documentation.
 struct Table {
     /// The text of the source file.
     source: &'static str,
     /// The first cell of the table's head.
     head: &'static str,
-    /// The first cell of each row, and a check in each storage format.
-    rows: &'static [(&'static str, &'static [fn(&Device)])],
+    rows: &'static [Row],
 }
 
 macro_rules! row {
@@ -242,7 +247,7 @@ fn subnormal_rows<T: Stored>(device: &Device) {
     // The format's numbers times a power of two, which is exact.
     let scale = 2f32.powi(if T::SCALAR == kernel_dsl::compiler::Scalar::F16 { 20 } else { 100 });
     let larger: Vec<T> = x.iter().map(|x| T::from_f32(x.to_f32() * scale)).collect();
-    let calls: [fn(&Device, &[T]) -> Vec<f64>; 3] = [
+    let calls: [Call<T>; 3] = [
         |device, x| normed(device, Norm::layer(0.0), x),
         |device, x| normed(device, Norm::rms(0.0), x),
         |device, x| group(device, 0.0, x),

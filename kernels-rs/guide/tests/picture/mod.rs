@@ -48,14 +48,16 @@ fn text(out: &mut String, x: u64, y: u64, fill: &str, anchor: &str, content: &dy
     let _ = writeln!(out, "<text x=\"{x}\" y=\"{y}\" fill=\"{fill}\" text-anchor=\"{anchor}\">{content}</text>");
 }
 
+/// The words of a bank that a pass accesses, each with its lanes.
+type Bank = Vec<(u64, Vec<usize>)>;
+
 /// Draws which lanes access which bank in each pass of a request. A column is a bank.
 fn banks(access: &Value) -> String {
     const SIZE: u64 = 17;
     const MAX_WAYS: usize = 4;
     let bytes = access["bytes"].as_u64().unwrap_or(4);
     let at_once = (128 / bytes.max(4)).max(1) as usize;
-    // Words and their lanes, by pass and bank.
-    let mut passes: BTreeMap<usize, Vec<Vec<(u64, Vec<usize>)>>> = BTreeMap::new();
+    let mut passes: BTreeMap<usize, Vec<Bank>> = BTreeMap::new();
     for (lane, offset) in lanes(access) {
         let banks = passes.entry(lane / at_once).or_insert_with(|| vec![Vec::new(); 32]);
         for word in offset / 4..(offset + bytes).div_ceil(4) {

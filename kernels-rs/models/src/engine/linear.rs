@@ -55,8 +55,7 @@ pub(super) fn blocks(format: Format) -> Option<quant::Format> {
     })
 }
 
-/// Products of up to so many rows with blocks add in one order, which depends on nothing but the
-/// matrix.
+/// Products of up to so many rows with blocks add in one order, which depends only on the matrix.
 pub(super) const ALIKE: usize = 8;
 
 /// Rows of a matrix as a file has them.
