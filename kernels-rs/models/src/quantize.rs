@@ -169,7 +169,7 @@ pub fn quantize(gguf: &Gguf, to: &Path, formats: Formats, mut progress: impl FnM
     let part = Path::new(&part);
     let written = write(gguf, part, formats, &mut progress);
     let renamed = written.and_then(|changes| {
-        std::fs::rename(&part, to).map_err(|source| Error::Io { action: "rename to", path: to.to_owned(), source })?;
+        std::fs::rename(part, to).map_err(|source| Error::Io { action: "rename to", path: to.to_owned(), source })?;
         Ok(changes)
     });
     if renamed.is_err() {
