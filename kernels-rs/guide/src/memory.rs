@@ -5,7 +5,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use runtime::testing::{Case, Expected, Input, Random};
 
-/// Copies every S-th element of x: y[i] = x[S·i].
+/// Copies every S-th element of x: `y[i] = x[S·i]`.
 #[kernel(block = 256, grid = y.len().div_ceil(256), instances(S = 1 | 2 | 8 | 32))]
 #[requires(x.len() >= S * y.len())]
 pub fn gather<const S: usize>(x: &[f32], y: &mut [f32]) {
