@@ -22,7 +22,7 @@
 //!
 //! `dp4a` adds four products of bytes to a sum of 32 bits, at the rate of one multiplication of
 //! floats. A Tesla P40 therefore computes 47 tera-operations of bytes a second, and 11.8 of `f32`.
-//! It has no matrix instructions. The tile of [`igemm`](mod@igemm) is that of
+//! Pascal has no matrix instructions. The tile of [`igemm`](mod@igemm) is that of
 //! [`gemm`](mod@crate::gemm) with words of four bytes instead of floats, and has the same limits.
 //! Two fragments of 8 words are read from shared memory for 64 `dp4a`, which keeps shared memory
 //! busy for half of the time. The kernel issues few other instructions.

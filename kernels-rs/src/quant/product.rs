@@ -15,7 +15,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// Integer-Arithmetic-Only Inference*, 2018, section 2.1).
 ///
 /// There is one scale and zero point for all, or one for each row of op(A) or column of op(B).
-/// These may be shared by the batch, or given for every matrix in order. The default scale is 1,
+/// The batch may share them, or each matrix may have its own, in order. The default scale is 1,
 /// and the default zero point 0. They do not vary along K.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantized<'a> {

@@ -134,7 +134,8 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(x: View<T, 2>
 ///
 /// Blocks take tiles in order. A block publishes the sum of its tile, and the last of a group of
 /// `GROUP` tiles that of the group. Each adds the sums of the tiles before it in its group, and
-/// those of the groups before: it waits for no block that waits.
+/// those of the groups before. The sum of a tile is published before its block waits, and that of a
+/// group before its last block waits for other groups. Therefore waits do not form a chain.
 ///
 /// `links` begins with the number of blocks that have a tile. It then has two words for each sum,
 /// by rows: those of tiles, then those of groups. A word has 32 bits of the sum, and a flag above

@@ -58,7 +58,7 @@ impl RawBuffer {
     /// after the last use.
     ///
     /// # Safety
-    /// As for [`Device::adopt`].
+    /// The memory and `owner` are as [`Device::adopt`] requires.
     pub unsafe fn adopted(device: &Device, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> RawBuffer {
         let place = Place::Adopted { address, _owner: owner };
         RawBuffer { device: device.clone(), memory: Memory::Device, place, bytes, uses: HazardTracker::default() }

@@ -271,7 +271,7 @@ unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
 }
 
 /// # Safety
-/// As for `delete_legacy`.
+/// `managed` is as `delete_legacy` requires.
 unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
     // SAFETY: as above.
     Python::attach(|_| unsafe { drop((Box::from_raw((*managed).context.cast::<Produced>()), Box::from_raw(managed))) });
@@ -290,7 +290,7 @@ unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
 }
 
 /// # Safety
-/// As for `destroy_legacy`.
+/// `capsule` is as `destroy_legacy` requires.
 unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {

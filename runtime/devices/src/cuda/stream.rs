@@ -269,7 +269,7 @@ impl CudaStream {
     /// Makes later work of a stream of other code wait for all work submitted here.
     ///
     /// # Safety
-    /// As for `wait_for_handle`.
+    /// `handle` is as `wait_for_handle` requires.
     pub unsafe fn hold_handle(&self, handle: *mut c_void) -> Result<()> {
         // SAFETY: by the caller's promise.
         unsafe { self.order_handles(self.raw, handle.cast()) }

@@ -123,7 +123,7 @@ impl Stream {
     /// Makes later work of `handle`, a `CUstream` of other code, wait for all work submitted here.
     ///
     /// # Safety
-    /// As for [`wait_for_handle`](Stream::wait_for_handle).
+    /// `handle` is as [`wait_for_handle`](Stream::wait_for_handle) requires.
     pub unsafe fn hold_handle(&self, handle: *mut c_void) -> Result<()> {
         // SAFETY: by the caller's promise.
         self.queue.stream().map_or(Ok(()), |stream| unsafe { stream.hold_handle(handle) })
