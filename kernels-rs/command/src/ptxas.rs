@@ -34,10 +34,10 @@ impl Ptxas {
         (!found.is_empty()).then(|| found.swap_remove(0))
     }
 
-    /// Finds the ptxas of an earlier release such as `12.2`, which `tests/get-ptxas --earlier`
-    /// downloads as `ptxas-12.2`.
+    /// Finds the ptxas of a release such as `12.2`, under the name `ptxas` or `ptxas-12.2`.
+    /// `tests/get-ptxas --earlier` downloads it.
     pub fn of_release(release: &str) -> Option<Ptxas> {
-        let mut found = Ptxas::named(&format!("ptxas-{release}"));
+        let mut found = Ptxas::named("ptxas").chain(Ptxas::named(&format!("ptxas-{release}")));
         found.find(|ptxas| ptxas.release.as_deref() == Some(release))
     }
 
