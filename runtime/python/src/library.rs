@@ -449,6 +449,21 @@ fn rotary(
     })
 }
 
+/// Runs a call of the library with the function of a name, from `x` to `out`.
+macro_rules! call_by_name {
+    (($py:expr, $what:literal, $name:expr, $x:expr, $out:expr, $stream:expr), $call:path, { $($known:literal => $f:expr),+ }) => {{
+        let mut arrays = Arrays::of(&[("x", $x), ("out", $out)])?;
+        let call = arrays.open($py, $stream)?;
+        floats!(arrays.first(), T => {
+            let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
+            match $name {
+                $($known => call.run((x, y), |on, (x, y)| $call(on, $f, x.view()?.strided(), y.view_mut()?.strided())),)+
+                other => Err(PyValueError::new_err(format!(concat!("no ", $what, " `{}`"), other))),
+            }
+        })
+    }};
+}
+
 /// Computes the gate of the halves of the last axis: "swiglu", "geglu" or "geglu_tanh".
 #[pyfunction]
 #[pyo3(signature = (name, x, out, stream = None))]
@@ -459,21 +474,8 @@ fn gate(
     out: Any<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
-    let call = arrays.open(py, stream)?;
-    floats!(arrays.first(), T => {
-        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
-        macro_rules! run {
-            ($f:expr) => {
-                call.run((x, y), |on, (x, y)| elementwise::gate(on, $f, x.view()?.strided(), y.view_mut()?.strided()))
-            };
-        }
-        match name {
-            "swiglu" => run!(swiglu {}),
-            "geglu" => run!(geglu {}),
-            "geglu_tanh" => run!(geglu_tanh {}),
-            _ => Err(PyValueError::new_err(format!("no gate `{name}`"))),
-        }
+    call_by_name!((py, "gate", name, x, out, stream), elementwise::gate, {
+        "swiglu" => swiglu {}, "geglu" => geglu {}, "geglu_tanh" => geglu_tanh {}
     })
 }
 
@@ -487,21 +489,8 @@ fn activation(
     out: Any<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
-    let call = arrays.open(py, stream)?;
-    floats!(arrays.first(), T => {
-        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
-        macro_rules! run {
-            ($f:expr) => {
-                call.run((x, y), |on, (x, y)| elementwise::map(on, $f, x.view()?.strided(), y.view_mut()?.strided()))
-            };
-        }
-        match name {
-            "silu" => run!(silu {}),
-            "gelu" => run!(gelu {}),
-            "gelu_tanh" => run!(gelu_tanh {}),
-            _ => Err(PyValueError::new_err(format!("no activation `{name}`"))),
-        }
+    call_by_name!((py, "activation", name, x, out, stream), elementwise::map, {
+        "silu" => silu {}, "gelu" => gelu {}, "gelu_tanh" => gelu_tanh {}
     })
 }
 
