@@ -9,7 +9,7 @@
 /// dispatch!(let [V: usize, N: usize] = match (width, aligned) {
 ///     (16, true) => [16, 4],
 ///     _ => [1, 4],
-/// }; unsafe { gather_rows::<T, V, N>::launch_unchecked(on, table, index, y) })
+/// }; unsafe { gather_rows::<T, V, N>::launch_unchecked(&$crate::queue::LibraryCall(on), table, index, y) })
 /// ```
 ///
 /// Independent constants follow one another. A number that is not listed takes the first choice:

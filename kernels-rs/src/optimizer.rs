@@ -29,6 +29,7 @@ use crate::Queue;
 use crate::axes::{together, together_mut};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -174,7 +175,7 @@ impl AdamW {
         // elements within them only. The oracle ran it at and around every edge (`kernels check`).
         unsafe {
             adamw::<W, G, V>::launch_unchecked(
-                on, keep, rate, beta1, rest1, beta2, rest2, correction, epsilon, g, w, m, v,
+                &LibraryCall(on), keep, rate, beta1, rest1, beta2, rest2, correction, epsilon, g, w, m, v,
             )
         })
     }

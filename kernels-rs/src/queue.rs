@@ -1,7 +1,9 @@
 //! The target of queued work, and its scratch memory.
 
-use kernel_dsl::launcher::{Launcher, ValueArgument};
-use kernel_dsl::{Element, GenericArgument};
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::compiler::launch::Refusal;
+use kernel_dsl::launcher::{LaunchForm, Launcher, ValueArgument};
+use kernel_dsl::{Argument, Artifact, Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error, Recording, Slot, SlotMut, Stream};
 use std::sync::Arc;
 
@@ -107,6 +109,52 @@ impl Queue for Recording<'_> {
 
     fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
         Recording::share(self, buffer.clone()).map(Shared::Slot)
+    }
+}
+
+/// A queue for the launches of a library's call. A refused launch is an error of the call's
+/// arguments: its message does not name the kernel, which the caller may not know.
+pub(crate) struct LibraryCall<'q, Q: ?Sized>(pub &'q Q);
+
+impl<Q: Launcher<Error = Error> + ?Sized> Launcher for LibraryCall<'_, Q> {
+    type Error = Error;
+
+    unsafe fn submit(
+        &self,
+        form: LaunchForm,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<(), Error> {
+        // SAFETY: the caller keeps the promises of the same method.
+        let launched = unsafe { self.0.submit(form, kernel, constants, block, arguments) };
+        launched.map_err(|error| match error {
+            Error::Refused { refusals, .. } => Error::RefusedArguments { refusals },
+            other => other,
+        })
+    }
+}
+
+/// Returns a function for errors of arguments that replaces names of a kernel's parameters by the
+/// caller's names. Each pair is a parameter and the caller's name.
+pub(crate) fn naming(names: &'static [[&'static str; 2]]) -> impl Fn(Error) -> Error {
+    let named = |text: String| {
+        names.iter().fold(text, |text, [from, to]| text.replace(&format!("`{from}`"), &format!("`{to}`")))
+    };
+    move |error| match error {
+        Error::RefusedArguments { refusals } => {
+            let mut renamed = Vec::new();
+            for Refusal(why) in refusals {
+                let refusal = Refusal(named(why));
+                // Several parameters may view one argument.
+                if !renamed.contains(&refusal) {
+                    renamed.push(refusal);
+                }
+            }
+            Error::RefusedArguments { refusals: renamed }
+        }
+        other => other,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Tests of error messages of the library's calls.
 //!
 //! A message names the arguments of the call and the caller's values. It mentions no kernel, no
-//! parameter of a kernel, and no grid. Only the message of an overlap names the kernel.
+//! parameter of a kernel, and no grid.
 
 use kernels_rs::activation::{silu, swiglu};
-use kernels_rs::attention::{Append, Decode, KvCache, KvCacheMut, Scratch};
+use kernels_rs::attention::{Append, Attention, Decode, KvCache, KvCacheMut, Qkv, Scratch};
 use kernels_rs::elementwise::{gate, map, map2};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::histogram::histogram;
@@ -20,6 +20,10 @@ use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 
 /// Number of elements of each buffer, enough for any operand.
 const ROOM: usize = 4096;
+
+/// Words of messages about launches, which no message of a call contains.
+const WORDS_OF_KERNELS: [&str; 10] =
+    ["cannot launch", "requires `", "grid", "inverse", "::<", "<f32", "@", "parts", "splits", "slab"];
 
 /// A device, with buffers of each type for the operands' views.
 struct Bench {
@@ -89,7 +93,7 @@ fn refused<T>(result: Result<T, Error>, words: &[&str]) {
     for word in words {
         assert!(said.contains(word), "{said}\nhas not: {word}");
     }
-    for word in ["cannot launch", "requires `", "grid", "inverse", "::<", "<f32", "@", "parts", "splits", "slab"] {
+    for word in WORDS_OF_KERNELS {
         assert!(!said.contains(word), "{said}\nhas: {word}");
     }
 }
@@ -401,13 +405,12 @@ fn overlaps_name_arguments() -> Result<(), Error> {
     let (d, mut buffer) = (&b.device, b.device.zeros::<f32>(ROOM)?);
     let mut run = |names: [&str; 2], call: &OfHalves<'_>| {
         let [x, y] = halves(&mut buffer, 4, 8);
-        let said = call(x.shared(), y).unwrap_err().to_string();
         let words = format!("arguments `{}` and `{}` overlap, and the kernel writes", names[0], names[1]);
-        assert!(said.contains(&words), "{said}\nhas not: {words}");
+        refused(call(x.shared(), y), &[&words]);
     };
     run(["a", "y"], &|x, y| map(d, silu {}, x.strided(), y.strided()));
     run(["a", "y"], &|x, y| map2(d, swiglu {}, x.strided(), x.strided(), y.strided()));
-    run(["a", "y"], &|x, y| {
+    run(["x", "y"], &|x, y| {
         gate(d, swiglu {}, x.strided(), y.strided().permuted([1, 0])?.slice(0..4)?.permuted([1, 0])?)
     });
     run(["x", "y"], &|x, y| copy(d, x.strided(), y.strided()));
@@ -418,5 +421,138 @@ fn overlaps_name_arguments() -> Result<(), Error> {
     run(["x", "y"], &|x, mut y| Norm::layer(1e-5).run(d, &x, &mut y));
     run(["z", "dz"], &|x, mut y| Norm::layer(1e-5).backward(d, &x, &b.f([4, 2]), &b.f([4, 8]), &mut y));
     run(["x", "y"], &|x, mut y| Norm::rms(1e-5).project(d, &x, &b.f([8, 8]), None, &mut y));
+    Ok(())
+}
+
+/// Checks that the error names these arguments, all of which belong to another device, and no
+/// other.
+#[track_caller]
+fn foreign(result: Result<(), Error>, names: &[&str]) {
+    let said = result.unwrap_err().to_string();
+    let words = ": its memory belongs to another device";
+    let named: Vec<_> = said.lines().filter_map(|line| line.trim().strip_suffix(words)).collect();
+    let wanted: Vec<_> = names.iter().map(|name| format!("argument `{name}`")).collect();
+    assert_eq!(named, wanted, "{said}");
+    for word in WORDS_OF_KERNELS {
+        assert!(!said.contains(word), "{said}\nhas: {word}");
+    }
+}
+
+/// Checks that memory of another device is rejected by the names of the call's arguments.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_memory_of_another_device_is_named() -> Result<(), Error> {
+    let (b, d) = (Bench::new()?, &Device::cuda(0)?);
+    let [mut y, mut z, mut u] = [b.device.zeros::<f32>(ROOM)?, b.device.zeros(ROOM)?, b.device.zeros(ROOM)?];
+    let (mut words, mut bytes) = (b.device.zeros::<u32>(ROOM)?, b.device.zeros::<i8>(ROOM)?);
+    let mut integers = b.device.zeros::<i32>(ROOM)?;
+    let (m, weight) = (b.f([3, 8]), b.f([8]));
+
+    foreign(map(d, silu {}, m.strided(), out(&mut y, [3, 8]).strided()), &["a", "y"]);
+    foreign(map2(d, swiglu {}, m.strided(), m.strided(), out(&mut y, [3, 8]).strided()), &["a", "b", "y"]);
+    foreign(gate(d, swiglu {}, m.strided(), out(&mut y, [3, 4]).strided()), &["x", "y"]);
+    foreign(copy(d, m.strided(), out(&mut y, [3, 8]).strided()), &["x", "y"]);
+    foreign(transpose_batch(d, &b.f([2, 3, 8]), &mut out(&mut y, [2, 8, 3])), &["x", "y"]);
+    foreign(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [3, 4])), &["table", "index", "y"]);
+    foreign(scan::inclusive(d, &m, &mut out(&mut y, [3, 8])), &["x", "y"]);
+    foreign(reduce::rows(d, Sum, &m, &mut out(&mut y, [3])), &["x", "y"]);
+    foreign(reduce::columns(d, Sum, &b.f([2, 3, 4]), &mut out(&mut y, [8])), &["x"]);
+    foreign(reduce::all(d, Sum, &m, &mut out(&mut y, [1])), &["x"]);
+    foreign(histogram(d, &weight, 0.0..=1.0, &mut out(&mut words, [4])), &["bins"]);
+    foreign(Sample::new(1).run(d, &m, &mut out(&mut words, [3])), &["logits"]);
+    foreign(Sample::new(1).top_k(3).run(d, &m, &mut out(&mut words, [3])), &["logits", "tokens"]);
+
+    foreign(Softmax::new().run(d, &m, &mut out(&mut y, [3, 8])), &["x", "y"]);
+    foreign(Softmax::new().backward(d, &m, &m, &mut out(&mut y, [3, 8])), &["y", "dy", "dx"]);
+    let loss = CrossEntropy::new();
+    foreign(
+        loss.run(d, &m, &b.w([3]), &mut out(&mut y, [3]), &mut out(&mut z, [3])),
+        &["logits", "labels", "loss", "log_sum"],
+    );
+    foreign(
+        loss.backward(d, &m, &b.w([3]), &b.f([3]), &b.f([3]), &mut out(&mut y, [3, 8])),
+        &["logits", "labels", "log_sum", "gradient", "dx"],
+    );
+    let norm = Norm::layer(1e-5).weight(&weight).bias(&weight);
+    foreign(norm.run(d, &m, &mut out(&mut y, [3, 8])), &["x", "weight", "bias", "y"]);
+    foreign(
+        norm.quantize(d, &m, None, &mut out(&mut bytes, [3, 8]), &mut out(&mut y, [3])),
+        &["x", "weight", "bias", "q", "scales"],
+    );
+    foreign(norm.backward(d, &m, &b.f([3, 2]), &m, &mut out(&mut y, [3, 8])), &["z", "saved", "weight", "dy", "dz"]);
+    // For many rows, the norm is a separate launch.
+    for (rows, names) in [(3, &["x", "weight", "bias", "w", "y"][..]), (20, &["x", "weight", "bias"])] {
+        let mut y = out(&mut y, [rows, 5]);
+        foreign(norm.project(d, &b.f([rows, 8]), &b.f([5, 8]), None, &mut y), names);
+    }
+    let group = GroupNorm::new(2, 1e-5);
+    foreign(group.run(d, &b.f([3, 4, 5]), &mut out(&mut y, [3, 4, 5]), None), &["x", "y"]);
+    foreign(
+        group.backward(d, &b.f([3, 4, 5]), &b.f([3, 2, 2]), &b.f([3, 4, 5]), &mut out(&mut y, [3, 4, 5])),
+        &["x", "saved", "dy", "dx"],
+    );
+
+    for [rows, cols] in [[1, 9], [9, 1], [17, 19]] {
+        let mut c = out(&mut y, [1, rows, cols]);
+        foreign(Gemm::new().run(d, &b.f([1, rows, 8]), &b.f([1, 8, cols]), &mut c), &["a", "b", "c"]);
+    }
+    let (of_a, of_b) = (Quantized::new(b.b([1, 4, 8])), Quantized::new(b.b([1, 8, 5])));
+    foreign(Igemm::new().run(d, of_a, of_b, &mut out(&mut integers, [1, 4, 5])), &["a", "b", "c"]);
+    let rows = Affine::fit_rows(d, &d.zeros::<f32>(24)?.view([3, 8])?, false)?;
+    foreign(rows.quantize(d, &m, &mut out(&mut bytes, [3, 8])), &["x", "q"]);
+    foreign(rows.dequantize(d, &b.b([3, 8]), &mut out(&mut y, [3, 8])), &["q", "x"]);
+    let of_weights = d.zeros::<f32>(96)?;
+    for weights in
+        [Weights::quantize_q8(d, &of_weights.view([3, 32])?)?, Weights::quantize_q4(d, &of_weights.view([3, 32])?)?]
+    {
+        foreign(weights.dequantize(d, &mut out(&mut y, [3, 32])), &["to"]);
+        // For many rows, x is quantized by a separate launch.
+        for (rows, names) in [(1, &["x", "y"][..]), (20, &["x"])] {
+            foreign(weights.product(d, &b.f([rows, 32]), &mut out(&mut y, [rows, 3])), names);
+        }
+    }
+
+    let rotary = Rotary::new(d, PairLayout::Halves, &[1.0; 4])?;
+    foreign(rotary.run(d, &b.f([3, 2, 8]), &b.w([1, 3]), &mut out(&mut y, [3, 2, 8])), &["x", "positions", "y"]);
+    foreign(rotary.run_in_place(d, &b.w([1, 3]), &mut out(&mut y, [3, 2, 8])), &["positions", "x"]);
+    let [mut a, mut c, mut e] = [out(&mut y, [8]), out(&mut z, [8]), out(&mut u, [8])];
+    foreign(AdamW::new(1e-3).step(d, 1, &weight, &mut a, &mut c, &mut e), &["g", "w", "m", "v"]);
+
+    let (q, planes) = (b.f([2, 4, 8]), [2, 2, 5, 8]);
+    let mut scratch = Scratch::with_splits(d, [2, 4, 8], 1)?;
+    let cache = KvCache::new(b.f(planes), b.f(planes));
+    foreign(
+        Decode::new().run(d, &q, cache, &b.w([2]), &mut out(&mut y, [2, 4, 8]), &mut scratch),
+        &["q", "keys", "values", "lengths", "o"],
+    );
+    let (q, k) = (b.f([1, 2, 4, 8]), b.f([1, 2, 4, 8]));
+    let mut kept = b.device.zeros::<f32>(ROOM)?;
+    let mut v = b.device.zeros::<f32>(ROOM)?;
+    let cache = KvCacheMut::new(out(&mut kept, planes), out(&mut v, planes));
+    let frequencies = b.f([4]);
+    let append = Append::new(PairLayout::Halves, &frequencies);
+    let new = b.f([2, 2, 8]);
+    foreign(
+        append.run(d, &b.f([2, 4, 8]), &mut out(&mut y, [2, 4, 8]), [&new, &new], cache, &b.w([2])),
+        &["q", "rotated", "new[0]", "new[1]", "keys", "values", "lengths", "frequencies"],
+    );
+    foreign(Attention::new().run(d, Qkv { q, k, v: k }, &mut out(&mut y, [1, 2, 4, 8]), None), &["q", "k", "v", "o"]);
+
+    // Only the results belong to another device, so that the last of several launches is refused.
+    let zeros = d.zeros::<f32>(ROOM)?;
+    let mine = |rows, cols| zeros.view_strided([rows, cols], [cols, 1]);
+    let m = mine(3, 8)?;
+    foreign(reduce::rows(d, Sum, &mine(1, 4096)?, &mut out(&mut y, [1])), &["y"]);
+    foreign(reduce::columns(d, Sum, &zeros.view_strided([1, 4096, 1], [4096, 1, 1])?, &mut out(&mut y, [1])), &["y"]);
+    foreign(reduce::all(d, Sum, &m, &mut out(&mut y, [1])), &["y"]);
+    foreign(Sample::new(1).run(d, &m, &mut out(&mut words, [3])), &["tokens"]);
+    foreign(Norm::layer(1e-5).project(d, &mine(20, 8)?, &mine(5, 8)?, None, &mut out(&mut y, [20, 5])), &["y"]);
+    for weights in [Weights::quantize_q8(d, &mine(3, 32)?)?, Weights::quantize_q4(d, &mine(3, 32)?)?] {
+        for rows in [1, 20] {
+            foreign(weights.product(d, &mine(rows, 32)?, &mut out(&mut y, [rows, 3])), &["y"]);
+        }
+    }
+    let mut mine_too = d.zeros::<f32>(ROOM)?;
+    foreign(gather(d, &m, &b.w([3]), &mut out(&mut mine_too, [3, 8])), &["index"]);
     Ok(())
 }

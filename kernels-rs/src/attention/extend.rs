@@ -4,6 +4,7 @@ use super::append::cache_append;
 use super::cache::{Contiguous, KvCacheMut, Paged, Pages, Stored};
 use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
+use crate::queue::{LibraryCall, naming};
 use crate::rotary::PairLayout;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -139,10 +140,11 @@ impl<'a> Append<'a> {
         // the table.
         unsafe {
             cache_append::<T, K, P, SCALED, INTERLEAVED>::launch_unchecked(
-                on, q, rotated, new_k, new_v, &mut k, &mut v, &mut of_keys, &mut of_values, pages, lengths,
+                &LibraryCall(on), q, rotated, new_k, new_v, &mut k, &mut v, &mut of_keys, &mut of_values, pages, lengths,
                 self.frequencies,
             )
-        })
+        }
+        .map_err(naming(&[["k", "keys"], ["v", "values"], ["new_k", "new[0]"], ["new_v", "new[1]"], ["turned", "rotated"]])))
     }
 }
 

@@ -10,6 +10,7 @@ use super::span::{KEYS, Pattern, Sequences};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
 use crate::{Passed, Queue};
 use kernel_dsl::compiler::hir::Constant;
@@ -88,7 +89,7 @@ impl<M: Score + Passed> Attention<'_, M> {
         dispatch!(let V: usize = if whole { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch compares all extents with one another, and the kernel accesses
             // elements within them only. The caller promises what the score does.
-            unsafe { attention_scores::<T, M, V>::launch_unchecked(on, q, k, s, self.factor(width), left, right, score) })
+            unsafe { attention_scores::<T, M, V>::launch_unchecked(&LibraryCall(on), q, k, s, self.factor(width), left, right, score) })
     }
 }
 
@@ -128,7 +129,7 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Backward<
         let shape = [batch, heads, rows];
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only. The oracle ran it at and around every edge (`kernels check`).
-        unsafe { attention_delta::<T>::launch_unchecked(on, o, d_o, &mut delta.view_mut(shape)?)? };
+        unsafe { attention_delta::<T>::launch_unchecked(&LibraryCall(on), o, d_o, &mut delta.view_mut(shape)?)? };
         let delta = delta.view(shape)?;
         let fours = width.is_multiple_of(8)
             && v.extents()[3].is_multiple_of(8)

@@ -4,6 +4,7 @@ use super::cache::{Contiguous, KvCache, Paged, Pages, Scaled, Scales, Stored, Un
 use super::decode::flash_decode;
 use super::extend::shared_heads;
 use crate::operand::Operand;
+use crate::queue::naming;
 use crate::rowwise::plan::queue;
 use crate::{Memory, Passed, Queue};
 use kernel_dsl::compiler::hir::Constant;
@@ -343,6 +344,6 @@ impl Decode {
         // which `KvCache::check` has compared. So the kernel accesses elements within them only,
         // whatever lengths and pages are. The oracle ran it at and around every edge of its splits
         // (`kernels check`).
-        unsafe { queue(on, &call, &constants) }
+        unsafe { queue(on, &call, &constants) }.map_err(naming(&[["k", "keys"], ["v", "values"]]))
     }
 }

@@ -17,6 +17,7 @@ use super::cache::{Cache, Tokens};
 use crate::Queue;
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use crate::rowwise::moments::{moments, plain, scale_for};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
@@ -202,7 +203,7 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     // every edge (`kernels check`). No two tokens have one slot, as `Tokens` requires.
     unsafe {
         heads::<T, K, D, NORMED, N>::launch_unchecked(
-            on, qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
+            &LibraryCall(on), qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
         )
     })
 }

@@ -6,6 +6,7 @@ use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, together, together_mut, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
+use crate::queue::{LibraryCall, naming};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferStrided, BufferStridedMut, Error};
 
@@ -76,7 +77,7 @@ where
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only, whatever its function computes. The oracle ran it at and
         // around every edge (`kernels check`).
-        unsafe { map_1::<A, Y, F, V, VA, { V / VA }>::launch_unchecked(on, in_pieces(a, VA)?, &mut in_pieces_mut(y, V)?) }
+        unsafe { map_1::<A, Y, F, V, VA, { V / VA }>::launch_unchecked(&LibraryCall(on), in_pieces(a, VA)?, &mut in_pieces_mut(y, V)?) }
     })
 }
 
@@ -112,7 +113,7 @@ where
         const VB: usize = if B_TOGETHER { V } else { 1 };
         let (a, b, mut y) = (in_pieces(a, VA)?, in_pieces(b, VB)?, in_pieces_mut(y, V)?);
         // SAFETY: as in `map`.
-        unsafe { map_2::<A, B, Y, F, V, VA, VB, { V / VA }, { V / VB }>::launch_unchecked(on, a, b, &mut y) }
+        unsafe { map_2::<A, B, Y, F, V, VA, VB, { V / VA }, { V / VB }>::launch_unchecked(&LibraryCall(on), a, b, &mut y) }
     })
 }
 
@@ -154,7 +155,7 @@ where
         // SAFETY: as in `map`.
         unsafe {
             map_3::<A, B, C, Y, F, V, VA, VB, VC, { V / VA }, { V / VB }, { V / VC }>::launch_unchecked(
-                on, a, b, c, &mut y,
+                &LibraryCall(on), a, b, c, &mut y,
             )
         }
     })
@@ -183,4 +184,5 @@ where
     x.expected("x", [rows, n.saturating_mul(2)], "two halves for each row of y")?;
     let halves = x.reshaped([rows, 2, n])?.permuted([1, 0, 2])?;
     map2(on, f, halves.slice(0..1)?.reshaped([rows, n])?, halves.slice(1..2)?.reshaped([rows, n])?, y)
+        .map_err(naming(&[["a", "x"], ["b", "x"]]))
 }

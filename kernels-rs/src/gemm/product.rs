@@ -8,6 +8,7 @@ use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::fold::MAX_ALONG;
 use crate::operand::{BEYOND_K, Operand};
+use crate::queue::LibraryCall;
 use crate::{Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -222,7 +223,18 @@ impl Gemm {
                 )?;
                 let parts = &parts.view(shape)?;
                 // SAFETY: as for the kernels of a few rows, below.
-                unsafe { sum_splits::<O, E, V>::launch_unchecked(on, alpha, parts, splits, beta, c, first, epilogue) }
+                unsafe {
+                    sum_splits::<O, E, V>::launch_unchecked(
+                        &LibraryCall(on),
+                        alpha,
+                        parts,
+                        splits,
+                        beta,
+                        c,
+                        first,
+                        epilogue,
+                    )
+                }
             }
             Plan::GemvN(rows, lanes) => {
                 dispatch!(let [ROWS: usize, LANES: usize, AHEAD: usize, THREADS: usize] = match (rows, lanes) {
@@ -243,7 +255,7 @@ impl Gemm {
                 // promises what the epilogue does.
                 unsafe {
                     gemv_n::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
-                        on, alpha, a, b, beta, c, first, epilogue,
+                        &LibraryCall(on), alpha, a, b, beta, c, first, epilogue,
                     )
                 })
             }
@@ -262,7 +274,7 @@ impl Gemm {
                     _ => [8, 2],
                 };
                 // SAFETY: as for `Plan::GemvN`.
-                unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(on, alpha, a, b, beta, c, first, epilogue) }))
+                unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(&LibraryCall(on), alpha, a, b, beta, c, first, epilogue) }))
             }
         }
     }
@@ -301,7 +313,7 @@ fn tiled<
     // SAFETY: as in `planned`.
     unsafe {
         gemm::<T, T, O, E, BM, BN, BK, QM, QN, V, TA, TB, THREADS, LA, LB>::launch_unchecked(
-            on, alpha, a, b, beta, c, splits, first, epilogue,
+            &LibraryCall(on), alpha, a, b, beta, c, splits, first, epilogue,
         )
     })
 }

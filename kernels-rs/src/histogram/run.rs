@@ -7,6 +7,7 @@ use crate::axes::{together, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::permute::fill;
+use crate::queue::{LibraryCall, naming};
 use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 use std::ops::RangeInclusive;
@@ -60,7 +61,7 @@ pub fn histogram<K: Key + GenericArgument>(
     let ([n], [wanted], wide) = (keys.extents(), bins.extents(), widest(size_of::<K>()));
     // A thread advances by the number of threads, even past the end.
     keys.countable(n, THREADS * on.device().facts().multiprocessors as usize)?;
-    fill(on, 0u32, bins.reborrow().strided())?;
+    fill(on, 0u32, bins.reborrow().strided()).map_err(naming(&[["y", "bins"]]))?;
     if n == 0 || wanted == 0 {
         return Ok(());
     }
@@ -68,7 +69,7 @@ pub fn histogram<K: Key + GenericArgument>(
     let aligned = together(&keys.slice(0..n / wide * wide)?.strided().reshaped([1, 1, 1, n / wide * wide])?, wide);
     if wanted > 4096 {
         // SAFETY: as below.
-        return unsafe { count_global::<K>::launch_unchecked(on, keys, low, high, bins) };
+        return unsafe { count_global::<K>::launch_unchecked(&LibraryCall(on), keys, low, high, bins) };
     }
     let wide = if aligned { wide } else { 1 };
     dispatch!(let V: usize = wide, of [1, 4, 16]; let [BINS: usize, COPIES: usize] = match wanted {
@@ -77,5 +78,5 @@ pub fn histogram<K: Key + GenericArgument>(
     };
     // SAFETY: the launch compares the number of bins, and the kernel counts within them. The oracle
     // ran it at and around every edge (`kernels check`).
-    unsafe { count_shared::<K, BINS, COPIES, V>::launch_unchecked(on, keys, low, high, bins) })
+    unsafe { count_shared::<K, BINS, COPIES, V>::launch_unchecked(&LibraryCall(on), keys, low, high, bins) })
 }

@@ -6,6 +6,7 @@ use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, together, together_mut, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use kernel_dsl::launcher::ValueArgument;
 use kernel_dsl::{GenericArgument, Number};
 use runtime::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Error};
@@ -103,7 +104,7 @@ pub fn fill<T: Number + GenericArgument + ValueArgument, const R: usize>(
     let mut y = axes.written(y)?;
     dispatch!(let V: usize = widest_together(&mut y), of [1, 2, 4, 8, 16];
         // SAFETY: as in `in_rows`.
-        unsafe { fill_rows::<T, V>::launch_unchecked(on, value, &mut in_pieces_mut(y, V)?) })
+        unsafe { fill_rows::<T, V>::launch_unchecked(&LibraryCall(on), value, &mut in_pieces_mut(y, V)?) })
 }
 
 fn in_rows<T: Number + GenericArgument>(
@@ -116,7 +117,7 @@ fn in_rows<T: Number + GenericArgument>(
         const VX: usize = if TOGETHER { V } else { 1 };
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only. The oracle ran it at and around every edge (`kernels check`).
-        unsafe { copy_rows::<T, V, VX, { V / VX }>::launch_unchecked(on, in_pieces(x, VX)?, &mut in_pieces_mut(y, V)?) }
+        unsafe { copy_rows::<T, V, VX, { V / VX }>::launch_unchecked(&LibraryCall(on), in_pieces(x, VX)?, &mut in_pieces_mut(y, V)?) }
     })
 }
 
@@ -158,7 +159,7 @@ fn in_tiles<T: Number + GenericArgument>(
         unsafe {
             transpose_tiles::<
                 T, VX, VY, COLS, WORDS, K, { WORDS * K }, { WORDS + 1 }, PITCH, AX, X_ROUNDS, Q, { 32 / Q }, Y_ROUNDS,
-            >::launch_unchecked(on, x, &mut y)
+            >::launch_unchecked(&LibraryCall(on), x, &mut y)
         }
     })
 }

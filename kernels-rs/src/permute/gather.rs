@@ -5,6 +5,7 @@ use crate::Queue;
 use crate::axes::{together, together_mut, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -80,5 +81,5 @@ pub fn gather<T: Number + GenericArgument>(
     };
     // SAFETY: the launch compares all extents with one another, and the kernel compares each index
     // with the rows of the table. The oracle ran it at and around every edge (`kernels check`).
-    unsafe { gather_rows::<T, V, N>::launch_unchecked(on, table, index, y) })
+    unsafe { gather_rows::<T, V, N>::launch_unchecked(&LibraryCall(on), table, index, y) })
 }

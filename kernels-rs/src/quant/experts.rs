@@ -8,6 +8,7 @@ use crate::access::rows_are_whole;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use crate::{Memory, Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -84,7 +85,7 @@ impl Routing {
             let N: usize = count.div_ceil(32).next_power_of_two(), of [1, 2, 4, 8, 16];
             // SAFETY: the launch compares the extents, and the kernel stays within them, as the
             // oracle says (`kernels check`).
-            unsafe { route::<T, SIGMOID, SHARE, N>::launch_unchecked(on, logits, *bias, scale, to_experts, to_weights)?; });
+            unsafe { route::<T, SIGMOID, SHARE, N>::launch_unchecked(&LibraryCall(on), logits, *bias, scale, to_experts, to_weights)?; });
         Ok(Routes { tokens, count, chosen, experts, weights })
     }
 }
@@ -142,9 +143,9 @@ impl Routes {
         // SAFETY: the launches compare the lengths, and the kernels stay within them for experts
         // below their number, as `route` chooses them. The oracle ran them (`kernels check`).
         unsafe {
-            count_routes::launch_unchecked(on, experts, counts.view_mut([self.count])?)?;
+            count_routes::launch_unchecked(&LibraryCall(on), experts, counts.view_mut([self.count])?)?;
             place_routes::launch_unchecked(
-                on,
+                &LibraryCall(on),
                 experts,
                 counts.view([self.count])?,
                 room,
@@ -296,6 +297,6 @@ impl ExpertRows {
         dispatch!(let V: usize = if rows_are_whole(x, 4) && rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch compares the extents, and places are rows, as `place_routes`
             // writes them. What the epilogue does is the caller's promise.
-            unsafe { combine::<T, E, V>::launch_unchecked(on, x, weights, places, y, epilogue) })
+            unsafe { combine::<T, E, V>::launch_unchecked(&LibraryCall(on), x, weights, places, y, epilogue) })
     }
 }

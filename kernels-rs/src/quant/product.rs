@@ -7,6 +7,7 @@ use crate::Queue;
 use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::{BEYOND_K, Operand};
+use crate::queue::LibraryCall;
 use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -276,7 +277,7 @@ impl Igemm {
         // responsible for the epilogue.
         unsafe {
             igemm::<C, E, BM, BN, QM, QN, V, TA, TB, T, LA, LB>::launch_unchecked(
-                on,
+                &LibraryCall(on),
                 a.values,
                 a.scale.unwrap_or(no_scale),
                 a.zero.unwrap_or(no_zero),
@@ -336,10 +337,10 @@ fn sums(
     // oracle verifies.
     unsafe {
         match (rows, rows_are_whole(of, 16), rows_are_whole(of, 4)) {
-            (true, true, _) => sum_rows::<16>::launch_unchecked(on, of, to),
-            (true, false, _) => sum_rows::<1>::launch_unchecked(on, of, to),
-            (false, _, true) => sum_columns::<4>::launch_unchecked(on, of, to),
-            (false, _, false) => sum_columns::<1>::launch_unchecked(on, of, to),
+            (true, true, _) => sum_rows::<16>::launch_unchecked(&LibraryCall(on), of, to),
+            (true, false, _) => sum_rows::<1>::launch_unchecked(&LibraryCall(on), of, to),
+            (false, _, true) => sum_columns::<4>::launch_unchecked(&LibraryCall(on), of, to),
+            (false, _, false) => sum_columns::<1>::launch_unchecked(&LibraryCall(on), of, to),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use crate::access::rows_are_whole;
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -87,9 +88,9 @@ impl Affine {
         // numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`).
         unsafe {
             if four {
-                quantize_affine::<T, 4>::launch_unchecked(on, x, scale, zero, q)
+                quantize_affine::<T, 4>::launch_unchecked(&LibraryCall(on), x, scale, zero, q)
             } else {
-                quantize_affine::<T, 1>::launch_unchecked(on, x, scale, zero, q)
+                quantize_affine::<T, 1>::launch_unchecked(&LibraryCall(on), x, scale, zero, q)
             }
         }
     }
@@ -111,9 +112,9 @@ impl Affine {
         // SAFETY: as in `quantize`.
         unsafe {
             if four {
-                dequantize_affine::<T, 4>::launch_unchecked(on, q, scale, zero, x)
+                dequantize_affine::<T, 4>::launch_unchecked(&LibraryCall(on), q, scale, zero, x)
             } else {
-                dequantize_affine::<T, 1>::launch_unchecked(on, q, scale, zero, x)
+                dequantize_affine::<T, 1>::launch_unchecked(&LibraryCall(on), q, scale, zero, x)
             }
         }
     }
@@ -150,9 +151,9 @@ impl Affine {
             // SAFETY: as in `quantize`.
             unsafe {
                 if rows_are_whole(x, 4) {
-                    extremes::<T, 4>::launch_unchecked(on, x, lows, highs)?;
+                    extremes::<T, 4>::launch_unchecked(&LibraryCall(on), x, lows, highs)?;
                 } else {
-                    extremes::<T, 1>::launch_unchecked(on, x, lows, highs)?;
+                    extremes::<T, 1>::launch_unchecked(&LibraryCall(on), x, lows, highs)?;
                 }
             }
         }
@@ -165,9 +166,9 @@ impl Affine {
         // SAFETY: as in `quantize`.
         unsafe {
             if symmetric {
-                affine_fit::<true>::launch_unchecked(on, lows, highs, to_scale, to_zero)?;
+                affine_fit::<true>::launch_unchecked(&LibraryCall(on), lows, highs, to_scale, to_zero)?;
             } else {
-                affine_fit::<false>::launch_unchecked(on, lows, highs, to_scale, to_zero)?;
+                affine_fit::<false>::launch_unchecked(&LibraryCall(on), lows, highs, to_scale, to_zero)?;
             }
         }
         Ok(Affine { scale, zero })

@@ -11,6 +11,7 @@ use crate::access::rows_are_whole;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
 use crate::{Memory, Queue};
 use kernel_dsl::compiler::hir::Constant;
@@ -224,7 +225,7 @@ impl Weights {
         // SAFETY: as in `fresh`.
         unsafe {
             gemv_blocks::<F, f32, T, E, false, R, W, 256, 2048, 1, 4, N, ROOM>::launch_unchecked(
-                on,
+                &LibraryCall(on),
                 none.view([0, 0])?,
                 1,
                 bytes,
@@ -260,7 +261,7 @@ impl Weights {
         let parts = parts.view([splits * m, n])?;
         dispatch!(let V: usize = if rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
             // SAFETY: as in `fresh`.
-            unsafe { add_parts::<T, E, V>::launch_unchecked(on, parts, splits, y, epilogue) })
+            unsafe { add_parts::<T, E, V>::launch_unchecked(&LibraryCall(on), parts, splits, y, epilogue) })
     }
 
     /// Queues products of tiles, a matrix for each part of K.
@@ -286,7 +287,7 @@ impl Weights {
         // SAFETY: as in `fresh`.
         unsafe {
             gemm_blocks::<F, T, E, BM, V, Q, T_>::launch_unchecked(
-                on,
+                &LibraryCall(on),
                 bytes,
                 factors,
                 words,
@@ -365,7 +366,7 @@ impl Activations {
         dispatch!(let V: usize = if rows_are_whole(x, 4) { 4 } else { 1 }, of [1, 4];
         // SAFETY: as in `Weights::from_blocks`.
         unsafe {
-            quantize_activations::<T, V>::launch_unchecked(on, x, *order, chosen, room, to_bytes, to_factors)?;
+            quantize_activations::<T, V>::launch_unchecked(&LibraryCall(on), x, *order, chosen, room, to_bytes, to_factors)?;
         });
         Ok(Activations { rows, cols, room, units, bytes, factors })
     }

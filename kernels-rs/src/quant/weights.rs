@@ -6,7 +6,7 @@ use super::formats::{self, host};
 use super::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
 use crate::access::rows_are_whole;
 use crate::operand::Operand;
-use crate::queue::{Queue, Shared};
+use crate::queue::{LibraryCall, Queue, Shared, naming};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl Weights {
         with_format!(format, F => Weights::made::<F>(on.device(), format, [rows, wide / bytes * numbers], |units, words, halves| {
             // SAFETY: the launch compares the extents, and the kernel stays within them, as the
             // oracle says (`kernels check`).
-            unsafe { repack::<F>::launch_unchecked(on, blocks, units, words, halves) }
+            unsafe { repack::<F>::launch_unchecked(&LibraryCall(on), blocks, units, words, halves) }
         }))
     }
 
@@ -175,7 +175,7 @@ impl Weights {
         scales.view([scales.len()])?.expected("scales", [rows.extents()[0]], "one for each row of the weights")?;
         let made = Weights::made::<formats::Int8>(on.device(), Format::Int8, rows.extents(), |units, words, _| {
             // SAFETY: as in `from_blocks`.
-            unsafe { repack_rows::launch_unchecked(on, rows, units, words) }
+            unsafe { repack_rows::launch_unchecked(&LibraryCall(on), rows, units, words) }
         });
         Ok(Weights { scales: Arc::new(scales), ..made? })
     }
@@ -198,9 +198,9 @@ impl Weights {
             // SAFETY: as in `from_blocks`.
             unsafe {
                 if rows_are_whole(w, 4) {
-                    quantize_q8::<T, 4>::launch_unchecked(on, w, units, words, halves)
+                    quantize_q8::<T, 4>::launch_unchecked(&LibraryCall(on), w, units, words, halves)
                 } else {
-                    quantize_q8::<T, 1>::launch_unchecked(on, w, units, words, halves)
+                    quantize_q8::<T, 1>::launch_unchecked(&LibraryCall(on), w, units, words, halves)
                 }
             }
         })
@@ -223,7 +223,7 @@ impl Weights {
     ) -> Result<Weights, Error> {
         Weights::made::<formats::Q4_0>(on.device(), Format::Q4_0, w.extents(), |units, words, halves| {
             // SAFETY: as in `from_blocks`.
-            unsafe { quantize_q4::<T>::launch_unchecked(on, w, units, words, halves) }
+            unsafe { quantize_q4::<T>::launch_unchecked(&LibraryCall(on), w, units, words, halves) }
         })
     }
 
@@ -261,11 +261,12 @@ impl Weights {
             // SAFETY: as in `from_blocks`.
             unsafe {
                 if four {
-                    dequantize::<F, T, 4>::launch_unchecked(on, words, halves, lent.units, to)
+                    dequantize::<F, T, 4>::launch_unchecked(&LibraryCall(on), words, halves, lent.units, to)
                 } else {
-                    dequantize::<F, T, 1>::launch_unchecked(on, words, halves, lent.units, to)
+                    dequantize::<F, T, 1>::launch_unchecked(&LibraryCall(on), words, halves, lent.units, to)
                 }
             }
+            .map_err(naming(&[["x", "to"]]))
         })
     }
 

@@ -6,6 +6,7 @@ use crate::axes::{together, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
+use crate::queue::LibraryCall;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -77,7 +78,9 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
     if chunk < n {
         let parts = parts::<X, M>(on, x, chunk, 0)?;
         // SAFETY: as in `of_row`.
-        return unsafe { join_parts::<M>::launch_unchecked(on, parts.view([rows, n.div_ceil(chunk)])?, n, y) };
+        return unsafe {
+            join_parts::<M>::launch_unchecked(&LibraryCall(on), parts.view([rows, n.div_ceil(chunk)])?, n, y)
+        };
     }
     dispatch!(let [L: usize, V: usize, R: usize] = match (width(x), n) {
         (8, 0..=4096) => [32, 8, 8],
@@ -91,7 +94,7 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
     // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
     // within them only, whatever it combines. The oracle ran it at and around every edge
     // (`kernels check`).
-    unsafe { reduce_rows::<X, M, L, V, R>::launch_unchecked(on, x, y) })
+    unsafe { reduce_rows::<X, M, L, V, R>::launch_unchecked(&LibraryCall(on), x, y) })
 }
 
 /// Reduces y[b · cols + c] ← column c of matrix b of x. x is [batch, rows, cols], stored as for
@@ -128,9 +131,9 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     let mut view = states.view_mut([batch, cols, parts])?;
     dispatch!(let V: usize = if whole { wide } else { 1 }, of [1, 4, 8];
         // SAFETY: as in `rows`.
-        unsafe { reduce_columns::<X, M, V>::launch_unchecked(on, x, chunk, &mut view) })?;
+        unsafe { reduce_columns::<X, M, V>::launch_unchecked(&LibraryCall(on), x, chunk, &mut view) })?;
     // SAFETY: as in `rows`.
-    unsafe { join_parts::<M>::launch_unchecked(on, states.view([results, parts])?, rows, y) }
+    unsafe { join_parts::<M>::launch_unchecked(&LibraryCall(on), states.view([results, parts])?, rows, y) }
 }
 
 /// Reduces `y[0]` ← all elements of x, `[rows, n]` stored as for [`rows`]; indices count row by
@@ -157,7 +160,7 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
     let chunk = chunk(on, &x, rows, of_row, MIN_ROW_PART, ROW_PART_STEP)?;
     let parts = parts::<X, M>(on, &x, chunk, of_row)?;
     // SAFETY: as in `rows`.
-    unsafe { join_parts::<M>::launch_unchecked(on, parts.view([1, parts.len()])?, elements, y) }
+    unsafe { join_parts::<M>::launch_unchecked(&LibraryCall(on), parts.view([1, parts.len()])?, elements, y) }
 }
 
 /// Computes the states of parts of `chunk` elements of the rows, row by row.
@@ -173,7 +176,7 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
     let mut view = states.view_mut([rows, parts])?;
     dispatch!(let V: usize = width(x), of [1, 4, 8];
         // SAFETY: as in `rows`.
-        unsafe { reduce_parts::<X, M, V>::launch_unchecked(on, x, chunk, pitch, &mut view) })?;
+        unsafe { reduce_parts::<X, M, V>::launch_unchecked(&LibraryCall(on), x, chunk, pitch, &mut view) })?;
     Ok(states)
 }
 

@@ -4,6 +4,7 @@ use super::kernels::{rotate, rotate_in_place};
 use crate::axes::{together, widest};
 use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
+use crate::queue::LibraryCall;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -144,7 +145,7 @@ impl Rotary {
         // the positions, and the kernel accesses elements within them only. The oracle ran it at
         // and around every edge (`kernels check`).
         unsafe {
-            rotate::<X, HALVES, V, TOKENS>::launch_unchecked(on, x, positions, self.rows, axes, frequencies, y)
+            rotate::<X, HALVES, V, TOKENS>::launch_unchecked(&LibraryCall(on), x, positions, self.rows, axes, frequencies, y)
         })
     }
 
@@ -174,7 +175,7 @@ impl Rotary {
         };
         // SAFETY: as in `run`.
         unsafe {
-            rotate_in_place::<X, HALVES, V, TOKENS>::launch_unchecked(on, positions, self.rows, axes, frequencies, x)
+            rotate_in_place::<X, HALVES, V, TOKENS>::launch_unchecked(&LibraryCall(on), positions, self.rows, axes, frequencies, x)
         })
     }
 

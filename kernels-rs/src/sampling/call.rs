@@ -7,6 +7,7 @@ use super::top::sample_top;
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::Operand;
+use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -145,7 +146,16 @@ impl Sample {
             let k = if k < cols { k } else { 0 };
             // SAFETY: reads are within the row, and writes within the tokens.
             return unsafe {
-                sample_likely::<T>::launch_unchecked(on, logits, temperature, k, part, unit, stream, tokens)
+                sample_likely::<T>::launch_unchecked(
+                    &LibraryCall(on),
+                    logits,
+                    temperature,
+                    k,
+                    part,
+                    unit,
+                    stream,
+                    tokens,
+                )
             };
         }
         // Enough blocks to fill the device's slots, if the rows alone are too few.
@@ -161,6 +171,6 @@ impl Sample {
         // part is written.
         unsafe { queue(on, &call, &constants) }?;
         // SAFETY: as above.
-        unsafe { best_of_parts::launch_unchecked(on, best.view(shape)?, tokens) }
+        unsafe { best_of_parts::launch_unchecked(&LibraryCall(on), best.view(shape)?, tokens) }
     }
 }

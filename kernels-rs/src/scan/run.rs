@@ -8,6 +8,7 @@ use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
 use crate::permute::fill;
+use crate::queue::LibraryCall;
 use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -85,7 +86,7 @@ fn scan<T: Sum + GenericArgument, const INCLUSIVE: bool>(
         return dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch checks all extents against each other, and the kernel's accesses
             // stay within them. The oracle ran it at and around every edge (`kernels check`).
-            unsafe { scan_rows::<T, INCLUSIVE, V>::launch_unchecked(on, x, y) });
+            unsafe { scan_rows::<T, INCLUSIVE, V>::launch_unchecked(&LibraryCall(on), x, y) });
     }
     let tiles = n.div_ceil(tile);
     let words = 1 + 2 * rows * (tiles + tiles.div_ceil(GROUP));
@@ -94,5 +95,5 @@ fn scan<T: Sum + GenericArgument, const INCLUSIVE: bool>(
     let links = &mut links.view_mut([words])?;
     dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4]; let PIECES: usize = pieces, of [8, 4];
         // SAFETY: as for `scan_rows`.
-        unsafe { scan_linked::<T, INCLUSIVE, V, GROUP, PIECES, { 1024 * PIECES }>::launch_unchecked(on, x, links, y) })
+        unsafe { scan_linked::<T, INCLUSIVE, V, GROUP, PIECES, { 1024 * PIECES }>::launch_unchecked(&LibraryCall(on), x, links, y) })
 }

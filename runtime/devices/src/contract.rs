@@ -31,7 +31,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         let mut refusals: Vec<_> = arguments
             .iter()
             .enumerate()
-            .filter(|(_, argument)| matches!(argument, Argument::Memory(m) if m.device() != device))
+            .filter(|(_, argument)| matches!(argument, Argument::Memory(m) if m.device() != device && m.bytes() != 0))
             .map(|(index, _)| {
                 Refusal(format!("argument {}: its memory belongs to another device", name(program, index)))
             })

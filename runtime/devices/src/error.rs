@@ -79,6 +79,12 @@ pub enum Error {
     #[allow(missing_docs)]
     Refused { instance: String, refusals: Vec<Refusal> },
 
+    /// A library's call cannot use its arguments together, for example because two views overlap.
+    /// Nothing has run.
+    #[error("cannot use these arguments:{}", list(.refusals))]
+    #[allow(missing_docs)]
+    RefusedArguments { refusals: Vec<Refusal> },
+
     /// The HIR in the expansion cannot be read.
     #[error("kernel {kernel}: {source}")]
     #[allow(missing_docs)]

@@ -44,9 +44,10 @@ pub fn runtime(py: Python<'_>, error: runtime::Error) -> PyErr {
     }
     match &error {
         runtime::Error::Compile { source, .. } => compile(py, source),
-        runtime::Error::Refused { .. } | runtime::Error::View { .. } | runtime::Error::TooLarge(_) => {
-            LaunchError::new_err(error.to_string())
-        }
+        runtime::Error::Refused { .. }
+        | runtime::Error::RefusedArguments { .. }
+        | runtime::Error::View { .. }
+        | runtime::Error::TooLarge(_) => LaunchError::new_err(error.to_string()),
         _ => DeviceError::new_err(error.to_string()),
     }
 }

@@ -5,6 +5,7 @@ use super::{Norm, Softmax};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{Operand, given};
+use crate::queue::LibraryCall;
 use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -136,6 +137,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
             None => no_bias.view_mut([0])?,
         };
         // SAFETY: as above.
-        unsafe { norm_columns_sum::<W>::launch_unchecked(on, parts.view(shape)?, &mut dweight, &mut dbias) }
+        unsafe {
+            norm_columns_sum::<W>::launch_unchecked(&LibraryCall(on), parts.view(shape)?, &mut dweight, &mut dbias)
+        }
     }
 }

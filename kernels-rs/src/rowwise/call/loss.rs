@@ -4,6 +4,7 @@ use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::Operand;
+use crate::queue::naming;
 use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -39,6 +40,9 @@ const AT_ONCE: u32 = 8;
 pub struct CrossEntropy {
     smoothing: f32,
 }
+
+/// The caller's name for the kernels' `x`.
+const NAMES: &[[&str; 2]] = &[["x", "logits"]];
 
 /// The expected length of a list with an element for each row.
 const OF_ROWS: &str = "a number for each row of the logits";
@@ -77,7 +81,7 @@ impl CrossEntropy {
         let call = cross_entropy::<T, 32, 8, 1, 8>::call(self.smoothing, logits, labels, loss, log_sum);
         // SAFETY: the launch checks all extents against each other. The kernel's accesses stay
         // within them, and it reads a label's logit only if the label is a column.
-        unsafe { queue(on, &call, &[T::CONSTANT, threads, of_block, wide, pieces]) }
+        unsafe { queue(on, &call, &[T::CONSTANT, threads, of_block, wide, pieces]) }.map_err(naming(NAMES))
     }
 
     /// Queues the gradient of the logits, from the logits, the results of `run`, and the gradient
@@ -106,6 +110,6 @@ impl CrossEntropy {
             [T::CONSTANT, Constant::Usize(256), Constant::Usize(wide as u32), Constant::Usize(pieces as u32)];
         let call = cross_entropy_backward::<T, 256, 1, 4>::call(self.smoothing, logits, labels, log_sum, gradient, dx);
         // SAFETY: as above.
-        unsafe { queue(on, &call, &constants) }
+        unsafe { queue(on, &call, &constants) }.map_err(naming(NAMES))
     }
 }

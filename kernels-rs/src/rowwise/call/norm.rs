@@ -4,6 +4,7 @@ use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{Operand, given};
+use crate::queue::naming;
 use crate::rowwise::norm::{norm_quantized, norm_rows};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -126,6 +127,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
+        let names: &[_] = if added.is_some() { &[] } else { &[["residual", "x"]] };
         let (residual, mut z) = match added {
             Some((residual, z)) => (residual, z.reborrow()),
             None => (x, no_t.view_mut([0, 0])?),
@@ -146,7 +148,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         );
         // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
         // within them.
-        unsafe { queue(on, &call, &constants(team, wide)) }
+        unsafe { queue(on, &call, &constants(team, wide)) }.map_err(naming(names))
     }
 
     /// Queues the norm with y in 8 bits: an element is its byte times its row's scale, which is the
@@ -172,6 +174,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
+        let names: &[_] = if added.is_some() { &[] } else { &[["residual", "x"]] };
         let (residual, mut z) = match added {
             Some((residual, z)) => (residual, z.reborrow()),
             None => (x, no_t.view_mut([0, 0])?),
@@ -189,7 +192,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             scales,
         );
         // SAFETY: as above.
-        unsafe { queue(on, &call, &constants) }
+        unsafe { queue(on, &call, &constants) }.map_err(naming(names))
     }
 
     /// Rejects a weight or bias that does not have one number for each of `cols` columns.

@@ -1,5 +1,7 @@
 //! The choice of the number of threads that share a row, and of the kernel instance.
 
+use crate::queue::LibraryCall;
+use kernel_dsl::Launcher;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::launcher::Call;
 use runtime::{Device, Error};
@@ -82,5 +84,5 @@ pub(super) fn wide<T>(cols: usize, begin: impl Fn(usize) -> Vec<bool>) -> usize 
 /// With these arguments, the instance's accesses must be in bounds.
 pub(crate) unsafe fn queue(on: &impl Queue, call: &Call<'_>, constants: &[Constant]) -> Result<(), Error> {
     // SAFETY: the caller guarantees it.
-    unsafe { on.launch_unchecked(call.kernel(), constants, None, call.arguments()) }
+    unsafe { LibraryCall(on).launch_unchecked(call.kernel(), constants, None, call.arguments()) }
 }

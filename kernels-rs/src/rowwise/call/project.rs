@@ -9,6 +9,7 @@ use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, Epilogue, Identity};
 use crate::gemm::normed::gemv_normed;
 use crate::operand::Operand;
+use crate::queue::{LibraryCall, naming};
 use crate::{Memory, Passed};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -85,6 +86,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let mut y = y.reborrow().strided().reshaped([1, m, n])?.side_by_side()?;
         // SAFETY: the caller guarantees what the epilogue accesses.
         unsafe { Gemm::new().transpose_b().run_with(on, &normed.view([1, rows, depth])?, &w, &mut y, epilogue) }
+            .map_err(naming(&[["b", "w"], ["c", "y"]]))
     }
 
     /// Queues y ← f(a, b), where a and b are the halves of norm(x)·Wᵀ. W is [2·N, K], the gate's
@@ -179,7 +181,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         // and around every edge (`kernels check`). The caller promises what the epilogue does.
         unsafe {
             gemv_normed::<X, N, W, O, E, F, CENTERED, PAIRED, ROWS, COLS, V, P, AHEAD>::launch_unchecked(
-                on, self.epsilon, x, weight, bias, w, y, epilogue,
+                &LibraryCall(on), self.epsilon, x, weight, bias, w, y, epilogue,
             )
         })
     }
