@@ -23,6 +23,15 @@
 //!
 //! The loop over tiles of dQ has 2362 instead of 2293 instructions on sm_61. On sm_90 it has 2493
 //! instead of 2402, with six reloads of spilled registers instead of one.
+//!
+//! On an H100, `kernels bench attention` takes 0.8 to 1.7 % longer than without the comparison:
+//!
+//! | queries and keys | before, ms | now, ms |
+//! |---|---|---|
+//! | 16 heads of 2048 × 128, full | 5.888 | 5.933 |
+//! | 16 heads of 2048 × 128, causal | 3.753 | 3.791 |
+//! | 64 heads of 512 × 64, full | 0.5711 | 0.5807 |
+//! | 64 heads of 512 × 64, causal | 0.3992 | 0.3987 |
 
 use super::score::*;
 use super::span::*;
