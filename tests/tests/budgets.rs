@@ -42,6 +42,8 @@ use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::{Ptxas, Resources};
 use kernels_rs_command::sass::Loop;
 
+mod share;
+
 /// The name of an instance, its resources, its loops, and the loop with the most multiplications of
 /// floats or bytes, if any.
 struct Cost {
@@ -308,7 +310,7 @@ fn every_format_stays_in_registers() {
         (name, hot.unwrap_or_else(|| panic!("a loop")).slots)
     };
     let (float, identity) = (Constant::Scalar(Scalar::F32), Identity::CONSTANT);
-    for (constant, format, [ahead, few, many]) in [
+    let formats = [
         (Q4_0::CONSTANT, Format::Q4_0, [2, 4, 3]),
         (Iq4Nl::CONSTANT, Format::Iq4Nl, [2, 4, 3]),
         (Iq4Xs::CONSTANT, Format::Iq4Xs, [2, 4, 3]),
@@ -323,16 +325,21 @@ fn every_format_stays_in_registers() {
         (Q5K::CONSTANT, Format::Q5K, [1, 3, 3]),
         (Q6K::CONSTANT, Format::Q6K, [1, 3, 2]),
         (Int8::CONSTANT, Format::Int8, [1, 3, 3]),
-    ] {
+    ];
+    // Each product is compiled for every third format on every change.
+    let selected = |product: usize, format: usize| share::is_whole() || (product + format).is_multiple_of(3);
+    for (at, (constant, format, [ahead, few, many])) in formats.into_iter().enumerate() {
         let [numbers, bytes] = format.block();
         // Rows, columns, threads, piece, units ahead, as `Weights::product` chooses them.
-        for [r, w, threads, piece, ahead] in [
+        let rows = [
             [1, 4, 512, 4096, ahead],
             [1, 2, 256, 4096, 2],
             [2, few, 256, 2048, 1],
             [4, few, 256, 2048, 1],
             [8, many, 256, 2048, 1],
-        ] {
+        ];
+        let rows = rows.into_iter().enumerate().filter(|(product, _)| selected(*product, at));
+        for (_, [r, w, threads, piece, ahead]) in rows {
             let (fresh, sizes) = (Constant::Bool(r == 1), [r, w, threads, piece, ahead, 4, r * w, r].map(number));
             let types = [constant.clone(), float.clone(), float.clone(), identity.clone(), fresh];
             let kernel = gemv_blocks::<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>::ARTIFACT;
@@ -345,7 +352,8 @@ fn every_format_stays_in_registers() {
                 "{name}: {slots} slots for {weights} weights"
             );
         }
-        for [tall, q] in [[16, 2], [32, 1], [64, 1]] {
+        let tiles = [[16, 2], [32, 1], [64, 1]].into_iter().enumerate();
+        for (_, [tall, q]) in tiles.filter(|(product, _)| selected(*product, at)) {
             let sizes = [tall, 4, q, 4 * tall].map(number);
             let tile = [constant.clone(), float.clone(), identity.clone()].into_iter().chain(sizes).collect();
             // Seven blocks of two warps have 16 registers more a thread.

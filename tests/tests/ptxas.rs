@@ -1,12 +1,11 @@
 //! Assembles PTX with NVIDIA's assembler: every snapshot, and every kernel, unchecked and checked,
-//! for each target.
+//! for later targets.
 //!
 //! The assembler must also reject each module with the preceding `.version`, so that its `.version`
 //! is the lowest possible.
 //!
-//! Most kernels have the same text for all targets except `.version` and `.target`. The test
-//! assembles such a text for the first target and for one of the later targets, chosen in rotation.
-//! `EVERY_TARGET=1` assembles all of them.
+//! On every change, one instance of each kernel is assembled in both forms for one target, chosen
+//! in rotation. `TESTS=all` assembles every instance for every target.
 //!
 //! Without ptxas the modules are skipped, with a message that names the script to install it. If
 //! `KERNELS_REQUIRE_PTXAS` is set, as in CI, a missing ptxas is a failure.
@@ -18,6 +17,8 @@ use kernel_dsl::{Artifact, Declared};
 use kernels_rs_command::ptxas::Ptxas;
 use runtime::testing::on_every_core;
 use std::process::ExitCode;
+
+mod share;
 
 /// The script that fetches ptxas.
 const COMMAND: &str = "tests/get-ptxas";
@@ -57,10 +58,13 @@ fn main() -> ExitCode {
     };
     let snapshots = snapshots.into_iter().map(|s| Module { name: s.name, target: Target::SM_61, ptx: s.ptx });
     let kernels = kernel_dsl::kernels();
-    let instances = kernels.iter().flat_map(|kernel| kernel.instances.iter().map(move |declared| (*kernel, declared)));
+    let some = if share::is_whole() { usize::MAX } else { 1 };
+    let instances = kernels.iter().flat_map(|kernel| kernel.instances.iter().take(some).map(move |i| (*kernel, i)));
     let instances: Vec<_> = instances.enumerate().collect();
     let forms: Result<Vec<_>, String> =
-        on_every_core(&instances, |(turn, (kernel, declared))| forms(kernel, declared, *turn)).into_iter().collect();
+        on_every_core(&instances, |(number, (kernel, declared))| forms(kernel, declared, *number))
+            .into_iter()
+            .collect();
     let all = match forms {
         Ok(forms) => snapshots.chain(forms.into_iter().flatten()).filter(|m| chosen(&m.name)).collect::<Vec<_>>(),
         Err(e) => return failed(&e),
@@ -102,36 +106,29 @@ fn assemble(ptxas: &Ptxas, module: &Module) -> Result<(), String> {
     }
 }
 
-/// Compiles a declared instance for each later target, unchecked and in its checked form, as a
-/// launch on a GPU compiles it. `turn` is its position among all instances.
-fn forms(artifact: &Artifact, declared: &Declared, turn: usize) -> Result<Vec<Module>, String> {
+/// Compiles a declared instance, unchecked and in its checked form, as a launch on a GPU compiles
+/// it: for each target, or for a target of each form that depends on the number of the instance.
+fn forms(artifact: &Artifact, declared: &Declared, number: usize) -> Result<Vec<Module>, String> {
     let program = artifact.program().map_err(|e| e.to_string())?;
     let instance = Instance(declared.constants.to_vec());
-    let (mut bare, mut forms) = (Vec::new(), Vec::new());
-    for target in Target::ALL.into_iter().filter(|target| *target >= artifact.target) {
-        let failed = |e| format!("{} does not compile for {target}: {e}", declared.name);
-        let ptx = compile(&program, &instance, target).map_err(failed)?;
-        bare.push(Module { name: declared.name.to_string(), target, ptx });
-        let ptx = checked(&program, &instance, target).and_then(|form| form.ptx()).map_err(failed)?;
-        forms.push(Module { name: format!("{}, checked", declared.name), target, ptx });
+    let targets: Vec<_> = Target::ALL.into_iter().filter(|target| *target >= artifact.target).collect();
+    // The snapshots contain the unchecked kernels of the library for the first target.
+    let later = &targets[1..];
+    let selected = |all: &[Target]| match share::is_whole() || all.is_empty() {
+        true => all.to_vec(),
+        false => vec![all[number % all.len()]],
+    };
+    let failed = |target| move |e| format!("{} does not compile for {target}: {e}", declared.name);
+    let mut modules = Vec::new();
+    for target in selected(later) {
+        let ptx = compile(&program, &instance, target).map_err(failed(target))?;
+        modules.push(Module { name: declared.name.to_string(), target, ptx });
     }
-    let mut all = selected(bare, turn);
-    // The snapshots contain the kernels of the library for this target.
-    all.retain(|module| module.target != artifact.target);
-    all.extend(selected(forms, turn));
-    Ok(all)
-}
-
-/// Returns the modules to assemble, of one kernel's modules for each target.
-fn selected(modules: Vec<Module>, turn: usize) -> Vec<Module> {
-    let every = std::env::var_os("EVERY_TARGET").is_some();
-    let headed = |line: &&str| [".version ", ".target "].iter().any(|of| line.starts_with(of));
-    let body = |module: &Module| module.ptx.lines().filter(|line| !headed(line)).collect::<Vec<_>>().join("\n");
-    let bodies: Vec<_> = modules.iter().map(body).collect();
-    let new = |i: usize| i == 0 || bodies[i - 1] != bodies[i];
-    let later = 1 + turn % (modules.len() - 1).max(1);
-    let modules = modules.into_iter().enumerate();
-    modules.filter(|(i, _)| every || new(*i) || later == *i).map(|(_, module)| module).collect()
+    for target in selected(&targets) {
+        let ptx = checked(&program, &instance, target).and_then(|form| form.ptx()).map_err(failed(target))?;
+        modules.push(Module { name: format!("{}, checked", declared.name), target, ptx });
+    }
+    Ok(modules)
 }
 
 fn failed(message: &str) -> ExitCode {

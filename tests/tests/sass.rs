@@ -20,6 +20,8 @@ use std::collections::BTreeSet;
 use std::process::{Command, Output};
 use tests as _;
 
+mod share;
+
 /// Returns the kernels, with the name and the constants of each declared instance.
 fn declared() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)> {
     let kernels = kernel_dsl::kernels().into_iter();
@@ -30,6 +32,11 @@ fn declared() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance
 fn kernels() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)> {
     let mut seen = std::collections::HashSet::new();
     declared().filter(move |(kernel, ..)| seen.insert((kernel.module, kernel.name)))
+}
+
+/// Returns one instance of each kernel, or of every third kernel on every change.
+fn some_kernels() -> Vec<(&'static Artifact, &'static str, Instance)> {
+    kernels().step_by(if share::is_whole() { 1 } else { 3 }).collect()
 }
 
 fn optimized(kernel: &Artifact, instance: &Instance, target: Target) -> Optimized {
@@ -101,7 +108,7 @@ fn without_line(inst: &Instruction) -> Instruction {
 #[test]
 fn machine_code_is_the_same_with_source_lines() {
     let Some((ptxas, nvdisasm)) = tools() else { return };
-    on_every_core(&kernels().collect::<Vec<_>>(), |(kernel, name, instance)| {
+    on_every_core(&some_kernels(), |(kernel, name, instance)| {
         let target = kernel.target;
         let kernel = optimized(kernel, instance, target);
         let ptx = |lines| emit_with(&kernel, lines).unwrap().to_string();
@@ -150,12 +157,13 @@ fn every_target_is_read() {
     let first =
         |kernel: &Artifact, name: &str| kernel.module.starts_with("kernels_rs") && kernel.instances[0].name == name;
     let kernels: Vec<_> = kernels().filter(|(kernel, name, _)| first(kernel, name)).enumerate().collect();
-    let unknown = on_every_core(&kernels, |(turn, (kernel, name, instance))| {
+    // Successive targets have nearly the same instructions, so that each kernel is tested for some
+    // of them.
+    let step = if share::is_whole() { 2 } else { Target::ALL.len() };
+    let unknown = on_every_core(&kernels, |(number, (kernel, name, instance))| {
         let mut unknown = BTreeSet::new();
         let targets = Target::ALL.into_iter().filter(|t| *t >= kernel.target && ptxas.takes(*t));
-        // Successive targets have nearly the same instructions, so that each kernel is tested for
-        // every second target.
-        for target in targets.enumerate().filter(|(i, _)| i % 2 == turn % 2).map(|(_, target)| target) {
+        for target in targets.skip(number % step).step_by(step) {
             let ptx = emit_with(&optimized(kernel, instance, target), Lines::Kept).unwrap().to_string();
             let listing = nvdisasm.listing(&ptxas, &ptx, target).unwrap_or_else(|e| panic!("{name} for {target}: {e}"));
             assert_eq!(listing.sm, Some(target.sm()));
@@ -206,7 +214,7 @@ fn listings_fit_a_terminal() {
     if tools().is_none() {
         return;
     }
-    on_every_core(&kernels().collect::<Vec<_>>(), |(kernel, name, _)| {
+    on_every_core(&some_kernels(), |(kernel, name, _)| {
         let name = format!("{}::{name}", kernel.module);
         let shown = stdout(&["show", &name, "--sass"]);
         assert!(!shown.contains('\x1b'), "a pipe has no colors");

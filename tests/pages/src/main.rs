@@ -21,6 +21,7 @@ struct Run {
 }
 
 const UPDATE: &[(&str, &str)] = &[("UPDATE", "1")];
+const WHOLE: &[(&str, &str)] = &[("TESTS", "all"), ("UPDATE", "1")];
 const INSTA: &[(&str, &str)] = &[("INSTA_UPDATE", "always"), ("TRYBUILD", "overwrite")];
 
 const RUNS: [Run; 10] = [
@@ -53,7 +54,7 @@ const RUNS: [Run; 10] = [
         pages: "tests/tests/zoo/README.md, runtime/oracle/src/checks.md, kernel-dsl/src/subset.rs, \
                 tests/tests/nvrtc/README.md, tests/tests/compilers/README.md",
         option: None,
-        variables: UPDATE,
+        variables: WHOLE,
         arguments: "-p tests --test zoo --test oracle --test subset --test nvrtc --test compilers",
     },
     Run {

@@ -11,6 +11,8 @@ mod attention;
 mod far;
 mod products;
 mod rows;
+#[path = "../share/mod.rs"]
+mod share;
 mod words;
 
 use kernel_dsl::Element;
@@ -158,9 +160,13 @@ fn cpu_large_extents() {
     run_all(&Device::cpu(), |call, name| if call.on_cpu.contains(&name) { vec![70_000] } else { vec![] });
 }
 
-/// Checks 65,536 sequences of a step, and as many products, without the checks of accesses.
+/// Checks 65,536 sequences of a step, and as many products, without the checks of accesses. The
+/// test takes 40 s, so that only `TESTS=all` runs it.
 #[test]
 fn cpu_65_536_sequences_and_products() {
+    if !share::is_whole() {
+        return;
+    }
     let on = On { device: Device::cpu(), before: 0 };
     on.device.set_checks(Checks::Values);
     for (name, dimension) in [("Decode::run", "sequences"), ("Gemm::run", "batch")] {
