@@ -85,6 +85,7 @@ pub use parse::Fault;
 pub use table::{CONSTANT_LIMIT, Placement, Table};
 
 use crate::approximation::Approximation;
+use crate::assertion::Outcome;
 use crate::oracle::Declared;
 use crate::ptx::Inline;
 use crate::scalar::Scalar;
@@ -300,6 +301,14 @@ pub struct Region {
 }
 
 impl Region {
+    /// Returns what the unchecked form does at the end of the region, if threads fail there.
+    pub fn panics(&self) -> Option<Outcome> {
+        match self.insts.as_slice() {
+            [.., Inst { op: Op::Panic { outcome, .. }, .. }, Inst { op: Op::Return, .. }] => Some(*outcome),
+            _ => None,
+        }
+    }
+
     /// Returns the values that the region yields, or `None` if it ends with another terminator.
     pub fn yielded(&self) -> Option<&Values> {
         match &self.insts.last()?.op {
@@ -480,6 +489,10 @@ pub enum Op {
     /// The sum (`Add`), `Min` or `Max` of the values of all 32 lanes, which must be converged.
     /// Integers of 32 bits. A sum wraps; the oracle reports a sum that does not fit. From sm_80.
     Reduce(Binary, Value),
+    /// The thread fails an assertion or panics: the oracle reports `message` with `values`, which
+    /// are scalars. [`Op::Return`] follows. The unchecked form does what `outcome` says.
+    #[allow(missing_docs)]
+    Panic { outcome: Outcome, message: Box<str>, values: Values },
     /// Records a failed check in the launch's record. The first lane of all threads writes the
     /// record; later ones leave it unchanged. Only the checked form has it
     /// ([`lower::checked`](crate::lower::checked)).

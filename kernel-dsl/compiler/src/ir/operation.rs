@@ -249,6 +249,7 @@ operations! {
     Vote { mode, value }                           Effect     ["vote " mode " " value];
     Match(value)                                   Effect     ["match " value];
     Reduce(op, value)                              Effect     ["reduce " op " " value];
+    Panic { outcome, message, values }             Effect     ["panic " outcome " " message (* " " values)];
     RecordViolation { record, site, values }       Effect     ["record_violation " site " to " record ":" (* " " values)];
     If { condition, then, otherwise }              Construct;
     For(counted)                                   Construct;

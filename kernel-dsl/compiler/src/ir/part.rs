@@ -634,6 +634,7 @@ words! {
         Add "add", Min "min", Max "max", And "and", Or "or", Xor "xor", Exchange "exchange",
         CompareExchange "compare_exchange"
     }
+    Outcome { Continue "continue", Exit "exit", Trap "trap" }
     Shuffle { Index "index", Xor "xor", Up "up", Down "down" }
     Vote { Ballot "ballot", All "all", Any "any" }
     Scope { Block "block", Grid "grid", System "system" }

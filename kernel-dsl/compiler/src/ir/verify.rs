@@ -373,6 +373,10 @@ impl<'a> Verifier<'a> {
                 let known = matches!(operation, Binary::Add | Binary::Min | Binary::Max);
                 self.check(inst, known, "a reduction is a sum, a minimum or a maximum");
             }
+            Op::Panic { values, .. } => {
+                let fits = values.iter().all(|v| matches!(self.ty(*v), S(_))) && results == 0;
+                self.check(inst, fits, "a panic shows scalars, and has no result");
+            }
             Op::RecordViolation { record, values, .. } => {
                 let numbers = values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));
                 let fits = numbers && values.len() <= record::MAX_VALUES && results == 0;

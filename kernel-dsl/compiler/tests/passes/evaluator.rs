@@ -536,6 +536,8 @@ impl Machine<'_> {
                 return None;
             }
             Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
+            // The passes drop it or keep it as a trap: no generated kernel has one.
+            Op::Panic { .. } => panic!("no example fails an assertion"),
             // Recorded as stores at addresses outside of memory.
             Op::RecordViolation { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();

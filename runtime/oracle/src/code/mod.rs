@@ -209,6 +209,8 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
+    /// Threads fail an assertion or panic.
+    Panic(u32),
     /// The name of a variable, without effect. Index into [`Code::names`].
     Named(u32),
     /// Index into [`Code::inlines`].
@@ -397,6 +399,14 @@ pub struct Atomic {
     pub to: Option<Register>,
 }
 
+/// A failed assertion or a panic.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Panic {
+    pub message: Box<str>,
+    pub values: Box<[(Register, Scalar)]>,
+}
+
 /// A report of the checked form to its record:
 /// [`Op::RecordViolation`](kernel_dsl_compiler::ir::Op::RecordViolation).
 #[derive(Clone, Debug)]
@@ -526,6 +536,8 @@ pub struct Code {
     pub copies: Vec<Copy>,
     /// The operands of `Inst::Atomic`.
     pub atomics: Vec<Atomic>,
+    /// The operands of `Inst::Panic`.
+    pub panics: Vec<Panic>,
     /// The operands of `Inst::Report`.
     pub reports: Vec<Report>,
     /// The operands of `Inst::Inline`.
