@@ -238,7 +238,7 @@ operations! {
     CopyWait(group)                                Effect     ["copy_wait " group];
     LifetimeStart(array)                           Effect     ["lifetime_start " array];
     DbgValue { name, value }                       Effect     ["dbg_value " name " = " value];
-    Atomic { operation, place, element, values }   Effect     ["atomic " operation " " place ", " values (= element scalar_of(values))];
+    Atomic { operation, place, element, values }   Effect     ["atomic " operation " " element " " place (* ", " values)];
     ReadLocal { local, index }                     Read       ["read " local (? "[" index "]")];
     WriteLocal { local, index, value }             Effect     ["write " local (? "[" index "]") " = " value];
     BlockSync {}                                   Effect     ["block_sync"];

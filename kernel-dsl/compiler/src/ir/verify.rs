@@ -327,7 +327,8 @@ impl<'a> Verifier<'a> {
             Op::Atomic { operation, place, element, values } => {
                 self.place(inst, place, *element, 1);
                 let fits = values.iter().chain(&inst.results).all(|v| self.ty(*v) == S(*element));
-                let counts = values.len() == operation.operands() && results <= 1;
+                let most = usize::from(*operation != Atomic::Store);
+                let counts = values.len() == operation.operands() && results <= most;
                 self.check(
                     inst,
                     fits && counts,

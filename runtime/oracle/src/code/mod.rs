@@ -330,6 +330,16 @@ pub struct Access {
     pub flat: bool,
 }
 
+impl Code {
+    /// Returns the atomic operation at an instruction.
+    pub fn atomic(&self, site: Pc) -> Option<&Atomic> {
+        match self.insts.get(site as usize)? {
+            Inst::Atomic(i) => self.atomics.get(*i as usize),
+            _ => None,
+        }
+    }
+}
+
 impl Access {
     /// Returns whether each lane accesses one word of an array of words, without a guard.
     pub fn is_word(&self) -> bool {
@@ -389,7 +399,7 @@ pub struct Within {
 /// An atomic operation.
 #[derive(Clone, Debug)]
 pub struct Atomic {
-    /// The element, and the last operand of `operation`.
+    /// The element, and the last operand of `operation`, if it has one.
     pub access: Access,
     /// The operation that computes the new value.
     pub operation: ir::Atomic,
