@@ -1,0 +1,13 @@
+//! Cases of the example `work_queue`.
+
+use super::trial::{Trial, trials};
+use crate::examples::work_queue::{image, mandelbrot};
+use runtime::testing::{Expected, Input};
+
+trials!(mandelbrot, |_| {
+    let of = |[rows, cols]: [usize; 2]| {
+        let inputs = [Input::view(&vec![0u32; rows * cols], [rows, cols]), Input::slice(&[0u32])];
+        Trial::new(format!("{rows} x {cols}"), inputs, [Expected::exact(0, image(rows, cols))]).with_free(1)
+    };
+    [[1, 1], [9, 21]].into_iter().map(of).collect()
+});
