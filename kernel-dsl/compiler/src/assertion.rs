@@ -58,7 +58,7 @@ pub enum Piece<'t> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// `{}` and `{:?}`: as Rust's `{:?}`.
-    Plain,
+    Decimal,
     /// `{:x}`.
     Hexadecimal,
     /// `{:#x}`.
@@ -69,19 +69,19 @@ impl Style {
     /// Returns the placeholder of a value of this style.
     pub fn placeholder(self) -> &'static str {
         match self {
-            Style::Plain => "{}",
+            Style::Decimal => "{}",
             Style::Hexadecimal => "{:x}",
             Style::PrefixedHexadecimal => "{:#x}",
         }
     }
 
     const NAMED: [(&'static str, Style); 4] =
-        [("", Style::Plain), ("?", Style::Plain), ("x", Style::Hexadecimal), ("#x", Style::PrefixedHexadecimal)];
+        [("", Style::Decimal), ("?", Style::Decimal), ("x", Style::Hexadecimal), ("#x", Style::PrefixedHexadecimal)];
 
     /// Returns the text of a value from its decimal text and its bits.
     pub fn show(self, plain: String, bits: u64) -> String {
         match self {
-            Style::Plain => plain,
+            Style::Decimal => plain,
             Style::Hexadecimal => format!("{bits:x}"),
             Style::PrefixedHexadecimal => format!("{bits:#x}"),
         }
@@ -130,7 +130,7 @@ pub fn message(text: &str, mut value: impl FnMut(usize, Style) -> Option<String>
         Piece::Text(text) => text,
         Piece::Value { style, .. } => {
             next += 1;
-            value(next - 1, style.unwrap_or(Style::Plain)).unwrap_or_else(|| "…".to_string())
+            value(next - 1, style.unwrap_or(Style::Decimal)).unwrap_or_else(|| "…".to_string())
         }
     });
     shown.collect()
