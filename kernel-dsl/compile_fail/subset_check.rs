@@ -42,7 +42,7 @@ pub fn unwrapped(x: &[f32], y: &mut [f32]) {
     y[0] = x.get(0).copied().unwrap();
 }
 
-/// An array in the message of an assertion
+/// `"{pair:?}"`, an array in the message of an assertion
 #[kernel(block = 32, grid = 1)]
 pub fn shown_whole(y: &mut [f32]) {
     let pair = [y[0], y[1]];

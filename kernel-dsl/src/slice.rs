@@ -88,7 +88,8 @@ pub trait SliceExt: sealed::Sealed {
     where
         Self::Element: ScalarElement;
 
-    /// Loads atomically, before later accesses: [`ViewMut::load_acquire`](crate::ViewMut::load_acquire).
+    /// Loads atomically, before later accesses:
+    /// [`ViewMut::load_acquire`](crate::ViewMut::load_acquire).
     fn load_acquire(&mut self, at: usize) -> Self::Element
     where
         Self::Element: ScalarElement;
@@ -98,7 +99,8 @@ pub trait SliceExt: sealed::Sealed {
     where
         Self::Element: ScalarElement;
 
-    /// Stores atomically, after earlier accesses: [`ViewMut::store_release`](crate::ViewMut::store_release).
+    /// Stores atomically, after earlier accesses:
+    /// [`ViewMut::store_release`](crate::ViewMut::store_release).
     fn store_release(&mut self, at: usize, value: Self::Element)
     where
         Self::Element: ScalarElement;

@@ -107,7 +107,7 @@
 //! | A `usize` beyond 32 bits | `4294967296` does not fit in `usize`, which has 32 bits on the device |
 //! | `u64 as usize` of arbitrary values | `usize` has 32 bits on the device: select the bits explicitly, as in `(x & 0xffff_ffff) as usize` |
 //! | `option.unwrap()` | `Option::unwrap` is not supported in kernels: write `unwrap_or(…)`, or `let Some(x) = … else { return };` |
-//! | An array in the message of an assertion | the message of an assertion shows numbers and `bool`, not `[f32; 2]`: show its parts |
+//! | `"{pair:?}"`, an array in the message of an assertion | the message of an assertion shows numbers and `bool`, not `[f32; 2]`: show its parts |
 //! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `x.sin()`, `x.exp()`: the host's mathematics | `f32::sin` is not available in kernels (host-dependent result); use `math::sin` (bit-exact) or `fast::sin` (hardware approximation) |

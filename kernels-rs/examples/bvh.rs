@@ -86,13 +86,13 @@ pub fn tree(leaves: &[[f32; 6]]) -> Tree {
 
 /// Returns `n` small boxes in the unit cube.
 pub fn leaves(n: usize) -> Vec<[f32; 6]> {
-    let part = |k: usize| ((k * 7919 + 13) % 1009) as f32 / 1009.0;
+    let part = |k: usize| ((k * k * 7 + k * 7919 + 13) % 1009) as f32 / 1009.0;
     (0..n).map(|i| std::array::from_fn(|k| part(3 * i + k % 3) + if k < 3 { 0.0 } else { 0.1 })).collect()
 }
 
 /// Returns `n` rays.
 pub fn rays(n: usize) -> Vec<f32> {
-    (0..2 * n).map(|k| ((k * 389 + 7) % 997) as f32 / 997.0).collect()
+    (0..2 * n).map(|k| ((k * k * 31 + k * 389 + 7) % 997) as f32 / 997.0).collect()
 }
 
 /// Returns the nearest hits, from all leaves.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The file shows complex numbers as a device struct with operators, in buffers and in shared
-//! memory, and a kernel that is generic over the direction.
+//! memory. The kernel is generic over the direction.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;
@@ -73,7 +73,7 @@ pub fn fft<const INVERSE: bool>(roots: &[Complex], x: &mut [Complex]) {
         s[low] = a + b;
         s[low + half] = a - b;
     }
-    block::sync();
+    // The last level of each thread computes the elements that the thread stores.
     for k in unroll(0..2) {
         x[first + t + 128 * k] = s[t + 128 * k];
     }

@@ -81,7 +81,7 @@ pub fn keccak(mut x: ViewMut<u64, 2>) {
     }
 }
 
-/// The state that absorbs the empty message, for SHA3-256.
+/// Returns the state that absorbs the empty message, for SHA3-256.
 pub fn empty() -> [u64; 25] {
     let mut state = [0; 25];
     (state[0], state[16]) = (6, 1 << 63);

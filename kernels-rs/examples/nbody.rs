@@ -1,4 +1,5 @@
-//! Gravitational accelerations of n bodies: each block passes tiles of bodies through shared memory.
+//! Gravitational accelerations of n bodies: each block passes tiles of bodies through shared
+//! memory.
 //!
 //! ```text
 //! cargo run --release -p kernels-rs --example nbody

@@ -4,8 +4,8 @@
 //! cargo run --release -p kernels-rs --example sha256
 //! ```
 //!
-//! The file shows tables of constants that are read with constant indices, rotations, and an array
-//! of 16 words that a full unroll keeps in registers.
+//! The file shows tables of constants that are read with constant indices, and rotations. A full
+//! unroll keeps an array of 16 words in registers.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

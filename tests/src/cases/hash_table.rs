@@ -9,8 +9,8 @@ fn keys(n: u32) -> Vec<u32> {
 }
 
 trials!(insert, |_| {
-    let of = |(n, slots): (u32, usize)| {
-        let inputs = [Input::slice(&keys(n)), Input::slice(&vec![0u32; slots]), Input::slice(&vec![0u32; slots])];
+    let of = |(keys, slots): (Vec<u32>, usize)| {
+        let inputs = [Input::slice(&keys), Input::slice(&vec![0u32; slots]), Input::slice(&vec![0u32; slots])];
         let holds = |before: &[Input], after: &[Input]| {
             let (table, counts) = (after[1].to_vec::<u32>(), after[2].to_vec::<u32>());
             let pairs = table.iter().copied().zip(counts).filter(|(key, _)| *key != 0);
@@ -20,9 +20,9 @@ trials!(insert, |_| {
             }
         };
         let expected = [Expected::judged(1, holds), Expected::judged(2, holds)];
-        Trial::new(format!("{n} keys in {slots} slots"), inputs, expected).with_free(1).with_free(2)
+        Trial::new(format!("{} keys in {slots} slots", keys.len()), inputs, expected).with_free(1).with_free(2)
     };
-    [(1, 1), (40, 32), (300, 64)].into_iter().map(of).collect()
+    [(keys(1), 1), (keys(40), 32), (keys(300), 64), ((1..=16).collect(), 16)].into_iter().map(of).collect()
 });
 
 trials!(look_up, |_| {

@@ -7,7 +7,7 @@ use runtime::testing::{Expected, Input};
 trials!(mandelbrot, |_| {
     let of = |[rows, cols]: [usize; 2]| {
         let inputs = [Input::view(&vec![0u32; rows * cols], [rows, cols]), Input::slice(&[0u32])];
-        // The final counter includes one failed attempt of each warp, and a device decides their number.
+        // Each warp adds 1 once more than it finds tiles, and a device decides the number of warps.
         let expected = [Expected::exact(0, image(rows, cols)), Expected::unchecked(1)];
         Trial::new(format!("{rows} x {cols}"), inputs, expected).with_free(1)
     };

@@ -10,7 +10,7 @@ macro_rules! integers {
         mod $module {
             use super::*;
 
-            /// Applies each operation to its element, in global memory and in a copy for each block.
+            /// Applies each operation to its element, in global memory and in a copy of each block.
             #[kernel(block = 64, grid = 2)]
             #[requires(x.len() == 128, y.len() == 8, blocks.len() == 16)]
             fn all(x: &[$ty], y: &mut [$ty], blocks: &mut [$ty]) {
@@ -171,7 +171,7 @@ copies! {
     copies_of_f64 f64, |i| i as f64 / 3.0;
 }
 
-/// The first block passes data to the second.
+/// Passes data from the first block to the second.
 #[kernel(block = 32, grid = 2)]
 #[requires(data.len() == 32, ready.len() == 1, y.len() == 32)]
 fn passed(data: &mut [f32], ready: &mut [u32], y: &mut [f32]) {

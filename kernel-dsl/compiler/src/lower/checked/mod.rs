@@ -401,7 +401,7 @@ impl Guarder {
         self.out.push(inst);
     }
 
-    /// Returns the words of scalars, as many as a record holds.
+    /// Returns the words of scalars, at most [`MAX_VALUES`].
     fn words(&mut self, values: &[Value], at: Location) -> Values {
         let mut words = Values::new();
         for &value in values {
