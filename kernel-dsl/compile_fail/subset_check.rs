@@ -42,6 +42,13 @@ pub fn unwrapped(x: &[f32], y: &mut [f32]) {
     y[0] = x.get(0).copied().unwrap();
 }
 
+/// `"{pair:?}"`, an array in the message of an assertion
+#[kernel(block = 32, grid = 1)]
+pub fn shown_whole(y: &mut [f32]) {
+    let pair = [y[0], y[1]];
+    assert!(pair[0] < pair[1], "{pair:?} is not sorted");
+}
+
 /// `option.unwrap_or_default()`
 #[kernel(block = 32, grid = 1)]
 pub fn or_default(x: &[f32], y: &mut [f32]) {

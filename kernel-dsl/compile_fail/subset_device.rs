@@ -165,16 +165,16 @@ pub fn unknown_target(y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// A small integer in an atomic operation
+/// A float of 16 bits in an atomic sum
 #[kernel(block = 64, grid = 1)]
-pub fn small_atomic(y: &mut [u8]) {
-    y.fetch_add(0, 1);
+pub fn half_atomic(x: &[f16], y: &mut [f16]) {
+    y.fetch_add(0, x[0]);
 }
 
-/// A float in an atomic minimum
+/// A float in an atomic comparison of bits
 #[kernel(block = 64, grid = 1)]
-pub fn float_minimum(y: &mut [f32]) {
-    y.fetch_min(0, 1.0);
+pub fn float_exchange(y: &mut [f32]) {
+    y.compare_exchange(0, 1.0, 2.0);
 }
 
 /// A copy ahead to an array of dynamic size

@@ -72,18 +72,16 @@ pub fn vectors(y: &mut [f32]) {
     let v = vec![1.0];
 }
 
-/// `assert!` of a value that depends on the launch
+/// A width or precision in the message of an assertion
 #[kernel(block = 32, grid = 1)]
-pub fn assertion(y: &mut [f32]) {
-    assert!(y.len() > 1);
+pub fn aligned(y: &mut [f32]) {
+    assert!(y.len() > 1, "only {:>8} elements", y.len());
 }
 
-/// `panic!`, `unreachable!`, `todo!`
+/// `dbg!`
 #[kernel(block = 32, grid = 1)]
-pub fn panicking(y: &mut [f32]) {
-    if y.is_empty() {
-        unreachable!();
-    }
+pub fn debugged(y: &mut [f32]) {
+    dbg!(y.len());
 }
 
 /// `unsafe`

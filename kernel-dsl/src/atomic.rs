@@ -5,21 +5,27 @@ use crate::wide::Space;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// Elements with `fetch_add` and `exchange`: integers and floats of 32 and 64 bits.
+/// Elements with `fetch_add`, `exchange`, `fetch_min` and `fetch_max`: integers, `f32` and `f64`.
 #[diagnostic::on_unimplemented(
     message = "sm_61 has no atomic operations on `{Self}`",
-    note = "`fetch_add` and `exchange` support i32, u32, i64, u64, f32 and f64; the other operations support these integers"
+    note = "integers, f32 and f64 have them; `load_relaxed` and `store_relaxed` also take f16 and bf16"
 )]
 pub trait Atomic: ScalarElement {
     /// Returns the value that `fetch_add` writes.
     #[doc(hidden)]
     fn sum(self, other: Self, space: Space) -> Self;
+    /// Returns the value that `fetch_min` writes.
+    #[doc(hidden)]
+    fn least(self, other: Self) -> Self;
+    /// Returns the value that `fetch_max` writes.
+    #[doc(hidden)]
+    fn most(self, other: Self) -> Self;
 }
 
-/// Elements with the other atomic operations: integers of 32 and 64 bits.
+/// Elements with the other atomic operations: integers.
 #[diagnostic::on_unimplemented(
     message = "sm_61 has no such atomic operation on `{Self}`",
-    note = "supported are i32, u32, i64 and u64; floats support `fetch_add` and `exchange`"
+    note = "integers have it; floats have `fetch_add`, `exchange`, `fetch_min` and `fetch_max`"
 )]
 pub trait AtomicInteger: Atomic + Ord {}
 
@@ -29,23 +35,44 @@ macro_rules! integers {
             fn sum(self, other: Self, _: Space) -> Self {
                 self.wrapping_add(other)
             }
+            fn least(self, other: Self) -> Self {
+                self.min(other)
+            }
+            fn most(self, other: Self) -> Self {
+                self.max(other)
+            }
         }
         impl AtomicInteger for $t {}
     )*};
 }
-integers!(i32 u32 i64 u64);
+integers!(i8 u8 i16 u16 i32 u32 i64 u64);
 
-impl Atomic for f32 {
-    fn sum(self, other: f32, space: Space) -> f32 {
-        let flushed = |x: f32| if space == Space::Global && x.is_subnormal() { 0f32.copysign(x) } else { x };
-        flushed(flushed(self) + flushed(other))
-    }
+macro_rules! floats {
+    ($($t:ty, $flushed:expr;)*) => {$(
+        impl Atomic for $t {
+            fn sum(self, other: Self, space: Space) -> Self {
+                let flushed = |x: $t| if $flushed(space) && x.is_subnormal() { (0.0 as $t).copysign(x) } else { x };
+                flushed(flushed(self) + flushed(other))
+            }
+            // A NaN gives the other operand, and −0 is below +0.
+            fn least(self, other: Self) -> Self {
+                match self == other {
+                    true => Self::from_bits(self.to_bits() | other.to_bits()),
+                    false => self.min(other),
+                }
+            }
+            fn most(self, other: Self) -> Self {
+                match self == other {
+                    true => Self::from_bits(self.to_bits() & other.to_bits()),
+                    false => self.max(other),
+                }
+            }
+        }
+    )*};
 }
-
-impl Atomic for f64 {
-    fn sum(self, other: f64, _: Space) -> f64 {
-        self + other
-    }
+floats! {
+    f32, |space| space == Space::Global;
+    f64, |_| false;
 }
 
 /// Replaces an element by `change` of its value, in one step without another such change between,
@@ -83,6 +110,9 @@ macro_rules! atomics {
         /// element without a sync between; a plain access by another thread needs one. The order of
         /// the threads is unspecified, so a result that depends on it may vary: a rounded sum of
         /// floats, or the returned values.
+        ///
+        /// On 8 and 16 bits they are loops of `atom.cas` on the 32-bit word of the element, which
+        /// must be inside the buffer: the length of the buffer in bytes must be a multiple of 4.
         impl<T: Atomic, const R: usize> $Handle<T, R> {
             /// Adds `value`. Integers wrap. For `f32` in global memory the hardware flushes
             /// subnormal operands and sums to zeros of their sign; in shared memory it does not.
@@ -91,10 +121,70 @@ macro_rules! atomics {
                 self.update(at, |x| x.sum(value, $space))
             }
 
+            /// Stores the minimum of the element and `value`. A NaN gives the other operand, and −0
+            /// is below +0. For floats a loop of `atom.cas`.
+            #[track_caller]
+            pub fn fetch_min(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| x.least(value))
+            }
+
+            /// Stores the maximum of the element and `value`; see [`fetch_min`](Self::fetch_min).
+            #[track_caller]
+            pub fn fetch_max(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| x.most(value))
+            }
+
             /// `value` itself.
             #[track_caller]
             pub fn exchange(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |_| value)
+            }
+        }
+
+        /// Atomic loads and stores of numbers of 8 to 64 bits. Each is performed once, where it is
+        /// written, as a volatile access (`ld.volatile`, `st.volatile`). An acquire orders the
+        /// later accesses of the thread after the load; a release orders the earlier ones before
+        /// the store. On sm_61 either is a fence ([`fence`](crate::fence)) and a relaxed access.
+        impl<T: ScalarElement, const R: usize> $Handle<T, R> {
+            /// Loads the element, without an order with other accesses.
+            #[track_caller]
+            pub fn load_relaxed(self, at: impl Position<R>) -> T {
+                self.update(at, |x| x)
+            }
+
+            /// Loads the element. If the load reads what a
+            /// [`store_release`](Self::store_release) of another thread stored, everything before
+            /// that store happens-before everything after this load.
+            #[track_caller]
+            pub fn load_acquire(self, at: impl Position<R>) -> T {
+                self.update(at, |x| x)
+            }
+
+            /// Stores `value`, without an order with other accesses.
+            #[track_caller]
+            pub fn store_relaxed(self, at: impl Position<R>, value: T) {
+                self.update(at, |_| value);
+            }
+
+            /// Stores `value`: a [`load_acquire`](Self::load_acquire) that reads `value` also
+            /// observes everything before this store.
+            #[track_caller]
+            pub fn store_release(self, at: impl Position<R>, value: T) {
+                self.update(at, |_| value);
+            }
+
+            /// Loads the element as [`load_relaxed`](Self::load_relaxed) does. No compiler drops,
+            /// repeats or merges the load.
+            #[track_caller]
+            pub fn read_volatile(self, at: impl Position<R>) -> T {
+                self.update(at, |x| x)
+            }
+
+            /// Stores `value` as [`store_relaxed`](Self::store_relaxed) does. No compiler drops,
+            /// repeats or merges the store.
+            #[track_caller]
+            pub fn write_volatile(self, at: impl Position<R>, value: T) {
+                self.update(at, |_| value);
             }
 
             #[track_caller]
@@ -109,18 +199,6 @@ macro_rules! atomics {
 
         /// Atomic operations on integers; see [`fetch_add`](Self::fetch_add).
         impl<T: AtomicInteger, const R: usize> $Handle<T, R> {
-            /// Stores the minimum of the element and `value`.
-            #[track_caller]
-            pub fn fetch_min(self, at: impl Position<R>, value: T) -> T {
-                self.update(at, |x| x.min(value))
-            }
-
-            /// Stores the maximum of the element and `value`.
-            #[track_caller]
-            pub fn fetch_max(self, at: impl Position<R>, value: T) -> T {
-                self.update(at, |x| x.max(value))
-            }
-
             /// Stores the bitwise and of the element and `value`.
             #[track_caller]
             pub fn fetch_and(self, at: impl Position<R>, value: T) -> T {

@@ -91,7 +91,10 @@
 //!   16 bytes, which must be aligned. `load_or` and `store_in` need no alignment and skip elements
 //!   beyond the edge. Slices, views and shared arrays have these methods.
 //! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on all memory that
-//!   a kernel may write.
+//!   a kernel may write. Integers of 8 to 64 bits have all of them; `f32` and `f64` have
+//!   `fetch_add`, `fetch_min`, `fetch_max` and `exchange`.
+//! * `load_relaxed`, `load_acquire`, `store_relaxed` and `store_release` are atomic loads and
+//!   stores. `read_volatile` and `write_volatile` are other names of the relaxed ones.
 //! * [`fence`] orders memory accesses between blocks of one launch. The end of a launch orders them
 //!   for the next launch.
 //! * [`unroll`] copies the loop's body for each iteration.
@@ -404,6 +407,37 @@
 //! memory, registers and occupancy are computed for the largest block. Reductions use the same
 //! order as a kernel with a fixed block of that size.
 //!
+//! # Assertions
+//!
+//! `assert!`, `assert_eq!`, `assert_ne!`, `debug_assert!` and its variants, `panic!`,
+//! `unreachable!`, `todo!` and `unimplemented!` work as in Rust. A thread that fails ends, and the
+//! others continue as after a `return`; they need not wait for it at a barrier. The message shows
+//! numbers and `bool` by `{}`, `{:?}`, `{:x}` or `{:#x}`, and both sides of a comparison.
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! #[kernel(block = 32, grid = lengths.len().div_ceil(32))]
+//! #[requires(offsets.len() == lengths.len() + 1)]
+//! pub fn row_lengths(offsets: &[u32], lengths: &mut [u32]) {
+//!     let i = grid::index();
+//!     if i < lengths.len() {
+//!         assert!(offsets[i] <= offsets[i + 1], "row {i} ends before it starts");
+//!         lengths[i] = offsets[i + 1] - offsets[i];
+//!     }
+//! }
+//! # fn main() { assert!(!row_lengths::PTX.contains("trap")); }
+//! ```
+//!
+//! ```text
+//! error[assertion]: `offsets[i] <= offsets[i + 1]` does not hold: row 1 ends before it starts (left: 3, right: 2)
+//! ```
+//!
+//! The interpreter and `launch` on a GPU report the first thread that fails. The PTX of
+//! `launch_unchecked` has no trace of an `assert!`: its condition is not computed, and the thread
+//! continues. A `panic!` ends the thread there. With the clause `assertions` of the attribute,
+//! `assert!` and `panic!` end the launch with an error of the driver instead; `debug_assert!` does
+//! not.
+//!
 //! # Optional values
 //!
 //! `Option<T>` is the one enum with data: a `bool` and the parts of `T`, in registers.
@@ -444,7 +478,7 @@
 //!   [`fast`] the hardware's approximations.
 //!
 //! Not in the language: enums with data except `Option`, trait objects, traits with generic
-//! parameters, other iterators, strings, allocation, panics, recursion. Each is a compile error at
+//! parameters, other iterators, strings, allocation, recursion. Each is a compile error at
 //! its token.
 //!
 //! # Differences from Rust on the host

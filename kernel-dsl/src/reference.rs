@@ -293,6 +293,8 @@
 //! | `if let` | `setp.gt.u32`, 2 `selp.u32`, `add.u32` | sm_61 | 1, 1/2 |
 //! | `if let … && …` | `setp.gt.u32`, `selp.u32`, 3 `bra`, `and.b32`, `setp.eq.u32`, 2 `mov.u32` | sm_61 | 1, 1/2, branch |
 //! | `let … else` | `setp.gt.u32`, `selp.u32`, 2 `bra`, 2 `mov.u32` | sm_61 | 1, 1/2, branch |
+//! | `assert!(…)` | `add.u32` | sm_61 | 1 |
+//! | `panic!(…)` | `setp.gt.u32`, `add.u32` | sm_61 | 1, 1/2 |
 //! | `matches!(x, …)` | `setp.eq.u32`, `setp.ge.u32`, `setp.le.u32`, `and.pred`, `or.pred`, `selp.u32` | sm_61 | 1, 1/2 |
 //!
 //! # Patterns
@@ -425,6 +427,10 @@
 //! | `v.fetch_and(at, value)` | `and.b32`, `add.u32`, `mad.wide.u32`, `red.global.and.b32` | sm_61 | 1, 1/2, atomic |
 //! | `v.fetch_or(at, value)` | `and.b32`, `add.u32`, `mad.wide.u32`, `red.global.or.b32` | sm_61 | 1, 1/2, atomic |
 //! | `v.fetch_xor(at, value)` | `and.b32`, `add.u32`, `mad.wide.u32`, `red.global.xor.b32` | sm_61 | 1, 1/2, atomic |
+//! | `v.load_relaxed(at)`, `v.read_volatile(at)` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.volatile.global.u32` | sm_61 | 1, 1/2, sequence, global |
+//! | `v.load_acquire(at)` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.volatile.global.u32`, `membar.gl` | sm_61 | 1, 1/2, sequence, global, barrier |
+//! | `v.store_relaxed(at, value)`, `v.write_volatile(at, value)` | 2 `mul.lo.u32`, 2 `add.u32`, 2 `mad.wide.u32`, `ld.global.nc.u32`, `st.volatile.global.u32` | sm_61 | 1, 1/2, sequence, global |
+//! | `v.store_release(at, value)` | 2 `mul.lo.u32`, 2 `add.u32`, 2 `mad.wide.u32`, `ld.global.nc.u32`, `membar.gl`, `st.volatile.global.u32` | sm_61 | 1, 1/2, sequence, global, barrier |
 //! | `v.exchange(at, value)` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `atom.global.exch.b32` | sm_61 | 1, 1/2, sequence, atomic |
 //! | `v.compare_exchange(at, expected, value)` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `atom.global.cas.b32` | sm_61 | 1, 1/2, sequence, atomic |
 //!

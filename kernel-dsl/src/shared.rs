@@ -2,7 +2,7 @@
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::block;
-use crate::element::{DeviceCopy, Element};
+use crate::element::{DeviceCopy, Element, ScalarElement};
 use crate::host::context::context;
 use crate::layout::{Layout, Position, Shape};
 use crate::pending::Pending;

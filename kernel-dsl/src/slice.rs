@@ -5,7 +5,7 @@
 //! the PTX entry, an address and a length.
 
 use crate::atomic::{Atomic, AtomicInteger, bitwise};
-use crate::element::Element;
+use crate::element::{Element, ScalarElement};
 use crate::wide::{self, Space};
 use std::mem::replace;
 
@@ -54,12 +54,12 @@ pub trait SliceExt: sealed::Sealed {
     /// Takes the minimum atomically: [`ViewMut::fetch_min`](crate::ViewMut::fetch_min).
     fn fetch_min(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
-        Self::Element: AtomicInteger;
+        Self::Element: Atomic;
 
     /// Takes the maximum atomically: [`ViewMut::fetch_max`](crate::ViewMut::fetch_max).
     fn fetch_max(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
-        Self::Element: AtomicInteger;
+        Self::Element: Atomic;
 
     /// Applies a bitwise and atomically: [`ViewMut::fetch_and`](crate::ViewMut::fetch_and).
     fn fetch_and(&mut self, at: usize, value: Self::Element) -> Self::Element
@@ -82,6 +82,38 @@ pub trait SliceExt: sealed::Sealed {
     fn compare_exchange(&mut self, at: usize, expected: Self::Element, new: Self::Element) -> Self::Element
     where
         Self::Element: AtomicInteger;
+
+    /// Loads atomically: [`ViewMut::load_relaxed`](crate::ViewMut::load_relaxed).
+    fn load_relaxed(&mut self, at: usize) -> Self::Element
+    where
+        Self::Element: ScalarElement;
+
+    /// Loads atomically, before later accesses:
+    /// [`ViewMut::load_acquire`](crate::ViewMut::load_acquire).
+    fn load_acquire(&mut self, at: usize) -> Self::Element
+    where
+        Self::Element: ScalarElement;
+
+    /// Stores atomically: [`ViewMut::store_relaxed`](crate::ViewMut::store_relaxed).
+    fn store_relaxed(&mut self, at: usize, value: Self::Element)
+    where
+        Self::Element: ScalarElement;
+
+    /// Stores atomically, after earlier accesses:
+    /// [`ViewMut::store_release`](crate::ViewMut::store_release).
+    fn store_release(&mut self, at: usize, value: Self::Element)
+    where
+        Self::Element: ScalarElement;
+
+    /// Loads once: [`ViewMut::read_volatile`](crate::ViewMut::read_volatile).
+    fn read_volatile(&mut self, at: usize) -> Self::Element
+    where
+        Self::Element: ScalarElement;
+
+    /// Stores once: [`ViewMut::write_volatile`](crate::ViewMut::write_volatile).
+    fn write_volatile(&mut self, at: usize, value: Self::Element)
+    where
+        Self::Element: ScalarElement;
 }
 
 /// Changes an element of a slice that `host` gave to this thread exclusively, and returns its old
@@ -145,17 +177,17 @@ impl<T: Element> SliceExt for [T] {
     #[track_caller]
     fn fetch_min(&mut self, at: usize, value: T) -> T
     where
-        T: AtomicInteger,
+        T: Atomic,
     {
-        update(self, at, |x| x.min(value))
+        update(self, at, |x| x.least(value))
     }
 
     #[track_caller]
     fn fetch_max(&mut self, at: usize, value: T) -> T
     where
-        T: AtomicInteger,
+        T: Atomic,
     {
-        update(self, at, |x| x.max(value))
+        update(self, at, |x| x.most(value))
     }
 
     #[track_caller]
@@ -188,6 +220,54 @@ impl<T: Element> SliceExt for [T] {
         T: AtomicInteger,
     {
         update(self, at, |x| if x == expected { new } else { x })
+    }
+
+    #[track_caller]
+    fn load_relaxed(&mut self, at: usize) -> T
+    where
+        T: ScalarElement,
+    {
+        self[at]
+    }
+
+    #[track_caller]
+    fn load_acquire(&mut self, at: usize) -> T
+    where
+        T: ScalarElement,
+    {
+        self[at]
+    }
+
+    #[track_caller]
+    fn store_relaxed(&mut self, at: usize, value: T)
+    where
+        T: ScalarElement,
+    {
+        self[at] = value;
+    }
+
+    #[track_caller]
+    fn store_release(&mut self, at: usize, value: T)
+    where
+        T: ScalarElement,
+    {
+        self[at] = value;
+    }
+
+    #[track_caller]
+    fn read_volatile(&mut self, at: usize) -> T
+    where
+        T: ScalarElement,
+    {
+        self[at]
+    }
+
+    #[track_caller]
+    fn write_volatile(&mut self, at: usize, value: T)
+    where
+        T: ScalarElement,
+    {
+        self[at] = value;
     }
 }
 

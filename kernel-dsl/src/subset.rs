@@ -36,6 +36,7 @@
 //! | traits, impls over generic types, provided methods | resolved when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
 //! | generic parameters | `usize` and `bool` constants, and types | generic over a constant, `T: Float` of a kernel |
 //! | `size_of`, `std::array::from_fn`, `std::mem::swap`, `matches!` | `swap` takes variables, fields and elements | `size_of::<T>()`, `std::mem::swap(&mut a, &mut b)`, `matches!(x, …)` |
+//! | `assert!`, `assert_eq!`, `assert_ne!`, `debug_assert!`, `panic!` | a finding with line and values; the thread ends | `assert!(…)`, `panic!(…)` |
 //! | `const { assert!(…) }` | checked for each instance | `const { assert!(…) }` |
 //!
 //! # Unsupported
@@ -55,8 +56,8 @@
 //! | A closure that is called immediately | cannot call the value of an expression: bind the closure to a name with `let`, then call that name |
 //! | `println!` | the macro `println!` is not supported in kernels: kernels cannot print; write to a buffer, or trace the kernel in the interpreter |
 //! | `vec!` | the macro `vec!` is not supported in kernels: kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])` |
-//! | `assert!` of a value that depends on the launch | the macro `assert!` is not supported in kernels: write `const { assert!(…) }` for a condition on constants, or `#[requires(…)]` for a condition on arguments |
-//! | `panic!`, `unreachable!`, `todo!` | the macro `unreachable!` is not supported in kernels: kernels cannot panic; `return` early, and report the error to the host through a buffer |
+//! | A width or precision in the message of an assertion | a message of a kernel shows values by `{}`, `{:?}`, `{:x}` and `{:#x}`: remove width, precision and other formats |
+//! | `dbg!` | the macro `dbg!` is not supported in kernels: kernels cannot print; write to a buffer, or trace the kernel in the interpreter |
 //! | `unsafe` | `unsafe` is not supported in kernels: remove it; the oracle checks every memory access |
 //! | `?` | `?` is not supported in kernels: use `match`, `if let`, `let … else` or `unwrap_or`, and write `return None` |
 //! | `async` blocks | `async` is not supported in kernels |
@@ -80,7 +81,7 @@
 //! | `const N: u32`, or other types than `usize` and `bool` | a generic constant must be a `usize` or a `bool` |
 //! | `[T; N + 1]`: arithmetic in a type | expected a size: a number or the name of a generic constant |
 //! | A kernel without a shape | missing clause `block`: write `#[kernel(block = …, grid = …)]` |
-//! | A clause that does not exist | unknown clause `cluster` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate |
+//! | A clause that does not exist | unknown clause `cluster` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, assertions, tolerance, writes, target and crate |
 //! | An enum that holds data | a variant of a device enum cannot hold data (except in `Option`): use a struct, or store the data beside the enum |
 //! | A trait with generic parameters | a device trait cannot have generic parameters: use associated types or constants |
 //! | `union` | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
@@ -105,7 +106,8 @@
 //! | `usize::BITS` | `usize::BITS` differs between host and device: `usize` has 32 bits on the device. Write `u32::BITS` |
 //! | A `usize` beyond 32 bits | `4294967296` does not fit in `usize`, which has 32 bits on the device |
 //! | `u64 as usize` of arbitrary values | `usize` has 32 bits on the device: select the bits explicitly, as in `(x & 0xffff_ffff) as usize` |
-//! | `option.unwrap()` | `Option::unwrap` is not supported because kernels cannot panic: write `unwrap_or(…)` or `if let Some(x) = …` |
+//! | `option.unwrap()` | `Option::unwrap` is not supported in kernels: write `unwrap_or(…)`, or `let Some(x) = … else { return };` |
+//! | `"{pair:?}"`, an array in the message of an assertion | the message of an assertion shows numbers and `bool`, not `[f32; 2]`: show its parts |
 //! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `x.sin()`, `x.exp()`: the host's mathematics | `f32::sin` is not available in kernels (host-dependent result); use `math::sin` (bit-exact) or `fast::sin` (hardware approximation) |
@@ -153,8 +155,8 @@
 //! | A group of more lanes than a warp has | invalid group size 64 |
 //! | A feature that the target lacks | `warp::match_any` requires sm_70; the kernel is compiled for sm_61 |
 //! | A target that does not exist | unknown target `sm_62`; the targets are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90 |
-//! | A small integer in an atomic operation | sm_61 has no atomic operations on `u8` |
-//! | A float in an atomic minimum | sm_61 has no such atomic operation on `f32` |
+//! | A float of 16 bits in an atomic sum | sm_61 has no atomic operations on `kernel_dsl::half::f16` |
+//! | A float in an atomic comparison of bits | sm_61 has no such atomic operation on `f32` |
 //! | A copy ahead to an array of dynamic size | `copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown |
 //! | A copy ahead of more than registers hold | the copy needs 313 registers in each thread; a thread has at most 255 |
 //! | A token that is given what it holds and more | `coming` joins its own value with another copy, so the number of copies in flight is unknown |

@@ -11,7 +11,7 @@ mod strided;
 pub use strided::{Source, Strided, StridedMut};
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
-use crate::element::Element;
+use crate::element::{Element, ScalarElement};
 use crate::launcher::{self, Argument, Memory, ValueArgument};
 use crate::layout::{Layout, Position, Shape};
 use crate::wide::{self, Space};

@@ -70,7 +70,7 @@ fn contents(arguments: &[Argument]) -> Vec<Vec<u32>> {
 }
 
 fn seen_by_both(finding: &&Finding) -> bool {
-    matches!(finding.check, Check::OutOfBounds | Check::UsizeOverflow | Check::LoopStep)
+    matches!(finding.check, Check::OutOfBounds | Check::UsizeOverflow | Check::LoopStep | Check::Assertion)
 }
 
 /// Compares the checked form with the oracle, and returns the finding of both.
@@ -199,6 +199,38 @@ fn shared_memory() {
     says(found, "index 32 is out of bounds of `tile`, which has 32 elements", "tile[thread::x() + 1]", [31, 0, 0]);
     let found = agreed(wrong::beyond_row::ARTIFACT, 1, &[slice(32)]);
     says(found, "index (0, 8) is out of bounds of `tile`, which is 4 × 8", "tile[(thread::x() / 9", [8, 0, 0]);
+}
+
+#[test]
+fn assertions() {
+    let numbers = [Argument::Number(7), slice(40)];
+    let found = agreed(wrong::asserted::ARTIFACT, 1, &numbers);
+    says(
+        found,
+        "`x < 20.0` does not hold: element 20 is above 7 (0x7), true (left: 20.5, right: 20.0)",
+        "assert!(x <",
+        [20, 0, 0],
+    );
+    let found = agreed(wrong::asserted::ARTIFACT, 1, &[Argument::Number(7), slice(20)]);
+    assert_eq!(found, None);
+    let found = agreed(wrong::asserted_wide::ARTIFACT, 1, &[Argument::Number(3), slice(32)]);
+    let values = "(left: 18446744056529682435, right: 12884901888)";
+    says(found, &format!("`!wide << 32 | low as u64 == wide << 32` does not hold {values}"), "assert_eq!", [0, 0, 0]);
+    let found = agreed(wrong::panics::ARTIFACT, 1, &[Argument::Number(9), slice(32)]);
+    says(found, "thread 9 of -9 at 9.5", "panic!", [9, 0, 0]);
+}
+
+#[test]
+fn unchecked_form_has_no_trace_of_assertions() {
+    let [plain, asserted] = [wrong::twice::ARTIFACT, wrong::twice_asserted::ARTIFACT].map(|artifact| {
+        let kernel = lower::lower(&artifact.program().unwrap(), &Instance::default(), Target::SM_61).unwrap();
+        passes::optimize(kernel).unwrap().body.insts.len()
+    });
+    assert_eq!(plain, asserted);
+    assert!(!wrong::twice_asserted::PTX.contains("trap"));
+    assert!(!wrong::twice_asserted::PTX.contains("bra"), "{}", wrong::twice_asserted::PTX);
+    assert!(wrong::kept::PTX.contains("trap;"), "{}", wrong::kept::PTX);
+    assert_eq!(wrong::kept::PTX.matches("trap;").count(), 1, "a `debug_assert!` is not kept");
 }
 
 #[test]

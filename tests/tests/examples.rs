@@ -61,7 +61,8 @@ macro_rules! kernels {
         }
     };
 }
-kernels!(sgemm q8_gemm flash_attention decode_attention scan histogram bitonic conv3d elementwise topk);
+kernels!(sgemm q8_gemm flash_attention decode_attention scan histogram bitonic conv3d elementwise topk bfs bvh fft hash_table keccak look_back nbody radix_sort sha256 smith_waterman
+    work_queue);
 
 #[test]
 fn masked_loads_need_no_select() {

@@ -86,6 +86,11 @@ const IN: &[(&str, &str, &[&str])] = &[
         "`swap` takes variables, fields and elements",
         &["`size_of::<T>()`", "`std::mem::swap(&mut a, &mut b)`", "`matches!(x, …)`"],
     ),
+    (
+        "`assert!`, `assert_eq!`, `assert_ne!`, `debug_assert!`, `panic!`",
+        "a finding with line and values; the thread ends",
+        &["`assert!(…)`", "`panic!(…)`"],
+    ),
     ("`const { assert!(…) }`", "checked for each instance", &["`const { assert!(…) }`"]),
 ];
 

@@ -42,7 +42,8 @@ pub mod source_file;
 pub mod syntax;
 
 pub mod analyses;
-pub mod approximation;
+mod approximation;
+pub mod assertion;
 pub mod build;
 pub mod driver;
 pub mod element;

@@ -124,6 +124,9 @@ pub enum Check {
     /// Inline PTX reads a value that depends on the machine: a clock, the number of a
     /// multiprocessor, or the active lanes.
     MachineDependent,
+    /// An `assert!` does not hold, or a thread reaches a `panic!`. The thread ends, and the others
+    /// continue. In PTX: a call of `__assertfail`.
+    Assertion,
     /// A loop that cannot end: one or several iterations leave all variables and all memory
     /// unchanged, and no other thread can change what the loop reads. The other warps of the block
     /// have ended, wait at a barrier, or are in such loops themselves. Blocks that have not started
@@ -144,8 +147,6 @@ pub enum Check {
     Approximate,
     /// PTX only: a `trap`, or a call of an invalid function address.
     Trap,
-    /// PTX only: a failed `assert` of the kernel, which is a call of `__assertfail`.
-    Assertion,
 }
 
 /// The severity of a finding.
@@ -167,7 +168,7 @@ const _: () = {
         assert!(Check::ALL[i] as usize == i, "`Check::ALL` has the checks in the order of their declaration");
         i += 1;
     }
-    assert!(Check::Assertion as usize + 1 == i, "`Check::ALL` has every check, up to the last, `Assertion`");
+    assert!(Check::Trap as usize + 1 == i, "`Check::ALL` has every check, up to the last, `Trap`");
 };
 
 impl Check {
@@ -204,13 +205,13 @@ impl Check {
         Check::LossyCast,
         Check::Cancellation,
         Check::MachineDependent,
+        Check::Assertion,
         Check::Livelock,
         Check::FuelExhausted,
         Check::WrongSpace,
         Check::PartlyUninitialized,
         Check::Approximate,
         Check::Trap,
-        Check::Assertion,
     ];
 
     /// The checks of the oracle. The others are for PTX only, and a kernel cannot name them.
@@ -254,13 +255,13 @@ impl Check {
             Check::LossyCast => "lossy-cast",
             Check::Cancellation => "cancellation",
             Check::MachineDependent => "machine-dependent",
+            Check::Assertion => "assertion",
             Check::Livelock => "livelock",
             Check::FuelExhausted => "fuel-exhausted",
             Check::WrongSpace => "wrong-space",
             Check::PartlyUninitialized => "partly-uninitialized",
             Check::Approximate => "approximate",
             Check::Trap => "trap",
-            Check::Assertion => "assertion",
         }
     }
 
@@ -347,9 +348,10 @@ impl Check {
                  `Device::set_watchdog_timeout`, `Options::fuel` of the testing kit, `--fuel` on the command line"
             }
             Check::DivisionOverflow | Check::LoopStep => return None,
-            Check::WrongSpace | Check::PartlyUninitialized | Check::Approximate | Check::Trap | Check::Assertion => {
-                return None;
+            Check::Assertion => {
+                "correct the arguments or the kernel; a condition on arguments alone is better checked once, by `#[requires(…)]`"
             }
+            Check::WrongSpace | Check::PartlyUninitialized | Check::Approximate | Check::Trap => return None,
         })
     }
 }

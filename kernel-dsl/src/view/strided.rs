@@ -3,7 +3,7 @@
 
 use super::{HOST, View, ViewMut};
 use crate::atomic::{Atomic, AtomicInteger, atomics};
-use crate::element::Element;
+use crate::element::{Element, ScalarElement};
 use crate::layout::{Layout, Position};
 use crate::wide::Space;
 use std::ops::IndexMut;

@@ -5,6 +5,7 @@ use clap::Args;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::oracle::GROUPS;
 use runtime::interpreter::{Check, CheckSet, Options, Schedule, Severity};
+use std::time::Duration;
 
 /// Options that control how the oracle runs.
 #[derive(Args)]
@@ -31,6 +32,9 @@ pub(super) struct OracleArgs {
     /// Warp instructions of a block after which a loop counts as endless
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
+    /// Seconds after which a run of the interpreter counts as endless
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    time_limit: u64,
     /// Warn about sums and differences that cancel, if the relative error of a stored result is at
     /// least this, such as 1e-3
     #[arg(long, value_name = "ERROR", value_parser = relative)]
@@ -56,6 +60,7 @@ impl OracleArgs {
             fill: self.fill,
             without: self.left_out(),
             fuel: self.fuel,
+            time_limit: Some(Duration::from_secs(self.time_limit)),
             // Naming the check enables it.
             cancellation: self.cancellation.or(self.names(|check| check == Check::Cancellation).then_some(1e-3)),
             notes: self.notes || self.names(|check| check.severity(Target::SM_61) == Severity::Note),

@@ -50,6 +50,9 @@ pub struct Options {
     pub fuel: u64,
     /// The time at which a launch that still runs is reported as endless.
     pub deadline: Option<Deadline>,
+    /// The time that each run may take, if there is no deadline. A second run for an analysis has
+    /// the same time again.
+    pub time_limit: Option<Duration>,
     /// The number of blocks that have ended, for a display of the progress. It begins again at 0
     /// if the launch runs again, on one thread or for a second analysis.
     pub ended: Option<Arc<AtomicU64>>,
@@ -187,6 +190,7 @@ impl Default for Options {
             checks: Checks::All,
             fuel: 1 << 32,
             deadline: None,
+            time_limit: None,
             ended: None,
             limit: 64,
             schedule: Schedule::InOrder,

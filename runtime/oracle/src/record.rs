@@ -4,7 +4,7 @@
 use crate::check;
 use crate::code;
 use crate::code::frame::Word;
-use crate::machine::describe::{WITHIN, beyond};
+use crate::machine::describe::{WITHIN, beyond, failure};
 use crate::machine::memory::argument_at;
 use crate::machine::warp::{overflow, stuck};
 use crate::machine::{Machine, Warp};
@@ -55,6 +55,16 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
             // A step is a `usize` in Rust, which is never negative.
             let step = if ty.bits() == 32 { value(*ty, values[0]) } else { "0".to_string() };
             (check::Check::LoopStep, stuck(&step), None)
+        }
+        Check::Assertion { message, types } => {
+            let mut words = values[..].iter().copied();
+            let shown = types.iter().map(|ty| {
+                let low = words.next()?;
+                let high = if ty.bits() == 64 { words.next()? } else { 0 };
+                Some((*ty, high << 32 | low))
+            });
+            let shown: Vec<_> = shown.collect();
+            (check::Check::Assertion, failure(message, |i| shown.get(i).copied().flatten()), None)
         }
         Check::Overflow(op) => (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None),
     };

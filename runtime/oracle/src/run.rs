@@ -15,7 +15,7 @@ use crate::observe::profile::{Counters, Profile};
 use crate::observe::provenance::Tracer;
 use crate::observe::reached::Reached;
 use crate::observe::trace::{Recorder, Trace};
-use crate::options::{Binding, Checks, Launch, Options, Outcome};
+use crate::options::{Binding, Checks, Deadline, Launch, Options, Outcome};
 use crate::parallel;
 use crate::program::Program;
 use crate::refused::{Mismatch, Refused, TooLarge};
@@ -76,7 +76,8 @@ impl Program {
     /// Runs a launch with an observer. After it, the launch runs again for each kind of value whose
     /// flow its findings need.
     fn run_observed(&self, launch: Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, Refused> {
-        let Launch { grid, block, arguments, options } = launch;
+        let Launch { grid, block, arguments, mut options } = launch;
+        options.deadline = options.deadline.or(options.time_limit.map(Deadline::after));
         let parameters = self.bind(&arguments)?;
         let threads = self.block_of(block)?;
         let blocks = grid.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);

@@ -4,14 +4,25 @@
 //! `tests/examples.rs` runs the cases, and so does
 //! `cargo run --release -p tests --bin all-kernels -- check`.
 
+mod bfs;
 mod bitonic;
+mod bvh;
 mod conv3d;
 mod decode_attention;
 mod elementwise;
+mod fft;
 mod flash_attention;
+mod hash_table;
 mod histogram;
+mod keccak;
+mod look_back;
+mod nbody;
 mod q8_gemm;
+mod radix_sort;
 mod scan;
 mod sgemm;
+mod sha256;
+mod smith_waterman;
 mod topk;
 mod trial;
+mod work_queue;

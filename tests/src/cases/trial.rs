@@ -10,6 +10,7 @@ pub(super) struct Trial {
     inputs: Vec<Input>,
     expected: Vec<Expected>,
     block: Option<usize>,
+    free: Vec<usize>,
 }
 
 impl Trial {
@@ -18,7 +19,13 @@ impl Trial {
         inputs: impl Into<Vec<Input>>,
         expected: impl Into<Vec<Expected>>,
     ) -> Trial {
-        Trial { name: name.into(), inputs: inputs.into(), expected: expected.into(), block: None }
+        Trial { name: name.into(), inputs: inputs.into(), expected: expected.into(), block: None, free: Vec::new() }
+    }
+
+    /// Lets the contents of an argument depend on the order of atomic operations.
+    pub(super) fn with_free(mut self, argument: usize) -> Trial {
+        self.free.push(argument);
+        self
     }
 
     /// Sets the number of threads of a block, where the launch decides it.
@@ -45,6 +52,7 @@ pub(super) use trials;
 pub(super) fn cases(trials: Vec<Trial>) -> Vec<Case> {
     let case = |trial: Trial| {
         let case = Case::new(trial.name, trial.inputs);
+        let case = trial.free.into_iter().fold(case, Case::with_order_dependent);
         match trial.block {
             Some(threads) => case.with_block(threads),
             None => case,

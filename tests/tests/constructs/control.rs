@@ -19,6 +19,8 @@ values! { branches, "Statements and control", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`if let`" fn if_let -> u32 { let o = if a > b { Some(a) } else { None }; if let Some(x) = o { x + 1 } else { 0 } }
     "`if let … && …`" fn chain -> u32 { let o = if a > b { Some(a) } else { None }; if let Some(x) = o && x % 2 == 0 { x } else { 1 } }
     "`let … else`" fn let_else -> u32 { let o = if a > b { Some(a) } else { None }; let mut r = 5; 'out: { let Some(x) = o else { break 'out }; r = x; } r }
+    "`assert!(…)`" fn asserted -> u32 { assert!(b > 0, "b is {b}"); assert_ne!(a, 21); debug_assert!(a < 21); a + b }
+    "`panic!(…)`" fn panics -> u32 { if a > 20 { panic!("a is {a:#x}") } else { a + b } }
     "`matches!(x, …)`" fn matches -> u32 { matches!(a, 1 | 3..=8) as u32 }
 }
 

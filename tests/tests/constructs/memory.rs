@@ -157,6 +157,25 @@ programs! { atomics, "Atomic operations", views(x: View<u32, 2>, mut y: ViewMut<
         let own = x[(thread::x() / 16, thread::x() % 16)];
         y.fetch_xor((1, thread::x() % 4), own);
     }
+    "`v.load_relaxed(at)`, `v.read_volatile(at)`" fn load_relaxed {
+        let (r, c) = (thread::x() / 16, thread::x() % 16);
+        let old = y.load_relaxed((r, c));
+        y[(r, c)] = old + y.read_volatile((r, c)) + x[(r, c)];
+    }
+    "`v.load_acquire(at)`" fn load_acquire {
+        let (r, c) = (thread::x() / 16, thread::x() % 16);
+        let old = y.load_acquire((r, c));
+        y[(r, c)] = old + x[(r, c)];
+    }
+    "`v.store_relaxed(at, value)`, `v.write_volatile(at, value)`" fn store_relaxed {
+        let (r, c) = (thread::x() / 16, thread::x() % 16);
+        y.store_relaxed((r, c), x[(r, c)]);
+        y.write_volatile((r, c), x[(r, c)]);
+    }
+    "`v.store_release(at, value)`" fn store_release {
+        let (r, c) = (thread::x() / 16, thread::x() % 16);
+        y.store_release((r, c), x[(r, c)]);
+    }
     "`v.exchange(at, value)`" fn exchange {
         let (r, c) = (thread::x() / 16, thread::x() % 16);
         let old = y.exchange((r, c), 5);

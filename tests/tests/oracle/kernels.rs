@@ -494,6 +494,24 @@ pub fn told_by_the_lane(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = x[0] + lane as f32;
 }
 
+// assertion: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn unsorted(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let pair = (x[i] * 0.5, x[i] - 3.0);
+    assert!(pair.0 <= pair.1, "the pair of thread {i} is not sorted");
+    y[i] = pair.1 - pair.0;
+}
+
+// assertion: right
+#[kernel(block = 32, grid = 1)]
+pub fn sorted(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let pair = (x[i].min(x[i] - 3.0), x[i].max(x[i] - 3.0));
+    assert!(pair.0 <= pair.1, "the pair of thread {i} is not sorted");
+    y[i] = pair.1 - pair.0;
+}
+
 // livelock: wrong
 #[kernel(block = 64, grid = 1)]
 pub fn wait_and_set(x: &[f32], y: &mut [f32]) {

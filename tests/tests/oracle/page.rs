@@ -72,6 +72,7 @@ fn entries() -> Vec<Entry> {
         LossyCast: bytes_of of 1, bytes_of_clamped of 1;
         Cancellation: squares of 1, product_of_sums of 1;
         MachineDependent: told_by_the_clock of 1, told_by_the_lane of 1;
+        Assertion: unsorted of 1, sorted of 1;
         Livelock: wait_and_set of 1, set_and_wait of 1;
         FuelExhausted: to_no_end of 1, to_an_end of 1;
     }

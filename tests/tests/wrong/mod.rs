@@ -179,3 +179,48 @@ pub fn beyond_table(n: usize, y: &mut [f32]) {
     let i = thread::x();
     y[i] = SQUARES[i % n] + ROWS[i % 4][i % n % 4] as f32;
 }
+
+#[kernel(block = 40, grid = 1)]
+pub fn asserted(limit: u32, y: &mut [f32]) {
+    let i = thread::x();
+    let x = if i < y.len() { y[i] } else { 0.0 };
+    assert!(x < 20.0, "element {i} is above {limit} ({limit:#x}), {}", limit > 0);
+    if i < y.len() {
+        y[i] = x + 1.0;
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn asserted_wide(low: u32, y: &mut [f32]) {
+    let wide = low as u64;
+    assert_eq!(!wide << 32 | low as u64, wide << 32);
+    y[thread::x()] = 0.0;
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn panics(n: u32, y: &mut [f32]) {
+    let i = thread::x();
+    let x = if i as u32 == n { panic!("thread {i} of {} at {:?}", -(n as i32), y[i]) } else { 1.0 };
+    y[i] = x;
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn twice(y: &mut [f32]) {
+    y[thread::x()] *= 2.0;
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn twice_asserted(y: &mut [f32]) {
+    let i = thread::x();
+    assert!(y[i] > 0.0 && y[i] < 1.0 / y[i], "{} {}", y[i], y.len() / i);
+    y[i] *= 2.0;
+    debug_assert_ne!(y[i], 0.0);
+}
+
+#[kernel(block = 32, grid = 1, assertions)]
+pub fn kept(y: &mut [f32]) {
+    let i = thread::x();
+    assert!(y[i] > 0.0, "{}", y.len() / i);
+    debug_assert!(y[i] < 9.0);
+    y[i] *= 2.0;
+}

@@ -27,6 +27,8 @@ pub const BUGS: &[Bug] = &[
     bug!(one_of_the_readers_without_fence, GlobalRace, [zeros(1), Input::slice(&[0u32]), zeros(4)]),
     bug!(handed_on_within_the_block, GlobalRace, [counted(256), zeros(8), Input::slice(&[0u32]), zeros(1)]),
     bug!(carry_of_the_block_before, GlobalRace, [counted(64), zeros(2), zeros(64)]),
+    bug!(relaxed_flag, GlobalRace, [zeros(1), Input::slice(&[0u32, 0]), zeros(1)]),
+    bug!(flag_read_relaxed, GlobalRace, [zeros(1), Input::slice(&[0u32, 0]), zeros(1)]),
     bug!(exchange_that_fails, GlobalRace, [zeros(1), Input::slice(&[0u32]), Input::slice(&[0u32]), zeros(1)]),
 ];
 
@@ -402,5 +404,37 @@ fn exchange_that_fails<const MENDED: bool>(value: &mut [f32], came: &mut [u32], 
                 y[0] = value[0]; //~ global-race
             }
         }
+    }
+}
+
+/// a flag for another block is stored without a release
+#[kernel(block = 1, grid = 2, instances(MENDED = false | true))]
+#[requires(data.len() == 1, ready.len() == 2, y.len() == 1)]
+fn relaxed_flag<const MENDED: bool>(data: &mut [f32], ready: &mut [u32], y: &mut [f32]) {
+    // The block that begins first passes data to the other, in any order of blocks.
+    if ready.fetch_add(1, 1) == 0 {
+        data[0] = 7.0;
+        if MENDED {
+            ready.store_release(0, 1);
+        } else {
+            ready.store_relaxed(0, 1);
+        }
+    } else {
+        while ready.load_acquire(0) == 0 {}
+        y[0] = data[0]; //~ global-race
+    }
+}
+
+/// a flag of another block is loaded without an acquire
+#[kernel(block = 1, grid = 2, instances(MENDED = false | true))]
+#[requires(data.len() == 1, ready.len() == 2, y.len() == 1)]
+fn flag_read_relaxed<const MENDED: bool>(data: &mut [f32], ready: &mut [u32], y: &mut [f32]) {
+    // The block that begins first passes data to the other, in any order of blocks.
+    if ready.fetch_add(1, 1) == 0 {
+        data[0] = 7.0;
+        ready.store_release(0, 1);
+    } else {
+        while (if MENDED { ready.load_acquire(0) } else { ready.read_volatile(0) }) == 0 {}
+        y[0] = data[0]; //~ global-race
     }
 }

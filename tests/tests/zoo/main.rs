@@ -17,6 +17,7 @@
 
 mod alignment;
 mod arithmetic;
+mod asserted;
 mod bare;
 mod barriers;
 mod bounds;
@@ -140,6 +141,7 @@ const ZOO: &[&[Bug]] = &[
     barriers::BUGS,
     warps::BUGS,
     arithmetic::BUGS,
+    asserted::BUGS,
     loops::BUGS,
     results::BUGS,
     machine::BUGS,

@@ -23,6 +23,7 @@ pub const BUGS: &[Bug] = &[
     bug!(stencil_in_place, SharedRace, [counted(64), zeros(64)]),
     bug!(barrier_of_the_warp, SharedRace, [counted(64), zeros(64)]),
     bug!(flag_in_shared_memory, SharedRace, [counted(64), zeros(64)]),
+    bug!(relaxed_flag_in_shared_memory, SharedRace, [counted(64), zeros(64)]),
     bug!(fence_for_a_barrier, SharedRace, [counted(64), zeros(64)]),
     bug!(signed_off_too_early, SharedRace, [counted(2), zeros(97)]),
     bug!(sort_step, SharedRace, [counted(128), zeros(128)]),
@@ -410,4 +411,29 @@ fn turned_tile<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         warp::sync();
     }
     y[32 * row + col] = tile[(col, row)]; //~ shared-race
+}
+
+/// a warp passes a tile to another warp by a flag without a release
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn relaxed_flag_in_shared_memory<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([1]);
+    let ready = Shared::<u32, 1>::new([1]);
+    let t = thread::x();
+    if t == 0 {
+        ready.store_relaxed(0, 0);
+    }
+    block::sync();
+    if t == 0 {
+        tile[0] = x[0];
+        if MENDED {
+            ready.store_release(0, 1);
+        } else {
+            ready.write_volatile(0, 1);
+        }
+    }
+    if t == 32 {
+        while ready.load_acquire(0) == 0 {}
+        y[0] = tile[0]; //~ shared-race
+    }
 }

@@ -169,8 +169,9 @@ fn division(ty: Scalar, target: Target) -> u32 {
 /// Returns whether ptxas compiles an atomic operation on shared memory to a loop, on every target.
 fn loops(operation: Atomic, element: Scalar) -> bool {
     match operation {
-        Atomic::Exchange | Atomic::CompareExchange => false,
-        _ => element.is_float() || element.bits() == 64,
+        Atomic::Load | Atomic::Store => false,
+        Atomic::Exchange | Atomic::CompareExchange => element.bits() < 32,
+        _ => element.is_float() || element.bits() != 32,
     }
 }
 

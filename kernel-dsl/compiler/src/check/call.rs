@@ -315,18 +315,19 @@ impl Checker<'_> {
             Ty::Slice { element, .. } | Ty::View { element, .. } | Ty::Shared { element, .. } => element,
             _ => ty,
         };
-        if let Intrinsic::Atomic(operation) = method.intrinsic
+        if let Intrinsic::Atomic(operation, _) = method.intrinsic
             && !matches!(self.table.get(element), Ty::Wrong)
             && !self.table.as_scalar(element).is_some_and(|scalar| operation.takes(scalar))
         {
             let element = self.named(element);
-            let message = match operation {
-                ir::Atomic::Add | ir::Atomic::Exchange => {
-                    format!("`{name}` supports integers and floats of 32 and 64 bits, not `{element}`")
+            let types = match operation {
+                ir::Atomic::Load | ir::Atomic::Store => "numbers except `usize`",
+                ir::Atomic::Add | ir::Atomic::Exchange | ir::Atomic::Min | ir::Atomic::Max => {
+                    "integers except `usize`, `f32` and `f64`"
                 }
-                _ => format!("`{name}` supports integers of 32 and 64 bits, not `{element}`"),
+                _ => "integers except `usize`",
             };
-            self.report(mark, message);
+            self.report(mark, format!("`{name}` supports {types}, not `{element}`"));
         }
         let array = |checker: &mut Self| checker.table.add(Ty::Array(element, elements));
         let rank = match known {

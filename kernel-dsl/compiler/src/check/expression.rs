@@ -6,6 +6,7 @@ use super::{
     types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
+use crate::assertion::Assertion;
 use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir;
 use crate::language;
@@ -62,6 +63,9 @@ impl Checker<'_> {
             E::Field(base, field) => self.field(base, field, e.mark),
             E::Struct { path, fields, rest } => self.struct_literal(path, fields, rest.as_deref(), expected),
             E::Inline { source, values } => self.inline(source, values),
+            E::Assertion { assertion, condition, message, values } => {
+                self.assertion(*assertion, condition.as_deref(), message, values)
+            }
             E::Tuple(parts) if parts.is_empty() => (ExprKind::Tuple(Vec::new()), self.table.add(Ty::Unit)),
             E::Tuple(parts) => {
                 let hints = match expected.map(|id| self.table.get(id).clone()) {
@@ -143,6 +147,39 @@ impl Checker<'_> {
             _ => self.table.add(Ty::Tuple(outputs)),
         };
         (ExprKind::Inline { source: source.clone(), arguments }, ty)
+    }
+
+    /// Checks an assertion: `bool` where it has a condition, and values that a report can show.
+    fn assertion(
+        &mut self,
+        assertion: Assertion,
+        condition: Option<&syntax::Expr>,
+        message: &str,
+        values: &[syntax::Expr],
+    ) -> (ExprKind, Id) {
+        let bool = self.table.scalar(Scalar::Bool);
+        let condition = condition.map(|c| Box::new(self.wanted(c, bool)));
+        let mut shown = Vec::with_capacity(values.len());
+        for value in values {
+            let e = self.expr(value, None);
+            let ty = Id(e.ty.0);
+            let fits = match self.table.get(ty) {
+                Ty::Scalar(_) | Ty::Unknown(_) | Ty::Parameter(_) | Ty::Projection { .. } => true,
+                Ty::Enum(_) | Ty::Wrong | Ty::Never => true,
+                _ => false,
+            };
+            if !fits {
+                let name = self.named(ty);
+                self.report(
+                    value.mark,
+                    format!("the message of an assertion shows numbers and `bool`, not `{name}`: show its parts"),
+                );
+            }
+            shown.push(e);
+        }
+        let ty = if condition.is_some() { Ty::Unit } else { Ty::Never };
+        let kind = ExprKind::Assertion { assertion, condition, message: message.to_string(), values: shown };
+        (kind, self.table.add(ty))
     }
 
     pub(super) fn literal(&mut self, literal: Literal) -> ExprKind {

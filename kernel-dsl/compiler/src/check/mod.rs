@@ -128,6 +128,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         min_blocks,
         max_registers,
         contract: kernel.contract,
+        assertions: kernel.assertions,
         target: kernel.target,
         instances,
         tolerances,

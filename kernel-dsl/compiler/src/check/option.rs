@@ -52,7 +52,7 @@ impl Checker<'_> {
             _ => {
                 let message = match name.as_str() {
                     "unwrap" | "expect" => format!(
-                        "`Option::{name}` is not supported because kernels cannot panic: write `unwrap_or(…)` or `if let Some(x) = …`"
+                        "`Option::{name}` is not supported in kernels: write `unwrap_or(…)`, or `let Some(x) = … else {{ return }};`"
                     ),
                     _ => format!(
                         "`Option` has no method `{name}` in a kernel; its methods are {}",

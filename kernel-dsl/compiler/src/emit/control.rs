@@ -90,7 +90,7 @@ impl Flow {
         })
     }
 
-    fn number(&mut self) -> u32 {
+    pub(super) fn number(&mut self) -> u32 {
         self.constructs += 1;
         self.constructs
     }
@@ -116,7 +116,7 @@ impl<'k> Emitter<'k> {
         to.iter().zip(from).map(|(to, from)| (*to, self.operand(*from))).collect()
     }
 
-    fn jump(&mut self, guard: Option<Guard>, to: ptx::Label) {
+    pub(super) fn jump(&mut self, guard: Option<Guard>, to: ptx::Label) {
         self.guarded(guard, Opcode::Bra, &[], [Operand::Label(to)]);
     }
 

@@ -395,6 +395,7 @@ impl<'k> Emitter<'k> {
             Op::Reduce(operation, value) => self.reduce(results[0], *operation, *value),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(results[0], *mode, *value, *selector, *width),
             Op::Vote { mode, value } => self.vote(results[0], *mode, *value),
+            Op::Panic { .. } => self.op(Opcode::Trap, [], []),
             Op::RecordViolation { record, site, values } => self.report(*record, *site, values),
             Op::If { condition, then, otherwise } => self.branch(inst, *condition, then, otherwise),
             Op::For(l) => self.counted(inst, l),

@@ -5,6 +5,17 @@ use crate::ir;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 
+/// The order of an atomic operation with other accesses of its thread.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum MemoryOrder {
+    /// None.
+    Relaxed,
+    /// A fence follows.
+    Acquire,
+    /// A fence precedes.
+    Release,
+}
+
 /// A resolved built-in function or method. The first argument of a method is its receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Intrinsic {
@@ -129,7 +140,7 @@ pub enum Intrinsic {
     /// `x.store_in(at, values)`.
     StoreIn,
     /// `x.fetch_add(at, value)` and the other atomic operations.
-    Atomic(ir::Atomic),
+    Atomic(ir::Atomic, MemoryOrder),
     /// A method that is one unary operation of the IR: `abs`, `sqrt`, `floor`, `ceil`, `trunc`,
     /// `round_ties_even`, `count_ones`, `leading_zeros`.
     Unary(ir::Unary),

@@ -22,13 +22,14 @@ pub mod visit;
 pub use collective::Collective;
 pub use fast::Fast;
 pub use instance::{Constant, DeclaredInstance, Instance, Item, labeled, spelled};
-pub use intrinsic::Intrinsic;
+pub use intrinsic::{Intrinsic, MemoryOrder};
 pub use item::{
     Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
 };
 pub use method::{Method, OnOverflow};
 pub use monomorphic::{Monomorphic, monomorphic};
 
+use crate::assertion::Assertion;
 use crate::ir;
 use crate::oracle::{Allowance, Output};
 use crate::ptx::inline;
@@ -93,6 +94,8 @@ pub struct Launch {
     pub max_registers: Option<Expr>,
     /// Whether sums and differences that contain a product are contracted to `mul_add`.
     pub contract: bool,
+    /// Whether the unchecked form keeps assertions.
+    pub assertions: bool,
     /// The target of the declared instances, and the default target of instances compiled later.
     pub target: Target,
     /// The declared instances, each with one argument for each generic parameter.
@@ -490,6 +493,14 @@ pub enum ExprKind {
     Inline {
         source: inline::Source,
         arguments: Vec<Expr>,
+    },
+    /// `assert!(condition, …)`, or `panic!(…)` without a condition. The message has a `{}` for each
+    /// value, followed by one for each side of a comparison.
+    Assertion {
+        assertion: Assertion,
+        condition: Option<Box<Expr>>,
+        message: String,
+        values: Vec<Expr>,
     },
     /// `&place` or `&mut place`, as an argument of a device function.
     Reference(Box<Expr>),

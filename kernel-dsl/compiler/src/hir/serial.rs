@@ -230,6 +230,7 @@ mod tests {
             min_blocks: Some(expr(ExprKind::Literal(2))),
             max_registers: None,
             contract: false,
+            assertions: false,
             target: Target::SM_61,
             instances: vec![DeclaredInstance {
                 name: Some("tile".into()),

@@ -57,6 +57,10 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
         | ExprKind::CallItem { arguments, .. } => {
             arguments.iter_mut().for_each(|e| expr(e, f));
         }
+        ExprKind::Assertion { condition, values, .. } => {
+            condition.iter_mut().for_each(|e| expr(e, f));
+            values.iter_mut().for_each(|e| expr(e, f));
+        }
         ExprKind::Struct { fields, rest } => {
             fields.iter_mut().for_each(|(_, e)| expr(e, f));
             if let Some(e) = rest {

@@ -85,6 +85,7 @@ pub use parse::Fault;
 pub use table::{CONSTANT_LIMIT, Placement, Table};
 
 use crate::approximation::Approximation;
+use crate::assertion::Outcome;
 use crate::oracle::Declared;
 use crate::ptx::Inline;
 use crate::scalar::Scalar;
@@ -300,6 +301,14 @@ pub struct Region {
 }
 
 impl Region {
+    /// Returns what the unchecked form does at the end of the region, if threads fail there.
+    pub fn panics(&self) -> Option<Outcome> {
+        match self.insts.as_slice() {
+            [.., Inst { op: Op::Panic { outcome, .. }, .. }, Inst { op: Op::Return, .. }] => Some(*outcome),
+            _ => None,
+        }
+    }
+
     /// Returns the values that the region yields, or `None` if it ends with another terminator.
     pub fn yielded(&self) -> Option<&Values> {
         match &self.insts.last()?.op {
@@ -425,7 +434,8 @@ pub enum Op {
     #[allow(missing_docs)]
     DbgValue { name: Box<str>, value: Value },
     /// Reads an element, writes the result of `operation`, and gives the previous value, if there
-    /// is a result. Other atomic operations on the element come before or after. The operation is
+    /// is a result. `Load` does not write, and `Store` has no result.
+    /// Other atomic operations on the element come before or after. The operation is
     /// relaxed: it orders no other access. In `f32`, `Add` on global memory flushes subnormal
     /// operands and sums to zero, as the hardware does. On shared memory it does not.
     Atomic {
@@ -480,6 +490,10 @@ pub enum Op {
     /// The sum (`Add`), `Min` or `Max` of the values of all 32 lanes, which must be converged.
     /// Integers of 32 bits. A sum wraps; the oracle reports a sum that does not fit. From sm_80.
     Reduce(Binary, Value),
+    /// The thread fails an assertion or panics: the oracle reports `message` with `values`, which
+    /// are scalars. [`Op::Return`] follows. The unchecked form does what `outcome` says.
+    #[allow(missing_docs)]
+    Panic { outcome: Outcome, message: Box<str>, values: Values },
     /// Records a failed check in the launch's record. The first lane of all threads writes the
     /// record; later ones leave it unchanged. Only the checked form has it
     /// ([`lower::checked`](crate::lower::checked)).
@@ -729,21 +743,41 @@ pub enum Atomic {
     Exchange,
     /// The second operand if the element has the bits of the first, otherwise the element itself.
     CompareExchange,
+    /// The element itself: nothing is written.
+    Load,
+    /// The operand, without a result.
+    Store,
 }
 
 impl Atomic {
-    /// Returns whether sm_61 has the operation on elements of this type.
+    /// Returns whether the operation exists on elements of this type. Where the machine lacks it,
+    /// emission writes a loop ([`Atomic::loops`]).
     pub fn takes(self, element: Scalar) -> bool {
-        let integer = matches!(element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64);
+        let integer = element.is_integer() && element != Scalar::Usize;
         match self {
-            Atomic::Add | Atomic::Exchange => integer || element.is_float(),
+            Atomic::Add | Atomic::Exchange | Atomic::Min | Atomic::Max => integer || element.is_float(),
+            Atomic::Load | Atomic::Store => integer || element.is_float() || element.is_half(),
             _ => integer,
+        }
+    }
+
+    /// Returns whether the operation is a loop of `atom.cas`: on elements of 8 and 16 bits, and the
+    /// minimum and maximum of floats.
+    pub fn loops(self, element: Scalar) -> bool {
+        match self {
+            Atomic::Load | Atomic::Store => false,
+            Atomic::Min | Atomic::Max if element.is_float() => true,
+            _ => element.bits() < 32,
         }
     }
 
     /// Returns the number of operands.
     pub fn operands(self) -> usize {
-        if self == Atomic::CompareExchange { 2 } else { 1 }
+        match self {
+            Atomic::CompareExchange => 2,
+            Atomic::Load => 0,
+            _ => 1,
+        }
     }
 }
 

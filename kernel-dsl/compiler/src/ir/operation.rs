@@ -238,7 +238,7 @@ operations! {
     CopyWait(group)                                Effect     ["copy_wait " group];
     LifetimeStart(array)                           Effect     ["lifetime_start " array];
     DbgValue { name, value }                       Effect     ["dbg_value " name " = " value];
-    Atomic { operation, place, element, values }   Effect     ["atomic " operation " " place ", " values (= element scalar_of(values))];
+    Atomic { operation, place, element, values }   Effect     ["atomic " operation " " element " " place (* ", " values)];
     ReadLocal { local, index }                     Read       ["read " local (? "[" index "]")];
     WriteLocal { local, index, value }             Effect     ["write " local (? "[" index "]") " = " value];
     BlockSync {}                                   Effect     ["block_sync"];
@@ -249,6 +249,7 @@ operations! {
     Vote { mode, value }                           Effect     ["vote " mode " " value];
     Match(value)                                   Effect     ["match " value];
     Reduce(op, value)                              Effect     ["reduce " op " " value];
+    Panic { outcome, message, values }             Effect     ["panic " outcome " " message (* " " values)];
     RecordViolation { record, site, values }       Effect     ["record_violation " site " to " record ":" (* " " values)];
     If { condition, then, otherwise }              Construct;
     For(counted)                                   Construct;

@@ -632,8 +632,9 @@ words! {
     Comparison { Eq "eq", Ne "ne", Lt "lt", Le "le", Gt "gt", Ge "ge" }
     Atomic {
         Add "add", Min "min", Max "max", And "and", Or "or", Xor "xor", Exchange "exchange",
-        CompareExchange "compare_exchange"
+        CompareExchange "compare_exchange", Load "load", Store "store"
     }
+    Outcome { Continue "continue", Exit "exit", Trap "trap" }
     Shuffle { Index "index", Xor "xor", Up "up", Down "down" }
     Vote { Ballot "ballot", All "all", Any "any" }
     Scope { Block "block", Grid "grid", System "system" }

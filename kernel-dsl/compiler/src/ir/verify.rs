@@ -327,7 +327,8 @@ impl<'a> Verifier<'a> {
             Op::Atomic { operation, place, element, values } => {
                 self.place(inst, place, *element, 1);
                 let fits = values.iter().chain(&inst.results).all(|v| self.ty(*v) == S(*element));
-                let counts = values.len() == operation.operands() && results <= 1;
+                let most = usize::from(*operation != Atomic::Store);
+                let counts = values.len() == operation.operands() && results <= most;
                 self.check(
                     inst,
                     fits && counts,
@@ -372,6 +373,10 @@ impl<'a> Verifier<'a> {
                 self.check(inst, fits, "a reduction has one type of integers of 32 bits");
                 let known = matches!(operation, Binary::Add | Binary::Min | Binary::Max);
                 self.check(inst, known, "a reduction is a sum, a minimum or a maximum");
+            }
+            Op::Panic { values, .. } => {
+                let fits = values.iter().all(|v| matches!(self.ty(*v), S(_))) && results == 0;
+                self.check(inst, fits, "a panic shows scalars, and has no result");
             }
             Op::RecordViolation { record, values, .. } => {
                 let numbers = values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));

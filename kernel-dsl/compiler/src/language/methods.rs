@@ -2,13 +2,14 @@
 
 use super::SignatureType as Type;
 use super::signature::{
-    INDEX_AND_ELEMENT, NO_PARAMETERS, ONE_U32, ONE_VALUE, TWO_VALUES, VALUE_AND_FN, VALUE_AND_LANE, VALUE_START_AND_FN,
+    INDEX, INDEX_AND_ELEMENT, NO_PARAMETERS, ONE_U32, ONE_VALUE, TWO_VALUES, VALUE_AND_FN, VALUE_AND_LANE,
+    VALUE_START_AND_FN,
 };
 use crate::Scalar;
 use crate::hir::Method as NumberMethod;
 use crate::hir::OnOverflow::{Checked, Overflowing, Saturating};
 use crate::hir::collective::Reduction;
-use crate::hir::{Collective, Intrinsic};
+use crate::hir::{Collective, Intrinsic, MemoryOrder};
 use crate::ir::{Atomic, Binary, Shuffle, Unary, Vote};
 
 /// The types that have a method.
@@ -297,17 +298,102 @@ pub const METHODS: &[Method] = &[
     method(Receiver::Global, "load_or", Intrinsic::LoadOr, &[Type::Indices, Type::Element], Type::ElementArray),
     method(Receiver::Writable, "store", Intrinsic::Store, &[Type::Indices, Type::ElementArray], Type::Unit),
     method(Receiver::GlobalMut, "store_in", Intrinsic::StoreIn, &[Type::Indices, Type::ElementArray], Type::Unit),
-    method(Receiver::Atomic, "fetch_add", Intrinsic::Atomic(Atomic::Add), INDEX_AND_ELEMENT, Type::Element),
-    method(Receiver::Atomic, "fetch_min", Intrinsic::Atomic(Atomic::Min), INDEX_AND_ELEMENT, Type::Element),
-    method(Receiver::Atomic, "fetch_max", Intrinsic::Atomic(Atomic::Max), INDEX_AND_ELEMENT, Type::Element),
-    method(Receiver::Atomic, "fetch_and", Intrinsic::Atomic(Atomic::And), INDEX_AND_ELEMENT, Type::Element),
-    method(Receiver::Atomic, "fetch_or", Intrinsic::Atomic(Atomic::Or), INDEX_AND_ELEMENT, Type::Element),
-    method(Receiver::Atomic, "fetch_xor", Intrinsic::Atomic(Atomic::Xor), INDEX_AND_ELEMENT, Type::Element),
-    method(Receiver::Atomic, "exchange", Intrinsic::Atomic(Atomic::Exchange), INDEX_AND_ELEMENT, Type::Element),
+    method(
+        Receiver::Atomic,
+        "load_relaxed",
+        Intrinsic::Atomic(Atomic::Load, MemoryOrder::Relaxed),
+        INDEX,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "load_acquire",
+        Intrinsic::Atomic(Atomic::Load, MemoryOrder::Acquire),
+        INDEX,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "store_relaxed",
+        Intrinsic::Atomic(Atomic::Store, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Unit,
+    ),
+    method(
+        Receiver::Atomic,
+        "store_release",
+        Intrinsic::Atomic(Atomic::Store, MemoryOrder::Release),
+        INDEX_AND_ELEMENT,
+        Type::Unit,
+    ),
+    // Relaxed accesses are volatile: none is dropped, repeated or merged.
+    method(
+        Receiver::Atomic,
+        "read_volatile",
+        Intrinsic::Atomic(Atomic::Load, MemoryOrder::Relaxed),
+        INDEX,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "write_volatile",
+        Intrinsic::Atomic(Atomic::Store, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Unit,
+    ),
+    method(
+        Receiver::Atomic,
+        "fetch_add",
+        Intrinsic::Atomic(Atomic::Add, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "fetch_min",
+        Intrinsic::Atomic(Atomic::Min, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "fetch_max",
+        Intrinsic::Atomic(Atomic::Max, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "fetch_and",
+        Intrinsic::Atomic(Atomic::And, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "fetch_or",
+        Intrinsic::Atomic(Atomic::Or, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "fetch_xor",
+        Intrinsic::Atomic(Atomic::Xor, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Element,
+    ),
+    method(
+        Receiver::Atomic,
+        "exchange",
+        Intrinsic::Atomic(Atomic::Exchange, MemoryOrder::Relaxed),
+        INDEX_AND_ELEMENT,
+        Type::Element,
+    ),
     method(
         Receiver::Atomic,
         "compare_exchange",
-        Intrinsic::Atomic(Atomic::CompareExchange),
+        Intrinsic::Atomic(Atomic::CompareExchange, MemoryOrder::Relaxed),
         &[Type::Indices, Type::Element, Type::Element],
         Type::Element,
     ),

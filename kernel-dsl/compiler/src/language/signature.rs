@@ -61,6 +61,8 @@ pub(super) const ONE_U32: &[Type] = &[Type::U32];
 pub(super) const THREE_U32: &[Type] = &[Type::U32, Type::U32, Type::U32];
 /// `(f32)`
 pub(super) const ONE_F32: &[Type] = &[Type::F32];
+/// An index.
+pub(super) const INDEX: &[Type] = &[Type::Indices];
 /// An index and an element, as atomic operations take them.
 pub(super) const INDEX_AND_ELEMENT: &[Type] = &[Type::Indices, Type::Element];
 /// A value and the function that combines two.

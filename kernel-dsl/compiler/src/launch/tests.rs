@@ -46,6 +46,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         min_blocks: None,
         max_registers: None,
         contract: false,
+        assertions: false,
         target: crate::Target::SM_61,
         instances: vec![],
         tolerances: vec![],

@@ -5,7 +5,7 @@ use super::layout::aligned_pitch;
 use super::mem_layout::{MemLayout, align_of};
 use super::value::{Handle, LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
-use crate::hir::{self, Expr, Intrinsic};
+use crate::hir::{self, Expr, Intrinsic, MemoryOrder};
 use crate::ir::{self, Binary, Comparison, Dim, Layout, Op, Type, Values, WIDEST};
 use crate::source::Span;
 use smallvec::SmallVec;
@@ -56,13 +56,28 @@ impl<'h> Lowerer<'h> {
                 }
                 Val::Unit
             }
-            (Intrinsic::Atomic(operation), _, values) => {
+            (Intrinsic::Atomic(operation, order), _, values) => {
                 let values: Values = values.iter().filter_map(Val::scalar).map(|k| k.value).collect();
                 let Some(element) = mem_layout.scalar().filter(|_| values.len() == operation.operands()) else {
                     return Val::Unit;
                 };
+                let fence = match &place {
+                    ir::Place::Shared { .. } | ir::Place::Dynamic { .. } => Op::Fence(ir::Scope::Block),
+                    _ => Op::Fence(ir::Scope::Grid),
+                };
+                if order == MemoryOrder::Release {
+                    self.builder.effect(fence.clone());
+                }
                 let op = Op::Atomic { operation, place, element, values };
-                Val::Scalar(MaybeConst { value: self.builder.scalar(op, element), bits: None })
+                if operation == ir::Atomic::Store {
+                    self.builder.effect(op);
+                    return Val::Unit;
+                }
+                let value = self.builder.scalar(op, element);
+                if order == MemoryOrder::Acquire {
+                    self.builder.effect(fence);
+                }
+                Val::Scalar(MaybeConst { value, bits: None })
             }
             // The control flow left in an argument, or an argument had an error.
             _ => Val::Unit,

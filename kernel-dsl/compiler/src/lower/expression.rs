@@ -82,6 +82,9 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.cast(a, from, to))
             }
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(e, *intrinsic, arguments),
+            ExprKind::Assertion { assertion, condition, message, values } => {
+                self.assertion(e.span, *assertion, condition.as_deref(), message, values)
+            }
             ExprKind::Inline { source, arguments } => self.inline_ptx(e.span, source, arguments),
             ExprKind::Call { function, arguments, .. } => self.call(e.span, *function, arguments),
             ExprKind::Generic(_)

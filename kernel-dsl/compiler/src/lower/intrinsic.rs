@@ -30,7 +30,7 @@ impl<'h> Lowerer<'h> {
             Intrinsic::SharedPadded => return self.shared(e, arguments, RowLayout::Padded),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, RowLayout::Pitch),
             Intrinsic::Extent(None) | Intrinsic::Stride => return self.dimension(e.span, intrinsic, arguments),
-            Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
+            Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(..) => {
                 return self.access(e, intrinsic, arguments);
             }
             Intrinsic::GroupNew | Intrinsic::GroupLane | Intrinsic::GroupIndex => {

@@ -6,6 +6,7 @@
 
 mod access;
 mod array;
+mod assertion;
 mod bits;
 mod captures;
 pub mod checked;

@@ -59,6 +59,7 @@ mod rewrite;
 mod simplify;
 mod table_reads;
 
+use crate::assertion::Outcome;
 use crate::error::Errors;
 use crate::ir::{Kernel, Op, Place, Region, Unroll, WaitGroup};
 
@@ -199,6 +200,7 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Erro
             }
             Op::CopyWait(WaitGroup::UpTo(_)) => "a wait for copies does not say how many groups come after",
             Op::Dynamic { .. } => "an array of dynamic size has no address yet",
+            Op::Panic { outcome: Outcome::Continue | Outcome::Exit, .. } => "an assertion is still there",
             Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => {
                 "an operation that only the oracle runs remains"
             }

@@ -1,18 +1,33 @@
 //! Oracle-op removal: drops operations that only the oracle runs. Marks of undefined bytes in
-//! shared memory and names of variables have no effect on the machine.
+//! shared memory and names of variables have no effect on the machine. Of assertions remains what
+//! their [`Outcome`] says: nothing, the end of the thread, or a trap without a message.
 
+use crate::assertion::Outcome;
 use crate::error::Errors;
-use crate::ir::{Kernel, Op, Region};
+use crate::ir::{Inst, Kernel, Op, Region};
 
-/// Drops every `Poison`, `Begin` and `Named`.
+/// Drops marks, names and assertions.
 pub fn oracle_op_removal(kernel: &mut Kernel) -> Result<(), Errors> {
     region(&mut kernel.body);
     Ok(())
 }
 
 fn region(region: &mut Region) {
-    region.insts.retain(|inst| !matches!(inst.op, Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. }));
+    region.insts.retain(|inst| !is_dropped(inst));
     for inst in &mut region.insts {
+        if let Op::Panic { values, .. } = &mut inst.op {
+            values.clear();
+        }
         inst.op.regions_mut().into_iter().for_each(self::region);
+    }
+}
+
+fn is_dropped(inst: &Inst) -> bool {
+    match &inst.op {
+        Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => true,
+        Op::Panic { outcome, .. } => *outcome != Outcome::Trap,
+        // An assertion is a separate branch.
+        Op::If { otherwise, .. } => otherwise.panics() == Some(Outcome::Continue),
+        _ => false,
     }
 }

@@ -20,6 +20,7 @@ struct Clauses {
     min_blocks: Option<syn::Expr>,
     max_registers: Option<syn::Expr>,
     contract: bool,
+    assertions: bool,
     tolerances: Vec<Tolerance>,
     writes: Vec<(Ident, Coverage)>,
     target: Option<Target>,
@@ -113,6 +114,17 @@ pub const CLAUSES: &[Clause] = &[
         )],
         parse: |clauses, _, _| {
             clauses.contract = true;
+            Ok(())
+        },
+    },
+    Clause {
+        name: "assertions",
+        forms: &[(
+            "assertions",
+            "Keeps `assert!` and `panic!` in the PTX that `launch_unchecked` runs: a thread that fails ends the launch with an error of the driver. Without the clause, an assertion costs nothing there.",
+        )],
+        parse: |clauses, _, _| {
+            clauses.assertions = true;
             Ok(())
         },
     },
@@ -459,6 +471,7 @@ impl Reader {
             min_blocks,
             max_registers,
             contract: clauses.contract,
+            assertions: clauses.assertions,
             tolerances: clauses.tolerances,
             writes: clauses.writes,
             target: clauses.target.unwrap_or(Target::SM_61),

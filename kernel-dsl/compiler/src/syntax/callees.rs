@@ -346,6 +346,10 @@ impl Callees {
                     false => self.values(list),
                 }
             }
+            ExprKind::Assertion { condition, values, .. } => {
+                condition.iter().for_each(|e| self.expr(e));
+                values.iter().for_each(|e| self.expr(e));
+            }
             ExprKind::Inline { values: list, .. } | ExprKind::Tuple(list) | ExprKind::Array(list) => {
                 list.iter().for_each(|e| self.expr(e))
             }

@@ -1,5 +1,6 @@
 //! Expressions.
 
+use super::assertion::is_assertion;
 use super::function::macro_refusal;
 use super::inline::is_inline;
 use super::pattern::has_let;
@@ -111,6 +112,7 @@ impl Reader {
             syn::Expr::Return(r) => ExprKind::Return(r.expr.as_ref().map(|e| self.boxed(e))),
             syn::Expr::Macro(m) if m.mac.path.is_ident("matches") => self.test_of_pattern(&m.mac),
             syn::Expr::Macro(m) if is_inline(&m.mac) => self.inline(&m.mac),
+            syn::Expr::Macro(m) if is_assertion(&m.mac) => self.assertion(&m.mac),
             syn::Expr::Macro(m) => {
                 self.refuse(macro_refusal(&m.mac));
                 ExprKind::Refused

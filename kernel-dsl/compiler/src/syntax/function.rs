@@ -1,5 +1,6 @@
 //! Signatures, blocks, statements and patterns.
 
+use super::assertion::is_assertion;
 use super::inline::is_inline;
 use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, Written, place};
 use std::rc::Rc;
@@ -95,9 +96,10 @@ impl Reader {
                     item.span(),
                     "items inside a function body are not supported: move this item out and mark it `#[device]`",
                 )),
-                Stmt::Macro(m) if is_inline(&m.mac) => {
+                Stmt::Macro(m) if is_inline(&m.mac) || is_assertion(&m.mac) => {
                     let mark = self.mark(&m.mac);
-                    let call = Expr { kind: self.inline(&m.mac), mark };
+                    let kind = if is_inline(&m.mac) { self.inline(&m.mac) } else { self.assertion(&m.mac) };
+                    let call = Expr { kind, mark };
                     match last && m.semi_token.is_none() {
                         true => value = Some(Box::new(call)),
                         false => statements.push(Statement::Expr(call)),
@@ -162,17 +164,11 @@ impl Reader {
 pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
     let name = mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
     let way_out = match name.as_str() {
-        "assert" | "debug_assert" => {
-            ": write `const { assert!(…) }` for a condition on constants, or `#[requires(…)]` for a condition on arguments"
-        }
         "println" | "print" | "dbg" => {
             ": kernels cannot print; write to a buffer, or trace the kernel in the interpreter"
         }
         "vec" => {
             ": kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"
-        }
-        "panic" | "unreachable" | "todo" | "unimplemented" => {
-            ": kernels cannot panic; `return` early, and report the error to the host through a buffer"
         }
         _ => "",
     };

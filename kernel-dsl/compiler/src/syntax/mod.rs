@@ -6,6 +6,7 @@
 //! no types; that is the work of [`check`](crate::check).
 
 pub(crate) mod allow;
+mod assertion;
 mod assign;
 mod attribute;
 mod builtin;
@@ -51,6 +52,8 @@ pub struct Kernel {
     pub max_registers: Option<Expr>,
     /// Whether sums and differences that contain a product are contracted to `mul_add`.
     pub contract: bool,
+    /// Whether the unchecked form keeps assertions.
+    pub assertions: bool,
     /// The tolerances of a GPU's results, by parameter.
     pub tolerances: Vec<Tolerance>,
     /// How much of its outputs the kernel writes, by parameter.
@@ -380,6 +383,14 @@ pub enum ExprKind {
     /// `ptx!(…)`, with the input values.
     Inline {
         source: crate::ptx::inline::Source,
+        values: Vec<Expr>,
+    },
+    /// `assert!(condition, …)`, or `panic!(…)` without a condition. The message has a `{}` for each
+    /// value, followed by one for each side of a comparison.
+    Assertion {
+        assertion: crate::assertion::Assertion,
+        condition: Option<Box<Expr>>,
+        message: String,
         values: Vec<Expr>,
     },
     /// `Name { field: value, ..rest }`

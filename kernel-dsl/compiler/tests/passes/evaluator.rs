@@ -485,7 +485,7 @@ impl Machine<'_> {
             }
             Op::Atomic { operation, place, element, values } => {
                 let at = self.address(place, *element);
-                let (before, operand) = (self.load(at, *element), get(&values[0]));
+                let (before, operand) = (self.load(at, *element), values.first().map_or(0, get));
                 let combined = |op| binary(op, *element, before, operand);
                 let after = match operation {
                     Atomic::Add if element.is_float() => combined(Binary::Add),
@@ -495,7 +495,8 @@ impl Machine<'_> {
                     Atomic::And => combined(Binary::And),
                     Atomic::Or => combined(Binary::Or),
                     Atomic::Xor => combined(Binary::Xor),
-                    Atomic::Exchange => operand,
+                    Atomic::Exchange | Atomic::Store => operand,
+                    Atomic::Load => before,
                     Atomic::CompareExchange if before == operand => get(&values[1]),
                     Atomic::CompareExchange => before,
                 };
@@ -536,6 +537,8 @@ impl Machine<'_> {
                 return None;
             }
             Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
+            // The passes drop it or keep it as a trap: no generated kernel has one.
+            Op::Panic { .. } => panic!("no example fails an assertion"),
             // Recorded as stores at addresses outside of memory.
             Op::RecordViolation { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();

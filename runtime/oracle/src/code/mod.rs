@@ -209,6 +209,8 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
+    /// Threads fail an assertion or panic.
+    Panic(u32),
     /// The name of a variable, without effect. Index into [`Code::names`].
     Named(u32),
     /// Index into [`Code::inlines`].
@@ -328,6 +330,16 @@ pub struct Access {
     pub flat: bool,
 }
 
+impl Code {
+    /// Returns the atomic operation at an instruction.
+    pub fn atomic(&self, site: Pc) -> Option<&Atomic> {
+        match self.insts.get(site as usize)? {
+            Inst::Atomic(i) => self.atomics.get(*i as usize),
+            _ => None,
+        }
+    }
+}
+
 impl Access {
     /// Returns whether each lane accesses one word of an array of words, without a guard.
     pub fn is_word(&self) -> bool {
@@ -387,7 +399,7 @@ pub struct Within {
 /// An atomic operation.
 #[derive(Clone, Debug)]
 pub struct Atomic {
-    /// The element, and the last operand of `operation`.
+    /// The element, and the last operand of `operation`, if it has one.
     pub access: Access,
     /// The operation that computes the new value.
     pub operation: ir::Atomic,
@@ -395,6 +407,14 @@ pub struct Atomic {
     pub expected: Option<Register>,
     /// The previous value of the element.
     pub to: Option<Register>,
+}
+
+/// A failed assertion or a panic.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Panic {
+    pub message: Box<str>,
+    pub values: Box<[(Register, Scalar)]>,
 }
 
 /// A report of the checked form to its record:
@@ -526,6 +546,8 @@ pub struct Code {
     pub copies: Vec<Copy>,
     /// The operands of `Inst::Atomic`.
     pub atomics: Vec<Atomic>,
+    /// The operands of `Inst::Panic`.
+    pub panics: Vec<Panic>,
     /// The operands of `Inst::Report`.
     pub reports: Vec<Report>,
     /// The operands of `Inst::Inline`.

@@ -41,6 +41,7 @@ impl Code {
                 f(report.record);
                 report.values.iter().copied().for_each(f);
             }
+            Inst::Panic(i) => self.panics[i as usize].values.iter().for_each(|(value, _)| f(value.row)),
             Inst::Named(i) => f(self.names[i as usize].1.row),
             Inst::If { condition, .. } => f(condition),
             Inst::EnterFor { step, .. } => f(step),

@@ -3,7 +3,7 @@
 use super::{Decoder, Result};
 use crate::code::Inline;
 use crate::code::frame::Register;
-use crate::code::{Inst, Report};
+use crate::code::{Inst, Panic, Report};
 use kernel_dsl_compiler::ir::{self, Op, Type, Value};
 use kernel_dsl_compiler::ptx::inline::Effect;
 use kernel_dsl_compiler::{Scalar, ptx};
@@ -120,6 +120,11 @@ impl Decoder<'_> {
                 let site = self.emit(Inst::Vote { mode: *mode, to: to.row, value });
                 self.code.exchanges.insert(site, (to, expected));
                 return Ok(());
+            }
+            Op::Panic { message, values, .. } => {
+                let values = values.iter().map(|v| Ok((self.used(*v)?, self.scalar(*v)?))).collect::<Result<_>>()?;
+                self.code.panics.push(Panic { message: message.clone(), values });
+                self.emit(Inst::Panic(self.code.panics.len() as u32 - 1));
             }
             Op::RecordViolation { record, site, values } => {
                 if self.ty(*record)? != Type::Global || values.len() > ir::record::MAX_VALUES {

@@ -113,16 +113,16 @@ impl Decoder<'_> {
             self.typed(*v, element)?;
         }
         let (operand, expected) = match self.registers(values)?[..] {
-            [expected, new] => (new, Some(expected)),
-            [operand, ..] => (operand, None),
-            [] => return self.refuse("an atomic operation without operand"),
+            [expected, new] => (Some(new), Some(expected)),
+            [operand, ..] => (Some(operand), None),
+            [] => (None, None),
         };
         let to = match *results {
             [result] if self.ty(result)? == Type::Scalar(element) => Some(self.define(result)?),
             [] => None,
             _ => return self.refuse(format!("an atomic operation on `{element}` gives another type")),
         };
-        access.values = Box::new([operand]);
+        access.values = operand.into_iter().collect();
         self.code.atomics.push(Atomic { access, operation, expected, to });
         self.emit(Inst::Atomic(self.code.atomics.len() as u32 - 1));
         Ok(())

@@ -13,6 +13,7 @@ use crate::machine::describe::Target;
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
 use crate::report::{Description, Values};
 use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir;
 use runtime_simt::Bytes;
 use runtime_simt::number::short;
 
@@ -22,8 +23,33 @@ pub enum Action {
     Load,
     Store,
     Atomic,
+    /// An atomic load.
+    AtomicLoad,
+    /// An atomic store.
+    AtomicStore,
     /// A store that makes the bytes undefined.
     Poison,
+}
+
+impl Action {
+    /// Returns the kind of an atomic operation.
+    pub fn of(operation: ir::Atomic) -> Action {
+        match operation {
+            ir::Atomic::Load => Action::AtomicLoad,
+            ir::Atomic::Store => Action::AtomicStore,
+            _ => Action::Atomic,
+        }
+    }
+
+    /// Returns whether the access is atomic.
+    pub fn is_atomic(self) -> bool {
+        matches!(self, Action::Atomic | Action::AtomicLoad | Action::AtomicStore)
+    }
+
+    /// Returns whether the access reads memory.
+    pub fn reads(self) -> bool {
+        matches!(self, Action::Load | Action::Atomic | Action::AtomicLoad)
+    }
 }
 
 impl Machine<'_, '_> {

@@ -21,6 +21,7 @@ impl Machine<'_, '_> {
             to.fill(&mut warp.rows, 0);
         }
         // A loop does not wait for an operation without a result.
+        let action = Action::of(atomic.operation);
         let (mut rest, mut any, mut highest) = (inside, atomic.to.is_none(), 0);
         while rest != 0 {
             let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
@@ -28,7 +29,7 @@ impl Machine<'_, '_> {
                 continue;
             }
             if TIER >= ALL {
-                self.check_access(Action::Atomic, site, warp, access, &mut part);
+                self.check_access(action, site, warp, access, &mut part);
             }
             let memory: &mut [u8] = match part.target {
                 Target::Buffer(b) => match &mut self.buffers[b].bytes {
@@ -90,12 +91,14 @@ fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedu
         let mut word = [0; 8];
         word[..size].copy_from_slice(bytes);
         let before = u64::from_le_bytes(word);
-        let operand = access.values[0].get(&warp.rows, lane);
+        let operand = access.values.first().map(|value| value.get(&warp.rows, lane));
         let flush = part.target != Target::Shared;
-        let after = match expected.map(|e| e.get(&warp.rows, lane)) {
-            Some(expected) if expected != before => None,
-            Some(_) => Some(operand),
-            None => Some(changed(*operation, access.element, before, operand, flush)),
+        let after = match (operand, expected.map(|e| e.get(&warp.rows, lane))) {
+            (_, Some(expected)) if expected & access.element.mask() != before => None,
+            (Some(operand), Some(_)) => Some(operand),
+            (Some(operand), None) => Some(changed(*operation, access.element, before, operand, flush)),
+            // A load.
+            (None, _) => None,
         };
         if let Some(after) = after {
             bytes.copy_from_slice(&after.to_le_bytes()[..size]);
@@ -113,7 +116,9 @@ fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedu
 /// zeros.
 fn changed(operation: ir::Atomic, element: Scalar, a: u64, b: u64, flush: bool) -> u64 {
     use ir::Atomic::*;
-    let (signed, narrow) = (element.is_signed(), element.bits() == 32);
+    // The value of an integer, as the order of its type compares it.
+    let signed = |bits: u64| ((bits << (64 - element.bits())) as i64) >> (64 - element.bits());
+    let less = |a: u64, b: u64| if element.is_signed() { signed(a) < signed(b) } else { a < b };
     match operation {
         Add if element == Scalar::F32 => {
             let flushed = |bits: u64| {
@@ -125,40 +130,53 @@ fn changed(operation: ir::Atomic, element: Scalar, a: u64, b: u64, flush: bool) 
         }
         Add if element == Scalar::F64 => (f64::from_bits(a) + f64::from_bits(b)).to_bits(),
         Add => a.wrapping_add(b) & element.mask(),
-        // Registers hold 32-bit integers zero-extended.
-        Min if signed && narrow => {
-            if (b as i32) < a as i32 {
+        Min | Max if element == Scalar::F32 => {
+            let (x, y) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
+            extreme(operation == Min, f64::from(x), f64::from(y), a, b)
+        }
+        Min | Max if element == Scalar::F64 => extreme(operation == Min, f64::from_bits(a), f64::from_bits(b), a, b),
+        Min => {
+            if less(b, a) {
                 b
             } else {
                 a
             }
         }
-        Max if signed && narrow => {
-            if b as i32 > a as i32 {
+        Max => {
+            if less(a, b) {
                 b
             } else {
                 a
             }
         }
-        Min if signed => {
-            if (b as i64) < a as i64 {
-                b
-            } else {
-                a
-            }
-        }
-        Max if signed => {
-            if b as i64 > a as i64 {
-                b
-            } else {
-                a
-            }
-        }
-        Min => a.min(b),
-        Max => a.max(b),
         And => a & b,
         Or => a | b,
         Xor => a ^ b,
-        Exchange | CompareExchange => b,
+        Load => a,
+        Exchange | CompareExchange | Store => b,
+    }
+}
+
+/// Returns the bits of the minimum or maximum of two floats with these bits. A NaN gives the other
+/// operand, and −0 is below +0.
+fn extreme(least: bool, x: f64, y: f64, a: u64, b: u64) -> u64 {
+    match () {
+        () if y.is_nan() => a,
+        () if x.is_nan() => b,
+        // Equal operands differ at most in the sign of zero.
+        () if x == y => {
+            if least {
+                a | b
+            } else {
+                a & b
+            }
+        }
+        () => {
+            if (x < y) == least {
+                a
+            } else {
+                b
+            }
+        }
     }
 }

@@ -2,11 +2,14 @@
 
 use crate::check::Check;
 use crate::code::frame::Word;
-use crate::code::{Access, Origin, Pc, Place};
+use crate::code::{Access, Origin, Panic, Pc, Place};
 use crate::machine::memory::argument_at;
 use crate::machine::{Machine, Warp};
 use crate::report::{Description, Object, Space};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::assertion::message;
 use kernel_dsl_compiler::ir::{Binary, Table};
+use runtime_simt::number::short;
 
 /// The target of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +40,25 @@ pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
     }
 }
 
+/// Describes a failed assertion or a panic. `value` returns the type and bits of a value.
+pub fn failure(text: &str, value: impl Fn(usize) -> Option<(Scalar, u64)>) -> String {
+    message(text, |i, style| {
+        let (ty, bits) = value(i)?;
+        let plain = if ty == Scalar::Bool { (bits != 0).to_string() } else { short(ty, bits) };
+        Some(style.show(plain, bits & ty.mask()))
+    })
+}
+
 impl Machine<'_, '_> {
+    /// Reports lanes that fail an assertion or panic.
+    #[cold]
+    pub fn fails(&mut self, site: Pc, warp: &Warp, mask: u32, panic: &Panic) {
+        self.report(Check::Assertion, site, warp.index, mask, |_, lane| {
+            let value = |i: usize| panic.values.get(i).map(|(from, ty)| (*ty, from.get(&warp.rows, lane)));
+            Description::new(failure(&panic.message, value))
+        });
+    }
+
     /// Reports indices that are out of bounds.
     #[cold]
     pub fn out_of_extent(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {

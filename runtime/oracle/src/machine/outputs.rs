@@ -29,9 +29,9 @@ impl OutputContract {
     /// Returns whether an access of that kind needs a check.
     pub fn looks(&self, action: Action) -> bool {
         match action {
-            Action::Load | Action::Atomic => !self.uninit.is_empty(),
+            Action::Load | Action::Atomic | Action::AtomicLoad => !self.uninit.is_empty(),
             Action::Store => self.coverage == Some(Coverage::Once),
-            Action::Poison => false,
+            Action::AtomicStore | Action::Poison => false,
         }
     }
 }
@@ -54,7 +54,7 @@ impl Machine<'_, '_> {
         let size = access.bytes();
         let buffer = &mut self.buffers[b];
         match action {
-            Action::Load | Action::Atomic => {
+            Action::Load | Action::Atomic | Action::AtomicLoad => {
                 let Buffer { contract, shadow, mutable, .. } = buffer;
                 let nothing = |l: &usize| {
                     let at = part.offset[*l];
@@ -65,7 +65,11 @@ impl Machine<'_, '_> {
                 self.report(Check::UninitializedBuffer, site, warp.index, missing, |machine, lane| {
                     let object = machine.object(part.target, part.offset[lane], access);
                     let (name, element) = (&object.name, object.element.unwrap_or(0));
-                    let what = if action == Action::Load { "loaded" } else { "changed atomically" };
+                    let what = match action {
+                        Action::Load => "loaded",
+                        Action::AtomicLoad => "loaded atomically",
+                        _ => "changed atomically",
+                    };
                     let message = format!(
                         "element {element} of `{name}` is {what}, and neither the host nor a thread has stored it"
                     );
@@ -113,7 +117,7 @@ impl Machine<'_, '_> {
                     Description::new(message).about(object).with(values).against(Some(before.site()), other, "stores it before")
                 });
             }
-            Action::Poison => {}
+            Action::AtomicStore | Action::Poison => {}
         }
     }
 

@@ -10,6 +10,7 @@ use crate::machine::memory::word;
 use crate::machine::shadow::{By, Clock, Conflict, Life, Shadow, Stamp, TimeSlice};
 use crate::machine::{Hits, Machine, Warp};
 use crate::report::{Description, Values};
+use kernel_dsl_compiler::ir;
 use runtime_simt::number::short;
 
 impl Machine<'_, '_> {
@@ -32,7 +33,7 @@ impl Machine<'_, '_> {
         // An atomic operation after a fence releases accesses. It counts as made at the fence, so
         // an acquire orders the operation itself too.
         let fenced = self.order.fenced(warp.index).filter(|epoch| *epoch >= self.met.max(warp.met));
-        let epoch = fenced.filter(|_| matches!(action, Action::Atomic)).unwrap_or(self.epoch);
+        let epoch = fenced.filter(|_| action.is_atomic()).unwrap_or(self.epoch);
         let stamp = Stamp::new(epoch, site, warp.index * 32);
         let life = match (&access.place, action) {
             (_, Action::Poison) => Life::POISON,
@@ -44,7 +45,8 @@ impl Machine<'_, '_> {
         let seen = match action {
             Action::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
             Action::Store | Action::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
-            Action::Atomic => touch_atomic(shadow, clock, stamp, life, access, part),
+            Action::Atomic | Action::AtomicLoad => touch_atomic::<false>(shadow, clock, stamp, life, access, part),
+            Action::AtomicStore => touch_atomic::<true>(shadow, clock, stamp, life, access, part),
         };
         let apart = if in_shared { Check::SharedRace } else { Check::GlobalRace };
         for (check, races) in [(apart, seen.apart), (Check::WarpRace, seen.within_warp)] {
@@ -55,7 +57,7 @@ impl Machine<'_, '_> {
         if let Some((lanes, other)) = begun {
             self.over_a_copy(action, site, warp, access, part, lanes, other);
         }
-        if in_shared && matches!(action, Action::Load | Action::Atomic) && seen.uninitialized != 0 {
+        if in_shared && action.reads() && seen.uninitialized != 0 {
             let (target, clock) = (part.target, self.clock(warp));
             let coming = |lane| self.shared_shadow.under_way(part.offset[lane], access.bytes(), clock).is_some();
             let coming = lanes_of(seen.uninitialized).next().is_some_and(coming);
@@ -98,12 +100,18 @@ impl Machine<'_, '_> {
                 Action::Load => "loads",
                 Action::Store => "stores",
                 Action::Atomic => "changes, atomically,",
+                Action::AtomicLoad => "loads, atomically,",
+                Action::AtomicStore => "stores, atomically,",
                 Action::Poison => "begins a copy to",
             };
             let other = match by {
                 By::Load => "loads it",
                 By::Store => "stores it",
-                By::Atomic => "changes it atomically",
+                By::Atomic => match machine.program.code.atomic(stamp.site()).map(|atomic| atomic.operation) {
+                    Some(ir::Atomic::Load) => "loads it atomically",
+                    Some(ir::Atomic::Store) => "stores it atomically",
+                    _ => "changes it atomically",
+                },
             };
             let (name, element) = (&object.name, object.element.unwrap_or(0));
             let message = format!(
@@ -121,14 +129,16 @@ impl Machine<'_, '_> {
                 _ => {}
             }
             match action {
-                Action::Load => values.loads = held,
-                Action::Store | Action::Atomic | Action::Poison if !(certain && latest) => values.held = held,
+                Action::Load | Action::AtomicLoad => values.loads = held,
+                Action::Store | Action::Atomic | Action::AtomicStore | Action::Poison if !(certain && latest) => {
+                    values.held = held
+                }
                 _ => {}
             }
             match action {
-                Action::Store => values.stores = value,
+                Action::Store | Action::AtomicStore => values.stores = value,
                 Action::Atomic => values.operand = value,
-                Action::Load | Action::Poison => {}
+                Action::Load | Action::AtomicLoad | Action::Poison => {}
             }
             Description::new(message).about(object).with(values).against(Some(stamp.site()), thread, other)
         });
@@ -154,7 +164,7 @@ impl Machine<'_, '_> {
             let (name, element) = (&object.name, object.element.unwrap_or(0));
             let what = match action {
                 Action::Poison => "another copy begins to",
-                Action::Load | Action::Store | Action::Atomic => "this stores",
+                _ => "this stores",
             };
             let message = format!("{what} element {element} of `{name}`, and a copy to it is still in flight");
             Description::new(message).about(object).against(Some(other.site()), thread, "begins the copy")
@@ -345,12 +355,25 @@ impl Seen {
 
 /// Records an atomic operation of every lane of `part`, each on one element. Its lanes do not race
 /// with each other.
-fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life, access: &Access, part: &Part) -> Seen {
+fn touch_atomic<const STORE: bool>(
+    shadow: &mut Shadow,
+    clock: Clock<'_>,
+    stamp: Stamp,
+    life: Life,
+    access: &Access,
+    part: &Part,
+) -> Seen {
     let mut seen = Seen::default();
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
+        let mut known = STORE;
+        if STORE {
+            shadow.live(part.offset[lane], access.bytes(), life);
+        } else {
+            known = shadow.stored_atomically(part.offset[lane], access.element.bytes(), clock);
+        }
         for cell in shadow.cells(part.offset[lane], access.element.bytes()) {
-            if !cell.initialized(clock) {
+            if !known && !cell.initialized(clock) {
                 seen.uninitialized |= 1 << lane;
             }
             seen.conflict(clock, now, 0, cell.store_would(clock, now));
@@ -361,7 +384,7 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
         if !shadow.lives(part.offset[lane], access.element.bytes(), life) {
             seen.uninitialized |= 1 << lane;
         }
-        shadow.note_atomic(part.offset[lane], access.element.bytes(), clock, now);
+        shadow.note_atomic(part.offset[lane], access.element.bytes(), clock, now, STORE);
     }
     seen
 }
@@ -388,10 +411,9 @@ fn touch_all<const STORE: bool>(
         for i in 0..access.count {
             let offset = part.offset[lane] + u64::from(i * size);
             let mut first = None;
+            let mut unknown = false;
             for cell in shadow.cells(offset, size) {
-                if !STORE && !cell.initialized(clock) {
-                    seen.uninitialized |= 1 << lane;
-                }
+                unknown |= !STORE && !cell.initialized(clock);
                 let conflict = match STORE {
                     true => cell.store(clock, now),
                     false if among_fences => cell.load_would(clock, now),
@@ -403,6 +425,9 @@ fn touch_all<const STORE: bool>(
                     further.for_each(|with| seen.found(clock, now, i, with));
                     first = first.or(conflict);
                 }
+            }
+            if unknown && !shadow.stored_atomically(offset, size, clock) {
+                seen.uninitialized |= 1 << lane;
             }
             if among_fences && STORE {
                 for with in shadow.further_loads(offset, size, clock, now) {

@@ -482,15 +482,25 @@ impl Shadow {
     }
 
     /// Records an atomic operation on `size` bytes at `offset`.
-    pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
+    pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp, stores: bool) {
         if self.atomics.is_none() {
             self.atomics = Some(Box::new(self.anew()));
         }
         let Some(atomics) = &mut self.atomics else { return };
         if atomics.further.is_some() {
-            return atomics.note_load_among_fences(offset, size, clock, now);
+            atomics.note_load_among_fences(offset, size, clock, now);
+        } else {
+            atomics.cells(offset, size).for_each(|cell| _ = cell.load(clock, now));
         }
-        atomics.cells(offset, size).for_each(|cell| _ = cell.load(clock, now));
+        if stores {
+            atomics.cells(offset, size).for_each(|cell| cell.store = now);
+        }
+    }
+
+    /// Returns whether atomic stores have written `size` bytes at `offset` since the block began.
+    #[cold]
+    pub fn stored_atomically(&mut self, offset: u64, size: u32, clock: Clock<'_>) -> bool {
+        self.atomics.as_mut().is_some_and(|atomics| atomics.cells(offset, size).all(|cell| cell.initialized(clock)))
     }
 
     /// Returns whether fences order accesses.
@@ -539,7 +549,11 @@ impl Shadow {
     pub fn stored_of(&self, offset: u64, size: u32, uninit: &ByteRanges) -> bool {
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
         let of = |cell: u64| cell << self.granule..(cell + 1) << self.granule;
-        (first..=last).all(|cell| !uninit.any(of(cell)) || self.last_store(cell << self.granule).is_some())
+        let stored = |at: u64| {
+            let atomically = || self.atomics.as_ref().is_some_and(|atomics| atomics.last_store(at).is_some());
+            self.last_store(at).is_some() || atomically()
+        };
+        (first..=last).all(|cell| !uninit.any(of(cell)) || stored(cell << self.granule))
     }
 
     /// Returns the bytes of `uninit` that were neither stored nor changed atomically.

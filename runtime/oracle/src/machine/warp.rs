@@ -282,6 +282,7 @@ impl Machine<'_, '_> {
                         break;
                     }
                 }
+                Inst::Panic(i) => self.fails(site, warp, mask, &code.panics[i as usize]),
                 Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {
                     let holds = simd.truth(&warp.rows, condition);

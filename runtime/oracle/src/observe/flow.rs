@@ -22,6 +22,7 @@ use crate::machine::warp::sources;
 use crate::machine::{Machine, Setting, Warp};
 use crate::report::{Description, Findings, Object, Produced, Report, Thread};
 use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir;
 use std::collections::HashMap;
 
 /// The buffer of a scalar in memory, or `None` for the block's shared memory, and the offset of its
@@ -371,7 +372,11 @@ impl<P: Propagation> ShadowFlow<P> {
                 let held = self.shadow.memory.get(&location).copied();
                 let operands = registers.iter().map(|register| self.labeled(lane, (access.element, *register)));
                 let operands: Vec<_> = operands.collect();
-                let [memory, result] = self.rules.atomic(lane, Accessed { access, part }, held, &operands);
+                let [memory, result] = match (atomic.operation, &operands[..]) {
+                    (ir::Atomic::Load, _) => [held, held],
+                    (ir::Atomic::Store, [value]) => [self.rules.stored(lane, Accessed { access, part }, *value), None],
+                    _ => self.rules.atomic(lane, Accessed { access, part }, held, &operands),
+                };
                 self.shadow.store(location, memory);
                 if let Some(to) = atomic.to {
                     self.shadow.set(step.warp, to.row, lane.index, result);

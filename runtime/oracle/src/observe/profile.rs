@@ -318,7 +318,14 @@ impl Observer for Counters {
         match code.insts[site as usize] {
             Inst::Load(i) => self.count(machine, site, warp, mask, &code.accesses[i as usize], Action::Load),
             Inst::Store(i) => self.count(machine, site, warp, mask, &code.accesses[i as usize], Action::Store),
-            Inst::Atomic(i) => self.count(machine, site, warp, mask, &code.atomics[i as usize].access, Action::Atomic),
+            Inst::Atomic(i) => self.count(
+                machine,
+                site,
+                warp,
+                mask,
+                &code.atomics[i as usize].access,
+                Action::of(code.atomics[i as usize].operation),
+            ),
             Inst::CopyAsync(i) => {
                 let copy = &code.copies[i as usize];
                 let stored = mask & truth(copy.guard);
@@ -402,7 +409,7 @@ impl Counters {
         let kind = match action {
             Action::Load => Kind::Load,
             Action::Store | Action::Poison => Kind::Store,
-            Action::Atomic => Kind::Atomic,
+            Action::Atomic | Action::AtomicLoad | Action::AtomicStore => Kind::Atomic,
         };
         while rest != 0 {
             let part = machine.part::<VALUES>(site, warp, &mut rest, &address, access);
@@ -419,7 +426,7 @@ impl Counters {
             let asked = asked(at().map(|(_, a)| a), bytes);
             let used = asked.len() as u32;
             let (cost, least, lines) = match memory {
-                Memory::Shared => (busiest(at(), bytes, action != Action::Atomic), 1, 0),
+                Memory::Shared => (busiest(at(), bytes, !action.is_atomic()), 1, 0),
                 Memory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1, 0),
                 Memory::Global => (touched_of(SECTOR, &asked), used.div_ceil(SECTOR as u32), touched_of(LINE, &asked)),
             };

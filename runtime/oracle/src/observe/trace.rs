@@ -369,6 +369,8 @@ fn name_of(operation: ir::Atomic) -> &'static str {
         ir::Atomic::Xor => "fetch_xor",
         ir::Atomic::Exchange => "swap",
         ir::Atomic::CompareExchange => "compare_exchange",
+        ir::Atomic::Load => "atomic load",
+        ir::Atomic::Store => "atomic store",
     }
 }
 

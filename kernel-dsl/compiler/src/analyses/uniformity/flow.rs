@@ -144,6 +144,8 @@ impl<'k> Flow<'k> {
                     self.leave(*label, values, true, inst);
                     false
                 }
+                // Threads that fail never return, and the others need not wait for them.
+                Op::Return if region.panics().is_some() => false,
                 Op::Return => {
                     let who = self.control_now();
                     self.gone.returned = self.left(self.gone.returned, who, inst);
@@ -251,11 +253,13 @@ impl<'k> Flow<'k> {
         }
         let parts = self.facts.of(condition).verdicts().told(Hop::Branch(condition), inst.location);
         let (before, gone) = (self.locals.now.clone(), self.gone.clone());
-        self.push(None, parts, None, Left::NOBODY);
+        // All threads that do not fail take the other arm.
+        let enters = |other: &Region| if other.panics().is_some() { Verdicts::UNIFORM } else { parts };
+        self.push(None, enters(otherwise), None, Left::NOBODY);
         let first = self.region(then);
         self.pop();
         let first = (first, std::mem::replace(&mut self.locals.now, before), std::mem::replace(&mut self.gone, gone));
-        self.push(None, parts, None, Left::NOBODY);
+        self.push(None, enters(then), None, Left::NOBODY);
         let second = self.region(otherwise);
         self.pop();
         self.gone.join(&first.2);

@@ -88,6 +88,10 @@ pub enum Check {
     Within { table: Option<ir::TableId>, rank: u32, elements: u32 },
     /// `Add`, `Sub` or `Mul` on `usize`. The values are the operands.
     Overflow(Binary),
+    /// An assertion or panic. The values are the words of scalars of these types: two of a 64-bit
+    /// scalar, low word first, and one of each other scalar. Values beyond the record are missing.
+    #[allow(missing_docs)]
+    Assertion { message: Box<str>, types: Vec<Scalar> },
     /// A loop over a range of this type. The value is the step cast to `usize`, if the type has 32
     /// bits; otherwise there is no value.
     Step(Scalar),
@@ -334,6 +338,13 @@ impl Guarder {
                 self.facts.forget(known);
             }
             Op::Loop { body, .. } | Op::Block { body, .. } => *body = self.region(std::mem::take(body), None),
+            Op::Panic { message, values, .. } => {
+                let (message, values) = (message.clone(), std::mem::take(values));
+                let types = values.iter().filter_map(|v| self.kernel.ty(*v).scalar()).collect();
+                let words = self.words(&values, at);
+                let report = self.report(Check::Assertion { message, types }, words, at);
+                return self.push(report);
+            }
             Op::Yield(values) => {
                 if let Some(counted) = body {
                     self.step(counted, values.clone());
@@ -388,6 +399,34 @@ impl Guarder {
     fn push(&mut self, inst: Inst) {
         self.facts.define(&self.kernel, &inst);
         self.out.push(inst);
+    }
+
+    /// Returns the words of scalars, at most [`MAX_VALUES`].
+    fn words(&mut self, values: &[Value], at: Location) -> Values {
+        let mut words = Values::new();
+        for &value in values {
+            let Some(ty) = self.kernel.ty(value).scalar() else { continue };
+            let bits = match ty.bits() {
+                _ if !ty.is_float() && !ty.is_half() => value,
+                16 => self.emit(Op::Bitcast(value), Type::Scalar(Scalar::U16), at),
+                32 => self.emit(Op::Bitcast(value), Type::Scalar(Scalar::U32), at),
+                _ => self.emit(Op::Bitcast(value), Type::Scalar(Scalar::U64), at),
+            };
+            words.push(self.emit_cast(bits, at));
+            if ty.bits() == 64 {
+                let half = self.constant(Type::Scalar(Scalar::U32), 32, at);
+                let ty = self.kernel.ty(bits);
+                let high = self.emit(Op::Binary(Binary::Shr, bits, half), ty, at);
+                words.push(self.emit_cast(high, at));
+            }
+        }
+        words.truncate(MAX_VALUES);
+        words
+    }
+
+    /// Returns an integer or `bool` as `usize`.
+    fn emit_cast(&mut self, value: Value, at: Location) -> Value {
+        if self.kernel.ty(value) == USIZE { value } else { self.emit(Op::Cast(value), USIZE, at) }
     }
 
     /// Loads single elements: a misaligned vector load would destroy the context.

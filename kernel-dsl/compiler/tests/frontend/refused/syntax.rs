@@ -27,8 +27,11 @@ fn parameters(a: impl Copy, b: impl Fn(f32) -> f32 + Send, c: &dyn Fn(f32)) {}
 fn macros(y: &mut [f32]) {
     println!("{}", y.len());
     let v = vec![1.0];
-    assert!(y.len() > 1);
-    y[0] = todo!();
+    assert!(y.len() > 1, "{:>8}", y.len());
+    assert!(y.len() > 1, "{");
+    assert!(y.len() > 1, y.len());
+    assert_eq!(y.len());
+    assert!(y.len());
 }
 
 #[kernel(block = 32, grid = 1)]
