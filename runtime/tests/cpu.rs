@@ -47,6 +47,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         min_blocks: None,
         max_registers: None,
         contract: false,
+        assertions: false,
         target: Target::SM_61,
         instances: vec![hir::DeclaredInstance::default()],
         tolerances: vec![],

@@ -62,6 +62,7 @@ fn program() -> Program {
         min_blocks: None,
         max_registers: None,
         contract: false,
+        assertions: false,
         target: Target::SM_61,
         instances: vec![hir::DeclaredInstance::default()],
         tolerances: vec![],
