@@ -173,7 +173,7 @@ fn indistinguishable_results_pass() {
 /// Reverses blocks of `y` through shared memory, without the barrier.
 #[kernel(block = 64, grid = y.len() / 64)]
 #[requires(x.len() == y.len(), y.len() % 64 == 0)]
-fn turned(x: &[f32], y: &mut [f32]) {
+fn reversed(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([64]);
     tile[thread::x()] = x[grid::index()];
     y[grid::index()] = tile[63 - thread::x()];
@@ -181,7 +181,7 @@ fn turned(x: &[f32], y: &mut [f32]) {
 
 #[test]
 fn a_race_is_reported_in_its_smallest_launch() {
-    let found = testing::property::<turned>()
+    let found = testing::property::<reversed>()
         .cases(|g| {
             let n = 64 * g.within("blocks", 0..=9);
             [g.slice::<f32>(n), g.slice::<f32>(n)]

@@ -39,6 +39,7 @@
 //! * `tests/sass.rs`: source lines in PTX and in the machine code of every kernel, all of which is
 //!   parsed.
 //! * `tests/gpu.rs`: every kernel on a GPU.
+//! * `tests/import_circles.rs`, `tests/type_names.rs`: layers of the runtime, and names of types.
 
 mod cases;
 pub mod examples;

@@ -10,7 +10,7 @@ use runtime::{BufferView, Device, DeviceBuffer, Error};
 /// Numbers of sequences, heads of queries and of keys, queries, keys, and elements of a key and of
 /// a value.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct AttentionShape {
     batch: usize,
     heads: usize,
     groups: usize,
@@ -20,11 +20,11 @@ struct Shape {
     values: usize,
 }
 
-const ONE: Shape = Shape { batch: 1, heads: 1, groups: 1, queries: 1, keys: 1, width: 8, values: 4 };
+const ONE: AttentionShape = AttentionShape { batch: 1, heads: 1, groups: 1, queries: 1, keys: 1, width: 8, values: 4 };
 
 /// Operands on the host and on a device.
 struct Operands {
-    shape: Shape,
+    shape: AttentionShape,
     q: Vec<f32>,
     k: Vec<f32>,
     v: Vec<f32>,
@@ -38,8 +38,8 @@ struct Answer {
 }
 
 impl Operands {
-    fn new(device: &Device, random: &mut Random, shape: Shape) -> Operands {
-        let Shape { batch, heads, groups, queries, keys, width, values } = shape;
+    fn new(device: &Device, random: &mut Random, shape: AttentionShape) -> Operands {
+        let AttentionShape { batch, heads, groups, queries, keys, width, values } = shape;
         let mut drawn = |n: usize| random.values::<f32>(n);
         let q = drawn(batch * heads * queries * width);
         let (k, v) = (drawn(batch * groups * keys * width), drawn(batch * groups * keys * values));
@@ -50,7 +50,7 @@ impl Operands {
     /// Computes the result by the definition. `logit(sequence, head, query, key, product)` is −∞
     /// for a masked key.
     fn answer(&self, logit: impl Fn([usize; 4], f64) -> f64) -> Answer {
-        let Shape { batch, heads, groups, queries, keys, width, values } = self.shape;
+        let AttentionShape { batch, heads, groups, queries, keys, width, values } = self.shape;
         let (mut o, mut lse) = (Vec::new(), Vec::new());
         for row in 0..batch * heads * queries {
             let (b, h, i) = (row / queries / heads, row / queries % heads, row % queries);
@@ -75,7 +75,7 @@ impl Operands {
 
 /// Tolerance: logits are below 30, from at most some hundred products and keys. Some hundred
 /// roundings of the largest are below 10⁻⁴.
-const NEAR: f64 = 1e-4;
+const TOLERANCE: f64 = 1e-4;
 
 fn compare(what: &str, got: &[f32], expected: &[f64], near: f64) {
     assert_eq!(got.len(), expected.len(), "{what}");
@@ -88,7 +88,7 @@ fn compare(what: &str, got: &[f32], expected: &[f64], near: f64) {
 /// Runs the work that `call` queues, and compares the results.
 macro_rules! check {
     ($device:expr, $operands:expr, $answer:expr, |$qkv:ident, $o:ident, $lse:ident| $call:expr) => {{
-        let Shape { batch, heads, groups, queries, keys, width, values } = $operands.shape;
+        let AttentionShape { batch, heads, groups, queries, keys, width, values } = $operands.shape;
         let [q, k, v] = &$operands.on_device;
         let mut o = $device.upload(&vec![f32::NAN; batch * heads * queries * values]).unwrap();
         let mut lse = $device.upload(&vec![f32::NAN; batch * heads * queries]).unwrap();
@@ -103,8 +103,8 @@ macro_rules! check {
             $call.unwrap();
         }
         let what = format!("{:?}, {}", $operands.shape, stringify!($call));
-        compare(&what, &o.download().unwrap(), &$answer.o, NEAR);
-        compare(&what, &lse.download().unwrap(), &$answer.lse, NEAR);
+        compare(&what, &o.download().unwrap(), &$answer.o, TOLERANCE);
+        compare(&what, &lse.download().unwrap(), &$answer.lse, TOLERANCE);
     }};
 }
 
@@ -112,17 +112,17 @@ macro_rules! check {
 fn seen(device: &Device) {
     let mut random = Random::new(1);
     let shapes = [
-        Shape { keys: 3, ..ONE },
-        Shape { batch: 2, heads: 4, groups: 2, queries: 3, keys: 5, width: 40, values: 40 },
-        Shape { queries: 65, keys: 70, width: 16, values: 20, ..ONE },
-        Shape { queries: 5, keys: 66, width: 7, values: 72, ..ONE },
-        Shape { queries: 70, keys: 3, width: 3, values: 5, ..ONE },
-        Shape { queries: 2, keys: 20, width: 24, values: 132, ..ONE },
-        Shape { keys: 0, ..ONE },
+        AttentionShape { keys: 3, ..ONE },
+        AttentionShape { batch: 2, heads: 4, groups: 2, queries: 3, keys: 5, width: 40, values: 40 },
+        AttentionShape { queries: 65, keys: 70, width: 16, values: 20, ..ONE },
+        AttentionShape { queries: 5, keys: 66, width: 7, values: 72, ..ONE },
+        AttentionShape { queries: 70, keys: 3, width: 3, values: 5, ..ONE },
+        AttentionShape { queries: 2, keys: 20, width: 24, values: 132, ..ONE },
+        AttentionShape { keys: 0, ..ONE },
         // Keys are divided among blocks: for few queries, and for causal masks whose last queries
         // have the most work.
-        Shape { heads: 2, queries: 3, keys: 600, width: 8, values: 8, ..ONE },
-        Shape { queries: 530, keys: 530, width: 8, values: 8, ..ONE },
+        AttentionShape { heads: 2, queries: 3, keys: 600, width: 8, values: 8, ..ONE },
+        AttentionShape { queries: 530, keys: 530, width: 8, values: 8, ..ONE },
     ];
     for shape in shapes {
         let x = Operands::new(device, &mut random, shape);
@@ -158,7 +158,7 @@ fn gpu_masked_keys() {
 /// of a row.
 fn scores(device: &Device) {
     let mut random = Random::new(2);
-    let shape = Shape { heads: 2, queries: 4, keys: 9, ..ONE };
+    let shape = AttentionShape { heads: 2, queries: 4, keys: 9, ..ONE };
     let x = Operands::new(device, &mut random, shape);
     let scale = 1.0 / (shape.width as f64).sqrt();
     let slopes = [0.5f32, 0.125];
@@ -202,7 +202,7 @@ fn gpu_scores() {
 /// the lengths remain unchanged.
 fn lengths(device: &Device) {
     let mut random = Random::new(3);
-    let shape = Shape { batch: 3, heads: 2, groups: 1, queries: 6, keys: 9, ..ONE };
+    let shape = AttentionShape { batch: 3, heads: 2, groups: 1, queries: 6, keys: 9, ..ONE };
     let x = Operands::new(device, &mut random, shape);
     let (queries, keys) = ([6u32, 2, 0], [9u32, 5, 3]);
     let scale = 1.0 / (shape.width as f64).sqrt();
@@ -223,10 +223,10 @@ fn lengths(device: &Device) {
             *x = f64::from(untouched);
         }
     }
-    compare("padded", &o.download().unwrap(), &padded.o, NEAR);
+    compare("padded", &o.download().unwrap(), &padded.o, TOLERANCE);
 
     // The queries and keys are packed: each sequence directly follows the one before.
-    let all = Shape { batch: 1, queries: 8, keys: 17, ..shape };
+    let all = AttentionShape { batch: 1, queries: 8, keys: 17, ..shape };
     let packed = Operands::new(device, &mut random, all);
     let starts = [[0u32, 6, 8, 8], [0, 9, 14, 17]];
     let of = |starts: &[u32; 4], i: usize| (0..3).find(|s| i < starts[s + 1] as usize).unwrap();
@@ -261,7 +261,7 @@ fn gpu_lengths() {
 fn masks(device: &Device) {
     let mut random_numbers = Random::new(4);
     for (size, queries, keys) in [(BlockSize::Small, 70, 200), (BlockSize::Large, 3, 260), (BlockSize::Small, 3, 700)] {
-        let shape = Shape { heads: 2, queries, keys, ..ONE };
+        let shape = AttentionShape { heads: 2, queries, keys, ..ONE };
         let x = Operands::new(device, &mut random_numbers, shape);
         let (near, first, some) = (local(0), global(1), random(0.5, 7));
         let mask = BlockMask::new(size, 2, [queries, keys], |h, r, c| {
@@ -325,7 +325,7 @@ fn steps(device: &Device) {
     let mut random = Random::new(6);
     let (batch, room, page) = (2, 48, 16);
     for (heads, groups, width) in [(2, 2, 64), (3, 1, 24), (4, 2, 200), (8, 1, 128)] {
-        let shape = Shape { batch, heads, groups, queries: 1, keys: room, width, values: width };
+        let shape = AttentionShape { batch, heads, groups, queries: 1, keys: room, width, values: width };
         let x = Operands::new(device, &mut random, shape);
         let lengths = [37u32, 3];
         let scale = 1.0 / (width as f64).sqrt();
@@ -342,7 +342,7 @@ fn steps(device: &Device) {
             let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
             let kv = KvCache::new(k.view(cache).unwrap(), v.view(cache).unwrap());
             Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
-            compare("a cache", &o.download().unwrap(), &answer, NEAR);
+            compare("a cache", &o.download().unwrap(), &answer, TOLERANCE);
         }
 
         let pages = room / page;
@@ -362,7 +362,7 @@ fn steps(device: &Device) {
         let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
         let there = table_there.view([batch, pages]).unwrap();
         Decode::new().run(device, &q, kv.paged(there), &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
-        compare("pages", &o.download().unwrap(), &answer, NEAR);
+        compare("pages", &o.download().unwrap(), &answer, TOLERANCE);
 
         // `f16` keeps 11 bits of keys and values below 4, and logits are sums of them.
         let halves = |of: &[f32]| device.upload(&of.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
@@ -425,7 +425,7 @@ fn several_tokens(device: &Device) {
         [(2, 1, 128, 4), (4, 2, 64, 2), (1, 1, 24, 16), (3, 1, 200, 5), (8, 1, 32, 16)]
     {
         let what = format!("{tokens} tokens of {heads} and {groups} heads of {width}");
-        let shape = Shape { batch, heads, groups, queries: tokens, keys: room, width, values: width };
+        let shape = AttentionShape { batch, heads, groups, queries: tokens, keys: room, width, values: width };
         let x = Operands::new(device, &mut random, shape);
         let lengths = [77u32, 3];
         let scale = 1.0 / (width as f64).sqrt();
@@ -454,7 +454,7 @@ fn several_tokens(device: &Device) {
             // The second run checks that the first has restored the counters.
             for _ in 0..2 {
                 step.run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
-                compare(&what, &o.download().unwrap(), &answer, NEAR);
+                compare(&what, &o.download().unwrap(), &answer, TOLERANCE);
             }
         }
         let mut scratch = Scratch::with_splits(device, of_q, 2).unwrap();
@@ -466,7 +466,7 @@ fn several_tokens(device: &Device) {
             let kv = KvCache::new(k.view(pages).unwrap(), v.view(pages).unwrap());
             let kv = kv.paged(table.view([batch, room / page]).unwrap());
             step.run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
-            compare(&format!("pages, {what}"), &o.download().unwrap(), &answer, NEAR);
+            compare(&format!("pages, {what}"), &o.download().unwrap(), &answer, TOLERANCE);
         }
         let halves = |of: &[f32]| device.upload(&of.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
         let (hk, hv) = (halves(&x.k), halves(&x.v));
@@ -539,11 +539,11 @@ fn gradients(device: &Device) {
     const STEP: f64 = 1.0 / 128.0;
     let mut random = Random::new(7);
     for (shape, causal) in [
-        (Shape { heads: 2, queries: 3, keys: 5, values: 8, ..ONE }, true),
-        (Shape { batch: 2, queries: 4, keys: 2, width: 5, values: 3, ..ONE }, false),
+        (AttentionShape { heads: 2, queries: 3, keys: 5, values: 8, ..ONE }, true),
+        (AttentionShape { batch: 2, queries: 4, keys: 2, width: 5, values: 3, ..ONE }, false),
     ] {
         let x = Operands::new(device, &mut random, shape);
-        let Shape { batch, heads, groups, queries, keys, width, values } = shape;
+        let AttentionShape { batch, heads, groups, queries, keys, width, values } = shape;
         let seen = |i: usize, j: usize| !causal || j + queries <= keys + i;
         let logit = |[_, _, i, j]: [usize; 4], x: f64| if seen(i, j) { 0.4 * x } else { f64::NEG_INFINITY };
         let d_o: Vec<f32> = random.values(batch * heads * queries * values);
@@ -604,7 +604,7 @@ fn gradients(device: &Device) {
                 logit([0, 0, row % queries, j], (0..width).map(of).sum())
             })
             .collect();
-        compare("logits", &s.download().unwrap(), &logits, NEAR);
+        compare("logits", &s.download().unwrap(), &logits, TOLERANCE);
     }
 }
 
@@ -619,8 +619,8 @@ struct Way {
 }
 
 impl Way {
-    fn new(device: &Device, random: &mut Random, shape: Shape) -> Way {
-        let Shape { batch, heads, groups, queries, keys, width, values } = shape;
+    fn new(device: &Device, random: &mut Random, shape: AttentionShape) -> Way {
+        let AttentionShape { batch, heads, groups, queries, keys, width, values } = shape;
         let x = Operands::new(device, random, shape);
         let of = [
             [batch, heads, queries, width],
@@ -650,7 +650,7 @@ impl Way {
         seen: impl Fn([usize; 4]) -> bool,
         there: impl Fn(usize, [usize; 2]) -> bool,
     ) {
-        let Shape { batch, heads, groups, queries, keys, width, values } = self.x.shape;
+        let AttentionShape { batch, heads, groups, queries, keys, width, values } = self.x.shape;
         let wide = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
         let [q, k, v] = [wide(&self.x.q), wide(&self.x.k), wide(&self.x.v)];
         let d_o = wide(&self.d_o.download().unwrap());
@@ -722,7 +722,7 @@ fn sparse_gradients(device: &Device) {
     let mut random_numbers = Random::new(21);
     let causal = Attention::new().causal().scale(0.4);
     let (queries, keys) = ([70u32, 2, 0], [75u32, 5, 3]);
-    let shape = Shape { batch: 3, heads: 2, groups: 1, queries: 71, keys: 80, ..ONE };
+    let shape = AttentionShape { batch: 3, heads: 2, groups: 1, queries: 71, keys: 80, ..ONE };
     let mut padded = Way::new(device, &mut random_numbers, shape);
     let [dq, dk] = [queries, keys].map(|n| device.upload(&n).unwrap());
     let counts = Layout::Padded { queries: dq.view([3]).unwrap(), keys: dk.view([3]).unwrap() };
@@ -742,7 +742,7 @@ fn sparse_gradients(device: &Device) {
     padded.compare("padded", 0.4, within, |which, [b, row]| row < [queries, keys, keys][which][b] as usize);
 
     let starts = [[0u32, 66, 68, 68], [0, 9, 80, 83]];
-    let shape = Shape { batch: 1, heads: 4, groups: 2, queries: 68, keys: 83, values: 8, ..ONE };
+    let shape = AttentionShape { batch: 1, heads: 4, groups: 2, queries: 68, keys: 83, values: 8, ..ONE };
     let mut packed = Way::new(device, &mut random_numbers, shape);
     let [dq, dk] = starts.map(|n| device.upload(&n).unwrap());
     let of = |starts: &[u32; 4], i: usize| (0..3).find(|s| i < starts[s + 1] as usize).unwrap();
@@ -756,7 +756,7 @@ fn sparse_gradients(device: &Device) {
     packed.compare("packed", 0.4, same, |_, _| true);
 
     for (size, queries, keys) in [(BlockSize::Small, 130, 70), (BlockSize::Large, 3, 140)] {
-        let shape = Shape { heads: 2, queries, keys, ..ONE };
+        let shape = AttentionShape { heads: 2, queries, keys, ..ONE };
         let (near, some) = (local(0), random(0.5, 3));
         let mask =
             BlockMask::new(size, 2, [queries, keys], |h, r, c| if h == 0 { near(h, r, c) } else { some(h, r, c) });
@@ -819,7 +819,7 @@ fn lists_of_other_sequences_are_rejected() {
     let numbers = device.upload(&[0u32, 1, 2]).unwrap();
     let list = |n: usize| numbers.range(0..n).unwrap();
     let refused = |batch: usize, lists: [usize; 2], packed: bool, why: &str| {
-        let mut way = Way::new(&device, &mut Random::new(31), Shape { batch, queries: 2, keys: 3, ..ONE });
+        let mut way = Way::new(&device, &mut Random::new(31), AttentionShape { batch, queries: 2, keys: 3, ..ONE });
         let [queries, keys] = lists.map(list);
         for called in of_lists(&device, &mut way, [&queries, &keys], packed) {
             let said = called.map_or_else(|error| error.to_string(), |()| String::new());
@@ -847,7 +847,7 @@ fn lists_of_other_sequences_are_rejected() {
 fn calls_without_queries_compute_nothing() {
     let device = Device::cpu();
     for (batch, queries) in [(0, 2), (2, 0)] {
-        let shape = Shape { batch, queries, keys: 3, ..ONE };
+        let shape = AttentionShape { batch, queries, keys: 3, ..ONE };
         let x = Operands::new(&device, &mut Random::new(32), shape);
         let nothing = x.answer(|_, x| x);
         check!(device, x, nothing, |qkv, o, lse| Attention::new().run(&device, qkv, o, Some(lse)));
@@ -868,7 +868,7 @@ fn calls_without_queries_compute_nothing() {
     }
     // Packed sequences: no offsets, one offset, and offsets of one empty sequence.
     for places in 0..3 {
-        let shape = Shape { queries: 0, keys: 0, ..ONE };
+        let shape = AttentionShape { queries: 0, keys: 0, ..ONE };
         let x = Operands::new(&device, &mut Random::new(33), shape);
         let nothing = x.answer(|_, x| x);
         let numbers = device.upload(&vec![0u32; places]).unwrap();
@@ -883,7 +883,7 @@ fn calls_without_queries_compute_nothing() {
 #[test]
 fn values_without_elements_have_no_logarithms() {
     let device = Device::cpu();
-    let x = Operands::new(&device, &mut Random::new(34), Shape { values: 0, ..ONE });
+    let x = Operands::new(&device, &mut Random::new(34), AttentionShape { values: 0, ..ONE });
     let [q, k, v] = &x.on_device;
     let (q, k, v) = (q.view([1, 1, 1, 8]).unwrap(), k.view([1, 1, 1, 8]).unwrap(), v.view([1, 1, 1, 0]).unwrap());
     let (mut o, mut lse) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(1).unwrap());

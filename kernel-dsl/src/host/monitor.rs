@@ -68,7 +68,7 @@ struct Array {
     memory: Box<[Piece]>,
 }
 
-struct State {
+struct BlockState {
     threads: Vec<Status>,
     running: usize,
     /// The value that each thread offers at its meeting.
@@ -82,7 +82,7 @@ struct State {
 
 /// The threads of one block, by index.
 pub(crate) struct Monitor {
-    state: Mutex<State>,
+    state: Mutex<BlockState>,
     /// One a warp; its lanes wait there.
     wake: Vec<Condvar>,
 }
@@ -91,7 +91,7 @@ impl Monitor {
     pub(super) fn new(threads: usize) -> Monitor {
         let warps = threads.div_ceil(LANES);
         Monitor {
-            state: Mutex::new(State {
+            state: Mutex::new(BlockState {
                 threads: vec![Status::Running; threads],
                 running: threads,
                 offers: (0..threads).map(|_| -> Offer { Arc::new(()) }).collect(),
@@ -103,7 +103,7 @@ impl Monitor {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BlockState> {
         // Nothing panics while it holds the lock with the state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,7 +151,7 @@ impl Monitor {
         state.met[warp].clone()
     }
 
-    fn take_place(&self, state: &mut State, members: Range<usize>) {
+    fn take_place(&self, state: &mut BlockState, members: Range<usize>) {
         let warps = members.start / LANES..members.end.div_ceil(LANES);
         let offers: Arc<[Offer]> = state.offers[members.clone()].into();
         state.met[warps.clone()].fill(offers);
@@ -171,7 +171,7 @@ impl Monitor {
     }
 
     /// Fails the block where some threads wait and none runs that could end their waiting.
-    fn fail_if_stuck(&self, state: &mut State) {
+    fn fail_if_stuck(&self, state: &mut BlockState) {
         if state.running > 0 || state.failure.is_some() {
             return;
         }
@@ -209,7 +209,7 @@ impl Monitor {
         self.fail_in(&mut self.lock(), failure);
     }
 
-    fn fail_in(&self, state: &mut State, failure: Failure) {
+    fn fail_in(&self, state: &mut BlockState, failure: Failure) {
         state.failure.get_or_insert(failure);
         self.wake.iter().for_each(Condvar::notify_all);
     }

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// take a [`ViewMut`](crate::ViewMut) to run here. Two threads of a block that change one element
 /// panic.
 pub struct SliceMut<'a, T: Element> {
-    state: Mutex<State<'a, T>>,
+    state: Mutex<SliceState<'a, T>>,
 }
 
-struct State<'a, T> {
+struct SliceState<'a, T> {
     elements: &'a mut [T],
     /// The block that uses the copies, and its findings. Kept alive so that a later block has
     /// another address.
@@ -38,7 +38,7 @@ pub struct OfThread<'s, 'a, T: Element> {
 impl<'a, T: Element> SliceMut<'a, T> {
     /// Wraps `elements` for kernels that write them.
     pub fn new(elements: &'a mut [T]) -> Self {
-        SliceMut { state: Mutex::new(State { elements, block: None, found: Vec::new(), writer: Vec::new() }) }
+        SliceMut { state: Mutex::new(SliceState { elements, block: None, found: Vec::new(), writer: Vec::new() }) }
     }
 
     /// Returns the calling thread's copy, which coerces to `&mut [T]`:
@@ -58,7 +58,7 @@ impl<'a, T: Element> SliceMut<'a, T> {
         OfThread { slice: self, thread: context.index, copy: state.found.clone() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<'a, T>> {
+    fn lock(&self) -> MutexGuard<'_, SliceState<'a, T>> {
         // A thread that finds a conflict panics with the lock held. The elements remain valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

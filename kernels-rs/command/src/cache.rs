@@ -27,7 +27,7 @@ enum Action {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct CacheReport {
     folder: PathBuf,
     cleared: bool,
     #[serde(flatten)]
@@ -38,7 +38,7 @@ impl Cache {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let Some(store) = Store::of_environment() else {
             match self.json {
-                true => json(out, &None::<Report>)?,
+                true => json(out, &None::<CacheReport>)?,
                 false => {
                     writeln!(out, "the cache is disabled: KERNELS_CACHE is `off`, or this user has no cache folder")?
                 }
@@ -49,7 +49,7 @@ impl Cache {
         let usage = if cleared { store.clear() } else { store.usage() };
         let folder = store.folder().to_path_buf();
         let usage = usage.map_err(|source| Error::Cache { folder: folder.clone(), source })?;
-        let report = Report { folder, cleared, usage };
+        let report = CacheReport { folder, cleared, usage };
         if self.json {
             json(out, &report)?;
             return Ok(Outcome::Good);

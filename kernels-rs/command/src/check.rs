@@ -172,7 +172,7 @@ struct Tried {
 
 /// Output of `--json`, documented in [`command`](super).
 #[derive(Serialize)]
-struct Report {
+struct CheckReport {
     verdict: Verdict,
     #[serde(flatten)]
     tried: Tried,
@@ -254,7 +254,7 @@ impl Check {
             })
         })?;
         let not_tried = tasks.len() - lines.len();
-        let report = Report::new(tried, not_tried, started.elapsed().as_secs_f64(), lines);
+        let report = CheckReport::new(tried, not_tried, started.elapsed().as_secs_f64(), lines);
         match self.json {
             true => json(out, &report)?,
             false => writeln!(out, "\n{report}")?,
@@ -479,8 +479,8 @@ fn first_word(text: &str) -> &str {
     text.split(' ').next().unwrap_or(text)
 }
 
-impl Report {
-    fn new(tried: Tried, not_tried: usize, seconds: f64, instances: Vec<Line>) -> Report {
+impl CheckReport {
+    fn new(tried: Tried, not_tried: usize, seconds: f64, instances: Vec<Line>) -> CheckReport {
         let count = |verdict| instances.iter().filter(|line| line.verdict == verdict).count();
         let [passed, failed, unsupported] = [Verdict::Pass, Verdict::Fail, Verdict::Unsupported].map(count);
         // An instance without test cases does not pass silently, and neither does a program without
@@ -490,7 +490,7 @@ impl Report {
             (0, 0, 1..) => Verdict::Pass,
             _ => Verdict::Unsupported,
         };
-        Report { verdict, tried, passed, failed, unsupported, not_tried, seconds, instances }
+        CheckReport { verdict, tried, passed, failed, unsupported, not_tried, seconds, instances }
     }
 
     /// Returns whether no instance failed and, unless `allow_unsupported`, none is unsupported.
@@ -500,7 +500,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<_> = self.instances.iter().filter_map(Line::first).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -546,9 +546,9 @@ mod tests {
         vec![Expected::new(2, vec![1.0; 3], Bound::Exact)]
     }
 
-    fn report(lines: Vec<Line>) -> Report {
+    fn report(lines: Vec<Line>) -> CheckReport {
         let used = Used { device: String::new(), reason: String::new() };
-        Report::new(Tried { used, seed: 1, schedule: Schedule::InOrder, without: Vec::new() }, 0, 0.0, lines)
+        CheckReport::new(Tried { used, seed: 1, schedule: Schedule::InOrder, without: Vec::new() }, 0, 0.0, lines)
     }
 
     fn print(line: &Line) -> String {

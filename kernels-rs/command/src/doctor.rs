@@ -20,7 +20,7 @@ pub(super) struct Doctor {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     #[serde(flatten)]
     machine: Findings,
     /// Assembler, or `null` if none is found.
@@ -47,7 +47,7 @@ impl Doctor {
             debug_assertions: MACROS.debug_assertions,
             rustc: MACROS.rustc,
         };
-        let report = Report { machine: doctor::examine(), ptxas: Ptxas::find(), macros };
+        let report = DoctorReport { machine: doctor::examine(), ptxas: Ptxas::find(), macros };
         match self.json {
             true => json(out, &report)?,
             false => report.print(out)?,
@@ -56,7 +56,7 @@ impl Doctor {
     }
 }
 
-impl Report {
+impl DoctorReport {
     fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
         match &self.machine.driver {
             DriverFinding::Found { cuda, on_cpu: true, .. } => {

@@ -86,7 +86,7 @@ pub(super) struct ReportJson {
     pub(super) instructions: BTreeMap<InstructionClass, u32>,
     /// The case in which accesses were measured; `null` if the kernel has no registered test cases.
     pub(super) case: Option<String>,
-    pub(super) accesses: Vec<Access>,
+    pub(super) accesses: Vec<AccessReport>,
     /// Results of the bounds analysis of the indices.
     #[serde(skip)]
     pub(super) reach: Reach,
@@ -142,7 +142,7 @@ pub(super) struct Shares {
 
 /// Place in the source.
 #[derive(Clone, PartialEq, Serialize)]
-pub(super) struct Place {
+pub(super) struct SourcePlace {
     pub(super) file: String,
     pub(super) line: u32,
     pub(super) column: u16,
@@ -151,11 +151,11 @@ pub(super) struct Place {
 
 /// Access to memory.
 #[derive(Serialize)]
-pub(super) struct Access {
+pub(super) struct AccessReport {
     #[serde(skip)]
     pub(super) location: Location,
     #[serde(flatten)]
-    pub(super) place: Place,
+    pub(super) place: SourcePlace,
     pub(super) kind: AccessKind,
     /// Name of the array or parameter; `null` if it depends on the path of control.
     pub(super) array: Option<String>,
@@ -210,7 +210,7 @@ pub(super) struct Branch {
     #[serde(skip)]
     pub(super) location: Location,
     #[serde(flatten)]
-    pub(super) place: Place,
+    pub(super) place: SourcePlace,
     pub(super) looped: bool,
     /// Number of constructs that the place was compiled to.
     pub(super) count: u32,
@@ -226,7 +226,7 @@ pub(super) struct Branch {
 pub(super) struct Slowness {
     pub(super) lint: &'static str,
     /// Place of the slow code; `null` for the whole kernel.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<SourcePlace>,
     pub(super) count: u32,
     pub(super) in_loop: bool,
     pub(super) message: String,
@@ -237,7 +237,7 @@ pub(super) struct Slowness {
 #[derive(Clone, PartialEq, Serialize)]
 pub(super) struct Doubt {
     decides: &'static str,
-    place: Place,
+    place: SourcePlace,
     message: String,
     notes: Vec<String>,
     help: Option<String>,
@@ -356,7 +356,7 @@ impl ReportJson {
             by_block,
             instructions: mix::mix(module).into_iter().collect(),
             case: None,
-            accesses: sites.into_iter().map(|site| Access::new(with_places, site, &reach)).collect(),
+            accesses: sites.into_iter().map(|site| AccessReport::new(with_places, site, &reach)).collect(),
             reach,
             branches,
             lines: Vec::new(),
@@ -568,12 +568,12 @@ impl Sass {
     }
 }
 
-impl Place {
-    fn new(kernel: &Kernel, location: Location) -> Place {
+impl SourcePlace {
+    fn new(kernel: &Kernel, location: Location) -> SourcePlace {
         let at = kernel.locations[location.0 as usize];
         let source = &kernel.sources[at.source as usize];
         let offset = u32::from(at.span.line);
-        Place {
+        SourcePlace {
             file: source.file.clone(),
             line: source.line + offset,
             column: at.span.column,
@@ -582,7 +582,7 @@ impl Place {
     }
 
     fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let Place { file, line, column, text } = self;
+        let SourcePlace { file, line, column, text } = self;
         let gutter = line.to_string().len();
         writeln!(out, "{:gutter$}--> {file}:{line}:{column}", "")?;
         Ok(writeln!(out, "{line} | {text}")?)
@@ -592,7 +592,7 @@ impl Place {
 impl Doubt {
     fn new(kernel: &Kernel, decision: Decision) -> Doubt {
         let error = decision.error(kernel);
-        let place = Place::new(kernel, decision.location);
+        let place = SourcePlace::new(kernel, decision.location);
         Doubt { decides: decision.decided.name(), place, message: error.message, notes: error.notes, help: error.help }
     }
 
@@ -606,10 +606,10 @@ impl Doubt {
     }
 }
 
-impl Access {
-    fn new(kernel: &Kernel, site: Site, reach: &Reach) -> Access {
+impl AccessReport {
+    fn new(kernel: &Kernel, site: Site, reach: &Reach) -> AccessReport {
         let Site { location, kind, array, bytes, count, loops, cost, address } = site;
-        let place = Place::new(kernel, location);
+        let place = SourcePlace::new(kernel, location);
         let named = |name: &str| array.as_deref() == Some(name);
         let element_bytes = kernel.shared.iter().find(|s| named(&s.name)).map(|s| s.element.bytes());
         let dynamic = || kernel.dynamic.iter().find(|s| named(&s.name)).map(|s| s.element.bytes());
@@ -620,7 +620,7 @@ impl Access {
             })
         };
         let element_bytes = element_bytes.or_else(dynamic).or_else(parameter);
-        let mut access = Access {
+        let mut access = AccessReport {
             location,
             place,
             kind,
@@ -674,7 +674,7 @@ impl Access {
 
     /// Returns the row of the table: place, access, size, cost, and the measurements if `measured`.
     fn row(&self, measured: bool) -> [String; 10] {
-        let Place { file, line, column, .. } = &self.place;
+        let SourcePlace { file, line, column, .. } = &self.place;
         let kind = match self.kind {
             AccessKind::Load => "load",
             AccessKind::Store => "store",
@@ -739,7 +739,7 @@ impl Access {
 
 impl Within {
     fn new(kernel: &Kernel, proof: &Proof) -> Within {
-        let mut lines: Vec<u32> = proof.conditions.iter().map(|at| Place::new(kernel, *at).line).collect();
+        let mut lines: Vec<u32> = proof.conditions.iter().map(|at| SourcePlace::new(kernel, *at).line).collect();
         lines.sort_unstable();
         lines.dedup();
         Within { lines, requires: proof.requires, grid: proof.grid }
@@ -762,7 +762,7 @@ impl Within {
 impl Branch {
     fn new(kernel: &Kernel, branch: uniformity::Branch) -> Branch {
         let uniformity::Branch { location, looped, count, scope } = branch;
-        Branch { location, place: Place::new(kernel, location), looped, count, scope, measured: None }
+        Branch { location, place: SourcePlace::new(kernel, location), looped, count, scope, measured: None }
     }
 
     /// Takes what was measured of it.
@@ -772,7 +772,7 @@ impl Branch {
     }
 
     fn row(&self, measured: bool) -> [String; 4] {
-        let Place { file, line, column, .. } = &self.place;
+        let SourcePlace { file, line, column, .. } = &self.place;
         let kind = if self.looped { "loop" } else { "branch" };
         let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
         let ways = match self.measured {
@@ -809,7 +809,7 @@ impl Slowness {
     fn new(kernel: &Kernel, lint: Lint) -> Slowness {
         Slowness {
             lint: lint.slow.name(),
-            place: lint.location.map(|location| Place::new(kernel, location)),
+            place: lint.location.map(|location| SourcePlace::new(kernel, location)),
             count: lint.count,
             in_loop: lint.looped,
             message: lint.slow.message(kernel.target),
@@ -844,7 +844,7 @@ mod tests {
     #[test]
     fn a_lint_shows_its_line() {
         let text = "let k = i / n;".to_string();
-        let place = Place { file: "src/a.rs".to_string(), line: 120, column: 9, text };
+        let place = SourcePlace { file: "src/a.rs".to_string(), line: 120, column: 9, text };
         let slow = Slow::IntegerDivision(kernel_dsl::compiler::Scalar::U32);
         let (message, help) = (slow.message(Target::SM_80), slow.help());
         let lint = Slowness { lint: slow.name(), place: Some(place), count: 4, in_loop: true, message, help };

@@ -3,7 +3,7 @@
 
 use super::Error;
 use super::inspect::Inspection;
-use super::report::{Access, MachineCode, Place};
+use super::report::{AccessReport, MachineCode, SourcePlace};
 use crate::sass::Line;
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
 use std::io::Write;
@@ -144,7 +144,7 @@ fn short(line: &Line, text: &str) -> String {
 }
 
 /// Returns the cost of an access as a multiple of the least, for the order of the list.
-fn excess(access: &Access) -> f64 {
+fn excess(access: &AccessReport) -> f64 {
     let measured = access.measured.as_ref().map(|measured| measured.counts.fullest);
     let measured = measured.map(|request| f64::from(request.cost) / f64::from(request.least.max(1)));
     match access.cost {
@@ -156,8 +156,8 @@ fn excess(access: &Access) -> f64 {
 }
 
 /// Formats `gemm.rs:67:9  load a  4 sectors · 3.5 measured`.
-fn row(access: &Access) -> String {
-    let Place { file, line, column, .. } = &access.place;
+fn row(access: &AccessReport) -> String {
+    let SourcePlace { file, line, column, .. } = &access.place;
     let file = file.rsplit('/').next().unwrap_or(file);
     let kind = match access.kind {
         AccessKind::Load => "load",

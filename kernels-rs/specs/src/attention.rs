@@ -22,7 +22,7 @@ const UNBOUNDED: usize = 1 << 30;
 
 /// The shape of a case.
 #[derive(Clone, Copy)]
-struct Shape {
+struct AttentionShape {
     heads: [usize; 2],
     queries: usize,
     keys: usize,
@@ -67,7 +67,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Vec::new() };
     // Elements of a head of Q: a whole slice if four are read at once.
     let (deep, odd) = if unit == 4 { (24, 8) } else { (21, 3) };
-    let any = Shape {
+    let any = AttentionShape {
         heads: [1, 1],
         queries: 1,
         keys: 1,
@@ -83,19 +83,19 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let extremes = [
         // Non-finite values of keys that some queries do not see: in the first tile of a step, in
         // the second, and in a partial one.
-        Shape { queries: 3, keys: 64, values: 3 * unit, right: 0, odd: true, ..any },
-        Shape { heads: [2, 2], queries: 4, keys: 103, values: wide, left: 60, right: 0, odd: true, ..any },
+        AttentionShape { queries: 3, keys: 64, values: 3 * unit, right: 0, odd: true, ..any },
+        AttentionShape { heads: [2, 2], queries: 4, keys: 103, values: wide, left: 60, right: 0, odd: true, ..any },
         // Logits near the limit of `f32`.
-        Shape { queries: 2, keys: 65, scale: 1e30, ..any },
+        AttentionShape { queries: 2, keys: 65, scale: 1e30, ..any },
     ];
     let first = [
         any,
-        Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
+        AttentionShape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
         // Two parts, of which the second is shorter; a step of two tiles of keys, and one with only
         // the first.
-        Shape { queries: 2, keys: 140, parts: &[2], block: 2, ..any },
+        AttentionShape { queries: 2, keys: 140, parts: &[2], block: 2, ..any },
         // Divided like causal products: for the first tile of queries the second part is empty.
-        Shape {
+        AttentionShape {
             heads: [2, 2],
             queries: rows + 2,
             keys: rows + 2,
@@ -108,7 +108,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // instances have the same code.
     let few = rows * wide > 64 * 64;
     // A column of values of each extreme; the extremes repeat.
-    let values = Shape { queries: 3, keys: 5, values: 24, ..any };
+    let values = AttentionShape { queries: 3, keys: 5, values: 24, ..any };
     let mut of_values = case(instance, random, values);
     if let &[batch, heads, keys, width] = of_values.inputs[2].extents() {
         let strides = [heads * keys * width, keys * width, width, 1];
@@ -122,15 +122,24 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let shapes = [
         any,
         // More queries than keys, so that the first see none; tiles of unequal work.
-        Shape { queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, ..any },
+        AttentionShape { queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, ..any },
         // A window that begins with the last key of a tile, and values wider than a tile.
-        Shape { heads: [2, 2], queries: 5, keys: 130, width: 2 * odd, values: wide + unit, left: 62, right: 3, ..any },
+        AttentionShape {
+            heads: [2, 2],
+            queries: 5,
+            keys: 130,
+            width: 2 * odd,
+            values: wide + unit,
+            left: 62,
+            right: 3,
+            ..any
+        },
         // Logits with only one significant key, and a sequence without keys.
-        Shape { queries: 3, keys: 64, values: 2 * unit, scale: 3e4, ..any },
-        Shape { queries: 3, keys: 0, ..any },
+        AttentionShape { queries: 3, keys: 64, values: 2 * unit, scale: 3e4, ..any },
+        AttentionShape { queries: 3, keys: 0, ..any },
         // Divided like causal products: for the first tile of queries the second part is empty;
         // also a second piece of values.
-        Shape {
+        AttentionShape {
             heads: [2, 1],
             queries: rows + 2,
             keys: rows + 2,
@@ -140,16 +149,16 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             ..any
         },
         // A whole tile of queries, and more parts than are reduced at once.
-        Shape { queries: rows, keys: 140, values: wide, parts: &[1, 1], ..any },
+        AttentionShape { queries: rows, keys: 140, values: wide, parts: &[1, 1], ..any },
         // An odd number of parts, the last of which has several tiles.
-        Shape { heads: [2, 1], queries: 5, keys: 200, values: wide, parts: &[1, 1], ..any },
+        AttentionShape { heads: [2, 1], queries: 5, keys: 200, values: wide, parts: &[1, 1], ..any },
         // Queries that see no key of any part; a head of more than two iterations; more than half
         // of the maximum number of parts.
-        Shape { queries: rows + 1, keys: 33, width: 3 * deep / 2, right: 0, parts: &[1], ..any },
-        Shape { queries: 2, keys: 9 * 64, values: 2 * unit, parts: &[1; 17], ..any },
+        AttentionShape { queries: rows + 1, keys: 33, width: 3 * deep / 2, right: 0, parts: &[1], ..any },
+        AttentionShape { queries: 2, keys: 9 * 64, values: 2 * unit, parts: &[1; 17], ..any },
         // Only the last query of a tile sees a key of the last tile.
-        Shape { queries: rows, keys: 2 * 64 + 1, right: 0, ..any },
-        Shape {
+        AttentionShape { queries: rows, keys: 2 * 64 + 1, right: 0, ..any },
+        AttentionShape {
             queries: 1 + random.below(20),
             keys: 1 + random.below(100),
             left: random.below(100),
@@ -166,10 +175,11 @@ fn stored(instance: &Instance) -> Scalar {
     scalars(instance).first().copied().unwrap_or(Scalar::F32)
 }
 
-fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
+fn case(instance: &Instance, random: &mut Random, shape: AttentionShape) -> Case {
     let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
     let stored = stored(instance);
-    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block, odd } = shape;
+    let AttentionShape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block, odd } =
+        shape;
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let batch = if packed || queries > 1 && !padded { 1 } else { 2 };
     let count = if packed { 3 } else { batch };

@@ -69,7 +69,7 @@ impl Constants {
 
 /// The shape of a case.
 #[derive(Clone, Copy)]
-struct Shape<'a> {
+struct DecodeShape<'a> {
     /// Key heads, query heads per key head, and elements of a head.
     heads: [usize; 3],
     tokens: usize,
@@ -119,7 +119,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 2, wide], 2, &[9 * keys - 3], [9 * turn, 3], 1.0),
     ];
     let shapes = if several { tokens } else { one };
-    let shape = |(heads, tokens, lengths, room, larger)| Shape { heads, tokens, lengths, room, larger };
+    let shape = |(heads, tokens, lengths, room, larger)| DecodeShape { heads, tokens, lengths, room, larger };
     let mut all: Vec<Case> = shapes.map(|listed| case(instance, random, shape(listed))).into();
     let &[_, cached] = scalars(instance).as_slice() else { return all };
     if cached != Scalar::I8 {
@@ -134,10 +134,10 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
+fn case(instance: &Instance, random: &mut Random, shape: DecodeShape) -> Case {
     let Some(Constants { columns, .. }) = Constants::of(instance) else { return Case::new("", []) };
     let &[stored, cached] = scalars(instance).as_slice() else { return Case::new("", []) };
-    let Shape { heads: [groups, of_group, width], tokens, lengths, room: [room, splits], larger } = shape;
+    let DecodeShape { heads: [groups, of_group, width], tokens, lengths, room: [room, splits], larger } = shape;
     let (sequences, heads) = (lengths.len(), groups * of_group);
     let queries = sequences * tokens;
     let ([planes, of_plane], table) = layout(instance, sequences, room);

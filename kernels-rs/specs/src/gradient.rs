@@ -55,14 +55,14 @@ const UNBOUNDED: usize = 1 << 30;
 
 /// Query heads and key heads, queries, keys, elements of keys and of values; the band of a query,
 /// before and after.
-type Shape = ([usize; 6], [usize; 2]);
+type GradientShape = ([usize; 6], [usize; 2]);
 
 /// A case in which the last two queries and keys of a head are NaN, and see only one of the others.
-const ODD: Shape = ([2, 1, 5, 5, 8, 16], [1, 0]);
+const ODD: GradientShape = ([2, 1, 5, 5, 8, 16], [1, 0]);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let wide = numbers(instance).first().copied().unwrap_or(0);
-    let shapes: [Shape; 9] = [
+    let shapes: [GradientShape; 9] = [
         ODD,
         ([2, 1, 3, 13, 16, 8], [UNBOUNDED, 0]),
         ([1, 1, 65, 5, 8, 16], [3, 2]),
@@ -95,7 +95,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 /// Returns a case. The logarithms are those of the queries' logits; that of query `blind` is −∞, as
 /// if it saw no key.
-fn case(instance: &Instance, random: &mut Random, shape: Shape, blind: Option<usize>) -> Case {
+fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: Option<usize>) -> Case {
     let ([of_q, of_k, queries, keys, width, wide], [left, right]) = shape;
     let (stored, packed) = (stored(instance), has::<Packed>(instance));
     // Two sequences if there are few queries.
@@ -250,14 +250,14 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // The number of sequences; queries and keys around a tile's size, and products around a
     // slice's.
-    let shapes: [Shape; 5] = [
+    let shapes: [GradientShape; 5] = [
         ([1, 1, 1, 1, 8, 1], [UNBOUNDED, UNBOUNDED]),
         ([2, 1, 3, 65, 40, 1], [UNBOUNDED, 0]),
         ([4, 2, 3, 5, 16, 3], [2, 1]),
         ([1, 1, 65, 64, 8, 1], [UNBOUNDED, UNBOUNDED]),
         ([1, 1, 2, 3, 0, 1], [UNBOUNDED, UNBOUNDED]),
     ];
-    let case = |([of_q, of_k, queries, keys, width, batch], [left, right]): Shape| {
+    let case = |([of_q, of_k, queries, keys, width, batch], [left, right]): GradientShape| {
         let inputs = [
             attention::heads(random, stored(instance), [batch, of_q, queries, width], 4),
             attention::heads(random, stored(instance), [batch, of_k, keys, width], 4),

@@ -14,18 +14,18 @@ runtime::register!(group_norm_backward<f32, f32, 512, 1, 4, 2, 2>, backward_case
 runtime::register!(group_norm_channels<f32, f32, 4>, channels_cases, channels_reference);
 
 /// Samples, groups, channels of a group and elements of a channel.
-type Shape = [usize; 4];
+type GroupShape = [usize; 4];
 
 /// Returns the shapes for a team's rows and columns. An even number of rows becomes two samples,
 /// and a row becomes several channels if possible.
-fn shapes(team: Team, random: &mut Random) -> Vec<Shape> {
+fn shapes(team: Team, random: &mut Random) -> Vec<GroupShape> {
     let one = |[rows, cols]: [usize; 2]| {
         let samples = if rows > 0 && rows.is_multiple_of(2) { 2 } else { 1 };
         let divides = |n: &&usize| cols.is_multiple_of(**n * team.wide);
         let channels = [3, 5, 2, 1].iter().find(divides).copied().unwrap_or(1);
         [samples, rows / samples, channels, cols / channels]
     };
-    let mut all: Vec<Shape> = team.shapes(random).into_iter().map(one).collect();
+    let mut all: Vec<GroupShape> = team.shapes(random).into_iter().map(one).collect();
     // The channels of the longest rows have only three accesses.
     all[0] = [1, 1, (team.kept + team.again + team.again / 2) / (3 * team.wide) + 1, 3 * team.wide];
     // Channels of one access each; and more elements than are kept in registers, with random
@@ -37,7 +37,7 @@ fn shapes(team: Team, random: &mut Random) -> Vec<Shape> {
 
 /// Returns rows of [sample, group, channels of it and their elements], with `gap` accesses of
 /// `wide` elements after each sample.
-fn rows_of(random: &mut Random, stored: Scalar, shape: Shape, wide: usize, gap: usize) -> Input {
+fn rows_of(random: &mut Random, stored: Scalar, shape: GroupShape, wide: usize, gap: usize) -> Input {
     let [samples, groups, channels, spatial] = shape;
     let cols = channels * spatial;
     let pitch = (groups * cols + gap * wide).max(wide);
@@ -45,7 +45,7 @@ fn rows_of(random: &mut Random, stored: Scalar, shape: Shape, wide: usize, gap: 
 }
 
 /// Returns one number per channel, or an empty array.
-fn a_channel(random: &mut Random, stored: Scalar, [_, groups, channels, _]: Shape, there: bool) -> Input {
+fn a_channel(random: &mut Random, stored: Scalar, [_, groups, channels, _]: GroupShape, there: bool) -> Input {
     let n = if there { groups * channels } else { 0 };
     drawn(random, stored, n, [n], [1])
 }
@@ -54,7 +54,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (Some(team), &[element, weights, output]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let case = |(i, shape): (usize, Shape)| {
+    let case = |(i, shape): (usize, GroupShape)| {
         // Both, each alone, and none. An absent operand has one extent or the other.
         let with = [3, 1, 2, 0][i % 4];
         let [samples, groups, channels, spatial] = shape;
@@ -100,7 +100,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 /// Returns one sample with a group of two channels for each extreme.
-fn extreme_groups(random: &mut Random, element: Scalar, all: &[Extreme], wide: usize) -> (Input, Shape) {
+fn extreme_groups(random: &mut Random, element: Scalar, all: &[Extreme], wide: usize) -> (Input, GroupShape) {
     let spatial = 21usize.next_multiple_of(wide);
     let shape = [1, all.len(), 2, spatial];
     let pitch = all.len() * 2 * spatial;
@@ -108,13 +108,13 @@ fn extreme_groups(random: &mut Random, element: Scalar, all: &[Extreme], wide: u
 }
 
 /// Returns a row's numbers, each repeated for the elements of its channel.
-fn spread(of_channels: &[f64], row: usize, [_, groups, channels, spatial]: Shape) -> Vec<f64> {
+fn spread(of_channels: &[f64], row: usize, [_, groups, channels, spatial]: GroupShape) -> Vec<f64> {
     let first = row % groups.max(1) * channels;
     let own = of_channels.get(first..first + channels).unwrap_or(&[]);
     own.iter().flat_map(|x| std::iter::repeat_n(*x, spatial)).collect()
 }
 
-fn shape_of(x: &Input, channels: &Input, spatial: &Input) -> Option<Shape> {
+fn shape_of(x: &Input, channels: &Input, spatial: &Input) -> Option<GroupShape> {
     let &[samples, groups, _] = x.extents() else { return None };
     Some([samples, groups, channels.value() as usize, spatial.value() as usize])
 }
@@ -137,7 +137,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 /// Returns means and factors of groups, as if they had been saved.
-fn saved(random: &mut Random, [samples, groups, ..]: Shape) -> Input {
+fn saved(random: &mut Random, [samples, groups, ..]: GroupShape) -> Input {
     Input::view(&random.values::<f32>(2 * samples * groups), [samples, groups, 2])
 }
 
@@ -145,7 +145,7 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (Some(team), &[element, weights]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let case = |(i, shape): (usize, Shape)| {
+    let case = |(i, shape): (usize, GroupShape)| {
         let ([samples, groups, channels, spatial], weighed) = (shape, i % 4 != 3);
         let inputs = [
             rows_of(random, element, shape, team.wide, 1),
@@ -208,7 +208,7 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         return Vec::new();
     };
     let finite = extreme_groups(random, element, Extreme::finite(), wide);
-    let mut case = |([samples, groups, channels, spatial], which): (Shape, usize)| {
+    let mut case = |([samples, groups, channels, spatial], which): (GroupShape, usize)| {
         let all = groups * channels;
         let shape = [samples, all, 1, spatial];
         let inputs = [

@@ -8,8 +8,8 @@ use kernel_dsl::prelude::*;
 /// Returns the indices of the `i`-th rotated pair: two neighbors if `interleaved` (GPT-J),
 /// otherwise one element of each half (GPT-NeoX, LLaMA).
 #[device]
-fn pair(i: usize, turned: usize, interleaved: bool) -> (usize, usize) {
-    if interleaved { (2 * i, 2 * i + 1) } else { (i, i + turned / 2) }
+fn pair(i: usize, rotated_width: usize, interleaved: bool) -> (usize, usize) {
+    if interleaved { (2 * i, 2 * i + 1) } else { (i, i + rotated_width / 2) }
 }
 
 /// Returns element `d` of a head of `x` after the rotary embedding (Su and others, 2021). The pair
@@ -17,21 +17,21 @@ fn pair(i: usize, turned: usize, interleaved: bool) -> (usize, usize) {
 /// pair's frequency.
 #[device]
 fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View<f32, 1>, interleaved: bool) -> f32 {
-    let turned = 2 * frequencies.len();
+    let rotated_width = 2 * frequencies.len();
     let own = x[d].to_f32();
-    if d >= turned {
+    if d >= rotated_width {
         return own;
     }
-    let i = if interleaved { d / 2 } else { d % (turned / 2) };
-    let (a, b) = pair(i, turned, interleaved);
+    let i = if interleaved { d / 2 } else { d % (rotated_width / 2) };
+    let (a, b) = pair(i, rotated_width, interleaved);
     let (sin, cos) = math::sin_cos(position as f32 * frequencies[i]);
     if d == a { own.mul_add(cos, -(x[b].to_f32() * sin)) } else { x[a].to_f32().mul_add(sin, own * cos) }
 }
 
 /// Writes each sequence's rotated new key and its new value to row `lengths` of the cache, and its
-/// rotated queries to `turned`.
+/// rotated queries to `rotated_q`.
 ///
-/// q and turned are [sequence, head, element], new_k and new_v [sequence, key head, element], and
+/// q and rotated_q are [sequence, head, element], new_k and new_v [sequence, key head, element], and
 /// the cache's views [plane, head, row, element]. `frequencies` has one number for each rotated
 /// pair; the other elements are copied. For a sequence whose cache is full, no key or value is
 /// written. With `SCALED`, a row is stored as integer multiples of its scale, its largest magnitude
@@ -44,7 +44,7 @@ fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View
     ),
 )]
 #[requires(
-    turned.dim(0) == q.dim(0), turned.dim(1) == q.dim(1), turned.dim(2) == q.dim(2), lengths.len() == q.dim(0),
+    rotated_q.dim(0) == q.dim(0), rotated_q.dim(1) == q.dim(1), rotated_q.dim(2) == q.dim(2), lengths.len() == q.dim(0),
     new_k.dim(0) == q.dim(0), new_k.dim(1) == k.dim(1), new_k.dim(2) == k.dim(3),
     new_v.dim(0) == q.dim(0), new_v.dim(1) == k.dim(1), new_v.dim(2) == v.dim(3),
     v.dim(0) == k.dim(0), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), q.dim(2) == k.dim(3), v.dim(3) == k.dim(3),
@@ -54,7 +54,7 @@ fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View
 )]
 pub fn cache_append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INTERLEAVED: bool>(
     q: View<T, 3>,
-    mut turned: ViewMut<T, 3>,
+    mut rotated_q: ViewMut<T, 3>,
     new_k: View<T, 3>,
     new_v: View<T, 3>,
     mut k: ViewMut<K, 4>,
@@ -72,7 +72,7 @@ pub fn cache_append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INT
         let head = of_sequence - k.dim(1);
         for d in (lane..q.dim(2)).step_by(32) {
             let x = rotated(q.at(sequence).at(head), d, position, frequencies, INTERLEAVED);
-            turned[(sequence, head, d)] = T::from_f32(x);
+            rotated_q[(sequence, head, d)] = T::from_f32(x);
         }
         return;
     }

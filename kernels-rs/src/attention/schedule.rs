@@ -115,7 +115,7 @@ impl Schedule {
             };
             let longest = longest_first(whole.clone(), work.rows);
             quicker(longest.clone(), 1.0);
-            quicker(turned(longest, places), 1.0);
+            quicker(with_second_round_reversed(longest, places), 1.0);
             divisions(&whole, work.rows, places).for_each(|pieces| quicker(pieces, 1.0 / MAX_CUT_TIME));
         }
         Schedule::numbered(best)
@@ -198,7 +198,7 @@ fn head_after_head(mut pieces: Vec<Piece>, rows: usize, places: &Places) -> Vec<
 
 /// Reverses the second round, so that a multiprocessor with one of the longest lists also gets one
 /// of the shorter.
-fn turned(mut pieces: Vec<Piece>, places: &Places) -> Vec<Piece> {
+fn with_second_round_reversed(mut pieces: Vec<Piece>, places: &Places) -> Vec<Piece> {
     let (from, to) = (places.multiprocessors.min(pieces.len()), (2 * places.multiprocessors).min(pieces.len()));
     pieces[from..to].reverse();
     pieces

@@ -233,7 +233,7 @@ pub fn weights(rows: usize) -> Shared<f32, 2> {
 /// for key `key`. Every second group of eight keys has another order. Eight lanes that store a
 /// group each, for four keys, then access each bank once.
 #[device]
-pub fn turned(row: usize, key: usize) -> usize {
+pub fn group_column(row: usize, key: usize) -> usize {
     row ^ (key / 8 % 2 * 8)
 }
 
@@ -246,7 +246,7 @@ pub fn share<const R: usize>(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 
         for q in unroll(0..2 / R) {
             for j in unroll(0..4) {
                 let key = col + 32 * q + j;
-                let at = (key, turned(row + r * BELOW, col));
+                let at = (key, group_column(row + r * BELOW, col));
                 p.store(at, [s[r][q][0][j], s[r][q][1][j], s[r][q][2][j], s[r][q][3][j]]);
             }
         }
@@ -303,7 +303,7 @@ pub fn accumulate_weighted<B: Float, const W: usize, const Q: usize, const V: us
                 }
             }
             for r in unroll(0..R) {
-                let weights: [f32; 4] = p.load::<4>((key, turned(row + r * BELOW, key)));
+                let weights: [f32; 4] = p.load::<4>((key, group_column(row + r * BELOW, key)));
                 for i in unroll(0..4) {
                     if weights[i] != 0.0 {
                         for x in unroll(0..4) {
@@ -347,7 +347,7 @@ pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, cons
                 let key = at + buf * SLICE + k;
                 let mut fp = [[0.0f32; 4]; R];
                 for r in unroll(0..R) {
-                    fp[r] = p.load::<4>((key, turned(row + r * BELOW, buf * SLICE + k)));
+                    fp[r] = p.load::<4>((key, group_column(row + r * BELOW, buf * SLICE + k)));
                 }
                 let mut fb = [[0.0f32; 4]; Q];
                 for q in unroll(0..Q) {

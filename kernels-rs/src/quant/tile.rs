@@ -86,7 +86,7 @@ fn column_words<const V: usize>(g: View<i8, 2>, k: usize, at: usize, depth: usiz
 
 /// Transposes 4 × 4 bytes, from words of rows to words of columns, by eight permutations.
 #[device]
-fn turned(rows: [[i8; 4]; 4]) -> [i32; 4] {
+fn transposed(rows: [[i8; 4]; 4]) -> [i32; 4] {
     let [a, b, c, d] = rows.map(|r| int::word(r) as u32);
     // Bytes 0 and 1 of two rows side by side, and bytes 2 and 3.
     let (ab, cd) = (int::byte_perm(a, b, 0x5140), int::byte_perm(c, d, 0x5140));
@@ -127,7 +127,7 @@ fn put<const N: usize>(mut to: Shared<[i8; 4], 2>, along: bool, width: usize, fr
         }
     } else {
         for (s, [k, quad]) in unroll(block::share([WORDS, width / 4]).enumerate()) {
-            to.cast::<i32>().store((k, quad * 4), turned(from[s]));
+            to.cast::<i32>().store((k, quad * 4), transposed(from[s]));
         }
     }
 }

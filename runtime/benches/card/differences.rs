@@ -2,7 +2,7 @@
 
 use super::bounds::within;
 use super::forms::{Form, Kernel, THREADS, canonical, explanation, kernels, left_out};
-use super::gpu::{Gpu, Memory};
+use super::gpu::{Gpu, GpuMemory};
 use super::interpret::{hash, interpret};
 use kernel_dsl::compiler::ptx::Opcode;
 use kernel_dsl::compiler::ptx::table::ROWS;
@@ -174,7 +174,7 @@ fn on_card(gpu: Gpu, kernel: &Kernel, input: &[[u64; 4]]) -> Result<Vec<u64>, cu
     gpu.enter()?;
     let loaded = gpu.load(&kernel.text())?;
     let mut words = vec![0; kernel.words()];
-    let mut from: Memory = gpu.allocate(size_of_val(input))?;
+    let mut from: GpuMemory = gpu.allocate(size_of_val(input))?;
     let to = gpu.allocate(8 * words.len())?;
     from.write(input)?;
     // SAFETY: the kernel reads 32 bytes a thread from the first address, and writes all of the

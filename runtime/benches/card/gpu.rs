@@ -22,7 +22,7 @@ pub struct Loaded {
 }
 
 /// Memory of the GPU.
-pub struct Memory {
+pub struct GpuMemory {
     address: sys::CUdeviceptr,
     bytes: usize,
 }
@@ -59,10 +59,10 @@ impl Gpu {
     }
 
     /// Allocates memory.
-    pub fn allocate(self, bytes: usize) -> Result<Memory, DriverError> {
+    pub fn allocate(self, bytes: usize) -> Result<GpuMemory, DriverError> {
         // SAFETY: what is allocated is not read before it is written.
         let address = unsafe { result::malloc_sync(bytes)? };
-        Ok(Memory { address, bytes })
+        Ok(GpuMemory { address, bytes })
     }
 }
 
@@ -90,7 +90,7 @@ impl Drop for Loaded {
     }
 }
 
-impl Memory {
+impl GpuMemory {
     /// Returns the address.
     pub fn address(&self) -> u64 {
         self.address
@@ -111,7 +111,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for GpuMemory {
     fn drop(&mut self) {
         // SAFETY: the memory is allocated, and nothing uses it.
         let _ = unsafe { result::free_sync(self.address) };

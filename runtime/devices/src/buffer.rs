@@ -24,24 +24,24 @@ use std::sync::Arc;
 pub struct RawBuffer {
     device: Device,
     memory: Memory,
-    place: Place,
+    place: BufferPlace,
     bytes: usize,
     uses: HazardTracker,
 }
 
 /// The memory of a buffer.
-enum Place {
+enum BufferPlace {
     /// Memory of the device's pool; `None` once it is given back.
     Pool(Option<Allocation>),
     /// Memory that other code allocated, and what keeps it alive.
     Adopted { address: u64, _owner: Box<dyn Any + Send + Sync> },
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for BufferPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Pool(piece) => piece.fmt(f),
-            Place::Adopted { address, .. } => write!(f, "Adopted({address:#x})"),
+            BufferPlace::Pool(piece) => piece.fmt(f),
+            BufferPlace::Adopted { address, .. } => write!(f, "Adopted({address:#x})"),
         }
     }
 }
@@ -51,7 +51,7 @@ impl RawBuffer {
     pub fn new(device: &Device, memory: Memory, bytes: usize) -> Result<RawBuffer> {
         let (piece, pending) = device.backend().take(memory, bytes)?;
         let (device, uses) = (device.clone(), HazardTracker::inherited(pending));
-        Ok(RawBuffer { device, memory, place: Place::Pool(Some(piece)), bytes, uses })
+        Ok(RawBuffer { device, memory, place: BufferPlace::Pool(Some(piece)), bytes, uses })
     }
 
     /// Makes a buffer of `bytes` bytes at `address`, which other code allocated. `owner` is dropped
@@ -60,15 +60,15 @@ impl RawBuffer {
     /// # Safety
     /// The memory and `owner` are as [`Device::adopt`] requires.
     pub unsafe fn adopted(device: &Device, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> RawBuffer {
-        let place = Place::Adopted { address, _owner: owner };
+        let place = BufferPlace::Adopted { address, _owner: owner };
         RawBuffer { device: device.clone(), memory: Memory::Device, place, bytes, uses: HazardTracker::default() }
     }
 
     /// Returns the address of the first byte.
     pub fn address(&self) -> u64 {
         match &self.place {
-            Place::Pool(piece) => piece.as_ref().map_or(0, |piece| piece.address),
-            Place::Adopted { address, .. } => *address,
+            BufferPlace::Pool(piece) => piece.as_ref().map_or(0, |piece| piece.address),
+            BufferPlace::Adopted { address, .. } => *address,
         }
     }
 
@@ -168,14 +168,14 @@ impl Drop for RawBuffer {
     fn drop(&mut self) {
         let pending = self.uses.before_write();
         match &mut self.place {
-            Place::Pool(piece) => {
+            BufferPlace::Pool(piece) => {
                 if let Some(piece) = piece.take() {
                     self.device.backend().give(self.memory, (piece, self.bytes), pending);
                 }
             }
             // The owner may free the memory. If the wait fails, the device is lost, and nothing
             // uses the memory any more.
-            Place::Adopted { .. } => drop(self.device.backend().wait_for(&pending)),
+            BufferPlace::Adopted { .. } => drop(self.device.backend().wait_for(&pending)),
         }
     }
 }

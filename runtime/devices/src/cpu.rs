@@ -5,7 +5,7 @@
 use crate::cache::Cache;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{SubrangeTracker, WaitSet};
-use crate::pool::{Pool, Source};
+use crate::pool::{Pool, SegmentSource};
 use crate::progress;
 use crate::range_lock::{HOST_RANGES, Span};
 use crate::trace::{event, span};
@@ -130,7 +130,7 @@ pub(crate) unsafe fn copy(from: u64, to: u64, bytes: usize) {
 /// Host memory from the allocator. It is always initialized.
 pub(crate) struct HostMemory;
 
-impl Source for HostMemory {
+impl SegmentSource for HostMemory {
     fn reserve(&self, bytes: u64) -> Result<u64> {
         let failed = || Error::OutOfMemory { requested: bytes as usize, device: self.name(), free: None, pool: None };
         event!(DEBUG, device = "the host", bytes, "memory reserved");

@@ -5,7 +5,7 @@ use crate::contract::ValidatedArgs;
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, Driver, Loss};
 use crate::hazard::WaitSet;
-use crate::pool::{Allocation, MemoryStatistics, Pool, Source};
+use crate::pool::{Allocation, MemoryStatistics, Pool, SegmentSource};
 use crate::store::Store;
 use crate::stream::Queue;
 use crate::trace::{enabled, event};
@@ -421,7 +421,7 @@ impl Backend {
     }
 
     /// Calls `act` with the pool and its source of memory.
-    fn with_pool<T>(&self, memory: Memory, act: impl FnOnce(&Pool, &dyn Source) -> T) -> T {
+    fn with_pool<T>(&self, memory: Memory, act: impl FnOnce(&Pool, &dyn SegmentSource) -> T) -> T {
         match (self, memory) {
             (Backend::Cpu(cpu), _) => {
                 let (pool, source) = cpu.memory();

@@ -2,11 +2,11 @@
 
 use super::Check;
 use super::ahead::IN_FLIGHT;
-use super::code::{Access, Atomic, Data, Inst, Window};
+use super::code::{Atomic, Data, Inst, MemoryAccess, Window};
 use super::halves::load_words;
 use super::machine::Machine;
 use super::memory::{Extent, Region, View, read, sized, window_base, write};
-use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
+use super::registers::{FULL, LANES, Lane, RegisterPlace, Registers, lanes};
 use super::warp::Warp;
 
 /// An access that is suppressed, or executed with a finding.
@@ -28,7 +28,7 @@ pub struct Reach {
     pub common: Option<Extent>,
 }
 
-impl Access {
+impl MemoryAccess {
     /// Returns the size of the whole access in bytes.
     pub fn bytes(&self) -> u64 {
         u64::from(self.element) * self.values.len().max(1) as u64
@@ -39,19 +39,19 @@ impl Access {
     pub fn addresses(&self, registers: &Registers) -> [u64; LANES] {
         let mut addresses = [self.offset as u64; LANES];
         match self.base {
-            Some((Place::Wide(at), _)) => {
+            Some((RegisterPlace::Wide(at), _)) => {
                 let row = u64::row(registers, at);
                 for (address, base) in addresses.iter_mut().zip(row) {
                     *address = base.wrapping_add(self.offset as u64);
                 }
             }
-            Some((Place::Word(at), _)) => {
+            Some((RegisterPlace::Word(at), _)) => {
                 let row = u32::row(registers, at);
                 for (address, base) in addresses.iter_mut().zip(row) {
                     *address = u64::from(*base).wrapping_add(self.offset as u64);
                 }
             }
-            Some((Place::Predicate(_), _)) | None => {}
+            Some((RegisterPlace::Predicate(_), _)) | None => {}
         }
         addresses
     }
@@ -60,7 +60,7 @@ impl Access {
 /// Checks the addresses of the lanes against the memory and records faults.
 #[inline(always)]
 fn check(
-    access: &Access,
+    access: &MemoryAccess,
     view: &View<'_, '_>,
     registers: &Registers,
     mask: u32,
@@ -117,7 +117,7 @@ fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool 
 /// Checks lane by lane; returns the lanes whose access is valid.
 #[cold]
 fn examine(
-    access: &Access,
+    access: &MemoryAccess,
     view: &View<'_, '_>,
     addresses: &[u64; LANES],
     mask: u32,
@@ -161,7 +161,7 @@ fn extend(value: u64, element: u32, signed: bool, bits: u32) -> u64 {
 
 impl Machine<'_, '_> {
     /// Executes a load.
-    pub fn load<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
+    pub fn load<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &MemoryAccess, mask: u32) {
         if !CHECKED && mask == FULL && load_words(&self.memory.shared, &mut warp.registers, access) {
             return;
         }
@@ -177,7 +177,7 @@ impl Machine<'_, '_> {
             let Some(data) = *data else { continue };
             let at = k * access.element as usize;
             match (checked.common, data.place) {
-                (Some(extent), Place::Word(row)) if extent.region != Region::Local => {
+                (Some(extent), RegisterPlace::Word(row)) if extent.region != Region::Local => {
                     let bytes = view.bytes(extent.region, 0);
                     let mut values = [0u32; LANES];
                     sized!(access.element, N => {
@@ -225,7 +225,7 @@ impl Machine<'_, '_> {
     }
 
     /// Executes a store.
-    pub fn store<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
+    pub fn store<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &MemoryAccess, mask: u32) {
         let mut faults = Vec::new();
         let Warp { registers, local, .. } = warp;
         let mut view = self.memory.view(local, &self.program.code);
@@ -235,7 +235,7 @@ impl Machine<'_, '_> {
             let Some(data) = *data else { continue };
             let at = k * access.element as usize;
             match (checked.common, data.place) {
-                (Some(extent), Place::Word(row)) if extent.region != Region::Local => {
+                (Some(extent), RegisterPlace::Word(row)) if extent.region != Region::Local => {
                     let values = u32::row(registers, row);
                     let bytes = view.bytes_mut(extent.region, 0);
                     sized!(access.element, N => {
@@ -310,7 +310,7 @@ impl Machine<'_, '_> {
     }
 
     /// Reports accesses to the gaps between variables.
-    fn strays(&mut self, access: &Access, checked: &Reach, faults: &mut Vec<Fault>, warp: &mut Warp) {
+    fn strays(&mut self, access: &MemoryAccess, checked: &Reach, faults: &mut Vec<Fault>, warp: &mut Warp) {
         // The assembler checks constant addresses into variables.
         if access.base.is_none() || matches!(access.window, Window::Global | Window::Const) {
             return;
@@ -345,7 +345,7 @@ impl Machine<'_, '_> {
     }
 
     #[cold]
-    fn faults(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, faults: Vec<Fault>, does: &str) {
+    fn faults(&mut self, warp: &mut Warp, inst: &Inst, access: &MemoryAccess, faults: Vec<Fault>, does: &str) {
         for check in Check::ALL {
             let same = |f: &&Fault| f.check == check;
             let Some(first) = faults.iter().find(same) else { continue };
@@ -371,14 +371,14 @@ impl Machine<'_, '_> {
 
 impl View<'_, '_> {
     /// Returns an element of a valid access.
-    fn element(&self, access: &Access, address: u64, at: usize, lane: usize) -> u64 {
+    fn element(&self, access: &MemoryAccess, address: u64, at: usize, lane: usize) -> u64 {
         let Ok(extent) = self.region(access.window, address) else { return 0 };
         let from = (address - extent.base) as usize + at;
         let bytes = self.bytes(extent.region, lane);
         sized!(access.element, N => read::<N>(bytes, from))
     }
 
-    fn set_element(&mut self, access: &Access, address: u64, at: usize, lane: usize, value: u64) {
+    fn set_element(&mut self, access: &MemoryAccess, address: u64, at: usize, lane: usize, value: u64) {
         let Ok(extent) = self.region(access.window, address) else { return };
         let to = (address - extent.base) as usize + at;
         let bytes = self.bytes_mut(extent.region, lane);
@@ -388,7 +388,7 @@ impl View<'_, '_> {
 
 /// Returns the lanes that load values that depend on an approximation: by address in shared memory,
 /// otherwise by buffer.
-fn approximated(access: &Access, view: &mut View<'_, '_>, checked: &Reach) -> u32 {
+fn approximated(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach) -> u32 {
     let mut one = |lane: usize| {
         let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok).ok()?;
         if extent.region == Region::Shared {
@@ -402,7 +402,7 @@ fn approximated(access: &Access, view: &mut View<'_, '_>, checked: &Reach) -> u3
 
 /// Records that the lanes of `of` store values that depend on an approximation, and that the other
 /// lanes do not.
-fn approximate(access: &Access, view: &mut View<'_, '_>, checked: &Reach, of: u32) {
+fn approximate(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach, of: u32) {
     if of == 0 && !view.shared.approximate {
         return;
     }
@@ -419,7 +419,7 @@ fn approximate(access: &Access, view: &mut View<'_, '_>, checked: &Reach, of: u3
 }
 
 /// Returns the number of bytes that a lane accesses.
-fn bytes(access: &Access) -> usize {
+fn bytes(access: &MemoryAccess) -> usize {
     access.values.len() * access.element as usize
 }
 
@@ -428,7 +428,7 @@ const WRITTEN: u64 = 0x0101_0101_0101_0101;
 
 /// Returns the lanes that load uninitialized memory.
 #[inline(always)]
-fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: &mut Vec<Fault>) -> u32 {
+fn unwritten(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach, faults: &mut Vec<Fault>) -> u32 {
     if let Some(extent) = checked.common
         && matches!(extent.region, Region::Buffer(_) | Region::Param)
     {
@@ -481,7 +481,7 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
 
 /// Marks the bytes as stored.
 #[inline(always)]
-fn mark(access: &Access, view: &mut View<'_, '_>, checked: &Reach) {
+fn mark(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach) {
     if checked.common.is_some_and(|e| matches!(e.region, Region::Buffer(_))) {
         return;
     }

@@ -4,7 +4,7 @@
 //! waits for the copy's group. Until then, a load of the destination by any thread is a fault.
 
 use super::Check;
-use super::code::{Access, Copy, Inst};
+use super::code::{Copy, Inst, MemoryAccess};
 use super::machine::Machine;
 use super::memory::Region;
 use super::registers::{LANES, Registers, lanes};
@@ -47,7 +47,7 @@ impl Machine<'_, '_> {
         for lane in lanes(mask) {
             let read = read_bytes(copy, &warp.registers, lane);
             let view = self.memory.view(&mut warp.local, &self.program.code);
-            let place = |access: &Access, address: u64, length: u64| {
+            let place = |access: &MemoryAccess, address: u64, length: u64| {
                 let extent = view.region(access.window, address)?;
                 let offset = address.wrapping_sub(extent.base);
                 if offset > extent.bytes || length > extent.bytes - offset {
@@ -101,7 +101,7 @@ impl Machine<'_, '_> {
                 continue;
             }
             told.push((check, writes));
-            let alike = |f: &&(Check, usize, &Access, u64)| f.0 == check && std::ptr::eq(f.2, access);
+            let alike = |f: &&(Check, usize, &MemoryAccess, u64)| f.0 == check && std::ptr::eq(f.2, access);
             let lanes = faults.iter().filter(alike).fold(0, |mask, f| mask | 1 << f.1);
             let code = &self.program.code;
             let view = self.memory.view(&mut warp.local, code);

@@ -1,7 +1,7 @@
 //! Functions of lanes as [`Body`]: common instructions compute row by row, rare ones lane by lane.
 
 use super::code::Body;
-use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
+use super::registers::{FULL, LANES, Lane, RegisterPlace, Registers, lanes};
 use smallvec::SmallVec;
 
 /// A function from one lane's operands, each zero-extended, to its result, and whether the result
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 pub type Function = Box<dyn Fn([u64; 4]) -> (u64, bool) + Send + Sync>;
 
 /// Returns a body that computes lane by lane, on registers of any width.
-pub fn lanewise(to: Place, from: SmallVec<[Place; 4]>, function: Function) -> Body {
+pub fn lanewise(to: RegisterPlace, from: SmallVec<[RegisterPlace; 4]>, function: Function) -> Body {
     Box::new(move |registers, mask| {
         let mut undefined = 0;
         for lane in lanes(mask) {

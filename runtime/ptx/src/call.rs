@@ -6,17 +6,17 @@
 //! meanwhile.
 
 use super::Check;
-use super::code::{Call, Code, Inst, Passed, Pc, Routine, Slot, Window};
-use super::flow::Flow;
+use super::code::{Call, Code, Inst, ParameterLocation, Passed, Pc, Routine, Window};
+use super::flow::WarpFlow;
 use super::machine::Machine;
-use super::registers::{Cause, LANES, Place, Saved, lanes};
+use super::registers::{Cause, LANES, RegisterPlace, Saved, lanes};
 use super::warp::Warp;
 use smallvec::SmallVec;
 
 /// A call in progress.
 pub struct Activation {
     /// The control flow of the caller.
-    flow: Flow,
+    flow: WarpFlow,
     /// The call instruction.
     call: Pc,
     /// The calling lanes.
@@ -94,7 +94,7 @@ impl Warp {
         }
     }
 
-    fn read_register(&self, place: Place, id: u32, bits: u32, lane: usize) -> Value {
+    fn read_register(&self, place: RegisterPlace, id: u32, bits: u32, lane: usize) -> Value {
         let bytes = &self.registers.get(place, lane).to_le_bytes()[..bits.div_ceil(8) as usize];
         let (bit, id) = (1 << lane, id as usize);
         let is_defined = self.registers.defined[id] & bit != 0;
@@ -106,7 +106,7 @@ impl Warp {
         }
     }
 
-    fn write_register(&mut self, place: Place, id: u32, lane: usize, value: &Value) {
+    fn write_register(&mut self, place: RegisterPlace, id: u32, lane: usize, value: &Value) {
         let mut bits = [0; 8];
         let length = value.bytes.len().min(8);
         bits[..length].copy_from_slice(&value.bytes[..length]);
@@ -127,18 +127,18 @@ impl Warp {
     }
 }
 
-impl Slot {
+impl ParameterLocation {
     fn bytes(self) -> u32 {
         match self {
-            Slot::Register(data) => data.bits.div_ceil(8),
-            Slot::Frame { bytes, .. } => bytes,
+            ParameterLocation::Register(data) => data.bits.div_ceil(8),
+            ParameterLocation::Frame { bytes, .. } => bytes,
         }
     }
 
     fn read(self, warp: &Warp, code: &Code, lane: usize) -> Value {
         match self {
-            Slot::Register(data) => warp.read_register(data.place, data.id, data.bits, lane),
-            Slot::Frame { offset, bytes } => {
+            ParameterLocation::Register(data) => warp.read_register(data.place, data.id, data.bits, lane),
+            ParameterLocation::Frame { offset, bytes } => {
                 warp.read_local(code, lane, warp.stack(code, lane).0 + u64::from(offset), bytes)
             }
         }
@@ -146,8 +146,8 @@ impl Slot {
 
     fn write(self, warp: &mut Warp, code: &Code, lane: usize, value: &Value) {
         match self {
-            Slot::Register(data) => warp.write_register(data.place, data.id, lane, value),
-            Slot::Frame { offset, bytes } => {
+            ParameterLocation::Register(data) => warp.write_register(data.place, data.id, lane, value),
+            ParameterLocation::Frame { offset, bytes } => {
                 let frame = warp.stack(code, lane).0;
                 warp.write_local(code, lane, frame + u64::from(offset), bytes, value);
             }
@@ -230,7 +230,7 @@ impl Machine<'_, '_> {
                 to.write(warp, code, lane, value);
             }
         }
-        let mut flow = Flow::new(self.options.policy, mask);
+        let mut flow = WarpFlow::new(self.options.policy, mask);
         flow.pc = routine.start;
         let pc = warp.flow.pc;
         let flow = std::mem::replace(&mut warp.flow, flow);
@@ -242,7 +242,7 @@ impl Machine<'_, '_> {
         let code = &self.program.code;
         while warp.flow.mask == 0 {
             let Some(done) = warp.calls.pop() else { return false };
-            let super::code::Kind::Call(call) = &code.insts[done.call as usize].kind else { return false };
+            let super::code::InstructionKind::Call(call) = &code.insts[done.call as usize].kind else { return false };
             let routine: &Routine = &code.routines[call.routine];
             let returned = done.mask & !done.ended;
             let results: Vec<(usize, Vec<Value>)> = lanes(returned)

@@ -1,7 +1,7 @@
 //! The decoded form of a kernel: a flat list of instructions, with operands resolved to places.
 //! Calls are inlined, except those of a [`Routine`].
 
-use super::registers::{Id, Place, Registers, Sizes};
+use super::registers::{Id, RegisterPlace, Registers, Sizes};
 use super::structure::Structure;
 use kernel_dsl_compiler::ptx::Space;
 use smallvec::SmallVec;
@@ -27,9 +27,9 @@ pub struct Code {
     /// The numbers of registers.
     pub sizes: Sizes,
     /// Registers with a constant value.
-    pub constants: Vec<(Place, Id, u64)>,
+    pub constants: Vec<(RegisterPlace, Id, u64)>,
     /// Registers that the hardware sets.
-    pub specials: Vec<(Place, Id, Special)>,
+    pub specials: Vec<(RegisterPlace, Id, Special)>,
     /// The text and line of each instruction.
     pub sites: Vec<Site>,
     /// The layout of a block's shared memory.
@@ -57,9 +57,9 @@ pub struct Code {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stack {
     /// The register of the stack's end.
-    pub end: Place,
+    pub end: RegisterPlace,
     /// The register of the first byte of the running routine's frame.
-    pub frame: Place,
+    pub frame: RegisterPlace,
     /// The end of the stack's memory.
     pub limit: u64,
 }
@@ -73,17 +73,17 @@ pub struct Routine {
     /// The size of the frame in bytes.
     pub bytes: u32,
     /// The registers, without those that are constant in a block.
-    pub registers: Vec<(Place, Id)>,
+    pub registers: Vec<(RegisterPlace, Id)>,
     /// The locations of its parameters.
-    pub parameters: Vec<Slot>,
+    pub parameters: Vec<ParameterLocation>,
     /// The locations of its results.
-    pub returns: Vec<Slot>,
+    pub returns: Vec<ParameterLocation>,
 }
 
 /// The location of a parameter or result of a [`Routine`], or of a function of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Slot {
+pub enum ParameterLocation {
     /// A register.
     Register(Data),
     /// Bytes of the frame.
@@ -247,7 +247,7 @@ pub struct Inst {
     /// The condition under which a lane executes the instruction.
     pub guard: Option<Condition>,
     /// The operation.
-    pub kind: Kind,
+    pub kind: InstructionKind,
     /// The registers that the instruction reads.
     pub reads: SmallVec<[Id; 4]>,
     /// The registers that the instruction writes.
@@ -292,14 +292,14 @@ pub enum DefinednessRule {
 }
 
 /// The operation of an instruction.
-pub enum Kind {
+pub enum InstructionKind {
     /// A computation on registers.
     #[allow(missing_docs)]
     Compute { body: Body, follows: DefinednessRule, reason: &'static str },
     /// A load.
-    Load(Access),
+    Load(MemoryAccess),
     /// A store.
-    Store(Access),
+    Store(MemoryAccess),
     /// The start of a copy from global to shared memory: `cp.async`.
     Copy(Box<Copy>),
     /// `cp.async.commit_group`
@@ -314,7 +314,7 @@ pub enum Kind {
     Branch(Pc),
     /// A jump to the target that an index selects.
     #[allow(missing_docs)]
-    BranchIndexed { index: (Place, Id), targets: Box<[Pc]> },
+    BranchIndexed { index: (RegisterPlace, Id), targets: Box<[Pc]> },
     /// A call with a stack.
     Call(Box<Call>),
     /// The end of a routine.
@@ -329,7 +329,7 @@ pub enum Kind {
     Barrier(Barrier),
     /// `bar.warp.sync`.
     #[allow(missing_docs)]
-    WarpBarrier { members: (Place, Id) },
+    WarpBarrier { members: (RegisterPlace, Id) },
     /// `shfl`.
     Shuffle(Shuffle),
     /// `vote`.
@@ -337,14 +337,14 @@ pub enum Kind {
     /// `match` and `redux`.
     Gather(Gather),
     /// `activemask`.
-    ActiveMask(Place),
+    ActiveMask(RegisterPlace),
     /// A reading of one half of the address of the grid's workspace, which only a cooperative
     /// launch has.
     #[allow(missing_docs)]
-    Workspace { to: Place, high: bool },
+    Workspace { to: RegisterPlace, high: bool },
     /// A reading of a clock, or of its upper half. Each reading is later than the previous one.
     #[allow(missing_docs)]
-    Clock { to: Place, high: bool },
+    Clock { to: RegisterPlace, high: bool },
     /// An instruction that orders accesses or gives a hint. It has no effect, because all accesses
     /// happen in order here.
     Nothing,
@@ -383,11 +383,11 @@ impl Window {
 
 /// An access to memory.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub struct MemoryAccess {
     /// The window of the addresses.
     pub window: Window,
     /// The register that holds the address, if it is not constant.
-    pub base: Option<(Place, Id)>,
+    pub base: Option<(RegisterPlace, Id)>,
     /// The offset from the register, or the address if there is no register.
     pub offset: i64,
     /// Bytes of an element: 1, 2, 4 or 8.
@@ -402,18 +402,18 @@ pub struct Access {
 #[derive(Clone, Debug)]
 pub struct Copy {
     /// The destination: an access to all bytes, without registers.
-    pub to: Access,
+    pub to: MemoryAccess,
     /// The source: an access to all bytes, without registers.
-    pub from: Access,
+    pub from: MemoryAccess,
     /// The register with the number of bytes to read, if not all are read.
-    pub read: Option<(Place, Id)>,
+    pub read: Option<(RegisterPlace, Id)>,
 }
 
 /// A register that is loaded or stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Data {
     /// The position of the lanes.
-    pub place: Place,
+    pub place: RegisterPlace,
     /// The index of the register's state.
     pub id: Id,
     /// The width of the register in bits.
@@ -423,7 +423,7 @@ pub struct Data {
 /// An atomic operation.
 pub struct Atomic {
     /// The access, without values.
-    pub access: Access,
+    pub access: MemoryAccess,
     /// The register for the old value, if it is used.
     pub result: Option<Data>,
     /// The operands.
@@ -511,13 +511,13 @@ pub enum Reduction {
 #[derive(Clone, Debug)]
 pub struct Barrier {
     /// The number of the barrier.
-    pub number: (Place, Id),
+    pub number: (RegisterPlace, Id),
     /// The number of threads, if not all threads take part.
-    pub threads: Option<(Place, Id)>,
+    pub threads: Option<(RegisterPlace, Id)>,
     /// Whether the instruction is `arrive`, which does not wait.
     pub arrive: bool,
     /// The reduction, its predicate and the register for the result.
-    pub reduction: Option<(Reduction, Condition, Place)>,
+    pub reduction: Option<(Reduction, Condition, RegisterPlace)>,
 }
 
 /// The source lane of a shuffle.
@@ -535,14 +535,14 @@ pub enum Exchange {
 #[allow(missing_docs)]
 pub struct Shuffle {
     pub mode: Exchange,
-    pub result: Option<(Place, Id)>,
+    pub result: Option<(RegisterPlace, Id)>,
     /// Receives whether the source lane was in range.
     pub inside: Option<(u32, Id)>,
-    pub value: (Place, Id),
-    pub selector: (Place, Id),
-    pub clamp: (Place, Id),
+    pub value: (RegisterPlace, Id),
+    pub selector: (RegisterPlace, Id),
+    pub clamp: (RegisterPlace, Id),
     /// `None` in the form without `.sync`.
-    pub members: Option<(Place, Id)>,
+    pub members: Option<(RegisterPlace, Id)>,
 }
 
 /// The result of a vote.
@@ -560,10 +560,10 @@ pub enum Poll {
 #[allow(missing_docs)]
 pub struct Vote {
     pub mode: Poll,
-    pub result: Place,
+    pub result: RegisterPlace,
     pub condition: Condition,
     /// `None` in the form without `.sync`.
-    pub members: Option<(Place, Id)>,
+    pub members: Option<(RegisterPlace, Id)>,
 }
 
 /// A result computed from the values of all members.
@@ -594,41 +594,41 @@ pub enum MemberResult {
 #[allow(missing_docs)]
 pub struct Gather {
     pub told: MemberResult,
-    pub result: Option<Place>,
+    pub result: Option<RegisterPlace>,
     /// For `match.all`, receives whether all values are the same.
     pub same: Option<u32>,
-    pub value: (Place, Id),
-    pub members: (Place, Id),
+    pub value: (RegisterPlace, Id),
+    pub members: (RegisterPlace, Id),
 }
 
-impl Kind {
+impl InstructionKind {
     /// Returns the name for `Debug`.
     fn name(&self) -> &'static str {
         match self {
-            Kind::Compute { .. } => "Compute",
-            Kind::Load(_) => "Load",
-            Kind::Store(_) => "Store",
-            Kind::Copy(_) => "Copy",
-            Kind::CopyCommit => "CopyCommit",
-            Kind::CopyWait(_) => "CopyWait",
-            Kind::Atomic(_) => "Atomic",
-            Kind::Object(_) => "Object",
-            Kind::Branch(_) => "Branch",
-            Kind::BranchIndexed { .. } => "BranchIndexed",
-            Kind::Call(_) => "Call",
-            Kind::Return => "Return",
-            Kind::Service(_) => "Service",
-            Kind::Exit => "Exit",
-            Kind::Trap(_) => "Trap",
-            Kind::Barrier(_) => "Barrier",
-            Kind::WarpBarrier { .. } => "WarpBarrier",
-            Kind::Shuffle(_) => "Shuffle",
-            Kind::Vote(_) => "Vote",
-            Kind::Gather(_) => "Gather",
-            Kind::ActiveMask(_) => "ActiveMask",
-            Kind::Workspace { .. } => "Workspace",
-            Kind::Clock { .. } => "Clock",
-            Kind::Nothing => "Nothing",
+            InstructionKind::Compute { .. } => "Compute",
+            InstructionKind::Load(_) => "Load",
+            InstructionKind::Store(_) => "Store",
+            InstructionKind::Copy(_) => "Copy",
+            InstructionKind::CopyCommit => "CopyCommit",
+            InstructionKind::CopyWait(_) => "CopyWait",
+            InstructionKind::Atomic(_) => "Atomic",
+            InstructionKind::Object(_) => "Object",
+            InstructionKind::Branch(_) => "Branch",
+            InstructionKind::BranchIndexed { .. } => "BranchIndexed",
+            InstructionKind::Call(_) => "Call",
+            InstructionKind::Return => "Return",
+            InstructionKind::Service(_) => "Service",
+            InstructionKind::Exit => "Exit",
+            InstructionKind::Trap(_) => "Trap",
+            InstructionKind::Barrier(_) => "Barrier",
+            InstructionKind::WarpBarrier { .. } => "WarpBarrier",
+            InstructionKind::Shuffle(_) => "Shuffle",
+            InstructionKind::Vote(_) => "Vote",
+            InstructionKind::Gather(_) => "Gather",
+            InstructionKind::ActiveMask(_) => "ActiveMask",
+            InstructionKind::Workspace { .. } => "Workspace",
+            InstructionKind::Clock { .. } => "Clock",
+            InstructionKind::Nothing => "Nothing",
         }
     }
 }

@@ -18,7 +18,7 @@
 
 use super::code::{Exchange, Gather, Inst, MemberResult, Poll, Shuffle, Vote};
 use super::machine::Machine;
-use super::registers::{Cause, Id, LANES, Place, Registers, lanes};
+use super::registers::{Cause, Id, LANES, RegisterPlace, Registers, lanes};
 use super::warp::{Warp, settle};
 
 /// Returns the lane that a lane reads from, and whether that lane is in range, as the manual
@@ -80,7 +80,7 @@ impl Machine<'_, '_> {
                 registers.set(place, lane, before[from as usize]);
             }
             if let Some((predicate, _)) = shuffle.inside {
-                registers.set(Place::Predicate(predicate), lane, inside.into());
+                registers.set(RegisterPlace::Predicate(predicate), lane, inside.into());
             }
             if mask & members(registers, shuffle.members, lane) & 1 << from == 0 {
                 // Takes no part: whatever it holds.
@@ -154,7 +154,7 @@ impl Machine<'_, '_> {
                     registers.set(place, lane, result);
                 }
                 if let Some(predicate) = gather.same {
-                    registers.set(Place::Predicate(predicate), lane, u64::from(result != 0));
+                    registers.set(RegisterPlace::Predicate(predicate), lane, u64::from(result != 0));
                 }
             }
             // One undefined value makes the result undefined.
@@ -169,6 +169,6 @@ impl Machine<'_, '_> {
 }
 
 /// Returns the members that a lane names; all lanes in the form without `.sync`.
-fn members(registers: &Registers, named: Option<(Place, Id)>, lane: usize) -> u32 {
+fn members(registers: &Registers, named: Option<(RegisterPlace, Id)>, lane: usize) -> u32 {
     named.map_or(u32::MAX, |(place, _)| registers.get(place, lane) as u32)
 }

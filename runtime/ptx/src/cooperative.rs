@@ -4,7 +4,7 @@
 //! [`Schedule::Preempted`](runtime_simt::Schedule), a few blocks are.
 
 use super::launch::Checks;
-use super::machine::{BARRIERS, Machine, State};
+use super::machine::{BARRIERS, BarrierState, Machine};
 use super::memory::Scratch;
 use super::warp::Warp;
 use runtime_simt::{Interleaver, RunningGrid, WarpState};
@@ -19,7 +19,7 @@ pub const WORKSPACE_BYTES: usize = 64;
 pub struct Resting {
     index: [u32; 3],
     shared: Scratch,
-    barriers: [State; BARRIERS],
+    barriers: [BarrierState; BARRIERS],
     warps: Vec<Warp>,
 }
 
@@ -79,7 +79,7 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
         let machine = &mut *self.0;
         let shared = Scratch::new(machine.memory.shared.bytes.len());
         let index = machine.grid.block(number);
-        let mut block = Resting { index, shared, barriers: [State::default(); BARRIERS], warps: Vec::new() };
+        let mut block = Resting { index, shared, barriers: [BarrierState::default(); BARRIERS], warps: Vec::new() };
         machine.in_block(&mut block, |machine, warps| {
             *warps = machine.warps();
             machine.begin_block(warps);

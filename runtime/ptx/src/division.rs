@@ -7,7 +7,7 @@
 use super::arithmetic::integer::Integer;
 use super::body::is_wide;
 use super::code::Body;
-use super::registers::{LANES, Lane, Place, Registers};
+use super::registers::{LANES, Lane, RegisterPlace, Registers};
 
 /// The bound of the operands that are divided as doubles.
 const SMALL: u64 = 1 << 51;
@@ -18,7 +18,7 @@ const SHIFTER: f64 = (1u64 << 52) as f64;
 /// Returns the body of a division of registers of 32 or 64 bits; `None` for others. It stores the
 /// remainders if `rest`, otherwise the quotients. Results for a divisor of 0 have all bits set and
 /// are undefined.
-pub fn division(to: Place, operands: [Place; 2], integers: Integer, rest: bool) -> Option<Body> {
+pub fn division(to: RegisterPlace, operands: [RegisterPlace; 2], integers: Integer, rest: bool) -> Option<Body> {
     match (integers.signed, rest) {
         (false, false) => body::<false, false>(to, operands, integers.bits),
         (false, true) => body::<false, true>(to, operands, integers.bits),
@@ -27,20 +27,28 @@ pub fn division(to: Place, operands: [Place; 2], integers: Integer, rest: bool) 
     }
 }
 
-fn body<const SIGNED: bool, const REST: bool>(to: Place, [a, b]: [Place; 2], bits: u32) -> Option<Body> {
+fn body<const SIGNED: bool, const REST: bool>(
+    to: RegisterPlace,
+    [a, b]: [RegisterPlace; 2],
+    bits: u32,
+) -> Option<Body> {
     match (to, a, b, bits) {
-        (Place::Word(d), Place::Word(a), Place::Word(b), 32) => Some(Box::new(move |registers, mask| {
-            let row = |registers: &Registers, at: u32| u32::row(registers, at).map(u64::from);
-            let (x, y) = (row(registers, a), row(registers, b));
-            let (results, undefined) = divided::<32, SIGNED, REST>(&x, &y);
-            registers.put(d, mask, &results.map(|value| value as u32));
-            undefined & mask
-        })),
-        (Place::Wide(d), Place::Wide(a), Place::Wide(b), 64) => Some(Box::new(move |registers, mask| {
-            let (results, undefined) = divided::<64, SIGNED, REST>(u64::row(registers, a), u64::row(registers, b));
-            registers.put(d, mask, &results);
-            undefined & mask
-        })),
+        (RegisterPlace::Word(d), RegisterPlace::Word(a), RegisterPlace::Word(b), 32) => {
+            Some(Box::new(move |registers, mask| {
+                let row = |registers: &Registers, at: u32| u32::row(registers, at).map(u64::from);
+                let (x, y) = (row(registers, a), row(registers, b));
+                let (results, undefined) = divided::<32, SIGNED, REST>(&x, &y);
+                registers.put(d, mask, &results.map(|value| value as u32));
+                undefined & mask
+            }))
+        }
+        (RegisterPlace::Wide(d), RegisterPlace::Wide(a), RegisterPlace::Wide(b), 64) => {
+            Some(Box::new(move |registers, mask| {
+                let (results, undefined) = divided::<64, SIGNED, REST>(u64::row(registers, a), u64::row(registers, b));
+                registers.put(d, mask, &results);
+                undefined & mask
+            }))
+        }
         _ => None,
     }
 }

@@ -52,7 +52,7 @@ struct Level {
 
 /// The control flow of a warp.
 #[derive(Clone, Debug)]
-pub struct Flow {
+pub struct WarpFlow {
     policy: Policy,
     /// The next instruction of the active lanes.
     pub pc: Pc,
@@ -60,7 +60,7 @@ pub struct Flow {
     pub mask: u32,
     /// The lanes that have not ended.
     pub live: u32,
-    /// Where `pc` must not continue without [`Flow::arrive`].
+    /// Where `pc` must not continue without [`WarpFlow::arrive`].
     pub stop: Pc,
     level: Level,
     outside: Vec<Level>,
@@ -68,11 +68,11 @@ pub struct Flow {
     in_vain: Pc,
 }
 
-impl Flow {
+impl WarpFlow {
     /// Starts the lanes of `mask` at the first instruction.
-    pub fn new(policy: Policy, mask: u32) -> Flow {
+    pub fn new(policy: Policy, mask: u32) -> WarpFlow {
         let level = Level { meet: NOWHERE, merges: policy == Policy::LowestFirst, others: SmallVec::new() };
-        Flow { policy, pc: 0, mask, live: mask, stop: NOWHERE, level, outside: Vec::new(), in_vain: NOWHERE }
+        WarpFlow { policy, pc: 0, mask, live: mask, stop: NOWHERE, level, outside: Vec::new(), in_vain: NOWHERE }
     }
 
     /// Sends the active lanes to different places, at least one lane to each.
@@ -107,7 +107,7 @@ impl Flow {
         }
     }
 
-    /// Selects the next lanes, the active ones having reached [`Flow::stop`].
+    /// Selects the next lanes, the active ones having reached [`WarpFlow::stop`].
     pub fn arrive(&mut self, structure: &Structure) {
         if self.pc != self.level.meet {
             self.level.others.push(Group { pc: self.pc, mask: self.mask, waits: false });

@@ -1,9 +1,9 @@
 //! A fast path for the common load from shared memory: one word for each lane. In tiled kernels,
 //! each half of the warp mostly loads consecutive words, or one word.
 
-use super::code::{Access, Data, Window};
+use super::code::{Data, MemoryAccess, Window};
 use super::memory::Scratch;
-use super::registers::{FULL, LANES, Lane, Place, Registers};
+use super::registers::{FULL, LANES, Lane, RegisterPlace, Registers};
 
 /// The number of lanes in half a warp.
 const HALF: usize = LANES / 2;
@@ -11,8 +11,8 @@ const HALF: usize = LANES / 2;
 /// Loads a word of shared memory for each lane. Returns `false`, without an effect, if the access
 /// has another form or any lane's access is invalid.
 #[inline(always)]
-pub fn load_words(shared: &Scratch, registers: &mut Registers, access: &Access) -> bool {
-    let (Window::Shared, 4, &[Some(Data { place: Place::Word(to), .. })], Some((Place::Word(at), _))) =
+pub fn load_words(shared: &Scratch, registers: &mut Registers, access: &MemoryAccess) -> bool {
+    let (Window::Shared, 4, &[Some(Data { place: RegisterPlace::Word(to), .. })], Some((RegisterPlace::Word(at), _))) =
         (access.window, access.element, &access.values[..], access.base)
     else {
         return false;

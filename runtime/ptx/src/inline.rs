@@ -2,7 +2,7 @@
 //! meaning as in the kernel's own PTX, but use separate registers.
 
 use super::code::{Body, Condition, Special};
-use super::registers::{Id, Place, Registers, Sizes, lanes};
+use super::registers::{Id, RegisterPlace, Registers, Sizes, lanes};
 use std::fmt;
 
 /// A block of inline PTX, ready to run.
@@ -10,11 +10,11 @@ pub struct Inline {
     pub(super) steps: Vec<Step>,
     pub(super) sizes: Sizes,
     /// Registers with a constant value.
-    pub(super) constants: Vec<(Place, Id, u64)>,
+    pub(super) constants: Vec<(RegisterPlace, Id, u64)>,
     /// Registers that the hardware sets.
-    pub(super) specials: Vec<(Place, Id, Special)>,
+    pub(super) specials: Vec<(RegisterPlace, Id, Special)>,
     /// The register of each operand of the block; `None` if no instruction uses the operand.
-    pub(super) operands: Vec<Option<Place>>,
+    pub(super) operands: Vec<Option<RegisterPlace>>,
 }
 
 /// An instruction of the block.
@@ -34,9 +34,9 @@ pub(super) enum Action {
         reason: &'static str,
     },
     /// A reading of the clock, or of its upper half.
-    Clock { to: Place, high: bool },
+    Clock { to: RegisterPlace, high: bool },
     /// The mask of the active lanes.
-    ActiveMask(Place),
+    ActiveMask(RegisterPlace),
     /// An instruction without effect here.
     Nothing,
 }
@@ -111,7 +111,7 @@ impl Inline {
     }
 
     /// Returns the register of the block's operand `index`.
-    pub fn operand(&self, index: usize) -> Option<Place> {
+    pub fn operand(&self, index: usize) -> Option<RegisterPlace> {
         self.operands[index]
     }
 
@@ -132,7 +132,7 @@ impl Inline {
         }
         for (step, time) in self.steps.iter().zip(time..) {
             let active = mask & step.guard.map_or(u32::MAX, |guard| guard.holds(registers));
-            let give = |registers: &mut Registers, to: Place, value: u64| {
+            let give = |registers: &mut Registers, to: RegisterPlace, value: u64| {
                 lanes(active).for_each(|lane| registers.set(to, lane, value));
             };
             match &step.action {

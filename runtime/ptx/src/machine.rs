@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub const BARRIERS: usize = 16;
 
 /// The memory of a launch and of the running block.
-pub struct Memory<'m> {
+pub struct LaunchMemory<'m> {
     /// The buffers, sorted by address.
     pub buffers: Vec<Buffer<'m>>,
     /// The way to find the buffer of an address.
@@ -30,7 +30,7 @@ pub struct Memory<'m> {
     pub parameters: Vec<u8>,
 }
 
-impl<'m> Memory<'m> {
+impl<'m> LaunchMemory<'m> {
     /// Returns the memory that a warp sees.
     #[inline(always)]
     pub fn view<'a>(&'a mut self, local: &'a mut Scratch, code: &Code) -> View<'a, 'm> {
@@ -67,7 +67,7 @@ pub struct Machine<'p, 'm> {
     /// The program.
     pub program: &'p Program,
     /// The memory of the launch.
-    pub memory: Memory<'m>,
+    pub memory: LaunchMemory<'m>,
     /// The blocks and threads of the launch.
     pub grid: GridShape,
     /// Bytes of shared memory that the launch adds.
@@ -77,7 +77,7 @@ pub struct Machine<'p, 'm> {
     /// The number of warp instructions of the previous blocks.
     pub spent: u64,
     /// The barriers of the block.
-    pub barriers: [State; BARRIERS],
+    pub barriers: [BarrierState; BARRIERS],
     /// The options of the run.
     pub options: Options,
     /// The findings so far.
@@ -107,7 +107,7 @@ pub struct Machine<'p, 'm> {
 
 /// The state of a barrier.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct State {
+pub struct BarrierState {
     /// The number of threads that have arrived, counted in whole warps.
     pub arrived: u32,
     /// The number of threads that must arrive; `None` means all live threads.
@@ -126,12 +126,12 @@ impl<'p, 'm> Machine<'p, 'm> {
         };
         Machine {
             program,
-            memory: Memory { buffers, lookup, shared: Scratch::new(shared), parameters },
+            memory: LaunchMemory { buffers, lookup, shared: Scratch::new(shared), parameters },
             grid,
             dynamic_shared,
             block: [0; 3],
             spent: 0,
-            barriers: [State::default(); BARRIERS],
+            barriers: [BarrierState::default(); BARRIERS],
             options,
             findings: Findings::new(program, options.limit, options.schedule),
             statistics: Statistics::default(),
@@ -201,7 +201,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     pub(super) fn begin_block(&mut self, warps: &mut [Warp]) {
         let code = &self.program.code;
         self.memory.shared.forget();
-        (self.barriers, self.polls) = ([State::default(); BARRIERS], 0);
+        (self.barriers, self.polls) = ([BarrierState::default(); BARRIERS], 0);
         for warp in warps.iter_mut() {
             let mask = self.grid.warp_mask(warp.index);
             warp.start(self.options.policy, mask);
@@ -237,7 +237,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             if state.arrived == 0 || state.arrived < state.threads.unwrap_or(all) {
                 continue;
             }
-            self.barriers[number] = State::default();
+            self.barriers[number] = BarrierState::default();
             for warp in &mut *warps {
                 if let Some(meeting) = warp.waits.take_if(|m| m.number == number) {
                     tell(&mut warp.registers, &meeting, state.counts);
@@ -269,7 +269,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 tell(&mut warp.registers, &meeting, counts);
             }
         }
-        self.barriers = [State::default(); BARRIERS];
+        self.barriers = [BarrierState::default(); BARRIERS];
     }
 
     /// Returns a thread of the running block.

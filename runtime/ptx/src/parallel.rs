@@ -10,7 +10,7 @@
 //! results of all threads are discarded, and the launch runs in order.
 
 use super::Statistics;
-use super::code::{Code, Kind};
+use super::code::{Code, InstructionKind};
 use super::launch::{Checks, Options};
 use super::machine::{Machine, Setting};
 use super::memory::Buffer;
@@ -19,7 +19,7 @@ use super::touched::Touched;
 use runtime_simt::split::{self, Demand, merge};
 
 /// The result of one thread.
-struct Part {
+struct ThreadResult {
     statistics: Statistics,
     /// Whether there were no findings.
     quiet: bool,
@@ -42,11 +42,11 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
     };
     let shared = &*buffers;
     let copies = || shared.iter().map(|buffer| buffer.copied().map(<[u8]>::to_vec)).collect();
-    let (parts, copies): (Vec<Part>, _) = split::run(demand, copies, |blocks, copies| {
+    let (parts, copies): (Vec<ThreadResult>, _) = split::run(demand, copies, |blocks, copies| {
         let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(program, setting, own.collect(), options);
         machine.run(blocks);
-        Part {
+        ThreadResult {
             statistics: machine.statistics,
             quiet: machine.findings.is_empty(),
             touched: machine.memory.buffers.into_iter().map(|buffer| buffer.touched).collect(),
@@ -67,14 +67,22 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
 
 /// Returns whether blocks can only communicate through loads of what other blocks stored.
 fn is_deaf(code: &Code, checks: Checks) -> bool {
-    let tells = |kind: &Kind| matches!(kind, Kind::Atomic(_) | Kind::Object(_) | Kind::Clock { .. } | Kind::Copy(_));
+    let tells = |kind: &InstructionKind| {
+        matches!(
+            kind,
+            InstructionKind::Atomic(_)
+                | InstructionKind::Object(_)
+                | InstructionKind::Clock { .. }
+                | InstructionKind::Copy(_)
+        )
+    };
     // The marks of buffers with approximate values are kept for a launch as a whole.
     let marks = checks == Checks::All && !code.bounds.is_empty();
     !code.ordered && !marks && !code.insts.iter().any(|inst| tells(&inst.kind))
 }
 
 /// Returns whether one thread has stored a word that the other has accessed.
-fn conflict(one: &Part, other: &Part) -> bool {
+fn conflict(one: &ThreadResult, other: &ThreadResult) -> bool {
     let both = one.touched.iter().zip(&other.touched);
     both.filter_map(|(a, b)| a.as_ref().zip(b.as_ref())).any(|(a, b)| a.conflicts(b))
 }

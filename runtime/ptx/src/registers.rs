@@ -24,7 +24,7 @@ const _: () = assert!(size_of::<Row>() == 4 * LANES && size_of::<Row>().is_multi
 
 /// The position of a register's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum RegisterPlace {
     /// A row of words.
     Word(u32),
     /// The first of two consecutive rows.
@@ -146,8 +146,8 @@ impl Registers {
     }
 
     /// Returns a copy of these registers, each given by its position and state.
-    pub fn saved(&self, registers: &[(Place, Id)]) -> Vec<Saved> {
-        let one = |(place, id): &(Place, Id)| Saved {
+    pub fn saved(&self, registers: &[(RegisterPlace, Id)]) -> Vec<Saved> {
+        let one = |(place, id): &(RegisterPlace, Id)| Saved {
             values: std::array::from_fn(|lane| self.get(*place, lane)),
             defined: self.defined[*id as usize],
             cause: self.causes[*id as usize],
@@ -158,7 +158,7 @@ impl Registers {
     }
 
     /// Restores the lanes of `mask` of registers that were saved.
-    pub fn restore(&mut self, registers: &[(Place, Id)], saved: &[Saved], mask: u32) {
+    pub fn restore(&mut self, registers: &[(RegisterPlace, Id)], saved: &[Saved], mask: u32) {
         for ((place, id), saved) in registers.iter().zip(saved) {
             for lane in lanes(mask) {
                 self.set(*place, lane, saved.values[lane]);
@@ -172,7 +172,7 @@ impl Registers {
     }
 
     /// Marks the lanes of `mask` of registers as uninitialized.
-    pub fn forget_some(&mut self, registers: &[(Place, Id)], mask: u32) {
+    pub fn forget_some(&mut self, registers: &[(RegisterPlace, Id)], mask: u32) {
         for (_, id) in registers {
             self.defined[*id as usize] &= !mask;
             self.approximate[*id as usize] &= !mask;
@@ -194,20 +194,20 @@ impl Registers {
     }
 
     /// Returns the value of a lane, zero-extended.
-    pub fn get(&self, place: Place, lane: usize) -> u64 {
+    pub fn get(&self, place: RegisterPlace, lane: usize) -> u64 {
         match place {
-            Place::Word(at) => u32::row(self, at)[lane].into(),
-            Place::Wide(at) => u64::row(self, at)[lane],
-            Place::Predicate(at) => u64::from(self.predicates[at as usize] >> lane & 1),
+            RegisterPlace::Word(at) => u32::row(self, at)[lane].into(),
+            RegisterPlace::Wide(at) => u64::row(self, at)[lane],
+            RegisterPlace::Predicate(at) => u64::from(self.predicates[at as usize] >> lane & 1),
         }
     }
 
     /// Sets the value of a lane, truncated to the lane's width.
-    pub fn set(&mut self, place: Place, lane: usize, value: u64) {
+    pub fn set(&mut self, place: RegisterPlace, lane: usize, value: u64) {
         match place {
-            Place::Word(at) => u32::row_mut(self, at)[lane] = value as u32,
-            Place::Wide(at) => u64::row_mut(self, at)[lane] = value,
-            Place::Predicate(at) => {
+            RegisterPlace::Word(at) => u32::row_mut(self, at)[lane] = value as u32,
+            RegisterPlace::Wide(at) => u64::row_mut(self, at)[lane] = value,
+            RegisterPlace::Predicate(at) => {
                 let predicate = &mut self.predicates[at as usize];
                 *predicate = *predicate & !(1 << lane) | (value as u32 & 1) << lane;
             }
@@ -215,7 +215,7 @@ impl Registers {
     }
 
     /// Sets every lane.
-    pub fn fill(&mut self, place: Place, value: u64) {
+    pub fn fill(&mut self, place: RegisterPlace, value: u64) {
         for lane in 0..LANES {
             self.set(place, lane, value);
         }

@@ -117,16 +117,16 @@ impl Image {
 /// The position of a parameter among the bytes of all parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub struct Slot {
+pub struct ParameterRange {
     pub offset: usize,
     pub bytes: usize,
 }
 
 impl Program {
     /// Returns the slot of each parameter.
-    pub fn slots(&self) -> impl ExactSizeIterator<Item = Slot> {
+    pub fn slots(&self) -> impl ExactSizeIterator<Item = ParameterRange> {
         let variables = self.code.parameters.variables.iter();
-        variables.map(|v| Slot { offset: v.offset as usize, bytes: v.bytes as usize })
+        variables.map(|v| ParameterRange { offset: v.offset as usize, bytes: v.bytes as usize })
     }
 
     /// Returns the size of all parameters in bytes.
@@ -151,7 +151,7 @@ impl Program {
 
     /// Runs a launch of an entry of an [`Image`] on `memory`. The parts of `memory` must be sorted
     /// by address, must not overlap, and must lie below [`END`]. `parameters` holds the bytes of
-    /// all parameters, each at its [`Slot`].
+    /// all parameters, each at its [`ParameterRange`].
     pub fn run_on<'m>(
         &self,
         memory: impl Into<DeviceMemory<'m>>,

@@ -12,7 +12,7 @@ use super::warp::{Warp, clear};
 use smallvec::SmallVec;
 
 /// The largest size of a surface access in bytes.
-const MOST: usize = 16;
+const MAX_SURFACE_BYTES: usize = 16;
 
 /// An access of a lane that is suppressed.
 struct Fault {
@@ -124,7 +124,7 @@ impl Machine<'_, '_> {
         }
         let axes = access.coordinates.len();
         let location = Location { coordinates: coordinates.map(f32::from_bits), offset, axes, layer };
-        let place = Place { coordinates: coordinates.map(|c| c as i32), axes, layer };
+        let place = TexelCoordinates { coordinates: coordinates.map(|c| c as i32), axes, layer };
         let values: SmallVec<[(u64, bool); 4]> = access
             .values
             .iter()
@@ -160,7 +160,7 @@ impl Machine<'_, '_> {
 
 /// Integer coordinates.
 #[derive(Clone, Copy)]
-struct Place {
+struct TexelCoordinates {
     coordinates: [i32; 3],
     axes: usize,
     layer: Option<u32>,
@@ -176,7 +176,7 @@ fn sample(
     operation: &ObjectOperation,
     (texels, sampler): (&Texels, &Sampler),
     location: &Location,
-    place: Place,
+    place: TexelCoordinates,
 ) -> Result<Given, Fault> {
     let (mut lost, mut approximate) = (None, false);
     let mut read = |texel: [u32; 3], channel: u32| {
@@ -223,7 +223,7 @@ fn sample(
     Ok(Given { approximate, filtered, ..Given::from(words) })
 }
 
-impl Place {
+impl TexelCoordinates {
     /// Returns the texel at integer coordinates, or `None` outside. A layer outside is clamped.
     fn texel(&self, texels: &Texels, offset: [i32; 3]) -> Option<[u32; 3]> {
         let mut texel = [0; 3];
@@ -278,7 +278,7 @@ fn surface(
     view: &mut View<'_, '_>,
     operation: &ObjectOperation,
     texels: &Texels,
-    place: Place,
+    place: TexelCoordinates,
     elements: usize,
     values: &[(u64, bool)],
 ) -> Result<Given, Fault> {
@@ -325,10 +325,10 @@ fn surface(
 }
 
 /// Returns bytes of global memory, and whether they may depend on an approximation.
-fn load(view: &mut View<'_, '_>, address: u64, size: usize) -> Option<([u8; MOST], bool)> {
+fn load(view: &mut View<'_, '_>, address: u64, size: usize) -> Option<([u8; MAX_SURFACE_BYTES], bool)> {
     let Extent { region, base, .. } = view.region(Window::Generic, address).ok()?;
     let at = address.checked_sub(base)? as usize;
-    let mut bytes = [0; MOST];
+    let mut bytes = [0; MAX_SURFACE_BYTES];
     bytes.get_mut(..size)?.copy_from_slice(view.bytes(region, 0).get(at..at.checked_add(size)?)?);
     Some((bytes, view.approximate(region).is_some_and(|state| *state)))
 }

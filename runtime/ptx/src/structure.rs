@@ -1,7 +1,7 @@
 //! The control-flow structure of a kernel, as reconvergence needs it: immediate post-dominators,
 //! and an order of the basic blocks.
 
-use super::code::{Inst, Kind, NOWHERE, Pc};
+use super::code::{Inst, InstructionKind, NOWHERE, Pc};
 use std::cmp::Reverse;
 
 /// Where diverged lanes may reconverge.
@@ -69,7 +69,11 @@ impl Graph {
             }
             if matches!(
                 inst.kind,
-                Kind::Branch(_) | Kind::BranchIndexed { .. } | Kind::Exit | Kind::Return | Kind::Trap(_)
+                InstructionKind::Branch(_)
+                    | InstructionKind::BranchIndexed { .. }
+                    | InstructionKind::Exit
+                    | InstructionKind::Return
+                    | InstructionKind::Trap(_)
             ) {
                 starts[pc + 1] = true;
             }
@@ -87,7 +91,7 @@ impl Graph {
             let last = &insts[*after as usize - 1];
             let (targets, falls) = leads(last);
             successors[block].extend(targets.iter().map(|t| if *t as usize == count { exit } else { block_of(*t) }));
-            if matches!(last.kind, Kind::Exit | Kind::Return) {
+            if matches!(last.kind, InstructionKind::Exit | InstructionKind::Return) {
                 successors[block].push(exit);
             }
             if falls {
@@ -275,9 +279,9 @@ fn common(dominator: &[Option<usize>], number: &[usize], mut a: usize, mut b: us
 /// Returns where an instruction leads, and whether it leads to the next one too.
 fn leads(inst: &Inst) -> (&[Pc], bool) {
     match &inst.kind {
-        Kind::Branch(to) => (std::slice::from_ref(to), inst.guard.is_some()),
-        Kind::BranchIndexed { targets, .. } => (targets, inst.guard.is_some()),
-        Kind::Exit | Kind::Return | Kind::Trap(_) => (&[], inst.guard.is_some()),
+        InstructionKind::Branch(to) => (std::slice::from_ref(to), inst.guard.is_some()),
+        InstructionKind::BranchIndexed { targets, .. } => (targets, inst.guard.is_some()),
+        InstructionKind::Exit | InstructionKind::Return | InstructionKind::Trap(_) => (&[], inst.guard.is_some()),
         _ => (&[], true),
     }
 }

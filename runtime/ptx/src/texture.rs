@@ -269,18 +269,18 @@ impl Sampler {
 
     /// Returns the coordinate in texels, far ones bounded. NaN is 0.
     fn scaled(&self, axis: usize, coordinate: f32, size: u32) -> f64 {
-        const FAR: f64 = (1u64 << 40) as f64;
+        const MAX_COORDINATE: f64 = (1u64 << 40) as f64;
         let repeats = matches!(self.addressing[axis], Addressing::Wrap | Addressing::Mirror);
         let coordinate = if coordinate.is_nan() { 0.0 } else { f64::from(coordinate) };
         if !self.normalized {
-            return coordinate.clamp(-FAR, FAR);
+            return coordinate.clamp(-MAX_COORDINATE, MAX_COORDINATE);
         }
         // An infinite coordinate has no position in the period.
         if coordinate.is_infinite() && repeats {
             return 0.0;
         }
         let steps = f64::from(1 << NORMALIZED_BITS);
-        (coordinate.clamp(-FAR, FAR) * steps).floor() / steps * f64::from(size)
+        (coordinate.clamp(-MAX_COORDINATE, MAX_COORDINATE) * steps).floor() / steps * f64::from(size)
     }
 
     /// Returns the texels of a linear filter along an axis.

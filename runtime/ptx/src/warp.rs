@@ -3,11 +3,11 @@
 use super::Check;
 use super::ahead::Copies;
 use super::call::Activation;
-use super::code::{Barrier, Code, Condition, Data, DefinednessRule, Inst, Kind, NO_DRIVER, Reduction};
-use super::flow::{Flow, Policy};
+use super::code::{Barrier, Code, Condition, Data, DefinednessRule, Inst, InstructionKind, NO_DRIVER, Reduction};
+use super::flow::{Policy, WarpFlow};
 use super::machine::{BARRIERS, Machine};
 use super::memory::Scratch;
-use super::registers::{Cause, Id, LANES, Place, Registers, lanes};
+use super::registers::{Cause, Id, LANES, RegisterPlace, Registers, lanes};
 use smallvec::SmallVec;
 
 /// The time slice: the number of instructions that a warp runs before the block's other warps run.
@@ -28,7 +28,7 @@ pub struct Warp {
     /// The registers of the lanes.
     pub registers: Registers,
     /// The control flow of the lanes.
-    pub flow: Flow,
+    pub flow: WarpFlow,
     /// The local memory of the threads.
     pub local: Scratch,
     /// The copies of the threads that are in flight.
@@ -51,7 +51,7 @@ pub struct Meeting {
     /// The waiting lanes.
     pub mask: u32,
     /// The reduction and the register for its result, if there is one.
-    pub tells: Option<(Reduction, Place)>,
+    pub tells: Option<(Reduction, RegisterPlace)>,
 }
 
 impl Warp {
@@ -60,7 +60,7 @@ impl Warp {
         Warp {
             index,
             registers: Registers::new(code.sizes),
-            flow: Flow::new(policy, 0),
+            flow: WarpFlow::new(policy, 0),
             local: Scratch::new(code.local.bytes as usize * LANES),
             copies: Copies::default(),
             waits: None,
@@ -71,7 +71,7 @@ impl Warp {
 
     /// Starts a block with the lanes of `mask`.
     pub fn start(&mut self, policy: Policy, mask: u32) {
-        self.flow = Flow::new(policy, mask);
+        self.flow = WarpFlow::new(policy, mask);
         self.registers.forget();
         self.local.forget();
         self.copies = Copies::default();
@@ -121,7 +121,7 @@ impl Machine<'_, '_> {
             }
             self.statistics.thread_instructions += u64::from(mask.count_ones());
             match &inst.kind {
-                Kind::Compute { body, follows, reason } => {
+                InstructionKind::Compute { body, follows, reason } => {
                     if mask != 0 {
                         let states = if CHECKED { follow(*follows, inst, &warp.registers) } else { 0 };
                         let undefined = body(&mut warp.registers, mask);
@@ -135,7 +135,7 @@ impl Machine<'_, '_> {
                     }
                     warp.flow.pc += 1;
                 }
-                Kind::Load(access) => {
+                InstructionKind::Load(access) => {
                     let whole = mask;
                     if CHECKED {
                         mask = self.with_address(warp, inst, access.base, mask);
@@ -148,7 +148,7 @@ impl Machine<'_, '_> {
                     }
                     warp.flow.pc += 1;
                 }
-                Kind::Copy(copy) => {
+                InstructionKind::Copy(copy) => {
                     if CHECKED {
                         mask = self.with_address(warp, inst, copy.to.base, mask);
                         mask = self.with_address(warp, inst, copy.from.base, mask);
@@ -159,15 +159,15 @@ impl Machine<'_, '_> {
                     self.copy::<CHECKED>(warp, inst, copy, mask);
                     warp.flow.pc += 1;
                 }
-                Kind::CopyCommit => {
+                InstructionKind::CopyCommit => {
                     self.commit(warp, mask);
                     warp.flow.pc += 1;
                 }
-                Kind::CopyWait(but) => {
+                InstructionKind::CopyWait(but) => {
                     self.land(warp, mask, *but);
                     warp.flow.pc += 1;
                 }
-                Kind::Store(access) => {
+                InstructionKind::Store(access) => {
                     if CHECKED {
                         mask = self.with_address(warp, inst, access.base, mask);
                     }
@@ -182,7 +182,7 @@ impl Machine<'_, '_> {
                     }
                     warp.flow.pc += 1;
                 }
-                Kind::Atomic(atomic) => {
+                InstructionKind::Atomic(atomic) => {
                     let whole = mask;
                     if CHECKED {
                         mask = self.with_address(warp, inst, atomic.access.base, mask);
@@ -205,11 +205,11 @@ impl Machine<'_, '_> {
                     }
                     warp.flow.pc += 1;
                 }
-                Kind::Object(access) => {
+                InstructionKind::Object(access) => {
                     self.access_object::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
                 }
-                Kind::Branch(target) => {
+                InstructionKind::Branch(target) => {
                     let next = warp.flow.pc + 1;
                     if mask == active {
                         warp.flow.jump(&program.code.structure, *target);
@@ -220,26 +220,26 @@ impl Machine<'_, '_> {
                         warp.flow.diverge(&program.code.structure, &sides);
                     }
                 }
-                Kind::BranchIndexed { index, targets } => {
+                InstructionKind::BranchIndexed { index, targets } => {
                     if CHECKED {
                         self.needs(warp, inst, index.1, mask, "branches by an index");
                     }
                     self.branch_indexed(warp, inst, index.0, targets, mask);
                 }
-                Kind::Exit => {
+                InstructionKind::Exit => {
                     warp.flow.pc += 1;
                     warp.end_lanes(&program.code, mask);
                 }
-                Kind::Call(call) => self.call(warp, inst, call, mask),
-                Kind::Return => {
+                InstructionKind::Call(call) => self.call(warp, inst, call, mask),
+                InstructionKind::Return => {
                     warp.flow.pc += 1;
                     warp.flow.end(&program.code.structure, mask);
                 }
-                Kind::Service(service) => {
+                InstructionKind::Service(service) => {
                     self.serve(warp, inst, service, mask);
                     warp.flow.pc += 1;
                 }
-                Kind::Trap(why) => {
+                InstructionKind::Trap(why) => {
                     if mask != 0 {
                         self.report(warp, Check::Trap, inst.site, mask, || why.to_string());
                         self.stopped = true;
@@ -247,38 +247,38 @@ impl Machine<'_, '_> {
                     }
                     warp.flow.pc += 1;
                 }
-                Kind::Barrier(barrier) => self.barrier::<CHECKED>(warp, inst, barrier, mask),
-                Kind::WarpBarrier { members } => {
+                InstructionKind::Barrier(barrier) => self.barrier::<CHECKED>(warp, inst, barrier, mask),
+                InstructionKind::WarpBarrier { members } => {
                     if self.together::<CHECKED>(warp, inst, Some(*members), mask).is_some() {
                         warp.flow.pc += 1;
                     }
                 }
-                Kind::Shuffle(shuffle) => {
+                InstructionKind::Shuffle(shuffle) => {
                     if let Some(mask) = self.together::<CHECKED>(warp, inst, shuffle.members, mask) {
                         self.shuffle::<CHECKED>(warp, inst, shuffle, mask);
                         warp.flow.pc += 1;
                     }
                 }
-                Kind::Vote(vote) => {
+                InstructionKind::Vote(vote) => {
                     if let Some(mask) = self.together::<CHECKED>(warp, inst, vote.members, mask) {
                         self.vote::<CHECKED>(warp, inst, vote, mask);
                         warp.flow.pc += 1;
                     }
                 }
-                Kind::Gather(gather) => {
+                InstructionKind::Gather(gather) => {
                     if let Some(mask) = self.together::<CHECKED>(warp, inst, Some(gather.members), mask) {
                         self.gather::<CHECKED>(warp, inst, gather, mask);
                         warp.flow.pc += 1;
                     }
                 }
-                Kind::ActiveMask(place) => {
+                InstructionKind::ActiveMask(place) => {
                     for lane in lanes(mask) {
                         warp.registers.set(*place, lane, active.into());
                     }
                     settle(&mut warp.registers, inst, mask, mask, (0, ""));
                     warp.flow.pc += 1;
                 }
-                Kind::Workspace { to, high } => {
+                InstructionKind::Workspace { to, high } => {
                     let half = self.workspace >> if *high { 32 } else { 0 };
                     for lane in lanes(mask) {
                         warp.registers.set(*to, lane, half & 0xffff_ffff);
@@ -287,7 +287,7 @@ impl Machine<'_, '_> {
                     settle(&mut warp.registers, inst, mask, defined, (undefined, NO_DRIVER));
                     warp.flow.pc += 1;
                 }
-                Kind::Clock { to, high } => {
+                InstructionKind::Clock { to, high } => {
                     let time = self.statistics.warp_instructions >> if *high { 32 } else { 0 };
                     for lane in lanes(mask) {
                         warp.registers.set(*to, lane, time);
@@ -295,7 +295,7 @@ impl Machine<'_, '_> {
                     settle(&mut warp.registers, inst, mask, mask, (0, ""));
                     warp.flow.pc += 1;
                 }
-                Kind::Nothing => warp.flow.pc += 1,
+                InstructionKind::Nothing => warp.flow.pc += 1,
             }
         }
     }
@@ -319,7 +319,7 @@ impl Machine<'_, '_> {
         warp.idle <= SPINNING && self.points.pass() || self.interleaved && warp.idle > 1
     }
 
-    fn branch_indexed(&mut self, warp: &mut Warp, inst: &Inst, index: Place, targets: &[u32], mask: u32) {
+    fn branch_indexed(&mut self, warp: &mut Warp, inst: &Inst, index: RegisterPlace, targets: &[u32], mask: u32) {
         let (active, pc) = (warp.flow.mask, warp.flow.pc);
         let structure = &self.program.code.structure;
         let mut sides: SmallVec<[(u32, u32); 4]> = SmallVec::new();
@@ -357,7 +357,7 @@ impl Machine<'_, '_> {
         &mut self,
         warp: &mut Warp,
         inst: &Inst,
-        members: Option<(Place, Id)>,
+        members: Option<(RegisterPlace, Id)>,
         mask: u32,
     ) -> Option<u32> {
         let Some((place, id)) = members else { return Some(mask) };
@@ -471,7 +471,7 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the lanes with a defined address; reports the other lanes, which do nothing.
-    fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(Place, Id)>, mask: u32) -> u32 {
+    fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(RegisterPlace, Id)>, mask: u32) -> u32 {
         let Some((_, id)) = base else { return mask };
         self.needs(warp, inst, id, mask, "has an address");
         self.decides(warp, inst, id, mask, "has an address");

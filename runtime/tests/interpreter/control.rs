@@ -221,7 +221,7 @@ fn random_kernel(seed: u64) -> Kernel {
 }
 
 /// The control flow at the end of a region.
-enum Flow {
+enum ControlFlow {
     Yield(Vec<u64>),
     Break(Label, Vec<u64>),
     Continue(Label, Vec<u64>),
@@ -253,7 +253,7 @@ impl Thread<'_> {
         }
     }
 
-    fn region(&mut self, region: &Region) -> Flow {
+    fn region(&mut self, region: &Region) -> ControlFlow {
         for inst in &region.insts {
             let results = match &inst.op {
                 Op::Constant(bits) => vec![*bits],
@@ -289,13 +289,13 @@ impl Thread<'_> {
                 Op::If { condition, then, otherwise } => {
                     let region = if self.get(*condition) != 0 { then } else { otherwise };
                     match self.region(region) {
-                        Flow::Yield(values) => values,
+                        ControlFlow::Yield(values) => values,
                         flow => return flow,
                     }
                 }
                 Op::Block { label, body } => match self.region(body) {
-                    Flow::Yield(values) => values,
-                    Flow::Break(l, values) if l == *label => values,
+                    ControlFlow::Yield(values) => values,
+                    ControlFlow::Break(l, values) if l == *label => values,
                     flow => return flow,
                 },
                 Op::Loop { label, inits, body } => {
@@ -303,9 +303,9 @@ impl Thread<'_> {
                     loop {
                         self.set(&body.parameters, carried);
                         carried = match self.region(body) {
-                            Flow::Yield(values) => values,
-                            Flow::Continue(l, values) if l == *label => values,
-                            Flow::Break(l, values) if l == *label => break values,
+                            ControlFlow::Yield(values) => values,
+                            ControlFlow::Continue(l, values) if l == *label => values,
+                            ControlFlow::Break(l, values) if l == *label => break values,
                             flow => return flow,
                         };
                     }
@@ -318,9 +318,9 @@ impl Thread<'_> {
                         parameters.extend(carried);
                         self.set(&l.body.parameters, parameters);
                         carried = match self.region(&l.body) {
-                            Flow::Yield(values) => values,
-                            Flow::Continue(label, values) if label == l.label => values,
-                            Flow::Break(label, values) if label == l.label => {
+                            ControlFlow::Yield(values) => values,
+                            ControlFlow::Continue(label, values) if label == l.label => values,
+                            ControlFlow::Break(label, values) if label == l.label => {
                                 carried = values;
                                 break;
                             }
@@ -330,10 +330,10 @@ impl Thread<'_> {
                     }
                     carried
                 }
-                Op::Yield(values) => return Flow::Yield(self.all(values)),
-                Op::Break(label, values) => return Flow::Break(*label, self.all(values)),
-                Op::Continue(label, values) => return Flow::Continue(*label, self.all(values)),
-                Op::Return => return Flow::Return,
+                Op::Yield(values) => return ControlFlow::Yield(self.all(values)),
+                Op::Break(label, values) => return ControlFlow::Break(*label, self.all(values)),
+                Op::Continue(label, values) => return ControlFlow::Continue(*label, self.all(values)),
+                Op::Return => return ControlFlow::Return,
                 op => panic!("{op:?} is not generated"),
             };
             self.set(&inst.results, results);

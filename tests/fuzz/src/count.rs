@@ -1,7 +1,7 @@
 //! Statistics of the language constructs in the kernels, which show that the whole language is
 //! covered.
 
-use crate::forms::{BLOCKS, FORMS, Form, SCANS, Slot, TOGETHER};
+use crate::forms::{BLOCKS, FORMS, Form, OperandType, SCANS, TOGETHER};
 use crate::program::Kernel;
 use kernel_dsl_compiler::Scalar;
 use serde::Serialize;
@@ -24,9 +24,9 @@ pub struct Count {
 /// Returns all operations, each with all of its result types.
 fn possible() -> BTreeSet<(&'static str, Scalar)> {
     let results = |form: &'static Form| match form.result {
-        Slot::T => form.over.to_vec(),
-        Slot::R => form.results.to_vec(),
-        Slot::Of(ty) => vec![ty],
+        OperandType::T => form.over.to_vec(),
+        OperandType::R => form.results.to_vec(),
+        OperandType::Of(ty) => vec![ty],
     };
     let all = [FORMS, TOGETHER, BLOCKS, SCANS].into_iter().flatten();
     all.flat_map(|form| results(form).into_iter().map(|ty| (form.name, ty))).collect()

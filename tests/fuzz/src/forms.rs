@@ -7,7 +7,7 @@ use kernel_dsl_compiler::Scalar::{self, *};
 
 /// Type in a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Slot {
+pub enum OperandType {
     /// The operand type of the row.
     T,
     /// One of the result types of the row.
@@ -27,11 +27,11 @@ pub struct Form {
     /// Types that `T` may be.
     pub over: &'static [Scalar],
     /// Type of the result.
-    pub result: Slot,
+    pub result: OperandType,
     /// Types that `R` may be.
     pub results: &'static [Scalar],
     /// Types of the operands.
-    pub takes: &'static [Slot],
+    pub takes: &'static [OperandType],
 }
 
 const WIDE: &[Scalar] = &[I32, U32, I64, U64];
@@ -53,22 +53,22 @@ const SINGLE: &[Scalar] = &[F32];
 const fn form(
     name: &'static str,
     over: &'static [Scalar],
-    takes: &'static [Slot],
-    result: Slot,
+    takes: &'static [OperandType],
+    result: OperandType,
     text: &'static str,
 ) -> Form {
     Form { name, text, over, result, results: &[], takes }
 }
 
 const fn cast(name: &'static str, over: &'static [Scalar], results: &'static [Scalar], text: &'static str) -> Form {
-    Form { name, text, over, result: Slot::R, results, takes: &[Slot::T] }
+    Form { name, text, over, result: OperandType::R, results, takes: &[OperandType::T] }
 }
 
-const T: Slot = Slot::T;
-const N: Slot = Slot::Of(U32);
-const B: Slot = Slot::Of(Bool);
-const X: Slot = Slot::Of(Usize);
-const F: Slot = Slot::Of(F32);
+const T: OperandType = OperandType::T;
+const N: OperandType = OperandType::Of(U32);
+const B: OperandType = OperandType::Of(Bool);
+const X: OperandType = OperandType::Of(Usize);
+const F: OperandType = OperandType::Of(F32);
 
 /// Operations of a single thread.
 pub const FORMS: &[Form] = &[
@@ -108,9 +108,9 @@ pub const FORMS: &[Form] = &[
     form("signum", SIGNED, &[T], T, "$0.signum()"),
     form("is_negative", SIGNED, &[T], B, "$0.is_negative()"),
     form("is_positive", SIGNED, &[T], B, "$0.is_positive()"),
-    form("unsigned_abs of 32 bits", &[I32], &[T], Slot::Of(U32), "$0.unsigned_abs()"),
-    form("unsigned_abs of 8 bits", &[I8], &[T], Slot::Of(U8), "$0.unsigned_abs()"),
-    form("unsigned_abs of 64 bits", &[I64], &[T], Slot::Of(U64), "$0.unsigned_abs()"),
+    form("unsigned_abs of 32 bits", &[I32], &[T], OperandType::Of(U32), "$0.unsigned_abs()"),
+    form("unsigned_abs of 8 bits", &[I8], &[T], OperandType::Of(U8), "$0.unsigned_abs()"),
+    form("unsigned_abs of 64 bits", &[I64], &[T], OperandType::Of(U64), "$0.unsigned_abs()"),
     form("min", INTEGERS, &[T, T], T, "$0.min($1)"),
     form("max", INTEGERS, &[T, T], T, "$0.max($1)"),
     form("clamp", INTEGERS, &[T], T, "$0.clamp(3, 99)"),
@@ -177,11 +177,23 @@ pub const FORMS: &[Form] = &[
     form("is_infinite", FLOATS, &[T], B, "$0.is_infinite()"),
     form("is_sign_negative", FLOATS, &[T], B, "{ let p = $0; !p.is_nan() && p.is_sign_negative() }"),
     form("to_bits of 32 bits", SINGLE, &[T], N, "{ let p = $0; if p.is_nan() { 7 } else { p.to_bits() } }"),
-    form("to_bits of 64 bits", &[F64], &[T], Slot::Of(U64), "{ let p = $0; if p.is_nan() { 7 } else { p.to_bits() } }"),
-    form("to_bits of 16 bits", HALVES, &[T], Slot::Of(U16), "{ let p = $0; if p == p { p.to_bits() } else { 7 } }"),
+    form(
+        "to_bits of 64 bits",
+        &[F64],
+        &[T],
+        OperandType::Of(U64),
+        "{ let p = $0; if p.is_nan() { 7 } else { p.to_bits() } }",
+    ),
+    form(
+        "to_bits of 16 bits",
+        HALVES,
+        &[T],
+        OperandType::Of(U16),
+        "{ let p = $0; if p == p { p.to_bits() } else { 7 } }",
+    ),
     form("from_bits of 32 bits", SINGLE, &[N], T, "f32::from_bits($0)"),
-    form("from_bits of 64 bits", &[F64], &[Slot::Of(U64)], T, "f64::from_bits($0)"),
-    form("from_bits of 16 bits", HALVES, &[Slot::Of(U16)], T, "$T::from_bits($0)"),
+    form("from_bits of 64 bits", &[F64], &[OperandType::Of(U64)], T, "f64::from_bits($0)"),
+    form("from_bits of 16 bits", HALVES, &[OperandType::Of(U16)], T, "$T::from_bits($0)"),
     form("math::exp", SINGLE, &[T], T, "math::exp($0)"),
     form("math::ln", SINGLE, &[T], T, "math::ln($0)"),
     form("math::sin", SINGLE, &[T], T, "math::sin($0)"),

@@ -37,9 +37,9 @@ impl Drop for Module {
 }
 
 /// Device memory, freed when dropped.
-struct Memory(sys::CUdeviceptr);
+struct GpuMemory(sys::CUdeviceptr);
 
-impl Drop for Memory {
+impl Drop for GpuMemory {
     fn drop(&mut self) {
         // SAFETY: the memory was allocated and is dropped once.
         let _ = unsafe { sys::cuMemFree_v2(self.0) };
@@ -133,7 +133,7 @@ impl Gpu {
         let mut address = 0;
         // SAFETY: `address` is valid for writes.
         good("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, host.len().max(1)) })?;
-        let memory = Memory(address);
+        let memory = GpuMemory(address);
         // SAFETY: both sides have the same number of bytes.
         good("cuMemcpyHtoD", unsafe { sys::cuMemcpyHtoD_v2(memory.0, host.as_ptr().cast(), host.len()) })?;
         let mut values: Vec<u64> = parameters(lowered, &kernel.arguments)

@@ -54,7 +54,7 @@ struct Arguments {
 
 /// Output of `--json`.
 #[derive(Serialize)]
-struct Report<'s> {
+struct FuzzReport<'s> {
     seconds: f64,
     kernels: u64,
     first_seed: u64,
@@ -159,7 +159,7 @@ fn text(summary: &Summary, elapsed: Duration, ptxas: Option<&Ptxas>, gpu: Option
 
 fn json(summary: &Summary, seed: u64, elapsed: Duration, ptxas: Option<&Ptxas>, gpu: Option<&str>) {
     let (covered, possible) = summary.count.covered();
-    let report = Report {
+    let report = FuzzReport {
         seconds: elapsed.as_secs_f64(),
         kernels: summary.count.kernels,
         first_seed: seed,

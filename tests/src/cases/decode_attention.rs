@@ -29,7 +29,7 @@ struct Sequences {
 const TWO: Sequences = Sequences { lengths: &[173, 5], kv: 1, capacity: 200, splits: 3 };
 
 /// Two kv heads, a full cache and an empty one; splits of whole steps, and one more key.
-const SHORT: [Sequences; 2] = [
+const SHORT_SEQUENCES: [Sequences; 2] = [
     Sequences { lengths: &[20, 0, 19], kv: 2, capacity: 20, splits: 2 },
     Sequences { lengths: &[64, 65], kv: 1, capacity: 65, splits: 2 },
 ];
@@ -87,7 +87,7 @@ fn attended<T: Float>(d: usize, group: usize, of: Sequences) -> Attended<T> {
 }
 
 fn splits<T: Float>(instance: &Instance) -> Vec<Trial> {
-    [TWO].into_iter().chain(SHORT).map(|of| split::<T>(instance, of)).collect()
+    [TWO].into_iter().chain(SHORT_SEQUENCES).map(|of| split::<T>(instance, of)).collect()
 }
 
 fn split<T: Float>(instance: &Instance, of: Sequences) -> Trial {

@@ -1,7 +1,7 @@
 //! Tests of a decoder layer: a prompt, and then one token at a time.
 
 use super::reference::{Matrix, attention, each_head, rms_norm, rotate, silu};
-use super::{Kind, close, learnt};
+use super::{StoredFloat, close, learnt};
 use kernel_dsl::half::f16;
 use kernels_rs::attention::Scratch;
 use kernels_rs::blocks::cache::{Cache, Tokens};
@@ -26,7 +26,7 @@ struct Plain {
     down: Vec<f32>,
 }
 
-fn weights<T: Kind>(device: &Device, random: &mut Random) -> (DecoderWeights<T>, Plain) {
+fn weights<T: StoredFloat>(device: &Device, random: &mut Random) -> (DecoderWeights<T>, Plain) {
     let DecoderShape { width, heads, head, inner, .. } = SHAPE;
     let mut draw = |n: usize, size: f32| learnt::<T>(device, random, n, size);
     let (norm, network_norm) = (draw(width, 1.0), draw(width, 1.0));
@@ -110,7 +110,7 @@ impl Numbers {
 
 /// Decodes two sequences with prompts of different lengths, the second in two pieces. Both then
 /// continue together, one token at a time, in a graph.
-fn decoder<T: Kind>(device: &Device, roundings: f64) {
+fn decoder<T: StoredFloat>(device: &Device, roundings: f64) {
     let DecoderShape { width, heads, groups, head, .. } = SHAPE;
     let mut random = Random::new(11);
     let (weights, plain) = weights::<T>(device, &mut random);

@@ -13,28 +13,33 @@ use runtime::{Device, DeviceBuffer};
 use std::sync::Arc;
 
 /// A type that layers store, with the resulting error of their sums.
-trait Kind: Float + GenericArgument + Draw + kernels_rs::attention::cache::Stored {
+trait StoredFloat: Float + GenericArgument + Draw + kernels_rs::attention::cache::Stored {
     /// The unit roundoff: half the distance from 1 to the next number.
     const UNIT: f64;
 }
 
-impl Kind for f32 {
+impl StoredFloat for f32 {
     const UNIT: f64 = 1.0 / (1 << 24) as f64;
 }
 
-impl Kind for f16 {
+impl StoredFloat for f16 {
     const UNIT: f64 = 1.0 / (1 << 11) as f64;
 }
 
 /// Returns numbers from −size to size, rounded to the stored type, on the device and on the host.
-fn learnt<T: Kind>(device: &Device, random: &mut Random, n: usize, size: f32) -> (Arc<DeviceBuffer<T>>, Vec<f32>) {
+fn learnt<T: StoredFloat>(
+    device: &Device,
+    random: &mut Random,
+    n: usize,
+    size: f32,
+) -> (Arc<DeviceBuffer<T>>, Vec<f32>) {
     let values: Vec<T> = (0..n).map(|_| T::from_f32(size * random.unit() as f32)).collect();
     (Arc::new(device.upload(&values).unwrap()), values.iter().map(|x| x.to_f32()).collect())
 }
 
 /// Checks that the error of each row is at most `roundings` unit roundoffs, relative to the row's
 /// largest number. Errors of a layer spread from each number of a row to all of its numbers.
-fn close<T: Kind>(what: &str, got: &[f32], expected: &Matrix, roundings: f64) {
+fn close<T: StoredFloat>(what: &str, got: &[f32], expected: &Matrix, roundings: f64) {
     assert_eq!(got.len(), expected.values.len(), "{what}");
     for (row, (got, expected)) in got.chunks(expected.cols).zip(expected.rows()).enumerate() {
         let size = expected.iter().fold(0.0f64, |top, x| top.max(x.abs()));

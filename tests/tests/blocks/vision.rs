@@ -1,7 +1,7 @@
 //! Tests of a layer of a vision encoder, with images of different sizes in one call.
 
 use super::reference::{Matrix, attention, gelu, layer_norm};
-use super::{Kind, close, learnt};
+use super::{StoredFloat, close, learnt};
 use kernel_dsl::half::f16;
 use kernels_rs::blocks::{LayerNorm, Linear, VisionLayer, VisionShape, VisionWeights};
 use kernels_rs::rotary::{PairLayout, Rotary};
@@ -12,7 +12,11 @@ const SHAPE: VisionShape = VisionShape { width: 48, heads: 2, inner: 56, epsilon
 const BASE: f64 = 10_000.0;
 
 /// Returns a linear layer, with its weights and bias on the host.
-fn linear<T: Kind>(device: &Device, random: &mut Random, [out, depth]: [usize; 2]) -> (Linear<T>, Matrix, Vec<f64>) {
+fn linear<T: StoredFloat>(
+    device: &Device,
+    random: &mut Random,
+    [out, depth]: [usize; 2],
+) -> (Linear<T>, Matrix, Vec<f64>) {
     let (weight, plain) = learnt::<T>(device, random, out * depth, 0.2);
     let (bias, plain_bias) = learnt::<f32>(device, random, out, 0.5);
     (Linear { weight, bias }, Matrix::new(&plain, depth), plain_bias.iter().map(|x| f64::from(*x)).collect())
@@ -25,7 +29,7 @@ fn norm(device: &Device, random: &mut Random) -> (LayerNorm, [Vec<f64>; 2]) {
 
 /// Checks the layer. `images` has the offsets of the images' patches; some patches may belong to no
 /// image.
-fn vision<T: Kind>(device: &Device, images: [u32; 3], roundings: f64) {
+fn vision<T: StoredFloat>(device: &Device, images: [u32; 3], roundings: f64) {
     let VisionShape { width, heads, inner, epsilon } = SHAPE;
     let (head, epsilon) = (width / heads, f64::from(epsilon));
     let mut random = Random::new(13);

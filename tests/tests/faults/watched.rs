@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Time limit for kernels that do not end.
 const LIMIT: Duration = Duration::from_millis(5);
 /// Time limit for kernels that end, on a busy machine too.
-const LONG: Duration = Duration::from_secs(600);
+const HANG_LIMIT: Duration = Duration::from_secs(600);
 
 /// Returns a number of rounds that takes much longer than the time limit. The kernel still ends,
 /// because a driver may wait for it before it creates another context, or runs kernels one after
@@ -53,7 +53,7 @@ fn gpu_waits_until_the_time_limit() {
         return;
     }
     let device = Device::cuda(0).unwrap();
-    device.set_watchdog_timeout(Some(LONG));
+    device.set_watchdog_timeout(Some(HANG_LIMIT));
     works(&device);
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
     let (mut y, mut z) = (device.zeros(32).unwrap(), device.zeros(32).unwrap());
@@ -124,7 +124,7 @@ fn gpu_limits_every_kind_of_wait() {
     ];
     for (name, wait) in waits {
         let device = Device::cuda(0).unwrap();
-        device.set_watchdog_timeout(Some(LONG));
+        device.set_watchdog_timeout(Some(HANG_LIMIT));
         let stream = device.stream().unwrap();
         let mut y = device.zeros(32).unwrap();
         // The kernel is loaded first, so that the limit does not expire while it loads.
@@ -148,7 +148,7 @@ fn gpu_drops_graphs_beside_an_endless_kernel() {
         return;
     }
     let device = Device::cuda(0).unwrap();
-    device.set_watchdog_timeout(Some(LONG));
+    device.set_watchdog_timeout(Some(HANG_LIMIT));
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
     let mut y = device.zeros(32).unwrap();
     // The kernel is loaded first, so that the limit does not expire while it loads.

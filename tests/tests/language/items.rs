@@ -65,7 +65,7 @@ pub mod shapes {
             self.width += by;
             self.height += by;
         }
-        pub fn turned(self) -> Oblong {
+        pub fn rotated(self) -> Oblong {
             let Oblong { width, height } = self;
             Self { width: height, height: width }
         }
@@ -125,7 +125,7 @@ pub fn structs(x: &[f32], out: &mut [f32]) {
         let Pair(a, b) = Pair(3u32, 4);
         let sum = [0.0f32; FIRST];
         out[WIDTH * i] = shape.area();
-        out[WIDTH * i + 1] = shape.turned().width;
+        out[WIDTH * i + 1] = shape.rotated().width;
         out[WIDTH * i + FIRST] = report(shape);
         out[WIDTH * i + 3] = report(Square { side: x[i] }) + shape.size() as f32 + Square { side: 0.0 }.size();
         out[WIDTH * i + 4] = (a * b + again.times) as f32 + sum[1];
@@ -164,7 +164,7 @@ fn structs_on_the_host(x: f32) -> [f32; 8] {
     };
     [
         shape.area(),
-        shape.turned().width,
+        shape.rotated().width,
         report(shape),
         report(Square { side: x }) + shape.size() as f32,
         19.0,

@@ -16,7 +16,7 @@ pub fn slots(listing: &Listing) -> (u32, u32) {
 
 /// A position on a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct State {
+struct PathPosition {
     at: usize,
     /// Addresses where lanes reconverge (`SSY`, `PBK`), and return addresses of calls.
     stack: Vec<usize>,
@@ -26,7 +26,8 @@ struct State {
 
 fn shortest(listing: &Listing) -> Option<u32> {
     let main_blocks = main_blocks(&listing.instructions);
-    let mut paths = BinaryHeap::from([Reverse((0, State { at: 0, stack: Vec::new(), through: false, stored: false }))]);
+    let mut paths =
+        BinaryHeap::from([Reverse((0, PathPosition { at: 0, stack: Vec::new(), through: false, stored: false }))]);
     let mut seen = HashSet::new();
     while let Some(Reverse((slots, mut state))) = paths.pop() {
         let Some(instruction) = listing.instructions.get(state.at) else { continue };
@@ -37,25 +38,25 @@ fn shortest(listing: &Listing) -> Option<u32> {
         state.through |= main_blocks.iter().any(|h| h.contains(&state.at));
         state.stored |= instruction.opcode() == "STG";
         let guarded = !instruction.guard.is_empty();
-        let next = State { at: state.at + 1, ..state.clone() };
-        let mut go = |state: State| paths.push(Reverse((slots, state)));
+        let next = PathPosition { at: state.at + 1, ..state.clone() };
+        let mut go = |state: PathPosition| paths.push(Reverse((slots, state)));
         match (instruction.opcode(), instruction.targets.first().copied()) {
             ("EXIT", _) if !guarded && state.through && state.stored => return Some(slots),
             ("EXIT", _) if !guarded => continue,
-            ("BRA", Some(target)) => go(State { at: target, ..state }),
+            ("BRA", Some(target)) => go(PathPosition { at: target, ..state }),
             ("SSY" | "PBK", Some(target)) => {
                 state.stack.push(target);
-                go(State { at: state.at + 1, ..state });
+                go(PathPosition { at: state.at + 1, ..state });
                 continue;
             }
             ("CAL", Some(target)) => {
                 state.stack.push(state.at + 1);
-                go(State { at: target, ..state });
+                go(PathPosition { at: target, ..state });
                 continue;
             }
             ("SYNC" | "BRK" | "RET", _) => {
                 if let Some(to) = state.stack.pop() {
-                    go(State { at: to, ..state });
+                    go(PathPosition { at: to, ..state });
                 }
             }
             _ => {

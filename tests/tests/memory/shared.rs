@@ -99,7 +99,7 @@ pub fn branched(x: View<u32, 1>, y: ViewMut<u32, 1>, turns: bool) {
 
 /// Uses a tile that lives during the call only.
 #[device]
-fn turned(x: View<f32, 1>, by: usize) -> f32 {
+fn rotated(x: View<f32, 1>, by: usize) -> f32 {
     let mut s = Shared::<f32, 2>::new([1, 6000]);
     let i = thread::x();
     s[(0, i)] = x[i];
@@ -114,7 +114,7 @@ fn turned(x: View<f32, 1>, by: usize) -> f32 {
 #[device]
 pub fn in_turn_of(x: View<f32, 1>, mut y: ViewMut<f32, 1>, deep: u32) {
     let i = thread::x();
-    let mut sum = if deep > 1 { turned(x, 1) } else { turned(x, 2) };
+    let mut sum = if deep > 1 { rotated(x, 1) } else { rotated(x, 2) };
     {
         let mut own = Shared::<f32, 1>::new([9000]);
         own[i] = sum;

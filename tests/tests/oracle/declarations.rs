@@ -1,7 +1,7 @@
 //! Declarations of kernels and options of runs: allowances, outputs, and the contents of unwritten
 //! memory.
 
-use super::support::{Memory, checks, run, run_on};
+use super::support::{AlignedMemory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
@@ -97,7 +97,7 @@ fn warned_and_wrong(x: &[f32], y: &mut [f32]) {
 #[test]
 fn warnings_do_not_end_a_run() {
     let options = Options { limit: 1, ..Options::default() };
-    let (report, _) = run_on(warned_and_wrong::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
+    let (report, _) = run_on(warned_and_wrong::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), options);
     assert_eq!(checks(&report), [Check::IntegerOverflow, Check::OutOfBounds], "{report}");
     assert_eq!(report.verdict(), Verdict::Fail);
 }
@@ -134,7 +134,7 @@ fn never_stored(x: &[f32], y: &mut [f32]) {
 
 #[test]
 fn unwritten_memory_holds_the_fill_byte() {
-    let x = Memory::new(|_| 0.0);
+    let x = AlignedMemory::new(|_| 0.0);
     for (fill, expected) in [(0x00, 0.0), (0x40, f32::from_bits(0x4040_4040) + 64.0)] {
         let (report, y) = run_on(never_stored::ARTIFACT, 1, &x, Options { fill, ..Options::default() });
         assert_eq!(checks(&report), [Check::UninitializedShared; 2]);

@@ -1,7 +1,7 @@
 //! Details of reports: the values of an access, every location of a conflict, and the report as
 //! JSON.
 
-use super::support::{Memory, checks, run, run_on};
+use super::support::{AlignedMemory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Options, Report, Schedule, Values};
@@ -65,7 +65,7 @@ fn report_of_a_race_has_both_stored_values() {
     assert_eq!(values(&in_order), expected);
     assert!(in_order.to_string().contains("= note: the other stored 3.0, this stores 7.0"), "{in_order}");
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
-    let (reversed, _) = run_on(two_stores::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
+    let (reversed, _) = run_on(two_stores::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), options);
     assert_eq!(values(&reversed), Values { other_stored: some("7.0"), stores: some("3.0"), ..Values::default() });
     assert!(
         reversed.to_string().ends_with("blocks and warps ran in reversed order; `--order reversed` repeats this run")
@@ -77,7 +77,7 @@ fn report_of_a_race_has_the_loaded_value() {
     let (stored, _) = run(a_load_and_a_store::ARTIFACT, 1);
     assert_eq!(values(&stored), Values { other_loaded: some("5.0"), stores: some("7.0"), ..Values::default() });
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
-    let (loaded, _) = run_on(a_load_and_a_store::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
+    let (loaded, _) = run_on(a_load_and_a_store::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), options);
     assert_eq!(values(&loaded), Values { other_stored: some("7.0"), loads: some("7.0"), ..Values::default() });
 }
 
@@ -86,7 +86,7 @@ fn report_of_a_race_has_the_operand_of_an_atomic_operation() {
     let (report, _) = run(a_sum_and_a_load::ARTIFACT, 1);
     assert_eq!(values(&report), Values { other_loaded: some("40"), operand: some("2"), ..Values::default() });
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
-    let (report, _) = run_on(a_sum_and_a_load::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
+    let (report, _) = run_on(a_sum_and_a_load::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), options);
     // The operand of the other operation is unknown: memory holds the sum.
     assert_eq!(values(&report), Values { loads: some("42"), ..Values::default() });
 }
@@ -109,7 +109,7 @@ fn reports_of_conflicts_and_uninitialized_loads_have_values() {
     assert_eq!(checks(&report), [Check::StoreConflict]);
     assert_eq!(values(&report), Values { other_stored: some("0.0"), stores: some("1.0"), ..Values::default() });
     let options = Options { fill: 0x40, ..Options::default() };
-    let (report, _) = run_on(never_stored::ARTIFACT, 1, &Memory::new(|_| 0.0), options);
+    let (report, _) = run_on(never_stored::ARTIFACT, 1, &AlignedMemory::new(|_| 0.0), options);
     assert_eq!(values(&report).loads, Some(format!("{:?}", f32::from_bits(0x4040_4040))));
 }
 
@@ -222,7 +222,7 @@ fn race_allowed_for_one_store_is_reported_for_another() {
 #[test]
 fn json_agrees_with_the_text() {
     let options = Options { schedule: Schedule::Seeded(7), ..Options::default() };
-    let (report, _) = run_on(three_against_a_loop::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
+    let (report, _) = run_on(three_against_a_loop::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), options);
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["verdict"], "fail");
     assert_eq!(json["schedule"], "seeded:7");
@@ -238,6 +238,6 @@ fn json_agrees_with_the_text() {
     let other = &finding["others"][0];
     let line = format!("{}:{}", other["place"]["file"].as_str().unwrap(), other["place"]["line"]);
     assert!(text.contains(&line) && text.contains(other["action"].as_str().unwrap()), "{text}");
-    let (report, _) = run_on(never_stored::ARTIFACT, 0, &Memory::new(|_| 0.0), Options::default());
+    let (report, _) = run_on(never_stored::ARTIFACT, 0, &AlignedMemory::new(|_| 0.0), Options::default());
     assert_eq!(serde_json::to_value(&report).unwrap()["verdict"], "pass");
 }

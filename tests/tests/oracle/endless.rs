@@ -1,14 +1,14 @@
 //! Loops that wait: which waits are legal, and the reports of waits that never end.
 
 use super::kernels::{set_and_wait, wait_and_set};
-use super::support::{Memory, checks, run_on};
+use super::support::{AlignedMemory, checks, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Checks, Options, Preemption, Schedule};
 use std::num::NonZeroUsize;
 
-fn numbers() -> Memory {
-    Memory::new(|i| i as f32)
+fn numbers() -> AlignedMemory {
+    AlignedMemory::new(|i| i as f32)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Origins of NaNs and infinities, which the oracle follows through memory and registers.
 
-use super::support::{Memory, checks, run, run_on};
+use super::support::{AlignedMemory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::report::Finding;
@@ -60,11 +60,11 @@ fn passed_through(x: &[f32], y: &mut [f32]) {
 
 #[test]
 fn non_finite_inputs_are_not_reported() {
-    let x = Memory::new(|i| [f32::NAN, f32::INFINITY, 1.0][i % 3]);
+    let x = AlignedMemory::new(|i| [f32::NAN, f32::INFINITY, 1.0][i % 3]);
     let (report, y) = run_on(passed_through::ARTIFACT, 1, &x, Options::default());
     assert!(report.findings.is_empty() && y[0].is_nan() && y[1].is_infinite(), "{report}");
     // An infinity computed from finite numbers is reported.
-    let (report, _) = run_on(passed_through::ARTIFACT, 1, &Memory::new(|_| f32::MAX), Options::default());
+    let (report, _) = run_on(passed_through::ARTIFACT, 1, &AlignedMemory::new(|_| f32::MAX), Options::default());
     let (finding, ..) = only(&report, Check::InfinityProduced);
     assert_eq!(finding.count, 64);
 }
@@ -117,13 +117,13 @@ fn as_small_floats(x: &[f32], y: &mut [f32]) {
 
 #[test]
 fn software_conversions_are_reported() {
-    let (report, _) = run_on(as_brain_floats::ARTIFACT, 1, &Memory::new(|_| f32::MAX), Options::default());
+    let (report, _) = run_on(as_brain_floats::ARTIFACT, 1, &AlignedMemory::new(|_| f32::MAX), Options::default());
     let (finding, ..) = only(&report, Check::ConversionOverflow);
     assert!(finding.message.starts_with("`3.4028235e38 as bf16` is beyond the type's range (inf)"), "{report}");
-    let (report, _) = run_on(as_small_floats::ARTIFACT, 1, &Memory::new(|i| 1e3 * i as f32), Options::default());
+    let (report, _) = run_on(as_small_floats::ARTIFACT, 1, &AlignedMemory::new(|i| 1e3 * i as f32), Options::default());
     only(&report, Check::ConversionOverflow);
     // Conversions preserve infinities.
-    let (report, _) = run_on(as_small_floats::ARTIFACT, 1, &Memory::new(|_| f32::INFINITY), Options::default());
+    let (report, _) = run_on(as_small_floats::ARTIFACT, 1, &AlignedMemory::new(|_| f32::INFINITY), Options::default());
     assert!(report.findings.is_empty(), "{report}");
 }
 
@@ -136,7 +136,7 @@ fn summed(x: &[f32], y: &mut [f32]) {
 
 #[test]
 fn an_atomic_sum_overflows() {
-    let (report, y) = run_on(summed::ARTIFACT, 1, &Memory::new(|_| 2e38), Options::default());
+    let (report, y) = run_on(summed::ARTIFACT, 1, &AlignedMemory::new(|_| 2e38), Options::default());
     assert_eq!(y[0], f32::INFINITY);
     only(&report, Check::InfinityProduced);
 }
@@ -145,6 +145,6 @@ fn an_atomic_sum_overflows() {
 fn disabled_checks_are_not_reported() {
     let without = [Check::NanProduced].into_iter().collect();
     let (report, _) =
-        run_on(masked::ARTIFACT, 1, &Memory::new(|i| i as f32), Options { without, ..Options::default() });
+        run_on(masked::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), Options { without, ..Options::default() });
     assert!(report.findings.is_empty(), "{report}");
 }

@@ -5,7 +5,7 @@
 //! `UPDATE=1 cargo test -p tests --test oracle` writes the page.
 
 use super::kernels::*;
-use super::support::{Memory, lowered, run_on};
+use super::support::{AlignedMemory, lowered, run_on};
 use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
 use kernel_dsl::compiler::analyses::memory::accesses;
 use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
@@ -339,7 +339,7 @@ fn shown(page: &mut String, [wrong, said, right]: [&str; 3]) {
 /// Returns the report of the first finding of a check.
 fn finding_report(entry: &Entry) -> String {
     let Entry(check, (wrong, blocks), _) = entry;
-    let (report, _) = run_on(wrong, *blocks, &Memory::new(|i| i as f32), options(*check));
+    let (report, _) = run_on(wrong, *blocks, &AlignedMemory::new(|i| i as f32), options(*check));
     let finding = report.findings.iter().find(|f| f.check == *check);
     let finding = finding.unwrap_or_else(|| panic!("{} does not violate {check}:\n{report}", wrong.name));
     report.alone(finding).to_string()
@@ -398,7 +398,7 @@ fn page() -> String {
 #[test]
 fn correct_kernels_have_no_findings() {
     for Entry(check, _, (right, blocks)) in entries() {
-        let (report, _) = run_on(right, blocks, &Memory::new(|i| i as f32), options(check));
+        let (report, _) = run_on(right, blocks, &AlignedMemory::new(|i| i as f32), options(check));
         assert!(report.findings.is_empty(), "{} ({check}):\n{report}", right.name);
     }
 }
@@ -409,7 +409,7 @@ fn other_reports_do_not_appear_for_correct_kernels() {
         let Some([wrong, right]) = kernels else { continue };
         // No run reports a finding for either kernel.
         for artifact in [wrong, right] {
-            let (report, _) = run_on(artifact, 1, &Memory::new(|i| i as f32), Options::default());
+            let (report, _) = run_on(artifact, 1, &AlignedMemory::new(|i| i as f32), Options::default());
             assert!(report.findings.is_empty(), "{} ({}):\n{report}", artifact.name, other.name());
         }
         let (_, slow) = slow_in(right);

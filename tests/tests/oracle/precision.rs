@@ -1,14 +1,14 @@
 //! Cancellation of leading digits, which the oracle reports where a launch requests it.
 
 use super::kernels::squares;
-use super::support::{Memory, checks, run, run_on};
+use super::support::{AlignedMemory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Options, Report};
 
 fn cancellation_report(artifact: &kernel_dsl::Artifact) -> Report {
     let options = Options { cancellation: Some(1e-3), ..Options::default() };
-    run_on(artifact, 1, &Memory::new(|i| i as f32), options).0
+    run_on(artifact, 1, &AlignedMemory::new(|i| i as f32), options).0
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Lines and branches that launches do not reach.
 
-use super::support::{Memory, lowered};
+use super::support::{AlignedMemory, lowered};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Binding, Bytes, Gap, Launch, Options, Program, Reached};
@@ -24,7 +24,7 @@ fn gaps(inputs: &[fn(usize) -> f32]) -> Vec<(Gap, String)> {
     let program = Program::decode(&lowered(partly_reached::ARTIFACT)).unwrap();
     let mut reached = Reached::default();
     for input in inputs {
-        let (x, mut y) = (Memory::new(input), Memory::new(|_| 0.0));
+        let (x, mut y) = (AlignedMemory::new(input), AlignedMemory::new(|_| 0.0));
         let arguments = vec![
             Binding::Memory { bytes: Bytes::Shared(&x.0), extents: vec![64], strides: vec![] },
             Binding::Memory { bytes: Bytes::Exclusive(&mut y.0), extents: vec![64], strides: vec![] },

@@ -8,15 +8,15 @@ use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Repo
 
 /// Memory with the alignment of device memory.
 #[repr(align(256))]
-pub struct Memory(pub [u8; 256]);
+pub struct AlignedMemory(pub [u8; 256]);
 
-impl Memory {
-    pub fn new(values: impl Fn(usize) -> f32) -> Memory {
+impl AlignedMemory {
+    pub fn new(values: impl Fn(usize) -> f32) -> AlignedMemory {
         let mut bytes = [0; 256];
         for (i, to) in bytes.chunks_exact_mut(4).enumerate() {
             to.copy_from_slice(&values(i).to_le_bytes());
         }
-        Memory(bytes)
+        AlignedMemory(bytes)
     }
 
     pub fn values(&self) -> Vec<f32> {
@@ -31,9 +31,9 @@ pub fn lowered(artifact: &Artifact) -> ir::Kernel {
 }
 
 /// Runs a kernel of `(x: &[f32], y: &mut [f32])` on 64 elements each.
-pub fn run_on(artifact: &Artifact, blocks: u32, x: &Memory, options: Options) -> (Report, Vec<f32>) {
+pub fn run_on(artifact: &Artifact, blocks: u32, x: &AlignedMemory, options: Options) -> (Report, Vec<f32>) {
     let program = Program::decode(&lowered(artifact)).unwrap();
-    let mut y = Memory::new(|_| 0.0);
+    let mut y = AlignedMemory::new(|_| 0.0);
     let arguments = vec![
         Binding::Memory { bytes: Bytes::Shared(&x.0), extents: vec![64], strides: vec![] },
         Binding::Memory { bytes: Bytes::Exclusive(&mut y.0), extents: vec![64], strides: vec![] },
@@ -44,7 +44,7 @@ pub fn run_on(artifact: &Artifact, blocks: u32, x: &Memory, options: Options) ->
 
 /// Runs a kernel of `(x: &[f32], y: &mut [f32])` with x[i] = i.
 pub fn run(artifact: &Artifact, blocks: u32) -> (Report, Vec<f32>) {
-    run_on(artifact, blocks, &Memory::new(|i| i as f32), Options::default())
+    run_on(artifact, blocks, &AlignedMemory::new(|i| i as f32), Options::default())
 }
 
 pub fn checks(report: &Report) -> Vec<Check> {

@@ -1,6 +1,6 @@
 //! The flow of undefined values, and where it ends.
 
-use super::support::{Memory, checks, run, run_on};
+use super::support::{AlignedMemory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Checks, Options, Report};
@@ -110,7 +110,7 @@ fn undefined_value_is_reported_at_every_kind_of_use() {
 
 #[test]
 fn undefined_values_are_not_reported_when_disabled() {
-    let numbers = || Memory::new(|i| i as f32);
+    let numbers = || AlignedMemory::new(|i| i as f32);
     let without = Options { without: [Check::UndefinedValue].into_iter().collect(), ..Options::default() };
     let (report, _) = run_on(passed_on::ARTIFACT, 1, &numbers(), without);
     assert!(!checks(&report).contains(&Check::UndefinedValue), "{report}");

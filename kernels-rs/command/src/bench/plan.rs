@@ -33,7 +33,7 @@ struct CostsJson {
 
 /// Extents of a product: batch, M, N, K.
 #[derive(Clone, Copy)]
-struct Shape {
+struct ProductExtents {
     batch: usize,
     m: usize,
     n: usize,
@@ -44,7 +44,7 @@ pub(super) fn measure(rounds: usize) -> Result<Planned, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let multiprocessors = device.facts().multiprocessors.max(1) as usize;
-    let streamed = Shape { batch: 1, m: 1, n: 8192, k: 8192 };
+    let streamed = ProductExtents { batch: 1, m: 1, n: 8192, k: 8192 };
     let stream = product(&timer, Plan::GemvN(1, GemvWidth::Columns32), streamed, rounds)?;
     let costs = Costs {
         tile_128x128_ns: tile(&timer, Tile::T128x128, multiprocessors, rounds)?,
@@ -65,16 +65,16 @@ fn tile(timer: &Timer, tile: Tile, multiprocessors: usize, rounds: usize) -> Res
     // For few rows the blocks split the depth, as in the products for which such a tile is chosen:
     // their data is not in the caches.
     let (shape, splits) = match tile {
-        Tile::T16x128 => (Shape { batch: 1, m: rows, n: cols * multiprocessors, k: 4096 }, each),
-        _ => (Shape { batch: 1, m: rows * multiprocessors, n: cols * each, k: 4096 }, 1),
+        Tile::T16x128 => (ProductExtents { batch: 1, m: rows, n: cols * multiprocessors, k: 4096 }, each),
+        _ => (ProductExtents { batch: 1, m: rows * multiprocessors, n: cols * each, k: 4096 }, 1),
     };
     let ns = product(timer, Plan::Tiles(tile, splits), shape, rounds)?;
     Ok(ns / (each * shape.k / splits) as f64)
 }
 
 /// Returns the nanoseconds that a product takes under a plan.
-fn product(timer: &Timer, plan: Plan, shape: Shape, rounds: usize) -> Result<f64, Error> {
-    let Shape { batch, m, n, k } = shape;
+fn product(timer: &Timer, plan: Plan, shape: ProductExtents, rounds: usize) -> Result<f64, Error> {
+    let ProductExtents { batch, m, n, k } = shape;
     let (device, mut random) = (timer.stream().device(), Random::new(1));
     let a = drawn::<f32>(device, &mut random, batch * m * k)?;
     let b = drawn::<f32>(device, &mut random, batch * k * n)?;

@@ -4,7 +4,7 @@
 //! The largest bound limits the kernel.
 
 use super::model::{LineIndex, RustLine};
-use crate::report::{Access, ReportJson, percent};
+use crate::report::{AccessReport, ReportJson, percent};
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, SECTOR};
 use runtime::interpreter::profile::{Memory, Profile, Touched, Ways};
 use serde::Serialize;
@@ -197,7 +197,7 @@ pub(super) fn advice(report: &ReportJson, lines: &[RustLine], index: &LineIndex)
 }
 
 /// Returns what to try at an access that costs more than it must.
-fn of_access(access: &Access) -> Option<String> {
+fn of_access(access: &AccessReport) -> Option<String> {
     let array = access.array.as_deref().unwrap_or("memory");
     let measured = access.measured.as_ref();
     let fullest = measured.map(|measured| measured.counts.fullest);

@@ -1,7 +1,7 @@
 //! The data of the page's pictures.
 
 use super::model::LineIndex;
-use crate::report::{Access, ReportJson};
+use crate::report::{AccessReport, ReportJson};
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
 use kernel_dsl::compiler::analyses::occupancy::{Limits, Needs, Occupancy};
@@ -46,7 +46,7 @@ pub(crate) struct Request {
 
 /// Returns the pictures of the accesses in the order of the report.
 pub(super) fn accesses(report: &ReportJson, profile: Option<&Profile>, index: &LineIndex) -> Vec<AccessPicture> {
-    let picture = |access: &Access| {
+    let picture = |access: &AccessReport| {
         let (word, kind) = match access.kind {
             AccessKind::Load => ("load", Kind::Load),
             AccessKind::Store => ("store", Kind::Store),

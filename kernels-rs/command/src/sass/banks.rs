@@ -69,7 +69,7 @@ impl Cache {
     fn read(&mut self, inst: &Instruction) -> Conflict {
         let mut banks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (cached, source) in self.0.iter_mut().zip(sources(inst)) {
-            let Some(Source { register, reuse }) = source else { continue };
+            let Some(RegisterOperand { register, reuse }) = source else { continue };
             let known = cached.iter().position(|r| *r == register);
             if let Some(known) = known {
                 cached.remove(known);
@@ -99,13 +99,13 @@ fn jumps(inst: &Instruction) -> bool {
 
 /// Register operand of an instruction.
 #[derive(Clone, Copy)]
-struct Source {
+struct RegisterOperand {
     register: u32,
     reuse: bool,
 }
 
 /// Returns the register operands of an instruction that uses the operand cache.
-fn sources(inst: &Instruction) -> [Option<Source>; SOURCES] {
+fn sources(inst: &Instruction) -> [Option<RegisterOperand>; SOURCES] {
     let class = Class::of(inst);
     if !matches!(class, Class::Fma | Class::Float | Class::Half | Class::Integer | Class::Multiply | Class::Compare) {
         return [None; SOURCES];
@@ -124,9 +124,9 @@ fn sources(inst: &Instruction) -> [Option<Source>; SOURCES] {
 
 /// Parses `-R12.reuse`, `|R4|`, `R4.H1`; returns `None` for `RZ` and for operands that are not
 /// registers.
-fn register(operand: &str) -> Option<Source> {
+fn register(operand: &str) -> Option<RegisterOperand> {
     let text = operand.trim().trim_start_matches(['-', '~', '|']);
     let number = text.strip_prefix('R')?;
     let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
-    Some(Source { register: digits.parse().ok()?, reuse: number.contains(".reuse") })
+    Some(RegisterOperand { register: digits.parse().ok()?, reuse: number.contains(".reuse") })
 }

@@ -12,7 +12,7 @@
 use super::{Instruction, Listing};
 
 /// Control flow graph of a listing.
-pub(super) struct Flow {
+pub(super) struct ControlFlowGraph {
     /// First instructions of the kernel and of the functions that it calls.
     pub entries: Vec<usize>,
     /// Successors of each instruction; none for unreachable instructions.
@@ -50,10 +50,10 @@ enum Step {
     Call(usize),
 }
 
-impl Flow {
-    pub(super) fn of(listing: &Listing) -> Flow {
+impl ControlFlowGraph {
+    pub(super) fn of(listing: &Listing) -> ControlFlowGraph {
         let instructions = &listing.instructions;
-        let mut flow = Flow { entries: vec![0], next: vec![Vec::new(); instructions.len()] };
+        let mut flow = ControlFlowGraph { entries: vec![0], next: vec![Vec::new(); instructions.len()] };
         let mut pushed: Vec<Pushed> = Vec::new();
         let mut seen = vec![false; instructions.len()];
         let mut todo: Vec<(usize, Stack)> = vec![(0, None)];

@@ -6,7 +6,7 @@
 //! registers where the name says so (`.64`, `.128`, `f64`), and an address in global memory has two
 //! (`.E`). A guarded instruction keeps the old value for the other lanes.
 
-use super::flow::Flow;
+use super::flow::ControlFlowGraph;
 use super::{Instruction, Listing};
 
 /// A set of registers, by number.
@@ -20,7 +20,7 @@ impl Listing {
         if !matches!(self.sm, Some(50..70)) {
             return None;
         }
-        let flow = Flow::of(self);
+        let flow = ControlFlowGraph::of(self);
         let effects: Vec<_> = self.instructions.iter().map(Effect::of).collect();
         let mut before = vec![Registers::default(); effects.len()];
         let after = |before: &[Registers], at: usize| {

@@ -4,7 +4,7 @@
 //! head, and every path into the loop passes the head. So out-of-line code of a loop belongs to it,
 //! although it stands after the loop. A jump back into the middle of other code makes no loop.
 
-use super::flow::Flow;
+use super::flow::ControlFlowGraph;
 use super::{Class, Listing};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -37,7 +37,7 @@ pub struct Loop {
 impl Listing {
     /// Returns the loops by their start, outer loops first.
     pub fn loops(&self) -> Vec<Loop> {
-        let flow = Flow::of(self);
+        let flow = ControlFlowGraph::of(self);
         let mut bodies = natural(&flow);
         bodies.sort_by_key(|b| (b.head, Reverse(b.body.len())));
         let conflicts = self.bank_conflicts();
@@ -87,7 +87,7 @@ struct Natural {
 }
 
 /// Returns the natural loops; loops with the same head are merged.
-fn natural(flow: &Flow) -> Vec<Natural> {
+fn natural(flow: &ControlFlowGraph) -> Vec<Natural> {
     let mut before = vec![Vec::new(); flow.next.len()];
     for (from, next) in flow.next.iter().enumerate() {
         next.iter().for_each(|to| before[*to].push(from));
@@ -126,7 +126,7 @@ struct Dominators {
 }
 
 impl Dominators {
-    fn of(flow: &Flow, before: &[Vec<usize>]) -> Dominators {
+    fn of(flow: &ControlFlowGraph, before: &[Vec<usize>]) -> Dominators {
         let places = postorder(flow);
         let mut order = vec![None; flow.next.len()];
         places.iter().enumerate().for_each(|(number, place)| order[*place] = Some(number));
@@ -175,7 +175,7 @@ fn common(closest: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
 }
 
 /// Returns the reachable nodes in postorder.
-fn postorder(flow: &Flow) -> Vec<usize> {
+fn postorder(flow: &ControlFlowGraph) -> Vec<usize> {
     let mut seen = vec![false; flow.next.len()];
     let mut places = Vec::new();
     for entry in &flow.entries {

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::handle::{Handle, Object};
-use super::memory::{Kind, Space, Supply};
+use super::memory::{AllocationKind, Space, Supply};
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::texture::{self, Objects};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -113,7 +113,7 @@ impl Context {
         let bytes = self.preferences().limits[HEAP_LIMIT] as u64;
         let mut memory = self.memory();
         if !memory.has_heap() {
-            let (address, allocation) = self.supply.allocate(Kind::Heap, bytes.max(1))?;
+            let (address, allocation) = self.supply.allocate(AllocationKind::Heap, bytes.max(1))?;
             memory.set_heap(address, allocation);
         }
         Ok(())

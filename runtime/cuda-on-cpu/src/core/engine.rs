@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// The queue and its worker thread.
 #[derive(Debug)]
 pub struct Engine {
-    state: Mutex<State>,
+    state: Mutex<EngineState>,
     /// Signaled when an operation is submitted.
     work: Condvar,
     /// Signaled after each completed operation.
@@ -36,7 +36,7 @@ pub struct Engine {
 pub type Ticket = u64;
 
 #[derive(Debug, Default)]
-struct State {
+struct EngineState {
     queue: VecDeque<(Arc<Context>, Work)>,
     submitted: Ticket,
     done: Ticket,
@@ -133,7 +133,7 @@ impl Engine {
     }
 
     /// Runs the first operation of the queue.
-    fn step<'e>(&'e self, mut state: MutexGuard<'e, State>) -> MutexGuard<'e, State> {
+    fn step<'e>(&'e self, mut state: MutexGuard<'e, EngineState>) -> MutexGuard<'e, EngineState> {
         let Some((context, work)) = state.queue.pop_front() else { return state };
         state.running = true;
         drop(state);
@@ -166,7 +166,7 @@ impl Engine {
         context.fail(error);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EngineState> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

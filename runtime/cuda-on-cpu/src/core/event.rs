@@ -18,11 +18,11 @@ pub struct Event {
     /// The context that the event belongs to.
     pub context: Arc<Context>,
     flags: u32,
-    state: Mutex<State>,
+    state: Mutex<EventState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct EventState {
     /// The number of recordings.
     calls: u64,
     /// The ticket of the last recording.
@@ -69,14 +69,14 @@ impl Event {
         let mut state = self.lock();
         let call = state.calls + 1;
         let ticket = engine.submit(context, Work::Record(self.clone(), call))?;
-        *state = State { calls: call, ticket, time: None, captured: None };
+        *state = EventState { calls: call, ticket, time: None, captured: None };
         Ok(ticket)
     }
 
     /// Begins a recording by a graph. Returns its number.
     pub fn begin(&self) -> u64 {
         let mut state = self.lock();
-        *state = State { calls: state.calls + 1, ticket: state.ticket, time: None, captured: None };
+        *state = EventState { calls: state.calls + 1, ticket: state.ticket, time: None, captured: None };
         state.calls
     }
 
@@ -137,7 +137,7 @@ impl Event {
         state.time.ok_or_else(Error::not_ready)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EventState> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

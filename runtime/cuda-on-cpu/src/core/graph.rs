@@ -350,11 +350,11 @@ pub struct Capture {
     pub thread: ThreadId,
     /// The graph to which the capture adds nodes.
     pub graph: Arc<Graph>,
-    state: Mutex<State>,
+    state: Mutex<CaptureState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CaptureState {
     /// For each stream, the nodes that its next node depends on.
     fronts: BTreeMap<Handle, Vec<Handle>>,
     /// The reason of the invalidation.
@@ -369,7 +369,7 @@ impl Capture {
     /// Creates a capture that begins in the stream `origin`, after these nodes of the graph.
     pub fn new(id: u64, origin: Handle, mode: Mode, (graph, after): (Arc<Graph>, Vec<Handle>)) -> Capture {
         let fronts = BTreeMap::from([(origin, after)]);
-        let state = Mutex::new(State { fronts, ..State::default() });
+        let state = Mutex::new(CaptureState { fronts, ..CaptureState::default() });
         Capture { id, origin, mode, thread: std::thread::current().id(), graph, state }
     }
 
@@ -457,7 +457,7 @@ impl Capture {
         Ok(())
     }
 
-    fn valid(&self) -> Result<MutexGuard<'_, State>> {
+    fn valid(&self) -> Result<MutexGuard<'_, CaptureState>> {
         let state = self.lock();
         match &state.invalid {
             Some(why) => {
@@ -468,7 +468,7 @@ impl Capture {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CaptureState> {
         lock(&self.state)
     }
 }

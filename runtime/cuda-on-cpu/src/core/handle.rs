@@ -35,12 +35,12 @@ pub struct Table<T>(RwLock<Slots<T>>);
 
 #[derive(Debug)]
 struct Slots<T> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<HandleSlot<T>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct HandleSlot<T> {
     generation: u32,
     object: Option<Arc<T>>,
 }
@@ -58,7 +58,7 @@ impl<T: Object> Table<T> {
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Arc<T> {
         let mut table = self.write();
         let index = table.free.pop().unwrap_or_else(|| {
-            table.slots.push(Slot { generation: 0, object: None });
+            table.slots.push(HandleSlot { generation: 0, object: None });
             table.slots.len() as u32 - 1
         });
         let slot = &mut table.slots[index as usize];

@@ -28,13 +28,13 @@ pub struct Link {
     pub options: (Vec<c_int>, usize),
     /// The added input, then the compiled image, which stays at its address until the link state is
     /// destroyed.
-    pub state: Mutex<State>,
+    pub state: Mutex<LinkProgress>,
 }
 
 /// The progress of a link state.
 #[derive(Debug)]
 #[allow(missing_docs)]
-pub enum State {
+pub enum LinkProgress {
     Added(Vec<Input>),
     Complete(Box<[u8]>),
 }
@@ -55,21 +55,21 @@ impl Object for Link {
     const NAME: &'static str = "link state";
 }
 
-impl State {
+impl LinkProgress {
     /// Adds a module.
     pub fn add(&mut self, input: Input) -> Result {
         match self {
-            State::Added(list) => {
+            LinkProgress::Added(list) => {
                 list.push(input);
                 Ok(())
             }
-            State::Complete(_) => Err(Error::value("an addition after the end of linking")),
+            LinkProgress::Complete(_) => Err(Error::value("an addition after the end of linking")),
         }
     }
 
     /// Returns the compiled image. Errors of the linker are also written to `log`.
     pub fn complete(&mut self, device: Target, log: &mut String) -> Result<&[u8]> {
-        if let State::Added(list) = self {
+        if let LinkProgress::Added(list) = self {
             let text = match &mut list[..] {
                 [] => return Err(Error::value("nothing was added")),
                 [one] => std::mem::take(&mut one.text),
@@ -84,11 +84,11 @@ impl State {
                 }
             };
             // The image ends with a NUL, because programs load it as text.
-            *self = State::Complete(format!("{BEFORE}{device}\n{text}\0").into_bytes().into());
+            *self = LinkProgress::Complete(format!("{BEFORE}{device}\n{text}\0").into_bytes().into());
         }
         match self {
-            State::Complete(image) => Ok(image),
-            State::Added(_) => Err(Error::value("nothing was added")),
+            LinkProgress::Complete(image) => Ok(image),
+            LinkProgress::Added(_) => Err(Error::value("nothing was added")),
         }
     }
 }
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn linked_images_load_only_on_their_target() {
-        let (mut state, mut log) = (State::Added(Vec::new()), String::new());
+        let (mut state, mut log) = (LinkProgress::Added(Vec::new()), String::new());
         assert!(state.complete(Target::SM_61, &mut log).is_err());
         state.add(input("a", "")).unwrap();
         let image = state.complete(Target::SM_61, &mut log).unwrap().to_vec();
@@ -152,9 +152,9 @@ mod tests {
     fn modules_are_joined_and_missing_names_are_logged() {
         let (caller, callee) = (".extern .func f();\n.entry k() { call f; ret; }", ".visible .func f() { ret; }");
         let mut log = String::new();
-        let mut state = State::Added(vec![input("a", caller), input("b", callee)]);
+        let mut state = LinkProgress::Added(vec![input("a", caller), input("b", callee)]);
         assert!(state.complete(Target::SM_61, &mut log).is_ok() && log.is_empty());
-        let mut state = State::Added(vec![input("a", caller), input("b", "")]);
+        let mut state = LinkProgress::Added(vec![input("a", caller), input("b", "")]);
         assert_eq!(state.complete(Target::SM_61, &mut log).unwrap_err().code, CUresult::CUDA_ERROR_UNKNOWN);
         assert_eq!(log, "error   : Undefined reference to 'f' in 'a'");
     }

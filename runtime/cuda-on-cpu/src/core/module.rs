@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::error::{Error, Result};
 use super::handle::{Handle, Object};
-use super::memory::{Kind, Supply};
+use super::memory::{AllocationKind, Supply};
 use super::settings::Settings;
 use cudarc::driver::sys::{CUfunction_attribute as Attribute, CUresult};
 use kernel_dsl_compiler::analyses::occupancy::Limits;
@@ -77,13 +77,13 @@ impl Module {
     pub fn new(context: Arc<Context>, module: ptx::Module, supply: &Arc<Supply>, handle: Handle) -> Result<Module> {
         let mut memory = Vec::new();
         let image = Image::new(module, |bytes, _| {
-            let (address, allocation) = supply.allocate(Kind::Variable { constant: false }, bytes.max(1))?;
+            let (address, allocation) = supply.allocate(AllocationKind::Variable { constant: false }, bytes.max(1))?;
             memory.push((address, allocation));
             Ok::<u64, Error>(address)
         })?;
         let mut space = context.memory();
         for ((address, mut allocation), variable) in memory.into_iter().zip(image.variables()) {
-            allocation.kind = Kind::Variable { constant: variable.constant };
+            allocation.kind = AllocationKind::Variable { constant: variable.constant };
             allocation.block.get_mut()[..variable.bytes.len()].copy_from_slice(&variable.bytes);
             space.insert(address, allocation);
         }

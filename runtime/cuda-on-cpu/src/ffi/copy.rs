@@ -5,7 +5,7 @@ use super::{exports, get, handle};
 use crate::core::context::Context;
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
-use crate::core::memory::{Copy, Extent, Fill, HostPointer, Place, Side, Value};
+use crate::core::memory::{Copy, CopyPlace, Extent, Fill, HostPointer, Side, Value};
 use cudarc::driver::sys;
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 /// The program must keep the bytes valid until the copy is complete.
 unsafe fn host(pointer: *const c_void) -> Side {
     // SAFETY: guaranteed by the caller. The copy does not write to its source.
-    Side::row(Place::Host(unsafe { HostPointer::new(pointer.cast::<u8>().cast_mut()) }))
+    Side::row(CopyPlace::Host(unsafe { HostPointer::new(pointer.cast::<u8>().cast_mut()) }))
 }
 
 fn device(context: &Arc<Context>, address: u64) -> Side {
-    Side::row(Place::Device(context.clone(), address))
+    Side::row(CopyPlace::Device(context.clone(), address))
 }
 
 /// Returns bytes of the first row of an array.

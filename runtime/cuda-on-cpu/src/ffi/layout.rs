@@ -4,7 +4,7 @@
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Table;
-use crate::core::memory::{Copy, Extent, Fill, HostPointer, Place, Side, Value};
+use crate::core::memory::{Copy, CopyPlace, Extent, Fill, HostPointer, Side, Value};
 use crate::core::texture::Array;
 use cudarc::driver::sys;
 use runtime_ptx::texture::Texels;
@@ -119,9 +119,9 @@ impl Copy3D {
         let Extent { width, height, depth } = copy.extent;
         let side = |side: &Side| {
             let (kind, host, device) = match &side.place {
-                Place::Host(pointer) => (HOST, pointer.address(), 0),
-                Place::Staged(bytes) => (HOST, bytes.as_ptr().addr() as u64, 0),
-                Place::Device(_, address) => (DEVICE, 0, *address),
+                CopyPlace::Host(pointer) => (HOST, pointer.address(), 0),
+                CopyPlace::Staged(bytes) => (HOST, bytes.as_ptr().addr() as u64, 0),
+                CopyPlace::Device(_, address) => (DEVICE, 0, *address),
             };
             Side3D {
                 x: 0,
@@ -161,7 +161,7 @@ impl Side3D {
             )));
         }
         let address = start + at[0] + at[1] * row + at[2] * layer;
-        Ok(Side { place: Place::Device(array.context.clone(), address), pitch: row, layer })
+        Ok(Side { place: CopyPlace::Device(array.context.clone(), address), pitch: row, layer })
     }
 
     /// # Safety
@@ -189,8 +189,8 @@ impl Side3D {
         };
         let place = match self.kind {
             HOST if self.host.is_null() => return Err(Error::value("the pointer to host memory is null")),
-            HOST => Place::Host(host(self.host)),
-            DEVICE => Place::Device(context.clone(), at(self.device)?),
+            HOST => CopyPlace::Host(host(self.host)),
+            DEVICE => CopyPlace::Device(context.clone(), at(self.device)?),
             UNIFIED => {
                 // SAFETY: guaranteed by the caller.
                 let side = unsafe { unified(context, at(self.device)?) };
@@ -208,12 +208,12 @@ impl Side3D {
 /// The program must keep host memory at that address valid until the copy is complete.
 pub unsafe fn unified(context: &Arc<Context>, address: u64) -> Side {
     if context.memory().find(address).is_some() || crate::core::memory::RANGE.contains(&address) {
-        return Side::row(Place::Device(context.clone(), address));
+        return Side::row(CopyPlace::Device(context.clone(), address));
     }
     // The program exposed the pointer's provenance.
     let pointer = std::ptr::with_exposed_provenance_mut(address as usize);
     // SAFETY: guaranteed by the caller.
-    Side::row(Place::Host(unsafe { HostPointer::new(pointer) }))
+    Side::row(CopyPlace::Host(unsafe { HostPointer::new(pointer) }))
 }
 
 /// `CUDA_KERNEL_NODE_PARAMS_v1`

@@ -3,7 +3,7 @@
 use super::{exports, get, handle, no_flags, pointer, put, put_if, wanted};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
-use crate::core::memory::Kind;
+use crate::core::memory::AllocationKind;
 use cudarc::driver::sys::{self, CUpointer_attribute as Attribute, CUresult};
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
@@ -24,7 +24,7 @@ unsafe fn pin(driver: &Driver, to: *mut *mut c_void, bytes: usize, flags: c_uint
     if flags & !HOST_FLAGS != 0 {
         return Err(Error::value(format!("invalid flags of pinned memory: {flags:#x}")));
     }
-    let address = driver.allocate(Kind::Pinned(flags), bytes)?;
+    let address = driver.allocate(AllocationKind::Pinned(flags), bytes)?;
     let memory = driver.current()?.memory().pointer(address, bytes as u64)?;
     // Programs also pass the address as a number.
     memory.expose_provenance();
@@ -68,7 +68,7 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
             _ if is(CU_POINTER_ATTRIBUTE_CONTEXT) => put(to.cast(), pointer::<c_void>(context.handle))?,
             _ if is(CU_POINTER_ATTRIBUTE_MEMORY_TYPE) => {
                 // Managed memory counts as device memory, as in NVIDIA's driver.
-                let of_host = matches!(kind, Kind::Pinned(_) | Kind::Registered(_));
+                let of_host = matches!(kind, AllocationKind::Pinned(_) | AllocationKind::Registered(_));
                 put(to.cast(), if of_host { 1u32 } else { 2u32 })?;
             }
             _ if is(CU_POINTER_ATTRIBUTE_DEVICE_POINTER) => put(to.cast(), address)?,
@@ -80,7 +80,7 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
                 put(to.cast(), address)?;
             }
             _ if is(CU_POINTER_ATTRIBUTE_BUFFER_ID) => put(to.cast(), found.allocation.id)?,
-            _ if is(CU_POINTER_ATTRIBUTE_IS_MANAGED) => put(to.cast(), u8::from(kind == Kind::Managed))?,
+            _ if is(CU_POINTER_ATTRIBUTE_IS_MANAGED) => put(to.cast(), u8::from(kind == AllocationKind::Managed))?,
             _ if is(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) => put(to.cast(), context.device as i32)?,
             _ if is(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) => put(to.cast(), found.start)?,
             _ if is(CU_POINTER_ATTRIBUTE_RANGE_SIZE) => put(to.cast(), found.allocation.block.len() as usize)?,
@@ -88,7 +88,7 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
             _ if is(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) => put(to.cast(), 0u64)?,
             _ if is(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS) => put(to.cast(), 3u32)?,
             _ if is(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) => {
-                let pool = if let Kind::Pool(pool) = kind { pool } else { crate::core::handle::Handle(0) };
+                let pool = if let AllocationKind::Pool(pool) = kind { pool } else { crate::core::handle::Handle(0) };
                 put(to.cast(), pointer::<c_void>(pool))?;
             }
             _ if is(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
@@ -116,7 +116,7 @@ exports! {
     fn cuMemAlloc_v2(address: *mut sys::CUdeviceptr, bytes: usize) = call |driver| {
         wanted(address)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        unsafe { put(address, driver.allocate(Kind::Device, bytes)?) }
+        unsafe { put(address, driver.allocate(AllocationKind::Device, bytes)?) }
     };
 
     fn cuMemAllocPitch_v2(
@@ -137,7 +137,7 @@ exports! {
         };
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
-            put(address, driver.allocate(Kind::Device, bytes)?)?;
+            put(address, driver.allocate(AllocationKind::Device, bytes)?)?;
             put(pitch, row)
         }
     };
@@ -148,7 +148,7 @@ exports! {
         if !matches!(flags, 1 | 2) {
             return Err(Error::value(format!("invalid flags of managed memory: {flags:#x}")));
         }
-        let managed = driver.allocate(Kind::Managed, bytes)?;
+        let managed = driver.allocate(AllocationKind::Managed, bytes)?;
         driver.current()?.memory().pointer(managed, bytes as u64)?.expose_provenance();
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, managed) }
@@ -217,7 +217,7 @@ exports! {
         let space = context.memory();
         match space.find(memory.addr() as u64).map(|found| found.allocation.kind) {
             // SAFETY: the caller's pointer is valid, as cuda.h requires.
-            Some(Kind::Pinned(made) | Kind::Registered(made)) => unsafe { put(flags, made) },
+            Some(AllocationKind::Pinned(made) | AllocationKind::Registered(made)) => unsafe { put(flags, made) },
             _ => Err(Error::value(format!("{:#x} is in no pinned memory", memory.addr()))),
         }
     };

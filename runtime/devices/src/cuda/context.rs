@@ -34,7 +34,7 @@ pub(super) struct Context {
     pub info: DeviceInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
-    kind: Kind,
+    kind: ContextOwner,
     lost: OnceLock<Arc<Loss>>,
     /// In nanoseconds; 0 is none.
     watchdog_timeout: AtomicU64,
@@ -50,7 +50,7 @@ pub(super) struct Context {
 
 /// The owner of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum ContextOwner {
     /// The device's.
     Primary,
     /// Ours, where the primary one is lost.
@@ -104,7 +104,7 @@ impl Context {
             Err(why) if why.loses_context() => return Context::own(driver, info, device),
             Err(why) => return Err(Error::Driver(why)),
         }
-        let opened = Context::new(driver, info, device, context, Kind::Primary);
+        let opened = Context::new(driver, info, device, context, ContextOwner::Primary);
         // Others of the process may have lost it, of which retaining it says nothing.
         let (mut free, mut total) = (0, 0);
         // SAFETY: both outlive the call.
@@ -136,12 +136,18 @@ impl Context {
                  all objects of the lost device; if that does not help, end the process)"
             )
         });
-        let context = Context::new(driver, info, device, context, Kind::Own);
+        let context = Context::new(driver, info, device, context, ContextOwner::Own);
         // A context that cannot be popped is destroyed with `context`.
         made.map(|()| context)
     }
 
-    fn new(driver: Driver, info: DeviceInfo, device: sys::CUdevice, context: sys::CUcontext, kind: Kind) -> Context {
+    fn new(
+        driver: Driver,
+        info: DeviceInfo,
+        device: sys::CUdevice,
+        context: sys::CUcontext,
+        kind: ContextOwner,
+    ) -> Context {
         Context {
             driver,
             info,
@@ -170,7 +176,7 @@ impl Context {
     /// Marks it as lost; the first cause is kept.
     pub fn lose(&self, cause: Cause) -> Error {
         let loss = self.lost.get_or_init(|| {
-            if self.kind == Kind::Primary && matches!(cause, Cause::TimeLimit { .. }) {
+            if self.kind == ContextOwner::Primary && matches!(cause, Cause::TimeLimit { .. }) {
                 // Before anybody can see the loss, and open the device anew.
                 abandoned().push(self.info.ordinal);
             }
@@ -430,9 +436,9 @@ impl Drop for Context {
         // context, so none is left.
         unsafe {
             match self.kind {
-                Kind::Primary => (self.driver.context_release)(self.device),
-                Kind::Own if self.context.is_null() => 0,
-                Kind::Own => (self.driver.context_destroy)(self.context),
+                ContextOwner::Primary => (self.driver.context_release)(self.device),
+                ContextOwner::Own if self.context.is_null() => 0,
+                ContextOwner::Own => (self.driver.context_destroy)(self.context),
             }
         };
     }
@@ -446,14 +452,14 @@ mod tests {
     #[ignore = "needs an NVIDIA GPU"]
     fn gpu_is_opened_in_an_own_context_after_a_time_limit() {
         let primary = Context::open(0, true).expect("a GPU");
-        assert_eq!(primary.kind, Kind::Primary);
+        assert_eq!(primary.kind, ContextOwner::Primary);
         let known_by = primary.handle();
         // Simulates a time limit; no kernel runs there.
         primary.lose(Cause::TimeLimit { waiting_for: "a kernel".into(), limit: Duration::ZERO });
-        assert_eq!(Context::open(0, true).expect("the GPU beside it").kind, Kind::Own);
+        assert_eq!(Context::open(0, true).expect("the GPU beside it").kind, ContextOwner::Own);
         drop(primary);
         let anew = Context::open(0, true).expect("the GPU after it");
-        assert_eq!(anew.kind, Kind::Own);
+        assert_eq!(anew.kind, ContextOwner::Own);
         assert!(anew.handle() != known_by && anew.free_memory().is_some());
     }
 }

@@ -11,7 +11,7 @@ use super::stream::{CudaStream, StreamTable};
 use crate::cache::Cache;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{AccessSet, WaitSet};
-use crate::pool::{Pool, Source};
+use crate::pool::{Pool, SegmentSource};
 use crate::store::Store;
 use crate::trace::span;
 use crate::{Error, Result};
@@ -162,11 +162,11 @@ impl Cuda {
         &self.context.info
     }
 
-    pub fn memory(&self) -> (&Pool, impl Source + '_) {
+    pub fn memory(&self) -> (&Pool, impl SegmentSource + '_) {
         (&self.memory, DeviceMemory(self))
     }
 
-    pub fn pinned(&self) -> (&Pool, impl Source + '_) {
+    pub fn pinned(&self) -> (&Pool, impl SegmentSource + '_) {
         (&self.pinned, PinnedMemory(self))
     }
 
@@ -435,7 +435,7 @@ impl Cuda {
     }
 }
 
-impl Source for DeviceMemory<'_> {
+impl SegmentSource for DeviceMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
         self.0.streams.quiesce()?;
         self.0.context.allocate(bytes as usize)
@@ -457,7 +457,7 @@ impl Source for DeviceMemory<'_> {
     }
 }
 
-impl Source for PinnedMemory<'_> {
+impl SegmentSource for PinnedMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
         self.0.streams.quiesce()?;
         self.0.context.allocate_pinned(bytes as usize)

@@ -22,12 +22,12 @@ use std::ptr;
 use std::sync::Arc;
 
 /// A launch of a graph that is still to be made.
-pub(crate) struct Part {
+pub(crate) struct PendingLaunch {
     launch: Launch,
     after: Vec<usize>,
 }
 
-impl Part {
+impl PendingLaunch {
     /// Makes a part that depends on the parts with these smaller indices.
     pub fn new(
         cuda: &Cuda,
@@ -36,8 +36,8 @@ impl Part {
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
         after: Vec<usize>,
-    ) -> Result<Part> {
-        Ok(Part { launch: cuda.launch(form, artifact, program, approved)?, after })
+    ) -> Result<PendingLaunch> {
+        Ok(PendingLaunch { launch: cuda.launch(form, artifact, program, approved)?, after })
     }
 }
 
@@ -63,7 +63,7 @@ unsafe impl Sync for Replay {}
 
 impl Replay {
     /// Builds the graph of these launches.
-    pub fn new(cuda: &Cuda, parts: Vec<Part>) -> Result<Replay> {
+    pub fn new(cuda: &Cuda, parts: Vec<PendingLaunch>) -> Result<Replay> {
         let context = cuda.context().clone();
         context.driver.graphs()?;
         let mut records = Vec::with_capacity(parts.len());
@@ -104,9 +104,9 @@ impl Replay {
         Ok(())
     }
 
-    fn add(&mut self, cuda: &Cuda, part: Part) -> Result<()> {
+    fn add(&mut self, cuda: &Cuda, part: PendingLaunch) -> Result<()> {
         let add = self.context.driver.graphs()?.add_kernel;
-        let Part { mut launch, after } = part;
+        let PendingLaunch { mut launch, after } = part;
         self.report(self.nodes.len(), &mut launch);
         let after: Vec<_> = after.into_iter().map(|number| self.nodes[number].0).collect();
         let (mut node, parameters) = (ptr::null_mut(), launch.node());
@@ -147,7 +147,7 @@ impl Replay {
     }
 
     /// Replaces node `number` by a launch of the same kernel, for subsequent replays.
-    pub fn set(&mut self, cuda: &Cuda, number: usize, part: Part) -> Result<()> {
+    pub fn set(&mut self, cuda: &Cuda, number: usize, part: PendingLaunch) -> Result<()> {
         let set = self.context.driver.graphs()?.set_kernel;
         let mut launch = part.launch;
         self.report(number, &mut launch);

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::module::Module;
 use super::operation::Operation;
-use super::stream::{CudaStream, State, StreamTable};
+use super::stream::{CudaStream, StreamTable, SubmissionState};
 use crate::Result;
 use crate::contract::ValidatedArgs;
 use crate::hazard::AccessSet;
@@ -152,7 +152,7 @@ impl<'a> Ready<'a> {
         &mut self,
         streams: &StreamTable,
         stream: &CudaStream,
-        state: &mut State,
+        state: &mut SubmissionState,
     ) -> Result<()> {
         let Ready { launch, used } = self;
         let record = match launch.checked() {

@@ -32,7 +32,7 @@ mod version;
 pub(crate) use driver::Driver;
 pub use driver_error::DriverError;
 pub(crate) use gpu::Cuda;
-pub(crate) use graph::{Part, Replay};
+pub(crate) use graph::{PendingLaunch, Replay};
 pub use in_flight::Launched;
 pub use info::DeviceInfo;
 pub(crate) use launch::Ready;

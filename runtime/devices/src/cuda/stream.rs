@@ -56,7 +56,7 @@ pub(crate) struct CudaStream {
     /// The lock is held for a few calls of the driver that do not wait; under it only the lock of
     /// `in_flight` is taken.
     timeline: Arc<Mutex<Timeline>>,
-    state: Mutex<State>,
+    state: Mutex<SubmissionState>,
 }
 
 // SAFETY: any thread may use stream and event handles; the mark is used under the lock only.
@@ -66,7 +66,7 @@ unsafe impl Sync for CudaStream {}
 
 /// The state that one submission at a time needs.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct SubmissionState {
     /// By lane: the number of the last operation there that this lane waits for already.
     waits: Vec<u64>,
     pub(super) records: Records,
@@ -123,7 +123,7 @@ impl StreamTable {
     pub fn submit_in(
         &self,
         stream: &CudaStream,
-        state: &mut State,
+        state: &mut SubmissionState,
         used: &dyn Hazards,
         operation: Operation<'_>,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
@@ -151,7 +151,7 @@ impl StreamTable {
     }
 
     /// Has what `stream` is given from now on wait for `moment`.
-    fn order(&self, stream: &CudaStream, state: &mut State, moment: TimelinePoint) -> Result<()> {
+    fn order(&self, stream: &CudaStream, state: &mut SubmissionState, moment: TimelinePoint) -> Result<()> {
         let at = usize::from(moment.stream);
         if moment.stream == stream.number || state.waits.get(at).is_some_and(|count| *count >= moment.count) {
             return Ok(());
@@ -195,7 +195,7 @@ impl StreamTable {
 
     /// Waits for all work of the stream, for a caller that holds its state. Returns the oldest
     /// violation or error found.
-    pub fn wait_in(&self, stream: &CudaStream, state: &mut State) -> Result<()> {
+    pub fn wait_in(&self, stream: &CudaStream, state: &mut SubmissionState) -> Result<()> {
         stream.finish()?;
         state.records.collect(self, &self.context)
     }
@@ -332,7 +332,7 @@ impl CudaStream {
     }
 
     /// Locks the state for a submission.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, SubmissionState> {
         // A panic while the lock is held leaves a state that is whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -343,7 +343,7 @@ impl CudaStream {
     }
 
     /// Returns the address of a record for the next launch of `form`.
-    pub(super) fn next_record(&self, state: &mut State, form: &Arc<Checked>) -> Result<u64> {
+    pub(super) fn next_record(&self, state: &mut SubmissionState, form: &Arc<Checked>) -> Result<u64> {
         loop {
             if let Some(address) = state.records.next(&self.context, self.raw, form)? {
                 return Ok(address);
@@ -354,7 +354,12 @@ impl CudaStream {
     }
 
     /// Makes waits for this stream report the violations of a graph's launches.
-    pub(super) fn replayed(&self, streams: &StreamTable, state: &mut State, findings: &Arc<Findings>) -> Result<()> {
+    pub(super) fn replayed(
+        &self,
+        streams: &StreamTable,
+        state: &mut SubmissionState,
+        findings: &Arc<Findings>,
+    ) -> Result<()> {
         if !state.records.replayed(findings) {
             self.finish()?;
             state.records.make_room_of_graphs(streams);

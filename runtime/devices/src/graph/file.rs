@@ -40,7 +40,7 @@ const HEADER: usize = 18;
 #[derive(Serialize, Deserialize)]
 struct Saved {
     kernels: Vec<Kernel>,
-    slots: Vec<Slot>,
+    slots: Vec<SlotContent>,
     launches: Vec<Call>,
 }
 
@@ -58,7 +58,7 @@ struct Kernel {
 
 /// The required content of a slot.
 #[derive(Serialize, Deserialize)]
-struct Slot {
+struct SlotContent {
     element: String,
     bytes: u64,
 }
@@ -127,7 +127,8 @@ impl Graph<'_> {
             launches.push(Call { kernel: kernel as u32, block: launch.block.map(|n| n as u64), arguments });
         }
         let slots = self.slots.iter();
-        let slots = slots.map(|lent| Slot { element: lent.element.to_string(), bytes: lent.bytes as u64 }).collect();
+        let slots =
+            slots.map(|lent| SlotContent { element: lent.element.to_string(), bytes: lent.bytes as u64 }).collect();
         let body = postcard::to_stdvec(&Saved { kernels, slots, launches });
         let body = body.map_err(|why| refused(format!("it cannot be written: {why}")))?;
         let mut bytes = Vec::with_capacity(HEADER + body.len());

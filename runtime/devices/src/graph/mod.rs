@@ -21,7 +21,7 @@ pub use recording::Recording;
 pub use slot::{AnySlot, Slot, SlotMut};
 
 use crate::contract::{ValidatedArgs, writes};
-use crate::cuda::{Cuda, Part, Replay};
+use crate::cuda::{Cuda, PendingLaunch, Replay};
 use crate::device::Backend;
 use crate::profile::Work;
 use crate::stream::{Queue, Stream};
@@ -289,7 +289,7 @@ impl<'g> Graph<'g> {
                 match &self.made {
                     Made::Cpu => Ok(None),
                     Made::Cuda(cuda, _) => {
-                        Part::new(cuda, launch.form, launch.kernel, program, approved, Vec::new()).map(Some)
+                        PendingLaunch::new(cuda, launch.form, launch.kernel, program, approved, Vec::new()).map(Some)
                     }
                 }
             })?;
@@ -341,7 +341,7 @@ impl<'g> Graph<'g> {
             let accesses = self.accesses(index)?;
             let made = |program: &_, approved: &ValidatedArgs<'_, '_>| {
                 let after = order.add(parts.len(), &accesses);
-                Part::new(cuda, launch.form, launch.kernel, program, approved, after).map(Some)
+                PendingLaunch::new(cuda, launch.form, launch.kernel, program, approved, after).map(Some)
             };
             let part = self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, made)?;
             nodes.push(part.is_some().then_some(parts.len()));

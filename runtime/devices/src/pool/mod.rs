@@ -37,7 +37,7 @@ const SEGMENT: u64 = 2 * MIB;
 const LARGE_SEGMENT: u64 = 16 * MIB;
 
 /// Where segments come from.
-pub(crate) trait Source {
+pub(crate) trait SegmentSource {
     /// Allocates memory, aligned to at least 256 bytes.
     fn reserve(&self, bytes: u64) -> Result<u64>;
 
@@ -66,27 +66,27 @@ enum AllocationPlace {
     /// The allocation has no bytes.
     Nowhere,
     /// A block of so many bytes.
-    Block(Kind, Id, u64),
+    Block(SegmentKind, Id, u64),
     /// A separate allocation of this many bytes.
     Own(u64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum SegmentKind {
     Small,
     Large,
 }
 
-impl Kind {
-    fn of(bytes: u64) -> Kind {
-        if bytes <= SMALL { Kind::Small } else { Kind::Large }
+impl SegmentKind {
+    fn of(bytes: u64) -> SegmentKind {
+        if bytes <= SMALL { SegmentKind::Small } else { SegmentKind::Large }
     }
 
     fn segment(self, bytes: u64) -> Option<u64> {
         match self {
-            Kind::Small => Some(SEGMENT),
-            Kind::Large if bytes <= LARGE_SEGMENT / 2 => Some(LARGE_SEGMENT),
-            Kind::Large => bytes.checked_next_multiple_of(SEGMENT),
+            SegmentKind::Small => Some(SEGMENT),
+            SegmentKind::Large if bytes <= LARGE_SEGMENT / 2 => Some(LARGE_SEGMENT),
+            SegmentKind::Large => bytes.checked_next_multiple_of(SEGMENT),
         }
     }
 }
@@ -94,12 +94,12 @@ impl Kind {
 /// A device's memory.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     bare: bool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PoolState {
     small: Tlsf,
     large: Tlsf,
     statistics: MemoryStatistics,
@@ -112,7 +112,7 @@ impl Pool {
     }
 
     /// Allocates memory, and returns the accesses to wait for before writing to it.
-    pub fn take(&self, bytes: usize, source: &dyn Source) -> Result<(Allocation, WaitSet)> {
+    pub fn take(&self, bytes: usize, source: &dyn SegmentSource) -> Result<(Allocation, WaitSet)> {
         if bytes == 0 {
             return Ok((Allocation { address: 0, place: AllocationPlace::Nowhere }, WaitSet::new()));
         }
@@ -124,7 +124,7 @@ impl Pool {
             statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
             return Ok((Allocation { address, place: AllocationPlace::Own(bytes as u64) }, WaitSet::new()));
         }
-        let kind = Kind::of(bytes as u64);
+        let kind = SegmentKind::of(bytes as u64);
         let mut state = self.state();
         let (rounded, segment) = match tlsf::rounded(bytes as u64).and_then(|n| Some((n, kind.segment(n)?))) {
             Some(sizes) => sizes,
@@ -164,7 +164,7 @@ impl Pool {
     }
 
     /// Takes memory back. The next owner may write it once `pending` is over.
-    pub fn give(&self, piece: Allocation, pending: WaitSet, source: &dyn Source) {
+    pub fn give(&self, piece: Allocation, pending: WaitSet, source: &dyn SegmentSource) {
         match piece.place {
             AllocationPlace::Nowhere => {}
             AllocationPlace::Block(kind, id, bytes) => {
@@ -188,7 +188,7 @@ impl Pool {
     }
 
     /// Gives the device all segments of which nothing is used; the number of bytes.
-    pub fn trim(&self, source: &dyn Source) -> Result<u64> {
+    pub fn trim(&self, source: &dyn SegmentSource) -> Result<u64> {
         self.state().trim(source)
     }
 
@@ -202,28 +202,28 @@ impl Pool {
         self.state().statistics()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         // Nothing panics between two steps of one change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn of(&mut self, kind: Kind) -> &mut Tlsf {
+impl PoolState {
+    fn of(&mut self, kind: SegmentKind) -> &mut Tlsf {
         match kind {
-            Kind::Small => &mut self.small,
-            Kind::Large => &mut self.large,
+            SegmentKind::Small => &mut self.small,
+            SegmentKind::Large => &mut self.large,
         }
     }
 
-    fn grow(&mut self, kind: Kind, bytes: u64, source: &dyn Source) -> Result<()> {
+    fn grow(&mut self, kind: SegmentKind, bytes: u64, source: &dyn SegmentSource) -> Result<()> {
         let address = self.reserve(bytes, source)?;
         self.of(kind).add(address, bytes);
         Ok(())
     }
 
     /// Allocates memory of the device.
-    fn reserve(&mut self, bytes: u64, source: &dyn Source) -> Result<u64> {
+    fn reserve(&mut self, bytes: u64, source: &dyn SegmentSource) -> Result<u64> {
         let reserved = self.statistics.reserved.saturating_add(bytes);
         if self.statistics.limit.is_some_and(|limit| reserved > limit) {
             return Err(self.exhausted(bytes as usize, source, None));
@@ -236,9 +236,10 @@ impl State {
         Ok(address)
     }
 
-    fn trim(&mut self, source: &dyn Source) -> Result<u64> {
-        let unused = self.small.remove_unused().into_iter().map(|segment| (Kind::Small, segment));
-        let unused: Vec<_> = unused.chain(self.large.remove_unused().into_iter().map(|s| (Kind::Large, s))).collect();
+    fn trim(&mut self, source: &dyn SegmentSource) -> Result<u64> {
+        let unused = self.small.remove_unused().into_iter().map(|segment| (SegmentKind::Small, segment));
+        let unused: Vec<_> =
+            unused.chain(self.large.remove_unused().into_iter().map(|s| (SegmentKind::Large, s))).collect();
         let (mut released, mut failed) = (0, None);
         for (kind, (address, bytes, pending)) in unused {
             if let Err(why) = source.wait_for(&pending) {
@@ -256,7 +257,7 @@ impl State {
         failed.map_or(Ok(released), Err)
     }
 
-    fn exhausted(&mut self, requested: usize, source: &dyn Source, free: Option<(usize, usize)>) -> Error {
+    fn exhausted(&mut self, requested: usize, source: &dyn SegmentSource, free: Option<(usize, usize)>) -> Error {
         Error::OutOfMemory { requested, device: source.name(), free, pool: Some(Box::new(self.statistics())) }
     }
 

@@ -41,11 +41,11 @@ use std::fmt;
 /// ```
 pub struct Prepared<'a> {
     stream: &'a Stream,
-    kind: Kind<'a>,
+    kind: PreparedKind<'a>,
     instance: &'static str,
 }
 
-enum Kind<'a> {
+enum PreparedKind<'a> {
     /// There is no block to run.
     Nothing,
     Cpu(Call<'a>, LaunchForm),
@@ -83,9 +83,9 @@ impl Stream {
             }))
         })?;
         let kind = match ready {
-            None => Kind::Nothing,
-            Some(None) => Kind::Cpu(call, form),
-            Some(Some((cuda, stream, ready))) => Kind::Cuda(cuda, stream, ready),
+            None => PreparedKind::Nothing,
+            Some(None) => PreparedKind::Cpu(call, form),
+            Some(Some((cuda, stream, ready))) => PreparedKind::Cuda(cuda, stream, ready),
         };
         Ok(Prepared { stream: self, kind, instance })
     }
@@ -95,15 +95,15 @@ impl Prepared<'_> {
     /// Submits it once more.
     pub fn launch(&mut self) -> Result<()> {
         match &mut self.kind {
-            Kind::Nothing => Ok(()),
+            PreparedKind::Nothing => Ok(()),
             // SAFETY: on the CPU both forms are checked.
-            Kind::Cpu(call, form) => unsafe {
+            PreparedKind::Cpu(call, form) => unsafe {
                 self.stream.submit(*form, call.kernel(), call.constants(), call.block(), call.arguments())
             },
             // SAFETY: the arguments are borrowed while this lives, and tracked for a later free.
             // They were validated; the caller of `prepare_unchecked` guarantees what checks do not
             // cover.
-            Kind::Cuda(cuda, stream, ready) => unsafe { cuda.submit(stream, ready) },
+            PreparedKind::Cuda(cuda, stream, ready) => unsafe { cuda.submit(stream, ready) },
         }
     }
 }

@@ -22,7 +22,7 @@ use kernel_dsl_compiler::ir::{
 };
 use kernel_dsl_compiler::{Approximation, Scalar};
 use runtime_ptx::inline::Inline as PtxBlock;
-use runtime_ptx::registers::Place as Home;
+use runtime_ptx::registers::RegisterPlace as Home;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

@@ -32,14 +32,14 @@ impl Operation {
 /// A part of a word: `bits` bits from `shift`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub struct Part {
+pub struct WordPart {
     pub shift: u32,
     pub bits: u32,
 }
 
-impl Part {
+impl WordPart {
     /// The whole word.
-    pub const WHOLE: Part = Part { shift: 0, bits: 32 };
+    pub const WHOLE: WordPart = WordPart { shift: 0, bits: 32 };
 
     /// Returns the number that the part of a word represents.
     pub fn value(self, word: u32, signed: bool) -> i64 {
@@ -65,7 +65,7 @@ pub enum Second {
     /// None: the result is the low 32 bits.
     None,
     /// The result replaces this part of c.
-    Merge(Part),
+    Merge(WordPart),
     /// Adds c.
     Add,
     /// The lesser of the result and c.
@@ -77,7 +77,7 @@ pub enum Second {
 impl Second {
     /// Applies the secondary operation to the result.
     pub fn of(self, result: i128, c: u32, saturate: bool, signed: bool) -> u32 {
-        let part = if let Second::Merge(part) = self { part } else { Part::WHOLE };
+        let part = if let Second::Merge(part) = self { part } else { WordPart::WHOLE };
         let result = if saturate { part.clamp(result, signed) } else { result };
         let word = Integer { bits: 32, signed };
         let (x, y) = (word.value(result as u32 as u64), word.value(c.into()));
@@ -108,17 +108,17 @@ pub struct Parts {
 
 impl Parts {
     /// Returns the result, where `f` computes each pair of numbers.
-    pub fn of(self, [a, b, c]: [u32; 3], signed: [bool; 2], f: impl Fn(Part, i64, i64) -> i128) -> u32 {
+    pub fn of(self, [a, b, c]: [u32; 3], signed: [bool; 2], f: impl Fn(WordPart, i64, i64) -> i128) -> u32 {
         let both = u64::from(b) << 32 | u64::from(a);
         let pick = |number: u8, signed: bool| {
-            Part { shift: 0, bits: self.bits }.value((both >> (u32::from(number) * self.bits)) as u32, signed)
+            WordPart { shift: 0, bits: self.bits }.value((both >> (u32::from(number) * self.bits)) as u32, signed)
         };
         let mut result = c;
         for place in 0..32 / self.bits {
             if self.mask >> place & 1 == 0 {
                 continue;
             }
-            let part = Part { shift: place * self.bits, bits: self.bits };
+            let part = WordPart { shift: place * self.bits, bits: self.bits };
             let value =
                 f(part, pick(self.left[place as usize], signed[0]), pick(self.right[place as usize], signed[1]));
             result = if self.accumulate { result.wrapping_add(value as u32) } else { part.put(value, result) };

@@ -3,10 +3,10 @@
 use super::super::arithmetic::bits::{Permutation, extended, find_nth, funnel, logic, ones, permute};
 use super::super::arithmetic::integer::Integer;
 use super::super::body::{Logic, binary, lanewise, ternary, unary};
-use super::super::code::{Body, DefinednessRule, Kind};
-use super::super::registers::{Place, Registers};
+use super::super::code::{Body, DefinednessRule, InstructionKind};
+use super::super::registers::{RegisterPlace, Registers};
 use super::super::unspecified::Unspecified;
-use super::operand::Source;
+use super::operand::OperandLocation;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
@@ -54,15 +54,15 @@ impl<'m> Decoder<'m> {
         let to = self.to(frame, operands, 0)?;
         let (a, b) = (self.operand(frame, operands, 1, ty)?, self.operand(frame, operands, 2, ty)?);
         let body: Body = match (to.place, a.place, b.place) {
-            (Place::Predicate(d), Place::Predicate(x), Place::Predicate(y)) => {
+            (RegisterPlace::Predicate(d), RegisterPlace::Predicate(x), RegisterPlace::Predicate(y)) => {
                 return Ok(predicates(operation, (to, d), (a, x), (b, y)));
             }
-            (Place::Word(d), Place::Word(x), Place::Word(y)) => match operation {
+            (RegisterPlace::Word(d), RegisterPlace::Word(x), RegisterPlace::Word(y)) => match operation {
                 Logic::And => binary(d, [x, y], |a: u32, b: u32| a & b),
                 Logic::Or => binary(d, [x, y], |a: u32, b: u32| a | b),
                 Logic::Xor => binary(d, [x, y], |a: u32, b: u32| a ^ b),
             },
-            (Place::Wide(d), Place::Wide(x), Place::Wide(y)) => match operation {
+            (RegisterPlace::Wide(d), RegisterPlace::Wide(x), RegisterPlace::Wide(y)) => match operation {
                 Logic::And => binary(d, [x, y], |a: u64, b: u64| a & b),
                 Logic::Or => binary(d, [x, y], |a: u64, b: u64| a | b),
                 Logic::Xor => binary(d, [x, y], |a: u64, b: u64| a ^ b),
@@ -73,7 +73,7 @@ impl<'m> Decoder<'m> {
         // The result of x ^ x is 0 for any x.
         if operation == Logic::Xor
             && a.id == b.id
-            && let Kind::Compute { follows, .. } = &mut decoded.kind
+            && let InstructionKind::Compute { follows, .. } = &mut decoded.kind
         {
             *follows = DefinednessRule::Always;
         }
@@ -85,18 +85,18 @@ impl<'m> Decoder<'m> {
         let (to, a) = (self.to(frame, operands, 0)?, self.operand(frame, operands, 1, ty)?);
         let mask = u64::MAX >> (64 - ty.bits());
         let body = match (opcode, to.place, a.place) {
-            (Opcode::Not, Place::Predicate(d), Place::Predicate(x)) => {
+            (Opcode::Not, RegisterPlace::Predicate(d), RegisterPlace::Predicate(x)) => {
                 Box::new(move |registers: &mut Registers, mask| {
                     let value = !registers.predicates[x as usize];
                     super::super::body::put_predicate(registers, Some(d), mask, value);
                     0
                 })
             }
-            (Opcode::Not, Place::Word(d), Place::Word(x)) => {
+            (Opcode::Not, RegisterPlace::Word(d), RegisterPlace::Word(x)) => {
                 let mask = mask as u32;
                 unary(d, x, move |a: u32| !a & mask)
             }
-            (Opcode::Not, Place::Wide(d), Place::Wide(x)) => unary(d, x, |a: u64| !a),
+            (Opcode::Not, RegisterPlace::Wide(d), RegisterPlace::Wide(x)) => unary(d, x, |a: u64| !a),
             _ => lanewise(to.place, smallvec![a.place], Box::new(move |[a, ..]| (u64::from(a & mask == 0), true))),
         };
         Ok(self.compute(to, &[a], body))
@@ -110,7 +110,7 @@ impl<'m> Decoder<'m> {
         let distance = self.operand(frame, operands, 2, Type::U32)?;
         let left = opcode == Opcode::Shl;
         let body = match (to.place, a.place, distance.place) {
-            (Place::Word(d), Place::Word(x), Place::Word(y)) => match (left, integers) {
+            (RegisterPlace::Word(d), RegisterPlace::Word(x), RegisterPlace::Word(y)) => match (left, integers) {
                 (true, Integer { bits: 32, .. }) => binary(d, [x, y], |a: u32, n: u32| if n > 31 { 0 } else { a << n }),
                 (false, Integer { bits: 32, signed: false }) => {
                     binary(d, [x, y], |a: u32, n: u32| if n > 31 { 0 } else { a >> n })
@@ -121,7 +121,7 @@ impl<'m> Decoder<'m> {
                 (true, _) => binary(d, [x, y], move |a: u32, n: u32| integers.shl(a.into(), n) as u32),
                 (false, _) => binary(d, [x, y], move |a: u32, n: u32| integers.shr(a.into(), n) as u32),
             },
-            (Place::Wide(d), Place::Wide(x), Place::Word(y)) => match left {
+            (RegisterPlace::Wide(d), RegisterPlace::Wide(x), RegisterPlace::Word(y)) => match left {
                 true => binary(d, [x, y], move |a: u64, n: u32| integers.shl(a, n)),
                 false => binary(d, [x, y], move |a: u64, n: u32| integers.shr(a, n)),
             },
@@ -221,7 +221,12 @@ impl<'m> Decoder<'m> {
 }
 
 /// Returns an operation on predicates.
-fn predicates(operation: Logic, (to, d): (Source, u32), (a, x): (Source, u32), (b, y): (Source, u32)) -> Decoded {
+fn predicates(
+    operation: Logic,
+    (to, d): (OperandLocation, u32),
+    (a, x): (OperandLocation, u32),
+    (b, y): (OperandLocation, u32),
+) -> Decoded {
     let body: Body = Box::new(move |registers: &mut Registers, mask| {
         let value = operation.of(registers.predicates[x as usize], registers.predicates[y as usize]);
         super::super::body::put_predicate(registers, Some(d), mask, value);
@@ -231,6 +236,6 @@ fn predicates(operation: Logic, (to, d): (Source, u32), (a, x): (Source, u32), (
         Logic::Xor => DefinednessRule::All,
         _ => DefinednessRule::Decided { a: (a.id, x), b: (b.id, y), by: operation == Logic::Or },
     };
-    let kind = Kind::Compute { body, follows, reason: "" };
+    let kind = InstructionKind::Compute { body, follows, reason: "" };
     Decoded { kind, reads: smallvec![a.id, b.id], writes: smallvec![to.id] }
 }

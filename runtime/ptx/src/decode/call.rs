@@ -3,7 +3,9 @@
 //! routines: a call saves their registers, and their variables are in a frame of the stack.
 
 use super::super::body::{Join, comparison};
-use super::super::code::{self, DeviceFunction, Kind, Layout, NOWHERE, Passed, Pc, Routine, Service, Slot, Window};
+use super::super::code::{
+    self, DeviceFunction, InstructionKind, Layout, NOWHERE, ParameterLocation, Passed, Pc, Routine, Service, Window,
+};
 use super::super::memory::function_address;
 use super::operand::Home;
 use super::{Decoded, Decoder, Frame, GAP, Result};
@@ -118,7 +120,7 @@ impl<'m> Decoder<'m> {
         let around = match &call.guard {
             Some(guard) => {
                 let condition = self.condition(frame, guard.register, !guard.negated)?;
-                self.push(Some(condition), Decoded::plain(Kind::Branch(NOWHERE)), site);
+                self.push(Some(condition), Decoded::plain(InstructionKind::Branch(NOWHERE)), site);
                 Some(self.here() - 1)
             }
             None => None,
@@ -137,7 +139,7 @@ impl<'m> Decoder<'m> {
     fn arrive_here(&mut self, branches: &[Pc]) {
         let here = self.here();
         for pc in branches {
-            self.code.insts[*pc as usize].kind = Kind::Branch(here);
+            self.code.insts[*pc as usize].kind = InstructionKind::Branch(here);
         }
     }
 
@@ -158,15 +160,19 @@ impl<'m> Decoder<'m> {
             let site = self.site;
             self.push(None, compare, site);
             let condition = super::Condition { predicate: other.predicate()?, id: other.id, negated: false };
-            self.push(Some(condition), Decoded::plain(Kind::Branch(NOWHERE)), site);
+            self.push(Some(condition), Decoded::plain(InstructionKind::Branch(NOWHERE)), site);
             let next = self.here() - 1;
             self.callee(frame, call, index)?;
-            self.push(None, Decoded::plain(Kind::Branch(NOWHERE)), site);
+            self.push(None, Decoded::plain(InstructionKind::Branch(NOWHERE)), site);
             done.push(self.here() - 1);
             self.arrive_here(&[next]);
         }
         let site = self.site;
-        self.push(None, Decoded::plain(Kind::Trap("it calls a function that is not among its possible callees")), site);
+        self.push(
+            None,
+            Decoded::plain(InstructionKind::Trap("it calls a function that is not among its possible callees")),
+            site,
+        );
         self.arrive_here(&done);
         Ok(())
     }
@@ -207,7 +213,7 @@ impl<'m> Decoder<'m> {
         let arguments = self.passed(frame, &call.arguments)?.into_iter().zip(sizes.iter().copied()).collect();
         let result = self.passed(frame, &call.returns)?.first().copied().zip(result);
         let site = self.site;
-        let kind = Kind::Service(Box::new(Service { function, arguments, result }));
+        let kind = InstructionKind::Service(Box::new(Service { function, arguments, result }));
         self.push(None, Decoded::plain(kind), site);
         Ok(())
     }
@@ -227,7 +233,7 @@ impl<'m> Decoder<'m> {
         });
         let (arguments, results) = (self.passed(frame, &call.arguments)?, self.passed(frame, &call.returns)?);
         let site = self.site;
-        let kind = Kind::Call(Box::new(code::Call { routine, arguments, results }));
+        let kind = InstructionKind::Call(Box::new(code::Call { routine, arguments, results }));
         self.push(None, Decoded::plain(kind), site);
         Ok(())
     }
@@ -241,14 +247,16 @@ impl<'m> Decoder<'m> {
         let parameters: Vec<Home> = function.parameters.iter().map(&mut home).collect();
         let returns: Vec<Home> = function.returns.iter().map(&mut home).collect();
         let mut frame = self.frame_with(index, parameters.clone(), returns.clone(), Some(&mut layout));
-        let mut slots = |list: &[Parameter], homes: &[Home]| -> Vec<Slot> {
+        let mut slots = |list: &[Parameter], homes: &[Home]| -> Vec<ParameterLocation> {
             let slot = |(p, home): (&Parameter, &Home)| match (p.register, home) {
                 (Some(register), _) => {
                     let source = self.register(&mut frame, register);
-                    source.map_or(Slot::Frame { offset: 0, bytes: 0 }, |source| Slot::Register(source.data()))
+                    source.map_or(ParameterLocation::Frame { offset: 0, bytes: 0 }, |source| {
+                        ParameterLocation::Register(source.data())
+                    })
                 }
-                (None, Home::Frame { offset }) => Slot::Frame { offset: *offset, bytes: p.size() },
-                (None, _) => Slot::Frame { offset: 0, bytes: 0 },
+                (None, Home::Frame { offset }) => ParameterLocation::Frame { offset: *offset, bytes: p.size() },
+                (None, _) => ParameterLocation::Frame { offset: 0, bytes: 0 },
             };
             list.iter().zip(homes).map(slot).collect()
         };
@@ -258,7 +266,7 @@ impl<'m> Decoder<'m> {
         let ends = frame.returns_at.take().unwrap_or_default();
         self.arrive_here(&ends);
         let site = self.new_site("}".to_string(), None, None, &function.name);
-        self.push(None, Decoded::plain(Kind::Return), site);
+        self.push(None, Decoded::plain(InstructionKind::Return), site);
         let constant: HashSet<u32> =
             self.code.constants.iter().map(|c| c.1).chain(self.code.specials.iter().map(|s| s.1)).collect();
         let registers = self.registers[first..].iter().filter(|(_, id)| !constant.contains(id)).copied().collect();

@@ -3,9 +3,9 @@
 use super::super::arithmetic::float::{F16, F32, F64, Format};
 use super::super::arithmetic::native::flush32;
 use super::super::body::{Join, Logic, comparison, put_predicate};
-use super::super::code::{Body, DefinednessRule, Kind};
-use super::super::registers::{Place, Registers, lanes};
-use super::operand::Source;
+use super::super::code::{Body, DefinednessRule, InstructionKind};
+use super::super::registers::{RegisterPlace, Registers, lanes};
+use super::operand::OperandLocation;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::words::Class;
@@ -69,11 +69,11 @@ impl Question {
 struct Comparison {
     question: Question,
     join: Join,
-    joined: Option<Source>,
+    joined: Option<OperandLocation>,
     ftz: bool,
     ty: Type,
-    a: Source,
-    b: Source,
+    a: OperandLocation,
+    b: OperandLocation,
 }
 
 impl Comparison {
@@ -158,8 +158,8 @@ impl<'m> Decoder<'m> {
             None => (Join::None, None),
             Some(operation) => {
                 let condition = self.predicate(frame, operands.get(3))?;
-                let place = Place::Predicate(condition.predicate);
-                let joined = Source { place, id: condition.id, bits: 1 };
+                let place = RegisterPlace::Predicate(condition.predicate);
+                let joined = OperandLocation { place, id: condition.id, bits: 1 };
                 let (predicate, negated) = (condition.predicate, condition.negated);
                 (Join::With { operation, predicate, negated }, Some(joined))
             }
@@ -185,12 +185,12 @@ impl<'m> Decoder<'m> {
             }
             0
         });
-        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
+        let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: c.reads(), writes: [p, q].iter().flatten().map(|s| s.id).collect() })
     }
 
     /// Decodes `set`, which gives a Boolean as a number.
-    fn set(&mut self, c: Comparison, to: Source, result: Type) -> Result {
+    fn set(&mut self, c: Comparison, to: OperandLocation, result: Type) -> Result {
         let (order, question, join) = (Comparison::order(part_type(c.ty), c.ftz), c.question, c.join);
         let (a, b, d) = (c.a.place, c.b.place, to.place);
         let pair = c.ty == Type::F16x2;
@@ -218,7 +218,7 @@ impl<'m> Decoder<'m> {
             }
             0
         });
-        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
+        let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: c.reads(), writes: smallvec![to.id] })
     }
 
@@ -229,12 +229,16 @@ impl<'m> Decoder<'m> {
         let condition = self.operand(frame, operands, 3, Type::Pred)?;
         let predicate = condition.predicate()?;
         let body: Body = match (to.place, yes.place, no.place) {
-            (Place::Word(d), Place::Word(a), Place::Word(b)) => choose::<u32>(d, a, b, predicate),
-            (Place::Wide(d), Place::Wide(a), Place::Wide(b)) => choose::<u64>(d, a, b, predicate),
+            (RegisterPlace::Word(d), RegisterPlace::Word(a), RegisterPlace::Word(b)) => {
+                choose::<u32>(d, a, b, predicate)
+            }
+            (RegisterPlace::Wide(d), RegisterPlace::Wide(a), RegisterPlace::Wide(b)) => {
+                choose::<u64>(d, a, b, predicate)
+            }
             _ => return Err("its operands have different widths".to_string()),
         };
         let follows = DefinednessRule::Chosen { yes: yes.id, no: no.id, condition: condition.id, predicate };
-        let kind = Kind::Compute { body, follows, reason: "" };
+        let kind = InstructionKind::Compute { body, follows, reason: "" };
         Ok(Decoded { kind, reads: smallvec![yes.id, no.id, condition.id], writes: smallvec![to.id] })
     }
 
@@ -262,25 +266,31 @@ fn part_type(ty: Type) -> Type {
     if ty == Type::F16x2 { Type::F16 } else { ty }
 }
 
-fn set_predicates(c: Comparison, p: Option<Source>, q: Option<Source>) -> Result {
+fn set_predicates(c: Comparison, p: Option<OperandLocation>, q: Option<OperandLocation>) -> Result {
     let to = [p, q].map(|s| s.and_then(|s| s.predicate().ok()));
     let (question, join) = (c.question, c.join);
     let body = match (c.ty, c.a.place, c.b.place) {
-        (Type::U32 | Type::B32, Place::Word(a), Place::Word(b)) => {
+        (Type::U32 | Type::B32, RegisterPlace::Word(a), RegisterPlace::Word(b)) => {
             comparison(to, [a, b], join, move |a: u32, b: u32| question.of_order(a < b, a == b, a > b))
         }
-        (Type::S32, Place::Word(a), Place::Word(b)) => comparison(to, [a, b], join, move |a: u32, b: u32| {
-            let (a, b) = (a as i32, b as i32);
-            question.of_order(a < b, a == b, a > b)
-        }),
-        (Type::F32, Place::Word(a), Place::Word(b)) if !c.ftz => comparison(to, [a, b], join, move |a: u32, b: u32| {
-            let (a, b) = (f32::from_bits(a), f32::from_bits(b));
-            question.of_order(a < b, a == b, a > b)
-        }),
-        (Type::F64, Place::Wide(a), Place::Wide(b)) => comparison(to, [a, b], join, move |a: u64, b: u64| {
-            let (a, b) = (f64::from_bits(a), f64::from_bits(b));
-            question.of_order(a < b, a == b, a > b)
-        }),
+        (Type::S32, RegisterPlace::Word(a), RegisterPlace::Word(b)) => {
+            comparison(to, [a, b], join, move |a: u32, b: u32| {
+                let (a, b) = (a as i32, b as i32);
+                question.of_order(a < b, a == b, a > b)
+            })
+        }
+        (Type::F32, RegisterPlace::Word(a), RegisterPlace::Word(b)) if !c.ftz => {
+            comparison(to, [a, b], join, move |a: u32, b: u32| {
+                let (a, b) = (f32::from_bits(a), f32::from_bits(b));
+                question.of_order(a < b, a == b, a > b)
+            })
+        }
+        (Type::F64, RegisterPlace::Wide(a), RegisterPlace::Wide(b)) => {
+            comparison(to, [a, b], join, move |a: u64, b: u64| {
+                let (a, b) = (f64::from_bits(a), f64::from_bits(b));
+                question.of_order(a < b, a == b, a > b)
+            })
+        }
         (ty, a, b) => {
             let order = Comparison::order(ty, c.ftz);
             let whole: Body = Box::new(move |registers: &mut Registers, mask| {
@@ -297,7 +307,7 @@ fn set_predicates(c: Comparison, p: Option<Source>, q: Option<Source>) -> Result
             whole
         }
     };
-    let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
+    let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason: "" };
     Ok(Decoded { kind, reads: c.reads(), writes: [p, q].iter().flatten().map(|s| s.id).collect() })
 }
 

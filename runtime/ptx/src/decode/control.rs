@@ -1,10 +1,10 @@
 //! Branches, ends, barriers, and operations of several lanes.
 
 use super::super::code::{
-    Barrier, Condition, Exchange, Gather, Kind, MemberResult, NOWHERE, Poll, Reduction, Shuffle, Vote,
+    Barrier, Condition, Exchange, Gather, InstructionKind, MemberResult, NOWHERE, Poll, Reduction, Shuffle, Vote,
 };
-use super::super::registers::{Id, Place};
-use super::operand::Source;
+use super::super::registers::{Id, RegisterPlace};
+use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
@@ -34,22 +34,24 @@ impl<'m> Decoder<'m> {
                     return Err("its target is not a label".to_string());
                 };
                 frame.forward.push((self.here(), 0, *label));
-                Ok(Decoded::plain(Kind::Branch(NOWHERE)))
+                Ok(Decoded::plain(InstructionKind::Branch(NOWHERE)))
             }
             Opcode::Brx => self.branch_indexed(frame, words, operands),
             Opcode::Ret => {
                 words.take(Modifier::Uni);
                 match &mut frame.returns_at {
-                    None => Ok(Decoded::plain(Kind::Exit)),
+                    None => Ok(Decoded::plain(InstructionKind::Exit)),
                     Some(places) => {
                         places.push(self.code.insts.len() as u32);
-                        Ok(Decoded::plain(Kind::Branch(NOWHERE)))
+                        Ok(Decoded::plain(InstructionKind::Branch(NOWHERE)))
                     }
                 }
             }
-            Opcode::Exit => Ok(Decoded::plain(Kind::Exit)),
-            Opcode::Trap => Ok(Decoded::plain(Kind::Trap("the kernel traps"))),
-            Opcode::Brkpt => Ok(Decoded::plain(Kind::Trap("the kernel stops for a debugger, and there is none"))),
+            Opcode::Exit => Ok(Decoded::plain(InstructionKind::Exit)),
+            Opcode::Trap => Ok(Decoded::plain(InstructionKind::Trap("the kernel traps"))),
+            Opcode::Brkpt => {
+                Ok(Decoded::plain(InstructionKind::Trap("the kernel stops for a debugger, and there is none")))
+            }
             Opcode::Bar | Opcode::Barrier => self.barrier(frame, words, operands),
             Opcode::Shfl => self.shuffle(frame, words, operands),
             Opcode::Vote => self.vote(frame, words, operands),
@@ -57,7 +59,11 @@ impl<'m> Decoder<'m> {
             Opcode::Activemask => {
                 words.ty()?;
                 let to = self.to(frame, operands, 0)?;
-                Ok(Decoded { kind: Kind::ActiveMask(to.place), reads: smallvec![], writes: smallvec![to.id] })
+                Ok(Decoded {
+                    kind: InstructionKind::ActiveMask(to.place),
+                    reads: smallvec![],
+                    writes: smallvec![to.id],
+                })
             }
             // All accesses happen at once and in order here, and no thread sleeps.
             _ => {
@@ -74,7 +80,7 @@ impl<'m> Decoder<'m> {
                     Modifier::Mask,
                     Modifier::U32,
                 ]);
-                Ok(Decoded::plain(Kind::Nothing))
+                Ok(Decoded::plain(InstructionKind::Nothing))
             }
         }
     }
@@ -91,7 +97,7 @@ impl<'m> Decoder<'m> {
         let here = self.here();
         frame.forward.extend(list.labels.iter().enumerate().map(|(i, label)| (here, i, *label)));
         let targets = vec![NOWHERE; list.labels.len()].into();
-        let kind = Kind::BranchIndexed { index: pair(index), targets };
+        let kind = InstructionKind::BranchIndexed { index: pair(index), targets };
         Ok(Decoded { kind, reads: smallvec![index.id], writes: smallvec![] })
     }
 
@@ -99,7 +105,7 @@ impl<'m> Decoder<'m> {
         if words.take(Modifier::Warp) {
             words.take(Modifier::Sync);
             let members = self.operand(frame, operands, 0, Type::U32)?;
-            let kind = Kind::WarpBarrier { members: pair(members) };
+            let kind = InstructionKind::WarpBarrier { members: pair(members) };
             return Ok(Decoded { kind, reads: smallvec![members.id], writes: smallvec![] });
         }
         words.take(Modifier::Aligned);
@@ -131,7 +137,8 @@ impl<'m> Decoder<'m> {
             writes.push(to.id);
             reduction = Some((how, condition, to.place));
         }
-        let kind = Kind::Barrier(Barrier { number: pair(number), threads: threads.map(pair), arrive, reduction });
+        let kind =
+            InstructionKind::Barrier(Barrier { number: pair(number), threads: threads.map(pair), arrive, reduction });
         Ok(Decoded { kind, reads, writes })
     }
 
@@ -157,7 +164,7 @@ impl<'m> Decoder<'m> {
             Some(p) => Some((p.predicate()?, p.id)),
             None => None,
         };
-        let kind = Kind::Shuffle(Shuffle {
+        let kind = InstructionKind::Shuffle(Shuffle {
             mode,
             result: result.map(pair),
             inside,
@@ -184,7 +191,7 @@ impl<'m> Decoder<'m> {
         let condition: Condition = self.predicate(frame, operands.get(1))?;
         let members = if sync { Some(self.operand(frame, operands, 2, Type::U32)?) } else { None };
         let reads = [Some(condition.id), members.map(|m| m.id)].into_iter().flatten().collect();
-        let kind = Kind::Vote(Vote { mode, result: to.place, condition, members: members.map(pair) });
+        let kind = InstructionKind::Vote(Vote { mode, result: to.place, condition, members: members.map(pair) });
         Ok(Decoded { kind, reads, writes: smallvec![to.id] })
     }
 
@@ -218,7 +225,7 @@ impl<'m> Decoder<'m> {
         let members = self.operand(frame, operands, 2, Type::U32)?;
         let writes = [result, same].into_iter().flatten().map(|s| s.id).collect();
         let same = same.map(|p| p.predicate()).transpose()?;
-        let kind = Kind::Gather(Gather {
+        let kind = InstructionKind::Gather(Gather {
             told,
             result: result.map(|r| r.place),
             same,
@@ -229,6 +236,6 @@ impl<'m> Decoder<'m> {
     }
 }
 
-fn pair(source: Source) -> (Place, Id) {
+fn pair(source: OperandLocation) -> (RegisterPlace, Id) {
     (source.place, source.id)
 }

@@ -5,8 +5,8 @@ use super::super::arithmetic::float::{BF16, F16, F32, F64, Format, Manner, Round
 use super::super::arithmetic::integer::Integer;
 use super::super::body::unary;
 use super::super::code::Body;
-use super::super::registers::Place;
-use super::operand::Source;
+use super::super::registers::RegisterPlace;
+use super::operand::OperandLocation;
 use super::words::{Words, integer};
 use super::{Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Operand, Type};
@@ -120,27 +120,37 @@ impl<'m> Decoder<'m> {
 }
 
 /// Returns a fast path for frequent conversions.
-fn fast(conversion: Conversion, (to_type, to): (Type, Source), (from_type, from): (Type, Source)) -> Option<Body> {
+fn fast(
+    conversion: Conversion,
+    (to_type, to): (Type, OperandLocation),
+    (from_type, from): (Type, OperandLocation),
+) -> Option<Body> {
     let Conversion { rounding, integral, ftz: false, saturate: false, .. } = conversion else { return None };
     Some(match (to_type, from_type, to.place, from.place) {
-        (Type::U64 | Type::S64, Type::U32, Place::Wide(d), Place::Word(a)) => unary(d, a, |x: u32| u64::from(x)),
-        (Type::U64 | Type::S64, Type::S32, Place::Wide(d), Place::Word(a)) => {
+        (Type::U64 | Type::S64, Type::U32, RegisterPlace::Wide(d), RegisterPlace::Word(a)) => {
+            unary(d, a, |x: u32| u64::from(x))
+        }
+        (Type::U64 | Type::S64, Type::S32, RegisterPlace::Wide(d), RegisterPlace::Word(a)) => {
             unary(d, a, |x: u32| i64::from(x as i32) as u64)
         }
-        (Type::U32 | Type::S32, Type::U64 | Type::S64, Place::Word(d), Place::Wide(a)) => {
+        (Type::U32 | Type::S32, Type::U64 | Type::S64, RegisterPlace::Word(d), RegisterPlace::Wide(a)) => {
             unary(d, a, |x: u64| x as u32)
         }
-        (Type::U32, Type::U8, Place::Word(d), Place::Word(a)) => unary(d, a, |x: u32| x & 0xff),
-        (Type::U32, Type::U16, Place::Word(d), Place::Word(a)) => unary(d, a, |x: u32| x & 0xffff),
-        (Type::F32, Type::U32, Place::Word(d), Place::Word(a)) if rounding == Some(Rounding::Nearest) => {
+        (Type::U32, Type::U8, RegisterPlace::Word(d), RegisterPlace::Word(a)) => unary(d, a, |x: u32| x & 0xff),
+        (Type::U32, Type::U16, RegisterPlace::Word(d), RegisterPlace::Word(a)) => unary(d, a, |x: u32| x & 0xffff),
+        (Type::F32, Type::U32, RegisterPlace::Word(d), RegisterPlace::Word(a))
+            if rounding == Some(Rounding::Nearest) =>
+        {
             unary(d, a, |x: u32| (x as f32).to_bits())
         }
-        (Type::F32, Type::S32, Place::Word(d), Place::Word(a)) if rounding == Some(Rounding::Nearest) => {
+        (Type::F32, Type::S32, RegisterPlace::Word(d), RegisterPlace::Word(a))
+            if rounding == Some(Rounding::Nearest) =>
+        {
             unary(d, a, |x: u32| (x as i32 as f32).to_bits())
         }
         // Rust's `as` truncates, clamps to the range and converts a NaN to 0, as this instruction
         // does in 32 bits.
-        (Type::S32, Type::F32, Place::Word(d), Place::Word(a)) if integral == Some(Rounding::Zero) => {
+        (Type::S32, Type::F32, RegisterPlace::Word(d), RegisterPlace::Word(a)) if integral == Some(Rounding::Zero) => {
             unary(d, a, |x: u32| f32::from_bits(x) as i32 as u32)
         }
         _ => return None,

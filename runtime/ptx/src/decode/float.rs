@@ -4,9 +4,9 @@ use super::super::arithmetic::approximate::{self, DIVISION_BOUND};
 use super::super::arithmetic::float::{F16, F32, F64, Format, Manner, Rounding};
 use super::super::arithmetic::native;
 use super::super::body::{binary, put_predicate, ternary, unary};
-use super::super::code::{Body, DefinednessRule, Kind};
-use super::super::registers::{Place, Registers, lanes};
-use super::operand::Source;
+use super::super::code::{Body, DefinednessRule, InstructionKind};
+use super::super::registers::{RegisterPlace, Registers, lanes};
+use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::Approximation;
@@ -102,7 +102,7 @@ impl<'m> Decoder<'m> {
         operands: &[Operand],
     ) -> Result {
         let to = self.to(frame, operands, 0)?;
-        let mut from = SmallVec::<[Source; 4]>::new();
+        let mut from = SmallVec::<[OperandLocation; 4]>::new();
         for index in 1..operands.len() {
             from.push(self.operand(frame, operands, index, ty)?);
         }
@@ -182,7 +182,14 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    fn approximate(&mut self, opcode: Opcode, words: &mut Words, ty: Type, to: Source, from: Source) -> Result {
+    fn approximate(
+        &mut self,
+        opcode: Opcode,
+        words: &mut Words,
+        ty: Type,
+        to: OperandLocation,
+        from: OperandLocation,
+    ) -> Result {
         let Some(what) = Approximation::of(opcode) else {
             return Err(format!("there is no approximate `{opcode}`"));
         };
@@ -205,7 +212,13 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    fn test(&mut self, to: Source, from: Source, ty: Type, test: Option<Modifier>) -> Result<Decoded> {
+    fn test(
+        &mut self,
+        to: OperandLocation,
+        from: OperandLocation,
+        ty: Type,
+        test: Option<Modifier>,
+    ) -> Result<Decoded> {
         let format = if ty == Type::F64 { F64 } else { F32 };
         let Some(test) = test else { return Err("it has no property to test".to_string()) };
         let p = to.predicate()?;
@@ -228,7 +241,7 @@ impl<'m> Decoder<'m> {
             put_predicate(registers, Some(p), mask, holds);
             0
         });
-        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
+        let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: smallvec![from.id], writes: smallvec![to.id] })
     }
 }
@@ -243,13 +256,13 @@ const TESTS: [Modifier; 6] = [
 ];
 
 /// Returns a fast path that the processor computes directly.
-fn fast(opcode: Opcode, mode: Mode, to: Source, from: &[Source]) -> Option<Body> {
+fn fast(opcode: Opcode, mode: Mode, to: OperandLocation, from: &[OperandLocation]) -> Option<Body> {
     if mode.pair {
         return None;
     }
-    let row = |s: &Source| match s.place {
-        Place::Word(row) | Place::Wide(row) => Some(row),
-        Place::Predicate(_) => None,
+    let row = |s: &OperandLocation| match s.place {
+        RegisterPlace::Word(row) | RegisterPlace::Wide(row) => Some(row),
+        RegisterPlace::Predicate(_) => None,
     };
     let d = row(&to)?;
     let two = || Some([row(from.first()?)?, row(from.get(1)?)?]);

@@ -2,11 +2,11 @@
 
 use super::super::arithmetic::integer::{Integer, dot};
 use super::super::body::{binary, ternary};
-use super::super::code::{Body, DefinednessRule, Kind};
+use super::super::code::{Body, DefinednessRule, InstructionKind};
 use super::super::division::division;
-use super::super::registers::{Place, Registers, lanes};
+use super::super::registers::{RegisterPlace, Registers, lanes};
 use super::super::unspecified::Unspecified;
-use super::operand::Source;
+use super::operand::OperandLocation;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::words::Class;
@@ -54,7 +54,7 @@ impl<'m> Decoder<'m> {
                 let rest = opcode == Opcode::Rem;
                 let reason = Unspecified::Divisor.reason();
                 if let Some(body) = division(to.place, [from[0].place, from[1].place], integers, rest) {
-                    let kind = Kind::Compute { body, follows: DefinednessRule::All, reason };
+                    let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason };
                     let reads = from.iter().map(|source| source.id).collect();
                     return Ok(Decoded { kind, reads, writes: smallvec![to.id] });
                 }
@@ -75,7 +75,12 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    fn two(&mut self, frame: &mut Frame<'m>, operands: &[Operand], ty: Type) -> Result<(Source, [Source; 2])> {
+    fn two(
+        &mut self,
+        frame: &mut Frame<'m>,
+        operands: &[Operand],
+        ty: Type,
+    ) -> Result<(OperandLocation, [OperandLocation; 2])> {
         let to = self.to(frame, operands, 0)?;
         Ok((to, [self.operand(frame, operands, 1, ty)?, self.operand(frame, operands, 2, ty)?]))
     }
@@ -96,11 +101,15 @@ impl<'m> Decoder<'m> {
         let saturate = words.take(Modifier::Sat);
         let integers = integer(ty).unwrap_or(Integer { bits: 32, signed: true });
         let body: Body = match (to.place, a.place, b.place) {
-            (Place::Word(d), Place::Word(x), Place::Word(y)) if ty.bits() == 32 && !saturate => match subtract {
-                false => binary(d, [x, y], u32::wrapping_add),
-                true => binary(d, [x, y], u32::wrapping_sub),
-            },
-            (Place::Wide(d), Place::Wide(x), Place::Wide(y)) if !saturate => match subtract {
+            (RegisterPlace::Word(d), RegisterPlace::Word(x), RegisterPlace::Word(y))
+                if ty.bits() == 32 && !saturate =>
+            {
+                match subtract {
+                    false => binary(d, [x, y], u32::wrapping_add),
+                    true => binary(d, [x, y], u32::wrapping_sub),
+                }
+            }
+            (RegisterPlace::Wide(d), RegisterPlace::Wide(x), RegisterPlace::Wide(y)) if !saturate => match subtract {
                 false => binary(d, [x, y], u64::wrapping_add),
                 true => binary(d, [x, y], u64::wrapping_sub),
             },
@@ -119,11 +128,11 @@ impl<'m> Decoder<'m> {
         let (to, [a, b]) = self.two(frame, operands, ty)?;
         let least = opcode == Opcode::Min;
         let body = match (ty, to.place, a.place, b.place) {
-            (Type::U32, Place::Word(d), Place::Word(x), Place::Word(y)) => match least {
+            (Type::U32, RegisterPlace::Word(d), RegisterPlace::Word(x), RegisterPlace::Word(y)) => match least {
                 true => binary(d, [x, y], |a: u32, b: u32| a.min(b)),
                 false => binary(d, [x, y], |a: u32, b: u32| a.max(b)),
             },
-            (Type::S32, Place::Word(d), Place::Word(x), Place::Word(y)) => match least {
+            (Type::S32, RegisterPlace::Word(d), RegisterPlace::Word(x), RegisterPlace::Word(y)) => match least {
                 true => binary(d, [x, y], |a: u32, b: u32| (a as i32).min(b as i32) as u32),
                 false => binary(d, [x, y], |a: u32, b: u32| (a as i32).max(b as i32) as u32),
             },
@@ -243,7 +252,7 @@ impl<'m> Decoder<'m> {
 
     /// Decodes a sum or difference that takes or gives the carry. A difference is the adder's sum
     /// of `a`, `!b` and the carry, so that a carry of 1 means no borrow.
-    fn carried(&mut self, to: Source, [a, b]: [Source; 2], ty: Type, carry: Carry) -> Result {
+    fn carried(&mut self, to: OperandLocation, [a, b]: [OperandLocation; 2], ty: Type, carry: Carry) -> Result {
         let bits = ty.bits();
         Ok(self.with_carry(to, &[a, b], carry, move |[a, b, _], given| {
             let mask = u64::MAX >> (64 - bits);
@@ -254,7 +263,14 @@ impl<'m> Decoder<'m> {
     }
 
     /// Decodes half of a product plus an addend, which reads or writes the carry.
-    fn carried_product(&mut self, to: Source, from: &[Source], ty: Type, part: Modifier, carry: Carry) -> Result {
+    fn carried_product(
+        &mut self,
+        to: OperandLocation,
+        from: &[OperandLocation],
+        ty: Type,
+        part: Modifier,
+        carry: Carry,
+    ) -> Result {
         let Some(integers) = integer(ty) else { return Err(format!("it does not support .{ty}")) };
         Ok(self.with_carry(to, from, carry, move |[a, b, c], given| {
             let half = match part {
@@ -268,12 +284,12 @@ impl<'m> Decoder<'m> {
 
     fn with_carry(
         &mut self,
-        to: Source,
-        from: &[Source],
+        to: OperandLocation,
+        from: &[OperandLocation],
         carry: Carry,
         f: impl Fn([u64; 3], bool) -> (u64, bool) + Send + Sync + 'static,
     ) -> Decoded {
-        let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
+        let places: SmallVec<[RegisterPlace; 4]> = from.iter().map(|s| s.place).collect();
         let body: Body = Box::new(move |registers: &mut Registers, mask| {
             for lane in lanes(mask) {
                 let mut x = [0; 3];
@@ -302,15 +318,21 @@ struct Carry {
 }
 
 /// Returns a fast path for products of whole rows.
-fn fast_product(to: Source, from: &[Source], ty: Type, part: Modifier, saturate: bool) -> Option<Body> {
+fn fast_product(
+    to: OperandLocation,
+    from: &[OperandLocation],
+    ty: Type,
+    part: Modifier,
+    saturate: bool,
+) -> Option<Body> {
     if saturate {
         return None;
     }
     let word = |i: usize| from.get(i).and_then(|s| s.word().ok());
     let wide = |i: usize| from.get(i).and_then(|s| s.wide().ok());
     let d = match to.place {
-        Place::Word(d) | Place::Wide(d) => d,
-        Place::Predicate(_) => return None,
+        RegisterPlace::Word(d) | RegisterPlace::Wide(d) => d,
+        RegisterPlace::Predicate(_) => return None,
     };
     Some(match (part, ty, from.len()) {
         (Modifier::Lo, Type::U32 | Type::S32, 2) => binary(d, [word(0)?, word(1)?], u32::wrapping_mul),

@@ -2,7 +2,7 @@
 
 use super::super::access::generic;
 use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
-use super::super::code::{Access, Atomic, Copy, Data, Kind, Update, Window};
+use super::super::code::{Atomic, Copy, Data, InstructionKind, MemoryAccess, Update, Window};
 use super::super::memory::{window_base, window_of};
 use super::operand::Home;
 use super::words::{Words, integer};
@@ -70,7 +70,7 @@ impl<'m> Decoder<'m> {
             Opcode::Prefetch | Opcode::Prefetchu => {
                 window(words);
                 words.pass(&[Modifier::L1, Modifier::L2]);
-                Ok(Decoded::plain(Kind::Nothing))
+                Ok(Decoded::plain(InstructionKind::Nothing))
             }
             _ => self.atomic(frame, opcode, words, operands),
         }
@@ -116,18 +116,22 @@ impl<'m> Decoder<'m> {
         }
         let signed = integer(ty).is_some_and(|i| i.signed);
         let base = base.map(|b| (b.place, b.id));
-        let access = Access { window, base, offset, element, signed, values };
-        Ok(Decoded { kind: if load { Kind::Load(access) } else { Kind::Store(access) }, reads, writes })
+        let access = MemoryAccess { window, base, offset, element, signed, values };
+        Ok(Decoded {
+            kind: if load { InstructionKind::Load(access) } else { InstructionKind::Store(access) },
+            reads,
+            writes,
+        })
     }
 
     /// Decodes `cp.async`.
     fn copy_async(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
         words.take(Modifier::Async);
         if words.take(Modifier::CommitGroup) {
-            return Ok(Decoded::plain(Kind::CopyCommit));
+            return Ok(Decoded::plain(InstructionKind::CopyCommit));
         }
         if words.take(Modifier::WaitAll) {
-            return Ok(Decoded::plain(Kind::CopyWait(None)));
+            return Ok(Decoded::plain(InstructionKind::CopyWait(None)));
         }
         let number = |operand: Option<&Operand>| match operand {
             Some(Operand::Integer(n)) => {
@@ -136,7 +140,7 @@ impl<'m> Decoder<'m> {
             _ => Err("it has a constant there".to_string()),
         };
         if words.take(Modifier::WaitGroup) {
-            return Ok(Decoded::plain(Kind::CopyWait(Some(number(operands.first())?))));
+            return Ok(Decoded::plain(InstructionKind::CopyWait(Some(number(operands.first())?))));
         }
         words.pass(&[Modifier::Ca, Modifier::Cg]);
         words.pass(&[Modifier::Shared, Modifier::SharedCta, Modifier::Global]);
@@ -145,11 +149,11 @@ impl<'m> Decoder<'m> {
             return Err(format!("it copies 4, 8 or 16 bytes, not {bytes}"));
         }
         let mut reads = SmallVec::<[u32; 4]>::new();
-        let mut access = |decoder: &mut Self, i: usize, named| -> Result<Access> {
+        let mut access = |decoder: &mut Self, i: usize, named| -> Result<MemoryAccess> {
             let (window, base, offset) = decoder.place(frame, operands.get(i), named)?;
             reads.extend(base.map(|b| b.id));
             let (base, values) = (base.map(|b| (b.place, b.id)), SmallVec::from_elem(None, bytes as usize / 4));
-            Ok(Access { window, base, offset, element: 4, signed: false, values })
+            Ok(MemoryAccess { window, base, offset, element: 4, signed: false, values })
         };
         let (to, from) = (access(self, 0, Window::Shared)?, access(self, 1, Window::Global)?);
         let read = match operands.len() {
@@ -158,7 +162,7 @@ impl<'m> Decoder<'m> {
         };
         reads.extend(read.map(|r| r.id));
         let read = read.map(|r| (r.place, r.id));
-        let kind = Kind::Copy(Box::new(Copy { to, from, read }));
+        let kind = InstructionKind::Copy(Box::new(Copy { to, from, read }));
         Ok(Decoded { kind, reads, writes: SmallVec::new() })
     }
 
@@ -199,10 +203,11 @@ impl<'m> Decoder<'m> {
         let element = ty.bits() / 8;
         let base_place = base.map(|b| (b.place, b.id));
         let values = SmallVec::new();
-        let access = Access { window, base: base_place, offset, element, signed: false, values };
+        let access = MemoryAccess { window, base: base_place, offset, element, signed: false, values };
         let reads = base.map(|b| b.id).into_iter().chain(given.iter().map(|d| d.id)).collect();
         let writes = result.iter().map(|r| r.id).collect();
-        let kind = Kind::Atomic(Atomic { access, result: result.map(|r| r.data()), operands: given, update });
+        let kind =
+            InstructionKind::Atomic(Atomic { access, result: result.map(|r| r.data()), operands: given, update });
         Ok(Decoded { kind, reads, writes })
     }
 

@@ -20,12 +20,12 @@ mod texture;
 mod video;
 mod words;
 
-use super::code::{Code, Condition, DefinednessRule, Inst, Kind, Layout, NOWHERE, Pc, Site};
+use super::code::{Code, Condition, DefinednessRule, Inst, InstructionKind, Layout, NOWHERE, Pc, Site};
 use super::global::Places;
 use super::inline::{Action, Inline, Step};
 use super::program::Program;
 use super::refused::{Refusal, Unsupported};
-use super::registers::{Id, Place};
+use super::registers::{Id, RegisterPlace};
 use super::structure::Structure;
 use call::outlined;
 use kernel_dsl_compiler::ptx::ast::Position;
@@ -35,7 +35,7 @@ use kernel_dsl_compiler::ptx::{
     SpecialRegister, Statement, table,
 };
 pub use operand::Home;
-use operand::Source;
+use operand::OperandLocation;
 use place::reachable;
 use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, HashSet};
@@ -113,7 +113,7 @@ static GROUP_OF: [Group; Opcode::ALL.len()] = {
 
 /// A decoded instruction.
 pub(super) struct Decoded {
-    kind: Kind,
+    kind: InstructionKind,
     reads: SmallVec<[Id; 4]>,
     writes: SmallVec<[Id; 2]>,
 }
@@ -123,7 +123,7 @@ pub(super) type Result<T = Decoded> = std::result::Result<T, String>;
 
 impl Decoded {
     /// Returns an instruction without registers.
-    fn plain(kind: Kind) -> Decoded {
+    fn plain(kind: InstructionKind) -> Decoded {
         Decoded { kind, reads: SmallVec::new(), writes: SmallVec::new() }
     }
 }
@@ -132,7 +132,7 @@ impl Decoded {
 pub(super) struct Frame<'m> {
     pub index: usize,
     pub function: &'m Function,
-    registers: HashMap<Register, Source>,
+    registers: HashMap<Register, OperandLocation>,
     labels: Vec<Pc>,
     /// Branches to labels that are not resolved yet.
     forward: Vec<(Pc, usize, Label)>,
@@ -147,17 +147,17 @@ pub(super) struct Frame<'m> {
 pub(super) struct Decoder<'m> {
     module: &'m Module,
     code: Code,
-    constants: HashMap<(u64, operand::Width), Source>,
-    specials: HashMap<SpecialRegister, Source>,
+    constants: HashMap<(u64, operand::Width), OperandLocation>,
+    specials: HashMap<SpecialRegister, OperandLocation>,
     /// The location of each of the module's variables.
     globals: Vec<Option<Home>>,
     /// Locations of function variables that all threads share, by function and variable.
     own: HashMap<(usize, usize), Home>,
     /// The registers of the stack's end and of the running routine's frame, if the kernel has a
     /// stack.
-    stack: Option<(Source, Source)>,
+    stack: Option<(OperandLocation, OperandLocation)>,
     /// Every register, in the order of allocation.
-    registers: Vec<(Place, Id)>,
+    registers: Vec<(RegisterPlace, Id)>,
     /// The functions that are called with a stack, by index in the module, each with its index
     /// among the routines.
     routines: HashMap<usize, usize>,
@@ -188,10 +188,10 @@ pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal>
         decoder.instruction(&mut frame, instruction).map_err(refuse)?;
         for Inst { guard, kind, .. } in std::mem::take(&mut decoder.code.insts) {
             let action = match kind {
-                Kind::Compute { body, reason, .. } => Action::Compute { body, reason },
-                Kind::Clock { to, high } => Action::Clock { to, high },
-                Kind::ActiveMask(to) => Action::ActiveMask(to),
-                Kind::Nothing => Action::Nothing,
+                InstructionKind::Compute { body, reason, .. } => Action::Compute { body, reason },
+                InstructionKind::Clock { to, high } => Action::Clock { to, high },
+                InstructionKind::ActiveMask(to) => Action::ActiveMask(to),
+                InstructionKind::Nothing => Action::Nothing,
                 _ => return Err(refuse("it does more than compute".to_string())),
             };
             steps.push(Step { text: text.clone(), divides, guard, action });
@@ -241,7 +241,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     decoder.function(&mut frame);
     // The end of the body is a return.
     let site = decoder.new_site("}".to_string(), None, None, &entry.name);
-    decoder.push(None, Decoded::plain(Kind::Exit), site);
+    decoder.push(None, Decoded::plain(InstructionKind::Exit), site);
     while let Some(function) = decoder.pending.pop() {
         decoder.routine_body(function);
     }
@@ -267,10 +267,10 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
 /// Replaces branches to an end of the thread by that end.
 fn straight_to_the_end(insts: &mut [Inst]) {
     for pc in 0..insts.len() {
-        let Kind::Branch(target) = insts[pc].kind else { continue };
+        let InstructionKind::Branch(target) = insts[pc].kind else { continue };
         let end = &insts[target as usize];
-        if end.guard.is_none() && matches!(end.kind, Kind::Exit) {
-            insts[pc].kind = Kind::Exit;
+        if end.guard.is_none() && matches!(end.kind, InstructionKind::Exit) {
+            insts[pc].kind = InstructionKind::Exit;
         }
     }
 }
@@ -406,8 +406,8 @@ impl<'m> Decoder<'m> {
                 continue;
             }
             match &mut self.code.insts[pc as usize].kind {
-                Kind::Branch(to) => *to = target,
-                Kind::BranchIndexed { targets, .. } => targets[which] = target,
+                InstructionKind::Branch(to) => *to = target,
+                InstructionKind::BranchIndexed { targets, .. } => targets[which] = target,
                 _ => {}
             }
         }
@@ -475,9 +475,9 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns a computation of `to` from operands, which it reads.
-    fn compute(&self, to: Source, from: &[Source], body: super::code::Body) -> Decoded {
+    fn compute(&self, to: OperandLocation, from: &[OperandLocation], body: super::code::Body) -> Decoded {
         Decoded {
-            kind: Kind::Compute { body, follows: DefinednessRule::All, reason: "its result is undefined" },
+            kind: InstructionKind::Compute { body, follows: DefinednessRule::All, reason: "its result is undefined" },
             reads: from.iter().map(|s| s.id).collect(),
             writes: smallvec![to.id],
         }
@@ -486,11 +486,11 @@ impl<'m> Decoder<'m> {
     /// Returns a computation lane by lane.
     fn lanewise(
         &self,
-        to: Source,
-        from: &[Source],
+        to: OperandLocation,
+        from: &[OperandLocation],
         function: impl Fn([u64; 4]) -> u64 + Send + Sync + 'static,
     ) -> Decoded {
-        let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
+        let places: SmallVec<[RegisterPlace; 4]> = from.iter().map(|s| s.place).collect();
         self.compute(to, from, super::body::lanewise(to.place, places, Box::new(move |x| (function(x), true))))
     }
 
@@ -498,16 +498,16 @@ impl<'m> Decoder<'m> {
     /// returns the machine's result, and whether the result is defined.
     fn partial(
         &self,
-        to: Source,
-        from: &[Source],
+        to: OperandLocation,
+        from: &[OperandLocation],
         reason: &'static str,
         function: impl Fn([u64; 4]) -> (u64, bool) + Send + Sync + 'static,
     ) -> Decoded {
-        let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
+        let places: SmallVec<[RegisterPlace; 4]> = from.iter().map(|s| s.place).collect();
         let body = super::body::lanewise(to.place, places, Box::new(function));
         let mut decoded = self.compute(to, from, body);
         decoded.kind = match decoded.kind {
-            Kind::Compute { body, follows, .. } => Kind::Compute { body, follows, reason },
+            InstructionKind::Compute { body, follows, .. } => InstructionKind::Compute { body, follows, reason },
             kind => kind,
         };
         decoded

@@ -1,15 +1,15 @@
 //! Decodes `mov`, and makes the copies that the decoder inserts.
 
 use super::super::body::{lanewise, unary};
-use super::super::code::{Access, Body, Data, DefinednessRule, Kind, Window};
-use super::super::registers::{Place, Registers, lanes};
-use super::operand::Source;
+use super::super::code::{Body, Data, DefinednessRule, InstructionKind, MemoryAccess, Window};
+use super::super::registers::{RegisterPlace, Registers, lanes};
+use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Operand, Type};
 use smallvec::{SmallVec, smallvec};
 
-impl Source {
+impl OperandLocation {
     /// Returns the registers as the data of an access.
     pub fn data(self) -> Data {
         Data { place: self.place, id: self.id, bits: self.bits }
@@ -17,17 +17,19 @@ impl Source {
 }
 
 /// Returns a copy between registers of any width, truncated to the destination's.
-fn copy(to: Source, from: Source) -> Body {
+fn copy(to: OperandLocation, from: OperandLocation) -> Body {
     let mask = u64::MAX >> (64 - to.bits.min(64));
     match (to.place, from.place) {
-        (Place::Word(d), Place::Word(a)) if to.bits >= from.bits => unary(d, a, |x: u32| x),
-        (Place::Wide(d), Place::Wide(a)) => unary(d, a, |x: u64| x),
-        (Place::Predicate(d), Place::Predicate(a)) => Box::new(move |registers: &mut Registers, mask| {
-            let value = registers.predicates[a as usize];
-            let to = &mut registers.predicates[d as usize];
-            *to = *to & !mask | value & mask;
-            0
-        }),
+        (RegisterPlace::Word(d), RegisterPlace::Word(a)) if to.bits >= from.bits => unary(d, a, |x: u32| x),
+        (RegisterPlace::Wide(d), RegisterPlace::Wide(a)) => unary(d, a, |x: u64| x),
+        (RegisterPlace::Predicate(d), RegisterPlace::Predicate(a)) => {
+            Box::new(move |registers: &mut Registers, mask| {
+                let value = registers.predicates[a as usize];
+                let to = &mut registers.predicates[d as usize];
+                *to = *to & !mask | value & mask;
+                0
+            })
+        }
         _ => lanewise(to.place, smallvec![from.place], Box::new(move |[a, ..]| (a & mask, true))),
     }
 }
@@ -64,7 +66,7 @@ impl<'m> Decoder<'m> {
 
     /// Copies a vector. All elements are read before the first is written.
     fn copy_vector(&mut self, frame: &mut Frame<'m>, to: &[Operand], from: &[Operand], ty: Type) -> Result {
-        let mut pairs: SmallVec<[(Source, Source); 4]> = SmallVec::new();
+        let mut pairs: SmallVec<[(OperandLocation, OperandLocation); 4]> = SmallVec::new();
         for (to, from) in to.iter().zip(from) {
             if let Operand::Register(to) = to {
                 pairs.push((self.register(frame, *to)?, self.from(frame, from, ty)?));
@@ -78,14 +80,14 @@ impl<'m> Decoder<'m> {
             registers.restore(&to, &values, mask);
             0
         });
-        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
+        let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: smallvec![], writes: smallvec![] })
     }
 
     /// Unpacks a value into registers, the lowest part first.
-    fn unpack(&mut self, frame: &mut Frame<'m>, parts: &[Operand], from: Source, ty: Type) -> Result {
+    fn unpack(&mut self, frame: &mut Frame<'m>, parts: &[Operand], from: OperandLocation, ty: Type) -> Result {
         let bits = ty.bits() / parts.len().max(1) as u32;
-        let mut to: SmallVec<[Option<Source>; 4]> = SmallVec::new();
+        let mut to: SmallVec<[Option<OperandLocation>; 4]> = SmallVec::new();
         for part in parts {
             to.push(match part {
                 Operand::Register(r) => Some(self.register(frame, *r)?),
@@ -106,12 +108,12 @@ impl<'m> Decoder<'m> {
             }
             0
         });
-        let kind = Kind::Compute { body, follows: DefinednessRule::All, reason: "" };
+        let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason: "" };
         Ok(Decoded { kind, reads: smallvec![from.id], writes: to.iter().flatten().map(|s| s.id).collect() })
     }
 
     /// Packs registers into a value, the lowest part first.
-    fn pack(&mut self, frame: &mut Frame<'m>, to: Source, parts: &[Operand], ty: Type) -> Result {
+    fn pack(&mut self, frame: &mut Frame<'m>, to: OperandLocation, parts: &[Operand], ty: Type) -> Result {
         let bits = ty.bits() / parts.len().max(1) as u32;
         let part_type = match bits {
             8 => Type::B8,
@@ -119,7 +121,7 @@ impl<'m> Decoder<'m> {
             32 => Type::B32,
             _ => return Err("the size of its parts is not supported".to_string()),
         };
-        let mut from: SmallVec<[Source; 4]> = SmallVec::new();
+        let mut from: SmallVec<[OperandLocation; 4]> = SmallVec::new();
         for part in parts {
             from.push(self.from(frame, part, part_type)?);
         }
@@ -132,31 +134,31 @@ impl<'m> Decoder<'m> {
     }
 
     /// Inserts a copy that is not in the text.
-    pub(super) fn move_register(&mut self, to: Source, from: Source) {
+    pub(super) fn move_register(&mut self, to: OperandLocation, from: OperandLocation) {
         let decoded = self.compute(to, &[from], copy(to, from));
         let site = self.site;
         self.push(None, decoded, site);
     }
 
     /// Inserts a store to local memory that is not in the text.
-    pub(super) fn store_local(&mut self, from: Source, offset: u32, bytes: u32) {
+    pub(super) fn store_local(&mut self, from: OperandLocation, offset: u32, bytes: u32) {
         let access = local(from, offset, bytes);
         let site = self.site;
-        let kind = Kind::Store(access);
+        let kind = InstructionKind::Store(access);
         self.push(None, Decoded { kind, reads: smallvec![from.id], writes: smallvec![] }, site);
     }
 
     /// Inserts a load from local memory that is not in the text.
-    pub(super) fn load_local(&mut self, to: Source, offset: u32, bytes: u32) {
+    pub(super) fn load_local(&mut self, to: OperandLocation, offset: u32, bytes: u32) {
         let access = local(to, offset, bytes);
         let site = self.site;
-        let kind = Kind::Load(access);
+        let kind = InstructionKind::Load(access);
         self.push(None, Decoded { kind, reads: smallvec![], writes: smallvec![to.id] }, site);
     }
 }
 
-fn local(register: Source, offset: u32, bytes: u32) -> Access {
-    Access {
+fn local(register: OperandLocation, offset: u32, bytes: u32) -> MemoryAccess {
+    MemoryAccess {
         window: Window::Local,
         base: None,
         offset: offset.into(),

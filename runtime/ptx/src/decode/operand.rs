@@ -3,15 +3,15 @@
 use super::super::access::generic;
 use super::super::code::{Condition, Window};
 use super::super::memory::function_address;
-use super::super::registers::{Id, Place};
+use super::super::registers::{Id, RegisterPlace};
 use super::{Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Address, Base, Operand, Register, Symbol, Type};
 
 /// A location that an instruction reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Source {
+pub struct OperandLocation {
     /// The storage of its lanes.
-    pub place: Place,
+    pub place: RegisterPlace,
     /// The index of its definedness.
     pub id: Id,
     /// Width of the register in bits.
@@ -50,7 +50,7 @@ pub enum Home {
     #[allow(missing_docs)]
     Buffer { address: u64, bytes: u64, constant: bool },
     /// A register or a constant that is passed.
-    Value(Source),
+    Value(OperandLocation),
     /// A constant that is passed, with the type of the parameter.
     #[allow(missing_docs)]
     Constant { bits: u64 },
@@ -79,11 +79,11 @@ impl Home {
     }
 }
 
-impl Source {
+impl OperandLocation {
     /// Returns the row of a register of at most 32 bits.
     pub fn word(self) -> Result<u32> {
         match self.place {
-            Place::Word(row) => Ok(row),
+            RegisterPlace::Word(row) => Ok(row),
             _ => Err(format!("expected an operand of at most 32 bits, found one of {}", self.bits)),
         }
     }
@@ -91,7 +91,7 @@ impl Source {
     /// Returns the rows of a 64-bit register.
     pub fn wide(self) -> Result<u32> {
         match self.place {
-            Place::Wide(row) => Ok(row),
+            RegisterPlace::Wide(row) => Ok(row),
             _ => Err(format!("expected an operand of 64 bits, found one of {}", self.bits)),
         }
     }
@@ -99,7 +99,7 @@ impl Source {
     /// Returns the predicate.
     pub fn predicate(self) -> Result<u32> {
         match self.place {
-            Place::Predicate(index) => Ok(index),
+            RegisterPlace::Predicate(index) => Ok(index),
             _ => Err("expected a predicate, found a register".to_string()),
         }
     }
@@ -107,25 +107,25 @@ impl Source {
 
 impl<'m> Decoder<'m> {
     /// Allocates a location of this width.
-    pub fn fresh(&mut self, bits: u32) -> Source {
+    pub fn fresh(&mut self, bits: u32) -> OperandLocation {
         let sizes = &mut self.code.sizes;
         let place = match Width::of(bits) {
             Width::Predicate => {
                 sizes.predicates += 1;
-                Place::Predicate(sizes.predicates - 1)
+                RegisterPlace::Predicate(sizes.predicates - 1)
             }
             Width::Word => {
                 sizes.rows += 1;
-                Place::Word(sizes.rows - 1)
+                RegisterPlace::Word(sizes.rows - 1)
             }
             Width::Wide => {
                 sizes.rows += 2;
-                Place::Wide(sizes.rows - 2)
+                RegisterPlace::Wide(sizes.rows - 2)
             }
         };
         sizes.ids += 1;
         self.registers.push((place, sizes.ids - 1));
-        Source { place, id: sizes.ids - 1, bits }
+        OperandLocation { place, id: sizes.ids - 1, bits }
     }
 
     /// Returns the first destination and the second one, after `|`; `_` and a missing one are
@@ -135,7 +135,7 @@ impl<'m> Decoder<'m> {
         frame: &mut Frame<'m>,
         operands: &[Operand],
         what: &str,
-    ) -> Result<[Option<Source>; 2]> {
+    ) -> Result<[Option<OperandLocation>; 2]> {
         let (first, second) = match operands.first() {
             Some(Operand::Pair(first, second)) => (*first, *second),
             Some(Operand::Register(first)) => (Some(*first), None),
@@ -148,7 +148,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the location of a register.
-    pub fn register(&mut self, frame: &mut Frame<'m>, register: Register) -> Result<Source> {
+    pub fn register(&mut self, frame: &mut Frame<'m>, register: Register) -> Result<OperandLocation> {
         let Some(declaration) = frame.function.registers.get(register.declaration as usize) else {
             return Err("it names a register that is not declared".to_string());
         };
@@ -164,7 +164,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the location of a register that is written.
-    pub fn to(&mut self, frame: &mut Frame<'m>, operands: &[Operand], index: usize) -> Result<Source> {
+    pub fn to(&mut self, frame: &mut Frame<'m>, operands: &[Operand], index: usize) -> Result<OperandLocation> {
         match operands.get(index) {
             Some(Operand::Register(r)) => self.register(frame, *r),
             Some(Operand::Sink) => Ok(self.fresh(64)),
@@ -173,19 +173,19 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the location of constant bits.
-    pub fn constant(&mut self, bits: u64, width: u32) -> Source {
+    pub fn constant(&mut self, bits: u64, width: u32) -> OperandLocation {
         let key = (bits, Width::of(width));
         if let Some(known) = self.constants.get(&key) {
             return *known;
         }
-        let source = Source { bits: width, ..self.fresh(width) };
+        let source = OperandLocation { bits: width, ..self.fresh(width) };
         self.code.constants.push((source.place, source.id, bits));
         self.constants.insert(key, source);
         source
     }
 
     /// Returns the location of an operand that is read as a value of `ty`.
-    pub fn from(&mut self, frame: &mut Frame<'m>, operand: &Operand, ty: Type) -> Result<Source> {
+    pub fn from(&mut self, frame: &mut Frame<'m>, operand: &Operand, ty: Type) -> Result<OperandLocation> {
         let mask = u64::MAX >> (64 - ty.bits().clamp(1, 64));
         Ok(match operand {
             Operand::Register(r) => self.register(frame, *r)?,
@@ -228,7 +228,13 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the location of operand `index`, which is read as a value of `ty`.
-    pub fn operand(&mut self, frame: &mut Frame<'m>, operands: &[Operand], index: usize, ty: Type) -> Result<Source> {
+    pub fn operand(
+        &mut self,
+        frame: &mut Frame<'m>,
+        operands: &[Operand],
+        index: usize,
+        ty: Type,
+    ) -> Result<OperandLocation> {
         match operands.get(index) {
             Some(operand) => self.from(frame, operand, ty),
             None => Err("it has too few operands".to_string()),
@@ -272,7 +278,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the address in local memory of a byte of the running routine's frame.
-    fn frame_address(&mut self, offset: u64, bits: u32) -> Source {
+    fn frame_address(&mut self, offset: u64, bits: u32) -> OperandLocation {
         let (frame, to) = (self.frame_register(), self.fresh(bits));
         let decoded = self.lanewise(to, &[frame], move |[start, ..]| start.wrapping_add(offset));
         let site = self.site;
@@ -287,7 +293,7 @@ impl<'m> Decoder<'m> {
         frame: &mut Frame<'m>,
         operand: Option<&Operand>,
         named: Window,
-    ) -> Result<(Window, Option<Source>, i64)> {
+    ) -> Result<(Window, Option<OperandLocation>, i64)> {
         let Some(Operand::Address(Address { base, offset })) = operand else {
             return Err("an address is missing".to_string());
         };

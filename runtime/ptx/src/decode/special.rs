@@ -1,10 +1,10 @@
 //! Special registers, which the hardware sets.
 
 use super::super::code::{NO_DRIVER, Special};
-use super::super::registers::Place;
-use super::operand::Source;
+use super::super::registers::RegisterPlace;
+use super::operand::OperandLocation;
 use super::{Decoded, Decoder, Result};
-use crate::code::Kind;
+use crate::code::InstructionKind;
 use kernel_dsl_compiler::ptx::SpecialRegister;
 use smallvec::smallvec;
 
@@ -82,7 +82,7 @@ fn clock(register: SpecialRegister) -> Option<bool> {
 
 impl<'m> Decoder<'m> {
     /// Returns a special register as an operand.
-    pub(super) fn special(&mut self, register: SpecialRegister) -> Result<Source> {
+    pub(super) fn special(&mut self, register: SpecialRegister) -> Result<OperandLocation> {
         if let Some(known) = self.specials.get(&register) {
             return Ok(*known);
         }
@@ -96,7 +96,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns a register with the value of a special register at this instruction.
-    pub(super) fn read_special(&mut self, register: SpecialRegister) -> Result<Source> {
+    pub(super) fn read_special(&mut self, register: SpecialRegister) -> Result<OperandLocation> {
         let to = self.fresh(register.ty().bits());
         let Some(decoded) = self.reading(to, register) else { return self.special(register) };
         let site = self.site;
@@ -106,20 +106,20 @@ impl<'m> Decoder<'m> {
 
     /// Returns an instruction that reads a special register, if its value is not constant in a
     /// block.
-    pub(super) fn reading(&mut self, to: Source, register: SpecialRegister) -> Option<Decoded> {
+    pub(super) fn reading(&mut self, to: OperandLocation, register: SpecialRegister) -> Option<Decoded> {
         if let Some(high) = clock(register) {
             return Some(self.read_clock(to, high));
         }
         if let Some(high) = workspace(register) {
-            let kind = Kind::Workspace { to: to.place, high };
+            let kind = InstructionKind::Workspace { to: to.place, high };
             return Some(Decoded { kind, reads: smallvec![], writes: smallvec![to.id] });
         }
         unknowable(register).map(|reason| self.partial(to, &[], reason, |_| (0, false)))
     }
 
     /// Returns an instruction that reads a clock.
-    fn read_clock(&mut self, to: Source, high: bool) -> Decoded {
-        let place: Place = to.place;
-        Decoded { kind: Kind::Clock { to: place, high }, reads: smallvec![], writes: smallvec![to.id] }
+    fn read_clock(&mut self, to: OperandLocation, high: bool) -> Decoded {
+        let place: RegisterPlace = to.place;
+        Decoded { kind: InstructionKind::Clock { to: place, high }, reads: smallvec![], writes: smallvec![to.id] }
     }
 }

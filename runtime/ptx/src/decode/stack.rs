@@ -3,9 +3,9 @@
 //! A register of each thread holds the end of the stack. The allocations of a function are released
 //! when it returns.
 
-use super::super::code::{Body, DefinednessRule, Kind, Special, Stack};
+use super::super::code::{Body, DefinednessRule, InstructionKind, Special, Stack};
 use super::super::registers::lanes;
-use super::operand::Source;
+use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, GAP, Result};
 use kernel_dsl_compiler::ptx::{Function, Opcode, Operand, Statement};
@@ -28,17 +28,17 @@ pub(super) const OPCODES: &[Opcode] = {
 
 impl<'m> Decoder<'m> {
     /// Returns the register of the stack's end.
-    fn stack(&mut self) -> Source {
+    fn stack(&mut self) -> OperandLocation {
         self.stack_registers().0
     }
 
     /// Returns the register of the running routine's frame.
-    pub(super) fn frame_register(&mut self) -> Source {
+    pub(super) fn frame_register(&mut self) -> OperandLocation {
         self.stack_registers().1
     }
 
     /// Returns the registers of the stack's end and of the running routine's frame.
-    fn stack_registers(&mut self) -> (Source, Source) {
+    fn stack_registers(&mut self) -> (OperandLocation, OperandLocation) {
         if let Some(known) = self.stack {
             return known;
         }
@@ -56,7 +56,7 @@ impl<'m> Decoder<'m> {
 
     /// Saves the end of the stack until `function` returns, if it allocates. Returns the register,
     /// and the saved copy.
-    pub(super) fn keep_stack(&mut self, function: &Function) -> Option<(Source, Source)> {
+    pub(super) fn keep_stack(&mut self, function: &Function) -> Option<(OperandLocation, OperandLocation)> {
         let allocates = |s: &Statement| matches!(s, Statement::Instruction(i) if i.opcode == Opcode::Alloca);
         function.statements().iter().any(allocates).then(|| {
             let (stack, kept) = (self.stack(), self.fresh(64));
@@ -116,7 +116,7 @@ impl<'m> Decoder<'m> {
                     true => "the stack, of 16 KiB for each thread, has no room for it",
                     false => "the stack, of 64 KiB for each thread, has no room for it",
                 };
-                let kind = Kind::Compute { body, follows: DefinednessRule::All, reason };
+                let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason };
                 Ok(Decoded { kind, reads: smallvec![stack.id, bytes.id], writes: smallvec![to.id] })
             }
         }

@@ -1,8 +1,8 @@
 //! Textures and surfaces.
 
-use super::super::code::{Data, Kind, ObjectAccess, ObjectOperation, Outside, Query};
+use super::super::code::{Data, InstructionKind, ObjectAccess, ObjectOperation, Outside, Query};
 use super::memory::update;
-use super::operand::Source;
+use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::words::Shape;
@@ -200,7 +200,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the location of the handle of a texture or surface.
-    fn handle(&mut self, frame: &mut Frame<'m>, object: &Base) -> Result<Source> {
+    fn handle(&mut self, frame: &mut Frame<'m>, object: &Base) -> Result<OperandLocation> {
         match object {
             Base::Register(register) => self.register(frame, *register),
             Base::Symbol(Symbol::Global(_)) => {
@@ -214,7 +214,7 @@ impl<'m> Decoder<'m> {
 }
 
 /// Returns an access without a location.
-fn empty(operation: ObjectOperation, handle: Source) -> ObjectAccess {
+fn empty(operation: ObjectOperation, handle: OperandLocation) -> ObjectAccess {
     ObjectAccess {
         operation,
         handle: handle.data(),
@@ -231,7 +231,7 @@ fn decoded(access: ObjectAccess) -> Decoded {
     let located = layer.iter().chain(coordinates).chain(offset).chain(values);
     let reads = [handle].into_iter().chain(located).map(|data: &Data| data.id).collect();
     let writes = results.iter().flatten().map(|data| data.id).collect();
-    Decoded { kind: Kind::Object(Box::new(access)), reads, writes }
+    Decoded { kind: InstructionKind::Object(Box::new(access)), reads, writes }
 }
 
 /// Returns whether an operand is an integer: an offset, not a depth to compare with.

@@ -1,24 +1,24 @@
 //! Decodes the video instructions.
 
-use super::super::arithmetic::video::{MulAdd, Operation, Part, Parts, Second};
-use super::operand::Source;
+use super::super::arithmetic::video::{MulAdd, Operation, Parts, Second, WordPart};
+use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Selector, Type};
 
 /// An operand with its selected part, and whether it is negated.
 struct Chosen {
-    source: Source,
+    source: OperandLocation,
     selector: Option<Selector>,
     negated: bool,
 }
 
 /// Returns the part that a scalar operation reads or writes.
-fn part(selector: Option<Selector>) -> Result<Part> {
+fn part(selector: Option<Selector>) -> Result<WordPart> {
     match selector {
-        None => Ok(Part::WHOLE),
-        Some(Selector::Byte(n)) if n < 4 => Ok(Part { shift: 8 * u32::from(n), bits: 8 }),
-        Some(Selector::Half(n)) if n < 2 => Ok(Part { shift: 16 * u32::from(n), bits: 16 }),
+        None => Ok(WordPart::WHOLE),
+        Some(Selector::Byte(n)) if n < 4 => Ok(WordPart { shift: 8 * u32::from(n), bits: 8 }),
+        Some(Selector::Half(n)) if n < 2 => Ok(WordPart { shift: 16 * u32::from(n), bits: 16 }),
         Some(selector) => Err(format!("there is no part `{selector}` of one word")),
     }
 }
@@ -147,7 +147,7 @@ impl<'m> Decoder<'m> {
             };
             let c = self.operand(frame, operands, 3, Type::B32)?;
             return Ok(self.lanewise(to.source, &[a.source, b.source, c], move |[a, b, c, _]| {
-                let of = |part: Part, x, y| {
+                let of = |part: WordPart, x, y| {
                     let value = f.of(x, y);
                     if saturate { part.clamp(value, signed_result) } else { value }
                 };

@@ -14,7 +14,7 @@ use rustc_apfloat::ieee::{Double, Half, Single};
 
 /// The space of the address.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Place {
+enum AtomicSpace {
     Global,
     Shared,
 }
@@ -29,7 +29,7 @@ fn choices(row: &Row) -> Vec<Vec<Modifier>> {
 }
 
 /// Computes the new value in memory.
-fn updated(modifiers: &[Modifier], ty: Type, place: Place, old: u64, b: u64, c: u64) -> Expected {
+fn updated(modifiers: &[Modifier], ty: Type, place: AtomicSpace, old: u64, b: u64, c: u64) -> Expected {
     let has = |m| modifiers.contains(&m);
     let mask = u64::MAX >> (64 - ty.bits());
     let (x, y) = (number(old, ty), number(b, ty));
@@ -80,7 +80,7 @@ fn updated(modifiers: &[Modifier], ty: Type, place: Place, old: u64, b: u64, c: 
                 return Expected::Halves([part(0) as u16, part(16) as u16]);
             }
             // Singles flush subnormals in global memory, but not in shared memory.
-            Type::F32 if place == Place::Global => {
+            Type::F32 if place == AtomicSpace::Global => {
                 return value(ty, flush(ty, sum::<Single>(flush(ty, old), flush(ty, b))));
             }
             Type::F32 => return value(ty, sum::<Single>(old, b)),
@@ -117,17 +117,24 @@ fn operands(ty: Type, seed: u64) -> (u64, Vec<[u64; 2]>) {
 }
 
 /// Runs the instruction. Returns each lane's result, and the final value in memory.
-fn run(row: &Row, modifiers: &[Modifier], ty: Type, place: Place, first: u64, lanes: &[[u64; 2]]) -> (Vec<u64>, u64) {
+fn run(
+    row: &Row,
+    modifiers: &[Modifier],
+    ty: Type,
+    place: AtomicSpace,
+    first: u64,
+    lanes: &[[u64; 2]],
+) -> (Vec<u64>, u64) {
     let bits = ty.bits();
     let suffix: String = modifiers.iter().map(|m| format!(".{m}")).collect();
     let named = modifiers.iter().any(|m| m.space().is_some());
     let get = match (place, named) {
-        (Place::Global, _) => "add.u64 %d3, %d1, 0;".to_string(),
-        (Place::Shared, true) => "mov.u64 %d3, cell;".to_string(),
-        (Place::Shared, false) => "cvta.shared.u64 %d3, cell;".to_string(),
+        (AtomicSpace::Global, _) => "add.u64 %d3, %d1, 0;".to_string(),
+        (AtomicSpace::Shared, true) => "mov.u64 %d3, cell;".to_string(),
+        (AtomicSpace::Shared, false) => "cvta.shared.u64 %d3, cell;".to_string(),
     };
-    let space = if place == Place::Shared { "shared" } else { "global" };
-    let own = if place == Place::Shared && !named { "cvta.to.shared.u64 %d4, %d3;" } else { "mov.u64 %d4, %d3;" };
+    let space = if place == AtomicSpace::Shared { "shared" } else { "global" };
+    let own = if place == AtomicSpace::Shared && !named { "cvta.to.shared.u64 %d4, %d3;" } else { "mov.u64 %d4, %d3;" };
     let third = if modifiers.contains(&Modifier::Cas) { ", c" } else { "" };
     let d = if row.opcode == Opcode::Atom { "d, " } else { "" };
     let text = format!(
@@ -171,10 +178,10 @@ fn every_atomic_operation() {
     for row in ROWS.iter().filter(|r| matches!(r.opcode, Opcode::Atom | Opcode::Red)) {
         for modifiers in choices(row) {
             let ty = modifiers.iter().rev().find_map(|m| m.ty()).unwrap();
-            let places: &[Place] = match modifiers.iter().find_map(|m| m.space()) {
-                None => &[Place::Global, Place::Shared],
-                Some(space) if space.spelling() == "shared" => &[Place::Shared],
-                Some(_) => &[Place::Global],
+            let places: &[AtomicSpace] = match modifiers.iter().find_map(|m| m.space()) {
+                None => &[AtomicSpace::Global, AtomicSpace::Shared],
+                Some(space) if space.spelling() == "shared" => &[AtomicSpace::Shared],
+                Some(_) => &[AtomicSpace::Global],
             };
             for &place in places {
                 // The memory order does not change results, so one set of operands suffices for

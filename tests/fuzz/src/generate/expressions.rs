@@ -1,7 +1,7 @@
 //! Generation of expressions.
 
 use super::Generator;
-use crate::forms::{FORMS, Form, Slot};
+use crate::forms::{FORMS, Form, OperandType};
 use crate::program::Expr;
 use kernel_dsl_compiler::Scalar::{self, *};
 
@@ -26,9 +26,9 @@ impl Generator {
             return call;
         }
         let fits = |form: &&Form| match form.result {
-            Slot::T => form.over.contains(&ty),
-            Slot::R => form.results.contains(&ty),
-            Slot::Of(of) => of == ty,
+            OperandType::T => form.over.contains(&ty),
+            OperandType::R => form.results.contains(&ty),
+            OperandType::Of(of) => of == ty,
         };
         let all: Vec<&Form> = FORMS.iter().filter(fits).collect();
         let form = self.one_of(&all);
@@ -37,11 +37,11 @@ impl Generator {
 
     /// Generates an operation of the row with result type `ty`.
     pub(super) fn made_of(&mut self, form: &Form, ty: Scalar, depth: u32, uniform: bool) -> Expr {
-        let over = if form.result == Slot::T { ty } else { self.one_of(form.over) };
-        let argument = |slot: &Slot| match slot {
-            Slot::T => over,
-            Slot::R => ty,
-            Slot::Of(of) => *of,
+        let over = if form.result == OperandType::T { ty } else { self.one_of(form.over) };
+        let argument = |slot: &OperandType| match slot {
+            OperandType::T => over,
+            OperandType::R => ty,
+            OperandType::Of(of) => *of,
         };
         let arguments = form.takes.iter().map(|slot| self.value(argument(slot), depth, uniform)).collect();
         Expr { construct: form.name, ty, text: written(form, over, ty), arguments }

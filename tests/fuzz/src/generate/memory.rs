@@ -1,7 +1,7 @@
 //! Generation of buffer accesses, shared memory, and collective operations.
 
-use super::{Generator, Place, Variable};
-use crate::forms::{BLOCKS, Form, SCANS, Slot, TOGETHER};
+use super::{Generator, StatementContext, Variable};
+use crate::forms::{BLOCKS, Form, OperandType, SCANS, TOGETHER};
 use crate::program::{Expr, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
 
@@ -54,10 +54,10 @@ impl Generator {
         let form: Form = self.one_of(all);
         let over = self.one_of(form.over);
         let ty = match form.result {
-            Slot::Of(of) => of,
+            OperandType::Of(of) => of,
             _ => over,
         };
-        let slots = form.takes.iter().map(|slot| if let Slot::Of(of) = slot { *of } else { over });
+        let slots = form.takes.iter().map(|slot| if let OperandType::Of(of) = slot { *of } else { over });
         let values: Vec<Expr> = slots.map(|ty| self.value(ty, 1, false)).collect();
         let name = self.name("w");
         let text = format!("let {name}: {ty} = {};", super::expressions::written(&form, over, ty));
@@ -225,7 +225,7 @@ impl Generator {
     }
 
     /// Generates a fence or, where all threads are converged, a barrier of the warp.
-    pub(super) fn order(&mut self, place: Place) -> Statement {
+    pub(super) fn order(&mut self, place: StatementContext) -> Statement {
         let text = if place.uniform {
             self.one_of(&["warp::sync();", "block::sync();", "fence::block();", "fence::grid();"])
         } else {

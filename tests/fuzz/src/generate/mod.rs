@@ -43,7 +43,7 @@ struct Around {
 
 /// Context of a statement.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct StatementContext {
     /// Whether all threads of the block reach the statement.
     uniform: bool,
     /// Whether threads may return here. If so, no collective operations follow.
@@ -213,7 +213,7 @@ impl Generator {
         let result = self.ty();
         self.within = Some(result);
         self.budget = 8;
-        let place = Place { uniform: false, returns: true, depth: 0, loops: 0 };
+        let place = StatementContext { uniform: false, returns: true, depth: 0, loops: 0 };
         let count = 1 + self.below(4);
         let body = self.statements(count, place);
         let value = self.value(result, 3, false);
@@ -237,14 +237,14 @@ impl Generator {
             vec![fixed("let t = thread::index();"), fixed("let i = grid::index();"), fixed("let mut h: u64 = 0;")];
         // The body begins with some variables.
         for _ in 0..3 {
-            let statement = self.let_variable(Place { uniform: true, returns: false, depth: 0, loops: 0 });
+            let statement = self.let_variable(StatementContext { uniform: true, returns: false, depth: 0, loops: 0 });
             body.push(statement);
         }
         self.budget = 10 + self.below(20);
-        let together = Place { uniform: true, returns: false, depth: 0, loops: 0 };
+        let together = StatementContext { uniform: true, returns: false, depth: 0, loops: 0 };
         let count = 3 + self.below(10);
         body.extend(self.statements(count, together));
-        let alone = Place { uniform: false, returns: true, depth: 0, loops: 0 };
+        let alone = StatementContext { uniform: false, returns: true, depth: 0, loops: 0 };
         let count = self.below(6);
         body.extend(self.statements(count, alone));
         let variables: Vec<Variable> = self.scope.clone();

@@ -1,6 +1,6 @@
 //! Generation of statements and control flow.
 
-use super::{Around, Generator, Place, Variable};
+use super::{Around, Generator, StatementContext, Variable};
 use crate::program::{Expr, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
 
@@ -15,7 +15,7 @@ fn plain(construct: &'static str, text: impl Into<String>, values: Vec<Expr>) ->
 
 impl Generator {
     /// Generates at most `count` statements.
-    pub(super) fn statements(&mut self, count: u32, place: Place) -> Vec<Statement> {
+    pub(super) fn statements(&mut self, count: u32, place: StatementContext) -> Vec<Statement> {
         let mut all = Vec::new();
         for _ in 0..count {
             if self.budget == 0 {
@@ -28,15 +28,15 @@ impl Generator {
     }
 
     /// Generates statements in braces, which scope their declarations.
-    fn block(&mut self, place: Place) -> Vec<Statement> {
+    fn block(&mut self, place: StatementContext) -> Vec<Statement> {
         let outside = self.scope.len();
         let count = 1 + self.below(4);
-        let statements = self.statements(count, Place { depth: place.depth + 1, ..place });
+        let statements = self.statements(count, StatementContext { depth: place.depth + 1, ..place });
         self.scope.truncate(outside);
         statements
     }
 
-    fn statement(&mut self, place: Place) -> Statement {
+    fn statement(&mut self, place: StatementContext) -> Statement {
         let deep = place.depth >= DEPTH;
         let kernel = self.within.is_none();
         match self.below(40) {
@@ -58,7 +58,7 @@ impl Generator {
         }
     }
 
-    pub(super) fn let_variable(&mut self, place: Place) -> Statement {
+    pub(super) fn let_variable(&mut self, place: StatementContext) -> Statement {
         let ty = if self.one_in(6) { Usize } else { self.ty() };
         let mutable = self.one_in(2);
         // Some variables are uniform. An assignment could make a mutable one differ, and so could
@@ -80,7 +80,7 @@ impl Generator {
     fn assign(&mut self) -> Statement {
         let all = self.mutable();
         if all.is_empty() {
-            return self.let_variable(Place { uniform: false, returns: false, depth: 0, loops: 0 });
+            return self.let_variable(StatementContext { uniform: false, returns: false, depth: 0, loops: 0 });
         }
         let (name, ty) = self.one_of(&all);
         let operators: &[&str] = match ty {
@@ -134,13 +134,13 @@ impl Generator {
         plain("an array in registers", text, values)
     }
 
-    fn condition(&mut self, place: Place) -> Statement {
+    fn condition(&mut self, place: StatementContext) -> Statement {
         // Threads that must stay converged all take the same path.
         let uniform = place.uniform && self.one_in(2);
         let condition = self.value(Bool, 2, uniform);
-        let inside = Place { uniform, ..place };
+        let inside = StatementContext { uniform, ..place };
         // Some threads may return inside: no collective operation may wait for them.
-        let inside = Place { returns: place.returns && !place.uniform, ..inside };
+        let inside = StatementContext { returns: place.returns && !place.uniform, ..inside };
         let then = self.block(inside);
         if self.one_in(2) {
             let otherwise = self.block(inside);
@@ -151,15 +151,15 @@ impl Generator {
     }
 
     /// Begins a loop; returns its label and the context of its statements.
-    fn begin(&mut self, place: Place, together: bool) -> (u32, Place) {
+    fn begin(&mut self, place: StatementContext, together: bool) -> (u32, StatementContext) {
         self.names += 1;
         let label = self.names;
         self.around.push(Around { label, apart: !together });
         let returns = place.returns && !place.uniform;
-        (label, Place { uniform: together, returns, loops: place.loops + 1, ..place })
+        (label, StatementContext { uniform: together, returns, loops: place.loops + 1, ..place })
     }
 
-    fn for_loop(&mut self, place: Place) -> Statement {
+    fn for_loop(&mut self, place: StatementContext) -> Statement {
         let together = place.uniform && self.one_in(2);
         let k = self.name("k");
         let n = 1 + self.below(5);
@@ -185,7 +185,7 @@ impl Generator {
         Statement { construct, text: format!("'l{label}: for {k} in {range} {{@0}}"), values, blocks: vec![body] }
     }
 
-    fn while_loop(&mut self, place: Place) -> Statement {
+    fn while_loop(&mut self, place: StatementContext) -> Statement {
         let together = place.uniform && self.one_in(3);
         let value = self.value(U32, 2, together);
         let n = self.name("n");
@@ -199,14 +199,14 @@ impl Generator {
     }
 
     /// Generates a loop that yields a value.
-    fn endless(&mut self, place: Place) -> Statement {
+    fn endless(&mut self, place: StatementContext) -> Statement {
         let (n, name, ty) = (self.name("n"), self.name("b"), self.ty());
         let (label, inside) = self.begin(place, false);
         self.scope.push(Variable { name: n.clone(), ty: U32, mutable: false, uniform: false });
         let values = vec![self.value(Bool, 2, false), self.value(ty, 2, false), self.value(ty, 1, false)];
         // Breaks of this loop carry a value, so other statements must not break from it.
         self.around.pop();
-        let body = self.block(Place { loops: inside.loops, ..inside });
+        let body = self.block(StatementContext { loops: inside.loops, ..inside });
         self.scope.pop();
         let text = format!(
             "let {name}: {ty} = {{ let mut {n}: u32 = 0; 'l{label}: loop {{ {n} += 1; if $0 {{ break $1; }} if {n} > 5 {{ break $2; }}@0}} }};"
@@ -217,7 +217,7 @@ impl Generator {
 
     /// Generates a break, a continue or a return, taken by some threads or, where threads must stay
     /// converged, by all.
-    fn leave(&mut self, place: Place) -> Option<Statement> {
+    fn leave(&mut self, place: StatementContext) -> Option<Statement> {
         if place.returns && self.one_in(2) {
             let condition = self.value(Bool, 2, false);
             return Some(match self.within {

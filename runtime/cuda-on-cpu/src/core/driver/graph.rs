@@ -6,7 +6,7 @@ use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::graph::{Capture, Executable, Graph, Mode, Node, Operation};
 use crate::core::handle::Handle;
-use crate::core::memory::Kind;
+use crate::core::memory::AllocationKind;
 use crate::core::stream::{NON_BLOCKING, Queue};
 use crate::core::work::Work;
 use cudarc::driver::sys::CUresult;
@@ -137,7 +137,7 @@ impl Driver {
     /// Adds a node that allocates memory in the current context, until the graph is destroyed.
     pub fn add_allocation(&self, graph: Handle, bytes: usize, after: Vec<Handle>) -> Result<(Arc<Node>, u64)> {
         self.graphs.get(graph)?;
-        let address = self.allocate(Kind::Device, bytes)?;
+        let address = self.allocate(AllocationKind::Device, bytes)?;
         let node = self.add_node(graph, Operation::Allocate { address, bytes: bytes as u64 }, after)?;
         Ok((node, address))
     }

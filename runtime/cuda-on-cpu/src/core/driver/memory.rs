@@ -5,7 +5,7 @@ use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::graph::Operation;
 use crate::core::handle::{Handle, Object};
-use crate::core::memory::{Copy, Fill, Kind};
+use crate::core::memory::{AllocationKind, Copy, Fill};
 use crate::core::stream::Queue;
 use crate::core::work::Work;
 use cudarc::driver::sys::CUresult;
@@ -40,13 +40,13 @@ impl Pool {
 
 impl Driver {
     /// Allocates memory in the current context.
-    pub fn allocate(&self, kind: Kind, bytes: usize) -> Result<u64> {
+    pub fn allocate(&self, kind: AllocationKind, bytes: usize) -> Result<u64> {
         let context = self.current()?;
         self.refuse_unsafe("allocating memory")?;
         self.allocate_in(&context, kind, bytes)
     }
 
-    fn allocate_in(&self, context: &Context, kind: Kind, bytes: usize) -> Result<u64> {
+    fn allocate_in(&self, context: &Context, kind: AllocationKind, bytes: usize) -> Result<u64> {
         if bytes == 0 {
             return Err(Error::value("an allocation of 0 bytes"));
         }
@@ -62,14 +62,16 @@ impl Driver {
         }
         let context = self.owner_of(address)?;
         self.refuse_unsafe("freeing memory")?;
-        self.release(&context, address, |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed))
+        self.release(&context, address, |kind| {
+            matches!(kind, AllocationKind::Device | AllocationKind::Pool(_) | AllocationKind::Managed)
+        })
     }
 
     /// Frees page-locked host memory.
     pub fn free_host(&self, address: u64) -> Result {
         let context = self.owner_of(address)?;
         self.refuse_unsafe("freeing memory")?;
-        self.release(&context, address, |kind| matches!(kind, Kind::Pinned(_)))
+        self.release(&context, address, |kind| matches!(kind, AllocationKind::Pinned(_)))
     }
 
     /// Returns the context of an allocation. No context needs to be current.
@@ -82,7 +84,7 @@ impl Driver {
         self.owner(address).ok_or_else(why)
     }
 
-    fn release(&self, context: &Context, address: u64, of: impl Fn(Kind) -> bool) -> Result {
+    fn release(&self, context: &Context, address: u64, of: impl Fn(AllocationKind) -> bool) -> Result {
         let good = |context: &Context| {
             let mut memory = context.memory();
             let found = memory.at(address);
@@ -101,10 +103,10 @@ impl Driver {
     pub fn allocate_ordered(&self, pool: Option<Handle>, bytes: usize, queue: &Queue) -> Result<u64> {
         let pool = self.pools.get(pool.unwrap_or_else(|| self.current_pool()))?;
         let Some((stream, capture)) = queue.capturing() else {
-            return self.allocate_in(queue.context(), Kind::Pool(pool.handle), bytes);
+            return self.allocate_in(queue.context(), AllocationKind::Pool(pool.handle), bytes);
         };
         // The memory exists until the graph is destroyed.
-        let address = self.allocate_in(queue.context(), Kind::Device, bytes)?;
+        let address = self.allocate_in(queue.context(), AllocationKind::Device, bytes)?;
         self.capture(&capture, stream.handle, Operation::Allocate { address, bytes: bytes as u64 })?;
         Ok(address)
     }
@@ -118,7 +120,8 @@ impl Driver {
             return self.capture(&capture, stream.handle, Operation::Free(address));
         }
         let mut memory = queue.context().memory();
-        let freeable = |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed);
+        let freeable =
+            |kind| matches!(kind, AllocationKind::Device | AllocationKind::Pool(_) | AllocationKind::Managed);
         let Some(allocation) = memory.at(address).filter(|a| freeable(a.kind) && !a.leaving) else {
             return Err(nothing(address));
         };
@@ -182,11 +185,13 @@ impl Driver {
     /// Unregisters memory after all submitted work is complete.
     pub fn unregister(&self, address: u64) -> Result {
         let context = self.current()?;
-        self.release(&context, address, |kind| matches!(kind, Kind::Registered(_))).map_err(|error| match error.code {
-            CUresult::CUDA_ERROR_INVALID_VALUE => {
-                Error::new(CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, error.why)
+        self.release(&context, address, |kind| matches!(kind, AllocationKind::Registered(_))).map_err(|error| {
+            match error.code {
+                CUresult::CUDA_ERROR_INVALID_VALUE => {
+                    Error::new(CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, error.why)
+                }
+                _ => error,
             }
-            _ => error,
         })
     }
 

@@ -5,7 +5,7 @@ use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::image;
-use crate::core::link::{self, Input, Link, State};
+use crate::core::link::{self, Input, Link, LinkProgress};
 use crate::core::module::{Function, Module};
 use kernel_dsl_compiler::ptx;
 use std::ffi::c_int;
@@ -43,7 +43,7 @@ impl Driver {
     /// Creates a link state with these options, whose values are at an address of the program.
     pub fn link(&self, options: (Vec<c_int>, usize)) -> Result<Arc<Link>> {
         self.current()?;
-        Ok(self.links.insert(|handle| Link { handle, options, state: Mutex::new(State::Added(Vec::new())) }))
+        Ok(self.links.insert(|handle| Link { handle, options, state: Mutex::new(LinkProgress::Added(Vec::new())) }))
     }
 
     /// Adds PTX to a link state.

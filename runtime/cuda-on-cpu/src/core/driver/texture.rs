@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
-use crate::core::memory::Kind;
+use crate::core::memory::AllocationKind;
 use crate::core::texture::{
     Array, ArrayDescription, Reference, Resource, ResourceDescription, SurfaceObject, TextureDescription, TextureObject,
 };
@@ -16,7 +16,7 @@ impl Driver {
         let context = self.current()?;
         let texels = description.texels(0)?;
         let bytes = texels.layer * u64::from(texels.size[2]);
-        let (address, allocation) = self.supply(context.device).allocate(Kind::Array, bytes)?;
+        let (address, allocation) = self.supply(context.device).allocate(AllocationKind::Array, bytes)?;
         context.memory().insert(address, allocation);
         let texels = description.texels(address)?;
         Ok(self.arrays.insert(|handle| Array { handle, context, description, texels }))

@@ -11,6 +11,6 @@ mod supply;
 mod transfer;
 
 pub use addresses::{Addresses, RANGE};
-pub use space::{Kind, Space};
+pub use space::{AllocationKind, Space};
 pub use supply::Supply;
-pub use transfer::{Copy, Extent, Fill, HostPointer, Place, Side, Value};
+pub use transfer::{Copy, CopyPlace, Extent, Fill, HostPointer, Side, Value};

@@ -15,7 +15,7 @@ pub struct Space(BTreeMap<u64, Allocation>, Option<Heap>);
 #[derive(Debug)]
 pub struct Allocation {
     /// The kind of the allocation.
-    pub kind: Kind,
+    pub kind: AllocationKind,
     /// The bytes of the allocation.
     pub block: Block,
     /// The allocation's ID, unique in the process.
@@ -28,7 +28,7 @@ pub struct Allocation {
 
 /// The kind of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum AllocationKind {
     /// Device memory.
     Device,
     /// The memory from which kernels allocate.
@@ -48,15 +48,15 @@ pub enum Kind {
     Registered(u32),
 }
 
-impl Kind {
+impl AllocationKind {
     /// Returns whether the host accesses the allocation at the same address.
     pub fn is_of_host(self) -> bool {
-        matches!(self, Kind::Managed | Kind::Pinned(_) | Kind::Registered(_))
+        matches!(self, AllocationKind::Managed | AllocationKind::Pinned(_) | AllocationKind::Registered(_))
     }
 
     /// Returns whether the allocation occupies device memory.
     pub fn counts(self) -> bool {
-        !matches!(self, Kind::Pinned(_) | Kind::Registered(_))
+        !matches!(self, AllocationKind::Pinned(_) | AllocationKind::Registered(_))
     }
 }
 
@@ -74,7 +74,7 @@ pub struct Found<'s> {
 impl Space {
     /// Returns the number of allocations of the program.
     pub fn len(&self) -> usize {
-        self.0.values().filter(|allocation| allocation.kind != Kind::Heap).count()
+        self.0.values().filter(|allocation| allocation.kind != AllocationKind::Heap).count()
     }
 
     /// Adds an allocation, whose addresses must be unused.
@@ -163,7 +163,7 @@ impl Space {
     pub fn for_launch(&mut self) -> (Vec<Resident<'_>>, Option<&mut Heap>) {
         let resident = |(address, allocation): (&u64, _)| {
             let Allocation { kind, block, .. }: &mut Allocation = allocation;
-            let constant = *kind == Kind::Variable { constant: true };
+            let constant = *kind == AllocationKind::Variable { constant: true };
             Resident { address: *address, constant, bytes: Bytes::Exclusive(block.get_mut()) }
         };
         (self.0.iter_mut().map(resident).collect(), self.1.as_mut())
@@ -177,7 +177,7 @@ impl Space {
 
     /// Returns the number of bytes in use in a pool.
     pub fn of_pool(&self, pool: crate::core::handle::Handle) -> u64 {
-        self.0.values().filter(|a| a.kind == Kind::Pool(pool)).map(|a| a.block.len()).sum()
+        self.0.values().filter(|a| a.kind == AllocationKind::Pool(pool)).map(|a| a.block.len()).sum()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::addresses::{Addresses, RANGE};
 use super::block::Block;
-use super::space::{Allocation, Kind};
+use super::space::{Allocation, AllocationKind};
 use crate::core::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
 use std::ptr::NonNull;
@@ -54,7 +54,7 @@ impl Supply {
     }
 
     /// Allocates memory of this kind, and returns its address and the allocation.
-    pub fn allocate(self: &Arc<Supply>, kind: Kind, bytes: u64) -> Result<(u64, Allocation)> {
+    pub fn allocate(self: &Arc<Supply>, kind: AllocationKind, bytes: u64) -> Result<(u64, Allocation)> {
         let mut lease = self.lease(if kind.counts() { bytes } else { 0 })?;
         if kind.is_of_host() {
             let block = Block::zeroed(bytes, PAGE).ok_or_else(|| out_of_memory(bytes, "the host"))?;
@@ -84,10 +84,10 @@ impl Supply {
         // SAFETY: guaranteed by the caller.
         let block = unsafe { Block::of_program(start, bytes) };
         let lease = self.lease(0)?;
-        Ok((address, self.allocation(Kind::Registered(flags), block, lease)))
+        Ok((address, self.allocation(AllocationKind::Registered(flags), block, lease)))
     }
 
-    fn allocation(&self, kind: Kind, block: Block, lease: Lease) -> Allocation {
+    fn allocation(&self, kind: AllocationKind, block: Block, lease: Lease) -> Allocation {
         let id = 1 + self.allocations.fetch_add(1, Ordering::Relaxed);
         Allocation { kind, block, id, leaving: false, _lease: lease }
     }

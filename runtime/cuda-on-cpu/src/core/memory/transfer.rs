@@ -33,7 +33,7 @@ impl HostPointer {
 
 /// The start of one side of a copy.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum CopyPlace {
     /// In host memory.
     Host(HostPointer),
     /// In a staging buffer of the driver.
@@ -46,7 +46,7 @@ pub enum Place {
 #[derive(Clone, Debug)]
 pub struct Side {
     /// The first byte.
-    pub place: Place,
+    pub place: CopyPlace,
     /// The bytes from one row to the next.
     pub pitch: u64,
     /// The bytes from one layer to the next.
@@ -97,13 +97,13 @@ pub struct Copy {
 
 impl Side {
     /// Describes bytes without gaps.
-    pub fn row(place: Place) -> Side {
+    pub fn row(place: CopyPlace) -> Side {
         Side { place, pitch: 0, layer: 0 }
     }
 
     /// Returns whether the side is host memory that is neither pinned nor managed.
     fn is_pageable(&self, context: &Context, extent: Extent) -> bool {
-        let Place::Host(pointer) = self.place else { return false };
+        let CopyPlace::Host(pointer) = self.place else { return false };
         let span = extent.span(self.pitch, self.layer).unwrap_or(u64::MAX);
         !context.memory().is_pinned(pointer.address(), span)
     }
@@ -115,26 +115,26 @@ impl Side {
             return Err(Error::value(format!("rows of {} bytes do not fit a pitch of {}", extent.width, self.pitch)));
         }
         match &self.place {
-            Place::Host(pointer) if pointer.0.is_null() => Err(Error::value("the pointer to host memory is null")),
-            Place::Host(_) | Place::Staged(_) => Ok(()),
-            Place::Device(context, address) => context.memory().check(*address, span),
+            CopyPlace::Host(pointer) if pointer.0.is_null() => Err(Error::value("the pointer to host memory is null")),
+            CopyPlace::Host(_) | CopyPlace::Staged(_) => Ok(()),
+            CopyPlace::Device(context, address) => context.memory().check(*address, span),
         }
     }
 
     /// Returns the host address of the first byte.
     fn pointer(&self, memory: Option<&Space>, extent: Extent) -> Result<*mut u8> {
         match (&self.place, memory) {
-            (Place::Host(pointer), _) => Ok(pointer.0),
-            (Place::Staged(bytes), _) => Ok(bytes.as_ptr().cast_mut()),
-            (Place::Device(_, address), Some(memory)) => {
+            (CopyPlace::Host(pointer), _) => Ok(pointer.0),
+            (CopyPlace::Staged(bytes), _) => Ok(bytes.as_ptr().cast_mut()),
+            (CopyPlace::Device(_, address), Some(memory)) => {
                 memory.pointer(*address, extent.span(self.pitch, self.layer)?).map_err(vanished)
             }
-            (Place::Device(_, address), None) => Err(Error::value(format!("{address:#x} is in no memory"))),
+            (CopyPlace::Device(_, address), None) => Err(Error::value(format!("{address:#x} is in no memory"))),
         }
     }
 
     fn context(&self) -> Option<&Arc<Context>> {
-        if let Place::Device(context, _) = &self.place { Some(context) } else { None }
+        if let CopyPlace::Device(context, _) = &self.place { Some(context) } else { None }
     }
 }
 
@@ -154,14 +154,15 @@ impl Copy {
         if self.extent.is_empty() || !self.from.is_pageable(context, self.extent) {
             return;
         }
-        let (Place::Host(pointer), Ok(span)) = (&self.from.place, self.extent.span(self.from.pitch, self.from.layer))
+        let (CopyPlace::Host(pointer), Ok(span)) =
+            (&self.from.place, self.extent.span(self.from.pitch, self.from.layer))
         else {
             return;
         };
         // SAFETY: the program guarantees the bytes of the copy, and the gaps lie between these
         // bytes.
         let bytes = unsafe { std::slice::from_raw_parts(pointer.0, span as usize) };
-        self.from.place = Place::Staged(bytes.into());
+        self.from.place = CopyPlace::Staged(bytes.into());
     }
 
     /// Returns whether the destination is pageable host memory, which the program may read directly

@@ -28,7 +28,7 @@ impl Device {
     }
 }
 
-impl Source for Device {
+impl SegmentSource for Device {
     fn reserve(&self, bytes: u64) -> Result<u64> {
         if bytes > self.left.get() {
             let free = Some((self.left.get() as usize, 0));

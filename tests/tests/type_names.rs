@@ -1,0 +1,155 @@
+//! One name for one type: nouns that fit every module, such as `Kind`, name no further type.
+//!
+//! A type with such a name is found neither by a search nor in the documentation. The name of a new
+//! type has a noun of its domain: `AllocationKind`. The table lists the types that have the bare
+//! name, and becomes shorter only.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Nouns, with the files that define a type of this name.
+const NAMES: [(&str, &[&str]); 11] = [
+    (
+        "Access",
+        &[
+            "kernel-dsl/compiler/src/emit/memory.rs",
+            "runtime/devices/src/hazard/access.rs",
+            "runtime/oracle/src/code/mod.rs",
+        ],
+    ),
+    (
+        "Flow",
+        &[
+            "kernel-dsl/compiler/src/analyses/uniformity/flow.rs",
+            "kernel-dsl/compiler/src/emit/control.rs",
+            "kernel-dsl/compiler/tests/passes/evaluator.rs",
+            "runtime/oracle/src/code/origin.rs",
+        ],
+    ),
+    (
+        "Kind",
+        &[
+            "runtime/oracle/src/code/uniform.rs",
+            "runtime/oracle/src/observe/profile.rs",
+            "tests/tests/mutation/mutate.rs",
+        ],
+    ),
+    (
+        "Memory",
+        &[
+            "kernel-dsl/src/launcher.rs",
+            "kernels-rs/src/queue.rs",
+            "runtime/devices/src/device.rs",
+            "runtime/oracle/src/observe/profile.rs",
+        ],
+    ),
+    (
+        "Part",
+        &[
+            "kernel-dsl/compiler/src/ir/part.rs",
+            "runtime/oracle/src/machine/address.rs",
+            "runtime/oracle/src/parallel.rs",
+        ],
+    ),
+    (
+        "Place",
+        &[
+            "kernel-dsl/compiler/src/ir/memory.rs",
+            "kernel-dsl/compiler/src/ptx/inline/mod.rs",
+            "kernels-rs/src/attention/score.rs",
+            "kernels-rs/src/quant/formats/device.rs",
+            "runtime/oracle/src/code/mod.rs",
+            "runtime/simt/src/report/mod.rs",
+        ],
+    ),
+    (
+        "Report",
+        &["kernels-rs/command/src/report.rs", "runtime/oracle/src/code/mod.rs", "runtime/simt/src/report/mod.rs"],
+    ),
+    (
+        "Shape",
+        &[
+            "kernel-dsl/compiler/src/launch/mod.rs",
+            "kernel-dsl/compiler/src/ptx/words.rs",
+            "kernel-dsl/src/launcher.rs",
+            "kernel-dsl/src/layout.rs",
+            "tests/tests/language/items.rs",
+        ],
+    ),
+    (
+        "Slot",
+        &[
+            "kernel-dsl/compiler/src/passes/promote.rs",
+            "runtime/devices/src/graph/slot.rs",
+            "runtime/oracle/src/code/mod.rs",
+        ],
+    ),
+    (
+        "Source",
+        &[
+            "kernel-dsl/compiler/src/ptx/inline/mod.rs",
+            "kernel-dsl/compiler/src/source.rs",
+            "kernel-dsl/src/view/strided.rs",
+            "runtime/oracle/src/code/fuse.rs",
+            "runtime/oracle/src/machine/superinstructions.rs",
+            "runtime/oracle/src/observe/poison.rs",
+        ],
+    ),
+    ("State", &["runtime/oracle/src/machine/livelock.rs"]),
+];
+
+/// Returns the name of the type that a line of code defines.
+fn defined(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) => rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |(_, rest)| rest),
+        None => line,
+    };
+    let kinds = ["struct ", "enum ", "union ", "trait "];
+    let name = kinds.iter().find_map(|kind| line.trim_start().strip_prefix(kind))?;
+    name.split(|c: char| !c.is_alphanumeric()).next()
+}
+
+/// Adds the sources of a folder, except those of build outputs and of rejected programs.
+fn add_sources(folder: &Path, all: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let skipped = ["target", "compile_fail", "outside", "models", "wip"];
+        if path.is_dir() && !skipped.iter().any(|name| path.ends_with(name)) {
+            add_sources(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all.push(path);
+        }
+    }
+}
+
+#[test]
+fn nouns_of_every_module_name_no_further_type() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut sources = Vec::new();
+    for folder in ["kernel-dsl", "kernel-macros", "kernels-rs", "runtime", "tests"] {
+        add_sources(&root.join(folder), &mut sources);
+    }
+    sources.sort();
+    let mut found: BTreeMap<&str, Vec<String>> = NAMES.iter().map(|(name, _)| (*name, Vec::new())).collect();
+    for source in sources {
+        let text = fs::read_to_string(&source).expect("a source");
+        let file = source.strip_prefix(&root).expect("below the root").display().to_string();
+        for name in text.lines().filter_map(defined) {
+            if let Some(files) = found.get_mut(name) {
+                files.push(file.clone());
+            }
+        }
+    }
+    for (name, listed) in NAMES {
+        assert_eq!(found[name], listed, "types named `{name}`: give a new one a noun of its domain");
+    }
+}
+
+#[test]
+fn definitions_are_found() {
+    assert_eq!(defined("pub(crate) struct Kind<'a> {"), Some("Kind"));
+    assert_eq!(defined("    enum State { A }"), Some("State"));
+    assert_eq!(defined("pub trait Source: Copy {"), Some("Source"));
+    assert_eq!(defined("impl Kind {"), None);
+}
