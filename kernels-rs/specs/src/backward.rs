@@ -1,6 +1,6 @@
 //! Specs of `softmax_backward`, `norm_backward`, `norm_columns`, `norm_columns_sum`.
 
-use super::norms::saved_of;
+use super::norms::{far_apart, saved_of};
 use super::rows::{Team, rows_of};
 use super::stored::{at_rest, drawn, extreme, extremes, numbers, scalars, stored};
 use super::{TINY, U, gamma};
@@ -29,16 +29,21 @@ fn softmax_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut shapes = team.shapes(&mut Random::new(3));
     shapes.push([1, team.kept + team.wide]);
     let mut all: Vec<Case> = shapes.into_iter().map(one).collect();
-    // A gradient for each extreme; NaN gradients where y is masked.
-    let (which, cols) = (team.extremes(random), (3 * team.wide + 37).next_multiple_of(team.wide));
+    // A gradient for each extreme; NaN gradients where y is masked. Also rows longer than the
+    // elements kept in registers.
+    let short = (team.extremes(random), (3 * team.wide + 37).next_multiple_of(team.wide));
+    let long = (vec![Extreme::OneHuge, Extreme::PositiveInfinity], team.kept + 5 * team.wide);
     let masked = if flag(instance) { f32::NEG_INFINITY } else { 0.0 };
-    let y: Vec<f32> = random.values(which.len() * cols);
-    let y: Vec<f32> = y.into_iter().map(|y| if random.below(4) == 0 { masked } else { y }).collect();
-    let dy = extremes(random, &which, stored(instance), cols, cols + team.wide);
-    let dy = dy.with_nan_where(|i| y[i] == masked);
-    let y = super::rows::values(instance, &y, [which.len(), cols]);
-    let dx = rows_of(random, stored(instance), [which.len(), cols], team, 1);
-    all.push(Case::new("extreme gradients, NaN where masked", [Input::scalar(1.0f32), y, dy, dx]));
+    for (which, cols) in [short, long] {
+        let y: Vec<f32> = random.values(which.len() * cols);
+        let y: Vec<f32> = y.into_iter().map(|y| if random.below(4) == 0 { masked } else { y }).collect();
+        let dy = extremes(random, &which, stored(instance), cols, cols + team.wide);
+        let dy = dy.with_nan_where(|i| y[i] == masked);
+        let y = super::rows::values(instance, &y, [which.len(), cols]);
+        let dx = rows_of(random, stored(instance), [which.len(), cols], team, 1);
+        let name = format!("extreme gradients of {cols}, NaN where masked");
+        all.push(Case::new(name, [Input::scalar(1.0f32), y, dy, dx]));
+    }
     all
 }
 
@@ -114,7 +119,12 @@ fn norm_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let [no_weight, none] = weights;
     all.push(Case::new("extreme rows", [extreme.clone(), of_rows, no_weight, rows(0), rows(1)]));
     let [z, saved, dz] = of_gradients;
-    all.push(Case::new("extreme gradients", [z, saved, none, extreme, dz]));
+    all.push(Case::new("extreme gradients", [z, saved, none.clone(), extreme, dz]));
+    let shape = [2, team.kept + 5 * team.wide];
+    let z = far_apart(element, shape);
+    let saved = Input::view(&saved_of(&z.values(), shape[1], flag(instance), 1e-5), [2, 2]);
+    let mut rows = |gap| rows_of(random, element, shape, team, gap);
+    all.push(Case::new("rows whose differences overflow", [z, saved, none, rows(0), rows(1)]));
     all
 }
 
@@ -191,6 +201,11 @@ fn columns_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let dy = drawn(random, stored(instance), which.len() * cols, [which.len(), cols], [cols, 1]);
     let parts = Input::view(&vec![0f32; 2 * cols], [1, 2, cols]);
     all.push(Case::new("extreme rows", [z, saved, dy, Input::scalar(which.len()), parts]));
+    let z = far_apart(stored(instance), [2, cols]);
+    let saved = Input::view(&saved_of(&z.values(), cols, true, 1e-5), [2, 2]);
+    let dy = drawn(random, stored(instance), 2 * cols, [2, cols], [cols, 1]);
+    let parts = Input::view(&vec![0f32; 2 * cols], [1, 2, cols]);
+    all.push(Case::new("rows whose differences overflow", [z, saved, dy, Input::scalar(2usize), parts]));
     all
 }
 

@@ -25,7 +25,7 @@ const EXTREMES: [usize; 6] = [1, Extreme::ALL.len() - 2, 1, 1, 1, 1];
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let Some(&d) = numbers(instance).first() else { return Vec::new() };
     let kind = stored(instance);
-    let case = |shape: [usize; 6]| {
+    let mut case = |shape: [usize; 6]| {
         let [tokens, heads, groups, sequences, room, axes] = shape;
         let cols = (heads + 2 * groups) * d;
         let pitch = cols + random.below(2) * 8;
@@ -68,7 +68,13 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             ],
         )
     };
-    SHAPES.map(case).into()
+    let mut all: Vec<Case> = SHAPES.map(&mut case).into();
+    // Without ε the norms of tiny heads are not tiny.
+    let mut extremes = case(EXTREMES);
+    extremes.name = "extremes, ε = 0".into();
+    extremes.inputs[3] = Input::scalar(0f32);
+    all.push(extremes);
+    all
 }
 
 /// Computes the results and their error bounds. The norm's factor has D / 64 fused additions in a

@@ -1,6 +1,6 @@
 //! Specs of `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
-use super::norms::{Off, Row, expected, far_from_zero, resting, row, saved_of};
+use super::norms::{LONG, Off, Row, expected, far_apart, far_from_zero, resting, row, saved_of};
 use super::rows::Team;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
@@ -80,9 +80,11 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         Case::new(format!("{samples} × {groups} groups of {channels} × {spatial}, weight and bias: {with}"), inputs)
     };
     let mut all: Vec<Case> = shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect();
-    for epsilon in [1e-5f32, 0.0] {
-        let which = team.extremes(random);
-        let (x, shape) = extreme_groups(random, element, &which, team.wide);
+    // Also scaled groups that do not fit in registers.
+    let long = ((team.kept + team.again) / 2 + 5 * team.wide).next_multiple_of(team.wide);
+    let short = [1e-5f32, 0.0].map(|epsilon| (epsilon, team.extremes(random), 21));
+    for (epsilon, which, spatial) in short.into_iter().chain([(0.0, LONG.to_vec(), long)]) {
+        let (x, shape) = extreme_groups(random, element, &which, spatial, team.wide);
         let [samples, groups, channels, spatial] = shape;
         let inputs = [
             Input::scalar(epsilon),
@@ -94,14 +96,21 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             rows_of(random, output, shape, team.wide, 0),
             Input::view(&vec![0f32; 2 * samples * groups], [samples, groups, 2]),
         ];
-        all.push(Case::new(format!("extremes, ε = {epsilon}"), inputs));
+        all.push(Case::new(format!("extremes of {channels} × {spatial}, ε = {epsilon}"), inputs));
     }
     all
 }
 
-/// Returns one sample with a group of two channels for each extreme.
-fn extreme_groups(random: &mut Random, element: Scalar, all: &[Extreme], wide: usize) -> (Input, GroupShape) {
-    let spatial = 21usize.next_multiple_of(wide);
+/// Returns one sample with a group of two channels for each extreme. Channels have at least
+/// `spatial` elements.
+fn extreme_groups(
+    random: &mut Random,
+    element: Scalar,
+    all: &[Extreme],
+    spatial: usize,
+    wide: usize,
+) -> (Input, GroupShape) {
+    let spatial = spatial.next_multiple_of(wide);
     let shape = [1, all.len(), 2, spatial];
     let pitch = all.len() * 2 * spatial;
     (extreme(random, all, element, 1, [1, all.len(), 2 * spatial], [pitch, 2 * spatial, 1]), shape)
@@ -160,7 +169,7 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     };
     let mut all: Vec<Case> = shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect();
     let which = team.extremes(random);
-    let (x, shape) = extreme_groups(random, element, &which, team.wide);
+    let (x, shape) = extreme_groups(random, element, &which, 21, team.wide);
     let [_, groups, channels, spatial] = shape;
     let saved = Input::view(&saved_of(&x.values(), channels * spatial, true, 1e-5), [1, groups, 2]);
     let mut rows = || rows_of(random, element, shape, team.wide, 0);
@@ -168,6 +177,14 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let weight = a_channel(random, weights, shape, true);
     let inputs = [x, saved, Input::scalar(channels), Input::scalar(spatial), weight, dy, dx];
     all.push(Case::new("extreme groups", inputs));
+    let shape = [1, 2, 1, team.kept + 5 * team.wide];
+    let x = far_apart(element, [1, 2, shape[3]]);
+    let saved = Input::view(&saved_of(&x.values(), shape[3], true, 1e-5), [1, 2, 2]);
+    let mut rows = || rows_of(random, element, shape, team.wide, 0);
+    let (dy, dx) = (rows(), rows());
+    let weight = a_channel(random, weights, shape, true);
+    let inputs = [x, saved, Input::scalar(1usize), Input::scalar(shape[3]), weight, dy, dx];
+    all.push(Case::new("groups whose differences overflow", inputs));
     all
 }
 
@@ -207,7 +224,7 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (&[wide], &[element, weights]) = (numbers(instance).as_slice(), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let finite = extreme_groups(random, element, Extreme::finite(), wide);
+    let finite = extreme_groups(random, element, Extreme::finite(), 21, wide);
     let mut case = |([samples, groups, channels, spatial], which): (GroupShape, usize)| {
         let all = groups * channels;
         let shape = [samples, all, 1, spatial];
@@ -225,6 +242,10 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (x, shape) = finite;
     let mut extremes = case((shape, 0));
     let mut gradients = case(([1, 4, Extreme::ALL.len() / 4, 2 * wide], 0));
+    let mut apart = case(([1, 2, 1, 8 * wide], 0));
+    apart.inputs[0] = far_apart(element, [1, 2, 8 * wide]);
+    apart.inputs[1] = Input::view(&saved_of(&apart.inputs[0].values(), 8 * wide, true, 1e-5), [1, 2, 2]);
+    apart.name = "groups whose differences overflow".into();
     let [_, groups, channels, spatial] = shape;
     let saved = Input::view(&saved_of(&x.values(), channels * spatial, true, 1e-5), [1, groups, 2]);
     let x = x.of_shape([1, groups * channels, spatial], [groups * channels * spatial, spatial, 1]);
@@ -244,7 +265,7 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (channels, spatial) = (Extreme::ALL.len(), 2 * wide);
     let strides = [channels * spatial, spatial, 1];
     gradients.inputs[2] = extreme(random, &Extreme::ALL, element, 1, [1, channels, spatial], strides);
-    all.extend([extremes, Case { name: "extreme gradients".into(), ..gradients }]);
+    all.extend([apart, extremes, Case { name: "extreme gradients".into(), ..gradients }]);
     all
 }
 

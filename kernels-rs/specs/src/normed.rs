@@ -44,11 +44,15 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         Case::new(format!("{m} × {cols} × {depth}, weight and bias: {with}"), inputs)
     };
     let mut all: Vec<Case> = shapes.into_iter().enumerate().map(|(n, shape)| case(n, shape)).collect();
-    let mut extremes = case(1, [Extreme::ALL.len(), 3, up(37)]);
     let depth = up(37);
-    extremes.inputs[1] = extreme(random, &Extreme::ALL, of_x, 0, [Extreme::ALL.len(), depth], [depth + 3, 1]);
-    extremes.name = "extremes".into();
-    all.push(extremes);
+    // Without ε the norms of tiny rows are not tiny.
+    let mut extremes = [1e-5f32, 0.0].map(|epsilon| (epsilon, case(1, [Extreme::ALL.len(), 3, depth])));
+    for (epsilon, case) in &mut extremes {
+        case.inputs[0] = Input::scalar(*epsilon);
+        case.inputs[1] = extreme(random, &Extreme::ALL, of_x, 0, [Extreme::ALL.len(), depth], [depth + 3, 1]);
+        case.name = format!("extremes, ε = {epsilon}");
+    }
+    all.extend(extremes.map(|(_, case)| case));
     all
 }
 

@@ -6,7 +6,7 @@ use super::{TINY, U, gamma, overflowed};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>, cases, reference);
 runtime::register!(norm_quantized<f32, f32, false, 256, 1, 4, 4, 2>, quantized_cases, quantized_reference);
@@ -65,6 +65,13 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         inputs.extend(outputs(random, [1, cols], team));
         all.push(Case::new(format!("{cols} far from zero"), inputs));
     }
+    // The reciprocals of the largest magnitudes overflow.
+    let cols = 5 * team.wide;
+    let x: Vec<f32> = (0..cols).map(|i| i as f32).collect();
+    let weight = rounded(weights, &vec![1e-39; cols], [cols]);
+    let mut inputs = vec![Input::scalar(1e-5f32), Input::view(&x, [1, cols]), none(), none(), weight, column()];
+    inputs.extend(outputs(random, [1, cols], team));
+    all.push(Case::new(format!("{cols} with subnormal weights"), inputs));
     all
 }
 
@@ -105,28 +112,44 @@ fn all_cases(
         Case::new(format!("{rows} × {cols}, residual: {fused}, weight and bias: {with}, far from zero: {far}"), inputs)
     });
     let mut all: Vec<Case> = all.collect();
-    // A row of each extreme, with an ε that exceeds tiny elements, and with one that does not.
+    // A row of each extreme, with an ε that exceeds tiny elements, and with one that does not. Also
+    // scaled rows that do not fit in registers.
     let cols = (3 * team.wide + 37).next_multiple_of(team.wide);
-    for epsilon in [1e-5f32, 0.0] {
-        let which = team.extremes(random);
+    let long = (!whole).then(|| (0.0, LONG.to_vec(), team.kept + team.again + 5 * team.wide));
+    let short = [1e-5f32, 0.0].map(|epsilon| (epsilon, team.extremes(random), cols));
+    for (epsilon, which, cols) in short.into_iter().chain(long) {
         let shape = [which.len(), cols];
-        let mut rows = || extremes(random, &which, element, cols, cols + team.wide);
-        let x = rows();
+        let mut rows = |of: &[Extreme]| extremes(random, of, element, cols, cols + team.wide);
+        let x = rows(&which);
         let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
-        let (residual, z) = if residual == Some(true) { (rows(), rows()) } else { (none(), none()) };
+        // The sum of two of the long rows would be infinite.
+        let added = if which == LONG { vec![Extreme::Zeros; which.len()] } else { which };
+        let (residual, z) = if residual == Some(true) { (rows(&added), rows(&added)) } else { (none(), none()) };
         let column = |random: &mut Random| drawn(random, weights, cols, [cols], [1]);
         let mut inputs = vec![Input::scalar(epsilon), x, residual, z, column(random), column(random)];
         inputs.extend(outputs(random, shape, team));
-        all.push(Case::new(format!("extremes, ε = {epsilon}"), inputs));
+        all.push(Case::new(format!("extremes of {cols}, ε = {epsilon}"), inputs));
     }
     all
 }
+
+/// A row that is scaled down and has a mean, and a row that is scaled up.
+pub(super) const LONG: [Extreme; 2] = [Extreme::HugePositive, Extreme::Subnormal];
 
 /// Returns rows whose mean is a thousand times their deviation, and rows without deviation.
 pub(super) fn far_from_zero<const R: usize>(random: &mut Random, element: Scalar, extents: [usize; R]) -> Input {
     let cols = extents.last().copied().unwrap_or(0);
     let x: Vec<f32> = random.values(extents.iter().product());
     let x = x.iter().enumerate().map(|(i, x)| 1000.0 + if i < cols { *x } else { 0.0 });
+    rounded(element, &x.collect::<Vec<_>>(), extents)
+}
+
+/// Returns two rows of one large element, except for the last or the first: the difference of that
+/// one from the mean exceeds the range of `f32`.
+pub(super) fn far_apart<const R: usize>(element: Scalar, extents: [usize; R]) -> Input {
+    let cols = extents.last().copied().unwrap_or(0);
+    let large = if element == Scalar::F16 { 6e4 } else { 3e38 };
+    let x = (0..2 * cols).map(|i| if i == cols - 1 || i == cols { -large } else { large });
     rounded(element, &x.collect::<Vec<_>>(), extents)
 }
 

@@ -21,7 +21,6 @@
 mod equivalent;
 mod folds;
 mod form;
-mod idle;
 mod multiples;
 mod mutate;
 mod needed;
@@ -31,10 +30,8 @@ mod page;
 mod pairs;
 mod proof;
 mod saved;
-mod swaps;
 mod threads;
 mod trial;
-mod turns;
 
 use equivalent::Equivalent;
 use indicatif::{ProgressBar, ProgressStyle};

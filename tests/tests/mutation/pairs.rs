@@ -28,12 +28,8 @@ macro_rules! different {
     };
 }
 
-mod asked;
-mod idle;
 mod loads;
 mod multiples;
-mod swaps;
-mod turns;
 
 #[kernel(block = 64, grid = 1)]
 fn masked(x: &[f32], y: &mut [f32]) {
@@ -898,131 +894,24 @@ fn representative_thread_demands_its_values() {
     different!(from_middle, from_middle_of_another);
 }
 
-#[kernel(block = 64, grid = 1)]
-fn summed(x: &[f32], y: &mut [f32]) {
-    let mut sum = 0.0;
-    for i in (2 * thread::x()..x.len()).step_by(128) {
-        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
-        if i + 1 < x.len() {
-            sum += v;
-        }
-    }
-    y[thread::x()] = sum;
+/// Divides 0 by a number that may be 0.
+#[kernel(block = 1, grid = 7)]
+fn quotient_of_zero(n: usize, y: &mut [u32]) {
+    y[block::x()] = (thread::x() / n) as u32;
 }
 
-#[kernel(block = 64, grid = 1)]
-fn summed_with_zeros(x: &[f32], y: &mut [f32]) {
-    let mut sum = 0.0;
-    for i in (2 * thread::x()..x.len()).step_by(128) {
-        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
-        if i < x.len() {
-            sum += v;
-        }
-    }
-    y[thread::x()] = sum;
+#[kernel(block = 1, grid = 7)]
+fn remainder_of_zero(n: usize, y: &mut [u32]) {
+    y[block::x()] = (thread::x() % n) as u32;
 }
 
-#[kernel(block = 64, grid = 1)]
-fn summed_in_part(x: &[f32], y: &mut [f32]) {
-    let mut sum = 0.0;
-    for i in (2 * thread::x()..x.len()).step_by(128) {
-        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
-        if i + 2 < x.len() {
-            sum += v;
-        }
-    }
-    y[thread::x()] = sum;
-}
-
-#[kernel(block = 64, grid = 1)]
-fn summed_to_the_end(x: &[f32], y: &mut [f32]) {
-    let mut sum = 0.0;
-    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
-        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
-        sum += v;
-    }
-    y[thread::x()] = sum;
-}
-
-#[kernel(block = 64, grid = 1)]
-fn summed_from_less(x: &[f32], y: &mut [f32]) {
-    let mut sum = -0.0;
-    for i in (2 * thread::x()..x.len()).step_by(128) {
-        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
-        if i + 1 < x.len() {
-            sum += v;
-        }
-    }
-    y[thread::x()] = sum;
-}
-
-#[kernel(block = 64, grid = 1)]
-fn summed_from_less_with_zeros(x: &[f32], y: &mut [f32]) {
-    let mut sum = -0.0;
-    for i in (2 * thread::x()..x.len()).step_by(128) {
-        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
-        sum += v;
-    }
-    y[thread::x()] = sum;
-}
-
-#[kernel(block = 64, grid = 1)]
-fn summed_with_ones(x: &[f32], y: &mut [f32]) {
-    let mut sum = 0.0;
-    for i in (2 * thread::x()..x.len()).step_by(128) {
-        let v = if i + 1 < x.len() { x[i + 1] } else { 1.0 };
-        sum += v;
-    }
-    y[thread::x()] = sum;
+#[kernel(block = 1, grid = 7)]
+fn zero_itself(_n: usize, y: &mut [u32]) {
+    y[block::x()] = thread::x() as u32;
 }
 
 #[test]
-fn zero_may_be_added_to_a_sum_that_is_not_minus_zero() {
-    same!(summed, summed_with_zeros);
-    same!(summed, summed_to_the_end);
-    different!(summed, summed_in_part);
-    different!(summed, summed_with_ones);
-    different!(summed_from_less, summed_from_less_with_zeros);
-}
-
-#[kernel(block = 64, grid = 1)]
-fn moved(x: &[f32], y: &mut [f32]) {
-    for i in (2 * thread::x()..x.len()).step_by(128) {
-        if i + 1 < x.len() {
-            y[i] = x[i + 1];
-        }
-    }
-}
-
-#[kernel(block = 64, grid = 1)]
-fn moved_and_on(x: &[f32], y: &mut [f32]) {
-    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
-        if i + 1 < x.len() {
-            y[i] = x[i + 1];
-        }
-    }
-}
-
-#[kernel(block = 64, grid = 1)]
-fn moved_by_another(x: &[f32], y: &mut [f32]) {
-    for i in (2 * thread::x()..x.len()).step_by(128) {
-        if i + 1 < y.len() {
-            y[i] = x[i];
-        }
-    }
-}
-
-#[kernel(block = 64, grid = 1)]
-fn moved_by_another_and_on(x: &[f32], y: &mut [f32]) {
-    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
-        if i + 1 < y.len() {
-            y[i] = x[i];
-        }
-    }
-}
-
-#[test]
-fn iterations_without_an_effect_may_be_removed() {
-    same!(moved, moved_and_on);
-    different!(moved_by_another, moved_by_another_and_on);
+fn zero_divided_by_a_number_that_may_be_zero_is_not_zero() {
+    same!(quotient_of_zero, remainder_of_zero);
+    different!(quotient_of_zero, zero_itself);
 }

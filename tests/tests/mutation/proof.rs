@@ -9,12 +9,9 @@
 
 use super::folds::Extents;
 use super::form::{Form, Forms};
-use super::idle::idle;
 use super::multiples::multiples;
 use super::needed::needed;
 use super::normal::{Depth, Names, normal};
-use super::swaps::swaps;
-use super::turns::turns;
 use kernel_dsl::compiler::analyses::bounds::{Bounds, Promised};
 use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region, Unroll, Value, Values};
@@ -40,25 +37,12 @@ pub enum Proof {
     Bounds,
     /// In addition, numbers by thread are removed for threads that do not demand them.
     Threads,
-    /// In addition, zeros are added to sums, and iterations without an effect are removed.
-    Turns,
-    /// In addition, barriers, additions, stores and conditions without an effect are removed.
-    Idle,
 }
 
 impl Proof {
     /// All steps, the cheapest first.
-    pub const ALL: [Proof; 9] = [
-        Proof::Ptx,
-        Proof::Launch,
-        Proof::Numbers,
-        Proof::Stores,
-        Proof::Needed,
-        Proof::Bounds,
-        Proof::Threads,
-        Proof::Turns,
-        Proof::Idle,
-    ];
+    pub const ALL: [Proof; 7] =
+        [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores, Proof::Needed, Proof::Bounds, Proof::Threads];
 }
 
 impl fmt::Display for Proof {
@@ -73,10 +57,6 @@ impl fmt::Display for Proof {
             Proof::Needed => "and replacing values where they are not demanded",
             Proof::Bounds => "and resolving comparisons whose outcome follows from their position and the launch",
             Proof::Threads => "and considering a value only for the threads that demand it",
-            Proof::Turns => "and adding zeros to sums unconditionally, and removing iterations without an effect",
-            Proof::Idle => {
-                "and removing barriers without conflicts, additions of zero, stores of the present value, and repeated conditions"
-            }
         })
     }
 }
@@ -100,7 +80,7 @@ impl Prover {
         let extents = Extents::of(program);
         let mut prover = Prover { promised, bounds, extents, names, forms, ptx: ptx(kernel), own: Vec::new() };
         let plain = prover.plain(kernel);
-        let of = |proof: Proof| (proof, plain.as_ref().and_then(|plain| prover.form(kernel, plain, proof)));
+        let of = |proof: Proof| (proof, plain.as_ref().and_then(|plain| prover.form(plain, proof)));
         prover.own = Proof::ALL[1..].iter().map(|proof| of(*proof)).collect();
         prover.forms.borrow_mut().keep();
         prover
@@ -112,7 +92,7 @@ impl Prover {
             return Some(Proof::Ptx);
         }
         let plain = self.plain(mutant)?;
-        let same = |(proof, own): &&(Proof, Option<Form>)| own.is_some() && *own == self.form(mutant, &plain, *proof);
+        let same = |(proof, own): &&(Proof, Option<Form>)| own.is_some() && *own == self.form(&plain, *proof);
         let proof = self.own.iter().find(same).map(|(proof, _)| *proof);
         self.forms.borrow_mut().forget();
         proof
@@ -127,8 +107,8 @@ impl Prover {
         passes::with_places(kernel).ok()
     }
 
-    /// Returns the form of a kernel after a step; `plain` is the result of [`Prover::plain`].
-    fn form(&self, kernel: &Kernel, plain: &Kernel, proof: Proof) -> Option<Form> {
+    /// Returns the form after a step of `plain`, a result of [`Prover::plain`].
+    fn form(&self, plain: &Kernel, proof: Proof) -> Option<Form> {
         let normal = |kernel: &Kernel, depth| {
             let normal = normal(kernel, &mut self.names.borrow_mut(), depth);
             passes::with_places(normal).ok()
@@ -139,18 +119,11 @@ impl Prover {
             Proof::Launch => form(plain),
             Proof::Numbers => form(&normal(plain, Depth::Numbers)?),
             Proof::Stores => form(&normal(plain, Depth::Stores)?),
-            Proof::Needed => form(&asked(normal(&asked(plain.clone())?, Depth::Stores)?)?),
-            Proof::Bounds | Proof::Threads | Proof::Turns | Proof::Idle => {
+            Proof::Needed => form(&without_undemanded(normal(&without_undemanded(plain.clone())?, Depth::Stores)?)?),
+            Proof::Bounds | Proof::Threads => {
                 let depth = if proof == Proof::Bounds { Depth::Stores } else { Depth::Threads };
-                let plain = match proof {
-                    Proof::Idle => {
-                        turned(rewritten(self.plain(&asked_once(kernel)?)?, |kernel| idle(kernel) | swaps(kernel))?)?
-                    }
-                    Proof::Turns => turned(plain.clone())?,
-                    _ => plain.clone(),
-                };
-                let decided = asked(self.decided(plain)?)?;
-                form(&asked(normal(&asked(self.decided(decided)?)?, depth)?)?)
+                let decided = without_undemanded(self.decided(plain.clone())?)?;
+                form(&without_undemanded(normal(&without_undemanded(self.decided(decided)?)?, depth)?)?)
             }
         }
     }
@@ -196,23 +169,8 @@ fn only_computes(region: &Region) -> bool {
 const ROUNDS: usize = 8;
 
 /// Replaces values where they are not demanded.
-fn asked(kernel: Kernel) -> Option<Kernel> {
+fn without_undemanded(kernel: Kernel) -> Option<Kernel> {
     rewritten(kernel, needed)
-}
-
-/// Adds zeros to sums, and removes iterations without an effect.
-fn turned(kernel: Kernel) -> Option<Kernel> {
-    rewritten(kernel, turns)
-}
-
-/// Removes the first of repeated conditions, before a pass removes the second.
-fn asked_once(kernel: &Kernel) -> Option<Kernel> {
-    let mut kernel = kernel.clone();
-    passes::run(&mut kernel, &[passes::FRONT]).ok()?;
-    passes::dce::dce(&mut kernel).ok()?;
-    passes::cse::cse(&mut kernel).ok()?;
-    idle(&mut kernel);
-    Some(kernel)
 }
 
 /// Rewrites a kernel until nothing changes.
