@@ -81,8 +81,9 @@
 //!
 //! # A step
 //!
-//! A step is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, or bytes with
-//! scales, contiguous or in pages. Several tokens of a sequence, such as drafts to be verified,
+//! A step is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, bytes with
+//! scales, or blocks of 32 numbers with a scale (q8_0 and q4_0, see [`cache`]), contiguous or in
+//! pages. Several tokens of a sequence, such as drafts to be verified,
 //! read it once for all ([`Decode::tokens`]).
 //!
 //! # Measured

@@ -3,8 +3,8 @@
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Element, Float, GenericArgument};
-use kernels_rs::attention::cache::Stored;
-use kernels_rs::attention::{Append, KvCacheMut};
+use kernels_rs::attention::cache::{BLOCK, Stored};
+use kernels_rs::attention::{Append, Decode, KvCache, KvCacheMut, Scratch};
 use kernels_rs::rotary::PairLayout;
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
@@ -119,8 +119,9 @@ fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Devi
     let (q, new) = (q.view(of_q).unwrap(), [&k.view(of_k).unwrap(), &v.view(of_k).unwrap()]);
     let lengths = step.lengths.view([SEQUENCES]).unwrap();
     let empty = || device.upload(&[K::narrow(BEFORE); SEQUENCES * GROUPS * ROOM * WIDTH]).unwrap();
-    let wide =
-        |x: &DeviceBuffer<K>| x.download().unwrap().into_iter().map(|x| f64::from(x.widen())).collect::<Vec<_>>();
+    let wide = |x: &DeviceBuffer<K>| {
+        x.download().unwrap().into_iter().map(|x| f64::from(K::widen(K::keep([x; 4]), 0))).collect::<Vec<_>>()
+    };
 
     let mut rotated = device.zeros::<T>(SEQUENCES * HEADS * WIDTH).unwrap();
     let (mut keys, mut values) = (empty(), empty());
@@ -177,7 +178,107 @@ fn bytes(device: &Device, layout: PairLayout) {
     }
 }
 
+/// Elements of a cache whose blocks of numbers have scales.
+trait Packed: Stored + GenericArgument {
+    /// The largest error of a number, in scales: the number opposite to the largest one may be cut.
+    const ERROR: f64;
+
+    /// Returns the numbers before they are multiplied by their scale.
+    fn numbers(self) -> Vec<f64>;
+}
+
+impl Packed for i8 {
+    const ERROR: f64 = 0.5;
+
+    fn numbers(self) -> Vec<f64> {
+        vec![f64::from(self)]
+    }
+}
+
+impl Packed for u32 {
+    const ERROR: f64 = 1.0;
+
+    fn numbers(self) -> Vec<f64> {
+        self.to_le_bytes().iter().flat_map(|b| [(*b << 4) as i8 >> 4, *b as i8 >> 4].map(f64::from)).collect()
+    }
+}
+
+/// Appends keys and values to a cache of blocks one after another, and compares a step of one and
+/// of two tokens with attention in `f64` over what the cache holds.
+fn blocks<K: Packed>(device: &Device, width: usize) {
+    const SEQUENCES: usize = 2;
+    const KEYS: usize = 9;
+    let mut random = Random::new(32);
+    let per = K::NUMBERS;
+    let (rows, of_scales) = ([SEQUENCES, GROUPS, ROOM, width / per], [SEQUENCES, GROUPS, ROOM, width.div_ceil(BLOCK)]);
+    let mut cache = [(); 2].map(|()| device.zeros::<K>(rows.iter().product()).unwrap());
+    let mut scales = [(); 2].map(|()| device.zeros::<f16>(of_scales.iter().product()).unwrap());
+    let mut exact = [(); 2].map(|()| vec![0.0f64; SEQUENCES * GROUPS * ROOM * width]);
+    let none = device.zeros::<f32>(0).unwrap();
+    let append = Append::new(PairLayout::Halves, &none.view([0]).unwrap());
+    for key in 0..KEYS {
+        let drawn = [(); 2].map(|()| random.values::<f32>(SEQUENCES * GROUPS * width));
+        for (exact, drawn) in exact.iter_mut().zip(&drawn) {
+            for (row, x) in drawn.chunks(width).enumerate() {
+                let at = (row * ROOM + key) * width;
+                exact[at..at + width].iter_mut().zip(x).for_each(|(to, x)| *to = f64::from(*x));
+            }
+        }
+        let new = drawn.each_ref().map(|x| device.upload(x).unwrap());
+        let [k, v] = new.each_ref().map(|x| x.view([SEQUENCES, GROUPS, width]).unwrap());
+        let lengths = device.upload(&[key as u32; SEQUENCES]).unwrap();
+        let ([keys, values], [of_keys, of_values]) = (&mut cache, &mut scales);
+        let to = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
+        let to = to.blocks([of_keys.view_mut(of_scales).unwrap(), of_values.view_mut(of_scales).unwrap()]);
+        let mut rotated = device.zeros::<f32>(SEQUENCES * GROUPS * width).unwrap();
+        let mut rotated = rotated.view_mut([SEQUENCES, GROUPS, width]).unwrap();
+        append.run(device, &k, &mut rotated, [&k, &v], to, &lengths.view([SEQUENCES]).unwrap()).unwrap();
+    }
+    let held = [0, 1].map(|n: usize| {
+        let numbers: Vec<f64> = cache[n].download().unwrap().into_iter().flat_map(Packed::numbers).collect();
+        let scales = scales[n].download().unwrap();
+        let of_row = width.div_ceil(BLOCK);
+        let number = |(i, x): (usize, &f64)| {
+            let scale = f64::from(scales[i / width * of_row + i % width / BLOCK]);
+            let off = (x * scale - exact[n][i]).abs();
+            assert!(off <= K::ERROR * scale.abs() * 1.001, "{i}: {} as {x} × {scale}", exact[n][i]);
+            x * scale
+        };
+        numbers.iter().enumerate().map(number).collect::<Vec<_>>()
+    });
+    for tokens in [1, 2] {
+        let of_q = [SEQUENCES * tokens, HEADS, width];
+        let q = random.values::<f32>(of_q.iter().product());
+        let (of_tokens, lengths) = (device.upload(&q).unwrap(), device.upload(&[KEYS as u32; SEQUENCES]).unwrap());
+        let mut o = device.upload(&vec![f32::NAN; q.len()]).unwrap();
+        let [keys, values] = cache.each_ref().map(|x| x.view(rows).unwrap());
+        let from = KvCache::new(keys, values).blocks(scales.each_ref().map(|x| x.view(of_scales).unwrap()));
+        let (q_view, lengths) = (of_tokens.view(of_q).unwrap(), lengths.view([SEQUENCES]).unwrap());
+        let mut scratch = Scratch::with_splits(device, of_q, 2).unwrap();
+        let mut to = o.view_mut(of_q).unwrap();
+        Decode::new().tokens(tokens).run(device, &q_view, from, &lengths, &mut to, &mut scratch).unwrap();
+        for (row, o) in o.download().unwrap().chunks(width).enumerate() {
+            let (query, head) = (row / HEADS, row % HEADS);
+            let (sequence, seen) = (query / tokens, KEYS - tokens + 1 + query % tokens);
+            let at = |j: usize| ((sequence * GROUPS + head / (HEADS / GROUPS)) * ROOM + j) * width;
+            let product =
+                |j: usize| (0..width).map(|d| f64::from(q[row * width + d]) * held[0][at(j) + d]).sum::<f64>();
+            let weights: Vec<f64> = (0..seen).map(|j| (product(j) / (width as f64).sqrt()).exp()).collect();
+            let total: f64 = weights.iter().sum();
+            for (d, got) in o.iter().enumerate() {
+                let sum: f64 = weights.iter().enumerate().map(|(j, w)| w * held[1][at(j) + d]).sum();
+                let off = (f64::from(*got) - sum / total).abs();
+                assert!(off <= 1e-5, "{tokens} tokens, row {row}, {d}: {got}, not {}", sum / total);
+            }
+        }
+    }
+}
+
 fn all(device: &Device) {
+    for width in [8, 40, 128, 256] {
+        blocks::<i8>(device, width);
+        blocks::<u32>(device, width);
+    }
     for layout in [PairLayout::Halves, PairLayout::Interleaved] {
         floats::<f32, f32>(device, layout, 1e-5);
         bytes(device, layout);
@@ -238,6 +339,21 @@ fn extents_are_compared() {
     let said = refused.unwrap_err().to_string();
     assert!(said.contains("the cache has 1 planes, and there are 2 queries"), "{said}");
 
+    // Scales of blocks of floats, and heads that are no whole words.
+    let mut scales = [(); 2].map(|()| device.zeros::<f16>(2).unwrap());
+    let rows = [2, 1, 1, 4];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
+    let cache = cache.blocks(scales.each_mut().map(|scales| scales.view_mut([2, 1, 1, 1]).unwrap()));
+    let refused = append.run(&device, &q, &mut of_rotated, [&q, &q], cache, &lengths.view([2]).unwrap());
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("scales of 32 numbers belong to a cache of bytes"), "{said}");
+    let mut words = [(); 2].map(|()| device.zeros::<u32>(2).unwrap());
+    let [keys_of_words, values_of_words] = words.each_mut().map(|x| x.view_mut([2, 1, 1, 1]).unwrap());
+    let cache = KvCacheMut::new(keys_of_words, values_of_words);
+    let refused = append.run(&device, &q, &mut of_rotated, [&q, &q], cache, &lengths.view([2]).unwrap());
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("heads of q have 4 numbers; expected a multiple of 8"), "{said}");
+
     // Scales of a cache of floats.
     let mut scales = [(); 2].map(|()| device.zeros::<f32>(4).unwrap());
     let [of_keys, of_values] = &mut scales;
@@ -246,5 +362,5 @@ fn extents_are_compared() {
     let cache = cache.scaled([of_keys, of_values].map(|scales| scales.view_mut([2, 1, 2]).unwrap()));
     let refused = append.run(&device, &q, &mut of_rotated, [&q, &q], cache, &lengths.view([2]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("scales belong to a cache of bytes"), "{said}");
+    assert!(said.contains("scales of rows belong to a cache of bytes"), "{said}");
 }

@@ -159,8 +159,7 @@ fn memory_bound_kernels_leave_registers_for_warps() {
         for l in loops.iter().filter(|l| ffma(l) >= 64) {
             println!("{name}: {} slots, {} FFMA, {} registers, {:?}", l.slots, ffma(l), resources.registers, l.mix);
         }
-        // Bytes are widened before they are multiplied.
-        assert!(resources.stack_bytes == 0 || name.contains("i8"), "{name} spills");
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
     }
 }
 

@@ -1,29 +1,77 @@
 //! The layouts and element types of the key-value cache of a decoding step.
+//!
+//! | cache | element | numbers | scales |
+//! |---|---|---|---|
+//! | floats | `f32`, `f16`, `bf16` | one | none |
+//! | bytes | `i8` | one, of −128 to 127 | an `f32` for each head of each row ([`Scaled`]) |
+//! | q8_0 | `i8` | one, of −128 to 127 | an `f16` for each 32 numbers ([`Blocks`]) |
+//! | q4_0 | `u32` | eight, of −8 to 7 | an `f16` for each 32 numbers ([`Blocks`]) |
+//!
+//! The two traits [`Stored`] and [`Scales`] describe a format to the kernels.
 
 pub use items::*;
 
 use super::extend::{contiguous, paged};
 use crate::operand::{Operand, refused};
-use kernel_dsl::Element;
 use kernel_dsl::compiler::{ElementType, Scalar};
+use kernel_dsl::half::f16;
 use runtime::{BufferView, BufferViewMut, Error};
+
+/// The scales of the keys and of the values of a cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Factors<R, B> {
+    /// No scales.
+    None,
+    /// A scale for each head of each row.
+    Rows([R; 2]),
+    /// A scale for each 32 numbers.
+    Blocks([B; 2]),
+}
+
+impl<R: Operand<3>, B: Operand<4>> Factors<R, B> {
+    /// Rejects scales that do not belong to a cache with elements `K` and the layout `cache`.
+    fn check<K: Stored>(&self, cache: [[usize; 4]; 2]) -> Result<(), Error> {
+        let [[planes, heads, rows, elements], _] = cache;
+        let is = |scalar| K::TYPE == ElementType::Scalar(scalar);
+        match self {
+            Factors::None => Ok(()),
+            Factors::Rows(_) if !is(Scalar::I8) => {
+                Err(refused::<K, 4>(cache, "scales of rows belong to a cache of bytes".into()))
+            }
+            Factors::Blocks(_) if !is(Scalar::I8) && K::NUMBERS == 1 => {
+                let why = "scales of 32 numbers belong to a cache of bytes (`i8`) or of eight numbers a word (`u32`)";
+                Err(refused::<K, 4>(cache, why.into()))
+            }
+            Factors::Rows(scales) => scales.iter().try_for_each(|scales| {
+                let why = "one for each head of each row of the cache";
+                scales.expected("the scales of the cache", [planes, heads, rows], why)
+            }),
+            Factors::Blocks(scales) => scales.iter().try_for_each(|scales| {
+                let blocks = (elements * K::NUMBERS).div_ceil(BLOCK);
+                let why = "one for each 32 numbers of each head of each row of the cache";
+                scales.expected("the scales of the cache", [planes, heads, rows, blocks], why)
+            }),
+        }
+    }
+}
 
 /// A cache of keys and values, to read.
 ///
 /// Keys and values are [sequence, head, row, element]; with a table they are
-/// [page, head, row of the page, element]. A cache of bytes has a scale for each head of each row.
+/// [page, head, row of the page, element]. An element of `u32` holds eight numbers of four bits in
+/// two's complement, the first in the lowest bits.
 #[derive(Clone, Copy, Debug)]
-pub struct KvCache<'a, K: Element> {
+pub struct KvCache<'a, K: Stored> {
     pub(super) keys: BufferView<'a, K, 4>,
     pub(super) values: BufferView<'a, K, 4>,
-    pub(super) scales: Option<[BufferView<'a, f32, 3>; 2]>,
+    pub(super) scales: Factors<BufferView<'a, f32, 3>, BufferView<'a, f16, 4>>,
     pub(super) table: Option<BufferView<'a, u32, 2>>,
 }
 
-impl<'a, K: Element> KvCache<'a, K> {
+impl<'a, K: Stored> KvCache<'a, K> {
     /// Makes a cache with a plane for each sequence, of numbers as they are.
     pub fn new(keys: BufferView<'a, K, 4>, values: BufferView<'a, K, 4>) -> Self {
-        KvCache { keys, values, scales: None, table: None }
+        KvCache { keys, values, scales: Factors::None, table: None }
     }
 
     /// Sets the table of pages, [sequence, page of the sequence], which names the page.
@@ -34,30 +82,36 @@ impl<'a, K: Element> KvCache<'a, K> {
     /// Sets the scales of the keys and of the values, [plane, head, row]: the number is the byte
     /// times the scale.
     pub fn scaled(self, scales: [BufferView<'a, f32, 3>; 2]) -> Self {
-        KvCache { scales: Some(scales), ..self }
+        KvCache { scales: Factors::Rows(scales), ..self }
+    }
+
+    /// Sets the scales of the keys and of the values, [plane, head, row, block of 32 numbers]. A
+    /// cache of `i8` is then in the format q8_0, and one of `u32` in the format q4_0.
+    pub fn blocks(self, scales: [BufferView<'a, f16, 4>; 2]) -> Self {
+        KvCache { scales: Factors::Blocks(scales), ..self }
     }
 
     /// Rejects a cache that does not fit `sequences` queries.
     pub(super) fn check(&self, sequences: usize) -> Result<(), Error> {
         let layout = [self.keys.extents(), self.keys.strides()];
         planes::<K>(sequences, layout, self.table.as_ref())?;
-        self.scales.iter().flatten().try_for_each(|scales| scale_extents::<K>(layout, scales))
+        self.scales.check::<K>(layout)
     }
 }
 
 /// A cache of keys and values, to write: the extents are those of [`KvCache`].
 #[derive(Debug)]
-pub struct KvCacheMut<'a, K: Element> {
+pub struct KvCacheMut<'a, K: Stored> {
     pub(super) keys: BufferViewMut<'a, K, 4>,
     pub(super) values: BufferViewMut<'a, K, 4>,
-    pub(super) scales: Option<[BufferViewMut<'a, f32, 3>; 2]>,
+    pub(super) scales: Factors<BufferViewMut<'a, f32, 3>, BufferViewMut<'a, f16, 4>>,
     pub(super) table: Option<BufferView<'a, u32, 2>>,
 }
 
-impl<'a, K: Element> KvCacheMut<'a, K> {
+impl<'a, K: Stored> KvCacheMut<'a, K> {
     /// Makes a cache with a plane for each sequence, of numbers as they are.
     pub fn new(keys: BufferViewMut<'a, K, 4>, values: BufferViewMut<'a, K, 4>) -> Self {
-        KvCacheMut { keys, values, scales: None, table: None }
+        KvCacheMut { keys, values, scales: Factors::None, table: None }
     }
 
     /// Sets the table of pages, [sequence, page of the sequence], which names the page.
@@ -68,18 +122,23 @@ impl<'a, K: Element> KvCacheMut<'a, K> {
     /// Sets the scales of the keys and of the values, [plane, head, row]: the largest magnitude of
     /// a row over 127.
     pub fn scaled(self, scales: [BufferViewMut<'a, f32, 3>; 2]) -> Self {
-        KvCacheMut { scales: Some(scales), ..self }
+        KvCacheMut { scales: Factors::Rows(scales), ..self }
+    }
+
+    /// Sets the scales of the keys and of the values, as [`KvCache::blocks`] does.
+    pub fn blocks(self, scales: [BufferViewMut<'a, f16, 4>; 2]) -> Self {
+        KvCacheMut { scales: Factors::Blocks(scales), ..self }
     }
 
     /// Rejects a cache that does not fit `sequences` queries.
     pub(super) fn check(&self, sequences: usize) -> Result<(), Error> {
         let layout = [self.keys.extents(), self.keys.strides()];
         planes::<K>(sequences, layout, self.table.as_ref())?;
-        self.scales.iter().flatten().try_for_each(|scales| scale_extents::<K>(layout, scales))
+        self.scales.check::<K>(layout)
     }
 }
 
-fn planes<K: Element>(
+fn planes<K: Stored>(
     sequences: usize,
     layout: [[usize; 4]; 2],
     table: Option<&BufferView<'_, u32, 2>>,
@@ -88,15 +147,6 @@ fn planes<K: Element>(
         Some(table) => paged::<K>(sequences, layout, table),
         None => contiguous::<K>(sequences, layout),
     }
-}
-
-/// Rejects scales of a cache that is not of bytes, and scales of other extents than the cache.
-fn scale_extents<K: Element>(layout: [[usize; 4]; 2], scales: &impl Operand<3>) -> Result<(), Error> {
-    if K::TYPE != ElementType::Scalar(Scalar::I8) {
-        return Err(refused::<K, 4>(layout, "scales belong to a cache of bytes".into()));
-    }
-    let [[planes, heads, rows, _], _] = layout;
-    scales.expected("the scales of the cache", [planes, heads, rows], "one for each head of each row of the cache")
 }
 
 #[kernel_dsl::device]
@@ -155,47 +205,143 @@ mod items {
         }
     }
 
-    /// A type of numbers stored in a cache.
+    /// The numbers that share a scale of a cache in the format q8_0 or q4_0.
+    pub const BLOCK: usize = 32;
+
+    /// An element of a cache: a number, or several.
     pub trait Stored: Element {
-        /// Converts to `f32`, exactly.
-        fn widen(self) -> f32;
-        /// Converts from `f32` to the nearest value.
+        /// How many numbers an element holds.
+        const NUMBERS: usize;
+        /// What a lane keeps of loaded elements until it needs their numbers.
+        type Kept: Copy;
+        /// How many numbers are kept together.
+        const TOGETHER: usize;
+        /// Returns what is kept of the first `TOGETHER` numbers of neighboring elements.
+        fn keep(elements: [Self; 4]) -> Self::Kept;
+        /// Returns number `i` of what is kept, exactly.
+        fn widen(kept: Self::Kept, i: usize) -> f32;
+        /// Returns the element whose first number is the nearest to `x`, and whose others are 0.
         fn narrow(x: f32) -> Self;
+        /// Returns an element with the first numbers of the elements of `NUMBERS` neighboring
+        /// lanes. All lanes of the warp call it.
+        fn joined(self) -> Self;
+        /// Returns the scale for numbers from −`depth` to `height`, neither negative.
+        fn scale(depth: f32, height: f32) -> f32;
     }
 
     impl Stored for f32 {
-        fn widen(self) -> f32 {
-            self
+        const NUMBERS: usize = 1;
+        type Kept = f32;
+        const TOGETHER: usize = 1;
+        fn keep(elements: [f32; 4]) -> f32 {
+            elements[0]
+        }
+        fn widen(kept: f32, _i: usize) -> f32 {
+            kept
         }
         fn narrow(x: f32) -> f32 {
             x
         }
+        fn joined(self) -> f32 {
+            self
+        }
+        fn scale(_depth: f32, _height: f32) -> f32 {
+            1.0
+        }
     }
 
     impl Stored for f16 {
-        fn widen(self) -> f32 {
-            self.to_f32()
+        const NUMBERS: usize = 1;
+        type Kept = f16;
+        const TOGETHER: usize = 1;
+        fn keep(elements: [f16; 4]) -> f16 {
+            elements[0]
+        }
+        fn widen(kept: f16, _i: usize) -> f32 {
+            kept.to_f32()
         }
         fn narrow(x: f32) -> f16 {
             f16::from_f32(x)
         }
+        fn joined(self) -> f16 {
+            self
+        }
+        fn scale(_depth: f32, _height: f32) -> f32 {
+            1.0
+        }
     }
 
     impl Stored for bf16 {
-        fn widen(self) -> f32 {
-            self.to_f32()
+        const NUMBERS: usize = 1;
+        type Kept = bf16;
+        const TOGETHER: usize = 1;
+        fn keep(elements: [bf16; 4]) -> bf16 {
+            elements[0]
+        }
+        fn widen(kept: bf16, _i: usize) -> f32 {
+            kept.to_f32()
         }
         fn narrow(x: f32) -> bf16 {
             bf16::from_f32(x)
         }
+        fn joined(self) -> bf16 {
+            self
+        }
+        fn scale(_depth: f32, _height: f32) -> f32 {
+            1.0
+        }
     }
 
     impl Stored for i8 {
-        fn widen(self) -> f32 {
-            self as f32
+        const NUMBERS: usize = 1;
+        type Kept = i32;
+        const TOGETHER: usize = 4;
+        fn keep(elements: [i8; 4]) -> i32 {
+            int::word(elements)
+        }
+        fn widen(kept: i32, i: usize) -> f32 {
+            int::extract(kept, (8 * i) as u32, 8) as f32
         }
         fn narrow(x: f32) -> i8 {
             x.round_ties_even() as i8
+        }
+        fn joined(self) -> i8 {
+            self
+        }
+        fn scale(depth: f32, height: f32) -> f32 {
+            depth.max(height) / 127.0
+        }
+    }
+
+    /// Eight numbers of four bits in two's complement, the first in the lowest bits.
+    impl Stored for u32 {
+        const NUMBERS: usize = 8;
+        type Kept = u32;
+        const TOGETHER: usize = 8;
+        fn keep(elements: [u32; 4]) -> u32 {
+            elements[0]
+        }
+        fn widen(kept: u32, i: usize) -> f32 {
+            // 2²³ + (n + 8)·2⁴ʲ for a number n that is j-th in its half of the word: one fused
+            // multiply-add gives n, exactly.
+            let half = (kept ^ 0x8888_8888) >> (i / 4 * 16) as u32;
+            let shifted = f32::from_bits(half & 15 << (4 * (i % 4)) as u32 | 0x4b00_0000);
+            let factor = [1.0, 0.0625, 0.003_906_25, 0.000_244_140_625f32][i % 4];
+            shifted.mul_add(factor, -8_388_608.0 * factor - 8.0)
+        }
+        fn narrow(x: f32) -> u32 {
+            (x.round_ties_even() as i32).max(-8).min(7) as u32 & 15
+        }
+        fn joined(self) -> u32 {
+            let mut word = self << (4 * (warp::lane() % 8)) as u32;
+            for step in unroll(0..3) {
+                word |= warp::shuffle_xor(word, 1 << step);
+            }
+            word
+        }
+        fn scale(depth: f32, height: f32) -> f32 {
+            // The number with the largest magnitude is −8 scales.
+            if depth >= height { depth / 8.0 } else { -(height / 8.0) }
         }
     }
 
@@ -203,10 +349,10 @@ mod items {
     pub trait Scales: Copy {
         /// Whether there are scales.
         const SCALED: bool;
-        /// Returns the scale of a key.
-        fn key(&self, at: Entry) -> f32;
-        /// Returns the scale of a value.
-        fn value(&self, at: Entry) -> f32;
+        /// Returns the scale of element `d` of a key.
+        fn key(&self, at: Entry, d: usize) -> f32;
+        /// Returns the scale of element `d` of a value.
+        fn value(&self, at: Entry, d: usize) -> f32;
     }
 
     /// No scales.
@@ -215,10 +361,10 @@ mod items {
 
     impl Scales for Unscaled {
         const SCALED: bool = false;
-        fn key(&self, _at: Entry) -> f32 {
+        fn key(&self, _at: Entry, _d: usize) -> f32 {
             1.0
         }
-        fn value(&self, _at: Entry) -> f32 {
+        fn value(&self, _at: Entry, _d: usize) -> f32 {
             1.0
         }
     }
@@ -234,11 +380,30 @@ mod items {
 
     impl Scales for Scaled {
         const SCALED: bool = true;
-        fn key(&self, at: Entry) -> f32 {
+        fn key(&self, at: Entry, _d: usize) -> f32 {
             self.keys[(at.plane, at.head, at.row)]
         }
-        fn value(&self, at: Entry) -> f32 {
+        fn value(&self, at: Entry, _d: usize) -> f32 {
             self.values[(at.plane, at.head, at.row)]
+        }
+    }
+
+    /// A scale for each [`BLOCK`] numbers of each head of each key and each value.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Blocks {
+        /// Scales of keys, [plane, head, row, block].
+        pub keys: View<f16, 4>,
+        /// Scales of values, [plane, head, row, block].
+        pub values: View<f16, 4>,
+    }
+
+    impl Scales for Blocks {
+        const SCALED: bool = true;
+        fn key(&self, at: Entry, d: usize) -> f32 {
+            self.keys[(at.plane, at.head, at.row, d / BLOCK)].to_f32()
+        }
+        fn value(&self, at: Entry, d: usize) -> f32 {
+            self.values[(at.plane, at.head, at.row, d / BLOCK)].to_f32()
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The call that appends new keys and values to a cache.
 
-use super::append::cache_append;
-use super::cache::{Contiguous, KvCacheMut, Paged, Pages, Stored};
+use super::append::{ROW, cache_append};
+use super::cache::{BLOCK, Contiguous, Factors, KvCacheMut, Paged, Pages, Stored};
 use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
 use crate::queue::{LibraryCall, naming};
 use crate::rotary::PairLayout;
 use crate::{Passed, Queue};
+use kernel_dsl::half::f16;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -29,6 +30,18 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// even, and clamped to the range of `i8`. The error is at most half a scale, plus up to 2⁻¹⁴² in a
 /// row whose largest magnitude is below 2⁻¹¹⁹. A row of zeros has the scale 0. A NaN becomes 0 and
 /// does not affect the scale. A row with ±∞ has the scale ∞, and reads as NaN.
+///
+/// Blocks of 32 numbers ([`KvCacheMut::blocks`]) have a scale in `f16`, by which numbers are
+/// divided after its rounding. Let A be the largest magnitude of a block:
+///
+/// | format | scale | numbers | error, in scales |
+/// |---|---|---|---|
+/// | q8_0 | A / 127 | −127 to 127 | 1/2 |
+/// | q4_0 | A / 8, negative if a positive number has the magnitude A and no negative one | −8 to 7 | 1/2; 1 beyond 7.5 scales |
+///
+/// A subnormal scale adds an error of up to 2⁻¹⁸. Zeros and NaNs are as in a row of bytes. A block
+/// whose scale exceeds 65,504 has the scale ±∞, and reads as NaN. The last block of a row may have
+/// fewer numbers.
 ///
 /// Then call [`Decode`](super::Decode) with `rotated`, and with lengths that include the new key.
 ///
@@ -89,13 +102,13 @@ impl<'a> Append<'a> {
 
     /// Queues the call with the given way to find the keys of a sequence.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    fn queue<T: Float + GenericArgument, K: Stored + GenericArgument, P: Pages + Passed>(
+    fn queue<'c, T: Float + GenericArgument, K: Stored + GenericArgument, P: Pages + Passed>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
         rotated: &mut BufferViewMut<'_, T, 3>,
         [new_k, new_v]: [&BufferView<'_, T, 3>; 2],
-        cache: KvCacheMut<'_, K>,
+        cache: KvCacheMut<'c, K>,
         pages: P,
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
@@ -103,8 +116,9 @@ impl<'a> Append<'a> {
         let [sequences, heads, width] = q.extents();
         let [planes, groups, rows, _] = k.extents();
         rotated.expected("rotated", [sequences, heads, width], "the extents of q")?;
-        k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
-        v.expected("values of the cache", [planes, groups, rows, width], "the extents of its keys")?;
+        row_elements::<T, K>(q)?;
+        k.expected("keys of the cache", [planes, groups, rows, width / K::NUMBERS], "rows as long as heads of q")?;
+        v.expected("values of the cache", [planes, groups, rows, width / K::NUMBERS], "the extents of its keys")?;
         new_k.expected(
             "the new keys",
             [sequences, groups, width],
@@ -127,25 +141,51 @@ impl<'a> Append<'a> {
             [heads + groups, sequences, 1],
             format_args!("{sequences} sequences of {heads} heads, {groups} of keys,"),
         )?;
-        let (mut no_keys, mut no_values) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
-        let scaled = scales.is_some();
-        let [mut of_keys, mut of_values] = match scales {
-            Some(scales) => scales,
-            None => [no_keys.view_mut([0; 3])?, no_values.view_mut([0; 3])?],
-        };
-        dispatch!(let SCALED: bool = scaled; let INTERLEAVED: bool = self.layout == PairLayout::Interleaved;
-        // SAFETY: the launch compares all extents with one another, and the kernel compares
-        // lengths with the room of the cache and pages with its planes. The oracle ran it at and
-        // around every edge (`kernels check`). There is a plane for each sequence, or a row of
-        // the table.
-        unsafe {
-            cache_append::<T, K, P, SCALED, INTERLEAVED>::launch_unchecked(
-                &LibraryCall(on), q, rotated, new_k, new_v, &mut k, &mut v, &mut of_keys, &mut of_values, pages, lengths,
-                self.frequencies,
-            )
+        let interleaved = self.layout == PairLayout::Interleaved;
+        macro_rules! append {
+            ($S:ty, $PER:expr, $keys:expr, $values:expr) => {
+                dispatch!(let INTERLEAVED: bool = interleaved;
+                // SAFETY: the launch compares all extents with one another, and the kernel compares
+                // lengths with the room of the cache and pages with its planes. The oracle ran it
+                // at and around every edge (`kernels check`). There is a plane for each sequence,
+                // or a row of the table.
+                unsafe {
+                    cache_append::<T, K, $S, P, { $PER }, INTERLEAVED>::launch_unchecked(
+                        &LibraryCall(on), q, rotated, new_k, new_v, &mut k, &mut v, $keys, $values, pages, lengths,
+                        self.frequencies,
+                    )
+                }
+                .map_err(naming(&[["k", "keys"], ["v", "values"], ["new_k", "new[0]"], ["new_v", "new[1]"], ["rotated_q", "rotated"]])))
+            };
         }
-        .map_err(naming(&[["k", "keys"], ["v", "values"], ["new_k", "new[0]"], ["new_v", "new[1]"], ["turned", "rotated"]])))
+        match scales {
+            Factors::None => {
+                let (mut no_keys, mut no_values) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
+                append!(f32, 0, &mut no_keys.view_mut([0; 4])?, &mut no_values.view_mut([0; 4])?)
+            }
+            Factors::Rows([of_keys, of_values]) => {
+                let column = |scales: BufferViewMut<'c, f32, 3>| {
+                    let [planes, heads, rows] = scales.extents();
+                    scales.strided().reshaped([planes, heads, rows, 1])?.side_by_side()
+                };
+                append!(f32, ROW, &mut column(of_keys)?, &mut column(of_values)?)
+            }
+            Factors::Blocks([mut of_keys, mut of_values]) => append!(f16, BLOCK, &mut of_keys, &mut of_values),
+        }
     }
+}
+
+/// Rejects heads of q that do not fill whole elements of a cache.
+pub(super) fn row_elements<T: Element, K: Stored>(q: &BufferView<'_, T, 3>) -> Result<(), Error> {
+    let [.., width] = q.extents();
+    if width.is_multiple_of(K::NUMBERS) {
+        return Ok(());
+    }
+    let why = format!(
+        "heads of q have {width} numbers; expected a multiple of {}, the numbers of an element of the cache",
+        K::NUMBERS
+    );
+    Err(q.refused(why))
 }
 
 /// Rejects a contiguous cache without a plane for each sequence, given its extents and strides.

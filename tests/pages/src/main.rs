@@ -24,7 +24,7 @@ const UPDATE: &[(&str, &str)] = &[("UPDATE", "1")];
 const WHOLE: &[(&str, &str)] = &[("TESTS", "all"), ("UPDATE", "1")];
 const INSTA: &[(&str, &str)] = &[("INSTA_UPDATE", "always"), ("TRYBUILD", "overwrite")];
 
-const RUNS: [Run; 10] = [
+const RUNS: [Run; 11] = [
     Run {
         pages: "kernel-dsl/compiler/src/ptx/table/instructions.md, kernel-dsl/src/reference.rs, \
                 kernel-macros/src/clauses.md, kernel-dsl/compiler/tests/passes/filetests",
@@ -62,6 +62,12 @@ const RUNS: [Run; 10] = [
         option: None,
         variables: UPDATE,
         arguments: "-p tests --test math",
+    },
+    Run {
+        pages: "kernels-rs/src/quant/accuracy.md",
+        option: None,
+        variables: UPDATE,
+        arguments: "-p tests --test quant products_are_accurate",
     },
     Run {
         pages: "kernels-rs/guide/chapters and pictures",

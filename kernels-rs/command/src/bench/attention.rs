@@ -7,7 +7,7 @@ use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::attention::cache::Stored;
+use kernels_rs::attention::cache::{BLOCK, Stored};
 use kernels_rs::attention::mask::{BlockMask, BlockSize, random};
 use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Qkv, Scratch};
 use kernels_rs::gemm::Gemm;
@@ -165,9 +165,9 @@ pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
     for shape in [[1, 16, 8, 8192, 128], [1, 16, 8, 65_536, 128], [4, 16, 8, 8192, 128]] {
-        measured.extend(decoded::<f32>("decode f32", &timer, shape, 1, rounds)?);
+        measured.extend(decoded::<f32, f32>("decode f32", &timer, shape, 1, rounds)?);
     }
-    measured.extend(decoded::<f16>("decode f16", &timer, [1, 16, 8, 32_768, 128], 1, rounds)?);
+    measured.extend(decoded::<f16, f16>("decode f16", &timer, [1, 16, 8, 32_768, 128], 1, rounds)?);
     // A sequence's drafts, with two and with four query heads a key head.
     for (heads, keys, tokens) in [
         (16, 8192, 1),
@@ -179,15 +179,55 @@ pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
         (32, 8192, 1),
         (32, 8192, 4),
     ] {
-        measured.extend(decoded::<f16>("decode f16", &timer, [1, heads, 8, keys, 128], tokens, rounds)?);
+        measured.extend(decoded::<f16, f16>("decode f16", &timer, [1, heads, 8, keys, 128], tokens, rounds)?);
     }
-    measured.extend(decoded::<f32>("decode f32", &timer, [1, 16, 8, 8192, 128], 4, rounds)?);
+    measured.extend(decoded::<f32, f32>("decode f32", &timer, [1, 16, 8, 8192, 128], 4, rounds)?);
+    for (keys, tokens) in [(8192, 1), (32_768, 1), (131_072, 1), (32_768, 4)] {
+        let shape = [1, 16, 8, keys, 128];
+        measured.extend(decoded::<f16, i8>("decode q8_0", &timer, shape, tokens, rounds)?);
+        measured.extend(decoded::<f16, u32>("decode q4_0", &timer, shape, tokens, rounds)?);
+    }
     Ok(measured)
+}
+
+/// The numbers of a cache: floats, or blocks of 32 numbers with a scale.
+trait Cached: Stored + GenericArgument {
+    /// Draws `n` elements, and their scales if there are any.
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<Self>, Error>;
+}
+
+/// Elements of keys or of values, and the scales of their blocks.
+type Planes<K> = (DeviceBuffer<K>, Option<DeviceBuffer<f16>>);
+
+impl Cached for f32 {
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<f32>, Error> {
+        Ok((drawn(device, random, n)?, None))
+    }
+}
+
+impl Cached for f16 {
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<f16>, Error> {
+        Ok((drawn(device, random, n)?, None))
+    }
+}
+
+impl Cached for i8 {
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<i8>, Error> {
+        Ok((drawn(device, random, n)?, Some(drawn(device, random, n.div_ceil(BLOCK))?)))
+    }
+}
+
+impl Cached for u32 {
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<u32>, Error> {
+        let words: Vec<u32> = (0..n).map(|_| random.bits() as u32).collect();
+        let words = device.upload(&words).map_err(Error::Device)?;
+        Ok((words, Some(drawn(device, random, (n * u32::NUMBERS).div_ceil(BLOCK))?)))
+    }
 }
 
 /// Measures a decoding step of `tokens` tokens a sequence, compared with a copy of the same number
 /// of bytes.
-fn decoded<T: Draw + Float + Stored + GenericArgument>(
+fn decoded<T: Draw + Float + GenericArgument, K: Cached>(
     kernel: &'static str,
     timer: &Timer,
     shape: [usize; 5],
@@ -196,30 +236,29 @@ fn decoded<T: Draw + Float + Stored + GenericArgument>(
 ) -> Result<Vec<Measured>, Error> {
     let ([sequences, heads, groups, keys, width], stream) = (shape, timer.stream());
     let (device, mut random) = (stream.device(), Random::new(1));
-    let rows = sequences * groups * keys * width;
+    let elements = sequences * groups * keys * (width / K::NUMBERS);
     let q = drawn::<T>(device, &mut random, sequences * tokens * heads * width)?;
-    let (k, v) = (drawn::<T>(device, &mut random, rows)?, drawn::<T>(device, &mut random, rows)?);
+    let [(k, of_keys), (v, of_values)] =
+        [K::drawn(device, &mut random, elements)?, K::drawn(device, &mut random, elements)?];
     let lengths = device.upload(&vec![keys as u32; sequences]).map_err(Error::Device)?;
     let mut o = device.zeros::<T>(sequences * tokens * heads * width).map_err(Error::Device)?;
     let of_q = [sequences * tokens, heads, width];
     let mut scratch = Scratch::for_tokens(device, of_q, tokens, groups, keys).map_err(Error::Device)?;
-    let (source, mut target) =
-        (device.zeros::<T>(rows).map_err(Error::Device)?, device.zeros::<T>(rows).map_err(Error::Device)?);
-    let bytes = 2.0 * (rows * size_of::<T>()) as f64;
+    let bytes = elements * size_of::<K>() + of_keys.as_ref().map_or(0, |scales| scales.len() * size_of::<f16>());
+    let zeros = || device.zeros::<u8>(bytes).map_err(Error::Device);
+    let (source, mut target) = (zeros()?, zeros()?);
+    let bytes = 2.0 * bytes as f64;
     let times = (LONG_NS / (bytes / 4e3)).clamp(2.0, 100.0) as u32;
-    let cache = [sequences, groups, keys, width];
+    let (cache, of_blocks) =
+        ([sequences, groups, keys, width / K::NUMBERS], [sequences, groups, keys, width.div_ceil(BLOCK)]);
     let contenders = vec![
         timer.timed("ours", times, || {
-            let cache = KvCache::new(k.view(cache)?, v.view(cache)?);
-            let lengths = lengths.view([sequences])?;
-            Decode::new().tokens(tokens).run(
-                stream,
-                &q.view(of_q)?,
-                cache,
-                &lengths,
-                &mut o.view_mut(of_q)?,
-                &mut scratch,
-            )
+            let mut cache = KvCache::new(k.view(cache)?, v.view(cache)?);
+            if let (Some(of_keys), Some(of_values)) = (&of_keys, &of_values) {
+                cache = cache.blocks([of_keys.view(of_blocks)?, of_values.view(of_blocks)?]);
+            }
+            let (lengths, mut o) = (lengths.view([sequences])?, o.view_mut(of_q)?);
+            Decode::new().tokens(tokens).run(stream, &q.view(of_q)?, cache, &lengths, &mut o, &mut scratch)
         }),
         timer.timed("copy", times, || stream.copy(&source, &mut target)),
     ];
