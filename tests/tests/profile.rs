@@ -38,7 +38,12 @@ enum Other {
 }
 
 /// Accesses whose cases violate an assumption: file, kind of access, array, and the assumption.
-const OTHERWISE: [(&str, AccessKind, &str, Other); 17] = [
+const OTHERWISE: [(&str, AccessKind, &str, Other); 22] = [
+    ("bfs.rs", AccessKind::Load, "frontier", Other::Few),
+    ("bvh.rs", AccessKind::Load, "rays", Other::Near),
+    ("nbody.rs", AccessKind::Load, "bodies", Other::Near),
+    ("nbody.rs", AccessKind::Store, "accelerations", Other::Near),
+    ("smith_waterman.rs", AccessKind::Load, "a", Other::Odd),
     ("flash_attention.rs", AccessKind::Store, "lse", Other::Odd),
     ("decode_attention.rs", AccessKind::Load, "part_ml", Other::Near),
     ("decode_attention.rs", AccessKind::Load, "part_o", Other::Few),

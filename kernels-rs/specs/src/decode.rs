@@ -6,7 +6,7 @@ use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::half::f16;
+use kernel_dsl::half::{bf16, f16};
 use kernels_rs::attention::append::cache_append;
 use kernels_rs::attention::cache::{BLOCK, Blocks, Contiguous, Paged, Scaled, Unscaled};
 use kernels_rs::attention::decode::flash_decode;
@@ -480,12 +480,16 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                     }
                     let steps = 127.0;
                     let of_step = (off + 3.0 * U * steps * exact.abs()) / steps;
-                    let step = if of_scales == Scalar::F16 { f16::from_f64(exact).to_f64() } else { exact };
+                    // The rounded step, and the distance of the next one, relative to it.
+                    let (step, next) = match of_scales {
+                        Scalar::F16 => (f16::from_f64(exact).to_f64(), 2f64.powi(-10)),
+                        Scalar::Bf16 => (bf16::from_f64(exact).to_f64(), 2f64.powi(-7)),
+                        _ => (exact, 0.0),
+                    };
                     (all[3 + n].0[at], all[3 + n].1[at]) = (step, of_step + 2.0 * at_rest(of_scales, exact, of_step));
                     for (d, (value, _)) in x.iter().enumerate() {
                         let number = if step == 0.0 { 0.0 } else { value / step };
-                        // The step may be the next `f16`.
-                        let next = if of_scales == Scalar::F16 { 2f64.powi(-10) } else { 0.0 };
+                        // The kernel's step may be the next one.
                         let relative = 4.0 * U + next + 2.0 * off / (steps * exact.abs()).max(TINY);
                         let bound = if exact == 0.0 { 0.0 } else { 0.5 + steps * relative };
                         (all[1 + n].0[from + d], all[1 + n].1[from + d]) = (number, bound);
