@@ -15,8 +15,8 @@
 //! * `tests/operators.rs`: every operator and cast at the edges of its types, against rustc.
 //! * `tests/language`: groups, block reductions, loops, methods of numbers, targets and fences.
 //! * `tests/readme.rs`: the README shows the program's current output.
-//! * `outside`: crates outside the workspace, with their own kernels. The script `tests/outside/run`
-//!   tests them, and `tests/editor` runs rust-analyzer on them.
+//! * `outside`: crates outside the workspace, with their own kernels. The script
+//!   `tests/outside/run` tests them, and `tests/editor` runs rust-analyzer on them.
 //! * `tests/uniform.rs`: values that are proved uniform for a warp or a block are uniform in runs.
 //! * `tests/checked.rs`: the checked form of faulty kernels reports what the oracle reports.
 //! * `tests/zoo`: kernels with one bug each, which the oracle reports at the marked line, beside

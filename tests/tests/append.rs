@@ -203,8 +203,8 @@ impl Packed for u32 {
     }
 }
 
-/// Appends keys and values to a cache of blocks one after another, and compares a step of one and
-/// of two tokens with attention in `f64` over what the cache holds.
+/// Appends keys and values to a cache of blocks one after another. Compares steps of one and of two
+/// tokens with attention in `f64` over the numbers in the cache.
 fn blocks<K: Packed>(device: &Device, width: usize) {
     const SEQUENCES: usize = 2;
     const KEYS: usize = 9;

@@ -399,10 +399,10 @@ fn unsuitable_plans_are_rejected() {
 
 /// The errors of a format, each relative to the root of the sum of squares of what is exact.
 struct Accuracy {
-    /// Of weights, against the numbers that they were quantized from.
+    /// The error of weights, against the numbers that they were quantized from.
     weights: f64,
-    /// Of products, against exact products of the same weights: of normal activations, and with one
-    /// in a hundred 20 times as large.
+    /// The errors of products, against exact products of the same weights: of normal activations,
+    /// and with one in a hundred 20 times as large.
     products: [f64; 2],
 }
 

@@ -35,8 +35,8 @@ pub const ROW: usize = 1 << 30;
 /// Writes each sequence's rotated new key and its new value to row `lengths` of the cache, and its
 /// rotated queries to `rotated_q`.
 ///
-/// q and rotated_q are [sequence, head, element], new_k and new_v [sequence, key head, element], and
-/// the cache's views [plane, head, row, element]. `frequencies` has one number for each rotated
+/// q and rotated_q are [sequence, head, element], new_k and new_v [sequence, key head, element],
+/// and the cache's views [plane, head, row, element]. `frequencies` has one number for each rotated
 /// pair; the other elements are copied. For a sequence whose cache is full, no key or value is
 /// written. Each `PER` numbers of a row share a scale, which is rounded to `S`, and of which they
 /// are integer multiples; for `PER` = 0 there are no scales. The scales' views are

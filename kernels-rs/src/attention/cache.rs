@@ -210,11 +210,11 @@ mod items {
 
     /// An element of a cache: a number, or several.
     pub trait Stored: Element {
-        /// How many numbers an element holds.
+        /// The number of numbers of an element.
         const NUMBERS: usize;
-        /// What a lane keeps of loaded elements until it needs their numbers.
+        /// The form in which a lane keeps loaded elements until it needs their numbers.
         type Kept: Copy;
-        /// How many numbers are kept together.
+        /// The number of numbers that are kept together.
         const TOGETHER: usize;
         /// Returns what is kept of the first `TOGETHER` numbers of neighboring elements.
         fn keep(elements: [Self; 4]) -> Self::Kept;

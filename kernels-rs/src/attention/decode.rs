@@ -31,18 +31,18 @@
 //! ```
 //!
 //! The sums of four columns leave no registers for their queries, which lie in shared memory. With
-//! eight columns a warp, the kernel spilled 364 bytes on sm_61, and four tokens of 2 heads took 1.68
-//! times as long as one token (H100, f16, 8192 keys). With four columns and four keys in flight they
-//! take 24.5 µs, and one token 17.8 µs. The sums are scaled only in iterations in which a logit
-//! exceeds all earlier ones of its column.
+//! eight columns a warp, the kernel spilled 364 bytes on sm_61. On an H100 four tokens of 2 heads
+//! then took 1.68 times as long as one token (f16, 8192 keys). With four columns and four keys in
+//! flight they take 24.5 µs, and one token 17.8 µs. The sums are scaled only in iterations in which
+//! a logit exceeds all earlier ones of its column.
 //!
 //! # Few keys
 //!
 //! One token over 32,768 keys of `f16` takes 50.4 µs on an H100, 0.95 of a copy. Over 8192 keys it
-//! takes 17.8 µs, 0.49 of a copy, which L2 holds. Some 7 µs therefore do not depend on the number of
-//! keys: the launch, the first loads, and in the last block the chain of a store, a fence, an atomic
-//! operation and the loads of all parts. Measured for 8192 keys, by threads of a block, parts and
-//! keys of a lane in flight:
+//! takes 17.8 µs, 0.49 of a copy, which L2 holds. Some 7 µs therefore do not depend on the number
+//! of keys. These are the launch and the first loads. In the last block they are also a chain of a
+//! store, a fence, an atomic operation and the loads of all parts. Measured for 8192 keys, by
+//! threads of a block, parts and keys of a lane in flight:
 //!
 //! | 128, 64, 8 | 128, 64, 4 | 128, 32, 8 | 256, 32, 8 | 256, 32, 4 | 256, 16, 4 | 512, 16, 8 | 512, 16, 4 |
 //! |---|---|---|---|---|---|---|---|

@@ -15,8 +15,9 @@
 //! - cuts only of lists longer than each slot's share, and slots filled with the longest list that
 //!   fits (best fit, decreasing).
 //!
-//! A simpler rule does not replace the simulation. For 1 to 128 heads of 512 to 8192 queries, which
-//! see all keys, earlier keys or a window of 512, the simulated time relative to the fastest is:
+//! A simpler rule does not replace the simulation. The table has the simulated
+//! time relative to the fastest, for 1 to 128 heads of 512 to 8192 queries. They see all keys,
+//! earlier keys or a window of 512:
 //!
 //! ```text
 //!                               132 multiprocessors           28 multiprocessors

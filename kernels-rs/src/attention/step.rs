@@ -12,8 +12,9 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The number of blocks per multiprocessor that saturates its memory bandwidth. More blocks only
-/// make the reduction more expensive: on an H100, one token of 8192 keys of `f16` took 17.8 µs with
-/// two blocks of 256 threads, 18.8 µs with four of 128, and 18.7 µs with one of 512.
+/// make the reduction more expensive: on an H100, two blocks of 256 threads
+/// took 17.8 µs for one token of 8192 keys of `f16`. Four of 128 threads took 18.8 µs, and one of
+/// 512 took 18.7 µs.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 2;
 /// The number of keys of a split is a multiple of this.
 const SPLIT_MULTIPLE: usize = 32;
@@ -81,11 +82,11 @@ impl Scratch {
 /// a cache.
 ///
 /// q and O are [sequence, head, element], or [sequence · token, head, element] for several
-/// [`tokens`](Decode::tokens). A head has at most 256 elements, a multiple of 8, or of 4
-/// if the cache stores `f32`. The [`cache`](super::cache) has any of the formats that its module
-/// lists; keys and values are read once and multiplied with their scales in registers. The number of heads is a multiple of the cache's, and neighboring
-/// heads share one. `lengths` gives the number of keys of each sequence, those of its tokens
-/// included. A sequence without keys gives zeros.
+/// [`tokens`](Decode::tokens). A head has at most 256 elements, a multiple of 8, or of 4 if the
+/// cache stores `f32`. The [`cache`](super::cache) has any of the formats that its module lists;
+/// keys and values are read once and multiplied with their scales in registers. The number of heads
+/// is a multiple of the cache's, and neighboring heads share one. `lengths` gives the number of
+/// keys of each sequence, those of its tokens included. A sequence without keys gives zeros.
 ///
 /// Any extent may be 0. The numbers of sequences and heads are unlimited up to 65,535 each. Beyond,
 /// sequences × heads × parts of their keys ([`Scratch`]) must be at most 2³¹ − 1. The pages of a
@@ -137,8 +138,8 @@ impl Form {
     /// Returns the form for `of_group` query heads of `tokens` tokens, and a cache whose numbers
     /// have `bytes` bytes.
     fn new(of_group: usize, tokens: usize, bytes: usize) -> Form {
-        // The same number of bytes in flight for 16 bits as for 32 bits. More keys of fewer bits are
-        // not faster.
+        // The same number of bytes in flight for 16 bits as for 32 bits. More keys of fewer bits
+        // are not faster.
         let ahead: u32 = if bytes == 2 { 8 } else { 4 };
         let threads = if bytes < 4 { 256 } else { 128 };
         if tokens <= 1 {
