@@ -326,11 +326,11 @@ mod items {
             // multiply-add gives n, exactly.
             let half = (kept ^ 0x8888_8888) >> (i / 4 * 16) as u32;
             let shifted = f32::from_bits(half & 15 << (4 * (i % 4)) as u32 | 0x4b00_0000);
-            let factor = [1.0, 0.0625, 0.003_906_25, 0.000_244_140_625f32][i % 4];
+            let factor = [1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0f32 / 4096.0][i % 4];
             shifted.mul_add(factor, -8_388_608.0 * factor - 8.0)
         }
         fn narrow(x: f32) -> u32 {
-            (x.round_ties_even() as i32).max(-8).min(7) as u32 & 15
+            (x.round_ties_even() as i32).clamp(-8, 7) as u32 & 15
         }
         fn joined(self) -> u32 {
             let mut word = self << (4 * (warp::lane() % 8)) as u32;

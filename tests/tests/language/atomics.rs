@@ -150,7 +150,7 @@ macro_rules! copies {
             #[test]
             fn as_stored() {
                 let x: Vec<$ty> = (0..32).map($value).collect();
-                let inputs = vec![Input::slice(&x), Input::slice(&vec![x[0]; 32])];
+                let inputs = vec![Input::slice(&x), Input::slice(&[x[0]; 32])];
                 agree::<copies>(&checker(false), stringify!($ty), inputs, &[0, 1].map(|i| Expected::exact(i, x.clone())));
                 assemble::<copies>();
             }

@@ -163,11 +163,16 @@ impl Checker<'_> {
         for value in values {
             let e = self.expr(value, None);
             let ty = Id(e.ty.0);
-            let fits = match self.table.get(ty) {
-                Ty::Scalar(_) | Ty::Unknown(_) | Ty::Parameter(_) | Ty::Projection { .. } => true,
-                Ty::Enum(_) | Ty::Wrong | Ty::Never => true,
-                _ => false,
-            };
+            let fits = matches!(
+                self.table.get(ty),
+                Ty::Scalar(_)
+                    | Ty::Unknown(_)
+                    | Ty::Parameter(_)
+                    | Ty::Projection { .. }
+                    | Ty::Enum(_)
+                    | Ty::Wrong
+                    | Ty::Never
+            );
             if !fits {
                 let name = self.named(ty);
                 self.report(
