@@ -387,8 +387,8 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Returns the scale of numbers before its rounding. The largest magnitude is 127 scales of bytes.
-/// Of four bits it is −8 scales.
+/// Returns the scale of numbers before its rounding. The largest magnitude is 127 scales of bytes,
+/// and −8 scales of numbers of four bits.
 fn step_of(stored: Scalar, x: impl Iterator<Item = f64> + Clone) -> f64 {
     let (height, depth) = (x.clone().fold(0.0, f64::max), x.fold(0.0, |depth, x| f64::max(depth, -x)));
     match stored {

@@ -12,9 +12,8 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The number of blocks per multiprocessor that saturates its memory bandwidth. More blocks only
-/// make the reduction more expensive: on an H100, two blocks of 256 threads
-/// took 17.8 µs for one token of 8192 keys of `f16`. Four of 128 threads took 18.8 µs, and one of
-/// 512 took 18.7 µs.
+/// make the reduction more expensive: on an H100, two blocks of 256 threads took 17.8 µs for one
+/// token of 8192 keys of `f16`. Four of 128 threads took 18.8 µs, and one of 512 took 18.7 µs.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 2;
 /// The number of keys of a split is a multiple of this.
 const SPLIT_MULTIPLE: usize = 32;
