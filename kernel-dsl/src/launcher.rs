@@ -141,7 +141,7 @@ pub enum Argument<'a> {
     #[allow(missing_docs)]
     Scalar { ty: Scalar, bits: u64 },
     /// A slice or view of device memory.
-    Memory(Memory<'a>),
+    Memory(ArgumentMemory<'a>),
 }
 
 impl Argument<'static> {
@@ -153,14 +153,14 @@ impl Argument<'static> {
 
 /// Device memory that a launch may use.
 ///
-/// `Memory` is neither `Send` nor `Sync`: a clone of a mutable one stays on its thread and cannot
+/// `ArgumentMemory` is neither `Send` nor `Sync`: a clone of a mutable one stays on its thread and cannot
 /// become a concurrent second writer.
 #[derive(Clone, Debug)]
-pub struct Memory<'a> {
+pub struct ArgumentMemory<'a> {
     element: ElementType,
     device: u64,
     address: u64,
-    shape: Shape,
+    shape: ArgumentShape,
     mutable: bool,
     owner: Option<Owner<'a>>,
     borrow: PhantomData<(&'a mut [u8], *mut u8)>,
@@ -178,7 +178,7 @@ impl fmt::Debug for Owner<'_> {
 
 /// Extents and strides of a slice or view.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Shape {
+pub enum ArgumentShape {
     /// A slice of the given number of elements.
     Slice(u64),
     /// A view: extents, outermost first, and the stride of each dimension in elements (the last is
@@ -190,14 +190,14 @@ pub enum Shape {
     Strided { extents: Vec<u64>, strides: Vec<u64> },
 }
 
-impl Shape {
+impl ArgumentShape {
     /// Iterates over the entry's parameters after the address: extents, then strides. The last
     /// stride is left out if it is always 1.
     pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         let (extents, strides): (&[u64], &[u64]) = match self {
-            Shape::Slice(len) => (std::slice::from_ref(len), &[]),
-            Shape::View { extents, strides } => (extents, strides.split_last().map_or(&[], |(_, outer)| outer)),
-            Shape::Strided { extents, strides } => (extents, strides),
+            ArgumentShape::Slice(len) => (std::slice::from_ref(len), &[]),
+            ArgumentShape::View { extents, strides } => (extents, strides.split_last().map_or(&[], |(_, outer)| outer)),
+            ArgumentShape::Strided { extents, strides } => (extents, strides),
         };
         extents.iter().chain(strides).copied()
     }
@@ -206,16 +206,18 @@ impl Shape {
     /// included; 0 if any extent is 0.
     pub fn span(&self) -> u64 {
         match self {
-            Shape::Slice(n) => *n,
-            Shape::View { extents, strides } | Shape::Strided { extents, strides } if !extents.contains(&0) => {
+            ArgumentShape::Slice(n) => *n,
+            ArgumentShape::View { extents, strides } | ArgumentShape::Strided { extents, strides }
+                if !extents.contains(&0) =>
+            {
                 1 + extents.iter().zip(strides).map(|(n, s)| (n - 1).saturating_mul(*s)).fold(0, u64::saturating_add)
             }
-            Shape::View { .. } | Shape::Strided { .. } => 0,
+            ArgumentShape::View { .. } | ArgumentShape::Strided { .. } => 0,
         }
     }
 }
 
-impl<'a> Memory<'a> {
+impl<'a> ArgumentMemory<'a> {
     /// Returns memory at `address` of the device with the number `device`.
     ///
     /// # Safety
@@ -223,9 +225,15 @@ impl<'a> Memory<'a> {
     /// device, and no other code writes them. If `mutable`, no other code reads them either. On a
     /// device that uses host memory, `address` comes from a host pointer valid for these accesses.
     /// Other code may access the gaps between the elements of `shape` if the memory is
-    /// [owned](Memory::owned_by) by an owner that reports such parts to the launcher.
-    pub unsafe fn new(element: ElementType, device: u64, address: u64, shape: Shape, mutable: bool) -> Memory<'a> {
-        Memory { element, device, address, shape, mutable, owner: None, borrow: PhantomData }
+    /// [owned](ArgumentMemory::owned_by) by an owner that reports such parts to the launcher.
+    pub unsafe fn new(
+        element: ElementType,
+        device: u64,
+        address: u64,
+        shape: ArgumentShape,
+        mutable: bool,
+    ) -> ArgumentMemory<'a> {
+        ArgumentMemory { element, device, address, shape, mutable, owner: None, borrow: PhantomData }
     }
 
     /// Attaches owner metadata that a launcher can downcast, such as its hazard tracker.
@@ -235,8 +243,8 @@ impl<'a> Memory<'a> {
     /// launcher reads from it which work still uses the memory, records the launch there, and
     /// learns which parts are in use elsewhere. A use that the owner does not see is not waited for
     /// before the memory is written or freed.
-    pub unsafe fn owned_by(self, owner: &'a (dyn Any + Sync)) -> Memory<'a> {
-        Memory { owner: Some(Owner(owner)), ..self }
+    pub unsafe fn owned_by(self, owner: &'a (dyn Any + Sync)) -> ArgumentMemory<'a> {
+        ArgumentMemory { owner: Some(Owner(owner)), ..self }
     }
 
     /// Returns the owner's metadata if its type is `T`.
@@ -260,7 +268,7 @@ impl<'a> Memory<'a> {
     }
 
     /// Returns the extents and strides.
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &ArgumentShape {
         &self.shape
     }
 

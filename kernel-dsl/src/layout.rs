@@ -81,10 +81,11 @@ impl<const R: usize> Layout<R> {
         let mut stride = [1; R];
         for d in (0..R - 1).rev() {
             let inner = if d + 2 == R { Some(pitch) } else { usize::checked_mul(stride[d + 1], shape[d + 1]) };
-            stride[d] = inner.unwrap_or_else(|| panic!("an array of {} has more elements than a usize", Shape(&shape)));
+            stride[d] =
+                inner.unwrap_or_else(|| panic!("an array of {} has more elements than a usize", IndexShape(&shape)));
         }
         let layout = Layout { shape, stride };
-        assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", Shape(&shape));
+        assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", IndexShape(&shape));
         layout
     }
 
@@ -100,7 +101,7 @@ impl<const R: usize> Layout<R> {
     #[track_caller]
     pub fn strided(shape: [usize; R], stride: [usize; R]) -> Self {
         let layout = Layout { shape, stride };
-        assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", Shape(&shape));
+        assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", IndexShape(&shape));
         layout
     }
 
@@ -179,9 +180,9 @@ impl Layout<2> {
 }
 
 /// Extents or indices as a kernel writes them: `7`, `(4, 8)`.
-pub(crate) struct Shape<'a>(pub &'a [usize]);
+pub(crate) struct IndexShape<'a>(pub &'a [usize]);
 
-impl fmt::Display for Shape<'_> {
+impl fmt::Display for IndexShape<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [n] = self.0 {
             return write!(f, "{n}");

@@ -563,4 +563,4 @@ pub use layout::Position;
 pub use pending::Pending;
 pub use shared::Shared;
 pub use slice::SliceExt;
-pub use view::{Source, Strided, StridedMut, View, ViewMut};
+pub use view::{CopySource, Strided, StridedMut, View, ViewMut};

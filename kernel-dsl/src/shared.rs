@@ -4,9 +4,9 @@ use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::block;
 use crate::element::{DeviceCopy, Element, ScalarElement};
 use crate::host::context::context;
-use crate::layout::{Layout, Position, Shape};
+use crate::layout::{IndexShape, Layout, Position};
 use crate::pending::Pending;
-use crate::view::Source;
+use crate::view::CopySource;
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
@@ -156,7 +156,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// piece that the view's edge cuts is copied element by element, unless a condition such as
     /// `x.cols() % 4 == 0` or `x.cols() == 64` rules this out. Elements smaller than a word are
     /// copied as `.u32` words if the piece is at least a word.
-    pub fn copy_from(self, source: impl Source<T, R>)
+    pub fn copy_from(self, source: impl CopySource<T, R>)
     where
         T: Element,
     {
@@ -182,7 +182,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// widths of [`copy_from`](Self::copy_from), at least 4 bytes. On older targets, and for
     /// smaller elements without word alignment, it is predicated `ld.global.nc` here and
     /// `st.shared` at the [`wait`](Pending::wait).
-    pub fn copy_async(self, source: impl Source<T, R>) -> Pending
+    pub fn copy_async(self, source: impl CopySource<T, R>) -> Pending
     where
         T: Element,
     {
@@ -193,7 +193,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// the next [`pipeline::commit`](crate::pipeline::commit) closes. In PTX `cp.async`, from sm_80
     /// on, for elements that move 4, 8 or 16 bytes at once.
     #[track_caller]
-    pub fn cp_async(self, source: impl Source<T, R>)
+    pub fn cp_async(self, source: impl CopySource<T, R>)
     where
         T: Element,
     {
@@ -208,7 +208,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     ///
     /// The width is that of [`copy_from`](Self::copy_from), at most 16 bytes of either type: four
     /// elements from `f16` to `f32`.
-    pub fn copy_async_map<U: Element>(self, source: impl Source<U, R>, map: impl Fn(U) -> T) -> Pending
+    pub fn copy_async_map<U: Element>(self, source: impl CopySource<U, R>, map: impl Fn(U) -> T) -> Pending
     where
         T: Element,
     {
@@ -323,10 +323,14 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     #[track_caller]
     fn element(&self, at: [usize; R]) -> NonNull<T> {
         let Some(first) = self.first else {
-            panic!("out of bounds: element {} of a shared array that `at` took past the end", Shape(&at));
+            panic!("out of bounds: element {} of a shared array that `at` took past the end", IndexShape(&at));
         };
         let Some(element) = self.layout.element(at) else {
-            panic!("out of bounds: element {} of a shared array of {}", Shape(&at), Shape(&self.layout.shape()));
+            panic!(
+                "out of bounds: element {} of a shared array of {}",
+                IndexShape(&at),
+                IndexShape(&self.layout.shape())
+            );
         };
         // SAFETY: `element` lies within the extents, so below the number of elements that the block
         // allocated; `at` moves the pointer by the distance that it subtracts from the extents.

@@ -8,12 +8,12 @@
 
 mod strided;
 
-pub use strided::{Source, Strided, StridedMut};
+pub use strided::{CopySource, Strided, StridedMut};
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::element::{Element, ScalarElement};
-use crate::launcher::{self, Argument, Memory, ValueArgument};
-use crate::layout::{Layout, Position, Shape};
+use crate::launcher::{self, Argument, ArgumentMemory, ValueArgument};
+use crate::layout::{IndexShape, Layout, Position};
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
@@ -30,7 +30,7 @@ pub struct View<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     first: Option<NonNull<T>>,
     layout: Layout<R>,
-    /// The device that owns the memory, as [`Memory::device`] returns it.
+    /// The device that owns the memory, as [`ArgumentMemory::device`] returns it.
     device: u64,
 }
 
@@ -46,7 +46,7 @@ pub struct ViewMut<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     first: Option<NonNull<T>>,
     layout: Layout<R>,
-    /// The device that owns the memory, as [`Memory::device`] returns it.
+    /// The device that owns the memory, as [`ArgumentMemory::device`] returns it.
     device: u64,
 }
 
@@ -88,13 +88,13 @@ macro_rules! view {
         impl<T: Element, const R: usize> ValueArgument for $View<T, R> {
             fn arguments(self, list: &mut Vec<Argument<'_>>) {
                 let wide = |numbers: [usize; R]| numbers.iter().map(|n| *n as u64).collect();
-                let shape = launcher::Shape::$Shape {
+                let shape = launcher::ArgumentShape::$Shape {
                     extents: wide(self.layout.shape()),
                     strides: wide(self.layout.stride()),
                 };
                 let address = self.first.map_or(0, |first| first.as_ptr().expose_provenance() as u64);
                 // SAFETY: the caller that made the view guaranteed that the memory is valid.
-                list.push(Argument::Memory(unsafe { Memory::new(T::TYPE, self.device, address, shape, $mutable) }));
+                list.push(Argument::Memory(unsafe { ArgumentMemory::new(T::TYPE, self.device, address, shape, $mutable) }));
             }
         }
 
@@ -161,10 +161,10 @@ macro_rules! view {
             #[track_caller]
             fn element(&self, at: [usize; R]) -> NonNull<T> {
                 let Some(first) = self.first else {
-                    panic!("out of bounds: element {} of a view that `at` took past the end", Shape(&at));
+                    panic!("out of bounds: element {} of a view that `at` took past the end", IndexShape(&at));
                 };
                 let Some(element) = self.layout.element(at) else {
-                    panic!("out of bounds: element {} of a view of {}", Shape(&at), Shape(&self.layout.shape()));
+                    panic!("out of bounds: element {} of a view of {}", IndexShape(&at), IndexShape(&self.layout.shape()));
                 };
                 // SAFETY: `element` lies within the extents, so within the view's memory: `offset`
                 // and `at` move the pointer by the distance that they subtract from the extents.
@@ -376,6 +376,6 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
 #[track_caller]
 fn host_layout<const R: usize>(elements: usize, shape: [usize; R]) -> Layout<R> {
     let layout = Layout::packed(shape);
-    assert!(layout.span() <= elements, "a view of {} over {elements} elements", Shape(&shape));
+    assert!(layout.span() <= elements, "a view of {} over {elements} elements", IndexShape(&shape));
     layout
 }

@@ -29,8 +29,8 @@ pub trait Queue: Launcher<Error = Error> {
     ///
     /// # Errors
     /// Returns an error if the buffer belongs to another device.
-    fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<Memory<T>, Error> {
-        Ok(Memory::Buffer(buffer))
+    fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<QueueMemory<T>, Error> {
+        Ok(QueueMemory::Buffer(buffer))
     }
 
     /// Shares a buffer with several owners, such as the weights of a model, as memory that launches
@@ -46,7 +46,7 @@ pub trait Queue: Launcher<Error = Error> {
     ///
     /// # Errors
     /// Returns an error if memory is insufficient.
-    fn scratch<T: Element>(&self, len: usize) -> Result<Memory<T>, Error> {
+    fn scratch<T: Element>(&self, len: usize) -> Result<QueueMemory<T>, Error> {
         self.keep(self.device().alloc(len)?)
     }
 }
@@ -103,8 +103,8 @@ impl Queue for Recording<'_> {
         launch()
     }
 
-    fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<Memory<T>, Error> {
-        self.own(buffer).map(Memory::Slot)
+    fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<QueueMemory<T>, Error> {
+        self.own(buffer).map(QueueMemory::Slot)
     }
 
     fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
@@ -167,19 +167,19 @@ impl<E: GenericArgument + ValueArgument> Passed for E {}
 /// Memory of a device, or of a graph that is being recorded. It is freed when the last launch that
 /// uses it has ended, or with the graph.
 #[derive(Debug)]
-pub enum Memory<T: Element> {
+pub enum QueueMemory<T: Element> {
     /// Memory of a device.
     Buffer(DeviceBuffer<T>),
     /// Memory of a graph.
     Slot(SlotMut<T>),
 }
 
-impl<T: Element> Memory<T> {
+impl<T: Element> QueueMemory<T> {
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match self {
-            Memory::Buffer(buffer) => buffer.len(),
-            Memory::Slot(slot) => slot.len(),
+            QueueMemory::Buffer(buffer) => buffer.len(),
+            QueueMemory::Slot(slot) => slot.len(),
         }
     }
 
@@ -194,8 +194,8 @@ impl<T: Element> Memory<T> {
     /// Returns the errors of [`DeviceBuffer::view`].
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>, Error> {
         match self {
-            Memory::Buffer(buffer) => buffer.view(extents),
-            Memory::Slot(slot) => slot.view(extents),
+            QueueMemory::Buffer(buffer) => buffer.view(extents),
+            QueueMemory::Slot(slot) => slot.view(extents),
         }
     }
 
@@ -209,8 +209,8 @@ impl<T: Element> Memory<T> {
         strides: [usize; R],
     ) -> Result<BufferView<'_, T, R>, Error> {
         match self {
-            Memory::Buffer(buffer) => buffer.view_strided(extents, strides),
-            Memory::Slot(slot) => slot.view_strided(extents, strides),
+            QueueMemory::Buffer(buffer) => buffer.view_strided(extents, strides),
+            QueueMemory::Slot(slot) => slot.view_strided(extents, strides),
         }
     }
 
@@ -224,8 +224,8 @@ impl<T: Element> Memory<T> {
         strides: [usize; R],
     ) -> Result<BufferViewMut<'_, T, R>, Error> {
         match self {
-            Memory::Buffer(buffer) => buffer.view_strided_mut(extents, strides),
-            Memory::Slot(slot) => slot.view_strided_mut(extents, strides),
+            QueueMemory::Buffer(buffer) => buffer.view_strided_mut(extents, strides),
+            QueueMemory::Slot(slot) => slot.view_strided_mut(extents, strides),
         }
     }
 
@@ -235,8 +235,8 @@ impl<T: Element> Memory<T> {
     /// Returns the errors of [`DeviceBuffer::view_mut`].
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>, Error> {
         match self {
-            Memory::Buffer(buffer) => buffer.view_mut(extents),
-            Memory::Slot(slot) => slot.view_mut(extents),
+            QueueMemory::Buffer(buffer) => buffer.view_mut(extents),
+            QueueMemory::Slot(slot) => slot.view_mut(extents),
         }
     }
 }

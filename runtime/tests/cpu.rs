@@ -2,7 +2,7 @@
 //! driver.
 
 use kernel_dsl::compiler::hir::{self, Block, Expr, ExprKind, Instance, Local, Program, Type, TypeId, serial};
-use kernel_dsl::compiler::source::{Source, Span};
+use kernel_dsl::compiler::source::{KernelSource, Span};
 use kernel_dsl::compiler::{Scalar, Target, launch};
 use kernel_dsl::launcher::{SliceArgument, SliceMutArgument, ViewMutArgument};
 use kernel_dsl::{Argument, Artifact, Launcher};
@@ -30,7 +30,12 @@ fn artifact(grid: u64) -> &'static Artifact {
     let function = hir::Function {
         name: "kernel".into(),
         hash: 0,
-        source: Source { name: "kernel".into(), file: "test.rs".into(), line: 1, text: vec!["fn kernel() {}".into()] },
+        source: KernelSource {
+            name: "kernel".into(),
+            file: "test.rs".into(),
+            line: 1,
+            text: vec!["fn kernel() {}".into()],
+        },
         generics: vec![],
         types,
         locals: vec![local("a", 0), local("x", 1), local("y", 2)],
@@ -165,9 +170,9 @@ fn memory_of_another_device_is_rejected() {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 4]).unwrap();
     let mut y = device.upload(&[1.0f32; 4]).unwrap();
-    let shape = kernel_dsl::launcher::Shape::Slice(4);
+    let shape = kernel_dsl::launcher::ArgumentShape::Slice(4);
     // SAFETY: the memory is never accessed, because the launch is rejected.
-    let foreign = unsafe { kernel_dsl::launcher::Memory::new(Scalar::F32.into(), 7, 0x1000, shape, false) };
+    let foreign = unsafe { kernel_dsl::launcher::ArgumentMemory::new(Scalar::F32.into(), 7, 0x1000, shape, false) };
     let arguments = [Argument::scalar(1.0f32), Argument::Memory(foreign), (&mut y).argument()];
     let error = device.launch(artifact(1), &[], None, &arguments).unwrap_err();
     assert!(error.to_string().contains("argument `x`: its memory belongs to another device"), "{error}");

@@ -29,7 +29,7 @@ macro_rules! is_not {
 // A clone of a mutable argument would be a second writer on another thread.
 is_not!(Argument<'static>: Send);
 is_not!(Argument<'static>: Sync);
-is_not!(launcher::Memory<'static>: Send);
+is_not!(launcher::ArgumentMemory<'static>: Send);
 is_not!(Call<'static>: Send);
 is_not!(Call<'static>: Sync);
 // A `Prepared` may hold a call.

@@ -2,7 +2,7 @@
 
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::View;
-use kernels_rs::quant::formats::device::Place;
+use kernels_rs::quant::formats::device::PlaneUnit;
 use kernels_rs::quant::formats::host::{Ggml, Planes, Rule, dequantize, quantize, repack, restore};
 use kernels_rs::quant::formats::{Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn operands_are_the_numbers() {
                 (View::host(bytemuck::cast_slice(&aligned), [rows, wide]), View::host(&halves, [rows, narrow]))
             };
             for (i, expected) in expected.chunks(32).enumerate() {
-                let at = Place { row: i / units, unit: i % units, units };
+                let at = PlaneUnit { row: i / units, unit: i % units, units };
                 let unit = F::unpack(F::load(words, halves, at), at.unit);
                 for (j, expected) in expected.iter().enumerate() {
                     let byte = f32::from(unit.bytes[j / 4].to_le_bytes()[j % 4] as i8) * F::STEP;

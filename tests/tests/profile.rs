@@ -204,9 +204,9 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
     }
     let known = memory::accesses(&kernel).into_iter().filter_map(|site| {
         let kind = match site.kind {
-            AccessKind::Load => profile::Kind::Load,
-            AccessKind::Store => profile::Kind::Store,
-            AccessKind::Atomic => profile::Kind::Atomic,
+            AccessKind::Load => profile::RequestKind::Load,
+            AccessKind::Store => profile::RequestKind::Store,
+            AccessKind::Atomic => profile::RequestKind::Atomic,
         };
         let key = (site.location.0, kind, site.bytes, site.array.clone());
         let (cost, counts) = (site.cost?, measured.get(&key)?);

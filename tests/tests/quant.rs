@@ -3,7 +3,7 @@
 
 use kernel_dsl::Element;
 use kernel_dsl::half::f16;
-use kernels_rs::Memory;
+use kernels_rs::QueueMemory;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::formats::host::{self, Ggml};
 use kernels_rs::quant::plan::{Plan, Tile};
@@ -551,10 +551,10 @@ fn gpu_experts() {
 }
 
 /// Returns the contents of a buffer.
-fn held<T: Element>(memory: &Memory<T>) -> Vec<T> {
+fn held<T: Element>(memory: &QueueMemory<T>) -> Vec<T> {
     match memory {
-        Memory::Buffer(buffer) => buffer.download().unwrap(),
-        Memory::Slot(_) => panic!("a graph's"),
+        QueueMemory::Buffer(buffer) => buffer.download().unwrap(),
+        QueueMemory::Slot(_) => panic!("a graph's"),
     }
 }
 

@@ -139,11 +139,11 @@ impl Proved {
     }
 }
 
-fn kind(kind: AccessKind) -> profile::Kind {
+fn kind(kind: AccessKind) -> profile::RequestKind {
     match kind {
-        AccessKind::Load => profile::Kind::Load,
-        AccessKind::Store => profile::Kind::Store,
-        AccessKind::Atomic => profile::Kind::Atomic,
+        AccessKind::Load => profile::RequestKind::Load,
+        AccessKind::Store => profile::RequestKind::Store,
+        AccessKind::Atomic => profile::RequestKind::Atomic,
     }
 }
 

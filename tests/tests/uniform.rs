@@ -95,7 +95,8 @@ impl Comparer<'_> {
         let effect = |op| Inst { op, results: Values::new(), location: at };
         let zero = self.emit(Op::Constant(0), Scalar::U32, at, out);
         let first = self.emit(Op::Constant(0), Scalar::Usize, at, out);
-        let place = |index| Place::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
+        let place =
+            |index| AccessPlace::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
         let (here, outside) = (place(first), self.copy.shared[self.witness.0 as usize].shape[0]);
         let theirs = if scope == UniformScope::Warp {
             self.warps += 1;
@@ -119,7 +120,7 @@ impl Comparer<'_> {
         let differ = self.emit(Op::Compare(Comparison::Ne, word, theirs), Scalar::Bool, at, out);
         let mut then = Region::default();
         let index = self.emit(Op::Constant(u64::from(outside)), Scalar::Usize, at, &mut then.insts);
-        let place = Place::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
+        let place = AccessPlace::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
         let tell = Op::Load { place, element: Scalar::U32, policy: Policy::Coherent, guard: None };
         self.emit(tell, Scalar::U32, at, &mut then.insts);
         then.insts.push(effect(Op::Yield(Values::new())));

@@ -22,9 +22,9 @@ fn view(name: &str, argument: u32, mutable: bool) -> [Parameter; 4] {
 }
 
 /// Returns element `i`, `j` of the view whose four parameters are `v`.
-fn at2(v: &[Value], i: Value, j: Value) -> Place {
+fn at2(v: &[Value], i: Value, j: Value) -> AccessPlace {
     let row = Dim { index: i, extent: v[1], stride: Some(v[3]) };
-    Place::Global { base: v[0], dims: smallvec![row, Dim { index: j, extent: v[2], stride: None }], within: None }
+    AccessPlace::Global { base: v[0], dims: smallvec![row, Dim { index: j, extent: v[2], stride: None }], within: None }
 }
 
 /// Returns a register-blocked product: `tm`×`tn` accumulators per thread and `bk` unrolled steps,
@@ -65,7 +65,7 @@ fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
             let r = w.add(ty, r);
             let (gr, gk) = (w.add(row, r), w.add(k, tx));
             let x = w.load(at2(a, gr, gk));
-            w.store(Place::Shared { array: SharedId(0), indices: smallvec![tx, r], within: None }, x);
+            w.store(AccessPlace::Shared { array: SharedId(0), indices: smallvec![tx, r], within: None }, x);
         });
         w.upto(3, tn, Unroll::Full, |w, j| {
             let sixteen = w.n(16);
@@ -73,7 +73,7 @@ fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
             let s = w.add(tx, s);
             let (gk, gc) = (w.add(k, ty), w.add(col, s));
             let x = w.load(at2(b, gk, gc));
-            w.store(Place::Shared { array: SharedId(1), indices: smallvec![ty, s], within: None }, x);
+            w.store(AccessPlace::Shared { array: SharedId(1), indices: smallvec![ty, s], within: None }, x);
         });
         w.0.effect(Op::BlockSync);
         w.upto(4, bk, Unroll::Full, |w, k| {
@@ -82,7 +82,8 @@ fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
                     let n = w.n(n);
                     let first = w.mul(t, n);
                     let r = w.add(first, i);
-                    let x = w.load(Place::Shared { array: SharedId(array), indices: smallvec![k, r], within: None });
+                    let x =
+                        w.load(AccessPlace::Shared { array: SharedId(array), indices: smallvec![k, r], within: None });
                     w.write(local, Some(i), x);
                 });
             }

@@ -1,6 +1,6 @@
 //! Errors found after the front end: in lowering, a pass, or emission.
 
-use crate::source::{Source, Span};
+use crate::source::{KernelSource, Span};
 use std::fmt;
 
 /// An error in a kernel: its message, place and help.
@@ -13,7 +13,7 @@ pub struct Error {
     /// Advice, if there is any.
     pub help: Option<String>,
     /// The function and the place in it; `None` for the whole kernel.
-    pub place: Option<(Source, Span)>,
+    pub place: Option<(KernelSource, Span)>,
 }
 
 /// All errors that one stage found in a kernel; never empty.
@@ -22,7 +22,7 @@ pub struct Errors(pub Vec<Error>);
 
 impl Error {
     /// Creates an error at a place.
-    pub fn at(source: &Source, span: Span, message: impl Into<String>) -> Error {
+    pub fn at(source: &KernelSource, span: Span, message: impl Into<String>) -> Error {
         Error { message: message.into(), notes: Vec::new(), help: None, place: Some((source.clone(), span)) }
     }
 

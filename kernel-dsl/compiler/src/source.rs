@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The Rust text of one kernel or device function.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Source {
+pub struct KernelSource {
     /// The name of the function.
     pub name: String,
     /// The file, relative to its crate and prefixed with the name of the crate:
@@ -19,7 +19,7 @@ pub struct Source {
     pub text: Vec<String>,
 }
 
-impl Source {
+impl KernelSource {
     /// Returns the text of the line `offset` lines below the item's first line, if known.
     pub fn line_text(&self, offset: u32) -> Option<&str> {
         self.text.get(offset as usize).map(String::as_str)
@@ -40,7 +40,7 @@ impl Source {
     }
 }
 
-/// A range of tokens in a [`Source`]. Lines count from 0 at the item's first line, columns from 1
+/// A range of tokens in a [`KernelSource`]. Lines count from 0 at the item's first line, columns from 1
 /// in characters; the end is exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]

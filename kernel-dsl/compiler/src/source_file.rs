@@ -9,7 +9,7 @@
 use crate::check::{self, Callee, Diagnostic};
 use crate::error::{Error, Errors};
 use crate::hir::{FunctionId, Library, Program, Root, StructId, TraitId};
-use crate::source::{Source, Span};
+use crate::source::{KernelSource, Span};
 use crate::syntax;
 use proc_macro2::{LineColumn, TokenStream};
 use std::cell::RefCell;
@@ -199,7 +199,7 @@ impl<'a> SourceFile<'a> {
     }
 
     /// Sets the file of a function that was read from the text.
-    fn name_file(&self, source: &mut Source) {
+    fn name_file(&self, source: &mut KernelSource) {
         // `proc_macro2` names parsed text `<parsed string 1>`.
         if source.file.ends_with('>') {
             source.file = self.file.to_string();
@@ -218,7 +218,7 @@ impl<'a> SourceFile<'a> {
 
     fn error(&self, start: LineColumn, end: LineColumn, message: String) -> Error {
         let text = self.text.lines().map(str::to_string).collect();
-        let source = Source { name: String::new(), file: self.file.to_string(), line: 1, text };
+        let source = KernelSource { name: String::new(), file: self.file.to_string(), line: 1, text };
         let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let span = Span {
             line: number(start.line.saturating_sub(1)),

@@ -326,7 +326,7 @@ impl Generator {
 
     fn store(&mut self, value: Value) {
         let element = self.b.kernel.ty(value).scalar().unwrap();
-        let place = Place::Address { base: self.out, offset: 0 };
+        let place = AccessPlace::Address { base: self.out, offset: 0 };
         self.b.effect(Op::Store { place, element, values: [value].into_iter().collect(), guard: None });
     }
 
@@ -541,7 +541,7 @@ fn every_construct() {
     let no = b.value(Op::Constant(0), BOOL);
     let values = |v: &[Value]| v.iter().copied().collect::<Values>();
     let store = |b: &mut Builder, v: Value| {
-        let place = Place::Address { base: out, offset: 4 };
+        let place = AccessPlace::Address { base: out, offset: 4 };
         b.effect(Op::Store { place, element: Scalar::U32, values: values(&[v]), guard: None });
     };
     // A counted loop: (a, b, odd) → (b, a, not odd), with an early `break` and an early `continue`.
@@ -644,7 +644,7 @@ fn one_register_is_given_once() {
     b.effect(Op::Yield([results[0]].into_iter().collect()));
     let body = b.leave();
     let results = counted(&mut b, 0, &[one], body);
-    let place = Place::Address { base: out, offset: 0 };
+    let place = AccessPlace::Address { base: out, offset: 0 };
     let values = [results[0]].into_iter().collect();
     b.effect(Op::Store { place, element: Scalar::U32, values, guard: None });
     let kernel = b.finish();

@@ -6,7 +6,7 @@ use kernel_dsl_compiler::emit::emit;
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::ptx::parse;
-use kernel_dsl_compiler::source::{Source, Span};
+use kernel_dsl_compiler::source::{KernelSource, Span};
 use kernel_dsl_compiler::{Scalar, Target, passes};
 
 const F32: Type = Type::Scalar(Scalar::F32);
@@ -37,7 +37,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         locations: locations.collect(),
         declared: Default::default(),
         unrolled: kernel_dsl_compiler::ir::MAX_UNROLLED_INSTRUCTIONS,
-        sources: vec![Source { name: name.into(), file: "kernels/src/lib.rs".into(), line: 7, text: lines }],
+        sources: vec![KernelSource { name: name.into(), file: "kernels/src/lib.rs".into(), line: 7, text: lines }],
         body: Region::default(),
     }
 }
@@ -73,8 +73,8 @@ fn values<const N: usize>(v: [Value; N]) -> Values {
     v.into_iter().collect()
 }
 
-fn address(base: Value) -> Place {
-    Place::Address { base, offset: 0 }
+fn address(base: Value) -> AccessPlace {
+    AccessPlace::Address { base, offset: 0 }
 }
 
 fn load(b: &mut Builder, base: Value, element: Scalar, policy: Policy) -> Value {
@@ -204,7 +204,7 @@ fn matmul() {
     let fixed = b.value(Op::Constant(4), Type::Shared);
     let right = b.scalar(
         Op::Load {
-            place: Place::Address { base: fixed, offset: 64 },
+            place: AccessPlace::Address { base: fixed, offset: 64 },
             element: Scalar::F32,
             policy: Policy::Coherent,
             guard: None,
@@ -479,9 +479,10 @@ fn every_access() {
             for (from, to, policy, guard) in
                 [(global, shared, Policy::ReadOnly, Some(guard.clone())), (shared, global, Policy::Coherent, None)]
             {
-                let op = Op::Load { place: Place::Address { base: from, offset: -16 }, element: s, policy, guard };
+                let op =
+                    Op::Load { place: AccessPlace::Address { base: from, offset: -16 }, element: s, policy, guard };
                 let values = f.b.emit(op, vec![Type::Scalar(s); n]);
-                let place = Place::Address { base: to, offset: 32 };
+                let place = AccessPlace::Address { base: to, offset: 32 };
                 let guard = (n % 2 == 0).then_some(condition);
                 f.b.effect(Op::Store { place, element: s, values, guard });
             }
@@ -558,7 +559,7 @@ fn illegal_ir_is_an_error() {
     // A place that no pass has converted to an address is rejected before emission.
     let mut b = Builder::new(k);
     let x = parameters(&mut b)[0];
-    let place = Place::Global { base: x, dims: Default::default(), within: None };
+    let place = AccessPlace::Global { base: x, dims: Default::default(), within: None };
     b.scalar(Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None }, Scalar::F32);
     let refused = passes::legal(b.finish()).unwrap_err().to_string();
     assert!(refused.contains("a place is not an address yet"), "{refused}");

@@ -5,14 +5,14 @@
 mod ptx_support;
 
 use kernel_dsl_compiler::ir::build::Builder;
-use kernel_dsl_compiler::ir::{Block, Kernel, Op, Parameter, Place, Region, Role, Type, Values};
-use kernel_dsl_compiler::ptx::inline::{Direction, Inline, Operand, Source};
+use kernel_dsl_compiler::ir::{AccessPlace, Block, Kernel, Op, Parameter, Region, Role, Type, Values};
+use kernel_dsl_compiler::ptx::inline::{Direction, Inline, InlineSource, Operand};
 use kernel_dsl_compiler::{Scalar, Target, emit, passes};
 use ptx_support::mutate::{Random, mutated, pieces};
 use std::fmt::Write;
 
 /// Parses a block with operands such as `a = in(u32), d = out(f32)`.
-fn source(text: &str, operands: &str) -> Source {
+fn source(text: &str, operands: &str) -> InlineSource {
     let operands = operands.split(", ").filter(|o| !o.is_empty()).map(|o| {
         let (name, rest) = o.split_once(" = ").unwrap();
         let (direction, ty) = rest.trim_end_matches(')').split_once('(').unwrap();
@@ -20,7 +20,7 @@ fn source(text: &str, operands: &str) -> Source {
         let direction = all.into_iter().find(|d| d.name() == direction).unwrap();
         Operand { name: name.into(), direction, ty: Scalar::from_name(ty).unwrap() }
     });
-    Source { text: text.into(), operands: operands.collect() }
+    InlineSource { text: text.into(), operands: operands.collect() }
 }
 
 /// Returns a kernel of the block alone: its inputs are parameters, and its results are stored.
@@ -57,7 +57,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
     let types: Vec<Scalar> = code.source().outputs().map(|o| o.ty).collect();
     let results = b.emit(Op::Inline { code: code.into(), inputs }, types.iter().map(|ty| Type::Scalar(*ty)));
     for (i, (value, ty)) in results.into_iter().zip(types).enumerate() {
-        let place = Place::Address { base: out, offset: 8 * i as i32 };
+        let place = AccessPlace::Address { base: out, offset: 8 * i as i32 };
         b.effect(Op::Store { place, element: ty, values: [value].into_iter().collect(), guard: None });
     }
     b.finish()
@@ -107,7 +107,7 @@ fn blocks() {
                 writeln!(told, "{text}\n  = {code}\n  {:?}", code.effect()).unwrap();
                 // The printed text is the same except for separate registers.
                 if code.function().registers.len() == source.operands.len() {
-                    let again = Source { text: code.to_string(), ..source.clone() }.check(None).unwrap();
+                    let again = InlineSource { text: code.to_string(), ..source.clone() }.check(None).unwrap();
                     assert_eq!(again.to_string(), code.to_string());
                 }
                 let ptx = emitted(source.check(None).unwrap(), Target::SM_75);
@@ -203,7 +203,7 @@ fn changed_blocks() {
     let (mut taken, mut assembled) = (0, 0);
     for i in 0..6000 {
         let (text, operands) = TAKEN[i % TAKEN.len()];
-        let source = Source { text: mutated(text, &words, &mut random), ..source(text, operands) };
+        let source = InlineSource { text: mutated(text, &words, &mut random), ..source(text, operands) };
         let Ok(code) = source.check(None) else { continue };
         taken += 1;
         if taken % 12 == 0 && ptx_support::installed() {

@@ -8,7 +8,7 @@
 //! that has ended or waits elsewhere. After a failure every thread that waits unwinds.
 
 use crate::element::DeviceCopy;
-use crate::layout::Shape;
+use crate::layout::IndexShape;
 use std::any::{Any, TypeId};
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -252,8 +252,8 @@ impl Monitor {
                 let message = format!(
                     "threads of a block must create the same shared arrays in the same order: one creates an array of \
                      {} at {place}, where another created one of {} at {}",
-                    Shape(&shape),
-                    Shape(&array.shape),
+                    IndexShape(&shape),
+                    IndexShape(&array.shape),
                     array.place
                 );
                 drop(state);

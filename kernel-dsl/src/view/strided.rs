@@ -20,7 +20,7 @@ pub struct Strided<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     pub(super) first: Option<NonNull<T>>,
     pub(super) layout: Layout<R>,
-    /// The device that owns the memory, as [`Memory::device`](crate::launcher::Memory::device)
+    /// The device that owns the memory, as [`ArgumentMemory::device`](crate::launcher::ArgumentMemory::device)
     /// returns it.
     pub(super) device: u64,
 }
@@ -35,7 +35,7 @@ pub struct StridedMut<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     pub(super) first: Option<NonNull<T>>,
     pub(super) layout: Layout<R>,
-    /// The device that owns the memory, as [`Memory::device`](crate::launcher::Memory::device)
+    /// The device that owns the memory, as [`ArgumentMemory::device`](crate::launcher::ArgumentMemory::device)
     /// returns it.
     pub(super) device: u64,
 }
@@ -116,7 +116,7 @@ fn host_layout<const R: usize>(elements: usize, shape: [usize; R], strides: [usi
 }
 
 /// A source for copies to shared memory: any view.
-pub trait Source<T: Element, const R: usize>: Copy + sealed::Sealed {
+pub trait CopySource<T: Element, const R: usize>: Copy + sealed::Sealed {
     /// Returns the extents.
     #[doc(hidden)]
     fn extents(self) -> [usize; R];
@@ -132,7 +132,7 @@ mod sealed {
 macro_rules! sources {
     ($($View:ident)*) => {$(
         impl<T: Element, const R: usize> sealed::Sealed for $View<T, R> {}
-        impl<T: Element, const R: usize> Source<T, R> for $View<T, R> {
+        impl<T: Element, const R: usize> CopySource<T, R> for $View<T, R> {
             fn extents(self) -> [usize; R] {
                 self.layout.shape()
             }

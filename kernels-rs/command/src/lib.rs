@@ -99,7 +99,7 @@ struct Arguments {
 enum Command {
     List(list::List),
     Show(show::Show),
-    Report(report::Report),
+    Report(report::InstanceSummary),
     Inspect(inspect::Inspect),
     Check(check::Check),
     Run(run::Run),

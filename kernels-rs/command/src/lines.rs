@@ -2,13 +2,13 @@
 
 use crate::sass::Line;
 use kernel_dsl::compiler::emit::file_name;
-use kernel_dsl::compiler::source::Source;
+use kernel_dsl::compiler::source::KernelSource;
 
 /// Source functions that an instance was compiled from, by the file names in its PTX.
-pub(super) struct Lines<'k>(Vec<(String, &'k Source)>);
+pub(super) struct Lines<'k>(Vec<(String, &'k KernelSource)>);
 
 impl Lines<'_> {
-    pub(super) fn of(sources: &[Source]) -> Lines<'_> {
+    pub(super) fn of(sources: &[KernelSource]) -> Lines<'_> {
         Lines(sources.iter().map(|source| (file_name(source), source)).collect())
     }
 

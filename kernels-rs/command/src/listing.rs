@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::ptxas::Resources;
     use crate::sass::Listing;
-    use kernel_dsl::compiler::source::Source;
+    use kernel_dsl::compiler::source::KernelSource;
 
     /// Sample output of nvdisasm: nested loops, a bank conflict, a dual-issued pair, and a call.
     const TEXT: &str = r#"
@@ -238,7 +238,7 @@ f:
 
     fn shown(paint: Paint) -> String {
         let text = vec!["for i in 0..n { // each".to_string(), format!("    {};", "long ".repeat(30))];
-        let sources = [Source { name: "k".to_string(), file: "src/a.rs".to_string(), line: 11, text }];
+        let sources = [KernelSource { name: "k".to_string(), file: "src/a.rs".to_string(), line: 11, text }];
         let listing = Listing::read(TEXT).unwrap();
         let code = Code { loops: listing.loops(), listing };
         let resources = Resources { registers: 13, shared_bytes: 0, stack_bytes: 8, spill_stores: 8, spill_loads: 4 };

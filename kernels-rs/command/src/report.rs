@@ -40,7 +40,7 @@ use std::ops::Range;
 /// the target. Loops, issue slots and register banks are those of its machine code, if an nvdisasm
 /// is found too.
 #[derive(Args)]
-pub(super) struct Report {
+pub(super) struct InstanceSummary {
     /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
@@ -243,7 +243,7 @@ pub(super) struct Doubt {
     help: Option<String>,
 }
 
-impl Report {
+impl InstanceSummary {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let instances = name::instances(&self.names)?;
         let mut tools = BTreeMap::new();
@@ -650,9 +650,9 @@ impl AccessReport {
     /// Records the measurements of the access.
     fn measure(&mut self, profile: &Profile, reach: &Reach) {
         let kind = match self.kind {
-            AccessKind::Load => profile::Kind::Load,
-            AccessKind::Store => profile::Kind::Store,
-            AccessKind::Atomic => profile::Kind::Atomic,
+            AccessKind::Load => profile::RequestKind::Load,
+            AccessKind::Store => profile::RequestKind::Store,
+            AccessKind::Atomic => profile::RequestKind::Atomic,
         };
         // If the path of control decides which array is accessed, the analysis does not name one.
         let of_it = |a: &&Accessed| {

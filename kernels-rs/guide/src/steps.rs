@@ -10,7 +10,7 @@ use kernel_dsl::{Artifact, Declared, Kernel};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::tiled::gemm;
 use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
-use runtime::interpreter::profile::{Accessed, Memory};
+use runtime::interpreter::profile::{Accessed, RequestMemory};
 use runtime::testing::{Case, Input, Profiler, Random};
 use runtime::{Device, Result, Stream};
 use std::time::Duration;
@@ -117,12 +117,12 @@ impl Traffic {
         let (mut shared, mut passes, mut sectors) = (0, 0, 0);
         for access in &profile.accesses {
             match access.counts.memory {
-                Memory::Shared => {
+                RequestMemory::Shared => {
                     shared += access.counts.requests;
                     passes += access.counts.requests * least_passes(access);
                 }
-                Memory::Global => sectors += access.counts.cost,
-                Memory::Constant => {}
+                RequestMemory::Global => sectors += access.counts.cost,
+                RequestMemory::Constant => {}
             }
         }
         let [shared, passes, sectors] = [shared, passes, sectors].map(|n| n as f64 / multiply_adds);

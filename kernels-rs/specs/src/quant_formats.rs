@@ -15,7 +15,7 @@ use kernel_dsl::prelude::View;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::activations::quantize_activations;
 use kernels_rs::quant::few::gemv_blocks;
-use kernels_rs::quant::formats::device::{BlockFormat, Place, Unit};
+use kernels_rs::quant::formats::device::{BlockFormat, PlaneUnit, Unit};
 use kernels_rs::quant::formats::host::{self, Ggml, Planes};
 use kernels_rs::quant::formats::*;
 use kernels_rs::quant::many::{add_parts, gemm_blocks};
@@ -91,7 +91,7 @@ fn read<F: Ggml>(words: &Input, halves: &Input) -> Vec<Unit> {
         let views = unsafe {
             (View::<u32, 2>::host(aligned, [1, wide]), View::<u16, 2>::host(&halves[row * narrow..], [1, narrow]))
         };
-        let unit = |unit| F::unpack(F::load(views.0, views.1, Place { row: 0, unit, units }), unit);
+        let unit = |unit| F::unpack(F::load(views.0, views.1, PlaneUnit { row: 0, unit, units }), unit);
         (0..units).map(unit).collect::<Vec<_>>()
     };
     (0..rows).flat_map(row).collect()

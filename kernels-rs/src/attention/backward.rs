@@ -194,8 +194,13 @@ pub fn attention_gradient<
                     for x in unroll(0..8) {
                         let (r, c) = (row0 + row + i, other0 + col + x / 4 * 32 + x % 4);
                         let (query, key, n) = if OF == 0 { (r, c, i) } else { (c, r, x) };
-                        let at =
-                            Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
+                        let at = ScoreIndex {
+                            sequence,
+                            head,
+                            query: query.min(lq - 1),
+                            key: key.min(lk - 1),
+                            lengths: (lq, lk),
+                        };
                         let product = s[0][x / 4][i][x % 4] * scale;
                         let (logit, apart) = (score.score(product, at), (key + lq) as i32 - (query + lk) as i32);
                         // A query that sees no key has a logarithm of −∞, and no weights.

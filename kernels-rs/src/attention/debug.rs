@@ -48,7 +48,7 @@ pub fn attention_scores<T: Float, M: Score, const V: usize>(
             let (query, key) = (row0 + row + i, col0 + col + j / 4 * 32 + j % 4);
             if query < lq && key < lk {
                 let apart = (key + lq) as i32 - (query + lk) as i32;
-                let at = Place { sequence: batch, head, query, key, lengths: (lq, lk) };
+                let at = ScoreIndex { sequence: batch, head, query, key, lengths: (lq, lk) };
                 let logit = score.score(x[0][j / 4][i][j % 4] * scale, at);
                 let seen = apart >= -(left as i32) && apart <= right as i32;
                 s[(batch, head, query, key)] = if seen { logit } else { f32::NEG_INFINITY };

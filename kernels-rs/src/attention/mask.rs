@@ -13,7 +13,7 @@
 
 use super::plan::{Asked, Plan, Plans, Seen, Tile};
 use super::span::{KEYS, Listed};
-use crate::{Memory, Queue};
+use crate::{Queue, QueueMemory};
 use kernel_dsl::Element;
 use runtime::{BufferView, Error};
 use std::iter::repeat_n;
@@ -111,8 +111,8 @@ impl BlockMask {
 #[derive(Debug)]
 struct Lists {
     /// Where each list begins, [head, list + 1].
-    starts: Memory<u32>,
-    blocks: Memory<u32>,
+    starts: QueueMemory<u32>,
+    blocks: QueueMemory<u32>,
     shape: [usize; 2],
 }
 

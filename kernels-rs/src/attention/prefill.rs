@@ -222,7 +222,7 @@ fn weigh_seen<
                     for d in rolled((col / 4..q.cols()).step_by(8 * R)) {
                         x = q[(query, d)].to_f32().mul_add(k[(key, d)].to_f32(), x);
                     }
-                    let at = Place { sequence, head, query, key, lengths: (lq, lk) };
+                    let at = ScoreIndex { sequence, head, query, key, lengths: (lq, lk) };
                     let mut x = score.score(of_row::<R>(x, |a, b| a + b) * scale, at);
                     let apart = (key + lq) as i32 - (query + lk) as i32;
                     if apart < low || apart > high {
@@ -401,8 +401,13 @@ pub fn flash_attention<
                     for x in unroll(0..8 / R) {
                         let (q, off) = (h + x / 4, x / 4 * 32 + x % 4);
                         let (query, key) = (row0 + row + r * BELOW + i, key0[h] + col + off);
-                        let at =
-                            Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
+                        let at = ScoreIndex {
+                            sequence,
+                            head,
+                            query: query.min(lq - 1),
+                            key: key.min(lk - 1),
+                            lengths: (lq, lk),
+                        };
                         s[r][q][i][x % 4] = score.score(s[r][q][i][x % 4] * scale, at);
                     }
                 }

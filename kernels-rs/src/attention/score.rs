@@ -13,7 +13,7 @@ mod items {
     /// The indices of a query and a key. They are within the sequence, so that they can index a
     /// view.
     #[derive(Clone, Copy)]
-    pub struct Place {
+    pub struct ScoreIndex {
         /// The sequence of the batch.
         pub sequence: usize,
         /// The head of the query.
@@ -37,11 +37,11 @@ mod items {
 
         /// Returns the logit of `x`, the scaled product of a query and a key. −∞ excludes the key;
         /// a row with +∞ or a NaN is NaN.
-        fn score(&self, x: f32, at: Place) -> f32;
+        fn score(&self, x: f32, at: ScoreIndex) -> f32;
 
         /// Returns the derivative of `score` with respect to `x`, for the backward pass. The
         /// default is 1.
-        fn slope(&self, _x: f32, _at: Place) -> f32 {
+        fn slope(&self, _x: f32, _at: ScoreIndex) -> f32 {
             1.0
         }
     }
@@ -53,7 +53,7 @@ mod items {
     impl Score for Plain {
         const LEAVES_OUT: bool = false;
 
-        fn score(&self, x: f32, _at: Place) -> f32 {
+        fn score(&self, x: f32, _at: ScoreIndex) -> f32 {
             x
         }
     }
@@ -70,7 +70,7 @@ mod items {
     impl Score for Alibi {
         const LEAVES_OUT: bool = false;
 
-        fn score(&self, x: f32, at: Place) -> f32 {
+        fn score(&self, x: f32, at: ScoreIndex) -> f32 {
             let (queries, keys) = at.lengths;
             let distance = (at.key + queries) as f32 - (at.query + keys) as f32;
             self.slopes[at.head].mul_add(distance, x)
@@ -86,7 +86,7 @@ mod items {
     }
 
     impl Score for Bias {
-        fn score(&self, x: f32, at: Place) -> f32 {
+        fn score(&self, x: f32, at: ScoreIndex) -> f32 {
             let bias = self.bias[(at.sequence, at.head, at.query, at.key)];
             // The product of an excluded key may be NaN or +∞, which adding −∞ would not mask.
             if bias == f32::NEG_INFINITY { bias } else { x + bias }
@@ -104,11 +104,11 @@ mod items {
     impl Score for Softcap {
         const LEAVES_OUT: bool = false;
 
-        fn score(&self, x: f32, _at: Place) -> f32 {
+        fn score(&self, x: f32, _at: ScoreIndex) -> f32 {
             self.cap * math::tanh(x / self.cap)
         }
 
-        fn slope(&self, x: f32, _at: Place) -> f32 {
+        fn slope(&self, x: f32, _at: ScoreIndex) -> f32 {
             let t = math::tanh(x / self.cap);
             (-t).mul_add(t, 1.0)
         }

@@ -6,7 +6,7 @@ use super::extend::{row_elements, shared_heads};
 use crate::operand::Operand;
 use crate::queue::naming;
 use crate::rowwise::plan::queue;
-use crate::{Memory, Passed, Queue};
+use crate::{Passed, Queue, QueueMemory};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -22,9 +22,9 @@ const SPLIT_MULTIPLE: usize = 32;
 /// is being recorded. Concurrent steps need separate scratch memory.
 #[derive(Debug)]
 pub struct Scratch {
-    parts: Memory<f32>,
-    logs: Memory<f32>,
-    ended: Memory<u32>,
+    parts: QueueMemory<f32>,
+    logs: QueueMemory<f32>,
+    ended: QueueMemory<u32>,
     shape: [usize; 3],
     /// The number of parts that a sequence's keys are split into.
     splits: usize,

@@ -7,7 +7,7 @@ use crate::attention::cache::Stored;
 use crate::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use crate::gemm::Gemm;
 use crate::rowwise::Norm;
-use crate::{Memory, Queue, Shared};
+use crate::{Queue, QueueMemory, Shared};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         x: &mut BufferViewMut<'_, f32, 2>,
         tokens: &Tokens<'_>,
         cache: &mut Cache<'_, T>,
-    ) -> Result<Memory<T>, Error> {
+    ) -> Result<QueueMemory<T>, Error> {
         let DecoderShape { width, heads, head, epsilon, .. } = self.shape;
         let [n, _] = x.extents();
         let projected = self.shape.projected();
@@ -201,7 +201,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         on: &impl Queue,
         weights: &Views<T>,
         x: &mut BufferViewMut<'_, f32, 2>,
-        o: &Memory<T>,
+        o: &QueueMemory<T>,
     ) -> Result<(), Error> {
         let DecoderShape { width, heads, head, inner, epsilon, .. } = self.shape;
         let [n, _] = x.extents();
@@ -217,7 +217,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
     fn add(
         &self,
         on: &impl Queue,
-        y: &Memory<T>,
+        y: &QueueMemory<T>,
         weight: &Shared<T>,
         depth: usize,
         x: &mut BufferViewMut<'_, f32, 2>,

@@ -7,7 +7,7 @@ use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
 use crate::permute::fill;
 use crate::rotary::Rotary;
 use crate::rowwise::Norm;
-use crate::{Memory, Queue, Shared};
+use crate::{Queue, QueueMemory, Shared};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 use std::sync::Arc;
@@ -126,7 +126,12 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
         linear(on, &between, inner, down, |bias| Bias { bias }, 1.0, &mut sum)
     }
 
-    fn normed(&self, on: &impl Queue, norm: &LayerNorm, x: &mut BufferViewMut<'_, f32, 2>) -> Result<Memory<T>, Error> {
+    fn normed(
+        &self,
+        on: &impl Queue,
+        norm: &LayerNorm,
+        x: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<QueueMemory<T>, Error> {
         let VisionShape { width, epsilon, .. } = self.shape;
         let [n, _] = x.extents();
         let (weight, bias): (Shared<f32>, Shared<f32>) = (on.share(&norm.weight)?, on.share(&norm.bias)?);
@@ -141,7 +146,7 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
 /// Computes y ← epilogue(x·Wᵀ + β·y), with an epilogue that takes the layer's bias.
 fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
     on: &impl Queue,
-    x: &Memory<T>,
+    x: &QueueMemory<T>,
     depth: usize,
     layer: &Linear<T>,
     epilogue: impl FnOnce(kernel_dsl::View<f32, 1>) -> E,

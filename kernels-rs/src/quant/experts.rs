@@ -9,7 +9,7 @@ use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
-use crate::{Memory, Passed, Queue};
+use crate::{Passed, Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -97,8 +97,8 @@ pub struct Routes {
     /// Number of experts.
     count: usize,
     chosen: usize,
-    experts: Memory<i32>,
-    weights: Memory<f32>,
+    experts: QueueMemory<i32>,
+    weights: QueueMemory<f32>,
 }
 
 impl Routes {
@@ -163,11 +163,11 @@ impl Routes {
 #[derive(Debug)]
 struct Order {
     /// The route of each row, or −1.
-    order: Memory<i32>,
+    order: QueueMemory<i32>,
     /// The expert of each 8 rows, or −1.
-    groups: Memory<i32>,
+    groups: QueueMemory<i32>,
     /// The row of each route.
-    places: Memory<i32>,
+    places: QueueMemory<i32>,
 }
 
 /// The rows of products with experts, and which expert multiplies each.

@@ -160,7 +160,7 @@ pub fn gemv_blocks<
     let fetch = |unit: usize| -> [F::Loaded; W] {
         std::array::from_fn(|i| {
             let row = (matrix + col0 + i).min(words.rows() - 1);
-            F::load(words, halves, Place { row, unit, units })
+            F::load(words, halves, PlaneUnit { row, unit, units })
         })
     };
     let mut ahead: [[F::Loaded; W]; AHEAD] = std::array::from_fn(|a| fetch((32 * a + warp::lane()).min(units - 1)));

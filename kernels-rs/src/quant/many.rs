@@ -185,7 +185,7 @@ pub fn gemm_blocks<
     let mut x: [i32; 4] = bytes.load((xr / 8, 64 * begin + x_at));
     let mut e: [f32; 4] = factors.load((er / 8, 32 * begin + e_at));
     let mut w: [F::Loaded; Q] =
-        std::array::from_fn(|q| F::load(words, halves, Place { row: wr[q], unit: begin, units }));
+        std::array::from_fn(|q| F::load(words, halves, PlaneUnit { row: wr[q], unit: begin, units }));
     put::<F, BM, Q>(staged(0), t, x, e, w, begin);
     block::sync();
     let mut acc = [[0.0f32; 4]; 8];
@@ -200,7 +200,7 @@ pub fn gemm_blocks<
             }
         }
         if 4 * BM <= 128 || t >= 4 * BM - 128 {
-            w = std::array::from_fn(|q| F::load(words, halves, Place { row: wr[q], unit: next, units }));
+            w = std::array::from_fn(|q| F::load(words, halves, PlaneUnit { row: wr[q], unit: next, units }));
         }
         let now = staged(buf);
         for h in unroll(0..halves_of::<F>()) {

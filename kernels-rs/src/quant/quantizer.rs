@@ -4,7 +4,7 @@ use super::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use crate::access::rows_are_whole;
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
-use crate::{Memory, Queue};
+use crate::{Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -38,9 +38,9 @@ use runtime::{BufferView, BufferViewMut, Error};
 #[derive(Debug)]
 pub struct Affine {
     /// The value of a unit.
-    pub scale: Memory<f32>,
+    pub scale: QueueMemory<f32>,
     /// The byte of 0.
-    pub zero: Memory<i32>,
+    pub zero: QueueMemory<i32>,
 }
 
 impl Affine {

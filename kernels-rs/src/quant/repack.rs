@@ -23,7 +23,7 @@ pub fn repack<F: BlockFormat>(file: View<u8, 2>, units: usize, words: ViewMut<u3
         let (row, unit) = (i / units, i % units);
         let of_block = F::NUMBERS / 32;
         let block = file.offset((row, unit / of_block * F::BYTES)).at(0);
-        F::pack(block, unit % of_block, words, halves, Place { row, unit, units });
+        F::pack(block, unit % of_block, words, halves, PlaneUnit { row, unit, units });
     }
 }
 
@@ -47,7 +47,7 @@ pub fn dequantize<F: BlockFormat, X: Float, const V: usize>(
     let (row, unit) = (i / units, i % units);
     let at = 32 * unit + 4 * j;
     if row < x.rows() && at < x.cols() {
-        let w = F::unpack(F::load(words, halves, Place { row, unit, units }), unit);
+        let w = F::unpack(F::load(words, halves, PlaneUnit { row, unit, units }), unit);
         let mut bytes = w.bytes[0];
         for k in unroll(1..8) {
             if j == k {

@@ -13,7 +13,7 @@ use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
-use crate::{Memory, Queue};
+use crate::{Queue, QueueMemory};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -329,8 +329,8 @@ pub struct Activations {
     room: usize,
     /// Units of a row.
     units: usize,
-    bytes: Memory<i32>,
-    factors: Memory<f32>,
+    bytes: QueueMemory<i32>,
+    factors: QueueMemory<f32>,
 }
 
 impl Activations {

@@ -7,7 +7,7 @@ use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
 use crate::queue::LibraryCall;
-use crate::{Memory, Queue};
+use crate::{Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -169,7 +169,7 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
     x: &BufferView<'_, X, 2>,
     chunk: usize,
     pitch: usize,
-) -> Result<Memory<M::State>, Error> {
+) -> Result<QueueMemory<M::State>, Error> {
     let [rows, n] = x.extents();
     let parts = n.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(rows * parts)?;

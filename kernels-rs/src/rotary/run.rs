@@ -5,7 +5,7 @@ use crate::axes::{together, widest};
 use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
 use crate::queue::LibraryCall;
-use crate::{Memory, Queue};
+use crate::{Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -52,8 +52,8 @@ pub enum PairLayout {
 #[derive(Debug)]
 pub struct Rotary {
     layout: PairLayout,
-    frequencies: Memory<f32>,
-    axes: Memory<u32>,
+    frequencies: QueueMemory<f32>,
+    axes: QueueMemory<u32>,
     /// The largest axis plus one.
     rows: usize,
 }

@@ -1,13 +1,13 @@
 //! Memory of a device.
 
-use crate::device::{Backend, Memory};
-use crate::hazard::{Access, AccessSet, HazardTracker};
+use crate::device::{Backend, PoolKind};
+use crate::hazard::{AccessSet, BufferAccess, HazardTracker};
 use crate::pool::Allocation;
 use crate::uninit::HOST;
 use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::ElementType;
-use kernel_dsl::launcher::{self, Shape, SliceArgument, SliceMutArgument};
+use kernel_dsl::launcher::{self, ArgumentShape, SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
 use std::any::Any;
 use std::fmt;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct RawBuffer {
     device: Device,
-    memory: Memory,
+    memory: PoolKind,
     place: BufferPlace,
     bytes: usize,
     uses: HazardTracker,
@@ -48,7 +48,7 @@ impl fmt::Debug for BufferPlace {
 
 impl RawBuffer {
     /// Allocates `bytes` unwritten bytes. On the CPU they are initialized.
-    pub fn new(device: &Device, memory: Memory, bytes: usize) -> Result<RawBuffer> {
+    pub fn new(device: &Device, memory: PoolKind, bytes: usize) -> Result<RawBuffer> {
         let (piece, pending) = device.backend().take(memory, bytes)?;
         let (device, uses) = (device.clone(), HazardTracker::inherited(pending));
         Ok(RawBuffer { device, memory, place: BufferPlace::Pool(Some(piece)), bytes, uses })
@@ -61,7 +61,7 @@ impl RawBuffer {
     /// The memory and `owner` are as [`Device::adopt`] requires.
     pub unsafe fn adopted(device: &Device, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> RawBuffer {
         let place = BufferPlace::Adopted { address, _owner: owner };
-        RawBuffer { device: device.clone(), memory: Memory::Device, place, bytes, uses: HazardTracker::default() }
+        RawBuffer { device: device.clone(), memory: PoolKind::Device, place, bytes, uses: HazardTracker::default() }
     }
 
     /// Returns the address of the first byte.
@@ -91,9 +91,17 @@ impl RawBuffer {
     /// # Safety
     /// The shape covers only bytes of the buffer, all of which are initialized. The buffer outlives
     /// the argument, and belongs to one argument of a launch.
-    pub unsafe fn argument(&self, element: ElementType, shape: Shape, mutable: bool) -> launcher::Memory<'_> {
+    pub unsafe fn argument(
+        &self,
+        element: ElementType,
+        shape: ArgumentShape,
+        mutable: bool,
+    ) -> launcher::ArgumentMemory<'_> {
         // SAFETY: by the caller's promise; the tracker is that of the buffer.
-        unsafe { launcher::Memory::new(element, self.device.id(), self.address(), shape, mutable).owned_by(&self.uses) }
+        unsafe {
+            launcher::ArgumentMemory::new(element, self.device.id(), self.address(), shape, mutable)
+                .owned_by(&self.uses)
+        }
     }
 
     /// Forgets all tracked accesses, which have been waited for.
@@ -123,10 +131,10 @@ impl RawBuffer {
         if let Some(written) = backend.unlimited(directly) {
             return written;
         }
-        let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
+        let staged = RawBuffer::new(&self.device, PoolKind::Pinned, self.bytes)?;
         backend.wait_for(&staged.uses.before_write())?;
         let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
-        let used = AccessSet::written(&self.uses).and(Access::Read(&staged.uses));
+        let used = AccessSet::written(&self.uses).and(BufferAccess::Read(&staged.uses));
         // SAFETY: the staging memory is exclusive, equally long, and host memory; its use is
         // tracked for the next owner. If the wait is given up, the device is lost, and its pool
         // allocates nothing any more.
@@ -151,9 +159,9 @@ impl RawBuffer {
         if let Some(read) = backend.unlimited(directly) {
             return read;
         }
-        let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
+        let staged = RawBuffer::new(&self.device, PoolKind::Pinned, self.bytes)?;
         let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
-        let used = AccessSet::read(&self.uses).and(Access::Write(&staged.uses));
+        let used = AccessSet::read(&self.uses).and(BufferAccess::Write(&staged.uses));
         // SAFETY: as in `write`; the copy is over when it is looked at.
         unsafe {
             queue.read(&used, self.address(), start, self.bytes)?;
@@ -269,7 +277,7 @@ fn host(address: u64) -> *mut u8 {
 
 impl<T: Element> DeviceBuffer<T> {
     fn new(device: &Device, len: usize) -> Result<DeviceBuffer<T>> {
-        let raw = RawBuffer::new(device, Memory::Device, bytes_of::<T>(device, len)?)?;
+        let raw = RawBuffer::new(device, PoolKind::Device, bytes_of::<T>(device, len)?)?;
         Ok(DeviceBuffer { raw, element: PhantomData })
     }
 
@@ -497,13 +505,14 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.uses()
     }
 
-    fn memory(&self, mutable: bool) -> launcher::Memory<'_> {
-        let shape = Shape::Slice(self.len() as u64);
+    fn memory(&self, mutable: bool) -> launcher::ArgumentMemory<'_> {
+        let shape = ArgumentShape::Slice(self.len() as u64);
         // SAFETY: the buffer owns that many elements and is borrowed for the argument's lifetime,
         // exclusively if `mutable`, as the callers ensure. On the CPU they are initialized. The
         // tracker is the buffer's own.
         unsafe {
-            launcher::Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable).owned_by(self.uses())
+            launcher::ArgumentMemory::new(T::TYPE, self.device().id(), self.address(), shape, mutable)
+                .owned_by(self.uses())
         }
     }
 }

@@ -4,16 +4,16 @@
 //! The result is [`ValidatedArgs`], the only input with which a device runs a kernel.
 
 use crate::Error;
-use crate::hazard::{Access, AccessSet, HazardTracker, SubrangeTracker};
+use crate::hazard::{AccessSet, BufferAccess, HazardTracker, SubrangeTracker};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::{Monomorphic, Type};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::launch::{self, DeviceFacts, Fact, Refusal};
-use kernel_dsl::launcher::Shape;
+use kernel_dsl::launcher::ArgumentShape;
 
 /// Arguments that meet the kernel's contract; `'m` is how long they borrow their memory.
 pub struct ValidatedArgs<'a, 'm> {
-    shape: launch::Shape,
+    shape: launch::LaunchShape,
     arguments: &'a [Argument<'m>],
     writes: Vec<bool>,
 }
@@ -46,7 +46,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     }
 
     /// Returns block and grid.
-    pub fn shape(&self) -> launch::Shape {
+    pub fn shape(&self) -> launch::LaunchShape {
         self.shape
     }
 
@@ -64,10 +64,10 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     pub(crate) fn used(&self) -> AccessSet<'m> {
         let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
             Argument::Memory(memory) => Some(match (memory.owner::<HazardTracker>(), self.writes(index)) {
-                (Some(uses), true) => Access::Write(uses),
-                (Some(uses), false) => Access::Read(uses),
-                (None, true) => Access::WritePart(memory.owner::<SubrangeTracker>()?),
-                (None, false) => Access::Read(memory.owner::<SubrangeTracker>()?),
+                (Some(uses), true) => BufferAccess::Write(uses),
+                (Some(uses), false) => BufferAccess::Read(uses),
+                (None, true) => BufferAccess::WritePart(memory.owner::<SubrangeTracker>()?),
+                (None, false) => BufferAccess::Read(memory.owner::<SubrangeTracker>()?),
             }),
             Argument::Scalar { .. } => None,
         });
@@ -111,9 +111,9 @@ fn fact(argument: &Argument) -> Fact {
         Argument::Memory(memory) => {
             let (element, mutable, address) = (memory.element(), memory.mutable(), memory.address());
             match memory.shape() {
-                Shape::Slice(len) => Fact::Slice { element, mutable, len: *len, address },
-                shape @ (Shape::View { extents, strides } | Shape::Strided { extents, strides }) => {
-                    let strided = matches!(shape, Shape::Strided { .. });
+                ArgumentShape::Slice(len) => Fact::Slice { element, mutable, len: *len, address },
+                shape @ (ArgumentShape::View { extents, strides } | ArgumentShape::Strided { extents, strides }) => {
+                    let strided = matches!(shape, ArgumentShape::Strided { .. });
                     let (extents, strides) = (extents.clone(), strides.clone());
                     Fact::View { element, mutable, strided, extents, strides, address }
                 }
@@ -144,19 +144,19 @@ fn values(arguments: &[Argument]) -> Vec<u64> {
 mod tests {
     use super::*;
     use kernel_dsl::compiler::Scalar;
-    use kernel_dsl::launcher::Memory;
+    use kernel_dsl::launcher::ArgumentMemory;
 
     #[test]
     fn parameters_are_in_the_order_of_the_entry() {
         let memory = |shape| {
             // SAFETY: nothing accesses it.
-            Argument::Memory(unsafe { Memory::new(Scalar::F32.into(), 1, 0x100, shape, false) })
+            Argument::Memory(unsafe { ArgumentMemory::new(Scalar::F32.into(), 1, 0x100, shape, false) })
         };
         let arguments = [
             Argument::scalar(-1i32),
-            memory(Shape::Slice(7)),
-            memory(Shape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
-            memory(Shape::Strided { extents: vec![5, 6], strides: vec![1, 9] }),
+            memory(ArgumentShape::Slice(7)),
+            memory(ArgumentShape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
+            memory(ArgumentShape::Strided { extents: vec![5, 6], strides: vec![1, 9] }),
             Argument::Scalar { ty: Scalar::Bool, bits: 1 },
         ];
         assert_eq!(values(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 0x100, 5, 6, 1, 9, 1]);

@@ -17,7 +17,7 @@ use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{driver, ir};
-use kernel_dsl::launcher::{Memory, Shape};
+use kernel_dsl::launcher::{ArgumentMemory, ArgumentShape};
 use kernel_dsl::{Argument, Artifact};
 use runtime_oracle::{self as interpreter, Binding, Bytes, Check, Checks, Launch, Outcome, Report};
 use runtime_simt::ByteRanges;
@@ -345,8 +345,8 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
             // The contract has found that all of them fit 32 bits.
             let narrow = |numbers: &[u64]| numbers.iter().map(|n| *n as u32).collect();
             let (extents, strides) = match memory.shape() {
-                Shape::Slice(len) => (narrow(&[*len]), narrow(&[1])),
-                Shape::View { extents, strides } | Shape::Strided { extents, strides } => {
+                ArgumentShape::Slice(len) => (narrow(&[*len]), narrow(&[1])),
+                ArgumentShape::View { extents, strides } | ArgumentShape::Strided { extents, strides } => {
                     (narrow(extents), narrow(strides))
                 }
             };
@@ -356,7 +356,7 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
 }
 
 /// Returns the bytes of an argument in host memory.
-pub fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
+pub fn bytes<'a>(memory: &'a ArgumentMemory, writes: bool) -> Bytes<'a> {
     let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
     // SAFETY: `Memory` guarantees that many initialized bytes of one live allocation of this
     // device, which uses host memory, and that no other code writes them. If the kernel writes

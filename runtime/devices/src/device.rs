@@ -208,18 +208,18 @@ impl Device {
 
     /// Returns the memory statistics of the device: all its buffers, and the cached memory.
     pub fn memory(&self) -> MemoryStatistics {
-        self.0.backend.with_pool(Memory::Device, |pool, _| pool.statistics())
+        self.0.backend.with_pool(PoolKind::Device, |pool, _| pool.statistics())
     }
 
     /// Returns the statistics of its pinned host memory. The CPU has one kind of memory.
     pub fn pinned_memory(&self) -> MemoryStatistics {
-        self.0.backend.with_pool(Memory::Pinned, |pool, _| pool.statistics())
+        self.0.backend.with_pool(PoolKind::Pinned, |pool, _| pool.statistics())
     }
 
     /// Limits the device memory that the pool holds, used or not, to `bytes`; `None` removes the
     /// limit.
     pub fn limit_memory(&self, bytes: Option<u64>) {
-        self.0.backend.with_pool(Memory::Device, |pool, _| pool.set_limit(bytes));
+        self.0.backend.with_pool(PoolKind::Device, |pool, _| pool.set_limit(bytes));
     }
 
     /// Limits how long the host waits for an operation of a stream; a longer launch counts as
@@ -283,7 +283,7 @@ impl Device {
     pub fn trim_memory(&self) -> Result<u64> {
         let trim = |memory| self.0.backend.with_pool(memory, |pool, source| pool.trim(source));
         // On the CPU both are one, and empty the second time.
-        Ok(trim(Memory::Device)? + trim(Memory::Pinned)?)
+        Ok(trim(PoolKind::Device)? + trim(PoolKind::Pinned)?)
     }
 
     /// Compiles and loads both forms of the instance, each on its own thread. A launch then finds
@@ -403,7 +403,7 @@ impl fmt::Display for Backend {
 impl Backend {
     /// Allocates memory to be written. Its content is undefined, and initialized on the CPU.
     /// Returns also the accesses to wait for before writing.
-    pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Allocation, WaitSet)> {
+    pub fn take(&self, memory: PoolKind, bytes: usize) -> Result<(Allocation, WaitSet)> {
         if let Backend::Cuda(cuda) = self {
             cuda.check()?;
         }
@@ -412,7 +412,7 @@ impl Backend {
     }
 
     /// Takes so many bytes back, for others to have once `pending` is over.
-    pub fn give(&self, memory: Memory, (piece, bytes): (Allocation, usize), pending: WaitSet) {
+    pub fn give(&self, memory: PoolKind, (piece, bytes): (Allocation, usize), pending: WaitSet) {
         event!(TRACE, ?memory, address = piece.address, "memory given back");
         if let Backend::Cpu(_) = self {
             HOST.stored(piece.address, bytes);
@@ -421,17 +421,17 @@ impl Backend {
     }
 
     /// Calls `act` with the pool and its source of memory.
-    fn with_pool<T>(&self, memory: Memory, act: impl FnOnce(&Pool, &dyn SegmentSource) -> T) -> T {
+    fn with_pool<T>(&self, memory: PoolKind, act: impl FnOnce(&Pool, &dyn SegmentSource) -> T) -> T {
         match (self, memory) {
             (Backend::Cpu(cpu), _) => {
                 let (pool, source) = cpu.memory();
                 act(pool, &source)
             }
-            (Backend::Cuda(cuda), Memory::Device) => {
+            (Backend::Cuda(cuda), PoolKind::Device) => {
                 let (pool, source) = cuda.memory();
                 act(pool, &source)
             }
-            (Backend::Cuda(cuda), Memory::Pinned) => {
+            (Backend::Cuda(cuda), PoolKind::Pinned) => {
                 let (pool, source) = cuda.pinned();
                 act(pool, &source)
             }
@@ -466,7 +466,7 @@ impl Backend {
 
 /// The pool of an allocation: device or page-locked host memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Memory {
+pub enum PoolKind {
     /// Memory that kernels read and write.
     Device,
     /// The host's, where the device copies from and to by itself. On the CPU there is one kind.

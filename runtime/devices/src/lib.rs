@@ -45,7 +45,7 @@ pub mod executor {
     pub use crate::contract::{ValidatedArgs, writes};
     pub use crate::cpu::{Executable, bytes};
     pub use crate::cuda::ptx;
-    pub use crate::device::Memory;
+    pub use crate::device::PoolKind;
     pub use crate::view::reach;
 }
 

@@ -1,7 +1,7 @@
 //! Host memory that a device copies from and to directly.
 
 use crate::buffer::{RawBuffer, bytes_of};
-use crate::device::Memory;
+use crate::device::PoolKind;
 use crate::hazard::HazardTracker;
 use crate::{Device, Result};
 use kernel_dsl::Element;
@@ -24,7 +24,7 @@ pub struct PinnedBuffer<T: Element> {
 impl Device {
     /// Page-locked memory for `len` elements, which are what it held before.
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
-        let raw = RawBuffer::new(self, Memory::Pinned, bytes_of::<T>(self, len)?)?;
+        let raw = RawBuffer::new(self, PoolKind::Pinned, bytes_of::<T>(self, len)?)?;
         Ok(PinnedBuffer { raw, len, element: PhantomData })
     }
 }

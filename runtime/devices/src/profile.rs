@@ -1,7 +1,7 @@
 //! Durations of a stream's work.
 
 use crate::cuda::Operation;
-use kernel_dsl::compiler::launch::Shape;
+use kernel_dsl::compiler::launch::LaunchShape;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -75,7 +75,7 @@ impl Work {
         }
     }
 
-    pub(crate) fn launch(instance: &str, shape: Shape) -> Work {
+    pub(crate) fn launch(instance: &str, shape: LaunchShape) -> Work {
         Work::Kernel { instance: instance.to_string(), grid: shape.grid, block: shape.block }
     }
 
@@ -199,7 +199,7 @@ mod tests {
     fn profile() -> Profile {
         let micros = Duration::from_micros;
         let kernel = |name: &str, start, time| Timed {
-            what: Work::launch(name, Shape { grid: [4, 1, 1], block: [256, 1, 1] }),
+            what: Work::launch(name, LaunchShape { grid: [4, 1, 1], block: [256, 1, 1] }),
             start: micros(start),
             time: micros(time),
         };

@@ -4,10 +4,11 @@
 
 mod rearranged;
 
-use crate::hazard::{Access, AccessSet, HazardTracker, SubrangeTracker};
+use crate::hazard::{AccessSet, BufferAccess, HazardTracker, SubrangeTracker};
 use crate::{DeviceBuffer, Error, Result};
 use kernel_dsl::launcher::{
-    Memory, Shape, SliceArgument, SliceMutArgument, StridedArgument, StridedMutArgument, ViewArgument, ViewMutArgument,
+    ArgumentMemory, ArgumentShape, SliceArgument, SliceMutArgument, StridedArgument, StridedMutArgument, ViewArgument,
+    ViewMutArgument,
 };
 use kernel_dsl::{Argument, Element};
 use std::marker::PhantomData;
@@ -313,8 +314,8 @@ impl<T: Element, const R: usize> BufferView<'_, T, R> {
     pub(crate) fn used(&self) -> AccessSet<'_> {
         match self.origin.keeper {
             Keeper::Nobody => AccessSet::default(),
-            Keeper::Whole(uses) => AccessSet::default().and(Access::Read(uses.parts())),
-            Keeper::Part(parts) => AccessSet::default().and(Access::Read(parts)),
+            Keeper::Whole(uses) => AccessSet::default().and(BufferAccess::Read(uses.parts())),
+            Keeper::Part(parts) => AccessSet::default().and(BufferAccess::Read(parts)),
         }
     }
 }
@@ -345,7 +346,7 @@ detached!(BufferStrided Strided);
 fn memory<'a, T: Element, const R: usize>(
     origin: Origin<'a>,
     layout: &Layout<R>,
-    shape: Shape,
+    shape: ArgumentShape,
     mutable: bool,
 ) -> Argument<'a> {
     let address = layout.address::<T>(origin);
@@ -353,7 +354,7 @@ fn memory<'a, T: Element, const R: usize>(
     // for 'a, exclusively if `mutable`: all of it, or a part, which its tracker records. The keeper
     // is the buffer's own.
     let memory = unsafe {
-        let memory = Memory::new(T::TYPE, origin.device, address, shape, mutable);
+        let memory = ArgumentMemory::new(T::TYPE, origin.device, address, shape, mutable);
         match origin.keeper {
             Keeper::Nobody => memory,
             Keeper::Whole(uses) => memory.owned_by(uses),
@@ -363,18 +364,18 @@ fn memory<'a, T: Element, const R: usize>(
     Argument::Memory(memory)
 }
 
-fn view<const R: usize>(layout: &Layout<R>) -> Shape {
+fn view<const R: usize>(layout: &Layout<R>) -> ArgumentShape {
     let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
-    Shape::View { extents: wide(&layout.extents), strides: wide(&layout.strides) }
+    ArgumentShape::View { extents: wide(&layout.extents), strides: wide(&layout.strides) }
 }
 
-fn strided<const R: usize>(layout: &Layout<R>) -> Shape {
+fn strided<const R: usize>(layout: &Layout<R>) -> ArgumentShape {
     let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
-    Shape::Strided { extents: wide(&layout.extents), strides: wide(&layout.strides) }
+    ArgumentShape::Strided { extents: wide(&layout.extents), strides: wide(&layout.strides) }
 }
 
-fn slice(layout: &Layout<1>) -> Shape {
-    Shape::Slice(layout.extents[0] as u64)
+fn slice(layout: &Layout<1>) -> ArgumentShape {
+    ArgumentShape::Slice(layout.extents[0] as u64)
 }
 
 impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for BufferView<'a, T, R> {

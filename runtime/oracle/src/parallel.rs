@@ -22,7 +22,7 @@ use crate::{Checks, Options, Program, Statistics};
 use runtime_simt::split::{self, Demand, merge};
 
 /// The results of one thread.
-struct Part {
+struct ThreadResults {
     statistics: Statistics,
     /// Whether the thread has a finding, or a value that a second run must trace.
     found: bool,
@@ -42,12 +42,12 @@ pub fn run(
     let demand = demand(program, setting, buffers, options)?;
     let shared = &*buffers;
     let copies = || shared.iter().map(Buffer::copied).collect();
-    let (parts, copies): (Vec<Part>, _) = split::run(demand, copies, |blocks, copies| {
+    let (parts, copies): (Vec<ThreadResults>, _) = split::run(demand, copies, |blocks, copies| {
         let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(program, setting, own.collect(), options, None);
         machine.stored = stored;
         machine.run(blocks);
-        Part {
+        ThreadResults {
             statistics: machine.statistics,
             found: !machine.findings.is_empty() || machine.stored == Stored::NonFinite || machine.undefined,
             shadows: machine.buffers.into_iter().map(|buffer| buffer.shadow).collect(),
@@ -94,6 +94,6 @@ fn demand(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options:
 }
 
 /// Returns whether blocks of two threads race.
-fn races(one: &Part, other: &Part) -> bool {
+fn races(one: &ThreadResults, other: &ThreadResults) -> bool {
     one.shadows.iter().zip(&other.shadows).any(|(a, b)| a.conflicts(b))
 }

@@ -3,11 +3,11 @@
 use crate::code::{Code, Inst, Pc};
 use crate::decode;
 use crate::refused::{Mismatch, Unsupported};
-use crate::report::{Place, Sites};
+use crate::report::{CodeLocation, Sites};
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::{Block, Kernel, Location, Parameter, SharedArray, SharedMemory, SourceLocation, Table};
 use kernel_dsl_compiler::oracle::{Allowance, Check, Declared, Severity};
-use kernel_dsl_compiler::source::Source;
+use kernel_dsl_compiler::source::KernelSource;
 
 /// The source file of the functions of `math::`.
 pub(crate) const MATH: &str = "kernel-dsl/src/math/";
@@ -23,7 +23,7 @@ pub struct Program {
     pub(crate) memory: SharedMemory,
     /// The tables with their bytes.
     pub(crate) tables: Vec<(Table, Vec<u8>)>,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<KernelSource>,
     pub(crate) locations: Vec<SourceLocation>,
     pub(crate) declared: Declared,
     pub(crate) code: Code,
@@ -107,11 +107,11 @@ impl Sites for Program {
         check.severity(self.target)
     }
 
-    fn sources(&self) -> &[Source] {
+    fn sources(&self) -> &[KernelSource] {
         &self.sources
     }
 
-    fn place(&self, site: Pc) -> Place {
+    fn place(&self, site: Pc) -> CodeLocation {
         let location = self.code.locations.get(site as usize).copied();
         place(&self.instance, &self.sources, &self.locations, location)
     }
@@ -138,11 +138,16 @@ pub fn chain(locations: &[SourceLocation], first: Option<Location>) -> impl Iter
 }
 
 /// Returns a place in the user's Rust, with the calls that inlined it.
-pub fn place(instance: &str, sources: &[Source], locations: &[SourceLocation], first: Option<Location>) -> Place {
+pub fn place(
+    instance: &str,
+    sources: &[KernelSource],
+    locations: &[SourceLocation],
+    first: Option<Location>,
+) -> CodeLocation {
     let mut places = chain(locations, first).map(|location| {
         let source = sources.get(location.source as usize);
         let (line, span) = (source.map_or(1, |s| s.line), location.span);
-        Place {
+        CodeLocation {
             source: location.source as usize,
             function: source.map_or_else(|| instance.to_string(), |s| s.name.clone()),
             file: source.map(|s| s.file.clone()).unwrap_or_default(),
@@ -153,7 +158,7 @@ pub fn place(instance: &str, sources: &[Source], locations: &[SourceLocation], f
             callers: Vec::new(),
         }
     });
-    let unknown = || Place {
+    let unknown = || CodeLocation {
         source: usize::MAX,
         function: instance.to_string(),
         file: String::new(),

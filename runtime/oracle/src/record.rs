@@ -90,7 +90,7 @@ impl Machine<'_, '_> {
     /// Writes `report` for the first lane of `mask`, if the record is empty. An address outside any
     /// record is ignored.
     #[cold]
-    pub fn tell(&mut self, warp: &Warp, mask: u32, report: &code::Report) {
+    pub fn tell(&mut self, warp: &Warp, mask: u32, report: &code::ViolationReport) {
         let lane = mask.trailing_zeros() as usize;
         if mask == 0 {
             return;

@@ -1,6 +1,6 @@
 //! Execution of a launch of a [`Program`].
 
-use crate::code::{Access, Inst, Origin, Place};
+use crate::code::{AccessLocation, AccessOp, Inst, Origin};
 use crate::machine::interleaved::MAX_COOPERATIVE;
 use crate::machine::memory::Buffer;
 use crate::machine::nonfinite::Stored;
@@ -220,19 +220,21 @@ impl Program {
                 _ => return None,
             })
         });
-        for Access { place, element, .. } in others.chain(copies) {
+        for AccessOp { place, element, .. } in others.chain(copies) {
             match place {
-                Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. } => {
+                AccessLocation::Shared { .. }
+                | AccessLocation::Dynamic { .. }
+                | AccessLocation::SharedAddress { .. } => {
                     granules.shared = granules.shared.min(element.bytes());
                 }
-                Place::Global { origin: Origin::Argument(a), .. }
-                | Place::Address { origin: Origin::Argument(a), .. } => {
+                AccessLocation::Global { origin: Origin::Argument(a), .. }
+                | AccessLocation::Address { origin: Origin::Argument(a), .. } => {
                     // Tables follow the arguments and need no shadow memory: no thread writes them.
                     if let Some(granule) = granules.buffers.get_mut(*a as usize) {
                         *granule = element.bytes().min(*granule);
                     }
                 }
-                Place::Global { .. } | Place::Address { .. } => {
+                AccessLocation::Global { .. } | AccessLocation::Address { .. } => {
                     granules.buffers.iter_mut().for_each(|g| *g = element.bytes().min(*g));
                 }
             }

@@ -145,6 +145,6 @@ pub use launch::{Argument, Checks, Failure, Grid, Launch, Mismatch, Options, Out
 pub use program::Program;
 pub use refused::{Refusal, Unsupported};
 pub use resident::{DeviceMemory, Image, Resident};
-pub use runtime_simt::report::{Finding, Instruction, Place, Report, Verdict};
+pub use runtime_simt::report::{CodeLocation, Finding, Instruction, Report, Verdict};
 pub use runtime_simt::{Bytes, Check, Preemption, Schedule, Severity, Statistics, Thread};
 pub use service::Heap;

@@ -4,7 +4,7 @@ use super::code::{Code, Site};
 use super::global::Global;
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::Parameter;
-use runtime_simt::report::{Instruction, Place, Sites};
+use runtime_simt::report::{CodeLocation, Instruction, Sites};
 use runtime_simt::{Check, Severity};
 
 /// One entry of a module, ready to run.
@@ -37,11 +37,11 @@ impl Sites for Program {
         check.severity(Target::SM_61)
     }
 
-    fn place(&self, site: u32) -> Place {
+    fn place(&self, site: u32) -> CodeLocation {
         let Site { text, line, function, .. } = &self.code.sites[site as usize];
         let (line, end_column) = (line.unwrap_or(0), text.chars().count() as u32 + 1);
         let (source, function, file) = (usize::MAX, function.clone(), String::new());
-        Place { source, function, file, line, column: 1, end_line: line, end_column, callers: Vec::new() }
+        CodeLocation { source, function, file, line, column: 1, end_line: line, end_column, callers: Vec::new() }
     }
 
     fn instruction(&self, site: u32) -> Option<Instruction> {

@@ -5,7 +5,7 @@ use crate::dlpack::{self, Managed};
 use crate::error;
 use half::{bf16, f16};
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::{Argument, Element, launcher::Shape};
+use kernel_dsl::{Argument, Element, launcher::ArgumentShape};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -193,7 +193,7 @@ impl Foreign {
 
     /// Returns the elements as memory of the device, with their shape in a launch. A slice consists
     /// of all elements, whatever the array's rank.
-    pub fn memory(self, opened: &Opened, form: Form, name: &str) -> PyResult<(Held, Shape)> {
+    pub fn memory(self, opened: &Opened, form: Form, name: &str) -> PyResult<(Held, ArgumentShape)> {
         let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
         let rank = self.shape.len();
         if form != Form::Slice && rank > MAX_RANK {
@@ -207,7 +207,7 @@ impl Foreign {
                     self.shape, self.strides
                 )));
             }
-            Form::Slice => (self.len(), Shape::Slice(self.len() as u64)),
+            Form::Slice => (self.len(), ArgumentShape::Slice(self.len() as u64)),
             Form::View | Form::Strided => {
                 let strides = self.view_strides(name)?;
                 let extents = wide(if rank == 0 { &[1] } else { &self.shape });
@@ -216,14 +216,14 @@ impl Foreign {
                 (
                     span,
                     match form {
-                        Form::Strided => Shape::Strided { extents, strides },
+                        Form::Strided => ArgumentShape::Strided { extents, strides },
                         _ if strides.last() != Some(&1) => {
                             return Err(PyValueError::new_err(format!(
                                 "`{name}` has strides {strides:?} in elements, and the last stride of a `View` is 1: copy \
                              the array, or take a `Strided`"
                             )));
                         }
-                        _ => Shape::View { extents, strides },
+                        _ => ArgumentShape::View { extents, strides },
                     },
                 )
             }
@@ -264,7 +264,7 @@ impl Held {
     /// # Safety
     /// The shape is the one that [`Foreign::memory`] returned with it; `mutable` only if the array
     /// is writable.
-    pub unsafe fn argument(&self, scalar: Scalar, shape: Shape, mutable: bool) -> Argument<'_> {
+    pub unsafe fn argument(&self, scalar: Scalar, shape: ArgumentShape, mutable: bool) -> Argument<'_> {
         let raw = match self {
             Held::Adopted(raw) => raw,
             Held::Array(array) => &array.get().raw,

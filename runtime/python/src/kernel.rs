@@ -5,7 +5,7 @@ use crate::device::Stream;
 use crate::error;
 use kernel_dsl::compiler::hir::{Constant, GenericKind, Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::{Compilation, Errors, Scalar, Target};
-use kernel_dsl::launcher::Shape;
+use kernel_dsl::launcher::ArgumentShape;
 use kernel_dsl::{Argument, Artifact, LaunchForm, Launcher};
 use kernel_dsl_compiler::source_file;
 use kernels_rs_command::examine::Examined;
@@ -311,7 +311,7 @@ enum Prepared {
     Memory {
         at: usize,
         scalar: Scalar,
-        shape: Shape,
+        shape: ArgumentShape,
         mutable: bool,
     },
 }

@@ -18,7 +18,7 @@ use runtime_devices::executor;
 use runtime_devices::executor::Executable;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Device, Error, Result};
-use runtime_oracle::report::{Allowed, Finding, Place};
+use runtime_oracle::report::{Allowed, CodeLocation, Finding};
 use runtime_oracle::{self as interpreter, Check, Checks, Preemption, Report, Schedule, Severity, Verdict};
 use runtime_ptx::{Options, Policy};
 use std::cell::{LazyCell, RefCell};
@@ -513,7 +513,7 @@ impl Warnings {
     }
 
     fn note(&mut self, case: &str, finding: &Finding, report: &Report) {
-        let Place { file, line, column, .. } = &finding.place;
+        let CodeLocation { file, line, column, .. } = &finding.place;
         let place = (finding.check, file.clone(), [*line, *column]);
         self.found.entry(place).or_insert_with(|| {
             let (case, report) = (case.to_string(), report.alone(finding));
@@ -531,7 +531,7 @@ impl Warnings {
     }
 
     fn allow(&mut self, allowed: Allowed) {
-        let Place { ref file, line, column, .. } = allowed.place;
+        let CodeLocation { ref file, line, column, .. } = allowed.place;
         let place = (allowed.check, file.clone(), [line, column]);
         self.allowed.entry(place).and_modify(|known| known.count += allowed.count).or_insert(allowed);
     }

@@ -4,7 +4,7 @@ use super::Value;
 use kernel_dsl::compiler::hir::Type;
 use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::half::{bf16, f16};
-use kernel_dsl::launcher::{Shape, ValueArgument};
+use kernel_dsl::launcher::{ArgumentShape, ValueArgument};
 use kernel_dsl::{Argument, Element};
 use runtime_devices::executor::reach;
 use runtime_devices::{Error, Result};
@@ -335,13 +335,13 @@ impl Array {
 
     /// Returns the shape for a launch, in the form of the parameter. The shape is a slice only if
     /// the array is contiguous.
-    pub(super) fn shape(&self, form: Form) -> Shape {
+    pub(super) fn shape(&self, form: Form) -> ArgumentShape {
         let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
         let (extents, strides) = (wide(&self.extents), wide(&self.strides));
         match (form, &self.extents[..], &self.strides[..]) {
-            (Form::Slice, [len], [1]) => Shape::Slice(*len as u64),
-            (Form::Strided, ..) => Shape::Strided { extents, strides },
-            _ => Shape::View { extents, strides },
+            (Form::Slice, [len], [1]) => ArgumentShape::Slice(*len as u64),
+            (Form::Strided, ..) => ArgumentShape::Strided { extents, strides },
+            _ => ArgumentShape::View { extents, strides },
         }
     }
 

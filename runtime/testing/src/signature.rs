@@ -48,7 +48,7 @@ impl Signature {
                 Input::Scalar { .. } => None,
                 Input::Array(array) => {
                     array.check()?;
-                    let mut buffer = RawBuffer::new(device, executor::Memory::Device, array.bytes().len())?;
+                    let mut buffer = RawBuffer::new(device, executor::PoolKind::Device, array.bytes().len())?;
                     buffer.write(array.bytes())?;
                     Some(buffer)
                 }

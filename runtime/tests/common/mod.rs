@@ -2,8 +2,8 @@
 
 use kernel_dsl::compiler::hir::{self, Block, Expr, ExprKind, Intrinsic, Local, Program, Type, TypeId, serial};
 use kernel_dsl::compiler::ir::build::Builder;
-use kernel_dsl::compiler::ir::{self, Comparison, Dim, Op, Parameter, Place, Policy, Role, Special};
-use kernel_dsl::compiler::source::{Source, Span};
+use kernel_dsl::compiler::ir::{self, AccessPlace, Comparison, Dim, Op, Parameter, Policy, Role, Special};
+use kernel_dsl::compiler::source::{KernelSource, Span};
 use kernel_dsl::compiler::{Scalar, Target};
 use kernel_dsl::{Artifact, Declared};
 use std::sync::OnceLock;
@@ -24,9 +24,9 @@ const TEXT: &str = "pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
     if i < y.len() { y[i] = a.mul_add(x[i], y[i]); }
 }";
 
-fn source() -> Source {
+fn source() -> KernelSource {
     let text = TEXT.lines().map(str::to_string).collect();
-    Source { name: "saxpy".into(), file: "tests/common.rs".into(), line: 1, text }
+    KernelSource { name: "saxpy".into(), file: "tests/common.rs".into(), line: 1, text }
 }
 
 /// Builds `saxpy(a: f32, x: &[f32], y: &mut [f32])` with blocks of 256 threads. The grid is y.len()
@@ -161,7 +161,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
     let first = b.scalar(Op::Binary(ir::Binary::Mul, block, threads), Scalar::Usize);
     let i = b.scalar(Op::Binary(ir::Binary::Add, first, thread), Scalar::Usize);
     let inside = b.compare(Comparison::Lt, i, y_len);
-    let place = |base, index, extent| Place::Global {
+    let place = |base, index, extent| AccessPlace::Global {
         base,
         dims: [Dim { index, extent, stride: None }].into_iter().collect(),
         within: None,

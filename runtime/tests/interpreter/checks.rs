@@ -4,7 +4,7 @@
 use crate::kit::{Kit, Slice, findings, in_shared, input, out, run, run_with};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
-    Binary, Comparison, Dim, For, Kernel, Op, Place, Shuffle, Special, Type, Unary, Unroll, Value, Values, Vote,
+    AccessPlace, Binary, Comparison, Dim, For, Kernel, Op, Shuffle, Special, Type, Unary, Unroll, Value, Values, Vote,
 };
 use runtime::interpreter::report::{Finding, Space};
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Outcome, Program, Refused, Severity};
@@ -117,9 +117,9 @@ fn computed_addresses_belong_to_their_original_buffer() {
         let terms = [(start, None)].into_iter().collect();
         let base = k.b.value(Op::Offset { base: x.base, terms, bytes: 4 }, Type::Global);
         k.at("x[n]");
-        let v = k.load(Place::Address { base, offset }, Scalar::F32);
+        let v = k.load(AccessPlace::Address { base, offset }, Scalar::F32);
         k.at("y[0]");
-        k.store(Place::Address { base: y.base, offset: 0 }, Scalar::F32, v);
+        k.store(AccessPlace::Address { base: y.base, offset: 0 }, Scalar::F32, v);
         k.finish()
     };
     let (x, mut y) = ([1.0f32, 2.0, 3.0], [0.0f32]);
@@ -139,7 +139,7 @@ fn an_address_may_come_from_either_of_two() {
     let (y, i, zero) = (k.slice("y", Scalar::U32, true), k.thread(), k.b.index(0));
     let first = k.b.compare(Comparison::Eq, i, zero);
     let base = k.b.value(Op::Select { condition: first, yes: a.base, no: b.base }, Type::Global);
-    let v = k.load(Place::Address { base, offset: 0 }, Scalar::U32);
+    let v = k.load(AccessPlace::Address { base, offset: 0 }, Scalar::U32);
     k.store(y.at(i), Scalar::U32, v);
     let mut y = [0u32; 2];
     clean(&run(&k.finish(), 1, vec![input(&[5u32]), input(&[6u32]), out(&mut y)]));
@@ -678,7 +678,7 @@ fn extents_do_not_make_memory() {
     let (index, extent) = (k.b.index(5), k.b.index(9));
     let dims = [Dim { index, extent, stride: None }].into_iter().collect();
     k.at("x.narrow(9)[5]");
-    let v = k.load(Place::Global { base: x.base, dims, within: None }, Scalar::U32);
+    let v = k.load(AccessPlace::Global { base: x.base, dims, within: None }, Scalar::U32);
     k.store(y.at(index), Scalar::U32, v);
     let outcome = run(&k.finish(), 1, vec![input(&[1u32; 5]), out(&mut [0u32; 6])]);
     only(&outcome, Check::OutOfBounds, 0);

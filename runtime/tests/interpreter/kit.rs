@@ -3,10 +3,10 @@
 
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{
-    Binary, Block, Dim, Kernel, Label, Layout, Local, LocalId, Location, Op, Parameter, Place, Policy, Region, Role,
-    SharedArray, SharedId, SourceLocation, Special, Type, Value, Values,
+    AccessPlace, Binary, Block, Dim, Kernel, Label, Layout, Local, LocalId, Location, Op, Parameter, Policy, Region,
+    Role, SharedArray, SharedId, SourceLocation, Special, Type, Value, Values,
 };
-use kernel_dsl::compiler::source::{Source, Span};
+use kernel_dsl::compiler::source::{KernelSource, Span};
 use kernel_dsl::compiler::{Scalar, Target};
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Outcome, Program};
 
@@ -23,7 +23,7 @@ impl Kit {
     /// Creates a kernel of `block` threads with the Rust text of its instructions.
     pub fn new(block: [u32; 3], text: &str) -> Kit {
         let text: Vec<String> = text.lines().map(str::to_string).collect();
-        let source = Source { name: "kernel".into(), file: "zoo/src/lib.rs".into(), line: FIRST_LINE, text };
+        let source = KernelSource { name: "kernel".into(), file: "zoo/src/lib.rs".into(), line: FIRST_LINE, text };
         let location = SourceLocation { source: 0, span: Span::default(), caller: None };
         let kernel = Kernel {
             name: "kernel".into(),
@@ -137,16 +137,16 @@ impl Kit {
         self.b.value(Op::Binary(op, a, b), ty)
     }
 
-    pub fn load(&mut self, place: Place, element: Scalar) -> Value {
+    pub fn load(&mut self, place: AccessPlace, element: Scalar) -> Value {
         self.load_many(place, element, 1)[0]
     }
 
-    pub fn load_many(&mut self, place: Place, element: Scalar, n: usize) -> Values {
+    pub fn load_many(&mut self, place: AccessPlace, element: Scalar, n: usize) -> Values {
         let op = Op::Load { place, element, policy: Policy::Coherent, guard: None };
         self.b.emit(op, vec![Type::Scalar(element); n])
     }
 
-    pub fn store(&mut self, place: Place, element: Scalar, value: Value) {
+    pub fn store(&mut self, place: AccessPlace, element: Scalar, value: Value) {
         self.b.effect(Op::Store { place, element, values: [value].into_iter().collect(), guard: None });
     }
 
@@ -172,8 +172,8 @@ pub struct Slice {
 }
 
 impl Slice {
-    pub fn at(&self, index: Value) -> Place {
-        Place::Global {
+    pub fn at(&self, index: Value) -> AccessPlace {
+        AccessPlace::Global {
             base: self.base,
             dims: [Dim { index, extent: self.len, stride: None }].into_iter().collect(),
             within: None,
@@ -188,15 +188,15 @@ pub struct View {
 }
 
 impl View {
-    pub fn at(&self, indices: &[Value]) -> Place {
+    pub fn at(&self, indices: &[Value]) -> AccessPlace {
         let dim =
             |(d, i): (usize, &Value)| Dim { index: *i, extent: self.extents[d], stride: self.strides.get(d).copied() };
-        Place::Global { base: self.base, dims: indices.iter().enumerate().map(dim).collect(), within: None }
+        AccessPlace::Global { base: self.base, dims: indices.iter().enumerate().map(dim).collect(), within: None }
     }
 }
 
-pub fn in_shared(array: SharedId, indices: &[Value]) -> Place {
-    Place::Shared { array, indices: indices.iter().copied().collect(), within: None }
+pub fn in_shared(array: SharedId, indices: &[Value]) -> AccessPlace {
+    AccessPlace::Shared { array, indices: indices.iter().copied().collect(), within: None }
 }
 
 /// Binds writable bytes as a slice of the data's elements.

@@ -4,8 +4,8 @@
 use crate::kit::*;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::ir::{
-    Binary, Comparison, Dim, DynamicArray, DynamicId, Element, For, Formula, Kernel, Layout, Op, Place, Role, Special,
-    Step, Swizzle, Type, Unary, Unroll, Value, Values, Within,
+    AccessPlace, Binary, Comparison, Dim, DynamicArray, DynamicId, Element, For, Formula, Kernel, Layout, Op, Role,
+    Special, Step, Swizzle, Type, Unary, Unroll, Value, Values, Within,
 };
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Scalar, passes};
@@ -19,10 +19,10 @@ fn within(offset: u32, indices: SmallVec<[Step; 1]>) -> Option<Box<Within>> {
     Some(Box::new(Within { bytes: RECORD.bytes(), offset, indices }))
 }
 
-fn element(place: Place, inside: Option<Box<Within>>) -> Place {
+fn element(place: AccessPlace, inside: Option<Box<Within>>) -> AccessPlace {
     match place {
-        Place::Global { base, dims, .. } => Place::Global { base, dims, within: inside },
-        Place::Shared { array, indices, .. } => Place::Shared { array, indices, within: inside },
+        AccessPlace::Global { base, dims, .. } => AccessPlace::Global { base, dims, within: inside },
+        AccessPlace::Shared { array, indices, .. } => AccessPlace::Shared { array, indices, within: inside },
         other => other,
     }
 }
@@ -181,7 +181,7 @@ fn dynamic(n: u32) -> Kernel {
         k.at("let d");
         arrays.push((k.b.value(Op::Dynamic { array: id, extents: smallvec![extent] }, Type::Shared), extent));
     }
-    let place = |(base, extent), index| Place::Dynamic {
+    let place = |(base, extent), index| AccessPlace::Dynamic {
         base,
         dims: [Dim { index, extent, stride: None }].into_iter().collect(),
         within: None,

@@ -3,7 +3,7 @@
 use crate::kit::{Kit, in_shared, input, out, run};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Comparison, Location, Op, SourceLocation};
-use kernel_dsl::compiler::source::{Source, Span};
+use kernel_dsl::compiler::source::{KernelSource, Span};
 
 #[test]
 fn an_error_shows_the_line() {
@@ -69,7 +69,7 @@ fn an_inlined_function_shows_its_call() {
     k.at("third(n)");
     let call = k.b.location;
     let text = vec!["fn third(n: u32) -> u32 {".to_string(), "    3 / n".to_string(), "}".to_string()];
-    k.b.kernel.sources.push(Source { name: "third".into(), file: "zoo/src/third.rs".into(), line: 40, text });
+    k.b.kernel.sources.push(KernelSource { name: "third".into(), file: "zoo/src/third.rs".into(), line: 40, text });
     let span = Span { line: 1, column: 5, end_line: 1, end_column: 10 };
     k.b.kernel.locations.push(SourceLocation { source: 1, span, caller: Some(call) });
     k.b.location = Location(k.b.kernel.locations.len() as u32 - 1);

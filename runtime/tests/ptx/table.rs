@@ -4,7 +4,7 @@ use super::kit::decode;
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{Block, Kernel, Op, Region, Values};
 use kernel_dsl::compiler::ptx::form::{Limit, OperandForm, OperandKind, OperandType, Presence, Row, Selection};
-use kernel_dsl::compiler::ptx::inline::{self, Inline, Source};
+use kernel_dsl::compiler::ptx::inline::{self, Inline, InlineSource};
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 use kernel_dsl::compiler::{Target, emit, passes};
@@ -243,7 +243,7 @@ fn every_row_of_sm_61_is_inline_ptx_or_rejected_with_a_reason() {
         for choice in choices(row) {
             let Some(line) = line(row, &choice) else { continue };
             let carry = "add.cc.u32 %r0, %r0, %r0;";
-            let source = Source { text: format!("{start}{carry}\n{line};"), operands: Vec::new() };
+            let source = InlineSource { text: format!("{start}{carry}\n{line};"), operands: Vec::new() };
             let code = match source.check(Some(Target::SM_61)) {
                 Ok(code) => code,
                 Err(errors) => {

@@ -6,7 +6,7 @@ mod sentences;
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Element, GenericArgument};
-use kernels_rs::Memory;
+use kernels_rs::QueueMemory;
 use kernels_rs::activation::{self, fast_gelu_tanh, fast_silu, gelu, gelu_tanh, silu};
 use kernels_rs::elementwise::map;
 use kernels_rs::histogram::histogram;
@@ -577,10 +577,10 @@ fn keys_without_bin(device: &Device) {
 }
 
 /// Returns the first element.
-fn only<T: Element>(memory: &Memory<T>) -> T {
+fn only<T: Element>(memory: &QueueMemory<T>) -> T {
     match memory {
-        Memory::Buffer(buffer) => buffer.download().unwrap()[0],
-        Memory::Slot(_) => panic!("memory of a graph"),
+        QueueMemory::Buffer(buffer) => buffer.download().unwrap()[0],
+        QueueMemory::Slot(_) => panic!("memory of a graph"),
     }
 }
 

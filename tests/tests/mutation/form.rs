@@ -7,7 +7,7 @@
 //! the same control, with the same operands.
 
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Label, Op, Place, Region, Type, Unary, Value};
+use kernel_dsl::compiler::ir::{AccessPlace, Binary, Comparison, Inst, Kernel, Label, Op, Region, Type, Unary, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The names of all effects in order.
@@ -164,8 +164,8 @@ impl Reader<'_, '_> {
         let mut op = op.clone();
         op.map_operands(|v| Value(self.names.get(&v).copied().unwrap_or(u32::MAX)));
         let of_zero = |index: &Value| self.forms.constants.get(&index.0) == Some(&0);
-        let plain = |place: &mut Place| {
-            if let Place::Global { dims, .. } | Place::Dynamic { dims, .. } = place {
+        let plain = |place: &mut AccessPlace| {
+            if let AccessPlace::Global { dims, .. } | AccessPlace::Dynamic { dims, .. } = place {
                 for dim in dims {
                     // The extent is used by checks only.
                     dim.extent = Value(u32::MAX);

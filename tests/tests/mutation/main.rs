@@ -115,7 +115,7 @@ struct Row {
 /// The result of a mutant.
 struct MutantResult {
     name: Name,
-    kind: mutate::Kind,
+    kind: mutate::MutationCategory,
     fate: Fate,
 }
 

@@ -6,7 +6,7 @@
 use super::observed::Observed;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
-    Binary, Comparison, Inst, Kernel, Location, Op, Place, Region, Role, Type, Unary, Value, Values,
+    AccessPlace, Binary, Comparison, Inst, Kernel, Location, Op, Region, Role, Type, Unary, Value, Values,
 };
 use std::fmt;
 
@@ -42,7 +42,7 @@ pub enum Step {
 
 /// The categories of changes that the page counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum MutationCategory {
     Barrier,
     Index,
     Condition,
@@ -52,28 +52,31 @@ pub enum Kind {
     Value,
 }
 
-impl Kind {
+impl MutationCategory {
     /// All categories, with their names.
-    pub const ALL: [(Kind, &'static str); 7] = [
-        (Kind::Barrier, "barrier, fence or wait deleted"),
-        (Kind::Index, "index, extent, stride or bound of a loop ± 1"),
-        (Kind::Condition, "comparison or condition changed"),
-        (Kind::Mask, "mask removed or negated"),
-        (Kind::Subtraction, "operands of a subtraction swapped"),
-        (Kind::Constant, "constant ± 1: integers, Booleans, floats in comparisons"),
-        (Kind::Value, "float ± 1 in arithmetic only"),
+    pub const ALL: [(MutationCategory, &'static str); 7] = [
+        (MutationCategory::Barrier, "barrier, fence or wait deleted"),
+        (MutationCategory::Index, "index, extent, stride or bound of a loop ± 1"),
+        (MutationCategory::Condition, "comparison or condition changed"),
+        (MutationCategory::Mask, "mask removed or negated"),
+        (MutationCategory::Subtraction, "operands of a subtraction swapped"),
+        (MutationCategory::Constant, "constant ± 1: integers, Booleans, floats in comparisons"),
+        (MutationCategory::Value, "float ± 1 in arithmetic only"),
     ];
 
     /// Returns whether the change affects control flow or accesses: a barrier, an index, a bound, a
     /// mask, a comparison.
     pub fn steers(self) -> bool {
-        self != Kind::Value
+        self != MutationCategory::Value
     }
 
     /// Returns whether the change is one of the four most harmful mistakes: a missing barrier, a
     /// wrong index, a wrong mask or a wrong comparison.
     pub fn is_classic(self) -> bool {
-        matches!(self, Kind::Barrier | Kind::Index | Kind::Condition | Kind::Mask)
+        matches!(
+            self,
+            MutationCategory::Barrier | MutationCategory::Index | MutationCategory::Condition | MutationCategory::Mask
+        )
     }
 }
 
@@ -82,22 +85,22 @@ impl Kind {
 pub struct Mutation {
     inst: usize,
     pub change: Change,
-    pub kind: Kind,
+    pub kind: MutationCategory,
 }
 
 impl Change {
     /// Returns the category of the change of `inst`.
-    fn kind(self, observed: &Observed, inst: &Inst) -> Kind {
+    fn kind(self, observed: &Observed, inst: &Inst) -> MutationCategory {
         match self {
-            Change::Without(_) => Kind::Barrier,
-            Change::Shifted(..) => Kind::Index,
-            Change::Compared(..) | Change::Negated | Change::Decided(_) => Kind::Condition,
-            Change::Unmasked | Change::MaskNegated => Kind::Mask,
-            Change::Swapped => Kind::Subtraction,
+            Change::Without(_) => MutationCategory::Barrier,
+            Change::Shifted(..) => MutationCategory::Index,
+            Change::Compared(..) | Change::Negated | Change::Decided(_) => MutationCategory::Condition,
+            Change::Unmasked | Change::MaskNegated => MutationCategory::Mask,
+            Change::Swapped => MutationCategory::Subtraction,
             Change::Constant(ty, ..) if ty.is_float() && !inst.results.iter().any(|v| observed.is_compared(*v)) => {
-                Kind::Value
+                MutationCategory::Value
             }
-            Change::Constant(..) => Kind::Constant,
+            Change::Constant(..) => MutationCategory::Constant,
         }
     }
 }
@@ -268,20 +271,20 @@ fn neighbors(ty: Scalar, bits: u64) -> Vec<u64> {
 /// Returns the operands to change by one, with their descriptions, and whether to decrease them
 /// too.
 fn shifted(op: &mut Op) -> Vec<(&mut Value, &'static str, bool)> {
-    fn place<'o>(place: &'o mut Place, list: &mut Vec<(&'o mut Value, &'static str, bool)>) {
+    fn place<'o>(place: &'o mut AccessPlace, list: &mut Vec<(&'o mut Value, &'static str, bool)>) {
         let within = match place {
-            Place::Global { dims, within, .. } | Place::Dynamic { dims, within, .. } => {
+            AccessPlace::Global { dims, within, .. } | AccessPlace::Dynamic { dims, within, .. } => {
                 for dim in dims {
                     list.push((&mut dim.index, "index", false));
                     list.extend(dim.stride.as_mut().map(|stride| (stride, "stride", true)));
                 }
                 within
             }
-            Place::Shared { indices, within, .. } => {
+            AccessPlace::Shared { indices, within, .. } => {
                 list.extend(indices.iter_mut().map(|index| (index, "index", false)));
                 within
             }
-            Place::Address { .. } => return,
+            AccessPlace::Address { .. } => return,
         };
         let steps = within.iter_mut().flat_map(|within| &mut within.indices);
         list.extend(steps.map(|step| (&mut step.index, "index", false)));
@@ -415,12 +418,12 @@ fn replace(region: &mut Region, old: Value, new: Value) {
 
 /// Returns the extents with which an access is checked.
 fn extents(op: &mut Op) -> Vec<&mut Value> {
-    fn of(place: &mut Place) -> Vec<&mut Value> {
+    fn of(place: &mut AccessPlace) -> Vec<&mut Value> {
         match place {
-            Place::Global { dims, .. } | Place::Dynamic { dims, .. } => {
+            AccessPlace::Global { dims, .. } | AccessPlace::Dynamic { dims, .. } => {
                 dims.iter_mut().map(|dim| &mut dim.extent).collect()
             }
-            Place::Shared { .. } | Place::Address { .. } => Vec::new(),
+            AccessPlace::Shared { .. } | AccessPlace::Address { .. } => Vec::new(),
         }
     }
     match op {

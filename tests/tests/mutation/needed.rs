@@ -18,7 +18,7 @@
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
-    Binary, Comparison, Inst, Kernel, Label, Location, Op, Place, Region, Type, Unary, Value, Values,
+    AccessPlace, Binary, Comparison, Inst, Kernel, Label, Location, Op, Region, Type, Unary, Value, Values,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -432,23 +432,23 @@ impl Needs {
     }
 
     /// Demands the operands of a place, except for the bounds of checks.
-    fn place(&mut self, place: &Place, truths: &Truths) {
+    fn place(&mut self, place: &AccessPlace, truths: &Truths) {
         operands(place, |v| self.ask(v, truths));
     }
 }
 
 /// Calls `f` on the operands of an access, except for the bounds of checks.
-fn operands(place: &Place, mut f: impl FnMut(Value)) {
+fn operands(place: &AccessPlace, mut f: impl FnMut(Value)) {
     match place {
-        Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+        AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
             f(*base);
             for dim in dims {
                 f(dim.index);
                 dim.stride.into_iter().for_each(&mut f);
             }
         }
-        Place::Shared { indices, .. } => indices.iter().for_each(|v| f(*v)),
-        Place::Address { base, .. } => f(*base),
+        AccessPlace::Shared { indices, .. } => indices.iter().for_each(|v| f(*v)),
+        AccessPlace::Address { base, .. } => f(*base),
     }
     place.within().into_iter().flat_map(|within| &within.indices).for_each(|step| f(step.index));
 }

@@ -9,7 +9,8 @@ use super::threads::{Asked, Came, Comers, Threads};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::analyses::uniformity::{Uniformity, WARPS};
 use kernel_dsl::compiler::ir::{
-    Binary, Comparison, Inst, Kernel, Label, Location, Op, Parameter, Place, Region, Role, Shuffle, Type, Value, Values,
+    AccessPlace, Binary, Comparison, Inst, Kernel, Label, Location, Op, Parameter, Region, Role, Shuffle, Type, Value,
+    Values,
 };
 use std::collections::HashMap;
 
@@ -269,7 +270,9 @@ impl<'a, 'k> Normal<'a, 'k> {
     /// Returns whether an instruction loads from shared memory at indices that are in bounds for
     /// each thread.
     fn finds(&self, inst: &Inst, here: &Here) -> bool {
-        let Op::Load { place: Place::Shared { array, indices, within: None }, .. } = &inst.op else { return false };
+        let Op::Load { place: AccessPlace::Shared { array, indices, within: None }, .. } = &inst.op else {
+            return false;
+        };
         let shape = &self.kernel.shared[array.0 as usize].shape;
         let lies = |(i, (index, extent)): (usize, (&Value, &u32))| {
             let more = if i + 1 == shape.len() { inst.results.len() as u64 } else { 1 };
@@ -480,7 +483,7 @@ impl<'a, 'k> Normal<'a, 'k> {
 
     /// Returns the bits of the thread index that neither the place nor the values of a store depend
     /// on.
-    fn of_store(&self, place: &Place, values: &Values) -> u8 {
+    fn of_store(&self, place: &AccessPlace, values: &Values) -> u8 {
         let mut same = LANES | WARPS;
         let mut place = place.clone();
         place_operands(&mut place, |v| {
@@ -547,9 +550,9 @@ impl<'a, 'k> Normal<'a, 'k> {
 }
 
 /// Replaces the operands of a place.
-pub fn place_operands(place: &mut Place, mut f: impl FnMut(Value) -> Value) {
+pub fn place_operands(place: &mut AccessPlace, mut f: impl FnMut(Value) -> Value) {
     let within = match place {
-        Place::Global { base, dims, within } | Place::Dynamic { base, dims, within } => {
+        AccessPlace::Global { base, dims, within } | AccessPlace::Dynamic { base, dims, within } => {
             *base = f(*base);
             for dim in dims {
                 dim.index = f(dim.index);
@@ -558,11 +561,11 @@ pub fn place_operands(place: &mut Place, mut f: impl FnMut(Value) -> Value) {
             }
             within
         }
-        Place::Shared { indices, within, .. } => {
+        AccessPlace::Shared { indices, within, .. } => {
             indices.iter_mut().for_each(|index| *index = f(*index));
             within
         }
-        Place::Address { base, .. } => {
+        AccessPlace::Address { base, .. } => {
             *base = f(*base);
             return;
         }

@@ -2,7 +2,7 @@
 //!
 //! The bounds of accesses are used by checks only, and so are all values computed only for them.
 
-use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Place, Region, Shuffle, Value};
+use kernel_dsl::compiler::ir::{AccessPlace, Inst, Kernel, Op, Region, Shuffle, Value};
 
 /// Values and locals with a use other than the bounds of accesses.
 pub struct Observed {
@@ -102,9 +102,11 @@ impl Observed {
 /// Calls `f` on the operands of an operation, except for the extents of checks.
 fn operands(op: &Op, mut f: impl FnMut(Value)) {
     let mut extents = Vec::new();
-    let mut of = |place: &Place| match place {
-        Place::Global { dims, .. } | Place::Dynamic { dims, .. } => extents.extend(dims.iter().map(|dim| dim.extent)),
-        Place::Shared { .. } | Place::Address { .. } => {}
+    let mut of = |place: &AccessPlace| match place {
+        AccessPlace::Global { dims, .. } | AccessPlace::Dynamic { dims, .. } => {
+            extents.extend(dims.iter().map(|dim| dim.extent))
+        }
+        AccessPlace::Shared { .. } | AccessPlace::Address { .. } => {}
     };
     match op {
         Op::Load { place, .. } | Op::Store { place, .. } | Op::MarkUndef { place, .. } => of(place),

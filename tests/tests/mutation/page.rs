@@ -1,7 +1,7 @@
 //! The page with the results of all mutants.
 
 use super::equivalent::Equivalent;
-use super::mutate::Kind;
+use super::mutate::MutationCategory;
 use super::trial::{Caught, Fate};
 use super::{MutantResult, Row};
 use std::cmp::Ordering;
@@ -127,7 +127,7 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
 
     let survivors: Vec<_> = all.iter().copied().filter(|tried| tried.survives()).collect();
     page += "\n| change | mutants | proved | survive | caught |\n|---|---|---|---|---|\n";
-    for (kind, name) in Kind::ALL {
+    for (kind, name) in MutationCategory::ALL {
         let of: Vec<_> = all.iter().copied().filter(|tried| tried.kind == kind).collect();
         page += &part(name, &of);
     }

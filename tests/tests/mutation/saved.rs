@@ -1,7 +1,7 @@
 //! Saved results of all mutants of a kernel, so that reasons and the page can be written without
 //! another run.
 
-use super::mutate::Kind;
+use super::mutate::MutationCategory;
 use super::proof::Proof;
 use super::trial::{Beside, Caught, Fate};
 use super::{MutantResult, Name, Row};
@@ -29,7 +29,7 @@ fn mark(kernel: &Kernel) -> u64 {
 /// Saves the results of all mutants of `kernel`.
 pub fn save(kernel: &Kernel, row: &Row) {
     let tried = row.tried.iter().map(|MutantResult { name, kind, fate }| {
-        let kind = Kind::ALL.iter().position(|(of, _)| of == kind);
+        let kind = MutationCategory::ALL.iter().position(|(of, _)| of == kind);
         json!([name.site, name.change, name.number, kind, of_fate(*fate)])
     });
     let all = json!({ "kernel": mark(kernel), "mutants": row.mutants, "tried": tried.collect::<Vec<_>>() });
@@ -50,7 +50,7 @@ pub fn load(kernel: &Kernel, instance: &str, module: String) -> Option<Row> {
         let text = |i: usize| Some(of[i].as_str()?.to_string());
         let name =
             Name { instance: instance.into(), site: text(0)?, change: text(1)?, number: of[2].as_u64()? as usize };
-        Some(MutantResult { name, kind: Kind::ALL.get(of[3].as_u64()? as usize)?.0, fate: fate(&of[4])? })
+        Some(MutantResult { name, kind: MutationCategory::ALL.get(of[3].as_u64()? as usize)?.0, fate: fate(&of[4])? })
     };
     let tried = all["tried"].as_array()?.iter().map(one).collect::<Option<_>>()?;
     Some(Row { instance: instance.into(), module, mutants: all["mutants"].as_u64()? as usize, tried })

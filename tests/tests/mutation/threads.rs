@@ -13,7 +13,7 @@
 use super::normal::LANES;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::analyses::uniformity::Uniformity;
-use kernel_dsl::compiler::ir::{Binary, Inst, Kernel, Label, Op, Place, Region, Shuffle, Type, Value, Values};
+use kernel_dsl::compiler::ir::{AccessPlace, Binary, Inst, Kernel, Label, Op, Region, Shuffle, Type, Value, Values};
 use std::collections::HashMap;
 
 /// A set of threads of a block, by linear index.
@@ -241,7 +241,7 @@ fn sources(by: Threads, mode: Shuffle, numbers: &[u64], width: usize) -> Threads
 }
 
 /// Calls `f` on the operands of an access.
-fn operands(place: &Place, mut f: impl FnMut(Value)) {
+fn operands(place: &AccessPlace, mut f: impl FnMut(Value)) {
     super::normal::place_operands(&mut place.clone(), |v| {
         f(v);
         v

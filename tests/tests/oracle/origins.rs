@@ -11,7 +11,7 @@ use runtime::interpreter::{Check, Options};
 fn only(report: &runtime::interpreter::Report, check: Check) -> (&Finding, String, String) {
     assert_eq!(checks(report), [check], "{report}");
     let finding = &report.findings[0];
-    let text = |place: &runtime::interpreter::report::Place| {
+    let text = |place: &runtime::interpreter::report::CodeLocation| {
         let source = &report.sources[place.source];
         source.text[(place.line - source.line) as usize].trim().to_string()
     };

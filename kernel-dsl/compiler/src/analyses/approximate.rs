@@ -16,7 +16,7 @@
 //! second is marked. Otherwise memory is marked as a whole.
 
 use crate::error::{Error, Errors};
-use crate::ir::{DynamicId, Guard, Kernel, Label, Location, Op, Place, Region, Role, SharedId, Type, Value};
+use crate::ir::{AccessPlace, DynamicId, Guard, Kernel, Label, Location, Op, Region, Role, SharedId, Type, Value};
 use crate::passes;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -195,13 +195,13 @@ impl MarkFlow<'_> {
     }
 
     /// Returns the column of a place, if it is known and equal for all accesses.
-    fn column(&self, place: &Place) -> Option<u32> {
+    fn column(&self, place: &AccessPlace) -> Option<u32> {
         let last = match place {
             _ if place.within().is_some() => return None,
-            Place::Global { base, dims, .. } if !self.moved.contains(base) => {
+            AccessPlace::Global { base, dims, .. } if !self.moved.contains(base) => {
                 dims.last().filter(|dim| dim.stride.is_none()).map(|dim| dim.index)
             }
-            Place::Shared { array, indices, .. } => {
+            AccessPlace::Shared { array, indices, .. } => {
                 let alone = |(i, other): (usize, &crate::ir::SharedArray)| {
                     let of_it = i as u32 == array.0;
                     if of_it { other.over.is_none() } else { other.over != Some(*array) }
@@ -247,18 +247,18 @@ impl MarkFlow<'_> {
     }
 
     /// Returns the memory that a place may lie in. Records indices that approximations decide.
-    fn memories(&mut self, place: &Place, location: Location) -> Vec<MarkedMemory> {
+    fn memories(&mut self, place: &AccessPlace, location: Location) -> Vec<MarkedMemory> {
         let mut indices: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         let memories = match place {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 indices.extend(dims.iter().map(|d| d.index));
                 self.bases.get(base).into_iter().flatten().copied().collect()
             }
-            Place::Shared { array, indices: of_array, .. } => {
+            AccessPlace::Shared { array, indices: of_array, .. } => {
                 indices.extend(of_array);
                 vec![MarkedMemory::Shared(self.bytes_of(*array))]
             }
-            Place::Address { base, .. } => self.bases.get(base).into_iter().flatten().copied().collect(),
+            AccessPlace::Address { base, .. } => self.bases.get(base).into_iter().flatten().copied().collect(),
         };
         self.decides(Decided::Index, indices, location);
         memories

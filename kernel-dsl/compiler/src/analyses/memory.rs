@@ -167,10 +167,10 @@ pub(super) fn origins(kernel: &Kernel) -> Vec<Option<AddressOrigin>> {
 }
 
 /// Returns the name of the accessed memory.
-pub(super) fn name(kernel: &Kernel, origins: &[Option<AddressOrigin>], place: &Place) -> Option<String> {
+pub(super) fn name(kernel: &Kernel, origins: &[Option<AddressOrigin>], place: &AccessPlace) -> Option<String> {
     match place {
-        Place::Shared { array, .. } => Some(kernel.shared[array.0 as usize].name.clone()),
-        Place::Global { base, .. } | Place::Dynamic { base, .. } | Place::Address { base, .. } => {
+        AccessPlace::Shared { array, .. } => Some(kernel.shared[array.0 as usize].name.clone()),
+        AccessPlace::Global { base, .. } | AccessPlace::Dynamic { base, .. } | AccessPlace::Address { base, .. } => {
             origins[base.0 as usize].map(|origin| match origin {
                 AddressOrigin::Parameter(i) => kernel.parameters[i as usize].name.clone(),
                 AddressOrigin::Dynamic(id) => kernel.dynamic[id.0 as usize].name.clone(),
@@ -236,17 +236,17 @@ impl AccessWalk<'_> {
         }
     }
 
-    fn cost(&self, place: &Place, element: Scalar, asked: Asked) -> Option<Cost> {
+    fn cost(&self, place: &AccessPlace, element: Scalar, asked: Asked) -> Option<Cost> {
         let (unit, within) = (place.unit(element), self.lanes.within(place.within()));
         match place {
-            Place::Shared { array, indices, .. } => self.shared(*array, indices, within, asked),
-            Place::Dynamic { base, dims, .. } => {
+            AccessPlace::Shared { array, indices, .. } => self.shared(*array, indices, within, asked),
+            AccessPlace::Dynamic { base, dims, .. } => {
                 let (address, rows) = self.address(*base, dims, unit, within)?;
                 // The first bank of a row is unknown if the pitch is unknown.
                 let one_row = rows.iter().all(|row| row.iter().all(|x| *x == row[0]));
                 one_row.then_some(Cost::Shared { ways: asked.ways(&address.relative()?) })
             }
-            Place::Global { base, dims, .. } => {
+            AccessPlace::Global { base, dims, .. } => {
                 let (address, rows) = self.address(*base, dims, unit, within)?;
                 if self.kernel.ty(*base) == Type::Constant {
                     return self.constant(*base, address, asked);
@@ -254,7 +254,7 @@ impl AccessWalk<'_> {
                 let aligned = address.multiple().is_multiple_of(SECTOR as u64);
                 Some(sectors(&address.relative()?, &rows, asked.active, asked.bytes, aligned))
             }
-            Place::Address { .. } => None,
+            AccessPlace::Address { .. } => None,
         }
     }
 

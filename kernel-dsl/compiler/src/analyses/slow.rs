@@ -5,7 +5,7 @@
 //! included.
 
 use super::memory::{Cost, Site};
-use crate::ir::{Atomic, Binary, Kernel, Location, Op, Place, Region, Type, Unary};
+use crate::ir::{AccessPlace, Atomic, Binary, Kernel, Location, Op, Region, Type, Unary};
 use crate::passes::Optimized;
 use crate::scalar::Scalar;
 use crate::target::Target;
@@ -236,7 +236,7 @@ impl Search<'_> {
 
     fn slow(&self, op: &Op, result: Option<Type>, looped: bool) -> Option<Slow> {
         let constant = |v: &crate::ir::Value| self.constants.contains_key(&v.0);
-        if let Op::Atomic { operation, place: Place::Address { base, .. }, element, .. } = op {
+        if let Op::Atomic { operation, place: AccessPlace::Address { base, .. }, element, .. } = op {
             let shared = self.kernel.ty(*base) == Type::Shared;
             return (shared && loops(*operation, *element)).then_some(Slow::SharedAtomic(*element));
         }

@@ -132,7 +132,7 @@ impl Checker<'_> {
     }
 
     /// Checks `ptx!`: the values must have the declared types of the operands.
-    fn inline(&mut self, source: &inline::Source, values: &[syntax::Expr]) -> (ExprKind, Id) {
+    fn inline(&mut self, source: &inline::InlineSource, values: &[syntax::Expr]) -> (ExprKind, Id) {
         let inputs = source.inputs().zip(values);
         let arguments = inputs
             .map(|(operand, value)| {

@@ -396,7 +396,7 @@ fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::F
         constant: None,
         allowances: Vec::new(),
         body: syntax::Block { statements: Vec::new(), value: None, mark },
-        source: crate::source::Source { name: name.to_string(), file: String::new(), line: 0, text: Vec::new() },
+        source: crate::source::KernelSource { name: name.to_string(), file: String::new(), line: 0, text: Vec::new() },
         hash: 0,
         written: None,
     }

@@ -8,7 +8,7 @@
 //! the same.
 
 use super::{Emitter, memory_type, register_type};
-use crate::ir::{Atomic, Place, Type, Value};
+use crate::ir::{AccessPlace, Atomic, Type, Value};
 use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register};
 use crate::scalar::Scalar;
 
@@ -28,7 +28,7 @@ impl Emitter<'_> {
         &mut self,
         results: &[Value],
         operation: Atomic,
-        place: &Place,
+        place: &AccessPlace,
         element: Scalar,
         values: &[Value],
     ) {

@@ -15,7 +15,7 @@
 
 use super::survey::Survey;
 use super::{Binding, Emitter, moves, scalar_type};
-use crate::ir::{For, Inst, Label, Op, Place, Region, Unroll, Value, Values};
+use crate::ir::{AccessPlace, For, Inst, Label, Op, Region, Unroll, Value, Values};
 use crate::ptx::{self, Guard, Modifier, Opcode, Operand, Register};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 type Registers = SmallVec<[Register; 4]>;
 
 /// The state of values and control flow at the current point of emission.
-pub(super) struct Flow {
+pub(super) struct EmissionState {
     pub survey: Survey,
     /// The values that each carried register, or register of a construct's result, has held.
     occupants: HashMap<Register, SmallVec<[Value; 4]>>,
@@ -51,9 +51,9 @@ struct Scope {
     next: Option<(ptx::Label, Registers)>,
 }
 
-impl Flow {
-    pub fn new(survey: Survey) -> Flow {
-        Flow {
+impl EmissionState {
+    pub fn new(survey: Survey) -> EmissionState {
+        EmissionState {
             survey,
             occupants: HashMap::new(),
             wishes: HashMap::new(),
@@ -191,7 +191,8 @@ impl<'k> Emitter<'k> {
             }
         }
         if let Op::Load { guard: Some(guard), place, .. } = &inst.op {
-            let base = if let Place::Address { base, .. } = place { Some(self.flow.survey.root(*base)) } else { None };
+            let base =
+                if let AccessPlace::Address { base, .. } = place { Some(self.flow.survey.root(*base)) } else { None };
             for (result, kept) in inst.results.iter().zip(&guard.otherwise) {
                 if Some(self.flow.survey.root(*kept)) != base
                     && let Some(register) = self.taken_over(inst.results[0], *result, *kept, &guard.otherwise)

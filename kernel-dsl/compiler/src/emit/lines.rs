@@ -3,7 +3,7 @@
 
 use super::Emitter;
 use crate::ptx::ast::Position;
-use crate::source::Source;
+use crate::source::KernelSource;
 
 /// Whether a module tells ptxas which line of Rust an instruction comes from, by `.file` and
 /// `.loc`.
@@ -19,9 +19,9 @@ pub enum Lines {
     Left,
 }
 
-/// Returns the file name for `.file`: [`Source::file`] without characters that a PTX string cannot
+/// Returns the file name for `.file`: [`KernelSource::file`] without characters that a PTX string cannot
 /// hold. Where the file is unknown, the name is the function's name in angle brackets.
-pub fn file_name(source: &Source) -> String {
+pub fn file_name(source: &KernelSource) -> String {
     if source.file.is_empty() {
         return format!("<{}>", source.name);
     }
@@ -64,7 +64,7 @@ mod tests {
     fn file_names_are_valid_in_ptx() {
         let named = |file: &str| {
             let (name, file) = ("f".to_string(), file.to_string());
-            file_name(&Source { name, file, line: 1, text: Vec::new() })
+            file_name(&KernelSource { name, file, line: 1, text: Vec::new() })
         };
         assert_eq!(named("kernels-rs/src/gemm.rs"), "kernels-rs/src/gemm.rs");
         assert_eq!(named(r#"a\b"c/é.rs"#), "a/b_c/_.rs");

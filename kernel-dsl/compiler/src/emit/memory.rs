@@ -3,13 +3,13 @@
 
 use super::packed::{Lanes, as_words};
 use super::{Emitter, constant, memory_type, register_type};
-use crate::ir::{AsyncCopy, Guard, Place, Policy, Type, Value, WIDEST};
+use crate::ir::{AccessPlace, AsyncCopy, Guard, Policy, Type, Value, WIDEST};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 
 /// The parts of an access, from its place.
-pub(super) struct Access {
+pub(super) struct AddressParts {
     pub space: Modifier,
     address: Address,
 }
@@ -74,8 +74,8 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn access(&mut self, place: &Place) -> Option<Access> {
-        let Place::Address { base, offset } = *place else {
+    pub(super) fn access(&mut self, place: &AccessPlace) -> Option<AddressParts> {
+        let AccessPlace::Address { base, offset } = *place else {
             self.malformed("an access without an address");
             return None;
         };
@@ -94,7 +94,7 @@ impl Emitter<'_> {
             }
             _ => Address { base: Base::Register(self.in_register(base)), offset },
         };
-        Some(Access { space, address })
+        Some(AddressParts { space, address })
     }
 
     /// Returns the guard of an access; `None` where no lane is to make it.
@@ -110,7 +110,7 @@ impl Emitter<'_> {
     pub(super) fn load(
         &mut self,
         results: &[Value],
-        place: &Place,
+        place: &AccessPlace,
         element: Scalar,
         policy: Policy,
         guard: Option<&Guard>,
@@ -177,7 +177,7 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn store(&mut self, place: &Place, element: Scalar, values: &[Value], guard: Option<Value>) {
+    pub(super) fn store(&mut self, place: &AccessPlace, element: Scalar, values: &[Value], guard: Option<Value>) {
         let Some(access) = self.access(place) else { return };
         if values.is_empty() || values.iter().any(|v| self.ty(*v) != Type::Scalar(element)) {
             return self.malformed("a store whose values are not of the element's type");
@@ -306,7 +306,7 @@ impl Emitter<'_> {
     }
 }
 
-impl Access {
+impl AddressParts {
     /// Returns the address of element `index` of the access.
     pub(super) fn part(&self, index: usize, element: Scalar) -> Operand {
         let bytes = index as i32 * element.bytes() as i32;

@@ -72,7 +72,7 @@ struct Emitter<'k> {
     lines: Lines,
     /// The PTX form of each value that is defined so far.
     bindings: Vec<Option<Binding>>,
-    flow: control::Flow,
+    flow: control::EmissionState,
     /// The registers of those parameters that are used.
     parameters: Vec<Option<Register>>,
     shared: Option<Symbol>,
@@ -148,7 +148,7 @@ impl<'k> Emitter<'k> {
             written: None,
             lines,
             bindings: vec![None; kernel.values.len()],
-            flow: control::Flow::new(Survey::new(kernel)),
+            flow: control::EmissionState::new(Survey::new(kernel)),
             parameters: Vec::with_capacity(kernel.parameters.len()),
             shared: None,
             tables: HashMap::new(),

@@ -3,7 +3,7 @@
 //! vectors of `.u8` move 4.
 
 use super::Emitter;
-use super::memory::{Access, operand, vector};
+use super::memory::{AddressParts, operand, vector};
 use crate::integer;
 use crate::ir::WIDEST;
 use crate::ptx::{Guard, Modifier, Opcode, Operand, Register, Type};
@@ -37,7 +37,7 @@ impl Emitter<'_> {
     /// Loads words by `ld` with these modifiers, and takes the elements out of them into `to`.
     pub(super) fn load_words(
         &mut self,
-        access: &Access,
+        access: &AddressParts,
         path: &[Modifier],
         lanes: Lanes,
         element: Scalar,
@@ -78,7 +78,13 @@ impl Emitter<'_> {
     }
 
     /// Puts elements together to words, and stores those.
-    pub(super) fn store_words(&mut self, access: &Access, guard: Option<Guard>, element: Scalar, values: &[Operand]) {
+    pub(super) fn store_words(
+        &mut self,
+        access: &AddressParts,
+        guard: Option<Guard>,
+        element: Scalar,
+        values: &[Operand],
+    ) {
         let (words, each) = (words_at_once(values.len(), element), (WORD_BYTES / element.bytes()) as usize);
         let bits = i64::from(8 * element.bytes());
         let joined: Vec<Operand> = values

@@ -4,7 +4,7 @@ use super::chain;
 use crate::check::{Callee, Diagnostic};
 use crate::error::{Error, Errors};
 use crate::hir::Program;
-use crate::source::{Source, Span};
+use crate::source::{KernelSource, Span};
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{ItemFn, Path};
@@ -102,7 +102,7 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// Returns the call in the kernel that leads to the function with `source`.
-fn caller_of(source: &Source, callees: &[Callee], paths: &[Path], item: &ItemFn) -> TokenStream {
+fn caller_of(source: &KernelSource, callees: &[Callee], paths: &[Path], item: &ItemFn) -> TokenStream {
     let name = callees.iter().find(|c| c.library.functions.iter().any(|f| f.source == *source)).map(|c| &c.path);
     let path = paths.iter().find(|p| Some(&chain::written(p)) == name);
     path.map_or_else(|| item.sig.ident.to_token_stream(), ToTokens::into_token_stream)
@@ -110,7 +110,7 @@ fn caller_of(source: &Source, callees: &[Callee], paths: &[Path], item: &ItemFn)
 
 /// Returns the tokens of `item` that `span` covers; the function's name if there are none, as in an
 /// editor without line numbers.
-pub(super) fn tokens_at(item: &ItemFn, source: &Source, span: Span) -> TokenStream {
+pub(super) fn tokens_at(item: &ItemFn, source: &KernelSource, span: Span) -> TokenStream {
     let place =
         |line: u16, column: u16| (source.line as usize + usize::from(line), usize::from(column).saturating_sub(1));
     let (start, end) = (place(span.line, span.column), place(span.end_line, span.end_column));

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::hir::serial;
-use crate::source::{Source, Span as Place};
+use crate::source::{KernelSource, Span as Place};
 use syn::visit::Visit;
 
 const SAXPY: &str = "
@@ -312,7 +312,7 @@ fn the_facade_is_where_the_attribute_says() {
 fn a_place_in_the_source_is_found_among_the_tokens() {
     let item: ItemFn = syn::parse_str("fn k(y: &mut [f32]) {\n    let i = 1;\n    y[i] = 2.0 + 3.0;\n}").unwrap();
     let line = item.sig.fn_token.span.start().line as u32;
-    let source = Source { name: "k".into(), file: String::new(), line, text: vec![] };
+    let source = KernelSource { name: "k".into(), file: String::new(), line, text: vec![] };
     let found = |line, column, end_line, end_column| {
         report::tokens_at(&item, &source, Place { line, column, end_line, end_column }).to_string()
     };

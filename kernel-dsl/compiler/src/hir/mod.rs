@@ -34,7 +34,7 @@ use crate::ir;
 use crate::oracle::{Allowance, Output};
 use crate::ptx::inline;
 use crate::scalar::Scalar;
-use crate::source::{Source, Span};
+use crate::source::{KernelSource, Span};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +178,7 @@ pub struct Function {
     /// position.
     pub hash: u64,
     /// The source text, for reports.
-    pub source: Source,
+    pub source: KernelSource,
     /// The generic parameters, in order. The parameters of an impl precede those of its method;
     /// `Self` of a trait precedes both.
     pub generics: Vec<Generic>,
@@ -491,7 +491,7 @@ pub enum ExprKind {
     /// `ptx!(…)` with its input values, in order. The value is the output, or a tuple of the
     /// outputs.
     Inline {
-        source: inline::Source,
+        source: inline::InlineSource,
         arguments: Vec<Expr>,
     },
     /// `assert!(condition, …)`, or `panic!(…)` without a condition. The message has a `{}` for each

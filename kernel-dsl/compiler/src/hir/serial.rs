@@ -185,14 +185,14 @@ pub fn checksum(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use crate::hir::*;
-    use crate::source::{Source, Span};
+    use crate::source::{KernelSource, Span};
     use crate::target::Target;
 
     fn function(name: &str, body: Block) -> Function {
         Function {
             name: name.into(),
             hash: 7,
-            source: Source {
+            source: KernelSource {
                 name: name.into(),
                 file: "a/src/lib.rs".into(),
                 line: 3,

@@ -1,7 +1,7 @@
 //! Arrays in memory, and the part of them that an access names.
 //!
 //! Memory consists of arrays of *elements*. An element is a scalar or an aggregate (a `repr(C)`
-//! struct, a register array). An access reads or writes scalars: [`Place`] names the element by its
+//! struct, a register array). An access reads or writes scalars: [`AccessPlace`] names the element by its
 //! indices and, in an aggregate, the first scalar [`Within`] it.
 
 use super::{Formula, SharedId, Value, WIDEST};
@@ -67,7 +67,7 @@ impl fmt::Display for Element {
 
 /// Scalars in memory that an access names: the first of them; the others follow.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Place {
+pub enum AccessPlace {
     /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its
     /// extent, and for an access to `n` elements the last index + n must not exceed
     /// it. A place in a table has no dimensions: the table is one element.
@@ -97,14 +97,14 @@ pub enum Place {
     Address { base: Value, offset: i32 },
 }
 
-impl Place {
+impl AccessPlace {
     /// Returns the part of an element that the place names.
     pub fn within(&self) -> Option<&Within> {
         match self {
-            Place::Global { within, .. } | Place::Dynamic { within, .. } | Place::Shared { within, .. } => {
-                within.as_deref()
-            }
-            Place::Address { .. } => None,
+            AccessPlace::Global { within, .. }
+            | AccessPlace::Dynamic { within, .. }
+            | AccessPlace::Shared { within, .. } => within.as_deref(),
+            AccessPlace::Address { .. } => None,
         }
     }
 

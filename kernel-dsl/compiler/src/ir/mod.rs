@@ -23,7 +23,7 @@
 //!
 //! In IR as lowered, a `let mut` variable or a register array is a [`Local`], accessed by
 //! [`Op::ReadLocal`] and [`Op::WriteLocal`]. An access to memory names buffer, indices and extents
-//! ([`Place`]), as the Rust source does. The oracle runs this form with every check. Passes turn
+//! ([`AccessPlace`]), as the Rust source does. The oracle runs this form with every check. Passes turn
 //! locals into values and places into addresses, and unroll loops. Their output runs on the same
 //! interpreter and must give the same bits.
 //!
@@ -78,7 +78,7 @@ pub use bits::Bits;
 pub use block::{Block, Open};
 pub use formula::{Formula, NoFormula};
 pub use memory::{
-    Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
+    AccessPlace, Dim, DynamicArray, Element, Layout, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
 };
 pub use operation::{OpClass, OpKey};
 pub use parse::Fault;
@@ -89,7 +89,7 @@ use crate::assertion::Outcome;
 use crate::oracle::Declared;
 use crate::ptx::Inline;
 use crate::scalar::Scalar;
-use crate::source::{Source, Span};
+use crate::source::{KernelSource, Span};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -132,7 +132,7 @@ pub struct Kernel {
     /// Arrays that are known at compile time and read by a run-time index.
     pub tables: Vec<Table>,
     /// The functions whose lines appear in `locations`; the kernel's own is the first.
-    pub sources: Vec<Source>,
+    pub sources: Vec<KernelSource>,
     /// The source locations that a [`Location`] indexes.
     pub locations: Vec<SourceLocation>,
     /// Declarations of the kernel to the oracle.
@@ -385,7 +385,7 @@ pub enum Op {
     /// all of them, at most to [`WIDEST`], which is the widest access of the machine.
     Load {
         /// The location of the first scalar.
-        place: Place,
+        place: AccessPlace,
         /// Type in memory, and of the results.
         element: Scalar,
         /// How the memory may be cached.
@@ -396,7 +396,7 @@ pub enum Op {
     /// Writes consecutive scalars, aligned like those of a load.
     Store {
         /// The location of the first scalar.
-        place: Place,
+        place: AccessPlace,
         /// Type of the scalars.
         element: Scalar,
         /// One value for each scalar.
@@ -408,7 +408,7 @@ pub enum Op {
     /// them is in flight. The race checks treat it as a store. It emits no code.
     MarkUndef {
         /// The location of the first scalar.
-        place: Place,
+        place: AccessPlace,
         /// Type of the scalars.
         element: Scalar,
         /// Number of scalars.
@@ -442,7 +442,7 @@ pub enum Op {
         /// How the new value is computed.
         operation: Atomic,
         /// The location of the element.
-        place: Place,
+        place: AccessPlace,
         /// Element type, which [`Atomic::takes`].
         element: Scalar,
         /// The operand. `CompareExchange` has the expected value and then the new one.
@@ -576,9 +576,9 @@ pub enum Unroll {
 #[derive(Clone, PartialEq, Debug)]
 pub struct AsyncCopy {
     /// Location of the first scalar in shared memory, aligned to the bytes of all.
-    pub to: Place,
+    pub to: AccessPlace,
     /// Location of the first scalar in global memory, aligned to the bytes of all.
-    pub from: Place,
+    pub from: AccessPlace,
     /// Type of the scalars.
     pub element: Scalar,
     /// Number of scalars: 4, 8 or 16 bytes in total.

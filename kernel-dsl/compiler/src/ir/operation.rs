@@ -3,8 +3,8 @@
 //! A row gives a variant of [`Op`], its class, and its text. From the rows come
 //! [`Op::for_each_operand`], [`Op::map_operands`], [`Op::regions`], [`Op::class`], [`Op::key`], and
 //! both directions of the text form. The fields of an operation contribute by their types
-//! ([`Part`]), in the order in which a row lists them. So a new operation is one variant and one
-//! row, and a new type of field is one implementation of [`Part`].
+//! ([`OpField`]), in the order in which a row lists them. So a new operation is one variant and one
+//! row, and a new type of field is one implementation of [`OpField`].
 //!
 //! The text of a row is a sequence of items:
 //!
@@ -20,7 +20,7 @@
 //! A construct has no text here: it spans several lines, which `print` and `parse` handle.
 
 use super::parse::{Fault, Parser};
-use super::part::{KeyWords, Part};
+use super::part::{KeyWords, OpField};
 use super::print::Printer;
 use super::{Op, Region, Type, Value};
 use crate::ptx::inline::Effect;
@@ -104,12 +104,12 @@ macro_rules! parse_items {
         parse_items!($p, $($rest)*);
     };
     ($p:ident, $field:ident $($rest:tt)*) => {
-        let $field = Part::parse($p)?;
+        let $field = OpField::parse($p)?;
         parse_items!($p, $($rest)*);
     };
     ($p:ident, (? $before:literal $field:ident $after:literal) $($rest:tt)*) => {
         let $field = if $p.eat($before) {
-            let inner = Part::parse($p)?;
+            let inner = OpField::parse($p)?;
             $p.expect($after)?;
             Some(inner)
         } else {
@@ -118,7 +118,7 @@ macro_rules! parse_items {
         parse_items!($p, $($rest)*);
     };
     ($p:ident, (* $before:literal $field:ident) $($rest:tt)*) => {
-        let $field = if $p.eat($before) { Part::parse($p)? } else { Default::default() };
+        let $field = if $p.eat($before) { OpField::parse($p)? } else { Default::default() };
         parse_items!($p, $($rest)*);
     };
     ($p:ident, (= $field:ident $method:ident($($argument:ident)?)) $($rest:tt)*) => {

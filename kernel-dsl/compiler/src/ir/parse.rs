@@ -5,7 +5,7 @@
 //! after them, at the start of the body: printing a parsed kernel gives the same text without its
 //! comments.
 
-use super::part::Part;
+use super::part::OpField;
 use super::*;
 use crate::oracle::{Coverage, Output};
 use crate::{float16, half};
@@ -254,7 +254,7 @@ impl<'t> Parser<'t> {
         } else {
             Layout::Packed
         };
-        let over = if self.eat(" over ") { Some(Part::parse(self)?) } else { None };
+        let over = if self.eat(" over ") { Some(OpField::parse(self)?) } else { None };
         self.shared.push(printed);
         self.kernel.shared.push(SharedArray { name, element, shape, strides, layout, over, offset });
         Ok(())
@@ -323,7 +323,7 @@ impl<'t> Parser<'t> {
             self.next_line()?;
             Op::If { condition, then, otherwise }
         } else if self.rest().starts_with("'l") {
-            let label = Part::parse(self)?;
+            let label = OpField::parse(self)?;
             self.expect(": ")?;
             let op = self.labeled(label)?;
             self.expect("}")?;

@@ -55,7 +55,7 @@ impl std::hash::Hash for KeyWords {
 }
 
 /// A field of an operation.
-pub trait Part: Sized {
+pub trait OpField: Sized {
     /// Calls `f` on each value in the field.
     fn values(&self, _f: &mut impl FnMut(Value)) {}
 
@@ -82,7 +82,7 @@ pub trait Part: Sized {
     }
 }
 
-impl Part for Value {
+impl OpField for Value {
     fn values(&self, f: &mut impl FnMut(Value)) {
         f(*self);
     }
@@ -101,7 +101,7 @@ impl Part for Value {
 }
 
 /// An optional value. A row of the table says what its text stands between.
-impl Part for Option<Value> {
+impl OpField for Option<Value> {
     fn values(&self, f: &mut impl FnMut(Value)) {
         self.iter().for_each(|v| f(*v));
     }
@@ -114,7 +114,7 @@ impl Part for Option<Value> {
 }
 
 /// A term of an address: an index, and the stride that scales it.
-impl Part for (Value, Option<Value>) {
+impl OpField for (Value, Option<Value>) {
     fn values(&self, f: &mut impl FnMut(Value)) {
         f(self.0);
         self.1.values(f);
@@ -141,7 +141,7 @@ impl Part for (Value, Option<Value>) {
 }
 
 /// Separates the items of a list.
-pub trait Item: Part {
+pub trait Item: OpField {
     /// The text between two items.
     const SEPARATOR: &str;
 }
@@ -154,7 +154,7 @@ impl Item for (Value, Option<Value>) {
     const SEPARATOR: &str = " + ";
 }
 
-impl<T: Item, const N: usize> Part for SmallVec<[T; N]> {
+impl<T: Item, const N: usize> OpField for SmallVec<[T; N]> {
     fn values(&self, f: &mut impl FnMut(Value)) {
         self.iter().for_each(|item| item.values(f));
     }
@@ -184,7 +184,7 @@ impl<T: Item, const N: usize> Part for SmallVec<[T; N]> {
     }
 }
 
-impl Part for Region {
+impl OpField for Region {
     fn regions<'a>(&'a self, to: &mut SmallVec<[&'a Region; 2]>) {
         to.push(self);
     }
@@ -193,7 +193,7 @@ impl Part for Region {
     }
 }
 
-impl Part for Box<For> {
+impl OpField for Box<For> {
     fn values(&self, f: &mut impl FnMut(Value)) {
         [self.start, self.end, self.step].into_iter().for_each(&mut *f);
         self.inits.values(f);
@@ -210,10 +210,10 @@ impl Part for Box<For> {
     }
 }
 
-impl Part for Place {
+impl OpField for AccessPlace {
     fn values(&self, f: &mut impl FnMut(Value)) {
         match self {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 f(*base);
                 for dim in dims {
                     f(dim.index);
@@ -221,14 +221,14 @@ impl Part for Place {
                     dim.stride.values(f);
                 }
             }
-            Place::Shared { indices, .. } => indices.values(f),
-            Place::Address { base, .. } => f(*base),
+            AccessPlace::Shared { indices, .. } => indices.values(f),
+            AccessPlace::Address { base, .. } => f(*base),
         }
         self.within().into_iter().flat_map(|w| &w.indices).for_each(|step| f(step.index));
     }
     fn values_mut(&mut self, f: &mut impl FnMut(&mut Value)) {
         let within = match self {
-            Place::Global { base, dims, within } | Place::Dynamic { base, dims, within } => {
+            AccessPlace::Global { base, dims, within } | AccessPlace::Dynamic { base, dims, within } => {
                 f(base);
                 for dim in dims {
                     f(&mut dim.index);
@@ -237,17 +237,17 @@ impl Part for Place {
                 }
                 within
             }
-            Place::Shared { indices, within, .. } => {
+            AccessPlace::Shared { indices, within, .. } => {
                 indices.values_mut(f);
                 within
             }
-            Place::Address { base, .. } => return f(base),
+            AccessPlace::Address { base, .. } => return f(base),
         };
         within.iter_mut().flat_map(|w| &mut w.indices).for_each(|step| f(&mut step.index));
     }
     fn print(&self, p: &Printer<'_>, out: &mut String) {
         match self {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 base.print(p, out);
                 out.push('[');
                 for (i, Dim { index, extent, stride }) in dims.iter().enumerate() {
@@ -262,13 +262,13 @@ impl Part for Place {
                 }
                 out.push(']');
             }
-            Place::Shared { array, indices, .. } => {
+            AccessPlace::Shared { array, indices, .. } => {
                 array.print(p, out);
                 out.push('[');
                 indices.print(p, out);
                 out.push(']');
             }
-            Place::Address { base, offset } => {
+            AccessPlace::Address { base, offset } => {
                 out.push('[');
                 base.print(p, out);
                 match offset {
@@ -288,7 +288,7 @@ impl Part for Place {
             }
         }
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Place, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<AccessPlace, Fault> {
         if p.eat("[") {
             let base = p.value()?;
             let sign = if p.eat(" + ") {
@@ -301,14 +301,14 @@ impl Part for Place {
             let offset = if sign == 0 { 0 } else { sign * i64::from(u32::parse(p)?) };
             p.expect("]")?;
             let offset = i32::try_from(offset).map_err(|_| p.fault("an offset of 32 bits"))?;
-            return Ok(Place::Address { base, offset });
+            return Ok(AccessPlace::Address { base, offset });
         }
         if !p.at_value() {
-            let array = Part::parse(p)?;
+            let array = OpField::parse(p)?;
             p.expect("[")?;
-            let indices = Part::parse(p)?;
+            let indices = OpField::parse(p)?;
             p.expect("]")?;
-            return Ok(Place::Shared { array, indices, within: within(p)? });
+            return Ok(AccessPlace::Shared { array, indices, within: within(p)? });
         }
         let base = p.value()?;
         p.expect("[")?;
@@ -325,8 +325,8 @@ impl Part for Place {
         }
         let within = within(p)?;
         Ok(match p.ty(base) {
-            Type::Shared => Place::Dynamic { base, dims, within },
-            _ => Place::Global { base, dims, within },
+            Type::Shared => AccessPlace::Dynamic { base, dims, within },
+            _ => AccessPlace::Global { base, dims, within },
         })
     }
 }
@@ -336,22 +336,22 @@ fn within(p: &mut Parser<'_>) -> Result<Option<Box<Within>>, Fault> {
     if !p.eat(".") {
         return Ok(None);
     }
-    let offset = Part::parse(p)?;
+    let offset = OpField::parse(p)?;
     p.expect("/")?;
-    let bytes = Part::parse(p)?;
+    let bytes = OpField::parse(p)?;
     let mut indices = SmallVec::new();
     while p.eat("[") {
         let index = p.value()?;
         p.expect(" of ")?;
-        let extent = Part::parse(p)?;
+        let extent = OpField::parse(p)?;
         p.expect(" by ")?;
-        indices.push(Step { index, extent, bytes: Part::parse(p)? });
+        indices.push(Step { index, extent, bytes: OpField::parse(p)? });
         p.expect("]")?;
     }
     Ok(Some(Box::new(Within { bytes, offset, indices })))
 }
 
-impl Part for Option<Guard> {
+impl OpField for Option<Guard> {
     fn values(&self, f: &mut impl FnMut(Value)) {
         if let Some(guard) = self {
             f(guard.condition);
@@ -378,11 +378,11 @@ impl Part for Option<Guard> {
         }
         let condition = p.value()?;
         p.expect(" else ")?;
-        Ok(Some(Guard { condition, otherwise: Part::parse(p)? }))
+        Ok(Some(Guard { condition, otherwise: OpField::parse(p)? }))
     }
 }
 
-impl Part for Box<AsyncCopy> {
+impl OpField for Box<AsyncCopy> {
     fn values(&self, f: &mut impl FnMut(Value)) {
         self.to.values(f);
         self.from.values(f);
@@ -407,20 +407,20 @@ impl Part for Box<AsyncCopy> {
         }
     }
     fn parse(p: &mut Parser<'_>) -> Result<Self, Fault> {
-        let count = Part::parse(p)?;
+        let count = OpField::parse(p)?;
         p.expect(" ")?;
-        let element = Part::parse(p)?;
+        let element = OpField::parse(p)?;
         p.expect(" to ")?;
-        let to = Part::parse(p)?;
+        let to = OpField::parse(p)?;
         p.expect(" from ")?;
-        let from = Part::parse(p)?;
+        let from = OpField::parse(p)?;
         let mut optional = |word: &str| p.eat(word).then(|| p.value()).transpose();
         let (guard, inside, bytes) = (optional(" if ")?, optional(" inside ")?, optional(" bytes ")?);
         Ok(Box::new(AsyncCopy { to, from, element, count, guard, inside, bytes }))
     }
 }
 
-impl Part for WaitGroup {
+impl OpField for WaitGroup {
     fn values(&self, f: &mut impl FnMut(Value)) {
         if let WaitGroup::UpTo(group) = self {
             f(*group);
@@ -445,11 +445,11 @@ impl Part for WaitGroup {
             return Ok(WaitGroup::UpTo(p.value()?));
         }
         p.expect("all_but ")?;
-        Ok(WaitGroup::AllBut(Part::parse(p)?))
+        Ok(WaitGroup::AllBut(OpField::parse(p)?))
     }
 }
 
-impl Part for Special {
+impl OpField for Special {
     fn key(&self, words: &mut KeyWords) {
         let which = match self {
             Special::Thread(_) => 0,
@@ -469,7 +469,7 @@ impl Part for Special {
     }
 }
 
-impl Part for Policy {
+impl OpField for Policy {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(match self {
             Policy::ReadOnly => " readonly",
@@ -491,7 +491,7 @@ impl Part for Policy {
 }
 
 /// Bits of a constant.
-impl Part for u64 {
+impl OpField for u64 {
     fn key(&self, words: &mut KeyWords) {
         words.push(*self as u32);
         words.push((*self >> 32) as u32);
@@ -504,7 +504,7 @@ impl Part for u64 {
     }
 }
 
-impl Part for u32 {
+impl OpField for u32 {
     fn key(&self, words: &mut KeyWords) {
         words.push(*self);
     }
@@ -516,7 +516,7 @@ impl Part for u32 {
     }
 }
 
-impl Part for Scalar {
+impl OpField for Scalar {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&self.to_string());
     }
@@ -525,7 +525,7 @@ impl Part for Scalar {
     }
 }
 
-impl Part for Label {
+impl OpField for Label {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&format!("'l{}", self.0));
     }
@@ -536,7 +536,7 @@ impl Part for Label {
 }
 
 /// The name of a variable.
-impl Part for Box<str> {
+impl OpField for Box<str> {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&super::print::name(self));
     }
@@ -547,7 +547,7 @@ impl Part for Box<str> {
 
 macro_rules! ids {
     ($($id:ident $names:ident;)*) => {$(
-        impl Part for $id {
+        impl OpField for $id {
             fn key(&self, words: &mut KeyWords) {
                 words.push(self.0);
             }
@@ -571,7 +571,7 @@ ids! {
 }
 
 /// Inline PTX: the operands with their directions and types, and the text as the kernel says it.
-impl Part for Arc<Inline> {
+impl OpField for Arc<Inline> {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         let source = self.source();
         let operand = |o: &inline::Operand| format!("{} {}: {}", o.direction.name(), o.name, o.ty);
@@ -594,7 +594,7 @@ impl Part for Arc<Inline> {
             operands.push(inline::Operand { name, direction, ty: p.scalar()? });
         }
         p.expect(" ")?;
-        let source = inline::Source { text: p.quoted()?, operands };
+        let source = inline::InlineSource { text: p.quoted()?, operands };
         let checked = source.check(Some(p.target()));
         checked.map(Arc::new).map_err(|e| p.fault(e.first().map_or("inline PTX".into(), |e| e.message.clone())))
     }
@@ -602,7 +602,7 @@ impl Part for Arc<Inline> {
 
 macro_rules! words {
     ($($ty:ident { $($variant:ident $word:literal),* })*) => {$(
-        impl Part for $ty {
+        impl OpField for $ty {
             fn key(&self, words: &mut KeyWords) {
                 words.push(*self as u32);
             }
@@ -644,7 +644,7 @@ words! {
     }
 }
 
-impl Part for Bits {
+impl OpField for Bits {
     fn key(&self, words: &mut KeyWords) {
         words.push(Bits::ALL.iter().position(|bits| bits == self).unwrap_or(Bits::ALL.len()) as u32);
     }

@@ -8,7 +8,7 @@
 //! `// +3 let i = grid::index();`, where +3 counts lines from the `fn`. The parser skips comments:
 //! sources, locations and the allowances that refer to them are not part of the text.
 
-use super::part::Part;
+use super::part::OpField;
 use super::*;
 use crate::half;
 use crate::oracle::Output;
@@ -410,7 +410,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Returns the text of a field.
-    fn part(&self, part: &impl Part) -> String {
+    fn part(&self, part: &impl OpField) -> String {
         let mut text = String::new();
         part.print(self, &mut text);
         text

@@ -275,9 +275,9 @@ impl<'a> Verifier<'a> {
             Op::MarkUndef { place, element, count, guard } => {
                 self.place(inst, place, *element, *count);
                 let shared = match place {
-                    Place::Shared { .. } | Place::Dynamic { .. } => true,
-                    Place::Address { base, .. } => self.ty(*base) == Type::Shared,
-                    Place::Global { .. } => false,
+                    AccessPlace::Shared { .. } | AccessPlace::Dynamic { .. } => true,
+                    AccessPlace::Address { base, .. } => self.ty(*base) == Type::Shared,
+                    AccessPlace::Global { .. } => false,
                 };
                 self.check(
                     inst,
@@ -290,10 +290,10 @@ impl<'a> Verifier<'a> {
                 let AsyncCopy { to, from, element, count, guard, inside, bytes } = &**copy;
                 self.place(inst, to, *element, *count);
                 self.place(inst, from, *element, *count);
-                let space = |place: &Place| match place {
-                    Place::Shared { .. } | Place::Dynamic { .. } => Type::Shared,
-                    Place::Global { .. } => Type::Global,
-                    Place::Address { base, .. } => self.ty(*base),
+                let space = |place: &AccessPlace| match place {
+                    AccessPlace::Shared { .. } | AccessPlace::Dynamic { .. } => Type::Shared,
+                    AccessPlace::Global { .. } => Type::Global,
+                    AccessPlace::Address { base, .. } => self.ty(*base),
                 };
                 let spaces = space(to) == Type::Shared && space(from) == Type::Global;
                 let size = matches!(copy.size(), 4 | 8 | 16);
@@ -455,27 +455,27 @@ impl<'a> Verifier<'a> {
     }
 
     /// `n` scalars of type `scalar` at `place`.
-    fn place(&mut self, inst: &Inst, place: &Place, scalar: Scalar, n: u32) {
+    fn place(&mut self, inst: &Inst, place: &AccessPlace, scalar: Scalar, n: u32) {
         let index = |v: Value| self.ty(v) == S(Scalar::Usize);
         let fault = match place {
-            Place::Global { dims, within: None, .. } if dims.is_empty() => Some("it has no dimensions"),
-            Place::Global { base, .. } if !self.ty(*base).is_wide_address() => {
+            AccessPlace::Global { dims, within: None, .. } if dims.is_empty() => Some("it has no dimensions"),
+            AccessPlace::Global { base, .. } if !self.ty(*base).is_wide_address() => {
                 Some("its base is not an address in global or constant memory")
             }
-            Place::Global { base, .. } | Place::Address { base, .. }
+            AccessPlace::Global { base, .. } | AccessPlace::Address { base, .. }
                 if self.ty(*base) == Type::Constant && !matches!(inst.op, Op::Load { .. }) =>
             {
                 Some("constant memory is read-only")
             }
-            Place::Dynamic { base, .. } if self.ty(*base) != Type::Shared => {
+            AccessPlace::Dynamic { base, .. } if self.ty(*base) != Type::Shared => {
                 Some("its base is not an address in shared memory")
             }
-            Place::Global { dims, .. } | Place::Dynamic { dims, .. }
+            AccessPlace::Global { dims, .. } | AccessPlace::Dynamic { dims, .. }
                 if !dims.iter().all(|d| index(d.index) && index(d.extent) && d.stride.is_none_or(index)) =>
             {
                 Some("indices, extents and strides are usize")
             }
-            Place::Shared { array, indices, within } => match self.kernel.shared.get(array.0 as usize) {
+            AccessPlace::Shared { array, indices, within } => match self.kernel.shared.get(array.0 as usize) {
                 None => Some("there is no such shared array"),
                 Some(a) if a.shape.len() != indices.len() => {
                     Some("the number of indices differs from the number of dimensions")
@@ -489,7 +489,9 @@ impl<'a> Verifier<'a> {
                 }
                 Some(_) => None,
             },
-            Place::Address { base, .. } if self.ty(*base).scalar().is_some() => Some("its base is not an address"),
+            AccessPlace::Address { base, .. } if self.ty(*base).scalar().is_some() => {
+                Some("its base is not an address")
+            }
             _ => None,
         };
         let fault = fault.or_else(|| {

@@ -2,7 +2,7 @@
 //! the limits of block and grid.
 
 use super::evaluate::{Facts, Failure};
-use super::{AXES, DeviceFacts, Fact, Limits, MAX_GRID, Refusal, Shape, because, explain};
+use super::{AXES, DeviceFacts, Fact, LaunchShape, Limits, MAX_GRID, Refusal, because, explain};
 use crate::ElementType;
 use crate::Scalar;
 use crate::hir::{Expr, Function, Monomorphic, Type};
@@ -16,7 +16,7 @@ pub(super) fn shape(
     device: DeviceFacts,
     chosen: Option<u64>,
     facts: &[Fact],
-) -> Result<Shape, Vec<Refusal>> {
+) -> Result<LaunchShape, Vec<Refusal>> {
     let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic).map_err(|r| vec![r])?;
     let arguments = monomorphic.arguments();
@@ -73,7 +73,7 @@ pub(super) fn shape(
 
     let grid = extents("grid", &program.launch.grid, &facts).and_then(checked_grid);
     match (block, grid) {
-        (Ok(block), Ok(grid)) if refusals.is_empty() => Ok(Shape { block, grid }),
+        (Ok(block), Ok(grid)) if refusals.is_empty() => Ok(LaunchShape { block, grid }),
         (block, grid) => {
             refusals.extend(block.err().into_iter().chain(grid.err()).flatten());
             Err(refusals)

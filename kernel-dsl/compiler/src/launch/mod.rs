@@ -46,14 +46,14 @@ pub struct DeviceFacts {
 
 /// The shape of a launch whose arguments satisfy the kernel's contract.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub struct LaunchShape {
     /// The threads of a block in x, y, z.
     pub block: [u32; 3],
     /// The blocks in x, y, z. If one extent is 0, there is nothing to run.
     pub grid: [u32; 3],
 }
 
-impl Shape {
+impl LaunchShape {
     /// Returns whether the grid has no block.
     pub fn is_empty(&self) -> bool {
         self.grid.contains(&0)
@@ -89,7 +89,7 @@ pub fn shape(
     device: DeviceFacts,
     block: Option<u64>,
     facts: &[Fact],
-) -> Result<Shape, Vec<Refusal>> {
+) -> Result<LaunchShape, Vec<Refusal>> {
     contract::shape(program, device, block, facts)
 }
 

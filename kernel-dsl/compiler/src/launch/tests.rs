@@ -1,10 +1,10 @@
 //! Launch contracts over HIR made by hand: what is taken, what is refused, and in which words.
 
-use super::{Fact, Refusal, Shape};
+use super::{Fact, LaunchShape, Refusal};
 use crate::Scalar;
 use crate::hir::*;
 use crate::ir::{Binary, Comparison, Unary};
-use crate::source::{Source, Span};
+use crate::source::{KernelSource, Span};
 
 const USIZE: TypeId = TypeId(0);
 const BOOL: TypeId = TypeId(1);
@@ -26,7 +26,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
     let function = Function {
         name: "kernel".into(),
         hash: 0,
-        source: Source { name: "kernel".into(), file: String::new(), line: 1, text: vec![] },
+        source: KernelSource { name: "kernel".into(), file: String::new(), line: 1, text: vec![] },
         generics: generics
             .iter()
             .map(|(n, ty)| Generic { name: n.to_string(), kind: GenericKind::Constant(*ty) })
@@ -115,10 +115,15 @@ fn usize(bits: u64) -> Fact {
     Fact::Scalar { ty: Scalar::Usize, bits }
 }
 
-fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<LaunchShape, Vec<Refusal>> {
     shape_of(program, instance, None, facts)
 }
-fn shape_of(program: &Program, instance: &Instance, block: Option<u64>, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+fn shape_of(
+    program: &Program,
+    instance: &Instance,
+    block: Option<u64>,
+    facts: &[Fact],
+) -> Result<LaunchShape, Vec<Refusal>> {
     let device = super::DeviceFacts { multiprocessors: 2 };
     super::shape(&made(program, instance).map_err(|r| vec![r])?, device, block, facts)
 }
@@ -132,7 +137,7 @@ fn made(program: &Program, instance: &Instance) -> Result<Monomorphic, Refusal> 
     monomorphic(program, instance).map_err(|errors| Refusal(errors.to_string()))
 }
 
-fn words(refused: Result<Shape, Vec<Refusal>>) -> Vec<String> {
+fn words(refused: Result<LaunchShape, Vec<Refusal>>) -> Vec<String> {
     refused.expect_err("to be refused").into_iter().map(|r| r.0).collect()
 }
 
@@ -146,14 +151,14 @@ fn saxpy() -> Program {
     program
 }
 
-fn launch(facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+fn launch(facts: &[Fact]) -> Result<LaunchShape, Vec<Refusal>> {
     shape(&saxpy(), &Instance::default(), facts)
 }
 
 #[test]
 fn a_launch_that_meets_its_contract_has_a_shape() {
     let shape = launch(&[f32(2.0), at(0x1000, 257, false), at(0x2000, 257, true)]);
-    assert_eq!(shape, Ok(Shape { block: [256, 1, 1], grid: [2, 1, 1] }));
+    assert_eq!(shape, Ok(LaunchShape { block: [256, 1, 1], grid: [2, 1, 1] }));
 }
 
 #[test]
@@ -388,7 +393,7 @@ fn conditions_and_grids_know_the_block() {
     requires(&mut program, "block::threads() % 32 == 0", compare(Comparison::Eq, rest, number(0)));
     assert!(open_block(&program, &Instance::default()).unwrap().has_whole_warps());
     let run = |block| shape_of(&program, &Instance::default(), Some(block), &[at(0x100, 100, false)]);
-    assert_eq!(run(64), Ok(Shape { block: [64, 1, 1], grid: [2, 1, 1] }));
+    assert_eq!(run(64), Ok(LaunchShape { block: [64, 1, 1], grid: [2, 1, 1] }));
     assert_eq!(words(run(48)), ["requires `block::threads() % 32 == 0`: block::threads() is 48"]);
 }
 

@@ -62,7 +62,7 @@ impl<'h> Lowerer<'h> {
                     return Val::Unit;
                 };
                 let fence = match &place {
-                    ir::Place::Shared { .. } | ir::Place::Dynamic { .. } => Op::Fence(ir::Scope::Block),
+                    ir::AccessPlace::Shared { .. } | ir::AccessPlace::Dynamic { .. } => Op::Fence(ir::Scope::Block),
                     _ => Op::Fence(ir::Scope::Grid),
                 };
                 if order == MemoryOrder::Release {
@@ -163,7 +163,7 @@ impl<'h> Lowerer<'h> {
         let leaves = self.leaves_of(mem_layout, 1);
         let extents = self.extents(base);
         let inside = self.inside(&extents, indices);
-        let load = |lowerer: &mut Self, place: &ir::Place, condition: Option<MaybeConst>| {
+        let load = |lowerer: &mut Self, place: &ir::AccessPlace, condition: Option<MaybeConst>| {
             let align = align_of(place, mem_layout);
             lowerer.load_scalars(place, &leaves, align, policy, condition.map(|c| (c, other)))
         };
@@ -192,7 +192,7 @@ impl<'h> Lowerer<'h> {
         let leaves = self.leaves_of(mem_layout, 1);
         let extents = self.extents(base);
         let inside = self.inside(&extents, indices);
-        let store = |lowerer: &mut Self, place: &ir::Place, i: u32, condition: Option<MaybeConst>| {
+        let store = |lowerer: &mut Self, place: &ir::AccessPlace, i: u32, condition: Option<MaybeConst>| {
             let (align, first) = (align_of(place, mem_layout), i as usize * leaves.len());
             if let Some(values) = values.get(first..first + leaves.len()) {
                 lowerer.store_scalars(place, &leaves, align, values, condition);
@@ -220,7 +220,7 @@ impl<'h> Lowerer<'h> {
         mem_layout: &MemLayout,
         indices: &[MaybeConst],
         n: u32,
-        mut access: impl FnMut(&mut Self, u32, ir::Place, Option<MaybeConst>) -> R,
+        mut access: impl FnMut(&mut Self, u32, ir::AccessPlace, Option<MaybeConst>) -> R,
     ) -> Vec<R> {
         let extents = self.extents(base);
         let (Some(index), Some(extent)) = (indices.last(), extents.last()) else { return Vec::new() };
@@ -241,7 +241,7 @@ impl<'h> Lowerer<'h> {
             let place = match (moved, self.memory_place(base, indices)) {
                 (Some(base), _) => {
                     let dim = Dim { index: k.value, extent: left.value, stride: None };
-                    ir::Place::Global { base, dims: [dim].into_iter().collect(), within: mem_layout.within() }
+                    ir::AccessPlace::Global { base, dims: [dim].into_iter().collect(), within: mem_layout.within() }
                 }
                 (None, Some(LoweredPlace::Memory { place, .. })) => {
                     self.further(&place, i * mem_layout.bytes(), mem_layout.scalar().unwrap_or(Scalar::U8))

@@ -143,7 +143,8 @@ impl<'h> Lowerer<'h> {
             self.builder.effect(Op::BlockSync);
         }
         for (array, (element, word)) in arrays.iter().zip(words) {
-            let place = ir::Place::Shared { array: *array, indices: [index.value].into_iter().collect(), within: None };
+            let place =
+                ir::AccessPlace::Shared { array: *array, indices: [index.value].into_iter().collect(), within: None };
             let values = [word.value].into_iter().collect();
             self.builder.effect(Op::Store { place, element, values, guard: Some(writes.value) });
         }
@@ -191,7 +192,7 @@ impl<'h> Lowerer<'h> {
             let otherwise = self.number(ty, missing).value;
             Guard { condition: condition.value, otherwise: [otherwise].into_iter().collect() }
         });
-        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect(), within: None };
+        let place = ir::AccessPlace::Shared { array, indices: [index.value].into_iter().collect(), within: None };
         let op = Op::Load { place, element: ty, policy: Policy::Coherent, guard };
         MaybeConst { value: self.builder.scalar(op, ty), bits: None }
     }

@@ -393,7 +393,7 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn view_place(&self, view: &View, indices: &[MaybeConst]) -> LoweredPlace {
         let (dims, within) = (view.dims(indices), view.mem_layout.within());
-        let place = ir::Place::Global { base: view.base, dims, within };
+        let place = ir::AccessPlace::Global { base: view.base, dims, within };
         LoweredPlace::Memory { place, mem_layout: view.mem_layout.clone(), policy: view.policy() }
     }
 

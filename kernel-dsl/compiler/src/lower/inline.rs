@@ -4,12 +4,12 @@ use super::Lowerer;
 use super::value::{MaybeConst, Val};
 use crate::hir::Expr;
 use crate::ir::{Op, Type, Values};
-use crate::ptx::inline::Source;
+use crate::ptx::inline::InlineSource;
 use crate::source::Span;
 use std::sync::Arc;
 
 impl<'h> Lowerer<'h> {
-    pub(super) fn inline_ptx(&mut self, span: Span, source: &Source, arguments: &'h [Expr]) -> Val {
+    pub(super) fn inline_ptx(&mut self, span: Span, source: &InlineSource, arguments: &'h [Expr]) -> Val {
         let inputs: Values = arguments.iter().map(|a| self.scalar(a).value).collect();
         self.at(span);
         let target = self.builder.kernel.target;

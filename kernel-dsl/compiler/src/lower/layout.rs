@@ -18,7 +18,7 @@ use super::value::Val;
 use crate::analyses::lanes::{Lanes, Numbers};
 use crate::analyses::memory;
 use crate::error::{Error, Errors};
-use crate::ir::{Kernel, Location, Op, Place, Region, SHARED_LIMIT, SharedId, WIDEST};
+use crate::ir::{AccessPlace, Kernel, Location, Op, Region, SHARED_LIMIT, SharedId, WIDEST};
 use smallvec::SmallVec;
 
 /// The help for a kernel that needs too much shared memory.
@@ -256,7 +256,7 @@ fn collect(lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<PaddedAc
             Op::Atomic { place, element, .. } => (Some(place), element.bytes()),
             _ => (None, 0),
         };
-        if let Some(Place::Shared { array, indices, within }) = place {
+        if let Some(AccessPlace::Shared { array, indices, within }) = place {
             let indices: Option<_> = indices.iter().map(|v| lanes.get(*v).relative()).collect();
             let within = lanes.within(within.as_deref()).relative();
             if let (Some(indices), Some(within)) = (indices, within) {

@@ -137,7 +137,7 @@ impl<'h> Lowerer<'h> {
     /// Returns the place of a part of a struct or tuple in memory.
     pub(super) fn field_in_memory(
         &self,
-        place: ir::Place,
+        place: ir::AccessPlace,
         mem_layout: &MemLayout,
         field: u32,
         policy: Policy,
@@ -154,7 +154,7 @@ impl<'h> Lowerer<'h> {
     /// Returns the place of an element of an array within an element in memory.
     pub(super) fn index_in_memory(
         &mut self,
-        place: ir::Place,
+        place: ir::AccessPlace,
         mem_layout: &MemLayout,
         index: MaybeConst,
         policy: Policy,
@@ -175,7 +175,7 @@ impl<'h> Lowerer<'h> {
     /// lanes.
     pub(super) fn load_mem_layout(
         &mut self,
-        place: &ir::Place,
+        place: &ir::AccessPlace,
         mem_layout: &MemLayout,
         ty: TypeId,
         policy: Policy,
@@ -191,7 +191,7 @@ impl<'h> Lowerer<'h> {
     /// Stores a value at a place, in the lanes where `guard` holds.
     pub(super) fn store_mem_layout(
         &mut self,
-        place: &ir::Place,
+        place: &ir::AccessPlace,
         mem_layout: &MemLayout,
         ty: TypeId,
         value: &Val,
@@ -207,7 +207,7 @@ impl<'h> Lowerer<'h> {
     /// Loads scalars at offsets from `place`, which is aligned to `align` bytes.
     pub(super) fn load_scalars(
         &mut self,
-        place: &ir::Place,
+        place: &ir::AccessPlace,
         leaves: &[(u32, Scalar)],
         align: u32,
         policy: Policy,
@@ -237,7 +237,7 @@ impl<'h> Lowerer<'h> {
     /// Stores scalars at offsets from `place`, which is aligned to `align` bytes.
     pub(super) fn store_scalars(
         &mut self,
-        place: &ir::Place,
+        place: &ir::AccessPlace,
         leaves: &[(u32, Scalar)],
         align: u32,
         values: &[ir::Value],
@@ -265,7 +265,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns the place `bytes` bytes after `place`.
-    pub(super) fn further(&mut self, place: &ir::Place, bytes: u32, scalar: Scalar) -> ir::Place {
+    pub(super) fn further(&mut self, place: &ir::AccessPlace, bytes: u32, scalar: Scalar) -> ir::AccessPlace {
         let mut place = place.clone();
         let skipped = match within_mut(&mut place) {
             None => bytes / scalar.bytes(),
@@ -279,11 +279,11 @@ impl<'h> Lowerer<'h> {
         if skipped > 0 {
             let skipped = self.index(skipped);
             let last = match &mut place {
-                ir::Place::Global { dims, .. } | ir::Place::Dynamic { dims, .. } => {
+                ir::AccessPlace::Global { dims, .. } | ir::AccessPlace::Dynamic { dims, .. } => {
                     dims.last_mut().map(|d| &mut d.index)
                 }
-                ir::Place::Shared { indices, .. } => indices.last_mut(),
-                ir::Place::Address { .. } => None,
+                ir::AccessPlace::Shared { indices, .. } => indices.last_mut(),
+                ir::AccessPlace::Address { .. } => None,
             };
             if let Some(last) = last {
                 let index = MaybeConst { value: *last, bits: None };
@@ -351,7 +351,7 @@ impl<'h> Lowerer<'h> {
 }
 
 /// Returns the alignment of a place.
-pub(super) fn align_of(place: &ir::Place, mem_layout: &MemLayout) -> u32 {
+pub(super) fn align_of(place: &ir::AccessPlace, mem_layout: &MemLayout) -> u32 {
     match place.within() {
         None => mem_layout.bytes(),
         Some(within) => {
@@ -362,11 +362,11 @@ pub(super) fn align_of(place: &ir::Place, mem_layout: &MemLayout) -> u32 {
     }
 }
 
-fn within_mut(place: &mut ir::Place) -> Option<&mut Within> {
+fn within_mut(place: &mut ir::AccessPlace) -> Option<&mut Within> {
     match place {
-        ir::Place::Global { within, .. } | ir::Place::Dynamic { within, .. } | ir::Place::Shared { within, .. } => {
-            within.as_deref_mut()
-        }
-        ir::Place::Address { .. } => None,
+        ir::AccessPlace::Global { within, .. }
+        | ir::AccessPlace::Dynamic { within, .. }
+        | ir::AccessPlace::Shared { within, .. } => within.as_deref_mut(),
+        ir::AccessPlace::Address { .. } => None,
     }
 }

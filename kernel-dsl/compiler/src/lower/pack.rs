@@ -55,11 +55,11 @@ impl Pack {
     }
 
     /// Returns the place of the registers that begin with the number at `place`.
-    pub fn place(self, mut place: ir::Place) -> ir::Place {
+    pub fn place(self, mut place: ir::AccessPlace) -> ir::AccessPlace {
         if self.joined()
-            && let ir::Place::Global { within, .. }
-            | ir::Place::Dynamic { within, .. }
-            | ir::Place::Shared { within, .. } = &mut place
+            && let ir::AccessPlace::Global { within, .. }
+            | ir::AccessPlace::Dynamic { within, .. }
+            | ir::AccessPlace::Shared { within, .. } = &mut place
         {
             *within = Some(Box::new(Within { bytes: self.number.bytes(), offset: 0, indices: SmallVec::new() }));
         }

@@ -65,14 +65,15 @@ impl<'h> Lowerer<'h> {
         self.at(e.span);
         let base = self.builder.value(Op::Table(table), Type::Global);
         self.tables.bases.insert(base, table);
-        let place = ir::Place::Global { base, dims: Default::default(), within: mem_layout.within() };
+        let place = ir::AccessPlace::Global { base, dims: Default::default(), within: mem_layout.within() };
         Some(LoweredPlace::Memory { place, mem_layout, policy: Policy::ReadOnly })
     }
 
     /// Returns the type and bits of the scalar at a place in a table, if the index is constant.
     pub(super) fn known_in_table(&self, place: &LoweredPlace) -> Option<(crate::Scalar, u64)> {
-        let LoweredPlace::Memory { place: ir::Place::Global { base, within: Some(within), .. }, mem_layout, .. } =
-            place
+        let LoweredPlace::Memory {
+            place: ir::AccessPlace::Global { base, within: Some(within), .. }, mem_layout, ..
+        } = place
         else {
             return None;
         };
@@ -83,7 +84,7 @@ impl<'h> Lowerer<'h> {
 
     /// Returns whether a place is in a table, which is read-only.
     pub(super) fn in_table(&self, place: &LoweredPlace) -> bool {
-        matches!(place, LoweredPlace::Memory { place: ir::Place::Global { base, .. }, .. } if self.tables.bases.contains_key(base))
+        matches!(place, LoweredPlace::Memory { place: ir::AccessPlace::Global { base, .. }, .. } if self.tables.bases.contains_key(base))
     }
 
     pub(super) fn has_array(&self, ty: TypeId) -> bool {

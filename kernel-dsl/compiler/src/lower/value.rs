@@ -93,7 +93,7 @@ pub(super) enum Storage {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum LoweredPlace {
     Registers(Storage),
-    Memory { place: ir::Place, mem_layout: MemLayout, policy: Policy },
+    Memory { place: ir::AccessPlace, mem_layout: MemLayout, policy: Policy },
 }
 
 impl Val {
@@ -123,12 +123,12 @@ impl Val {
             Val::Reference(LoweredPlace::Memory { place, .. }) => {
                 let steps = place.within().into_iter().flat_map(|w| w.indices.iter().map(|s| s.index));
                 match place {
-                    ir::Place::Global { base, dims, .. } | ir::Place::Dynamic { base, dims, .. } => {
+                    ir::AccessPlace::Global { base, dims, .. } | ir::AccessPlace::Dynamic { base, dims, .. } => {
                         let sizes = dims.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
                         std::iter::once(*base).chain(sizes).chain(steps).all(predicate)
                     }
-                    ir::Place::Shared { indices, .. } => indices.iter().copied().chain(steps).all(predicate),
-                    ir::Place::Address { base, .. } => predicate(*base),
+                    ir::AccessPlace::Shared { indices, .. } => indices.iter().copied().chain(steps).all(predicate),
+                    ir::AccessPlace::Address { base, .. } => predicate(*base),
                 }
             }
         }
@@ -139,7 +139,9 @@ impl Val {
     pub(super) fn arrays(&self, f: &mut dyn FnMut(Option<SharedId>)) {
         match self {
             Val::Shared(Handle::Fixed { array, .. }) => f(Some(*array)),
-            Val::Reference(LoweredPlace::Memory { place: ir::Place::Shared { array, .. }, .. }) => f(Some(*array)),
+            Val::Reference(LoweredPlace::Memory { place: ir::AccessPlace::Shared { array, .. }, .. }) => {
+                f(Some(*array))
+            }
             Val::Callable(_) => f(None),
             Val::Tuple(parts) => parts.iter().for_each(|p| p.arrays(f)),
             Val::Pending(copies) => copies.iter().for_each(|copy| f(Some(copy.array()))),
@@ -195,11 +197,11 @@ impl Handle {
         let (place, mem_layout) = match self {
             Handle::Fixed { array, mem_layout, prefix } => {
                 let indices = prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
-                (ir::Place::Shared { array: *array, indices, within: mem_layout.within() }, mem_layout)
+                (ir::AccessPlace::Shared { array: *array, indices, within: mem_layout.within() }, mem_layout)
             }
             Handle::Dynamic(view) => {
                 let (dims, within) = (view.dims(indices), view.mem_layout.within());
-                (ir::Place::Dynamic { base: view.base, dims, within }, &view.mem_layout)
+                (ir::AccessPlace::Dynamic { base: view.base, dims, within }, &view.mem_layout)
             }
         };
         LoweredPlace::Memory { place, mem_layout: mem_layout.clone(), policy: Policy::Coherent }

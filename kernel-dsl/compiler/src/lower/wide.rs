@@ -141,7 +141,7 @@ impl<'h> Lowerer<'h> {
             rows = Some(rows.map_or(below, |rows| self.binary(Binary::And, Scalar::Bool, rows, below)));
         }
         let extent = from.extents[outer.len()];
-        let load = |lowerer: &mut Self, place: ir::Place, element: Scalar, count: u32, holds: MaybeConst| {
+        let load = |lowerer: &mut Self, place: ir::AccessPlace, element: Scalar, count: u32, holds: MaybeConst| {
             let all = rows.map_or(holds, |rows| lowerer.binary(Binary::And, Scalar::Bool, rows, holds));
             let zero = lowerer.builder.constant(element, 0);
             let guard = Guard { condition: all.value, otherwise: (0..count).map(|_| zero).collect() };

@@ -111,7 +111,8 @@ impl Numbering<'_> {
 impl Numbering<'_> {
     /// Looks for a load that has brought the same; tells whether this one stays.
     fn load(&mut self, inst: &Inst) -> bool {
-        let Op::Load { place: Place::Address { base, offset }, element, policy: Policy::ReadOnly, guard } = &inst.op
+        let Op::Load { place: AccessPlace::Address { base, offset }, element, policy: Policy::ReadOnly, guard } =
+            &inst.op
         else {
             return true;
         };

@@ -54,7 +54,7 @@ fn last_beside(insts: &[Inst], at: usize, uses: &[u32]) -> usize {
 /// Returns the base and the policy of an unguarded load of global memory.
 fn address(inst: &Inst) -> Option<(Value, Policy)> {
     match &inst.op {
-        Op::Load { place: Place::Address { base, .. }, policy, guard: None, .. } => Some((*base, *policy)),
+        Op::Load { place: AccessPlace::Address { base, .. }, policy, guard: None, .. } => Some((*base, *policy)),
         _ => None,
     }
 }

@@ -61,7 +61,7 @@ mod table_reads;
 
 use crate::assertion::Outcome;
 use crate::error::Errors;
-use crate::ir::{Kernel, Op, Place, Region, Unroll, WaitGroup};
+use crate::ir::{AccessPlace, Kernel, Op, Region, Unroll, WaitGroup};
 
 /// A pass: rewrites IR in place. After an error the IR must be discarded.
 pub type Run = fn(&mut Kernel) -> Result<(), Errors>;
@@ -191,11 +191,13 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Erro
         let fault = match &inst.op {
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => "a variable is still a local",
             Op::Load { place, .. } | Op::Store { place, .. } | Op::Atomic { place, .. }
-                if !matches!(place, Place::Address { .. }) =>
+                if !matches!(place, AccessPlace::Address { .. }) =>
             {
                 "a place is not an address yet"
             }
-            Op::CopyAsync(copy) if ![&copy.to, &copy.from].into_iter().all(|p| matches!(p, Place::Address { .. })) => {
+            Op::CopyAsync(copy)
+                if ![&copy.to, &copy.from].into_iter().all(|p| matches!(p, AccessPlace::Address { .. })) =>
+            {
                 "a place is not an address yet"
             }
             Op::CopyWait(WaitGroup::UpTo(_)) => "a wait for copies does not say how many groups come after",

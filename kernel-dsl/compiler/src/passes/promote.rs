@@ -35,7 +35,7 @@ fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bo
     let mut first = Vec::with_capacity(kernel.locals.len());
     let mut slots = Vec::new();
     for (local, fits) in kernel.locals.iter().zip(fits) {
-        let slot = Slot { ty: local.element, now: None, stays: !fits, unknown: false };
+        let slot = LocalElement { ty: local.element, now: None, stays: !fits, unknown: false };
         first.push((*fits || partial).then_some(slots.len() as u32));
         slots.extend((0..local.len).filter(|_| *fits || partial).map(|_| slot));
     }
@@ -196,7 +196,7 @@ struct OpenConstruct {
 
 /// An element of a local.
 #[derive(Clone, Copy)]
-struct Slot {
+struct LocalElement {
     ty: Type,
     /// The value at the current point; `None` before the first write.
     now: Option<Value>,
@@ -215,7 +215,7 @@ struct Promoter {
     first: Vec<Option<u32>>,
     /// Elements of each local.
     lens: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<LocalElement>,
     /// The locals that each construct writes, in the order in which constructs begin.
     written: Vec<Written>,
     next: usize,

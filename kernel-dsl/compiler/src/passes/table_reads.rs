@@ -3,7 +3,7 @@
 
 use super::constants::Constants;
 use super::simplify::Simplifier;
-use crate::ir::{Op, Place, Step, Table, TableId, Type, Value, Values};
+use crate::ir::{AccessPlace, Op, Step, Table, TableId, Type, Value, Values};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -42,8 +42,8 @@ impl<'t> TableReads<'t> {
     }
 
     /// Returns the bits of `n` scalars at a place in a table, if each index is constant.
-    fn read(&self, constants: &Constants, place: &Place, scalar: Scalar, n: u32) -> Option<Vec<u64>> {
-        let Place::Global { base, within: Some(within), .. } = place else { return None };
+    fn read(&self, constants: &Constants, place: &AccessPlace, scalar: Scalar, n: u32) -> Option<Vec<u64>> {
+        let AccessPlace::Global { base, within: Some(within), .. } = place else { return None };
         let table = self.tables.get(self.bases.get(base)?.0 as usize)?;
         let mut at = within.offset;
         for Step { index, extent, bytes } in &within.indices {

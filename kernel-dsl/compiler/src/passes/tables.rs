@@ -70,7 +70,7 @@ impl Reads {
         for inst in &region.insts {
             match &inst.op {
                 Op::Table(table) => self.bases.push((inst.results[0], *table)),
-                Op::Load { place: Place::Global { base, within: Some(within), .. }, .. } => {
+                Op::Load { place: AccessPlace::Global { base, within: Some(within), .. }, .. } => {
                     // Few tables, and fewer places where one is named.
                     let Some((_, table)) = self.bases.iter().find(|(b, _)| b == base) else { continue };
                     let same = |step: &Step| uniformity.of(step.index, UniformScope::Warp) == Verdict::Uniform;

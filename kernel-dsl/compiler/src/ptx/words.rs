@@ -315,7 +315,7 @@ impl Modifier {
     }
 
     /// Returns the shape of a texture or surface that the modifier names.
-    pub const fn shape(self) -> Option<Shape> {
+    pub const fn shape(self) -> Option<TextureShape> {
         let (coordinates, indexed, axes) = match self {
             Modifier::Line => (1, false, 1),
             Modifier::Plane => (2, false, 2),
@@ -328,7 +328,7 @@ impl Modifier {
             Modifier::SamplePlanes => (4, true, 2),
             _ => return None,
         };
-        Some(Shape { coordinates, indexed, axes })
+        Some(TextureShape { coordinates, indexed, axes })
     }
 
     /// Returns the vector length that the modifier names.
@@ -344,7 +344,7 @@ impl Modifier {
 /// The shape of a texture or surface: the lengths of the vectors for a location. Vectors of three
 /// coordinates have four elements, the last unused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub struct TextureShape {
     /// The number of coordinates.
     pub coordinates: usize,
     /// Whether the first coordinate is an unsigned array index.

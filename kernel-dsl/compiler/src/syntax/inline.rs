@@ -5,7 +5,7 @@
 
 use super::{Expr, ExprKind, Reader};
 use crate::Scalar;
-use crate::ptx::inline::{self, Direction, Place, Source};
+use crate::ptx::inline::{self, Direction, InlinePosition, InlineSource};
 use proc_macro2::{Ident, Span};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -112,7 +112,7 @@ impl Call {
         found.or(self.literals.last()).map_or_else(Span::call_site, LitStr::span)
     }
 
-    fn source(&self) -> syn::Result<Source> {
+    fn source(&self) -> syn::Result<InlineSource> {
         let operands = self.operands.iter().map(|o| {
             let ty = Scalar::from_name(&o.ty.to_string())
                 .ok_or_else(|| syn::Error::new(o.ty.span(), EXPECTED_OPERAND_TYPE))?;
@@ -120,7 +120,7 @@ impl Call {
         });
         let operands = operands.collect::<syn::Result<_>>()?;
         let text = self.literals.iter().map(LitStr::value).collect::<Vec<_>>().join("\n");
-        Ok(Source { text, operands })
+        Ok(InlineSource { text, operands })
     }
 }
 
@@ -139,8 +139,8 @@ impl Reader {
             call.operands.iter().filter_map(|o| o.value.as_ref()).map(|value| self.expression(value)).collect();
         for error in checked.err().into_iter().flatten() {
             let span = match error.place {
-                Place::Line(line) => call.span_of(line),
-                Place::Operand(i) => call.operands.get(i).map_or_else(Span::call_site, |o| o.name.span()),
+                InlinePosition::Line(line) => call.span_of(line),
+                InlinePosition::Operand(i) => call.operands.get(i).map_or_else(Span::call_site, |o| o.name.span()),
             };
             self.refuse(syn::Error::new(span, error.message));
         }

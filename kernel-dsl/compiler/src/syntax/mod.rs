@@ -21,7 +21,7 @@ mod types;
 
 use crate::ir::Placement;
 use crate::oracle::{Allowance, Coverage};
-use crate::source::Source;
+use crate::source::KernelSource;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, TokenStream};
 use std::fmt;
@@ -133,7 +133,7 @@ pub struct Function {
     /// The body.
     pub body: Block,
     /// The source text.
-    pub source: Source,
+    pub source: KernelSource,
     /// A hash of the tokens and the source position.
     pub hash: u64,
     /// The Rust function; `None` for a constant.
@@ -382,7 +382,7 @@ pub enum ExprKind {
     Field(Box<Expr>, Member),
     /// `ptx!(…)`, with the input values.
     Inline {
-        source: crate::ptx::inline::Source,
+        source: crate::ptx::inline::InlineSource,
         values: Vec<Expr>,
     },
     /// `assert!(condition, …)`, or `panic!(…)` without a condition. The message has a `{}` for each

@@ -1,7 +1,7 @@
 //! Positions of tokens, and the source text of an item.
 
 use super::Reader;
-use crate::source::{Source, Span};
+use crate::source::{KernelSource, Span};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::hash::{Hash, Hasher};
@@ -60,13 +60,18 @@ impl Reader {
 }
 
 /// Returns the item's text, file and line.
-pub(super) fn source(item: &ItemFn) -> Source {
+pub(super) fn source(item: &ItemFn) -> KernelSource {
     let first = first_token(item);
-    Source { name: item.sig.ident.to_string(), file: file(first), line: first.start().line as u32, text: text(item) }
+    KernelSource {
+        name: item.sig.ident.to_string(),
+        file: file(first),
+        line: first.start().line as u32,
+        text: text(item),
+    }
 }
 
 /// Returns a hash of the item's tokens and position.
-pub(super) fn hash(item: &ItemFn, source: &Source) -> u64 {
+pub(super) fn hash(item: &ItemFn, source: &KernelSource) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     (&source.file, source.line, first_token(item).start().column).hash(&mut hasher);
     item.to_token_stream().to_string().hash(&mut hasher);
@@ -74,9 +79,9 @@ pub(super) fn hash(item: &ItemFn, source: &Source) -> u64 {
 }
 
 /// Returns the text, file and line of an item that is not a function.
-pub(super) fn source_of(name: &proc_macro2::Ident, item: &impl ToTokens) -> Source {
+pub(super) fn source_of(name: &proc_macro2::Ident, item: &impl ToTokens) -> KernelSource {
     let span = name.span();
-    Source { name: name.to_string(), file: file(span), line: span.start().line as u32, text: vec![written(item)] }
+    KernelSource { name: name.to_string(), file: file(span), line: span.start().line as u32, text: vec![written(item)] }
 }
 
 /// Returns a hash of an item's tokens and position.

@@ -4,7 +4,7 @@ use crate::examples::{Write, at, saxpy};
 use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::passes::{legal, optimize};
-use kernel_dsl_compiler::source::{Source, Span};
+use kernel_dsl_compiler::source::{KernelSource, Span};
 use kernel_dsl_compiler::{Errors, Scalar};
 use smallvec::smallvec;
 
@@ -12,7 +12,7 @@ use smallvec::smallvec;
 fn with_source(line: &str, columns: [(u16, u16); 2]) -> Kernel {
     let mut k = crate::generator::empty();
     let text = vec!["fn k() {".to_string(), line.to_string(), "}".to_string()];
-    k.sources.push(Source { name: "k".into(), file: "demo/src/lib.rs".into(), line: 7, text });
+    k.sources.push(KernelSource { name: "k".into(), file: "demo/src/lib.rs".into(), line: 7, text });
     let place = |(column, end_column)| SourceLocation {
         source: 0,
         span: Span { line: 1, column, end_line: 1, end_column },

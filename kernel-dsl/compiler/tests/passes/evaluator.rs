@@ -77,7 +77,7 @@ pub const EXTENT: u64 = 4096;
 pub const STRIDE: u64 = 37;
 const SHARED: u64 = 0;
 
-enum Flow {
+enum Completion {
     Yield(Vec<u64>),
     Break(Label, Vec<u64>),
     Continue(Label, Vec<u64>),
@@ -349,18 +349,18 @@ impl Machine<'_> {
         self.kernel.ty(v).scalar().expect("a scalar")
     }
 
-    fn address(&self, place: &Place, element: Scalar) -> u64 {
+    fn address(&self, place: &AccessPlace, element: Scalar) -> u64 {
         let bytes = place.within().map_or(element.bytes(), |w| w.bytes);
         let inside = place.within().map_or(0, |w| {
             let steps = w.indices.iter().map(|s| self.get(s.index) * u64::from(s.bytes));
             u64::from(w.offset) + steps.sum::<u64>()
         });
         match place {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 let index: u64 = dims.iter().map(|d| self.get(d.index) * d.stride.map_or(1, |s| self.get(s))).sum();
                 self.get(*base) + index * u64::from(bytes) + inside
             }
-            Place::Shared { array, indices, .. } => {
+            AccessPlace::Shared { array, indices, .. } => {
                 let array = &self.kernel.shared[array.0 as usize];
                 let index: u64 = indices.iter().zip(&array.strides).map(|(i, s)| self.get(*i) * u64::from(*s)).sum();
                 let mut byte = index * u64::from(bytes) + inside;
@@ -370,7 +370,7 @@ impl Machine<'_> {
                 }
                 SHARED + u64::from(array.offset) + byte
             }
-            Place::Address { base, offset } => self.get(*base).wrapping_add_signed(i64::from(*offset)),
+            AccessPlace::Address { base, offset } => self.get(*base).wrapping_add_signed(i64::from(*offset)),
         }
     }
 
@@ -390,7 +390,7 @@ impl Machine<'_> {
         self.memory.get(&address).copied().unwrap_or_else(fresh)
     }
 
-    fn region(&mut self, region: &Region) -> Flow {
+    fn region(&mut self, region: &Region) -> Completion {
         for inst in &region.insts {
             self.steps += 1;
             assert!(self.steps < 5_000_000, "the program does not end");
@@ -404,7 +404,7 @@ impl Machine<'_> {
         panic!("a region without end")
     }
 
-    fn inst(&mut self, inst: &Inst) -> Option<Flow> {
+    fn inst(&mut self, inst: &Inst) -> Option<Completion> {
         let get = |v: &Value| self.get(*v);
         let out = inst.results.first().map(|r| self.kernel.ty(*r));
         let ty = out.and_then(Type::scalar).unwrap_or(Scalar::U64);
@@ -547,14 +547,14 @@ impl Machine<'_> {
             }
             Op::Shuffle { value, .. } => get(value),
             Op::Vote { value, .. } | Op::Match(value) | Op::Reduce(_, value) => get(value),
-            Op::Yield(values) => return Some(Flow::Yield(self.all(values))),
-            Op::Break(l, values) => return Some(Flow::Break(*l, self.all(values))),
-            Op::Continue(l, values) => return Some(Flow::Continue(*l, self.all(values))),
-            Op::Return => return Some(Flow::Return),
+            Op::Yield(values) => return Some(Completion::Yield(self.all(values))),
+            Op::Break(l, values) => return Some(Completion::Break(*l, self.all(values))),
+            Op::Continue(l, values) => return Some(Completion::Continue(*l, self.all(values))),
+            Op::Return => return Some(Completion::Return),
             Op::If { condition, then, otherwise } => {
                 let taken = if get(condition) != 0 { then } else { otherwise };
                 return match self.region(taken) {
-                    Flow::Yield(bits) => {
+                    Completion::Yield(bits) => {
                         self.set(&inst.results, &bits);
                         None
                     }
@@ -570,9 +570,9 @@ impl Machine<'_> {
                     let flow = self.region(body);
                     self.iterations.pop();
                     match flow {
-                        Flow::Yield(next) => carried = next,
-                        Flow::Continue(l, next) if l == *label => carried = next,
-                        Flow::Break(l, bits) if l == *label => {
+                        Completion::Yield(next) => carried = next,
+                        Completion::Continue(l, next) if l == *label => carried = next,
+                        Completion::Break(l, bits) if l == *label => {
                             self.set(&inst.results, &bits);
                             return None;
                         }
@@ -583,11 +583,11 @@ impl Machine<'_> {
             }
             Op::Block { label, body } => {
                 return match self.region(body) {
-                    Flow::Yield(bits) => {
+                    Completion::Yield(bits) => {
                         self.set(&inst.results, &bits);
                         None
                     }
-                    Flow::Break(l, bits) if l == *label => {
+                    Completion::Break(l, bits) if l == *label => {
                         self.set(&inst.results, &bits);
                         None
                     }
@@ -599,7 +599,7 @@ impl Machine<'_> {
         None
     }
 
-    fn counted(&mut self, l: &For, inst: &Inst) -> Option<Flow> {
+    fn counted(&mut self, l: &For, inst: &Inst) -> Option<Completion> {
         let ty = self.scalar(l.start);
         let (mut index, end, step) = (self.get(l.start), self.get(l.end), self.get(l.step));
         let mut carried = self.all(&l.inits);
@@ -612,9 +612,9 @@ impl Machine<'_> {
             let flow = self.region(&l.body);
             self.iterations.pop();
             match flow {
-                Flow::Yield(next) => carried = next,
-                Flow::Continue(label, next) if label == l.label => carried = next,
-                Flow::Break(label, bits) if label == l.label => {
+                Completion::Yield(next) => carried = next,
+                Completion::Continue(label, next) if label == l.label => carried = next,
+                Completion::Break(label, bits) if label == l.label => {
                     self.set(&inst.results, &bits);
                     return None;
                 }

@@ -2,7 +2,7 @@
 
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
-use kernel_dsl_compiler::source::{Source, Span};
+use kernel_dsl_compiler::source::{KernelSource, Span};
 use kernel_dsl_compiler::{Scalar, Target};
 use smallvec::smallvec;
 
@@ -71,10 +71,10 @@ impl Write {
     pub fn f(&mut self, x: f32) -> Value {
         self.0.constant(Scalar::F32, u64::from(x.to_bits()))
     }
-    pub fn load(&mut self, place: Place) -> Value {
+    pub fn load(&mut self, place: AccessPlace) -> Value {
         self.0.scalar(Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None }, Scalar::F32)
     }
-    pub fn store(&mut self, place: Place, v: Value) {
+    pub fn store(&mut self, place: AccessPlace, v: Value) {
         self.0.effect(Op::Store { place, element: Scalar::F32, values: smallvec![v], guard: None });
     }
     pub fn read(&mut self, local: u32, index: Option<Value>) -> Value {
@@ -106,8 +106,8 @@ impl Write {
     }
 }
 
-pub fn at(base: Value, index: Value, extent: Value) -> Place {
-    Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None }
+pub fn at(base: Value, index: Value, extent: Value) -> AccessPlace {
+    AccessPlace::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None }
 }
 
 /// Returns the `saxpy` of the guide, with its source.
@@ -122,7 +122,7 @@ pub fn saxpy() -> Kernel {
         "    if i < y.len() { y[i] = a.mul_add(x[i], y[i]); }",
         "}",
     ];
-    k.sources.push(Source {
+    k.sources.push(KernelSource {
         name: "saxpy".into(),
         file: "kernels-rs/src/blas.rs".into(),
         line: 10,

@@ -271,16 +271,16 @@ impl Generator {
         Some(Box::new(Within { bytes, offset, indices: smallvec![] }))
     }
 
-    fn place(&mut self, write: bool) -> Place {
+    fn place(&mut self, write: bool) -> AccessPlace {
         let dim = |index, extent| Dim { index, extent, stride: None };
         match self.below(7) {
             6 => {
                 let ((base, extent), index) = (self.one_of(&self.dynamic.clone()), self.index(1));
-                Place::Dynamic { base, dims: smallvec![dim(index, extent)], within: None }
+                AccessPlace::Dynamic { base, dims: smallvec![dim(index, extent)], within: None }
             }
             4 => {
                 let (i, j, half) = (self.index(0), self.index(0), self.below(2));
-                Place::Shared { array: SharedId(1), indices: smallvec![i, j], within: self.within(8, 4 * half) }
+                AccessPlace::Shared { array: SharedId(1), indices: smallvec![i, j], within: self.within(8, 4 * half) }
             }
             5 => {
                 let (i, j) = (self.index(1), self.index(0));
@@ -288,11 +288,11 @@ impl Generator {
                 if let Some(within) = &mut within {
                     within.indices.push(Step { index: j, extent: 33, bytes: 4 });
                 }
-                Place::Global { base: self.parameters[2], dims: smallvec![dim(i, self.parameters[3])], within }
+                AccessPlace::Global { base: self.parameters[2], dims: smallvec![dim(i, self.parameters[3])], within }
             }
             0 if !write => {
                 let index = self.index(2);
-                Place::Global {
+                AccessPlace::Global {
                     base: self.parameters[0],
                     dims: smallvec![dim(index, self.parameters[1])],
                     within: None,
@@ -301,7 +301,7 @@ impl Generator {
             1 => {
                 let (i, j) = (self.index(1), self.index(2));
                 let row = Dim { index: i, extent: self.parameters[5], stride: Some(self.parameters[7]) };
-                Place::Global {
+                AccessPlace::Global {
                     base: self.parameters[4],
                     dims: smallvec![row, dim(j, self.parameters[6])],
                     within: None,
@@ -309,18 +309,18 @@ impl Generator {
             }
             2 => {
                 let (i, j) = (self.index(0), self.index(0));
-                Place::Shared { array: SharedId(0), indices: smallvec![i, j], within: None }
+                AccessPlace::Shared { array: SharedId(0), indices: smallvec![i, j], within: None }
             }
             3 => {
                 let (i, j, k) = (self.index(1), self.index(1), self.index(1));
                 let terms = smallvec![(i, Some(self.parameters[7])), (j, None)];
                 let op = Op::Offset { base: self.parameters[2], terms, bytes: 4 };
                 let base = self.b.value(op, Type::Global);
-                Place::Global { base, dims: smallvec![dim(k, self.parameters[3])], within: None }
+                AccessPlace::Global { base, dims: smallvec![dim(k, self.parameters[3])], within: None }
             }
             _ => {
                 let index = self.index(2);
-                Place::Global {
+                AccessPlace::Global {
                     base: self.parameters[2],
                     dims: smallvec![dim(index, self.parameters[3])],
                     within: None,
@@ -563,7 +563,7 @@ impl Generator {
         let all = [("a", Direction::In), ("b", Direction::InOut), ("d", Direction::Out)];
         let operands = all.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}")));
         let operands = operands.map(|(name, direction)| operand(name, *direction)).collect();
-        let source = inline::Source { text: text.into(), operands };
+        let source = inline::InlineSource { text: text.into(), operands };
         let code = source.check(None).unwrap_or_else(|e| panic!("{text}: {e:?}"));
         let inputs: Values = source.inputs().map(|_| self.any(Scalar::U32)).collect();
         let results = source.outputs().map(|_| Type::Scalar(Scalar::U32));
@@ -637,8 +637,11 @@ impl Generator {
         let acc = self.any(Scalar::F32);
         let f32 = Type::Scalar(Scalar::F32);
         let parameters = self.b.enter([Type::Scalar(Scalar::Usize), Type::Global, f32]);
-        let at =
-            |base, index| Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None };
+        let at = |base, index| AccessPlace::Global {
+            base,
+            dims: smallvec![Dim { index, extent, stride: None }],
+            within: None,
+        };
         let body = self.scoped(|g| {
             let load = |g: &mut Self, place| {
                 let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };

@@ -33,7 +33,7 @@ fn check_within(
         let (index, within) = (index(w, v), within(w, v));
         let one = w.f(1.0);
         let dims = smallvec![Dim { index, extent: p[3], stride: None }];
-        w.store(Place::Global { base: p[2], dims, within: within.map(Box::new) }, one);
+        w.store(AccessPlace::Global { base: p[2], dims, within: within.map(Box::new) }, one);
     });
     let before = w.0.finish();
     verify::verify(&before).unwrap_or_else(|e| panic!("{e}\n{before}"));

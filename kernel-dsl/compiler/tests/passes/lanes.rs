@@ -85,7 +85,7 @@ impl Indices {
         let index = self.bin(Binary::Rem, value, n);
         let value = self.b.scalar(Op::Cast(value), Scalar::U32);
         let (base, extent) = self.memory[1];
-        let place = Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None };
+        let place = AccessPlace::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None };
         self.b.effect(Op::Store { place, element: Scalar::U32, values: smallvec![value], guard: None });
     }
 
@@ -147,7 +147,7 @@ impl Indices {
             _ => {
                 let (base, extent) = self.memory[0];
                 let place =
-                    Place::Global { base, dims: smallvec![Dim { index: a, extent, stride: None }], within: None };
+                    AccessPlace::Global { base, dims: smallvec![Dim { index: a, extent, stride: None }], within: None };
                 let op = Op::Load { place, element: Scalar::U8, policy: Policy::ReadOnly, guard: None };
                 let loaded = self.b.scalar(op, Scalar::U8);
                 (self.b.scalar(Op::Cast(loaded), Scalar::Usize), 256)

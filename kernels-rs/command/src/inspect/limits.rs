@@ -6,7 +6,7 @@
 use super::model::{LineIndex, RustLine};
 use crate::report::{AccessReport, ReportJson, percent};
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, SECTOR};
-use runtime::interpreter::profile::{Memory, Profile, Touched, Ways};
+use runtime::interpreter::profile::{Profile, RequestMemory, Touched, Ways};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -59,13 +59,13 @@ pub(crate) struct Bound {
 impl Limits {
     /// Computes the bounds from the counts of a case.
     pub(crate) fn of(profile: &Profile) -> Limits {
-        let total = |memory: Memory, cost: fn(u64, u32) -> u64| -> u64 {
+        let total = |memory: RequestMemory, cost: fn(u64, u32) -> u64| -> u64 {
             let of_it = profile.accesses.iter().filter(|access| access.counts.memory == memory);
             of_it.map(|access| cost(access.counts.cost, access.bytes)).sum()
         };
         // A request of 8 or 16 bytes per lane is served in two or four passes.
-        let passes = total(Memory::Shared, |cost, bytes| cost * u64::from(bytes / 4).max(1));
-        let requested = total(Memory::Global, |cost, _| cost * SECTOR as u64);
+        let passes = total(RequestMemory::Shared, |cost, bytes| cost * u64::from(bytes / 4).max(1));
+        let requested = total(RequestMemory::Global, |cost, _| cost * SECTOR as u64);
         let bytes = touched(profile);
         let issued: u64 = profile.lines.iter().map(|line| line.instructions).sum();
         let operations = profile.float_operations;
@@ -105,7 +105,7 @@ impl Limits {
 /// Returns the bytes of global memory between the first and the last touched byte of each buffer.
 fn touched(profile: &Profile) -> u64 {
     let mut by_array: BTreeMap<&str, Touched> = BTreeMap::new();
-    for access in profile.accesses.iter().filter(|access| access.counts.memory == Memory::Global) {
+    for access in profile.accesses.iter().filter(|access| access.counts.memory == RequestMemory::Global) {
         if let (Some(array), Some(touched)) = (&access.array, access.touched) {
             by_array.entry(array).and_modify(|all| *all = all.and(touched)).or_insert(touched);
         }

@@ -13,7 +13,7 @@ use crate::report::ReportJson;
 use crate::sass::Line;
 use kernel_dsl::compiler::emit::file_name;
 use kernel_dsl::compiler::ir::{Kernel, Location};
-use kernel_dsl::compiler::source::Source;
+use kernel_dsl::compiler::source::KernelSource;
 use runtime::interpreter::profile::Profile;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -130,7 +130,7 @@ impl Inspection {
 }
 
 /// Returns the lines of all functions, each once, and their index.
-fn rust_lines(sources: &[Source]) -> (Vec<RustLine>, LineIndex) {
+fn rust_lines(sources: &[KernelSource]) -> (Vec<RustLine>, LineIndex) {
     let (mut lines, mut index) = (Vec::new(), HashMap::new());
     for source in sources {
         for (offset, text) in source.text.iter().enumerate() {

@@ -6,7 +6,7 @@ use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
 use kernel_dsl::compiler::analyses::occupancy::{Limits, Needs, Occupancy};
 use kernel_dsl::compiler::ir::{Kernel, Role};
-use runtime::interpreter::profile::{Accessed, Kind, Memory, Profile};
+use runtime::interpreter::profile::{Accessed, Profile, RequestKind, RequestMemory};
 use serde::Serialize;
 
 /// An access, and the lanes of one of its requests.
@@ -48,9 +48,9 @@ pub(crate) struct Request {
 pub(super) fn accesses(report: &ReportJson, profile: Option<&Profile>, index: &LineIndex) -> Vec<AccessPicture> {
     let picture = |access: &AccessReport| {
         let (word, kind) = match access.kind {
-            AccessKind::Load => ("load", Kind::Load),
-            AccessKind::Store => ("store", Kind::Store),
-            AccessKind::Atomic => ("atomic", Kind::Atomic),
+            AccessKind::Load => ("load", RequestKind::Load),
+            AccessKind::Store => ("store", RequestKind::Store),
+            AccessKind::Atomic => ("atomic", RequestKind::Atomic),
         };
         let same = |a: &&Accessed| {
             (a.location, a.kind, a.bytes) == (access.location, kind, access.bytes)
@@ -65,9 +65,9 @@ pub(super) fn accesses(report: &ReportJson, profile: Option<&Profile>, index: &L
             None => (None, None, None),
         };
         let measured_memory = fullest.map(|accessed| match accessed.counts.memory {
-            Memory::Global => "global",
-            Memory::Shared => "shared",
-            Memory::Constant => "constant",
+            RequestMemory::Global => "global",
+            RequestMemory::Shared => "shared",
+            RequestMemory::Constant => "constant",
         });
         let file = access.place.file.rsplit('/').next().unwrap_or_default();
         AccessPicture {

@@ -9,11 +9,12 @@ use clap::{Args, ValueEnum};
 use element::Content;
 use kernel_dsl::compiler::launch::MAX_GRID;
 use kernel_dsl::compiler::ptx::{Module, parse};
-use kernel_dsl::compiler::source::Source;
+use kernel_dsl::compiler::source::KernelSource;
 use parameters::{Buffer, Parameter, Parameters};
 use runtime::interpreter::Bytes;
 use runtime::ptx::{
-    self, Argument, Finding, Launch, Mismatch, Options, Place, Program, Report, Statistics, Unsupported, Value, Verdict,
+    self, Argument, CodeLocation, Finding, Launch, Mismatch, Options, Program, Report, Statistics, Unsupported, Value,
+    Verdict,
 };
 use serde::Serialize;
 use snippet::Snippet;
@@ -304,9 +305,9 @@ fn in_file(mut report: Report, entry: &str, file: &str, text: &str) -> Report {
         let indent = line.chars().take_while(|c| c.is_whitespace()).count() as u32;
         let (column, end_column) = (indent + 1, line.chars().count() as u32 + 1);
         let place = std::mem::take(&mut finding.place);
-        finding.place = Place { source: 0, file: file.to_string(), column, end_column, ..place };
+        finding.place = CodeLocation { source: 0, file: file.to_string(), column, end_column, ..place };
     }
-    report.sources = vec![Source { name: entry.to_string(), file: file.to_string(), line: 1, text }];
+    report.sources = vec![KernelSource { name: entry.to_string(), file: file.to_string(), line: 1, text }];
     report
 }
 

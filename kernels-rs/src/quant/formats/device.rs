@@ -34,7 +34,7 @@ mod items {
 
     /// A unit of a row of planes.
     #[derive(Clone, Copy)]
-    pub struct Place {
+    pub struct PlaneUnit {
         /// The row.
         pub row: usize,
         /// The unit of the row.
@@ -92,12 +92,12 @@ mod items {
         fn halves(units: usize) -> usize;
         /// Writes unit `at`, which is unit `within` of `block`. Records that several units share
         /// are written with the first of them.
-        fn pack(block: View<u8, 1>, within: usize, words: ViewMut<u32, 2>, halves: ViewMut<u16, 2>, at: Place);
+        fn pack(block: View<u8, 1>, within: usize, words: ViewMut<u32, 2>, halves: ViewMut<u16, 2>, at: PlaneUnit);
 
         /// A unit as it is loaded.
         type Loaded: Copy;
         /// Loads unit `at`.
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: Place) -> Self::Loaded;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Self::Loaded;
         /// Makes operands of unit `unit`.
         fn unpack(loaded: Self::Loaded, unit: usize) -> Unit;
     }

@@ -5,7 +5,7 @@
 //! their inverses need no code of a format's own: each bit of a block is set alone, and the one bit
 //! that changes is recorded (`Wiring`).
 
-use super::device::{BlockFormat, Place};
+use super::device::{BlockFormat, PlaneUnit};
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::{View, ViewMut};
 
@@ -225,7 +225,7 @@ pub fn repack<F: BlockFormat>(blocks: &[u8], rows: usize) -> Planes {
         for unit in 0..units {
             let first = row * row_bytes + unit / units_of_block::<F>() * F::BYTES;
             viewed(&blocks[first..(row + 1) * row_bytes], |block| {
-                F::pack(block, unit % units_of_block::<F>(), to_words, to_halves, Place { row, unit, units });
+                F::pack(block, unit % units_of_block::<F>(), to_words, to_halves, PlaneUnit { row, unit, units });
             });
         }
     }

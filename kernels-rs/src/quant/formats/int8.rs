@@ -45,7 +45,13 @@ mod items {
         fn halves(_units: usize) -> usize {
             0
         }
-        fn pack(block: View<u8, 1>, _within: usize, mut words: ViewMut<u32, 2>, _halves: ViewMut<u16, 2>, at: Place) {
+        fn pack(
+            block: View<u8, 1>,
+            _within: usize,
+            mut words: ViewMut<u32, 2>,
+            _halves: ViewMut<u16, 2>,
+            at: PlaneUnit,
+        ) {
             for j in 0..8 {
                 let mut word = 0u32;
                 for b in unroll(0..4) {
@@ -56,7 +62,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded { first: words.load((at.row, 4 * at.unit)), last: words.load((at.row, 4 * at.units + 4 * at.unit)) }
         }
         fn unpack(loaded: Loaded, _unit: usize) -> Unit {

@@ -52,7 +52,13 @@ mod items {
         fn halves(_units: usize) -> usize {
             0
         }
-        fn pack(block: View<u8, 1>, within: usize, mut words: ViewMut<u32, 2>, _halves: ViewMut<u16, 2>, at: Place) {
+        fn pack(
+            block: View<u8, 1>,
+            within: usize,
+            mut words: ViewMut<u32, 2>,
+            _halves: ViewMut<u16, 2>,
+            at: PlaneUnit,
+        ) {
             for j in 0..4 {
                 words[(at.row, 4 * at.unit + j)] = selectors(j, |i| Iq4Xs::code(block, 32 * within + i));
             }
@@ -63,7 +69,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded {
                 q: words.load((at.row, 4 * at.unit)),
                 header: words.load((at.row, 4 * at.units + at.unit / 8 * 2)),

@@ -55,7 +55,7 @@ mod items {
             _within: usize,
             mut words: ViewMut<u32, 2>,
             mut halves: ViewMut<u16, 2>,
-            at: Place,
+            at: PlaneUnit,
         ) {
             for j in 0..4 {
                 words[(at.row, 4 * at.unit + j)] = selectors(j, |i| Mxfp4::code(block, i));
@@ -68,7 +68,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded { q: words.load((at.row, 4 * at.unit)), e: halves[(at.row, at.unit / 2)] }
         }
         fn unpack(loaded: Loaded, unit: usize) -> Unit {

@@ -59,7 +59,13 @@ mod items {
         fn halves(units: usize) -> usize {
             units
         }
-        fn pack(block: View<u8, 1>, within: usize, mut words: ViewMut<u32, 2>, mut halves: ViewMut<u16, 2>, at: Place) {
+        fn pack(
+            block: View<u8, 1>,
+            within: usize,
+            mut words: ViewMut<u32, 2>,
+            mut halves: ViewMut<u16, 2>,
+            at: PlaneUnit,
+        ) {
             for j in 0..2 {
                 words[(at.row, 2 * at.unit + j)] = pairs(j, |i| Q2K::code(block, 32 * within + i));
             }
@@ -70,7 +76,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded {
                 q: words.load((at.row, 2 * at.unit)),
                 dm: words[(at.row, 2 * at.units + at.unit / 8)],

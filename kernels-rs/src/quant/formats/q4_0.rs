@@ -49,7 +49,7 @@ mod items {
             _within: usize,
             mut words: ViewMut<u32, 2>,
             mut halves: ViewMut<u16, 2>,
-            at: Place,
+            at: PlaneUnit,
         ) {
             for j in 0..4 {
                 words[(at.row, 4 * at.unit + j)] = nibbles(j, |i| Q4_0::code(block, i) ^ 8);
@@ -58,7 +58,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded { q: words.load((at.row, 4 * at.unit)), d: halves[(at.row, at.unit)] }
         }
         fn unpack(loaded: Loaded, _unit: usize) -> Unit {

@@ -49,7 +49,13 @@ mod items {
         fn halves(_units: usize) -> usize {
             0
         }
-        fn pack(block: View<u8, 1>, _within: usize, mut words: ViewMut<u32, 2>, _halves: ViewMut<u16, 2>, at: Place) {
+        fn pack(
+            block: View<u8, 1>,
+            _within: usize,
+            mut words: ViewMut<u32, 2>,
+            _halves: ViewMut<u16, 2>,
+            at: PlaneUnit,
+        ) {
             for j in 0..4 {
                 words[(at.row, 4 * at.unit + j)] = nibbles(j, |i| Q4_1::code(block, i));
             }
@@ -57,7 +63,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded { q: words.load((at.row, 4 * at.unit)), dm: words[(at.row, 4 * at.units + at.unit)] }
         }
         fn unpack(loaded: Loaded, _unit: usize) -> Unit {

@@ -50,7 +50,7 @@ mod items {
             _within: usize,
             mut words: ViewMut<u32, 2>,
             mut halves: ViewMut<u16, 2>,
-            at: Place,
+            at: PlaneUnit,
         ) {
             for j in 0..4 {
                 words[(at.row, 4 * at.unit + j)] = nibbles(j, |i| Q5_0::code(block, i));
@@ -60,7 +60,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded {
                 q: words.load((at.row, 4 * at.unit)),
                 high: words[(at.row, 4 * at.units + at.unit)],

@@ -55,7 +55,13 @@ mod items {
         fn halves(units: usize) -> usize {
             units + units / 8
         }
-        fn pack(block: View<u8, 1>, within: usize, mut words: ViewMut<u32, 2>, mut halves: ViewMut<u16, 2>, at: Place) {
+        fn pack(
+            block: View<u8, 1>,
+            within: usize,
+            mut words: ViewMut<u32, 2>,
+            mut halves: ViewMut<u16, 2>,
+            at: PlaneUnit,
+        ) {
             for j in 0..4 {
                 words[(at.row, 4 * at.unit + j)] = nibbles(j, |i| Q6K::code(block, 32 * within + i));
             }
@@ -70,7 +76,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded {
                 q: words.load((at.row, 4 * at.unit)),
                 high: words.load((at.row, 4 * at.units + 2 * at.unit)),

@@ -50,7 +50,7 @@ mod items {
             _within: usize,
             mut words: ViewMut<u32, 2>,
             mut halves: ViewMut<u16, 2>,
-            at: Place,
+            at: PlaneUnit,
         ) {
             for j in 0..8 {
                 let mut word = 0u32;
@@ -63,7 +63,7 @@ mod items {
         }
 
         type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: Place) -> Loaded {
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
             Loaded {
                 first: words.load((at.row, 4 * at.unit)),
                 last: words.load((at.row, 4 * at.units + 4 * at.unit)),

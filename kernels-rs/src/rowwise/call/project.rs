@@ -10,7 +10,7 @@ use crate::gemm::epilogue::{Bias, Epilogue, Identity};
 use crate::gemm::normed::gemv_normed;
 use crate::operand::Operand;
 use crate::queue::{LibraryCall, naming};
-use crate::{Memory, Passed};
+use crate::{Passed, QueueMemory};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -132,7 +132,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         self,
         on: &impl Queue,
         x: &BufferView<'_, X, 2>,
-    ) -> Result<Memory<W>, Error> {
+    ) -> Result<QueueMemory<W>, Error> {
         let mut normed = on.scratch::<W>(x.extents().iter().product())?;
         self.run(on, x, &mut normed.view_mut(x.extents())?)?;
         Ok(normed)

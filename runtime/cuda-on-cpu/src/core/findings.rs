@@ -197,12 +197,12 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runtime_ptx::{Instruction, Place, Thread};
+    use runtime_ptx::{CodeLocation, Instruction, Thread};
 
     fn report(kernel: &str, check: Check, line: u32) -> Report {
         let message = "stores 4 bytes 8 bytes past the end of `out`".to_string();
         let (text, origin) = ("st.global.u32 [%rd1], %r1".to_string(), Some("scale.cu:12".to_string()));
-        let place = Place { function: kernel.to_string(), line, ..Place::default() };
+        let place = CodeLocation { function: kernel.to_string(), line, ..CodeLocation::default() };
         let thread = Thread { block: [0; 3], thread: [1, 0, 0], warp: 0, lane: 1 };
         let severity = if check == Check::Approximate { Severity::Warning } else { Severity::Error };
         let new = Finding::new(check, severity, message, place, thread);

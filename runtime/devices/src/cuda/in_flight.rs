@@ -1,6 +1,6 @@
 //! The launches in flight, any of which may have caused the loss of a device.
 
-use kernel_dsl::compiler::launch::Shape;
+use kernel_dsl::compiler::launch::LaunchShape;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ const ROOM: usize = 16;
 pub struct Launched {
     instance: Arc<str>,
     /// The shape of the last launch.
-    shape: Shape,
+    shape: LaunchShape,
     times: u64,
     /// The number of the last operation of the lane that was one.
     last: u64,
@@ -51,7 +51,7 @@ impl fmt::Display for Launched {
 }
 
 /// `4 × 1 × 1 blocks of 256 × 1 × 1 threads`
-pub(super) fn shown(shape: Shape) -> String {
+pub(super) fn shown(shape: LaunchShape) -> String {
     let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
     format!("{gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads")
 }
@@ -63,7 +63,7 @@ pub(super) struct InFlight(Mutex<SmallVec<[Launched; 4]>>);
 
 impl InFlight {
     /// Notes a launch that is submitted as the lane's operation `number`.
-    pub fn note(&self, instance: &Arc<str>, shape: Shape, number: u64) {
+    pub fn note(&self, instance: &Arc<str>, shape: LaunchShape, number: u64) {
         let mut launched = self.lock();
         match launched.iter_mut().find(|l| Arc::ptr_eq(&l.instance, instance) || l.instance == *instance) {
             Some(known) => {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn completed_launches_leave_the_list() {
-        let shape = Shape { grid: [4, 1, 1], block: [256, 1, 1] };
+        let shape = LaunchShape { grid: [4, 1, 1], block: [256, 1, 1] };
         let (in_flight, a, b) = (InFlight::default(), Arc::from("a"), Arc::from("b::<16>"));
         in_flight.note(&a, shape, 1);
         in_flight.note(&b, shape, 2);

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::contract::ValidatedArgs;
 use crate::hazard::AccessSet;
 use cudarc::driver::sys;
-use kernel_dsl::compiler::launch::Shape;
+use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ffi::c_void;
 use std::ptr;
@@ -27,7 +27,7 @@ pub(super) enum Loaded {
 pub(super) struct Launch {
     kernel: Loaded,
     instance: Arc<str>,
-    shape: Shape,
+    shape: LaunchShape,
     shared: u32,
     /// The parameters, the record's address last where there is one.
     values: Box<[u64]>,

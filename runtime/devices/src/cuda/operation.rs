@@ -1,7 +1,7 @@
 //! Descriptions of a stream's operations, for errors and profiles.
 
 use super::in_flight::shown;
-use kernel_dsl::compiler::launch::Shape;
+use kernel_dsl::compiler::launch::LaunchShape;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub(crate) enum Operation<'a> {
     /// A kernel, with bytes of dynamic shared memory.
-    Launch { instance: &'a Arc<str>, shape: Shape, shared: u32 },
+    Launch { instance: &'a Arc<str>, shape: LaunchShape, shared: u32 },
     /// A copy from the host.
     Upload { bytes: usize, to: u64 },
     /// A copy to the host.

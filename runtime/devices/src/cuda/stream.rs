@@ -17,7 +17,7 @@ use crate::profile::Timed;
 use crate::trace::span;
 use crate::{Error, Result};
 use cudarc::driver::sys;
-use kernel_dsl::compiler::launch::Shape;
+use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ffi::c_void;
 use std::ptr;
@@ -475,7 +475,7 @@ impl CudaStream {
     }
 
     /// Records the next launch, for a caller that holds the state.
-    pub(super) fn note(&self, instance: &Arc<str>, shape: Shape) {
+    pub(super) fn note(&self, instance: &Arc<str>, shape: LaunchShape) {
         self.in_flight.note(instance, shape, self.submitted.load(Ordering::Relaxed) + 1);
     }
 

@@ -28,7 +28,7 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::hir::serial::checksum;
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{ElementType, Scalar, driver};
-use kernel_dsl::launcher::Shape;
+use kernel_dsl::launcher::ArgumentShape;
 use kernel_dsl::{Artifact, LaunchForm, kernels};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -279,11 +279,11 @@ impl Argument {
                 element: element.to_string(),
                 offset: *offset,
                 shape: match shape {
-                    Shape::Slice(len) => Extents::Slice(*len),
-                    Shape::View { extents, strides } => {
+                    ArgumentShape::Slice(len) => Extents::Slice(*len),
+                    ArgumentShape::View { extents, strides } => {
                         Extents::View { extents: extents.clone(), strides: strides.clone(), strided: false }
                     }
-                    Shape::Strided { extents, strides } => {
+                    ArgumentShape::Strided { extents, strides } => {
                         Extents::View { extents: extents.clone(), strides: strides.clone(), strided: true }
                     }
                 },
@@ -306,7 +306,7 @@ impl Argument {
         let element =
             *known.ok_or_else(|| refused(format!("an argument has elements of {element}, which no slot has")))?;
         let shape = match shape {
-            Extents::Slice(len) => Shape::Slice(*len),
+            Extents::Slice(len) => ArgumentShape::Slice(*len),
             Extents::View { extents, strides, strided } => {
                 // In 32 bits, as all are on a device: nothing overflows below.
                 let narrow = |numbers: &[u64]| -> Option<Vec<usize>> {
@@ -321,7 +321,11 @@ impl Argument {
                     )));
                 }
                 let (extents, strides) = (extents.clone(), strides.clone());
-                if *strided { Shape::Strided { extents, strides } } else { Shape::View { extents, strides } }
+                if *strided {
+                    ArgumentShape::Strided { extents, strides }
+                } else {
+                    ArgumentShape::View { extents, strides }
+                }
             }
         };
         let bytes = shape.span().checked_mul(u64::from(element.bytes()));

@@ -7,7 +7,7 @@ use crate::{Device, DeviceBuffer, Error, Result, contract};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::compiler::{ElementType, Scalar};
-use kernel_dsl::launcher::{Memory, Shape};
+use kernel_dsl::launcher::{ArgumentMemory, ArgumentShape};
 use kernel_dsl::{Argument, Artifact, Element, LaunchForm};
 use std::sync::Arc;
 use std::{fmt, ptr};
@@ -98,10 +98,10 @@ impl<'g> Lent<'g> {
 pub(super) struct All<'a, 'g>(pub &'a [Lent<'g>]);
 
 impl All<'_, '_> {
-    fn uses(&self) -> impl Iterator<Item = hazard::Access<'_>> {
+    fn uses(&self) -> impl Iterator<Item = hazard::BufferAccess<'_>> {
         self.0.iter().filter_map(|lent| match lent.access? {
-            AccessMode::Read => Some(hazard::Access::Read(lent.raw().uses())),
-            AccessMode::Write => Some(hazard::Access::Write(lent.raw().uses())),
+            AccessMode::Read => Some(hazard::BufferAccess::Read(lent.raw().uses())),
+            AccessMode::Write => Some(hazard::BufferAccess::Write(lent.raw().uses())),
         })
     }
 }
@@ -138,7 +138,7 @@ pub(super) enum Given {
         slot: usize,
         element: ElementType,
         offset: u64,
-        shape: Shape,
+        shape: ArgumentShape,
         mutable: bool,
     },
 }
@@ -195,7 +195,8 @@ impl Launch {
                 // The graph has the buffer, exclusively if it is mutable; the caller guarantees the
                 // rest. The tracker is the buffer's own.
                 let memory = unsafe {
-                    Memory::new(*element, device.id(), address, shape.clone(), mutable).owned_by(lent.raw().uses())
+                    ArgumentMemory::new(*element, device.id(), address, shape.clone(), mutable)
+                        .owned_by(lent.raw().uses())
                 };
                 Argument::Memory(memory)
             }

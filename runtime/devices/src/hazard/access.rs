@@ -17,12 +17,12 @@ pub(crate) trait Hazards {
 /// The memory that an operation reads and writes.
 #[derive(Default)]
 pub(crate) struct AccessSet<'a> {
-    memory: SmallVec<[Access<'a>; 8]>,
+    memory: SmallVec<[BufferAccess<'a>; 8]>,
 }
 
 /// An access to memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Access<'a> {
+pub(crate) enum BufferAccess<'a> {
     /// Reads all or a part of an allocation.
     Read(&'a SubrangeTracker),
     /// Writes an allocation that the operation has exclusively.
@@ -33,14 +33,14 @@ pub(crate) enum Access<'a> {
 
 impl<'a> AccessSet<'a> {
     pub fn read(uses: &'a HazardTracker) -> AccessSet<'a> {
-        AccessSet::default().and(Access::Read(uses))
+        AccessSet::default().and(BufferAccess::Read(uses))
     }
 
     pub fn written(uses: &'a HazardTracker) -> AccessSet<'a> {
-        AccessSet::default().and(Access::Write(uses))
+        AccessSet::default().and(BufferAccess::Write(uses))
     }
 
-    pub fn and(mut self, used: Access<'a>) -> AccessSet<'a> {
+    pub fn and(mut self, used: BufferAccess<'a>) -> AccessSet<'a> {
         self.memory.push(used);
         self
     }
@@ -56,21 +56,21 @@ impl Hazards for AccessSet<'_> {
     }
 }
 
-impl Hazards for Access<'_> {
+impl Hazards for BufferAccess<'_> {
     fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
         let before = match self {
-            Access::Read(parts) => parts.before_read(),
-            Access::Write(uses) => uses.before_write(),
-            Access::WritePart(parts) => parts.before_write(),
+            BufferAccess::Read(parts) => parts.before_read(),
+            BufferAccess::Write(uses) => uses.before_write(),
+            BufferAccess::WritePart(parts) => parts.before_write(),
         };
         before.into_iter().try_for_each(wait)
     }
 
     fn note(&self, moment: TimelinePoint) {
         match self {
-            Access::Read(parts) => parts.note_read(moment),
-            Access::Write(uses) => uses.note_write(moment),
-            Access::WritePart(parts) => parts.note_part(moment),
+            BufferAccess::Read(parts) => parts.note_read(moment),
+            BufferAccess::Write(uses) => uses.note_write(moment),
+            BufferAccess::WritePart(parts) => parts.note_part(moment),
         }
     }
 }

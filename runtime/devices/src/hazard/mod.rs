@@ -15,5 +15,5 @@ mod sync {
     pub use std::sync::{Mutex, MutexGuard};
 }
 
-pub(crate) use access::{Access, AccessSet, Hazards};
+pub(crate) use access::{AccessSet, BufferAccess, Hazards};
 pub(crate) use tracker::{HazardTracker, SubrangeTracker, TimelinePoint, WaitSet, add};

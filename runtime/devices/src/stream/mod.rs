@@ -16,7 +16,7 @@ pub(crate) use queue::Queue;
 
 use crate::cuda::CudaStream;
 use crate::device::Backend;
-use crate::hazard::{Access, AccessSet};
+use crate::hazard::{AccessSet, BufferAccess};
 use crate::{BufferView, Device, DeviceBuffer, Error, PinnedBuffer, Result, Work};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Argument, Artifact, Element, LaunchForm, Launcher};
@@ -144,7 +144,7 @@ impl Stream {
         self.same_device(to.device(), "the buffer")?;
         self.same_device(from.device(), "the pinned buffer")?;
         same_length("to the device", to.len(), from.len())?;
-        let used = AccessSet::written(to.uses()).and(Access::Read(from.uses()));
+        let used = AccessSet::written(to.uses()).and(BufferAccess::Read(from.uses()));
         // SAFETY: both have equal length. Their accesses are tracked, so a later write or free of
         // either waits.
         let copy = || unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) };
@@ -158,7 +158,7 @@ impl Stream {
         self.same_device(to.device(), "the pinned buffer")?;
         same_length("from the device", from.len(), to.len())?;
         let memory = to.pointer_mut();
-        let used = AccessSet::read(from.uses()).and(Access::Write(to.uses()));
+        let used = AccessSet::read(from.uses()).and(BufferAccess::Write(to.uses()));
         // SAFETY: as in `upload_to`; `to` is exclusive.
         let copy = || unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) };
         self.recording.time(|| Work::Download { bytes: from.bytes() }, copy)
@@ -173,7 +173,7 @@ impl Stream {
         same_length("between buffers", to.len(), from.len())?;
         let copy = || match (from.device().backend(), self.device.backend()) {
             _ if from.device().id() == self.device.id() => {
-                let used = AccessSet::read(from.uses()).and(Access::Write(to.uses()));
+                let used = AccessSet::read(from.uses()).and(BufferAccess::Write(to.uses()));
                 // SAFETY: both have equal length, and they are distinct because one of them is
                 // exclusive. Their accesses are tracked.
                 unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }

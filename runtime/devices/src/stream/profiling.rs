@@ -4,7 +4,7 @@ use super::{Queue, Stream};
 use crate::profile::{Profile, Timed, Work};
 use crate::{Device, Result};
 use kernel_dsl::compiler::hir::Constant;
-use kernel_dsl::compiler::launch::Shape;
+use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::{Argument, Artifact};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -80,7 +80,7 @@ impl Device {
         arguments: &[Argument<'_>],
     ) -> Work {
         let mut instance = kernel.name.to_string();
-        let mut shape = Shape { grid: [0; 3], block: [0; 3] };
+        let mut shape = LaunchShape { grid: [0; 3], block: [0; 3] };
         // A rejected launch reports its error itself; here it has no shape.
         let _ = self.approved(kernel, constants, block, arguments, |program, approved| {
             instance = program.instance_name();

@@ -52,7 +52,7 @@ fn landings(code: &Code) -> Vec<bool> {
 }
 
 /// The source of an operand.
-enum Source<'c> {
+enum OperandSource<'c> {
     Element(Element),
     Word(&'c Split),
 }
@@ -92,8 +92,8 @@ impl Finder<'_> {
         }
         let operand = |row: RowIndex| match brought.iter().find(|(to, ..)| *to == row) {
             None => Operand::Row(row),
-            Some((_, _, Source::Element(element))) => Operand::Element(*element),
-            Some((to, at, Source::Word(split))) => {
+            Some((_, _, OperandSource::Element(element))) => Operand::Element(*element),
+            Some((to, at, OperandSource::Word(split))) => {
                 Operand::Word(Word { split: Split::clone(split), after: (at - first) as u32, to: *to })
             }
         };
@@ -134,15 +134,15 @@ impl Finder<'_> {
     }
 
     /// Returns the row that the instruction at `pc` provides as an operand, and its source.
-    fn brings(&self, pc: usize) -> Option<(RowIndex, Source<'_>)> {
+    fn brings(&self, pc: usize) -> Option<(RowIndex, OperandSource<'_>)> {
         match self.code.insts[pc] {
             Inst::Load(i) => {
                 let access = &self.code.accesses[i as usize];
-                Some((access.values.first()?.row, Source::Word(access.split.as_ref()?)))
+                Some((access.values.first()?.row, OperandSource::Word(access.split.as_ref()?)))
             }
-            Inst::ReadLocal { local, to } => Some((to.row, Source::Element(self.element(local, None)?))),
+            Inst::ReadLocal { local, to } => Some((to.row, OperandSource::Element(self.element(local, None)?))),
             Inst::ReadElement { local, index, to } => {
-                Some((to.row, Source::Element(self.element(local, Some(index))?)))
+                Some((to.row, OperandSource::Element(self.element(local, Some(index))?)))
             }
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! The interpreter's instructions: IR in a flat, dense form.
 //!
 //! Values are rows of the frame; control flow consists of jumps and masks. Each construct of the IR
-//! has a [`Slot`] of two masks, selected by its nesting depth. Lanes that leave a region early wait
+//! has a [`MaskSlot`] of two masks, selected by its nesting depth. Lanes that leave a region early wait
 //! in the slot until the end of the construct. An instruction that leaves no lane active jumps to
 //! the end of its region. The index of an instruction is its *site*, which identifies it in reports
 //! and shadow memory.
@@ -41,7 +41,7 @@ pub type SlotIndex = u32;
 
 /// The masks of an open construct.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Slot {
+pub struct MaskSlot {
     /// Lanes that continue with the next part: an `If`'s `otherwise`, a loop's next iteration.
     pub pending: u32,
     /// Lanes that wait at the construct's end.
@@ -308,9 +308,9 @@ pub struct Offset {
 
 /// A load or store.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub struct AccessOp {
     /// The element.
-    pub place: Place,
+    pub place: AccessLocation,
     /// The location inside the element.
     pub within: Within,
     /// Type of the scalars.
@@ -340,7 +340,7 @@ impl Code {
     }
 }
 
-impl Access {
+impl AccessOp {
     /// Returns whether each lane accesses one word of an array of words, without a guard.
     pub fn is_word(&self) -> bool {
         let word = self.within.unit == 4 && self.element.bytes() == 4;
@@ -367,8 +367,8 @@ pub struct Split {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Copy {
-    pub to: Access,
-    pub from: Access,
+    pub to: AccessOp,
+    pub from: AccessOp,
     pub guard: Option<RowIndex>,
     pub inside: Option<RowIndex>,
     pub bytes: Option<RowIndex>,
@@ -400,7 +400,7 @@ pub struct Within {
 #[derive(Clone, Debug)]
 pub struct Atomic {
     /// The element, and the last operand of `operation`, if it has one.
-    pub access: Access,
+    pub access: AccessOp,
     /// The operation that computes the new value.
     pub operation: ir::Atomic,
     /// The expected value of a `CompareExchange`.
@@ -421,7 +421,7 @@ pub struct Panic {
 /// [`Op::RecordViolation`](kernel_dsl_compiler::ir::Op::RecordViolation).
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub struct Report {
+pub struct ViolationReport {
     /// Address of the record.
     pub record: RowIndex,
     pub site: u32,
@@ -431,7 +431,7 @@ pub struct Report {
 /// The location that an access names.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Place {
+pub enum AccessLocation {
     Global {
         base: RowIndex,
         dims: Box<[Dim]>,
@@ -463,10 +463,13 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl AccessLocation {
     /// Returns whether the location is in shared memory.
     pub fn is_shared(&self) -> bool {
-        matches!(self, Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. })
+        matches!(
+            self,
+            AccessLocation::Shared { .. } | AccessLocation::Dynamic { .. } | AccessLocation::SharedAddress { .. }
+        )
     }
 }
 
@@ -541,7 +544,7 @@ pub struct Code {
     pub offsets: Vec<Offset>,
     pub operations: Vec<Operation>,
     /// The operands of `Inst::Load` and `Inst::Store`.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<AccessOp>,
     /// The operands of `Inst::CopyAsync`.
     pub copies: Vec<Copy>,
     /// The operands of `Inst::Atomic`.
@@ -549,7 +552,7 @@ pub struct Code {
     /// The operands of `Inst::Panic`.
     pub panics: Vec<Panic>,
     /// The operands of `Inst::Report`.
-    pub reports: Vec<Report>,
+    pub reports: Vec<ViolationReport>,
     /// The operands of `Inst::Inline`.
     pub inlines: Vec<Inline>,
     /// The mutable variables.

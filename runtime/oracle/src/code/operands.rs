@@ -1,7 +1,7 @@
 //! The rows that instructions read and compute.
 
 use crate::code::frame::Register;
-use crate::code::{Access, Code, Inst, Place, RowIndex, WaitGroup};
+use crate::code::{AccessLocation, AccessOp, Code, Inst, RowIndex, WaitGroup};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::Unary;
 
@@ -140,7 +140,7 @@ impl Code {
     }
 }
 
-impl Access {
+impl AccessOp {
     /// Calls `f` with the rows that determine the active lanes and the address, and those with a
     /// load's result in the other lanes.
     fn each_address(&self, mut f: impl FnMut(RowIndex)) {
@@ -152,14 +152,14 @@ impl Access {
     /// Calls `f` with the rows that determine the accessed location.
     pub fn each_index(&self, mut f: impl FnMut(RowIndex)) {
         match &self.place {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessLocation::Global { base, dims, .. } | AccessLocation::Dynamic { base, dims, .. } => {
                 f(*base);
                 for dim in dims {
                     [Some(dim.index), Some(dim.extent), dim.stride].into_iter().flatten().for_each(&mut f);
                 }
             }
-            Place::Shared { dims, .. } => dims.iter().for_each(|dim| f(dim.index)),
-            Place::Address { base, .. } | Place::SharedAddress { base, .. } => f(*base),
+            AccessLocation::Shared { dims, .. } => dims.iter().for_each(|dim| f(dim.index)),
+            AccessLocation::Address { base, .. } | AccessLocation::SharedAddress { base, .. } => f(*base),
         }
         self.within.steps.iter().for_each(|step| f(step.index));
     }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Returns the origin of each value; [`Origin::None`] for a value that is no global address.
 pub fn origins(kernel: &Kernel) -> Vec<Origin> {
     let origins = vec![Origin::None; kernel.values.len()];
-    let mut flow = Flow { kernel, origins, locals: vec![Origin::None; kernel.locals.len()], changed: true };
+    let mut flow = OriginState { kernel, origins, locals: vec![Origin::None; kernel.locals.len()], changed: true };
     // Loops carry addresses back to their beginning: repeated until nothing changes. An origin
     // changes at most twice.
     while std::mem::take(&mut flow.changed) {
@@ -19,7 +19,7 @@ pub fn origins(kernel: &Kernel) -> Vec<Origin> {
     flow.origins
 }
 
-struct Flow<'k> {
+struct OriginState<'k> {
     kernel: &'k Kernel,
     origins: Vec<Origin>,
     /// The origin of each local: the join of its assigned values.
@@ -30,7 +30,7 @@ struct Flow<'k> {
 /// The targets of the values of a label's `Break` and `Continue`.
 type Targets = HashMap<Label, (Values, Values)>;
 
-impl Flow<'_> {
+impl OriginState<'_> {
     fn join(&mut self, to: Value, origin: Origin) {
         let Some(old) = self.origins.get(to.0 as usize).copied() else { return };
         let new = old.join(origin);

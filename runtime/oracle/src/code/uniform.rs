@@ -8,37 +8,37 @@
 //! A *fixed* register holds in each lane the same value in every block: the thread's index, and
 //! values computed from fixed registers alone. Constants and parameters are both uniform and fixed.
 
-use crate::code::{Access, Code, Dim, Inst, Place, RowIndex, SharedDim, Split};
+use crate::code::{AccessLocation, AccessOp, Code, Dim, Inst, RowIndex, SharedDim, Split};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::Special;
 use std::collections::HashMap;
 
 /// The classification of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum RegisterClass {
     Constant,
     Uniform,
     Fixed,
     Varying,
 }
 
-impl Kind {
+impl RegisterClass {
     /// Returns the classification of a value computed from both.
-    fn with(self, other: Kind) -> Kind {
+    fn with(self, other: RegisterClass) -> RegisterClass {
         match (self, other) {
-            (Kind::Constant, kind) | (kind, Kind::Constant) => kind,
+            (RegisterClass::Constant, kind) | (kind, RegisterClass::Constant) => kind,
             (a, b) if a == b => a,
-            _ => Kind::Varying,
+            _ => RegisterClass::Varying,
         }
     }
 
     fn is_uniform(self) -> bool {
-        matches!(self, Kind::Constant | Kind::Uniform)
+        matches!(self, RegisterClass::Constant | RegisterClass::Uniform)
     }
 }
 
 /// The classification of each row.
-pub struct Kinds(Vec<Kind>);
+pub struct Kinds(Vec<RegisterClass>);
 
 impl Kinds {
     /// Classifies the rows of `code`.
@@ -84,9 +84,9 @@ fn is_positive(ty: Scalar, bits: u64) -> bool {
 }
 
 /// Divides the indices of an access to words of shared memory into fixed and uniform ones.
-fn split(access: &Access, memo: u32, of: impl Fn(RowIndex) -> Kind) -> Option<Split> {
-    let Place::Shared { dims, swizzle: None, offset, .. } = &access.place else { return None };
-    let is_fixed = |dim: &SharedDim| matches!(of(dim.index), Kind::Fixed | Kind::Constant);
+fn split(access: &AccessOp, memo: u32, of: impl Fn(RowIndex) -> RegisterClass) -> Option<Split> {
+    let AccessLocation::Shared { dims, swizzle: None, offset, .. } = &access.place else { return None };
+    let is_fixed = |dim: &SharedDim| matches!(of(dim.index), RegisterClass::Fixed | RegisterClass::Constant);
     let (fixed, uniform): (Vec<_>, Vec<_>) = dims.iter().copied().partition(is_fixed);
     let uniform: Box<[SharedDim]> = uniform.into();
     let known = access.is_word() && uniform.iter().all(|dim| of(dim.index).is_uniform());
@@ -95,27 +95,27 @@ fn split(access: &Access, memo: u32, of: impl Fn(RowIndex) -> Kind) -> Option<Sp
 
 /// Returns whether an access is to one word of a buffer whose address, extents and strides are
 /// uniform.
-fn is_flat(access: &Access, kinds: &Kinds) -> bool {
-    let (Place::Global { base, dims, .. }, within) = (&access.place, &access.within) else { return false };
+fn is_flat(access: &AccessOp, kinds: &Kinds) -> bool {
+    let (AccessLocation::Global { base, dims, .. }, within) = (&access.place, &access.within) else { return false };
     let one = access.count == 1 && access.values.len() == 1 && access.element.bytes() == 4;
     let whole = within.unit == 4 && within.offset == 0 && within.steps.is_empty() && within.reach == 1;
     let alike = |dim: &Dim| [Some(dim.extent), dim.stride].into_iter().flatten().all(|row| kinds.is_uniform(row));
     one && whole && kinds.is_uniform(*base) && dims.iter().all(alike)
 }
 
-fn kinds(code: &Code) -> Vec<Kind> {
-    let mut kinds = vec![Kind::Varying; code.rows as usize];
+fn kinds(code: &Code) -> Vec<RegisterClass> {
+    let mut kinds = vec![RegisterClass::Varying; code.rows as usize];
     for (register, _) in &code.constants {
-        kinds[register.row as usize] = Kind::Constant;
+        kinds[register.row as usize] = RegisterClass::Constant;
     }
     for (register, _) in &code.parameters {
-        kinds[register.row as usize] = Kind::Constant;
+        kinds[register.row as usize] = RegisterClass::Constant;
     }
     for &(row, special) in &code.specials {
         kinds[row as usize] = match special {
-            Special::Thread(_) => Kind::Fixed,
-            Special::BlockDim(_) | Special::Grid(_) => Kind::Constant,
-            Special::Block(_) => Kind::Uniform,
+            Special::Thread(_) => RegisterClass::Fixed,
+            Special::BlockDim(_) | Special::Grid(_) => RegisterClass::Constant,
+            Special::Block(_) => RegisterClass::Uniform,
         };
     }
     // A loop's index is written before the loop and at the end of each iteration.
@@ -135,8 +135,8 @@ fn kinds(code: &Code) -> Vec<Kind> {
                 (offset.to.row, rows.fold(of(offset.base.row), |kind, row| kind.with(of(row))))
             }
             Inst::Copy { to, from } => match steps.get(&to.row) {
-                Some(step) if of(from.row).with(of(*step)).is_uniform() => (to.row, Kind::Uniform),
-                Some(_) => (to.row, Kind::Varying),
+                Some(step) if of(from.row).with(of(*step)).is_uniform() => (to.row, RegisterClass::Uniform),
+                Some(_) => (to.row, RegisterClass::Varying),
                 None => (to.row, of(from.row)),
             },
             _ => continue,

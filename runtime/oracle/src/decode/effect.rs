@@ -3,7 +3,7 @@
 use super::{Decoder, Result};
 use crate::code::Inline;
 use crate::code::frame::Register;
-use crate::code::{Inst, Panic, Report};
+use crate::code::{Inst, Panic, ViolationReport};
 use kernel_dsl_compiler::ir::{self, Op, Type, Value};
 use kernel_dsl_compiler::ptx::inline::Effect;
 use kernel_dsl_compiler::{Scalar, ptx};
@@ -132,7 +132,7 @@ impl Decoder<'_> {
                 }
                 let record = self.used(*record)?.row;
                 let values = values.iter().map(|v| self.typed(*v, Scalar::Usize)).collect::<Result<_>>()?;
-                self.code.reports.push(Report { record, site: *site, values });
+                self.code.reports.push(ViolationReport { record, site: *site, values });
                 self.emit(Inst::Report(self.code.reports.len() as u32 - 1));
             }
             Op::If { .. } | Op::For(_) | Op::Loop { .. } | Op::Block { .. } => return self.construct(inst),

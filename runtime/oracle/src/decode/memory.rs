@@ -8,7 +8,7 @@ use kernel_dsl_compiler::ir::{self, Guard, Type, Value};
 impl Decoder<'_> {
     pub(super) fn load(
         &mut self,
-        place: &ir::Place,
+        place: &ir::AccessPlace,
         element: Scalar,
         guard: Option<&Guard>,
         results: &[Value],
@@ -35,7 +35,7 @@ impl Decoder<'_> {
 
     pub(super) fn store(
         &mut self,
-        place: &ir::Place,
+        place: &ir::AccessPlace,
         element: Scalar,
         values: &[Value],
         guard: Option<Value>,
@@ -54,7 +54,13 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    pub(super) fn poison(&mut self, place: &ir::Place, element: Scalar, n: u32, guard: Option<Value>) -> Result<()> {
+    pub(super) fn poison(
+        &mut self,
+        place: &ir::AccessPlace,
+        element: Scalar,
+        n: u32,
+        guard: Option<Value>,
+    ) -> Result<()> {
         let mut access = self.access(place, element, n)?;
         if !access.place.is_shared() || n == 0 {
             return self.refuse("only shared memory of at least one scalar can be poisoned");
@@ -100,7 +106,7 @@ impl Decoder<'_> {
     pub(super) fn atomic(
         &mut self,
         operation: ir::Atomic,
-        place: &ir::Place,
+        place: &ir::AccessPlace,
         element: Scalar,
         values: &[Value],
         results: &[Value],

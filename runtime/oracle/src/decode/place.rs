@@ -1,20 +1,20 @@
 //! The locations in memory that accesses name.
 
 use super::{Decoder, Result};
-use crate::code::{Access, Dim, Place, SharedDim, Within};
+use crate::code::{AccessLocation, AccessOp, Dim, SharedDim, Within};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{self, Type, Value};
 
 impl Decoder<'_> {
     /// Returns an access to `count` scalars in all lanes, without registers yet.
-    pub(super) fn access(&mut self, place: &ir::Place, element: Scalar, count: u32) -> Result<Access> {
+    pub(super) fn access(&mut self, place: &ir::AccessPlace, element: Scalar, count: u32) -> Result<AccessOp> {
         let (place, within) = self.place(place, element, count)?;
         let (values, otherwise) = (Box::default(), Box::default());
-        Ok(Access { place, within, element, count, values, guard: None, otherwise, split: None, flat: false })
+        Ok(AccessOp { place, within, element, count, values, guard: None, otherwise, split: None, flat: false })
     }
 
     /// Returns a place, and the start inside its element of an access to `n` scalars.
-    fn place(&mut self, place: &ir::Place, scalar: Scalar, n: u32) -> Result<(Place, Within)> {
+    fn place(&mut self, place: &ir::AccessPlace, scalar: Scalar, n: u32) -> Result<(AccessLocation, Within)> {
         let index = |v: Value| self.typed(v, Scalar::Usize);
         let within = place.within();
         let step = |s: &ir::Step| Ok(SharedDim { index: index(s.index)?, extent: s.extent, stride: s.bytes });
@@ -25,22 +25,22 @@ impl Decoder<'_> {
             Ok(Dim { index: index(d.index)?, extent: index(d.extent)?, stride: d.stride.map(index).transpose()? })
         };
         let place = match place {
-            ir::Place::Global { base, dims, .. } => {
+            ir::AccessPlace::Global { base, dims, .. } => {
                 if !self.ty(*base)?.is_wide_address() || dims.is_empty() && place.within().is_none() {
                     return self
                         .refuse("an access names an address in global memory, and a dimension or a place in a table");
                 }
                 let (base, origin) = (self.used(*base)?.row, self.origins[base.0 as usize]);
-                Place::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }
+                AccessLocation::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }
             }
-            ir::Place::Dynamic { base, dims, .. } => {
+            ir::AccessPlace::Dynamic { base, dims, .. } => {
                 if self.ty(*base)? != Type::Shared || dims.is_empty() {
                     return self.refuse("an access names an address in shared memory and at least one dimension");
                 }
                 let (row, array) = (self.used(*base)?.row, self.dynamic[base.0 as usize]);
-                Place::Dynamic { array, base: row, dims: dims.iter().map(dim).collect::<Result<_>>()? }
+                AccessLocation::Dynamic { array, base: row, dims: dims.iter().map(dim).collect::<Result<_>>()? }
             }
-            ir::Place::Shared { array, indices, .. } => {
+            ir::AccessPlace::Shared { array, indices, .. } => {
                 let Some(shared) = self.kernel.shared.get(array.0 as usize) else {
                     return self.refuse(format!("there is no shared array {}", array.0));
                 };
@@ -56,13 +56,13 @@ impl Decoder<'_> {
                 };
                 let dims = indices.iter().zip(shape).map(dim).collect::<Result<_>>()?;
                 let swizzle = shared.swizzle().filter(|_| indices.len() > 1);
-                Place::Shared { array: array.0, offset: shared.offset, dims, swizzle }
+                AccessLocation::Shared { array: array.0, offset: shared.offset, dims, swizzle }
             }
-            ir::Place::Address { base, offset } => {
+            ir::AccessPlace::Address { base, offset } => {
                 let (row, origin, offset) = (self.used(*base)?.row, self.origins[base.0 as usize], *offset);
                 match self.ty(*base)? {
-                    Type::Global | Type::Constant => Place::Address { base: row, offset, origin },
-                    Type::Shared => Place::SharedAddress { base: row, offset },
+                    Type::Global | Type::Constant => AccessLocation::Address { base: row, offset, origin },
+                    Type::Shared => AccessLocation::SharedAddress { base: row, offset },
                     Type::Scalar(_) => return self.refuse("an address is expected"),
                 }
             }

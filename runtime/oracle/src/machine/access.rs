@@ -7,8 +7,8 @@
 
 use crate::check::Check;
 use crate::code::frame::{FULL, LANES, Register, Row, Word, lanes_of};
-use crate::code::{Access, Pc};
-use crate::machine::address::Part;
+use crate::code::{AccessOp, Pc};
+use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
 use crate::report::{Description, Values};
@@ -54,7 +54,7 @@ impl Action {
 
 impl Machine<'_, '_> {
     /// Loads into the result registers of `access`.
-    pub fn load<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &Access) {
+    pub fn load<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &AccessOp) {
         if self.load_word::<TIER>(site, warp, mask, access) {
             return;
         }
@@ -88,7 +88,7 @@ impl Machine<'_, '_> {
             let size = access.element.bytes();
             for (i, to) in access.values.iter().enumerate() {
                 let at = u64::from(size) * i as u64;
-                let Part { offset, lanes, .. } = &part;
+                let TargetLanes { offset, lanes, .. } = &part;
                 match (access.element, size) {
                     (Scalar::Bool, _) => {
                         gather::<1>(memory, offset, at, *lanes, *to, &mut warp.rows, |b| u64::from(b != [0]))
@@ -104,7 +104,7 @@ impl Machine<'_, '_> {
 
     /// Sets the lanes of an uninitialized load to the fill value.
     #[cold]
-    fn undefined(&self, warp: &mut Warp, access: &Access, lanes: u32) {
+    fn undefined(&self, warp: &mut Warp, access: &AccessOp, lanes: u32) {
         let bits = self.options.filled(access.element);
         for to in &access.values {
             lanes_of(lanes).for_each(|lane| to.set(&mut warp.rows, lane, bits));
@@ -112,7 +112,7 @@ impl Machine<'_, '_> {
     }
 
     /// Stores the values of `access`.
-    pub fn store<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &Access) {
+    pub fn store<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &AccessOp) {
         if self.store_word::<TIER>(site, warp, mask, access) {
             return;
         }
@@ -138,7 +138,7 @@ impl Machine<'_, '_> {
             let size = access.element.bytes();
             for (i, from) in access.values.iter().enumerate() {
                 let at = u64::from(size) * i as u64;
-                let Part { offset, lanes, .. } = &part;
+                let TargetLanes { offset, lanes, .. } = &part;
                 match size {
                     1 => scatter(memory, offset, at, *lanes, *from, &warp.rows, |v| [v as u8]),
                     2 => scatter(memory, offset, at, *lanes, *from, &warp.rows, |v| (v as u16).to_le_bytes()),
@@ -150,7 +150,7 @@ impl Machine<'_, '_> {
     }
 
     /// Returns whether the kernel may write to the target, and reports a violation.
-    pub fn may_write<const TIER: u8>(&mut self, site: Pc, warp: &Warp, access: &Access, part: &Part) -> bool {
+    pub fn may_write<const TIER: u8>(&mut self, site: Pc, warp: &Warp, access: &AccessOp, part: &TargetLanes) -> bool {
         let may = match part.target {
             Target::Buffer(b) => self.buffers[b].mutable,
             Target::Shared => true,
@@ -168,12 +168,12 @@ impl Machine<'_, '_> {
         may
     }
 
-    pub fn guarded(&self, warp: &Warp, mask: u32, access: &Access) -> u32 {
+    pub fn guarded(&self, warp: &Warp, mask: u32, access: &AccessOp) -> u32 {
         access.guard.map_or(mask, |guard| mask & self.simd.truth(&warp.rows, guard))
     }
 
     /// Makes the bytes of `access` undefined.
-    pub fn poison<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, access: &Access) {
+    pub fn poison<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, access: &AccessOp) {
         let active = self.guarded(warp, mask, access);
         let (address, mut rest) = self.addresses::<TIER>(site, warp, active, access);
         while rest != 0 {

@@ -6,7 +6,7 @@
 use crate::check::Check;
 use crate::code::frame::{FULL, LANES, Row, Word};
 use crate::code::lanes::{mask, versions};
-use crate::code::{Access, Dim, Offset, Origin, Pc, Place, SharedDim, Within};
+use crate::code::{AccessLocation, AccessOp, Dim, Offset, Origin, Pc, SharedDim, Within};
 use crate::machine::describe::Target;
 use crate::machine::memory::argument_at;
 use crate::machine::{ACCESSES, Machine, Warp};
@@ -85,14 +85,14 @@ fn misaligned(offset: &[u64; LANES], base: u64, low: u64) -> u32 {
 }
 
 /// The lanes of an access that go to one target.
-pub struct Part {
+pub struct TargetLanes {
     pub target: Target,
     /// The offset in bytes from the target's beginning.
     pub offset: [u64; LANES],
     pub lanes: u32,
 }
 
-impl Access {
+impl AccessOp {
     /// Returns the size of all scalars in bytes.
     pub fn bytes(&self) -> u32 {
         self.element.bytes() * self.count
@@ -105,10 +105,10 @@ impl Access {
     }
 }
 
-impl Part {
+impl TargetLanes {
     /// Returns the location of scalar `i` of the access in a lane: its buffer, or `None` for the
     /// block's shared memory, and the offset of its first byte.
-    pub fn scalar(&self, access: &Access, i: usize, lane: usize) -> (Option<usize>, u64) {
+    pub fn scalar(&self, access: &AccessOp, i: usize, lane: usize) -> (Option<usize>, u64) {
         let buffer = if let Target::Buffer(b) = self.target { Some(b) } else { None };
         (buffer, self.offset[lane] + u64::from(access.element.bytes()) * i as u64)
     }
@@ -122,8 +122,8 @@ impl Machine<'_, '_> {
         site: Pc,
         warp: &Warp,
         mask: u32,
-        access: &Access,
-        mut each: impl FnMut(&mut Self, &Part),
+        access: &AccessOp,
+        mut each: impl FnMut(&mut Self, &TargetLanes),
     ) {
         let active = self.guarded(warp, mask, access);
         let (address, mut rest) = self.addresses::<ACCESSES>(site, warp, active, access);
@@ -177,7 +177,7 @@ impl Machine<'_, '_> {
         site: Pc,
         warp: &Warp,
         active: u32,
-        access: &Access,
+        access: &AccessOp,
     ) -> ([u64; LANES], u32) {
         let (simd, rows) = (self.simd, &warp.rows[..]);
         let Within { unit: size, offset: first, steps, reach: n } = &access.within;
@@ -186,7 +186,7 @@ impl Machine<'_, '_> {
         let mut address;
         let mut swizzled = None;
         match &access.place {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessLocation::Global { base, dims, .. } | AccessLocation::Dynamic { base, dims, .. } => {
                 address = match access.place.is_shared() {
                     true => u32::lanes(rows, *base as usize).map(u64::from),
                     false => *u64::lanes(rows, *base as usize),
@@ -198,7 +198,7 @@ impl Machine<'_, '_> {
                     }
                 }
             }
-            Place::Shared { offset, dims, swizzle, .. } => {
+            AccessLocation::Shared { offset, dims, swizzle, .. } => {
                 address = [u64::from(*offset); LANES];
                 if let (Some(swizzle), [.., row, _]) = (swizzle, &dims[..]) {
                     swizzled = Some((*swizzle, row.index, *offset));
@@ -210,10 +210,10 @@ impl Machine<'_, '_> {
                     }
                 }
             }
-            Place::Address { base, offset, .. } => {
+            AccessLocation::Address { base, offset, .. } => {
                 address = u64::lanes(rows, *base as usize).map(|a| a.wrapping_add_signed((*offset).into()));
             }
-            Place::SharedAddress { base, offset } => {
+            AccessLocation::SharedAddress { base, offset } => {
                 address = u32::lanes(rows, *base as usize).map(|a| u64::from(a).wrapping_add_signed((*offset).into()));
             }
         }
@@ -256,8 +256,8 @@ impl Machine<'_, '_> {
         warp: &Warp,
         rest: &mut u32,
         address: &[u64; LANES],
-        access: &Access,
-    ) -> Part {
+        access: &AccessOp,
+    ) -> TargetLanes {
         let mut lanes = *rest;
         let mut by_address = |address: &[u64; LANES]| {
             let argument = argument_at(address[rest.trailing_zeros() as usize % LANES]);
@@ -265,11 +265,14 @@ impl Machine<'_, '_> {
             argument.and_then(|a| *self.setting.by_argument.get(a as usize)?)
         };
         let target = match access.place {
-            Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. } => Some(Target::Shared),
-            Place::Global { origin: Origin::Argument(a), .. } | Place::Address { origin: Origin::Argument(a), .. } => {
+            AccessLocation::Shared { .. } | AccessLocation::Dynamic { .. } | AccessLocation::SharedAddress { .. } => {
+                Some(Target::Shared)
+            }
+            AccessLocation::Global { origin: Origin::Argument(a), .. }
+            | AccessLocation::Address { origin: Origin::Argument(a), .. } => {
                 self.setting.by_argument.get(a as usize).copied().flatten().map(Target::Buffer)
             }
-            Place::Global { .. } | Place::Address { .. } => by_address(address).map(Target::Buffer),
+            AccessLocation::Global { .. } | AccessLocation::Address { .. } => by_address(address).map(Target::Buffer),
         };
         *rest &= !lanes;
         let mut offset = *address;
@@ -279,7 +282,7 @@ impl Machine<'_, '_> {
                     Description::new(format!("an access at address {:#x}, which is in no buffer", address[lane]))
                 });
             }
-            return Part { target: Target::Shared, offset, lanes: 0 };
+            return TargetLanes { target: Target::Shared, offset, lanes: 0 };
         };
         let (base, len) = match target {
             Target::Buffer(b) => (self.buffers[b].base, self.buffers[b].bytes.get().len() as u64),
@@ -319,6 +322,6 @@ impl Machine<'_, '_> {
                 lanes &= !bad;
             }
         }
-        Part { target, offset, lanes }
+        TargetLanes { target, offset, lanes }
     }
 }

@@ -6,9 +6,9 @@
 
 use crate::code::frame::{LANES, Register, Word, lanes_of};
 use crate::code::lanes::mask;
-use crate::code::{Access, Copy, Pc, RowIndex, WaitGroup};
+use crate::code::{AccessOp, Copy, Pc, RowIndex, WaitGroup};
 use crate::machine::access::Action;
-use crate::machine::address::Part;
+use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::{ALL, Machine, Warp};
 
@@ -158,7 +158,7 @@ impl Machine<'_, '_> {
             one.lanes &= !landed;
             let access = &self.program.code.copies[one.copy as usize].to;
             if TIER >= ALL {
-                let mut part = Part { target: Target::Shared, offset: one.offset, lanes: landed };
+                let mut part = TargetLanes { target: Target::Shared, offset: one.offset, lanes: landed };
                 self.check_access(Action::Store, site, warp, access, &mut part);
             }
             let bytes = access.bytes() as usize;
@@ -176,7 +176,7 @@ impl Machine<'_, '_> {
 }
 
 /// Returns an access to the first scalars of an access.
-fn first(access: &Access, count: u32) -> Access {
+fn first(access: &AccessOp, count: u32) -> AccessOp {
     let mut access = access.clone();
     access.count = count;
     let within = &mut access.within;

@@ -2,7 +2,7 @@
 
 use crate::code::{Atomic, Pc};
 use crate::machine::access::Action;
-use crate::machine::address::Part;
+use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::{ALL, Machine, Warp};
 use kernel_dsl_compiler::Scalar;
@@ -58,7 +58,7 @@ impl Machine<'_, '_> {
 
     /// Records the order that the lanes of `part` release and may acquire. The lanes of `written`
     /// have changed their element.
-    fn put_in_order(&mut self, warp: u32, part: &Part, written: u32) {
+    fn put_in_order(&mut self, warp: u32, part: &TargetLanes, written: u32) {
         let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
         for lane in self.options.schedule.lanes(part.lanes) {
             let element = (buffer, part.offset[lane]);
@@ -79,7 +79,7 @@ struct Stepped {
 }
 
 /// Performs `atomic`.
-fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedule: Schedule) -> Stepped {
+fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &TargetLanes, schedule: Schedule) -> Stepped {
     let Atomic { access, operation, expected, to } = atomic;
     let size = access.element.bytes() as usize;
     let mut stepped = Stepped { written: 0, changed: false };

@@ -3,7 +3,7 @@
 
 use crate::code::frame::{FULL, LANES, Row, Word};
 use crate::code::lanes::versions;
-use crate::code::{Access, Dim, Origin, Place};
+use crate::code::{AccessLocation, AccessOp, Dim, Origin};
 use crate::machine::access::Action;
 use crate::machine::shared_fast_path::HALF;
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
@@ -66,8 +66,10 @@ fn apart(words: &[u32; LANES], first: usize) -> u32 {
 impl Machine<'_, '_> {
     /// Loads if the access has no errors, and returns whether it did.
     #[inline(always)]
-    pub fn load_row<const TIER: u8>(&mut self, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
-        let Place::Global { base, dims, origin: Origin::Argument(argument) } = &access.place else { return false };
+    pub fn load_row<const TIER: u8>(&mut self, warp: &mut Warp, lanes: u32, access: &AccessOp) -> bool {
+        let AccessLocation::Global { base, dims, origin: Origin::Argument(argument) } = &access.place else {
+            return false;
+        };
         if !access.flat || lanes != FULL {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use crate::check::Check;
 use crate::code::frame::Word;
-use crate::code::{Access, Origin, Panic, Pc, Place};
+use crate::code::{AccessLocation, AccessOp, Origin, Panic, Pc};
 use crate::machine::memory::argument_at;
 use crate::machine::{Machine, Warp};
 use crate::report::{Description, Object, Space};
@@ -61,17 +61,17 @@ impl Machine<'_, '_> {
 
     /// Reports indices that are out of bounds.
     #[cold]
-    pub fn out_of_extent(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
+    pub fn out_of_extent(&mut self, site: Pc, warp: &Warp, bad: u32, access: &AccessOp) {
         self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
             let at = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
             let (name, space, index, extents, element) = match &access.place {
-                Place::Shared { array, dims, .. } => {
+                AccessLocation::Shared { array, dims, .. } => {
                     let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
                     let extents = dims.iter().map(|d| d.extent.into()).collect::<Vec<u64>>();
                     let element = dims.iter().zip(&index).map(|(d, i)| i.saturating_mul(d.stride.into())).sum::<u64>();
                     (machine.program.shared[*array as usize].name.clone(), Space::Shared, index, extents, element)
                 }
-                Place::Dynamic { array, dims, .. } => {
+                AccessLocation::Dynamic { array, dims, .. } => {
                     let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
                     let extents = dims.iter().map(|d| at(d.extent)).collect();
                     let terms = dims.iter().map(|d| at(d.index).wrapping_mul(d.stride.map_or(1, at)));
@@ -80,7 +80,7 @@ impl Machine<'_, '_> {
                     let name = array.map_or_else(|| "shared memory".into(), |a| a.name.clone());
                     (name, Space::Shared, index, extents, element)
                 }
-                Place::Global { base, dims, origin } => {
+                AccessLocation::Global { base, dims, origin } => {
                     let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
                     let extents = dims.iter().map(|d| at(d.extent)).collect();
                     let terms = dims.iter().map(|d| at(d.index).wrapping_mul(d.stride.map_or(1, at)));
@@ -97,7 +97,9 @@ impl Machine<'_, '_> {
                     let element = terms.fold(before, u64::wrapping_add);
                     (name, Space::Buffer, index, extents, element)
                 }
-                Place::Address { .. } | Place::SharedAddress { .. } => return Description::new("out of bounds"),
+                AccessLocation::Address { .. } | AccessLocation::SharedAddress { .. } => {
+                    return Description::new("out of bounds");
+                }
             };
             let message = beyond(&format!("`{name}`"), &index, &extents, access.within.reach.into());
             Description::new(message).about(Object { name, space, index, extents, element: Some(element as i64) })
@@ -106,7 +108,7 @@ impl Machine<'_, '_> {
 
     /// Reports indices into arrays inside an element that are out of bounds.
     #[cold]
-    pub fn out_of_element(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
+    pub fn out_of_element(&mut self, site: Pc, warp: &Warp, bad: u32, access: &AccessOp) {
         self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
             let at = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
             let steps = &access.within.steps;
@@ -115,7 +117,7 @@ impl Machine<'_, '_> {
             let whole = steps.last().is_some_and(|s| s.stride == access.element.bytes());
             let n = if whole { access.count } else { 1 };
             let table = match &access.place {
-                Place::Global { origin: Origin::Argument(a), .. } => machine.table(*a),
+                AccessLocation::Global { origin: Origin::Argument(a), .. } => machine.table(*a),
                 _ => None,
             };
             let of = table.map_or_else(|| WITHIN.to_string(), |t| format!("`{}`", t.name));
@@ -130,7 +132,7 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the object at byte `offset` of a target.
-    pub fn object(&self, target: Target, offset: u64, access: &Access) -> Object {
+    pub fn object(&self, target: Target, offset: u64, access: &AccessOp) -> Object {
         match target {
             Target::Buffer(b) => {
                 let (buffer, offset) = (&self.buffers[b], offset as i64);
@@ -146,15 +148,15 @@ impl Machine<'_, '_> {
             }
             Target::Shared => {
                 let named = match &access.place {
-                    Place::Shared { array, .. } => Some(&self.program.shared[*array as usize]),
-                    Place::Dynamic { .. } => None,
+                    AccessLocation::Shared { array, .. } => Some(&self.program.shared[*array as usize]),
+                    AccessLocation::Dynamic { .. } => None,
                     _ => self.program.shared.iter().find(|s| {
                         let first = u64::from(s.offset);
                         (first..first + u64::from(s.bytes())).contains(&offset)
                     }),
                 };
                 let dynamic = match &access.place {
-                    Place::Dynamic { array: Some(array), .. } => Some(*array as usize),
+                    AccessLocation::Dynamic { array: Some(array), .. } => Some(*array as usize),
                     _ => self.setting.dynamic.iter().rposition(|start| u64::from(*start) <= offset),
                 };
                 if let (None, Some(i)) = (named, dynamic) {

@@ -13,7 +13,7 @@
 
 use crate::check::Check;
 use crate::code::frame::{Row, lanes_of};
-use crate::code::{Inst, Pc, Slot};
+use crate::code::{Inst, MaskSlot, Pc};
 use crate::machine::ahead::Copies;
 use crate::machine::describe::Target;
 use crate::machine::memory::word;
@@ -61,20 +61,20 @@ const NAMED: usize = 3;
 
 /// The state that determines the next steps of a warp, except for memory.
 #[derive(Clone)]
-struct State {
+struct WarpProgress {
     pc: Pc,
     mask: u32,
     live: u32,
     rows: Vec<Row>,
-    slots: Vec<Slot>,
+    slots: Vec<MaskSlot>,
     written: Vec<u32>,
     copies: Copies,
 }
 
-impl State {
-    fn of(warp: &Warp) -> State {
+impl WarpProgress {
+    fn of(warp: &Warp) -> WarpProgress {
         let Warp { pc, mask, live, rows, slots, written, copies, .. } = warp;
-        State {
+        WarpProgress {
             pc: *pc,
             mask: *mask,
             live: *live,
@@ -106,7 +106,7 @@ pub struct Search {
     left: u64,
     /// The number of iterations since the state was saved.
     iterations: u64,
-    kept: Option<Vec<State>>,
+    kept: Option<Vec<WarpProgress>>,
     /// The hash of memory when the state was first repeated.
     memory: Option<u64>,
 }
@@ -135,7 +135,7 @@ impl Search {
     /// iteration has changed nothing.
     fn end_iteration(&mut self, warps: &[Warp], time: u64, memory: impl FnOnce() -> u64) -> Option<u64> {
         let Some(kept) = &self.kept else {
-            self.kept = Some(warps.iter().map(State::of).collect());
+            self.kept = Some(warps.iter().map(WarpProgress::of).collect());
             (self.memory, self.left, self.iterations) = (None, self.window, 0);
             return None;
         };

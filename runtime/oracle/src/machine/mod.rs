@@ -31,7 +31,7 @@ pub mod warp;
 use crate::check::Check;
 use crate::code::frame::{FULL, LANES, Register, Row, lanes_of};
 use crate::code::lanes::Simd;
-use crate::code::{Inst, Pc, Slot};
+use crate::code::{Inst, MaskSlot, Pc};
 use crate::machine::ahead::Copies;
 use crate::machine::interleaved::is_interleaved;
 use crate::machine::livelock::{Cycle, Search};
@@ -146,7 +146,7 @@ pub struct Warp {
     /// Copies in flight.
     pub copies: Copies,
     /// Open constructs.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<MaskSlot>,
     /// Next instruction.
     pub pc: Pc,
     /// Active lanes.
@@ -303,7 +303,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 begun: vec![0; code.begins as usize],
                 memos: vec![None; code.memos as usize],
                 copies: Copies::default(),
-                slots: vec![Slot::default(); code.slots as usize],
+                slots: vec![MaskSlot::default(); code.slots as usize],
                 pc: 0,
                 mask: 0,
                 live: 0,

@@ -1,8 +1,8 @@
 //! Non-finite floats: their classification, and whether a launch stores one to a buffer.
 
-use crate::code::Access;
+use crate::code::AccessOp;
 use crate::code::frame::{Register, Row, Word, lanes_of};
-use crate::machine::address::Part;
+use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::memory::word;
 use crate::machine::{Machine, Warp};
@@ -59,7 +59,7 @@ pub fn is_any_float(ty: Scalar) -> bool {
 impl Machine<'_, '_> {
     /// Inspects floats that are about to be stored to a buffer.
     #[inline]
-    pub fn inspect_store(&mut self, warp: &Warp, mask: u32, access: &Access) {
+    pub fn inspect_store(&mut self, warp: &Warp, mask: u32, access: &AccessOp) {
         if self.stored == Stored::Finite && !access.place.is_shared() && is_any_float(access.element) {
             let active = self.guarded(warp, mask, access);
             if access.values.iter().any(|from| is_nonfinite(&warp.rows, *from, access.element, active)) {
@@ -69,7 +69,7 @@ impl Machine<'_, '_> {
     }
 
     /// Inspects floats that an atomic operation has stored to a buffer.
-    pub fn inspect_atomic(&mut self, element: Scalar, part: &Part) {
+    pub fn inspect_atomic(&mut self, element: Scalar, part: &TargetLanes) {
         let Target::Buffer(b) = part.target else { return };
         if self.stored == Stored::Finite && element.is_float() {
             let memory = self.buffers[b].bytes.get();

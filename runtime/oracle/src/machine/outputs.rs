@@ -3,9 +3,9 @@
 
 use crate::check::{Check, Coverage};
 use crate::code::frame::lanes_of;
-use crate::code::{Access, Pc};
+use crate::code::{AccessOp, Pc};
 use crate::machine::access::Action;
-use crate::machine::address::Part;
+use crate::machine::address::TargetLanes;
 use crate::machine::memory::Buffer;
 use crate::machine::memory::word;
 use crate::machine::shadow::{Clock, Shadow, Stamp, TimeSlice};
@@ -43,8 +43,8 @@ impl Machine<'_, '_> {
         action: Action,
         site: Pc,
         warp: &Warp,
-        access: &Access,
-        part: &mut Part,
+        access: &AccessOp,
+        part: &mut TargetLanes,
         b: usize,
     ) {
         let known = self.order.known(warp.index).to_vec();

@@ -2,9 +2,9 @@
 
 use crate::check::Check;
 use crate::code::frame::{LANES, lanes_of};
-use crate::code::{Access, Inst, Pc, Place};
+use crate::code::{AccessLocation, AccessOp, Inst, Pc};
 use crate::machine::access::Action;
-use crate::machine::address::Part;
+use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::memory::word;
 use crate::machine::shadow::{By, Clock, Conflict, Life, Shadow, Stamp, TimeSlice};
@@ -15,7 +15,7 @@ use runtime_simt::number::short;
 
 impl Machine<'_, '_> {
     /// Checks an access against shadow memory, and suppresses uninitialized loads.
-    pub fn check_access(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
+    pub fn check_access(&mut self, action: Action, site: Pc, warp: &Warp, access: &AccessOp, part: &mut TargetLanes) {
         let in_shared = part.target == Target::Shared;
         if let Target::Buffer(b) = part.target
             && self.buffers[b].contract.looks(action)
@@ -37,7 +37,9 @@ impl Machine<'_, '_> {
         let stamp = Stamp::new(epoch, site, warp.index * 32);
         let life = match (&access.place, action) {
             (_, Action::Poison) => Life::POISON,
-            (Place::Shared { array, .. }, _) => warp.lives[self.program.code.lifetimes[*array as usize] as usize],
+            (AccessLocation::Shared { array, .. }, _) => {
+                warp.lives[self.program.code.lifetimes[*array as usize] as usize]
+            }
             _ => Life::default(),
         };
         let certain = shadow.tells_values(access.element.bytes());
@@ -85,8 +87,8 @@ impl Machine<'_, '_> {
         check: Check,
         site: Pc,
         warp: &Warp,
-        access: &Access,
-        part: &Part,
+        access: &AccessOp,
+        part: &TargetLanes,
         race: &Race,
         certain: bool,
     ) {
@@ -152,8 +154,8 @@ impl Machine<'_, '_> {
         action: Action,
         site: Pc,
         warp: &Warp,
-        access: &Access,
-        part: &Part,
+        access: &AccessOp,
+        part: &TargetLanes,
         lanes: u32,
         other: Stamp,
     ) {
@@ -214,7 +216,7 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the values of an access to uninitialized memory.
-    pub fn filled(&self, action: Action, access: &Access) -> Values {
+    pub fn filled(&self, action: Action, access: &AccessOp) -> Values {
         let filled = Some(short(access.element, self.options.filled(access.element)));
         match action {
             Action::Load => Values { loads: filled, ..Values::default() },
@@ -224,7 +226,7 @@ impl Machine<'_, '_> {
 
     /// Reports lanes that store different values to one element; with notes enabled, also lanes
     /// that store equal values.
-    pub fn same_element(&mut self, site: Pc, warp: &Warp, access: &Access, part: &Part) {
+    pub fn same_element(&mut self, site: Pc, warp: &Warp, access: &AccessOp, part: &TargetLanes) {
         let size = u64::from(access.bytes());
         let mut next = 0;
         if lanes_of(part.lanes).all(|l| part.offset[l] >= std::mem::replace(&mut next, part.offset[l] + size)) {
@@ -282,8 +284,8 @@ fn copies_under_way(
     shadow: &Shadow,
     clock: Clock<'_>,
     stamp: Stamp,
-    access: &Access,
-    part: &Part,
+    access: &AccessOp,
+    part: &TargetLanes,
     action: Action,
 ) -> Option<(u32, Stamp)> {
     let inst = |site: Pc| insts.get(site as usize);
@@ -360,8 +362,8 @@ fn touch_atomic<const STORE: bool>(
     clock: Clock<'_>,
     stamp: Stamp,
     life: Life,
-    access: &Access,
-    part: &Part,
+    access: &AccessOp,
+    part: &TargetLanes,
 ) -> Seen {
     let mut seen = Seen::default();
     for lane in lanes_of(part.lanes) {
@@ -395,8 +397,8 @@ fn touch_all<const STORE: bool>(
     clock: Clock<'_>,
     stamp: Stamp,
     life: Life,
-    access: &Access,
-    part: &Part,
+    access: &AccessOp,
+    part: &TargetLanes,
 ) -> Seen {
     let mut seen = Seen::default();
     let size = access.element.bytes();

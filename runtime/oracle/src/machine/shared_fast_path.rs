@@ -6,7 +6,7 @@
 use crate::code::SHARED_WORDS;
 use crate::code::frame::{FULL, LANES, Row, Word, lanes_of};
 use crate::code::lanes::{Simd, mask, versions};
-use crate::code::{Access, Pc, Place, SharedDim, Split};
+use crate::code::{AccessLocation, AccessOp, Pc, SharedDim, Split};
 use crate::machine::shadow::{Cell, Clock, PAGE, Stamp};
 use crate::machine::{ALL, Machine, Warp};
 
@@ -160,9 +160,9 @@ fn locate<'a>(
     memos: &'a mut [Option<Box<Memo>>],
     to: &'a mut [u32; LANES],
     lanes: u32,
-    access: &Access,
+    access: &AccessOp,
 ) -> Option<Words<'a>> {
-    let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return None };
+    let AccessLocation::Shared { offset, dims, swizzle: None, .. } = &access.place else { return None };
     if let Some(split) = &access.split {
         return parted(simd, rows, memos, lanes, split);
     }
@@ -177,7 +177,7 @@ fn locate<'a>(
 impl Machine<'_, '_> {
     /// Loads if the access has no errors, and returns whether it did.
     #[inline(always)]
-    pub fn load_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
+    pub fn load_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &AccessOp) -> bool {
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
         let (Warp { rows, memos, .. }, mut to) = (warp, [0; LANES]);
         let Some(words) = locate(self.simd, rows, memos, &mut to, lanes, access) else { return false };
@@ -193,7 +193,7 @@ impl Machine<'_, '_> {
 
     /// Stores if the access has no errors, and returns whether it did.
     #[inline(always)]
-    pub fn store_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
+    pub fn store_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &AccessOp) -> bool {
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
         let (Warp { rows, memos, .. }, mut to) = (warp, [0; LANES]);
         let Some(words) = locate(self.simd, rows, memos, &mut to, lanes, access) else { return false };

@@ -10,7 +10,7 @@ use crate::machine::{ACCESSES, ALL, Machine, Warp};
 
 /// The location of an operand's lanes.
 #[derive(Clone, Copy)]
-enum Source {
+enum LaneSource {
     /// The row at this index.
     Row(u32),
     /// Consecutive words of shared memory for each half of the warp: the first word of each half.
@@ -35,8 +35,8 @@ impl Walk {
     #[inline(always)]
     fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS], turn: u32) -> Lanes<'a> {
         match self {
-            Walk::Row(row) => Source::Row(row).lanes(rows, memory),
-            Walk::Words(low, high, on) => Source::Words(low + turn * on, high + turn * on).lanes(rows, memory),
+            Walk::Row(row) => LaneSource::Row(row).lanes(rows, memory),
+            Walk::Words(low, high, on) => LaneSource::Words(low + turn * on, high + turn * on).lanes(rows, memory),
             Walk::Same(low, high, on) => {
                 let word = |first: u32| memory[usize::from(first.wrapping_add(turn.wrapping_mul(on)) as u16)];
                 Lanes::Same([word(low), word(high)])
@@ -52,13 +52,13 @@ enum Lanes<'a> {
     Same([u32; 2]),
 }
 
-impl Source {
+impl LaneSource {
     #[inline(always)]
     fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS]) -> Lanes<'a> {
         let (low, high) = match self {
-            Source::Row(row) => u32::lanes(rows, row as usize).split_at(HALF),
-            Source::Words(low, high) => (&memory[low as usize..], &memory[high as usize..]),
-            Source::Same(low, high) => return Lanes::Same([low, high]),
+            LaneSource::Row(row) => u32::lanes(rows, row as usize).split_at(HALF),
+            LaneSource::Words(low, high) => (&memory[low as usize..], &memory[high as usize..]),
+            LaneSource::Same(low, high) => return Lanes::Same([low, high]),
         };
         let half = |words: &'a [u32]| words.first_chunk().expect("whole halves were looked for");
         Lanes::Rows([half(low), half(high)])
@@ -204,7 +204,7 @@ impl Machine<'_, '_> {
             return 0;
         }
         let (rows, memory) = (&warp.rows[..], &*self.shared);
-        let sum = Source::Row(row).lanes(rows, memory);
+        let sum = LaneSource::Row(row).lanes(rows, memory);
         let (mut low, mut high) = (sum.half(0), sum.half(1));
         for turn in 0..turns {
             let (a, b) = (a.lanes(rows, memory, turn), b.lanes(rows, memory, turn));
@@ -245,12 +245,18 @@ impl Machine<'_, '_> {
 
     /// Returns the location of an operand, or `None` if there is something to report.
     #[inline(always)]
-    fn source<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, operand: &Operand) -> Option<Source> {
+    fn source<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &mut Warp,
+        mask: u32,
+        operand: &Operand,
+    ) -> Option<LaneSource> {
         match operand {
-            Operand::Row(row) => Some(Source::Row(*row)),
+            Operand::Row(row) => Some(LaneSource::Row(*row)),
             Operand::Element(variable) => {
                 let (row, written) = element(warp, mask, variable)?;
-                (TIER < ACCESSES || mask & !warp.written[written] == 0).then_some(Source::Row(row))
+                (TIER < ACCESSES || mask & !warp.written[written] == 0).then_some(LaneSource::Row(row))
             }
             Operand::Word(word) => self.word::<TIER>(site, warp, mask, word),
         }
@@ -258,7 +264,7 @@ impl Machine<'_, '_> {
 
     /// Returns the words of a load of shared memory.
     #[inline(always)]
-    fn word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, word: &Word) -> Option<Source> {
+    fn word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, word: &Word) -> Option<LaneSource> {
         let words = parted(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
         if TIER >= ALL {
             let clock = Clock {
@@ -278,12 +284,12 @@ impl Machine<'_, '_> {
         Some(match words.pattern {
             Pattern::Same => {
                 let word = |at: u32| self.shared[usize::from(at as u16)];
-                Source::Same(word(low), word(high))
+                LaneSource::Same(word(low), word(high))
             }
-            Pattern::Row if low.max(high) as usize <= SHARED_WORDS - HALF => Source::Words(low, high),
+            Pattern::Row if low.max(high) as usize <= SHARED_WORDS - HALF => LaneSource::Words(low, high),
             _ => {
                 self.simd.gather_words(&mut warp.rows, word.to, &self.shared, words);
-                Source::Row(word.to)
+                LaneSource::Row(word.to)
             }
         })
     }

@@ -14,8 +14,8 @@
 use crate::Program;
 use crate::check::Check;
 use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
-use crate::code::{Access, Atomic, Inst, Pc, RowIndex};
-use crate::machine::address::Part;
+use crate::code::{AccessOp, Atomic, Inst, Pc, RowIndex};
+use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::observer::Observer;
 use crate::machine::warp::sources;
@@ -113,8 +113,8 @@ pub struct Labeled<L> {
 /// The lanes of a memory access that go to one target.
 #[derive(Clone, Copy)]
 pub struct Accessed<'a> {
-    pub access: &'a Access,
-    pub part: &'a Part,
+    pub access: &'a AccessOp,
+    pub part: &'a TargetLanes,
 }
 
 impl Accessed<'_> {
@@ -328,7 +328,7 @@ impl<P: Propagation> ShadowFlow<P> {
         lanes_of(step.mask).for_each(|lane| self.shadow.set(step.warp, to, lane, label));
     }
 
-    fn load(&mut self, machine: &mut Machine<'_, '_>, step: Step<'_>, access: &Access) {
+    fn load(&mut self, machine: &mut Machine<'_, '_>, step: Step<'_>, access: &AccessOp) {
         for (i, to) in access.values.iter().enumerate() {
             for lane in lanes_of(step.mask) {
                 let otherwise = access.otherwise.get(i).and_then(|other| self.shadow.get(step.warp, other.row, lane));
@@ -345,7 +345,7 @@ impl<P: Propagation> ShadowFlow<P> {
         });
     }
 
-    fn store(&mut self, machine: &mut Machine<'_, '_>, step: Step<'_>, access: &Access) {
+    fn store(&mut self, machine: &mut Machine<'_, '_>, step: Step<'_>, access: &AccessOp) {
         machine.each_part(step.site, step.warp, step.mask, access, |machine, part| {
             if matches!(part.target, Target::Buffer(b) if !machine.buffers[b].mutable) {
                 return;

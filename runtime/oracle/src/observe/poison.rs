@@ -15,13 +15,13 @@
 
 use crate::check::Check;
 use crate::code::frame::lanes_of;
-use crate::code::{Access, Inst, Pc, RowIndex};
+use crate::code::{AccessOp, Inst, Pc, RowIndex};
 use crate::machine::Machine;
 use crate::observe::flow::{Accessed, Labeled, Lane, Propagation, Shadow, Step};
 use crate::report::{Description, Findings, Object, Report, Thread};
 use crate::{Checks, Options, Program};
 
-/// The index of a [`Source`].
+/// The index of a [`PoisonSource`].
 type Id = u32;
 
 /// The maximum number of distinct sources; later ones are merged with the last.
@@ -29,7 +29,7 @@ const MAX_SOURCES: usize = 1 << 16;
 
 /// An operation whose result is undefined, in one lane.
 #[derive(Clone, Copy, Debug)]
-struct Source {
+struct PoisonSource {
     site: Pc,
     thread: Thread,
 }
@@ -37,7 +37,7 @@ struct Source {
 /// The propagation of undefined values, from their sources.
 pub struct Poison<'p> {
     findings: Findings<'p>,
-    sources: Vec<Source>,
+    sources: Vec<PoisonSource>,
 }
 
 impl Program {
@@ -61,7 +61,7 @@ impl<'p> Poison<'p> {
 
     fn source(&mut self, lane: Lane<'_>) -> Id {
         if self.sources.len() < MAX_SOURCES {
-            self.sources.push(Source { site: lane.site, thread: lane.thread() });
+            self.sources.push(PoisonSource { site: lane.site, thread: lane.thread() });
         }
         self.sources.len() as Id - 1
     }
@@ -94,7 +94,7 @@ impl<'p> Poison<'p> {
     }
 
     /// Reports an access whose condition or address is undefined.
-    fn addressed(&mut self, shadow: &Shadow<Id>, machine: &Machine<'_, '_>, step: Step<'_>, access: &Access) {
+    fn addressed(&mut self, shadow: &Shadow<Id>, machine: &Machine<'_, '_>, step: Step<'_>, access: &AccessOp) {
         self.used(shadow, machine, step, access.guard.as_slice(), "decides whether memory is accessed");
         let mut rows = Vec::new();
         access.each_index(|row| rows.push(row));

@@ -7,7 +7,7 @@
 
 use crate::Program;
 use crate::code::frame::{LANES, Register, lanes_of};
-use crate::code::{Access, Inst, Pc, Place, Slot};
+use crate::code::{AccessLocation, AccessOp, Inst, MaskSlot, Pc};
 use crate::machine::access::Action;
 use crate::machine::describe::Target;
 use crate::machine::observer::Observer;
@@ -82,7 +82,7 @@ pub struct Branched {
     #[serde(skip)]
     pub location: Location,
     /// The source location.
-    pub place: report::Place,
+    pub place: report::CodeLocation,
     /// Whether the decision belongs to a loop.
     pub looped: bool,
     /// The decisions of warps.
@@ -138,9 +138,9 @@ pub struct Accessed {
     #[serde(skip)]
     pub location: Location,
     /// The source location.
-    pub place: report::Place,
+    pub place: report::CodeLocation,
     /// The kind of the access.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// The array or parameter; `None` if it was not always the same.
     pub array: Option<String>,
     /// Bytes that a lane accesses.
@@ -177,7 +177,7 @@ impl Touched {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum RequestKind {
     Load,
     Store,
     Atomic,
@@ -188,7 +188,7 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Counts {
     /// The accessed memory.
-    pub memory: Memory,
+    pub memory: RequestMemory,
     /// Requests with at least one lane.
     pub requests: u64,
     /// Active lanes, summed over the requests.
@@ -227,7 +227,7 @@ pub struct Request {
 /// The memory, which also determines the unit of cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Memory {
+pub enum RequestMemory {
     /// Global memory: sectors of 32 bytes that are touched.
     Global,
     /// Distinct words that the request needs from the busiest of the 32 banks: 1 is free of
@@ -247,7 +247,7 @@ impl Request {
 }
 
 impl Counts {
-    fn one(memory: Memory, request: Request) -> Counts {
+    fn one(memory: RequestMemory, request: Request) -> Counts {
         let Request { lanes, cost, used, lines, .. } = request;
         let [used, lines] = [used, lines].map(u64::from);
         let (lanes, fullest) = (lanes.into(), request);
@@ -266,7 +266,7 @@ impl Counts {
 
     /// Returns the fraction of the transferred bytes that were requested, for global memory.
     pub fn efficiency(&self) -> Option<f64> {
-        (self.memory == Memory::Global).then(|| self.used as f64 / (SECTOR * self.cost.max(1)) as f64)
+        (self.memory == RequestMemory::Global).then(|| self.used as f64 / (SECTOR * self.cost.max(1)) as f64)
     }
 
     /// Returns the sum of both.
@@ -289,7 +289,7 @@ impl Counts {
 /// instruction.
 #[derive(Default)]
 pub(crate) struct Counters {
-    accesses: BTreeMap<(Pc, Kind), Counter>,
+    accesses: BTreeMap<(Pc, RequestKind), Counter>,
     branches: BTreeMap<Pc, Ways>,
     /// By end of a loop without a counter and by warp: the lanes that had left the loop at its
     /// previous iteration, while others continue.
@@ -357,7 +357,7 @@ impl Counters {
 
     /// Counts an iteration of a loop that ends at `site`. Lanes diverge there if some leave the
     /// loop in this iteration and others continue.
-    fn turn(&mut self, site: Pc, warp: &Warp, slot: Slot, mask: u32) {
+    fn turn(&mut self, site: Pc, warp: &Warp, slot: MaskSlot, mask: u32) {
         let on = mask | slot.pending;
         let before = self.left.remove(&(site, warp.index)).unwrap_or(0);
         // Lanes that have left stay out while others continue: if one of them is active again, the
@@ -401,15 +401,15 @@ impl Counters {
         site: Pc,
         warp: &Warp,
         mask: u32,
-        access: &Access,
+        access: &AccessOp,
         action: Action,
     ) {
         let active = machine.guarded(warp, mask, access);
         let (address, mut rest) = machine.addresses::<VALUES>(site, warp, active, access);
         let kind = match action {
-            Action::Load => Kind::Load,
-            Action::Store | Action::Poison => Kind::Store,
-            Action::Atomic | Action::AtomicLoad | Action::AtomicStore => Kind::Atomic,
+            Action::Load => RequestKind::Load,
+            Action::Store | Action::Poison => RequestKind::Store,
+            Action::Atomic | Action::AtomicLoad | Action::AtomicStore => RequestKind::Atomic,
         };
         while rest != 0 {
             let part = machine.part::<VALUES>(site, warp, &mut rest, &address, access);
@@ -419,16 +419,18 @@ impl Counters {
             let at = || lanes_of(part.lanes).map(|lane| (lane, address[lane]));
             let bytes = access.bytes();
             let memory = match part.target {
-                Target::Shared => Memory::Shared,
-                Target::Buffer(buffer) if machine.is_constant(buffer) => Memory::Constant,
-                Target::Buffer(_) => Memory::Global,
+                Target::Shared => RequestMemory::Shared,
+                Target::Buffer(buffer) if machine.is_constant(buffer) => RequestMemory::Constant,
+                Target::Buffer(_) => RequestMemory::Global,
             };
             let asked = asked(at().map(|(_, a)| a), bytes);
             let used = asked.len() as u32;
             let (cost, least, lines) = match memory {
-                Memory::Shared => (busiest(at(), bytes, !action.is_atomic()), 1, 0),
-                Memory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1, 0),
-                Memory::Global => (touched_of(SECTOR, &asked), used.div_ceil(SECTOR as u32), touched_of(LINE, &asked)),
+                RequestMemory::Shared => (busiest(at(), bytes, !action.is_atomic()), 1, 0),
+                RequestMemory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1, 0),
+                RequestMemory::Global => {
+                    (touched_of(SECTOR, &asked), used.div_ceil(SECTOR as u32), touched_of(LINE, &asked))
+                }
             };
             let one = at().map(|(_, a)| a).all(|a| a == address[first]);
             let request = Request { lanes: part.lanes.count_ones(), cost, least, used, lines };
@@ -486,7 +488,7 @@ impl Counters {
     /// Returns the counts by source location.
     pub fn profile(self, program: &Program, launched: Launched) -> Profile {
         let locations = &program.code.locations;
-        let accessed = |((site, kind), counter): ((Pc, Kind), Counter)| {
+        let accessed = |((site, kind), counter): ((Pc, RequestKind), Counter)| {
             let Counter { array, bytes, counts, touched, sample } = counter;
             let (location, place) = (locations[site as usize], program.place(site));
             let touched = array.is_some().then_some(touched);
@@ -499,7 +501,7 @@ impl Counters {
         let mut lines: BTreeMap<(String, u32), (u64, u64)> = BTreeMap::new();
         let mut float_operations = 0;
         for (site, (times, lanes)) in self.run.into_iter().enumerate().filter(|(_, (times, _))| *times > 0) {
-            let report::Place { file, line, .. } = program.place(site as Pc);
+            let report::CodeLocation { file, line, .. } = program.place(site as Pc);
             let all = lines.entry((file, line)).or_default();
             *all = (all.0 + times, all.1 + lanes);
             float_operations += lanes * operations(&program.code.insts[site]);
@@ -543,16 +545,16 @@ fn going_on(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Option<u32>
 
 impl Machine<'_, '_> {
     /// Returns the range of bytes that the lanes of an access touch.
-    fn touched(&self, part: &crate::machine::address::Part, access: &Access) -> Touched {
+    fn touched(&self, part: &crate::machine::address::TargetLanes, access: &AccessOp) -> Touched {
         let offsets = || lanes_of(part.lanes).map(|lane| part.offset[lane]);
         let (first, last) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
         let (start, of) = match (part.target, &access.place) {
             (Target::Buffer(buffer), _) => (0, Some(self.buffers[buffer].bytes.get().len() as u64)),
-            (Target::Shared, Place::Shared { array, .. }) => {
+            (Target::Shared, AccessLocation::Shared { array, .. }) => {
                 let array = &self.program.shared[*array as usize];
                 (array.offset.into(), Some(array.bytes().into()))
             }
-            (Target::Shared, Place::Dynamic { array: Some(array), .. }) => {
+            (Target::Shared, AccessLocation::Dynamic { array: Some(array), .. }) => {
                 (self.setting.dynamic[*array as usize].into(), None)
             }
             (Target::Shared, _) => (0, None),

@@ -4,7 +4,7 @@ use crate::code::{Inst, Pc};
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, Warp};
 use crate::program::Program;
-use crate::report::Place;
+use crate::report::CodeLocation;
 use runtime_simt::report::Sites;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub struct Unreached {
     /// The kind of code.
     pub gap: Gap,
     /// The place in the user's Rust.
-    pub place: Place,
+    pub place: CodeLocation,
     /// The code of the line.
     pub code: String,
 }
@@ -66,8 +66,8 @@ impl Program {
     /// Returns the lines and branches that are not in `reached`, in the order of the source. Code
     /// of the functions of `math::` is left out.
     pub fn unreached(&self, reached: &Reached) -> Vec<Unreached> {
-        let mut lines: BTreeMap<(String, u32), (bool, Place)> = BTreeMap::new();
-        let mut conditions: BTreeMap<(String, u32, u32), (Seen, Place)> = BTreeMap::new();
+        let mut lines: BTreeMap<(String, u32), (bool, CodeLocation)> = BTreeMap::new();
+        let mut conditions: BTreeMap<(String, u32, u32), (Seen, CodeLocation)> = BTreeMap::new();
         for (site, inst) in self.code.insts.iter().enumerate() {
             let seen = reached.sites.get(site).copied().unwrap_or_default();
             let site = site as Pc;
@@ -89,7 +89,7 @@ impl Program {
             (false, true) => Some((Gap::NeverHolds, place)),
             _ => None,
         });
-        let mut all: Vec<(Gap, Place)> = never.chain(one_sided).collect();
+        let mut all: Vec<(Gap, CodeLocation)> = never.chain(one_sided).collect();
         all.sort_by(|(a, one), (b, other)| (&one.file, one.line, a).cmp(&(&other.file, other.line, b)));
         let unreached = all.into_iter().map(|(gap, place)| {
             let source = self.sources.get(place.source);

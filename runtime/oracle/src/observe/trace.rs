@@ -6,7 +6,7 @@
 
 use crate::Program;
 use crate::code::frame::{Register, Word};
-use crate::code::{Access, Inst, Pc, Place, SlotIndex};
+use crate::code::{AccessLocation, AccessOp, Inst, Pc, SlotIndex};
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
 use crate::report::{self, Sites};
@@ -299,7 +299,7 @@ impl Recorder {
         site: Pc,
         warp: &Warp,
         mask: u32,
-        access: &Access,
+        access: &AccessOp,
         what: &'static str,
     ) -> Option<At> {
         let lane = self.lane;
@@ -313,9 +313,11 @@ impl Recorder {
         }
         let row = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
         let index = match &access.place {
-            Place::Global { dims, .. } | Place::Dynamic { dims, .. } => dims.iter().map(|d| row(d.index)).collect(),
-            Place::Shared { dims, .. } => dims.iter().map(|d| row(d.index)).collect(),
-            Place::Address { .. } | Place::SharedAddress { .. } => Vec::new(),
+            AccessLocation::Global { dims, .. } | AccessLocation::Dynamic { dims, .. } => {
+                dims.iter().map(|d| row(d.index)).collect()
+            }
+            AccessLocation::Shared { dims, .. } => dims.iter().map(|d| row(d.index)).collect(),
+            AccessLocation::Address { .. } | AccessLocation::SharedAddress { .. } => Vec::new(),
         };
         let element = object.element.filter(|_| part.lanes != 0);
         Some(At { array: object.name, index, element })
@@ -343,7 +345,7 @@ impl Recorder {
         }
         let source = program.sources.get(place.source);
         let text = source.map_or("", |source| source.line_code(place.line.saturating_sub(source.line))).to_string();
-        let report::Place { function, file, line, .. } = place;
+        let report::CodeLocation { function, file, line, .. } = place;
         self.lines.push(Line { function, file, line, text, events: vec![event] });
     }
 

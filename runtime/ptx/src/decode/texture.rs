@@ -5,7 +5,7 @@ use super::memory::update;
 use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
-use kernel_dsl_compiler::ptx::words::Shape;
+use kernel_dsl_compiler::ptx::words::TextureShape;
 use kernel_dsl_compiler::ptx::{Base, Modifier, Opcode, Operand, Symbol, Texel, Type};
 use smallvec::SmallVec;
 
@@ -179,7 +179,7 @@ impl<'m> Decoder<'m> {
         &mut self,
         frame: &mut Frame<'m>,
         operation: ObjectOperation,
-        shape: Shape,
+        shape: TextureShape,
         ty: Type,
         texel: &Texel,
     ) -> Result<ObjectAccess> {
@@ -243,14 +243,14 @@ fn is_integer(frame: &Frame<'_>, operand: &Operand) -> bool {
 }
 
 /// Takes the shape of a texture or surface.
-fn shape(words: &mut Words) -> Result<Shape> {
+fn shape(words: &mut Words) -> Result<TextureShape> {
     let found = words.take_as(|m| m.shape().map(|shape| (m, shape)));
     let Some((modifier, shape)) = found else { return Err("it has no shape".to_string()) };
     match modifier {
         Modifier::Cube | Modifier::Cubes | Modifier::Samples | Modifier::SamplePlanes => {
             Err(format!("the interpreter does not support textures of shape `.{modifier}`"))
         }
-        Modifier::Volume => Ok(Shape { axes: 3, ..shape }),
+        Modifier::Volume => Ok(TextureShape { axes: 3, ..shape }),
         _ => Ok(shape),
     }
 }

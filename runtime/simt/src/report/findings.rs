@@ -1,10 +1,10 @@
 //! Collection of findings during a run: describes the first hit of a check at a site and counts the
 //! others.
 
-use super::{Allowed, Finding, Instruction, Object, Other, Place, Produced, Report, Values};
+use super::{Allowed, CodeLocation, Finding, Instruction, Object, Other, Produced, Report, Values};
 use crate::{Schedule, Thread};
 use kernel_dsl_compiler::oracle::{Check, Severity};
-use kernel_dsl_compiler::source::Source;
+use kernel_dsl_compiler::source::KernelSource;
 use std::collections::HashMap;
 use std::fmt::Debug;
 
@@ -17,12 +17,12 @@ pub trait Sites: Debug + Sync {
     fn severity(&self, check: Check) -> Severity;
 
     /// Returns the functions that contain the places.
-    fn sources(&self) -> &[Source] {
+    fn sources(&self) -> &[KernelSource] {
         &[]
     }
 
     /// Returns the place of an instruction.
-    fn place(&self, site: u32) -> Place;
+    fn place(&self, site: u32) -> CodeLocation;
 
     /// Returns an instruction as text, if the program is PTX.
     fn instruction(&self, _site: u32) -> Option<Instruction> {

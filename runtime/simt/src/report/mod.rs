@@ -2,7 +2,7 @@
 //!
 //! An interpreter numbers the instructions of its program and describes them by [`Sites`]. It
 //! reports a hit of a check by a site, a thread and a [`Description`] to its [`Findings`], which
-//! become a [`Report`]. What differs is where a finding is: the [`Place`] of a finding of the
+//! become a [`Report`]. What differs is where a finding is: the [`CodeLocation`] of a finding of the
 //! oracle is in Rust, and the place of a finding of the PTX interpreter is in PTX, with the
 //! [`Instruction`].
 //!
@@ -43,7 +43,7 @@ use crate::Schedule;
 pub use crate::Thread;
 pub use findings::{Description, Findings, Sites};
 use kernel_dsl_compiler::oracle::{Check, Severity};
-use kernel_dsl_compiler::source::Source;
+use kernel_dsl_compiler::source::KernelSource;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
@@ -63,7 +63,7 @@ pub struct Report {
     /// The schedule of the run, which reproduces it.
     pub schedule: Schedule,
     /// The functions that contain the places, for their source text.
-    pub sources: Vec<Source>,
+    pub sources: Vec<KernelSource>,
 }
 
 /// A violation of a check at one location of the kernel.
@@ -76,7 +76,7 @@ pub struct Finding {
     /// A description of the event, in a sentence with names and values.
     pub message: String,
     /// The location in the Rust source, or in the PTX.
-    pub place: Place,
+    pub place: CodeLocation,
     /// The first thread that violated the check.
     pub thread: Thread,
     /// The instruction at the place, if the program is PTX.
@@ -134,7 +134,7 @@ pub struct Allowed {
     /// The check.
     pub check: Check,
     /// The place of the first hit.
-    pub place: Place,
+    pub place: CodeLocation,
     /// The reason that the kernel states.
     pub reason: String,
     /// The number of hits, counted by thread.
@@ -143,7 +143,7 @@ pub struct Allowed {
 
 /// A location in the user's Rust or PTX.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Place {
+pub struct CodeLocation {
     /// Index into [`Report::sources`].
     #[serde(skip)]
     pub source: usize,
@@ -161,7 +161,7 @@ pub struct Place {
     /// Column of the end, exclusive.
     pub end_column: u32,
     /// The calls that inlined the function here, innermost first.
-    pub callers: Vec<Place>,
+    pub callers: Vec<CodeLocation>,
 }
 
 /// The kind of object that an access names.
@@ -212,7 +212,7 @@ pub struct Values {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Other {
     /// The source location; `None` if only the thread is known.
-    pub place: Option<Place>,
+    pub place: Option<CodeLocation>,
     /// The thread that made the access.
     pub thread: Thread,
     /// The action of the thread there: `stores`, `loads`, `waits`.
@@ -233,7 +233,7 @@ pub enum Verdict {
     Unsupported,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CodeLocation {
     /// Writes the file and the line, or the function and the line if the file is not known.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", if self.file.is_empty() { &self.function } else { &self.file }, self.line)
@@ -242,7 +242,7 @@ impl fmt::Display for Place {
 
 impl Finding {
     /// Returns a finding with one hit and no details.
-    pub fn new(check: Check, severity: Severity, message: String, place: Place, thread: Thread) -> Finding {
+    pub fn new(check: Check, severity: Severity, message: String, place: CodeLocation, thread: Thread) -> Finding {
         Finding {
             check,
             severity,

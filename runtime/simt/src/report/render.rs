@@ -1,11 +1,11 @@
 //! A report as text in rustc's error format: title, the line with a caret, notes, help. Errors come
 //! first.
 
-use super::{Allowed, Finding, Instruction, Other, Place, PtxLine, Report};
+use super::{Allowed, CodeLocation, Finding, Instruction, Other, PtxLine, Report};
 use crate::Schedule;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use kernel_dsl_compiler::oracle::Severity;
-use kernel_dsl_compiler::source::Source;
+use kernel_dsl_compiler::source::KernelSource;
 use std::fmt;
 
 impl fmt::Display for Report {
@@ -49,7 +49,7 @@ impl fmt::Display for Allowed {
 }
 
 /// Returns the finding, followed by a note for each call that inlined the location.
-fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
+fn groups<'a>(finding: &'a Finding, sources: &'a [KernelSource]) -> Vec<Group<'a>> {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -127,9 +127,9 @@ fn others(others: &[Other]) -> String {
 /// printed.
 fn ptx_snippet<'a>(
     instruction: &'a Instruction,
-    place: &'a Place,
-    marks: Vec<(&'a Place, AnnotationKind, String)>,
-    sources: &'a [Source],
+    place: &'a CodeLocation,
+    marks: Vec<(&'a CodeLocation, AnnotationKind, String)>,
+    sources: &'a [KernelSource],
 ) -> Vec<Element<'a>> {
     if sources.get(place.source).is_some() {
         return snippet(place, marks, sources);
@@ -149,9 +149,9 @@ fn ptx_snippet<'a>(
 /// Returns the lines of one function with annotations, or only the position if its text is not
 /// known.
 fn snippet<'a>(
-    place: &'a Place,
-    marks: Vec<(&'a Place, AnnotationKind, String)>,
-    sources: &'a [Source],
+    place: &'a CodeLocation,
+    marks: Vec<(&'a CodeLocation, AnnotationKind, String)>,
+    sources: &'a [KernelSource],
 ) -> Vec<Element<'a>> {
     let position = || {
         let origin = Origin::path(if place.file.is_empty() { &place.function } else { &place.file });
@@ -174,7 +174,7 @@ fn snippet<'a>(
 }
 
 /// Returns the byte offset in the joined text of `source` of a line and column in its file.
-fn byte(source: &Source, line: u32, column: u32) -> Option<usize> {
+fn byte(source: &KernelSource, line: u32, column: u32) -> Option<usize> {
     let offset = line.checked_sub(source.line)? as usize;
     let before: usize = source.text.get(..offset)?.iter().map(|l| l.len() + 1).sum();
     let text = source.text.get(offset)?;

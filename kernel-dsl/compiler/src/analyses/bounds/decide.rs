@@ -21,7 +21,7 @@ use super::range::{Formula, Meaning, Variables};
 use crate::analyses::memory::AccessKind;
 use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
 use crate::ir::{
-    AsyncCopy, Binary, Comparison, Guard, Inst, Kernel, Location, Op, Place, Region, Special, Type, Unary, Value,
+    AccessPlace, AsyncCopy, Binary, Comparison, Guard, Inst, Kernel, Location, Op, Region, Special, Type, Unary, Value,
 };
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
@@ -378,7 +378,7 @@ impl Bounds {
 pub(super) struct Seen {
     pub location: Location,
     pub kind: AccessKind,
-    pub place: Place,
+    pub place: AccessPlace,
     pub bytes: u32,
     /// Branches and loops that keep the indices below their extents; `None` without a proof.
     pub proof: Option<Vec<Location>>,
@@ -745,7 +745,7 @@ impl Decider<'_> {
     fn see(&mut self, inst: &Inst) {
         type Asked = SmallVec<[Value; 2]>;
         let guarded = |guard: &Option<Value>| -> Asked { guard.iter().copied().collect() };
-        let note = |this: &mut Self, kind, place: &Place, element: Scalar, n: u32, bytes: u32, asked: Asked| {
+        let note = |this: &mut Self, kind, place: &AccessPlace, element: Scalar, n: u32, bytes: u32, asked: Asked| {
             let kept = (this.here.len(), this.asked.len());
             let obscure = this.is_obscure();
             for condition in asked {
@@ -817,18 +817,18 @@ impl Decider<'_> {
     }
 
     /// Returns the index, the extent and the number of accessed elements in each dimension.
-    fn dims(&mut self, place: &Place, element: Scalar, n: u32) -> Vec<(Polynomial, Polynomial, u32)> {
+    fn dims(&mut self, place: &AccessPlace, element: Scalar, n: u32) -> Vec<(Polynomial, Polynomial, u32)> {
         let reach = place.reach(n, element);
         let mut dims: Vec<(Polynomial, Polynomial, u32)> = match place {
-            Place::Global { dims, .. } | Place::Dynamic { dims, .. } => {
+            AccessPlace::Global { dims, .. } | AccessPlace::Dynamic { dims, .. } => {
                 dims.iter().map(|d| (self.number(d.index), self.number(d.extent), 1)).collect()
             }
-            Place::Shared { array, indices, .. } => {
+            AccessPlace::Shared { array, indices, .. } => {
                 let shape = self.kernel.shared[array.0 as usize].shape.iter();
                 let shape = shape.map(|n| Polynomial::constant((*n).into()));
                 indices.iter().zip(shape).map(|(i, extent)| (self.number(*i), extent, 1)).collect()
             }
-            Place::Address { .. } => Vec::new(),
+            AccessPlace::Address { .. } => Vec::new(),
         };
         if let Some((.., last)) = dims.last_mut() {
             *last = reach;
@@ -891,17 +891,17 @@ impl Decider<'_> {
     }
 
     /// Returns the formula of the accessed bytes, relative to the start of the buffer or array.
-    fn formula(&mut self, place: &Place, element: Scalar, bytes: u32) -> Option<Formula> {
+    fn formula(&mut self, place: &AccessPlace, element: Scalar, bytes: u32) -> Option<Formula> {
         let unit = place.unit(element);
         let mut first = match place {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 let mut first = self.look.as_ref()?.addresses.get(base)?.clone();
                 for dim in dims {
                     first = first.plus(&self.elements(dim.index, dim.stride)?, unit.into());
                 }
                 first
             }
-            Place::Shared { array, indices, .. } => {
+            AccessPlace::Shared { array, indices, .. } => {
                 let array = &self.kernel.shared[array.0 as usize];
                 if array.swizzle().is_some() {
                     return None;
@@ -910,7 +910,7 @@ impl Decider<'_> {
                 let terms = indices.iter().zip(strides);
                 terms.fold(Polynomial::default(), |sum, (index, stride)| sum.plus(&self.number(*index), stride))
             }
-            Place::Address { .. } => return None,
+            AccessPlace::Address { .. } => return None,
         };
         if let Some(within) = place.within() {
             first = first.plus(&Polynomial::constant(within.offset.into()), 1);

@@ -92,7 +92,7 @@ struct Head {
 }
 
 /// State of the analysis.
-pub(super) struct Flow<'k> {
+pub(super) struct UniformityState<'k> {
     kernel: &'k Kernel,
     pub facts: Facts<'k>,
     locals: Locals<'k>,
@@ -107,9 +107,9 @@ pub(super) struct Flow<'k> {
     pub breaks: FastMap<usize, Verdicts>,
 }
 
-impl<'k> Flow<'k> {
-    pub fn new(kernel: &'k Kernel, races: Races) -> Flow<'k> {
-        Flow {
+impl<'k> UniformityState<'k> {
+    pub fn new(kernel: &'k Kernel, races: Races) -> UniformityState<'k> {
+        UniformityState {
             kernel,
             facts: Facts::new(kernel, races),
             locals: Locals::new(kernel),

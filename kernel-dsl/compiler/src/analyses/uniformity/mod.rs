@@ -27,7 +27,7 @@ pub use verdict::{UniformScope, Verdict};
 pub use ways::{Branch, branches};
 
 use crate::ir::{Inst, Kernel, Location, Value};
-use flow::Flow;
+use flow::UniformityState;
 use verdict::{Cause, Hop};
 
 /// Maximum number of steps in a trace, which people read line by line.
@@ -43,7 +43,7 @@ enum Races {
 
 /// Uniformity of a kernel's values and of its control flow.
 pub struct Uniformity<'k> {
-    flow: Flow<'k>,
+    flow: UniformityState<'k>,
 }
 
 /// Step of a trace, from the queried value back to the point where threads begin to differ.
@@ -84,7 +84,7 @@ impl<'k> Uniformity<'k> {
     }
 
     fn assuming(kernel: &'k Kernel, races: Races) -> Uniformity<'k> {
-        let mut flow = Flow::new(kernel, races);
+        let mut flow = UniformityState::new(kernel, races);
         flow.run();
         Uniformity { flow }
     }

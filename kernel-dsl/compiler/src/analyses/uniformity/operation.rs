@@ -6,7 +6,9 @@ use super::threads::{Threads, gcd};
 use super::verdict::{Cause, Entry, Hop, UniformScope, Verdict, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::eval;
-use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
+use crate::ir::{
+    AccessPlace, Binary, Guard, Inst, Kernel, Layout, Location, Op, Policy, Shuffle, Special, Type, Value,
+};
 use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
@@ -303,18 +305,18 @@ impl<'k> Facts<'k> {
 
     /// Returns the fact about a load. Read-only memory gives equal values for equal addresses.
     /// Other memory is unknown.
-    fn load(&self, place: &Place, policy: Policy, guard: Option<&Guard>, at: Location) -> Fact {
+    fn load(&self, place: &AccessPlace, policy: Policy, guard: Option<&Guard>, at: Location) -> Fact {
         let mut values = Vec::new();
         match place {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 values.push(*base);
                 for dim in dims {
                     values.push(dim.index);
                     values.extend(dim.stride);
                 }
             }
-            Place::Address { base, .. } => values.push(*base),
-            Place::Shared { indices, .. } => values.extend(indices.iter().copied()),
+            AccessPlace::Address { base, .. } => values.push(*base),
+            AccessPlace::Shared { indices, .. } => values.extend(indices.iter().copied()),
         }
         values.extend(place.within().iter().flat_map(|w| w.indices.iter().map(|step| step.index)));
         if let Some(guard) = guard {
@@ -323,7 +325,7 @@ impl<'k> Facts<'k> {
         }
         let verdicts = self.told(&values, at);
         let exchanged = match place {
-            Place::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == Layout::Exchange,
+            AccessPlace::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == Layout::Exchange,
             _ => false,
         };
         // A store to the place is ordered before or after all loads that happen together.
@@ -333,7 +335,7 @@ impl<'k> Facts<'k> {
             fact.base.set(UniformScope::Grid, memory(at).at(UniformScope::Grid));
             return fact;
         }
-        if let Place::Shared { .. } | Place::Dynamic { .. } = place {
+        if let AccessPlace::Shared { .. } | AccessPlace::Dynamic { .. } = place {
             return Fact::opaque(memory(at));
         }
         Fact::opaque(Verdicts::by_scope(|scope| match (policy, verdicts.at(scope).verdict) {

@@ -1,7 +1,7 @@
 //! Points where control may take two paths, and the threads that take the same one: for reports.
 
 use super::{UniformScope, Uniformity, Verdict};
-use crate::ir::{Inst, Kernel, Location, Op, Place, Region, Value};
+use crate::ir::{AccessPlace, Inst, Kernel, Location, Op, Region, Value};
 
 /// Branch or loop, or several of one source location.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,16 +67,16 @@ impl Uniformity<'_> {
 
     /// Returns the widest scope whose threads are proven to access the same place, if they reach it
     /// together.
-    pub fn scope_of_place(&self, place: &Place) -> UniformScope {
+    pub fn scope_of_place(&self, place: &AccessPlace) -> UniformScope {
         let mut values: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         match place {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 values.push(*base);
                 values.extend(dims.iter().map(|dim| dim.index));
                 values.extend(dims.iter().filter_map(|dim| dim.stride));
             }
-            Place::Shared { indices, .. } => values.extend(indices),
-            Place::Address { base, .. } => values.push(*base),
+            AccessPlace::Shared { indices, .. } => values.extend(indices),
+            AccessPlace::Address { base, .. } => values.push(*base),
         }
         self.scope_of_all(values)
     }

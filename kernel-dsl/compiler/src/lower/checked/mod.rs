@@ -464,14 +464,14 @@ impl Guarder {
     }
 
     /// Returns the `i`th scalar of an access.
-    fn element(&mut self, place: &ir::Place, element: Scalar, i: u32, at: Location) -> ir::Place {
+    fn element(&mut self, place: &ir::AccessPlace, element: Scalar, i: u32, at: Location) -> ir::AccessPlace {
         let mut place = place.clone();
         let (last, within) = match &mut place {
-            ir::Place::Global { dims, within, .. } | ir::Place::Dynamic { dims, within, .. } => {
+            ir::AccessPlace::Global { dims, within, .. } | ir::AccessPlace::Dynamic { dims, within, .. } => {
                 (dims.last_mut().map(|d| &mut d.index), within)
             }
-            ir::Place::Shared { indices, within, .. } => (indices.last_mut(), within),
-            ir::Place::Address { offset, .. } => {
+            ir::AccessPlace::Shared { indices, within, .. } => (indices.last_mut(), within),
+            ir::AccessPlace::Address { offset, .. } => {
                 *offset += (i * element.bytes()) as i32;
                 return place;
             }
@@ -494,7 +494,7 @@ impl Guarder {
     /// is made, if one is needed.
     fn access(
         &mut self,
-        place: &ir::Place,
+        place: &ir::AccessPlace,
         scalar: Scalar,
         n: u32,
         asked: Option<Value>,
@@ -502,24 +502,24 @@ impl Guarder {
     ) -> Option<Value> {
         let elements = place.reach(n, scalar);
         let dims: Dims = match place {
-            ir::Place::Global { dims, .. } | ir::Place::Dynamic { dims, .. } => {
+            ir::AccessPlace::Global { dims, .. } | ir::AccessPlace::Dynamic { dims, .. } => {
                 dims.iter().map(|d| (d.index, Extent::Value(d.extent))).collect()
             }
-            ir::Place::Shared { array, indices, .. } => {
+            ir::AccessPlace::Shared { array, indices, .. } => {
                 let shape = &self.kernel.shared[array.0 as usize].shape;
                 indices.iter().zip(shape).map(|(i, n)| (*i, Extent::Constant(*n))).collect()
             }
-            ir::Place::Address { .. } => return None,
+            ir::AccessPlace::Address { .. } => return None,
         };
         let check = match place {
-            ir::Place::Shared { array, .. } => Check::Shared { array: *array, elements },
-            ir::Place::Dynamic { base, .. } => {
+            ir::AccessPlace::Shared { array, .. } => Check::Shared { array: *array, elements },
+            ir::AccessPlace::Dynamic { base, .. } => {
                 Check::Dynamic { array: self.facts.dynamic(*base), rank: dims.len() as u32, elements }
             }
-            ir::Place::Global { base, .. } => {
+            ir::AccessPlace::Global { base, .. } => {
                 Check::Global { argument: self.facts.argument(*base), rank: dims.len() as u32, elements }
             }
-            ir::Place::Address { .. } => return None,
+            ir::AccessPlace::Address { .. } => return None,
         };
         let mut inside = self.below(check, dims, elements, asked, at);
         if let Some(within) = place.within().filter(|w| !w.indices.is_empty()) {
@@ -527,7 +527,7 @@ impl Guarder {
             let reach = if last == scalar.bytes() { n } else { 1 };
             let steps: Dims = within.indices.iter().map(|s| (s.index, Extent::Constant(s.extent))).collect();
             let table = match place {
-                ir::Place::Global { base, .. } => self.facts.table(*base),
+                ir::AccessPlace::Global { base, .. } => self.facts.table(*base),
                 _ => None,
             };
             let check = Check::Within { table, rank: steps.len() as u32, elements: reach };

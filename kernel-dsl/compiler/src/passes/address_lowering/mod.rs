@@ -304,21 +304,27 @@ impl Lowerer<'_> {
         MovedBase { base, bytes, sum: AddressSum::default() }
     }
 
-    fn place(&mut self, place: &Place, scalar: Scalar, location: Location, out: &mut Vec<Inst>) -> Place {
+    fn place(&mut self, place: &AccessPlace, scalar: Scalar, location: Location, out: &mut Vec<Inst>) -> AccessPlace {
         match place {
-            Place::Address { .. } => place.clone(),
-            Place::Global { base, dims, within } | Place::Dynamic { base, dims, within } => {
+            AccessPlace::Address { .. } => place.clone(),
+            AccessPlace::Global { base, dims, within } | AccessPlace::Dynamic { base, dims, within } => {
                 let terms: SmallVec<[_; 4]> = dims.iter().map(|d| (d.index, d.stride)).collect();
                 let moved = self.moved(*base, &terms, place.unit(scalar));
                 self.global(moved, within.as_deref(), location, out)
             }
-            Place::Shared { array, indices, within } => {
+            AccessPlace::Shared { array, indices, within } => {
                 self.shared_place(*array, indices, within.as_deref(), location, out)
             }
         }
     }
 
-    fn global(&mut self, moved: MovedBase, within: Option<&Within>, location: Location, out: &mut Vec<Inst>) -> Place {
+    fn global(
+        &mut self,
+        moved: MovedBase,
+        within: Option<&Within>,
+        location: Location,
+        out: &mut Vec<Inst>,
+    ) -> AccessPlace {
         let MovedBase { base, bytes: unit, mut sum } = moved;
         let ty = self.types[base.0 as usize];
         let mut steps: SmallVec<[(AddressSum, u32); 1]> = SmallVec::new();
@@ -350,7 +356,7 @@ impl Lowerer<'_> {
                 address = self.push(op, ty, location, out);
             }
         }
-        Place::Address { base: address, offset }
+        AccessPlace::Address { base: address, offset }
     }
 
     /// Returns an `Offset` with a product, or with terms of several levels, as one of a single

@@ -14,7 +14,7 @@ impl Lowerer<'_> {
         within: Option<&Within>,
         location: Location,
         out: &mut Vec<Inst>,
-    ) -> Place {
+    ) -> AccessPlace {
         let array = &self.kernel.shared[array.0 as usize];
         let mut sum = AddressSum::default();
         let parts = indices.iter().zip(&array.strides).map(|(i, s)| (*i, s.wrapping_mul(array.element.bytes())));
@@ -146,7 +146,7 @@ impl Lowerer<'_> {
         op
     }
 
-    fn shared(&mut self, mut sum: AddressSum, location: Location, out: &mut Vec<Inst>) -> Place {
+    fn shared(&mut self, mut sum: AddressSum, location: Location, out: &mut Vec<Inst>) -> AccessPlace {
         let mut address = self.constants.get(&mut self.types, Type::Shared, 0);
         self.grow();
         for group in groups(&mut sum.terms) {
@@ -162,6 +162,6 @@ impl Lowerer<'_> {
             let op = Op::Offset { base: address, terms: smallvec![(index, None)], bytes: 1 };
             address = self.push(op, Type::Shared, location, out);
         }
-        Place::Address { base: address, offset: sum.constant as i32 }
+        AccessPlace::Address { base: address, offset: sum.constant as i32 }
     }
 }

@@ -145,13 +145,13 @@ impl<'k> Uses<'k> {
                     continue;
                 }
                 // A place that names elements names small ones.
-                Op::Store { place: Place::Address { .. }, values, .. } => {
+                Op::Store { place: AccessPlace::Address { .. }, values, .. } => {
                     if let Some(packs) = packs_of(self.kernel, values) {
                         self.want(packs, true);
                         continue;
                     }
                 }
-                Op::Load { place: Place::Address { .. }, guard, .. } => {
+                Op::Load { place: AccessPlace::Address { .. }, guard, .. } => {
                     if let (Some(first), Some(results)) = (first, packs_of(self.kernel, &inst.results)) {
                         for (i, r) in inst.results.iter().enumerate() {
                             self.origins.insert(*r, PartOrigin::Load(first, i));

@@ -12,7 +12,7 @@ use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Re
 use super::form::{Limit, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Row, Selection, Set};
 use super::print::{In, Names};
 use super::table;
-use super::words::{Class, Modifier, Opcode, Shape, Space, TargetOption, Type, Version};
+use super::words::{Class, Modifier, Opcode, Space, TargetOption, TextureShape, Type, Version};
 use smallvec::SmallVec;
 use takes::takes;
 
@@ -216,7 +216,7 @@ pub(super) fn reordered(instruction: &Instruction) -> impl Iterator<Item = Small
 }
 
 /// Returns the shape that the modifiers name.
-fn shape(chosen: &Chosen) -> Option<Shape> {
+fn shape(chosen: &Chosen) -> Option<TextureShape> {
     chosen.iter().flatten().find_map(|m| m.shape())
 }
 

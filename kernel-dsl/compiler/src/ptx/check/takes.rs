@@ -2,7 +2,7 @@
 
 use super::{Chosen, operand_type};
 use crate::ptx::form::{Limit, OperandForm, OperandKind, Selection};
-use crate::ptx::words::{Modifier, Shape, Type};
+use crate::ptx::words::{Modifier, TextureShape, Type};
 use std::fmt;
 
 /// The operand that a form accepts.
@@ -13,7 +13,7 @@ pub struct Takes {
     /// The number of elements, if it is a vector.
     vector: Option<usize>,
     /// The shape of the texture or surface, if it is a location in one.
-    shape: Option<Shape>,
+    shape: Option<TextureShape>,
 }
 
 /// Returns the operand that `form` accepts with these modifiers.

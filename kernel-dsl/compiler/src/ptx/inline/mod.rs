@@ -4,8 +4,8 @@
 //! .reg .u32 t; mul.lo.u32 t, {a}, {b}; add.u32 {d}, t, {c};
 //! ```
 //!
-//! A [`Source`] is the block as written: the text, and the operands for the names in braces.
-//! [`Source::check`] returns an [`Inline`], whose instructions are legal and mean the same on every
+//! A [`InlineSource`] is the block as written: the text, and the operands for the names in braces.
+//! [`InlineSource::check`] returns an [`Inline`], whose instructions are legal and mean the same on every
 //! executor:
 //!
 //! * Each instruction is in the table, its operands have the declared types, and the target
@@ -36,7 +36,7 @@ use std::fmt;
 
 /// A block as written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Source {
+pub struct InlineSource {
     /// The instructions and register declarations. Several literals are joined by line breaks.
     pub text: String,
     /// The operands for the names in braces.
@@ -101,7 +101,7 @@ pub enum Effect {
 /// A checked block.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inline {
-    source: Source,
+    source: InlineSource,
     /// The module: one function, whose first registers are the operands, in order.
     module: Box<Module>,
     effect: Effect,
@@ -111,14 +111,14 @@ pub struct Inline {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     /// The place.
-    pub place: Place,
+    pub place: InlinePosition,
     /// The message.
     pub message: String,
 }
 
 /// A place in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum InlinePosition {
     /// A line of the text, from 1.
     Line(u32),
     /// An operand, by its index.
@@ -142,7 +142,7 @@ pub fn register_type(ty: Scalar) -> Option<Type> {
     })
 }
 
-impl Source {
+impl InlineSource {
     /// Returns the inputs, in order.
     pub fn inputs(&self) -> impl Iterator<Item = &Operand> {
         self.operands.iter().filter(|o| o.direction.enters())
@@ -156,7 +156,7 @@ impl Source {
     /// Checks the block for `target`; without a target, for some target.
     pub fn check(&self, target: Option<Target>) -> Result<Inline, Vec<Error>> {
         let mut errors = Vec::new();
-        let mut wrong = |i: usize, message: String| errors.push(Error { place: Place::Operand(i), message });
+        let mut wrong = |i: usize, message: String| errors.push(Error { place: InlinePosition::Operand(i), message });
         for (i, operand) in self.operands.iter().enumerate() {
             let name = &operand.name;
             if register_type(operand.ty).is_none() {
@@ -172,13 +172,16 @@ impl Source {
         }
         let any = Architecture { sm: u16::MAX, variant: Variant::General };
         let read = parse::inline(self, target.map_or(any, Into::into)).map_err(|parse::Errors(all)| {
-            let told = |e: &parse::Error| Error { place: Place::Line(e.line), message: e.mistake.to_string() };
+            let told = |e: &parse::Error| Error { place: InlinePosition::Line(e.line), message: e.mistake.to_string() };
             all.iter().map(told).collect::<Vec<_>>()
         })?;
         for (i, operand) in self.operands.iter().enumerate() {
             let name = &operand.name;
             if !read.named[i] {
-                errors.push(Error { place: Place::Operand(i), message: format!("no instruction uses `{{{name}}}`") });
+                errors.push(Error {
+                    place: InlinePosition::Operand(i),
+                    message: format!("no instruction uses `{{{name}}}`"),
+                });
             } else if operand.direction.leaves() && !read.written[i] {
                 let message = match operand.direction {
                     Direction::InOut => format!("no instruction writes `{{{name}}}`: make it `in({})`", operand.ty),
@@ -186,7 +189,7 @@ impl Source {
                         "every instruction that writes the output `{{{name}}}` is predicated: make it `inout`, which keeps its value if the predicate is false"
                     ),
                 };
-                errors.push(Error { place: Place::Operand(i), message });
+                errors.push(Error { place: InlinePosition::Operand(i), message });
             }
         }
         if !errors.is_empty() {
@@ -198,7 +201,7 @@ impl Source {
 
 impl Inline {
     /// Returns the block as written.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &InlineSource {
         &self.source
     }
 

@@ -11,7 +11,7 @@ use crate::ptx::ast::{
 use crate::ptx::check::{Form, Illegal, Reason};
 use crate::ptx::form;
 use crate::ptx::inline::{
-    Direction, Effect, Source, contracts, effect_of, effect_of_special, reads_carry, refused, register_type,
+    Direction, Effect, InlineSource, contracts, effect_of, effect_of_special, reads_carry, refused, register_type,
     writes_carry,
 };
 use crate::ptx::print::In;
@@ -32,7 +32,7 @@ pub(in crate::ptx) struct Read {
 }
 
 /// Parses the instructions of a block for `target`, in the newest PTX version.
-pub(in crate::ptx) fn inline(source: &Source, target: Architecture) -> Result<Read, Errors> {
+pub(in crate::ptx) fn inline(source: &InlineSource, target: Architecture) -> Result<Read, Errors> {
     let mut parser = Parser::new(&source.text)?;
     parser.placeholders = true;
     (parser.module.target, parser.module.version) = (target, module::LATEST_KNOWN);
