@@ -153,8 +153,8 @@ impl Argument<'static> {
 
 /// Device memory that a launch may use.
 ///
-/// `ArgumentMemory` is neither `Send` nor `Sync`: a clone of a mutable one stays on its thread and cannot
-/// become a concurrent second writer.
+/// `ArgumentMemory` is neither `Send` nor `Sync`: a clone of a mutable one stays on its thread and
+/// cannot become a concurrent second writer.
 #[derive(Clone, Debug)]
 pub struct ArgumentMemory<'a> {
     element: ElementType,

@@ -45,9 +45,9 @@ pub(crate) use dispatch;
 
 #[cfg(test)]
 mod tests {
-    struct Chosen<const A: usize, const B: bool>;
+    struct StaticChoice<const A: usize, const B: bool>;
 
-    impl<const A: usize, const B: bool> Chosen<A, B> {
+    impl<const A: usize, const B: bool> StaticChoice<A, B> {
         fn get() -> (usize, bool) {
             (A, B)
         }
@@ -61,7 +61,7 @@ mod tests {
                 (4, _) if !odd => [2, false],
                 _ => [3, true],
             };
-            Chosen::<A, B>::get())
+            StaticChoice::<A, B>::get())
         };
         assert_eq!([chosen(3, true), chosen(4, false), chosen(4, true)], [(1, true), (2, false), (3, true)]);
     }
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_number_that_is_not_listed_takes_the_first_choice() {
         let chosen =
-            |n: usize, b: bool| dispatch!(let A: usize = n, of [1, 4, 8]; let B: bool = b; Chosen::<A, B>::get());
+            |n: usize, b: bool| dispatch!(let A: usize = n, of [1, 4, 8]; let B: bool = b; StaticChoice::<A, B>::get());
         assert_eq!([chosen(8, true), chosen(4, false), chosen(5, true)], [(8, true), (4, false), (1, true)]);
     }
 }

@@ -160,9 +160,9 @@ pub(crate) fn naming(names: &'static [[&'static str; 2]]) -> impl Fn(Error) -> E
 
 /// A device struct that a launch can pass and that a kernel can be compiled for, such as an
 /// epilogue or a score.
-pub trait Passed: GenericArgument + ValueArgument {}
+pub trait LaunchStruct: GenericArgument + ValueArgument {}
 
-impl<E: GenericArgument + ValueArgument> Passed for E {}
+impl<E: GenericArgument + ValueArgument> LaunchStruct for E {}
 
 /// Memory of a device, or of a graph that is being recorded. It is freed when the last launch that
 /// uses it has ended, or with the graph.

@@ -60,7 +60,7 @@
 
 pub use runtime_devices::{
     AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Cause, Choice, CudaVersion,
-    Device, DeviceBuffer, DriverError, Error, Event, Graph, KernelTime, Launched, Loss, MemoryStatistics, Node,
+    Device, DeviceBuffer, DriverError, Error, Event, Graph, InFlightLaunches, KernelTime, Loss, MemoryStatistics, Node,
     PinnedBuffer, Prepared, Profile, Recording, Residency, Result, Slot, SlotMut, Stream, Timed, Work, doctor, store,
 };
 pub use runtime_oracle as interpreter;

@@ -3,7 +3,7 @@
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Element, Float, GenericArgument};
-use kernels_rs::attention::cache::{BLOCK, Stored};
+use kernels_rs::attention::cache::{BLOCK, StoredElement};
 use kernels_rs::attention::{Append, Decode, KvCache, KvCacheMut, Scratch};
 use kernels_rs::rotary::PairLayout;
 use runtime::testing::Random;
@@ -110,7 +110,11 @@ fn paged(sequence: usize) -> Option<[usize; 2]> {
     (row < ROOM).then(|| [TABLE[sequence * ROOM / PAGE + row / PAGE] as usize, row % PAGE])
 }
 
-fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Device, layout: PairLayout, near: f64) {
+fn floats<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
+    device: &Device,
+    layout: PairLayout,
+    near: f64,
+) {
     let step = Step::<T>::new(device, layout);
     let frequencies = step.of_frequencies.view([PAIRS]).unwrap();
     let append = Append::new(layout, &frequencies);
@@ -179,7 +183,7 @@ fn bytes(device: &Device, layout: PairLayout) {
 }
 
 /// Elements of a cache whose blocks of numbers have scales.
-trait Packed: Stored + GenericArgument {
+trait Packed: StoredElement + GenericArgument {
     /// The largest error of a number, in scales: the number opposite to the largest one may be cut.
     const ERROR: f64;
 

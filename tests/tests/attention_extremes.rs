@@ -3,8 +3,8 @@
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::Passed;
-use kernels_rs::attention::cache::Stored;
+use kernels_rs::LaunchStruct;
+use kernels_rs::attention::cache::StoredElement;
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
 use kernels_rs::attention::score::{Bias, Score};
 use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
@@ -64,7 +64,7 @@ const KEYS: usize = 70;
 
 /// Checks every extreme value among the keys, with queries of 1 and of the largest value, and among
 /// the values. Both access widths, a tile and a decoding step are covered.
-fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
+fn extremes<T: Float + GenericArgument + Draw + StoredElement>(device: &Device) {
     let mut random = Random::new(31);
     let wide = |x: &[T]| x.iter().map(|x| x.to_f32()).collect::<Vec<f32>>();
     let upload = |x: &[T]| device.upload(x).unwrap();
@@ -239,7 +239,7 @@ impl Head {
     }
 
     /// Returns O and the gradients of Q, K and V, each with the width of its rows.
-    fn run<M: Score + Passed>(&self, device: &Device, attention: Attention<'_, M>) -> [(Vec<f32>, usize); 4] {
+    fn run<M: Score + LaunchStruct>(&self, device: &Device, attention: Attention<'_, M>) -> [(Vec<f32>, usize); 4] {
         let Head { queries, keys, values, .. } = *self;
         let [q, k, v, d_o] = [&self.q, &self.k, &self.v, &self.d_o].map(|x| device.upload(x).unwrap());
         let (of_q, of_k) = ([1, 1, queries, WIDTH], [1, 1, keys, WIDTH]);
@@ -265,7 +265,7 @@ impl Head {
     /// Runs with zeros and with NaNs in some rows of queries and keys. Results that depend on none
     /// of these rows must be equal within rounding, because NaNs cause a second pass that adds in
     /// another order. All others must be NaN.
-    fn compare<M: Score + Passed>(
+    fn compare<M: Score + LaunchStruct>(
         mut self,
         device: &Device,
         what: &str,

@@ -7,7 +7,7 @@ mod wrong;
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::record::WORDS;
-use kernel_dsl::compiler::lower::checked::{Checked, checked};
+use kernel_dsl::compiler::lower::checked::{CheckedKernel, checked};
 use kernel_dsl::compiler::{Target, ir, lower, passes};
 use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{self, Binding, Bytes, Check, Finding, Launch, Options, Outcome, Program};
@@ -78,7 +78,7 @@ fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Opt
     let program = artifact.program().unwrap();
     let instance = Instance::default();
     let bare = lower::lower(&program, &instance, Target::SM_61).unwrap();
-    let form: Checked = checked(&program, &instance, Target::SM_61).unwrap();
+    let form: CheckedKernel = checked(&program, &instance, Target::SM_61).unwrap();
     ir::verify::verify(&form.kernel).unwrap();
     let (oracle, _, expected) = run(&bare, grid, arguments);
     let first = oracle.report.findings.iter().find(seen_by_both).cloned();

@@ -7,7 +7,7 @@
 //! ranges of one more kernel in this file are also computed in plain Rust. `tests/tests/zoo`
 //! compares the proofs with accesses out of bounds.
 
-use kernel_dsl::compiler::analyses::bounds::{Proof, Reach, Site};
+use kernel_dsl::compiler::analyses::bounds::{KernelAccesses, Proof, Site};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind};
 use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::{Instance, monomorphic};
@@ -54,7 +54,7 @@ struct Proved {
     artifact: &'static Artifact,
     name: String,
     kernel: Kernel,
-    reach: Reach,
+    reach: KernelAccesses,
     profiler: Profiler,
 }
 
@@ -63,7 +63,7 @@ impl Proved {
         let program = monomorphic(&artifact.program().unwrap(), instance).unwrap();
         let lowered = driver::lowered_monomorphic(&program, artifact.target).unwrap();
         let kernel = passes::with_places(lowered.into()).unwrap();
-        let reach = Reach::of(&program, &kernel);
+        let reach = KernelAccesses::of(&program, &kernel);
         let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();
         Proved { artifact, name: instance.name(artifact.name), kernel, reach, profiler }
     }
@@ -84,7 +84,7 @@ impl Proved {
     /// Returns the bytes touched at a site, for each buffer or array.
     fn touched(&self, site: &Site, profile: &Profile) -> Vec<Touched> {
         let kind = kind(site.kind);
-        let of_it = |a: &&profile::Accessed| {
+        let of_it = |a: &&profile::ProfiledAccess| {
             (a.location, a.kind, a.bytes) == (site.location, kind, site.bytes) && a.array == site.array
         };
         profile.accesses.iter().filter(of_it).filter_map(|a| a.touched).collect()
@@ -113,7 +113,8 @@ impl Proved {
         }
         for site in memory::accesses(&self.kernel).into_iter().filter(|site| site.address <= UniformScope::Warp) {
             let kind = kind(site.kind);
-            let here = |a: &&profile::Accessed| (a.location, a.kind, a.bytes) == (site.location, kind, site.bytes);
+            let here =
+                |a: &&profile::ProfiledAccess| (a.location, a.kind, a.bytes) == (site.location, kind, site.bytes);
             for access in profile.accesses.iter().filter(here).filter(|a| a.array == site.array) {
                 found.addresses += 1;
                 if access.counts.together != access.counts.requests {

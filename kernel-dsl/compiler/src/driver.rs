@@ -12,7 +12,7 @@ use crate::analyses::{Accepted, accept, approximate::Approximations};
 use crate::emit::{self, Lines};
 use crate::error::Errors;
 use crate::hir::{self, Instance, Monomorphic, Program};
-use crate::lower::checked::Checked;
+use crate::lower::checked::CheckedKernel;
 use crate::lower::lower_monomorphic;
 use crate::passes::{self, Optimized};
 use crate::ptx;
@@ -79,8 +79,8 @@ impl<'p> Compilation<'p> {
     }
 
     /// Returns the checked form of the kernel, which checks its memory accesses on the device.
-    pub fn checked(&self) -> Checked {
-        Checked::of(self.lowered.clone())
+    pub fn checked(&self) -> CheckedKernel {
+        CheckedKernel::of(self.lowered.clone())
     }
 }
 
@@ -116,7 +116,7 @@ pub fn lowered_monomorphic(program: &Monomorphic, target: Target) -> Result<Acce
     accept(lower_monomorphic(program, target)?)
 }
 
-impl Checked {
+impl CheckedKernel {
     /// Returns the text of the PTX module of the checked form.
     ///
     /// # Errors

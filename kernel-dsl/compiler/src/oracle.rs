@@ -409,7 +409,7 @@ pub struct Output {
 
 /// The declarations of an instance for the oracle.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Declared {
+pub struct OracleDeclarations {
     /// The arguments with a declared coverage.
     pub outputs: Vec<Output>,
     /// The allowances, each with the index of its function in the kernel's sources.

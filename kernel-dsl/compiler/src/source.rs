@@ -40,8 +40,8 @@ impl KernelSource {
     }
 }
 
-/// A range of tokens in a [`KernelSource`]. Lines count from 0 at the item's first line, columns from 1
-/// in characters; the end is exclusive.
+/// A range of tokens in a [`KernelSource`]. Lines count from 0 at the item's first line, columns
+/// from 1 in characters; the end is exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Span {

@@ -43,7 +43,7 @@ pub(super) struct Failure {
 
 /// The barrier that threads wait for.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Meeting {
+struct BarrierWait {
     scope: Scope,
     operation: &'static str,
     place: &'static Location<'static>,
@@ -52,7 +52,7 @@ struct Meeting {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Status {
     Running,
-    Waiting(Meeting),
+    Waiting(BarrierWait),
     Ended,
 }
 
@@ -132,7 +132,7 @@ impl Monitor {
             std::panic::resume_unwind(Box::new(Canceled));
         }
 
-        let meeting = Meeting { scope, operation, place };
+        let meeting = BarrierWait { scope, operation, place };
         state.offers[thread] = offer;
         state.threads[thread] = Status::Waiting(meeting);
         state.running -= 1;
@@ -263,7 +263,7 @@ impl Monitor {
     }
 }
 
-impl fmt::Display for Meeting {
+impl fmt::Display for BarrierWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} in {}", self.operation, self.place)
     }

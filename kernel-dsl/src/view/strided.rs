@@ -20,8 +20,8 @@ pub struct Strided<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     pub(super) first: Option<NonNull<T>>,
     pub(super) layout: Layout<R>,
-    /// The device that owns the memory, as [`ArgumentMemory::device`](crate::launcher::ArgumentMemory::device)
-    /// returns it.
+    /// The device that owns the memory, as
+    /// [`ArgumentMemory::device`](crate::launcher::ArgumentMemory::device) returns it.
     pub(super) device: u64,
 }
 
@@ -35,8 +35,8 @@ pub struct StridedMut<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     pub(super) first: Option<NonNull<T>>,
     pub(super) layout: Layout<R>,
-    /// The device that owns the memory, as [`ArgumentMemory::device`](crate::launcher::ArgumentMemory::device)
-    /// returns it.
+    /// The device that owns the memory, as
+    /// [`ArgumentMemory::device`](crate::launcher::ArgumentMemory::device) returns it.
     pub(super) device: u64,
 }
 

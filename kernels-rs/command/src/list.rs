@@ -26,7 +26,7 @@ pub(super) struct List {
 
 /// Kernel in the form that `--json` prints.
 #[derive(Serialize)]
-struct Entry {
+struct ListedKernel {
     name: &'static str,
     instances: Vec<String>,
     file: &'static str,
@@ -38,10 +38,10 @@ struct Entry {
     arguments: Vec<Option<String>>,
 }
 
-impl Entry {
-    fn new(artifact: &'static Artifact) -> Entry {
+impl ListedKernel {
+    fn new(artifact: &'static Artifact) -> ListedKernel {
         let (instances, arguments) = (Vec::new(), Vec::new());
-        Entry { name: artifact.name, instances, file: artifact.file, line: artifact.line, artifact, arguments }
+        ListedKernel { name: artifact.name, instances, file: artifact.file, line: artifact.line, artifact, arguments }
     }
 
     fn push(&mut self, selected: &Selected) {
@@ -92,8 +92,8 @@ impl List {
 }
 
 /// Returns the selected kernels, sorted by module and name, each with its selected instances.
-fn entries(names: &[String]) -> Result<Vec<Entry>, Error> {
-    let mut entries: Vec<_> = kernel_dsl::kernels().into_iter().map(Entry::new).collect();
+fn entries(names: &[String]) -> Result<Vec<ListedKernel>, Error> {
+    let mut entries: Vec<_> = kernel_dsl::kernels().into_iter().map(ListedKernel::new).collect();
     for selected in name::instances(names)? {
         let entry = entries.iter_mut().find(|entry| std::ptr::eq(entry.artifact, selected.artifact));
         entry.expect("each kernel has an entry").push(&selected);

@@ -51,7 +51,7 @@ enum Style {
 }
 
 /// Contents of a listing.
-pub(super) struct Listed<'a> {
+pub(super) struct ListingContents<'a> {
     pub(super) instance: &'a str,
     pub(super) target: Target,
     pub(super) ptxas: String,
@@ -62,9 +62,9 @@ pub(super) struct Listed<'a> {
     pub(super) paint: Paint,
 }
 
-impl Listed<'_> {
+impl ListingContents<'_> {
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Listed { instance, target, ptxas, shared_bytes, machine, code, paint, .. } = self;
+        let ListingContents { instance, target, ptxas, shared_bytes, machine, code, paint, .. } = self;
         writeln!(out, "{instance} for {target}")?;
         writeln!(out, "registers     {} ({ptxas})", machine.resources)?;
         writeln!(out, "shared        {shared_bytes} bytes")?;
@@ -243,7 +243,7 @@ f:
         let code = Code { loops: listing.loops(), listing };
         let resources = Resources { registers: 13, shared_bytes: 0, stack_bytes: 8, spill_stores: 8, spill_loads: 4 };
         let machine = MachineCode { resources, code: None };
-        let listed = Listed {
+        let listed = ListingContents {
             instance: "k",
             target: Target::SM_61,
             ptxas: "ptxas 12.9".to_string(),

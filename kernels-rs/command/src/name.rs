@@ -102,8 +102,8 @@ pub(super) fn instance(name: &str) -> Result<Selected, Error> {
 /// Returns the only kernel that `name` selects, by its own name or by those of its instances.
 pub(super) fn kernel(name: &str) -> Result<&'static Artifact, Error> {
     let kernels = kernel_dsl::kernels();
-    let mut found = match Form::of(name) {
-        Some(Form::Kernel(path)) => vec![find(path, name, &kernels)?],
+    let mut found = match NameForm::of(name) {
+        Some(NameForm::Kernel(path)) => vec![find(path, name, &kernels)?],
         _ => select(name, &kernels)?.into_iter().map(|selected| selected.artifact).collect(),
     };
     found.dedup_by_key(|artifact| std::ptr::from_ref::<Artifact>(artifact));
@@ -127,7 +127,7 @@ pub(super) fn program(artifact: &Artifact) -> Result<Program, Error> {
 }
 
 /// Name as its parts.
-enum Form<'a> {
+enum NameForm<'a> {
     /// Path of a kernel, which means all declared instances.
     Kernel(&'a str),
     /// Path of a kernel, and the declared name of an instance.
@@ -137,17 +137,17 @@ enum Form<'a> {
     Pattern,
 }
 
-impl<'a> Form<'a> {
+impl<'a> NameForm<'a> {
     /// Splits a name. Returns `None` for one that is malformed.
-    fn of(name: &'a str) -> Option<Form<'a>> {
+    fn of(name: &'a str) -> Option<NameForm<'a>> {
         let name = name.trim();
         if name.contains(['*', '?']) {
-            return Some(Form::Pattern);
+            return Some(NameForm::Pattern);
         }
         if let Some((path, label)) = name.split_once('@') {
-            return Some(Form::Named(path.trim_end(), label.trim_start()));
+            return Some(NameForm::Named(path.trim_end(), label.trim_start()));
         }
-        let Some((path, rest)) = name.split_once('<') else { return Some(Form::Kernel(name)) };
+        let Some((path, rest)) = name.split_once('<') else { return Some(NameForm::Kernel(name)) };
         let path = path.trim_end();
         let path = path.strip_suffix("::").unwrap_or(path).trim_end();
         let arguments = rest.strip_suffix('>')?.trim_end();
@@ -157,7 +157,7 @@ impl<'a> Form<'a> {
                 None => (None, constant(argument.trim())?),
             })
         });
-        Some(Form::Spelled(path, arguments.collect::<Option<_>>()?))
+        Some(NameForm::Spelled(path, arguments.collect::<Option<_>>()?))
     }
 }
 
@@ -182,15 +182,15 @@ fn constant(text: &str) -> Option<Constant> {
 /// Returns the instances that `name` selects; at least one.
 fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<Selected>, Error> {
     let malformed = || Error::Malformed { name: name.to_string(), nearest: nearest_of(name, kernels) };
-    match Form::of(name).ok_or_else(malformed)? {
-        Form::Kernel(path) => {
+    match NameForm::of(name).ok_or_else(malformed)? {
+        NameForm::Kernel(path) => {
             let artifact = find(path, name, kernels)?;
             match artifact.instances {
                 [] => Err(Error::NoInstance { name: artifact.name }),
                 _ => Ok(declared(artifact).collect()),
             }
         }
-        Form::Named(path, label) => {
+        NameForm::Named(path, label) => {
             let artifact = find(path, name, kernels)?;
             let wanted = format!("{}@{label}", artifact.name);
             let found = artifact.instances.iter().find(|declared| declared.name == wanted);
@@ -202,12 +202,12 @@ fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<Selected>, Er
                 instances: artifact.instances.iter().map(|i| i.name.to_string()).collect(),
             })
         }
-        Form::Spelled(path, arguments) => {
+        NameForm::Spelled(path, arguments) => {
             let artifact = find(path, name, kernels)?;
             let instance = spelled(artifact, arguments, name)?;
             Ok(vec![Selected { artifact, instance }])
         }
-        Form::Pattern => {
+        NameForm::Pattern => {
             let pattern = Pattern::new(name);
             let found: Vec<_> = kernels.iter().flat_map(|artifact| pattern.of_kernel(artifact)).collect();
             if found.is_empty() { Err(Error::NoMatch { pattern: name.to_string() }) } else { Ok(found) }

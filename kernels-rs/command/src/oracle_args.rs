@@ -25,10 +25,10 @@ pub(super) struct OracleArgs {
     /// default: nan-produced and similar checks for every result, lossy-cast and equal-stores
     /// without --notes, cancellation with --cancellation 1e-3
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = named, conflicts_with = "without")]
-    only: Vec<Named>,
+    only: Vec<NamedChecks>,
     /// Disable these checks. The offending accesses are still suppressed
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = leavable)]
-    without: Vec<Named>,
+    without: Vec<NamedChecks>,
     /// Warp instructions of a block after which a loop counts as endless
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
@@ -50,7 +50,7 @@ pub(super) struct OracleArgs {
 
 /// Checks that one name selects.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Named(Vec<Check>);
+struct NamedChecks(Vec<Check>);
 
 impl OracleArgs {
     /// Returns the options in the form that a launch takes.
@@ -71,7 +71,7 @@ impl OracleArgs {
 
     /// Returns the checks that are disabled.
     pub(super) fn left_out(&self) -> CheckSet {
-        let set = |names: &[Named]| names.iter().flat_map(|name| name.0.iter().copied()).collect::<CheckSet>();
+        let set = |names: &[NamedChecks]| names.iter().flat_map(|name| name.0.iter().copied()).collect::<CheckSet>();
         if self.only.is_empty() {
             return set(&self.without);
         }
@@ -114,8 +114,8 @@ fn relative(text: &str) -> Result<f64, String> {
     error.ok_or_else(|| "expected a relative error above 0, such as 1e-3".to_string())
 }
 
-fn named(name: &str) -> Result<Named, String> {
-    Check::named(name).map(Named).map_err(|unknown| {
+fn named(name: &str) -> Result<NamedChecks, String> {
+    Check::named(name).map(NamedChecks).map_err(|unknown| {
         let names = GROUPS.iter().map(|(group, _)| *group).chain(Check::ORACLE.iter().map(|check| check.name()));
         match nearest(name, names) {
             Some(near) => format!("unknown check `{name}`; did you mean `{near}`?"),
@@ -124,7 +124,7 @@ fn named(name: &str) -> Result<Named, String> {
     })
 }
 
-fn leavable(name: &str) -> Result<Named, String> {
+fn leavable(name: &str) -> Result<NamedChecks, String> {
     let named = named(name)?;
     match named.0.iter().any(|check| check.ends_launch()) {
         true => Err(format!("`{name}` cannot be disabled, because it stops endless launches; --fuel sets its limit")),

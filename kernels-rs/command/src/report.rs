@@ -13,7 +13,7 @@ use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::analyses::approximate::Decision;
-use kernel_dsl::compiler::analyses::bounds::{self, Proof, Reach};
+use kernel_dsl::compiler::analyses::bounds::{self, KernelAccesses, Proof};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost, Site};
 use kernel_dsl::compiler::analyses::mix;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
@@ -22,7 +22,7 @@ use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
 use kernel_dsl::compiler::ptx::cost::InstructionClass;
-use runtime::interpreter::profile::{self, Accessed, Counts, Profile, Touched, Ways};
+use runtime::interpreter::profile::{self, Counts, Profile, ProfiledAccess, Touched, Ways};
 use runtime::testing::Profiler;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub(super) struct ReportJson {
     pub(super) accesses: Vec<AccessReport>,
     /// Results of the bounds analysis of the indices.
     #[serde(skip)]
-    pub(super) reach: Reach,
+    pub(super) reach: KernelAccesses,
     pub(super) branches: Vec<Branch>,
     /// Lines of Rust, with the number of lanes active in their instructions in the case.
     pub(super) lines: Vec<profile::Line>,
@@ -171,17 +171,17 @@ pub(super) struct AccessReport {
     /// Cost of a warp's access; `null` if the addresses are not understood.
     pub(super) cost: Option<Cost>,
     /// Proof that the whole access lies within the array; `null` without a proof.
-    pub(super) within: Option<Within>,
+    pub(super) within: Option<ProofFacts>,
     /// Range of bytes that the access touches in the case, computed from the extents alone; `null`
     /// if the extents do not determine it.
     pub(super) computed: Option<Range<u64>>,
     /// Measurements of the case; `null` if the access was not executed or nothing was measured.
-    pub(super) measured: Option<Measured>,
+    pub(super) measured: Option<MeasuredRequests>,
 }
 
 /// Facts that the proof of an access uses, beyond the shapes of block and array.
 #[derive(Serialize)]
-pub(super) struct Within {
+pub(super) struct ProofFacts {
     /// Lines of branches, loops and guards.
     lines: Vec<u32>,
     /// Whether the proof uses `#[requires]`.
@@ -192,7 +192,7 @@ pub(super) struct Within {
 
 /// Measured memory requests of an access.
 #[derive(Serialize)]
-pub(super) struct Measured {
+pub(super) struct MeasuredRequests {
     #[serde(flatten)]
     pub(super) counts: Counts,
     /// Mean cost of a request.
@@ -320,7 +320,7 @@ impl ReportJson {
         let (lowered, approximations) = (compilation.lowered(), compilation.approximations());
         let decisions = approximations.decisions.iter().map(|decision| Doubt::new(lowered, *decision)).collect();
         let sites = memory::accesses(with_places);
-        let reach = Reach::of(compilation.program(), with_places);
+        let reach = KernelAccesses::of(compilation.program(), with_places);
         let branches = uniformity::branches(with_places);
         let branches = branches.into_iter().map(|branch| Branch::new(with_places, branch)).collect();
         let machine_code = machine.as_ref().map(|(ptxas, machine)| MachineCode {
@@ -607,7 +607,7 @@ impl Doubt {
 }
 
 impl AccessReport {
-    fn new(kernel: &Kernel, site: Site, reach: &Reach) -> AccessReport {
+    fn new(kernel: &Kernel, site: Site, reach: &KernelAccesses) -> AccessReport {
         let Site { location, kind, array, bytes, count, loops, cost, address } = site;
         let place = SourcePlace::new(kernel, location);
         let named = |name: &str| array.as_deref() == Some(name);
@@ -636,33 +636,33 @@ impl AccessReport {
             measured: None,
         };
         let proof = access.of(reach).and_then(|site| site.proof.as_ref());
-        access.within = proof.map(|proof| Within::new(kernel, proof));
+        access.within = proof.map(|proof| ProofFacts::new(kernel, proof));
         access
     }
 
     /// Returns the results of the bounds analysis for the access.
-    fn of<'r>(&self, reach: &'r Reach) -> Option<&'r bounds::Site> {
+    fn of<'r>(&self, reach: &'r KernelAccesses) -> Option<&'r bounds::Site> {
         reach.sites.iter().find(|site| {
             (site.location, site.kind, site.bytes) == (self.location, self.kind, self.bytes) && site.array == self.array
         })
     }
 
     /// Records the measurements of the access.
-    fn measure(&mut self, profile: &Profile, reach: &Reach) {
+    fn measure(&mut self, profile: &Profile, reach: &KernelAccesses) {
         let kind = match self.kind {
             AccessKind::Load => profile::RequestKind::Load,
             AccessKind::Store => profile::RequestKind::Store,
             AccessKind::Atomic => profile::RequestKind::Atomic,
         };
         // If the path of control decides which array is accessed, the analysis does not name one.
-        let of_it = |a: &&Accessed| {
+        let of_it = |a: &&ProfiledAccess| {
             (a.location, a.kind, a.bytes) == (self.location, kind, self.bytes)
                 && (self.array.is_none() || a.array == self.array)
         };
         let counts = profile.accesses.iter().filter(of_it).map(|a| a.counts).reduce(Counts::and);
         let touched = profile.accesses.iter().filter(of_it).map(|a| a.touched);
         let touched = touched.reduce(|a, b| Some(a?.and(b?))).flatten();
-        self.measured = counts.map(|counts| Measured {
+        self.measured = counts.map(|counts| MeasuredRequests {
             mean: counts.mean(),
             active: counts.active(),
             efficiency: counts.efficiency(),
@@ -705,7 +705,7 @@ impl AccessReport {
             both(lines, lines_found),
             both(used, global.and_then(|m| m.efficiency).map(percent)),
             found.map_or(String::new(), |m| percent(m.active)),
-            self.within.as_ref().map_or("not proved".to_string(), Within::words),
+            self.within.as_ref().map_or("not proved".to_string(), ProofFacts::words),
             self.elements(),
         ]
     }
@@ -737,12 +737,12 @@ impl AccessReport {
     }
 }
 
-impl Within {
-    fn new(kernel: &Kernel, proof: &Proof) -> Within {
+impl ProofFacts {
+    fn new(kernel: &Kernel, proof: &Proof) -> ProofFacts {
         let mut lines: Vec<u32> = proof.conditions.iter().map(|at| SourcePlace::new(kernel, *at).line).collect();
         lines.sort_unstable();
         lines.dedup();
-        Within { lines, requires: proof.requires, grid: proof.grid }
+        ProofFacts { lines, requires: proof.requires, grid: proof.grid }
     }
 
     fn words(&self) -> String {
@@ -793,10 +793,10 @@ fn number(x: f64) -> String {
     if x.fract() == 0.0 { format!("{x:.0}") } else { format!("{x:.2}") }
 }
 
-impl Measured {
+impl MeasuredRequests {
     /// Returns the cost of the measured requests.
     pub(super) fn costs(&self) -> String {
-        let Measured { counts, mean, .. } = self;
+        let MeasuredRequests { counts, mean, .. } = self;
         // Whole numbers where all requests cost the same.
         match counts.cost == u64::from(counts.most) * counts.requests {
             true => counts.most.to_string(),

@@ -1,7 +1,7 @@
 //! `kernels show`: an instance as PTX, IR, machine code, or Rust.
 
 use super::lines::Lines;
-use super::listing::{Listed, Paint};
+use super::listing::{ListingContents, Paint};
 use super::machine::Tools;
 use super::name::{self, Selected};
 use super::{Error, Outcome};
@@ -18,7 +18,7 @@ pub(super) struct Show {
     /// compiled on request. A kernel's name, or a pattern, is enough if it selects one instance
     name: String,
     #[command(flatten)]
-    form: Form,
+    form: ShownForm,
     /// Show the IR after all passes, from which PTX is generated, instead of the IR as lowered,
     /// which the interpreter checks
     #[arg(long, requires = "ir")]
@@ -31,7 +31,7 @@ pub(super) struct Show {
 
 #[derive(Args)]
 #[group(multiple = false)]
-struct Form {
+struct ShownForm {
     /// Show the PTX (default)
     #[arg(long)]
     ptx: bool,
@@ -50,7 +50,7 @@ struct Form {
 
 impl Show {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let Form { ptx: _, ir, sass, source } = self.form;
+        let ShownForm { ptx: _, ir, sass, source } = self.form;
         if source {
             for (i, function) in name::program(name::kernel(&self.name)?)?.functions.iter().enumerate() {
                 if i > 0 {
@@ -105,7 +105,7 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
     let name = artifact.instance_name(&instance.0);
     let machine = tools.assemble(&name, &ptx, target)?;
     let code = machine.code.as_ref().ok_or_else(|| Error::NoTools { missing: "nvdisasm".to_string() })?;
-    let listed = Listed {
+    let listed = ListingContents {
         instance: &name,
         target,
         ptxas: tools.ptxas.to_string(),

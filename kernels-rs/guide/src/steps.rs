@@ -10,7 +10,7 @@ use kernel_dsl::{Artifact, Declared, Kernel};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::tiled::gemm;
 use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
-use runtime::interpreter::profile::{Accessed, RequestMemory};
+use runtime::interpreter::profile::{ProfiledAccess, RequestMemory};
 use runtime::testing::{Case, Input, Profiler, Random};
 use runtime::{Device, Result, Stream};
 use std::time::Duration;
@@ -132,7 +132,7 @@ impl Traffic {
 
 /// Returns the number of different words in the busiest bank of an access, over all lanes of one
 /// request. No hardware needs fewer passes.
-fn least_passes(access: &Accessed) -> u64 {
+fn least_passes(access: &ProfiledAccess) -> u64 {
     let mut words: Vec<u64> = Vec::new();
     for offset in access.sample.offsets.iter().flatten() {
         words.extend(offset / 4..(offset + u64::from(access.bytes)).div_ceil(4));

@@ -60,7 +60,7 @@ pub const ROW: usize = 1 << 30;
     PER == 0 || value_scales.dim(0) == k.dim(0) && value_scales.dim(1) == k.dim(1) && value_scales.dim(2) == k.dim(2),
     PER == 0 || key_scales.dim(3) * PER >= q.dim(2) && value_scales.dim(3) * PER >= q.dim(2),
 )]
-pub fn cache_append<T: Float, K: Stored, S: Float, P: Pages, const PER: usize, const INTERLEAVED: bool>(
+pub fn cache_append<T: Float, K: StoredElement, S: Float, P: Pages, const PER: usize, const INTERLEAVED: bool>(
     q: View<T, 3>,
     mut rotated_q: ViewMut<T, 3>,
     new_k: View<T, 3>,

@@ -7,7 +7,7 @@
 //! | q8_0 | `i8` | one, of −128 to 127 | an `f16` for each 32 numbers ([`Blocks`]) |
 //! | q4_0 | `u32` | eight, of −8 to 7 | an `f16` for each 32 numbers ([`Blocks`]) |
 //!
-//! The two traits [`Stored`] and [`Scales`] describe a format to the kernels.
+//! The two traits [`StoredElement`] and [`Scales`] describe a format to the kernels.
 
 pub use items::*;
 
@@ -30,7 +30,7 @@ pub(super) enum Factors<R, B> {
 
 impl<R: Operand<3>, B: Operand<4>> Factors<R, B> {
     /// Rejects scales that do not belong to a cache with elements `K` and the layout `cache`.
-    fn check<K: Stored>(&self, cache: [[usize; 4]; 2]) -> Result<(), Error> {
+    fn check<K: StoredElement>(&self, cache: [[usize; 4]; 2]) -> Result<(), Error> {
         let [[planes, heads, rows, elements], _] = cache;
         let is = |scalar| K::TYPE == ElementType::Scalar(scalar);
         match self {
@@ -61,14 +61,14 @@ impl<R: Operand<3>, B: Operand<4>> Factors<R, B> {
 /// [page, head, row of the page, element]. An element of `u32` holds eight numbers of four bits in
 /// two's complement, the first in the lowest bits.
 #[derive(Clone, Copy, Debug)]
-pub struct KvCache<'a, K: Stored> {
+pub struct KvCache<'a, K: StoredElement> {
     pub(super) keys: BufferView<'a, K, 4>,
     pub(super) values: BufferView<'a, K, 4>,
     pub(super) scales: Factors<BufferView<'a, f32, 3>, BufferView<'a, f16, 4>>,
     pub(super) table: Option<BufferView<'a, u32, 2>>,
 }
 
-impl<'a, K: Stored> KvCache<'a, K> {
+impl<'a, K: StoredElement> KvCache<'a, K> {
     /// Makes a cache with a plane for each sequence, of numbers as they are.
     pub fn new(keys: BufferView<'a, K, 4>, values: BufferView<'a, K, 4>) -> Self {
         KvCache { keys, values, scales: Factors::None, table: None }
@@ -101,14 +101,14 @@ impl<'a, K: Stored> KvCache<'a, K> {
 
 /// A cache of keys and values, to write: the extents are those of [`KvCache`].
 #[derive(Debug)]
-pub struct KvCacheMut<'a, K: Stored> {
+pub struct KvCacheMut<'a, K: StoredElement> {
     pub(super) keys: BufferViewMut<'a, K, 4>,
     pub(super) values: BufferViewMut<'a, K, 4>,
     pub(super) scales: Factors<BufferViewMut<'a, f32, 3>, BufferViewMut<'a, f16, 4>>,
     pub(super) table: Option<BufferView<'a, u32, 2>>,
 }
 
-impl<'a, K: Stored> KvCacheMut<'a, K> {
+impl<'a, K: StoredElement> KvCacheMut<'a, K> {
     /// Makes a cache with a plane for each sequence, of numbers as they are.
     pub fn new(keys: BufferViewMut<'a, K, 4>, values: BufferViewMut<'a, K, 4>) -> Self {
         KvCacheMut { keys, values, scales: Factors::None, table: None }
@@ -138,7 +138,7 @@ impl<'a, K: Stored> KvCacheMut<'a, K> {
     }
 }
 
-fn planes<K: Stored>(
+fn planes<K: StoredElement>(
     sequences: usize,
     layout: [[usize; 4]; 2],
     table: Option<&BufferView<'_, u32, 2>>,
@@ -155,7 +155,7 @@ mod items {
 
     /// The position of a row in a cache: plane, head and row.
     #[derive(Clone, Copy)]
-    pub struct Entry {
+    pub struct CacheEntry {
         /// The sequence, or the page.
         pub plane: usize,
         /// The key head.
@@ -209,7 +209,7 @@ mod items {
     pub const BLOCK: usize = 32;
 
     /// An element of a cache: a number, or several.
-    pub trait Stored: Element {
+    pub trait StoredElement: Element {
         /// The number of numbers of an element.
         const NUMBERS: usize;
         /// The form in which a lane keeps loaded elements until it needs their numbers.
@@ -229,7 +229,7 @@ mod items {
         fn scale(depth: f32, height: f32) -> f32;
     }
 
-    impl Stored for f32 {
+    impl StoredElement for f32 {
         const NUMBERS: usize = 1;
         type Kept = f32;
         const TOGETHER: usize = 1;
@@ -250,7 +250,7 @@ mod items {
         }
     }
 
-    impl Stored for f16 {
+    impl StoredElement for f16 {
         const NUMBERS: usize = 1;
         type Kept = f16;
         const TOGETHER: usize = 1;
@@ -271,7 +271,7 @@ mod items {
         }
     }
 
-    impl Stored for bf16 {
+    impl StoredElement for bf16 {
         const NUMBERS: usize = 1;
         type Kept = bf16;
         const TOGETHER: usize = 1;
@@ -292,7 +292,7 @@ mod items {
         }
     }
 
-    impl Stored for i8 {
+    impl StoredElement for i8 {
         const NUMBERS: usize = 1;
         type Kept = i32;
         const TOGETHER: usize = 4;
@@ -314,7 +314,7 @@ mod items {
     }
 
     /// Eight numbers of four bits in two's complement, the first in the lowest bits.
-    impl Stored for u32 {
+    impl StoredElement for u32 {
         const NUMBERS: usize = 8;
         type Kept = u32;
         const TOGETHER: usize = 8;
@@ -350,9 +350,9 @@ mod items {
         /// Whether there are scales.
         const SCALED: bool;
         /// Returns the scale of element `d` of a key.
-        fn key(&self, at: Entry, d: usize) -> f32;
+        fn key(&self, at: CacheEntry, d: usize) -> f32;
         /// Returns the scale of element `d` of a value.
-        fn value(&self, at: Entry, d: usize) -> f32;
+        fn value(&self, at: CacheEntry, d: usize) -> f32;
     }
 
     /// No scales.
@@ -361,10 +361,10 @@ mod items {
 
     impl Scales for Unscaled {
         const SCALED: bool = false;
-        fn key(&self, _at: Entry, _d: usize) -> f32 {
+        fn key(&self, _at: CacheEntry, _d: usize) -> f32 {
             1.0
         }
-        fn value(&self, _at: Entry, _d: usize) -> f32 {
+        fn value(&self, _at: CacheEntry, _d: usize) -> f32 {
             1.0
         }
     }
@@ -380,10 +380,10 @@ mod items {
 
     impl Scales for Scaled {
         const SCALED: bool = true;
-        fn key(&self, at: Entry, _d: usize) -> f32 {
+        fn key(&self, at: CacheEntry, _d: usize) -> f32 {
             self.keys[(at.plane, at.head, at.row)]
         }
-        fn value(&self, at: Entry, _d: usize) -> f32 {
+        fn value(&self, at: CacheEntry, _d: usize) -> f32 {
             self.values[(at.plane, at.head, at.row)]
         }
     }
@@ -399,10 +399,10 @@ mod items {
 
     impl Scales for Blocks {
         const SCALED: bool = true;
-        fn key(&self, at: Entry, d: usize) -> f32 {
+        fn key(&self, at: CacheEntry, d: usize) -> f32 {
             self.keys[(at.plane, at.head, at.row, d / BLOCK)].to_f32()
         }
-        fn value(&self, at: Entry, d: usize) -> f32 {
+        fn value(&self, at: CacheEntry, d: usize) -> f32 {
             self.values[(at.plane, at.head, at.row, d / BLOCK)].to_f32()
         }
     }

@@ -3,7 +3,7 @@
 use super::extend::shared_heads;
 use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
 use super::mask::DeviceMask;
-use super::plan::{Asked, Plan, Plans, Seen, TABLE_COLUMNS, Tile};
+use super::plan::{ListInputs, Plan, PlanKey, Plans, TABLE_COLUMNS, Tile};
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{KEYS, Pattern, Sequences, Span};
@@ -11,7 +11,7 @@ use crate::access::rows_begin_at;
 use crate::operand::Operand;
 use crate::permute::fill;
 use crate::rowwise::plan::queue;
-use crate::{Passed, Queue};
+use crate::{LaunchStruct, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferViewMut, Device, Error};
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Attention<'_> {
     }
 }
 
-impl<'a, M: Score + Passed> Attention<'a, M> {
+impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
     /// Sets the factor of the products.
     pub const fn scale(self, scale: f32) -> Self {
         Attention { scale: Some(scale), ..self }
@@ -137,7 +137,7 @@ impl<'a, M: Score + Passed> Attention<'a, M> {
     /// [`Alibi`](super::score::Alibi) has a slope for each head, and [`Bias`](super::score::Bias)
     /// an element for each sequence, head, query and key. On the CPU an access outside is an error
     /// in any case.
-    pub const unsafe fn score<N: Score + Passed>(self, score: N) -> Attention<'a, N> {
+    pub const unsafe fn score<N: Score + LaunchStruct>(self, score: N) -> Attention<'a, N> {
         let Attention { scale, left, right, layout, mask, .. } = self;
         Attention { scale, left, right, layout, mask, score }
     }
@@ -178,8 +178,8 @@ impl<'a, M: Score + Passed> Attention<'a, M> {
             if begin < end { end.div_ceil(KEYS) - begin / KEYS } else { 0 }
         };
         let lists = || (0..longest.div_ceil(tile.height)).map(tiles).collect::<Vec<_>>().repeat(heads);
-        let seen = Seen::Band { longest, keys, left, right };
-        device.get_or_init_extension(Plans::new).plan(Asked { tile, heads, others, seen }, lists)
+        let seen = ListInputs::Band { longest, keys, left, right };
+        device.get_or_init_extension(Plans::new).plan(PlanKey { tile, heads, others, seen }, lists)
     }
 }
 
@@ -192,8 +192,8 @@ struct Forward<'c, 'a, 'v, 'o, 'l, T: Element, M, Q> {
     lse: Option<&'c mut BufferViewMut<'l, f32, 3>>,
 }
 
-impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Forward<'_, '_, '_, '_, '_, T, M, Q> {
-    fn queue<P: Pattern + Passed, S: Sequences + Passed>(
+impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Forward<'_, '_, '_, '_, '_, T, M, Q> {
+    fn queue<P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,

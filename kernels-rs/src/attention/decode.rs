@@ -173,7 +173,7 @@ fn weighted<C: Scales, const E: usize, const WIDE: usize>(
 )]
 pub fn flash_decode<
     T: Float,
-    K: Stored,
+    K: StoredElement,
     C: Scales,
     P: Pages,
     const LANES: usize,
@@ -274,7 +274,7 @@ pub fn flash_decode<
                 let t = base + u * keys + mine;
                 // No read beyond the end, where a cache may contain anything, including NaNs.
                 let (plane, row) = pages.place(sequence, t.min(end - 1), k.dim(2));
-                let at = Entry { plane: plane.min(k.dim(0) - 1), head: group, row };
+                let at = CacheEntry { plane: plane.min(k.dim(0) - 1), head: group, row };
                 for p in unroll(0..E / WIDE) {
                     let d = (p * LANES + lanes.lane()) * WIDE;
                     if (!masked || t < end) && d < width {

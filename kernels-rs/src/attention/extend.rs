@@ -1,12 +1,12 @@
 //! The call that appends new keys and values to a cache.
 
 use super::append::{ROW, cache_append};
-use super::cache::{BLOCK, Contiguous, Factors, KvCacheMut, Paged, Pages, Stored};
+use super::cache::{BLOCK, Contiguous, Factors, KvCacheMut, Paged, Pages, StoredElement};
 use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
 use crate::queue::{LibraryCall, naming};
 use crate::rotary::PairLayout;
-use crate::{Passed, Queue};
+use crate::{LaunchStruct, Queue};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -82,7 +82,7 @@ impl<'a> Append<'a> {
     /// # Errors
     /// Extents that do not match or exceed the limits above. A cache or table with another number
     /// of sequences than q. An output that overlaps another operand, or a buffer of another device.
-    pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
+    pub fn run<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
@@ -102,7 +102,7 @@ impl<'a> Append<'a> {
 
     /// Queues the call with the given way to find the keys of a sequence.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    fn queue<'c, T: Float + GenericArgument, K: Stored + GenericArgument, P: Pages + Passed>(
+    fn queue<'c, T: Float + GenericArgument, K: StoredElement + GenericArgument, P: Pages + LaunchStruct>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
@@ -176,7 +176,7 @@ impl<'a> Append<'a> {
 }
 
 /// Rejects heads of q that do not fill whole elements of a cache.
-pub(super) fn row_elements<T: Element, K: Stored>(q: &BufferView<'_, T, 3>) -> Result<(), Error> {
+pub(super) fn row_elements<T: Element, K: StoredElement>(q: &BufferView<'_, T, 3>) -> Result<(), Error> {
     let [.., width] = q.extents();
     if width.is_multiple_of(K::NUMBERS) {
         return Ok(());

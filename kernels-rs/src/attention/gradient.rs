@@ -12,7 +12,7 @@ use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
-use crate::{Passed, Queue};
+use crate::{LaunchStruct, Queue};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -28,7 +28,7 @@ pub struct Gradients<'a, T: Element> {
     pub d_v: BufferViewMut<'a, T, 4>,
 }
 
-impl<M: Score + Passed> Attention<'_, M> {
+impl<M: Score + LaunchStruct> Attention<'_, M> {
     /// Queues the gradients of Q, K and V for a call of [`run`](Attention::run), from O, its
     /// gradient, and the logarithms of that call. Results are deterministic.
     ///
@@ -104,8 +104,8 @@ struct Backward<'c, 'a, 'v, T: Element, M, Q> {
     gradients: Gradients<'c, T>,
 }
 
-impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Backward<'_, '_, '_, T, M, Q> {
-    fn queue<P: Pattern + Passed, S: Sequences + Passed>(
+impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Backward<'_, '_, '_, T, M, Q> {
+    fn queue<P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,

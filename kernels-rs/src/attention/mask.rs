@@ -11,7 +11,7 @@
 //! assert_eq!(mask.density(), 19.0 / 25.0);
 //! ```
 
-use super::plan::{Asked, Plan, Plans, Seen, Tile};
+use super::plan::{ListInputs, Plan, PlanKey, Plans, Tile};
 use super::span::{KEYS, Listed};
 use crate::{Queue, QueueMemory};
 use kernel_dsl::Element;
@@ -189,7 +189,7 @@ impl DeviceMask {
         // A block of the mask is a whole number of tiles of queries.
         let (of_block, keys) = (self.size() / tile.height, self.size() / KEYS);
         let lists = || self.lengths_of_lists.iter().flat_map(|n| repeat_n(n * keys, of_block)).collect();
-        self.plans.plan(Asked { tile, heads: self.heads, others, seen: Seen::Listed }, lists)
+        self.plans.plan(PlanKey { tile, heads: self.heads, others, seen: ListInputs::Listed }, lists)
     }
 
     /// Returns the lists of blocks of keys. Fails if the mask has other extents.

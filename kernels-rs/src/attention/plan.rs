@@ -1,7 +1,7 @@
 //! Schedules as tables on a device. Each is computed once.
 
 use super::schedule::{Schedule, Work};
-use super::simulation::{Cost, Places};
+use super::simulation::{BlockSlots, Cost};
 use kernel_dsl::compiler::hir::Constant;
 use runtime::{Device, DeviceBuffer, Error};
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ impl Tile {
     /// threads, or for 384 threads of kernels with steps of two tiles. The costs were measured on
     /// an H200. A part of a list costs more where a step has one tile of keys: the same partial
     /// results for half the work or less.
-    pub const fn places(self, multiprocessors: usize) -> Places {
+    pub const fn places(self, multiprocessors: usize) -> BlockSlots {
         let pace: &[f64] = match if self.step == 2 { 384 } else { 512 } / self.threads {
             ..=2 => &[0.7, 1.0],
             3 => &[0.475, 0.949, 1.0],
@@ -50,13 +50,13 @@ impl Tile {
             2 => Cost { step: 2, some: 0.8, begin: 0.03, part: 0.33 },
             step => Cost { step, some: 0.0, begin: 0.06, part: 1.4 },
         };
-        Places { multiprocessors, pace, oldest: if self.step == 2 { 0.1 } else { 0.0 }, cost }
+        BlockSlots { multiprocessors, pace, oldest: if self.step == 2 { 0.1 } else { 0.0 }, cost }
     }
 }
 
 /// The inputs that determine the lengths of the lists of key tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Seen {
+pub(super) enum ListInputs {
     /// A band of each sequence.
     Band {
         /// The number of queries of the longest sequence.
@@ -71,12 +71,12 @@ pub(super) enum Seen {
 
 /// The key of a cached plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Asked {
+pub(super) struct PlanKey {
     pub tile: Tile,
     pub heads: usize,
     /// Pieces of sequences.
     pub others: usize,
-    pub seen: Seen,
+    pub seen: ListInputs,
 }
 
 /// A schedule on a device.
@@ -94,7 +94,7 @@ pub(super) struct Plan {
 pub(super) struct Plans {
     device: Device,
     /// Most recently used first.
-    kept: Mutex<VecDeque<(Asked, Arc<Plan>)>>,
+    kept: Mutex<VecDeque<(PlanKey, Arc<Plan>)>>,
 }
 
 impl Plans {
@@ -105,7 +105,7 @@ impl Plans {
 
     /// Returns the plan for `asked`. `lists` gives the number of key tiles for each tile of queries
     /// of all heads of a sequence.
-    pub fn plan(&self, asked: Asked, lists: impl FnOnce() -> Vec<usize>) -> Result<Arc<Plan>, Error> {
+    pub fn plan(&self, asked: PlanKey, lists: impl FnOnce() -> Vec<usize>) -> Result<Arc<Plan>, Error> {
         // The data is consistent even if a holder of the lock panicked.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|(of, _)| *of == asked)
@@ -124,14 +124,14 @@ impl Plans {
         Ok(plan)
     }
 
-    fn made(&self, Asked { tile, heads, others, seen }: Asked, lists: &[usize]) -> Result<Plan, Error> {
+    fn made(&self, PlanKey { tile, heads, others, seen }: PlanKey, lists: &[usize]) -> Result<Plan, Error> {
         let rows = lists.len() / heads.max(1);
         let all = lists.repeat(others);
         let work = Work {
             lists: &all,
             rows,
             bytes: tile.height * (tile.width + 2) * size_of::<f32>(),
-            scattered: seen == Seen::Listed,
+            scattered: seen == ListInputs::Listed,
         };
         let Schedule { items, slots } = Schedule::new(work, &tile.places(self.device.facts().multiprocessors as usize));
         let mut table = Vec::with_capacity(items.len() * TABLE_COLUMNS);

@@ -10,7 +10,7 @@ use kernel_dsl::prelude::*;
 /// are recomputed: the products leave no registers for them.
 #[device]
 #[derive(Clone, Copy)]
-struct Held<T: Float> {
+struct BlockParameters<T: Float> {
     q: View<T, 2>,
     k: View<T, 2>,
     v: View<T, 2>,
@@ -37,12 +37,12 @@ fn held<T: Float, S: Sequences, const W: usize>(
     k: View<T, 4>,
     v: View<T, 4>,
     sequences: S,
-) -> Held<T> {
+) -> BlockParameters<T> {
     let [sequence, head, kv, piece] = kept.load::<4>(0).map(|x| x as usize);
     let [query, key, lq, lk] = kept.load::<4>(4).map(|x| x as usize);
     let [row0, tiles, list, zero] = kept.load::<4>(8).map(|x| x as usize);
     let batch = sequences.batch(sequence);
-    Held {
+    BlockParameters {
         q: q.at(batch).at(head).offset((query, 0)),
         k: k.at(batch).at(kv).offset((key, 0)),
         v: v.at(batch).at(kv).offset((key, piece * W)),
@@ -130,7 +130,8 @@ fn write_rows<T: Float, S: Sequences, const W: usize, const V: usize, const Q: u
     logs: ViewMut<f32, 3>,
     sequences: S,
 ) {
-    let Held { sequence, head, piece, first, row0, lq, lk, thread, .. } = held::<T, S, W>(kept, q, k, v, sequences);
+    let BlockParameters { sequence, head, piece, first, row0, lq, lk, thread, .. } =
+        held::<T, S, W>(kept, q, k, v, sequences);
     let (row, col) = corner::<R>(thread);
     let batch = sequences.batch(sequence);
     let o = o.at(batch).at(head);
@@ -189,7 +190,7 @@ fn weigh_seen<
     pattern: P,
     sequences: S,
 ) -> [[[[f32; 4]; 4]; Q]; R] {
-    let Held { q, k, v, sequence, head, row0, lq, lk, tiles, list, thread, .. } =
+    let BlockParameters { q, k, v, sequence, head, row0, lq, lk, tiles, list, thread, .. } =
         held::<T, S, W>(kept, q, k, v, sequences);
     let (row, col) = corner::<R>(thread);
     let lower = f32::from_bits(kept[LOWER]);
@@ -354,7 +355,7 @@ pub fn flash_attention<
     let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
     if tiles > 0 {
         let thread = thread::x();
-        let Held { q, k, .. } = held::<T, S, W>(kept, q, k, v, sequences);
+        let BlockParameters { q, k, .. } = held::<T, S, W>(kept, q, k, v, sequences);
         let key0 = kept.load::<R>(16).map(|x| x as usize);
         put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(q, thread, row0, lq, 0, depth));
         for h in unroll(0..R) {
@@ -391,7 +392,8 @@ pub fn flash_attention<
                 s
             }
         };
-        let Held { v: values, row0, lq, lk, thread, head, sequence, .. } = held::<T, S, W>(kept, q, k, v, sequences);
+        let BlockParameters { v: values, row0, lq, lk, thread, head, sequence, .. } =
+            held::<T, S, W>(kept, q, k, v, sequences);
         let (row, col) = corner::<R>(thread);
         let key0 = kept.load::<R>(16).map(|x| x as usize);
         let mut first = fetch_keys::<T, L, W, V>(values, thread, key0[0], lk);
@@ -507,7 +509,8 @@ pub fn flash_attention<
             weigh_seen::<T, M, P, S, W, V, Q, R>(tops, kept, q, k, v, scale, left, right, score, pattern, sequences);
         write_rows::<T, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
     }
-    let Held { sequence, head, piece, first, row0, lq, lk, thread, .. } = held::<T, S, W>(kept, q, k, v, sequences);
+    let BlockParameters { sequence, head, piece, first, row0, lq, lk, thread, .. } =
+        held::<T, S, W>(kept, q, k, v, sequences);
     let batch = sequences.batch(sequence);
     let o = o.at(batch).at(head);
     let [divided, whole] = [kept[13], kept[14]].map(|x| x as usize);

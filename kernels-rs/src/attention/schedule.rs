@@ -32,7 +32,7 @@
 //! for each shape.
 
 use super::join::PARTS;
-use super::simulation::Places;
+use super::simulation::BlockSlots;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ impl Piece {
 
 impl Schedule {
     /// Returns the fastest schedule found for these slots.
-    pub fn new(work: Work<'_>, places: &Places) -> Schedule {
+    pub fn new(work: Work<'_>, places: &BlockSlots) -> Schedule {
         let whole: Vec<_> =
             (0..work.lists.len()).map(|list| Piece { tiles: work.lists[list], list, before: 0, cut: false }).collect();
         let mut best = head_after_head(whole.clone(), work.rows, places);
@@ -168,7 +168,7 @@ impl Work<'_> {
     }
 }
 
-impl Places {
+impl BlockSlots {
     /// Returns the time at which all pieces have ended, if they begin in this order. If it is later
     /// than `limit`, any time after `limit` may be returned.
     fn time(&self, pieces: &[Piece], limit: f64) -> f64 {
@@ -189,7 +189,7 @@ impl Places {
 }
 
 /// Returns ways to cut the lists.
-fn divisions(whole: &[Piece], rows: usize, places: &Places) -> impl Iterator<Item = Vec<Piece>> {
+fn divisions(whole: &[Piece], rows: usize, places: &BlockSlots) -> impl Iterator<Item = Vec<Piece>> {
     let longest = whole.iter().map(|p| p.tiles).max().unwrap_or(0);
     let coarse = longest.div_ceil(LENGTHS).next_multiple_of(places.cost.step).max(1);
     let lengths = (MIN_PART_TILES.next_multiple_of(coarse)..longest).step_by(coarse);
@@ -202,7 +202,7 @@ fn divisions(whole: &[Piece], rows: usize, places: &Places) -> impl Iterator<Ite
 
 /// Sorts head after head, each with its longest lists first. The heads of the last rounds are
 /// sorted together, longest first.
-fn head_after_head(mut pieces: Vec<Piece>, rows: usize, places: &Places) -> Vec<Piece> {
+fn head_after_head(mut pieces: Vec<Piece>, rows: usize, places: &BlockSlots) -> Vec<Piece> {
     let rows = rows.max(1);
     let first = (pieces.len() / rows).saturating_sub(LAST * places.all() / rows);
     pieces.sort_by_key(|p| ((p.list / rows).min(first), Reverse(p.tiles), p.list));
@@ -211,7 +211,7 @@ fn head_after_head(mut pieces: Vec<Piece>, rows: usize, places: &Places) -> Vec<
 
 /// Reverses the second round, so that a multiprocessor with one of the longest lists also gets one
 /// of the shorter.
-fn with_second_round_reversed(mut pieces: Vec<Piece>, places: &Places) -> Vec<Piece> {
+fn with_second_round_reversed(mut pieces: Vec<Piece>, places: &BlockSlots) -> Vec<Piece> {
     let (from, to) = (places.multiprocessors.min(pieces.len()), (2 * places.multiprocessors).min(pieces.len()));
     pieces[from..to].reverse();
     pieces
@@ -241,7 +241,7 @@ fn cut_at(whole: &[Piece], length: usize) -> Vec<Piece> {
 
 /// Fills slot after slot with lists, longest first, up to a cost of `room`. A list that exceeds the
 /// remaining room continues in the next slot.
-fn filled(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
+fn filled(whole: &[Piece], room: f64, places: &BlockSlots) -> Vec<Piece> {
     let mut lists = whole.to_vec();
     lists.sort_by_key(|p| (Reverse(p.tiles), p.list));
     let (mut pieces, mut place, mut left) = (Vec::with_capacity(whole.len() + places.all()), 0, room);
@@ -265,7 +265,7 @@ fn filled(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
 /// Fills each slot repeatedly with the longest list that fits the remaining `room`. Only a list
 /// longer than a whole slot is cut. Pieces are sorted by the expected end of their predecessors in
 /// the slot.
-fn packed(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
+fn packed(whole: &[Piece], room: f64, places: &BlockSlots) -> Vec<Piece> {
     let mut pool = whole.to_vec();
     pool.sort_unstable();
     let cost = |p: &Piece| places.cost.of(p.tiles, p.cut);
@@ -311,13 +311,13 @@ mod tests {
     use super::*;
 
     /// An H200 with tiles of 64 queries and 128 elements.
-    const H200: Places = Tile { height: 64, width: 128, step: 2, threads: 128 }.places(132);
+    const H200: BlockSlots = Tile { height: 64, width: 128, step: 2, threads: 128 }.places(132);
 
     fn causal(tiles: usize, heads: usize) -> Vec<usize> {
         (1..=tiles).collect::<Vec<_>>().repeat(heads)
     }
 
-    fn schedule(lists: &[usize], rows: usize, places: &Places) -> Schedule {
+    fn schedule(lists: &[usize], rows: usize, places: &BlockSlots) -> Schedule {
         let schedule = Schedule::new(Work { lists, rows, bytes: 64 * 130 * 4, scattered: false }, places);
         covers(&schedule, lists);
         schedule
@@ -346,19 +346,19 @@ mod tests {
         assert_eq!(slots, (0..schedule.slots).collect::<Vec<_>>());
     }
 
-    fn time(schedule: &Schedule, places: &Places) -> f64 {
+    fn time(schedule: &Schedule, places: &BlockSlots) -> f64 {
         places.ends(schedule.items.iter().map(|i| places.cost.of(i.tiles, i.parts > 0)), f64::INFINITY)
     }
 
     /// Returns the schedule's time relative to a device without idle slots and without cuts.
-    fn over(lists: &[usize], rows: usize, places: &Places) -> f64 {
+    fn over(lists: &[usize], rows: usize, places: &BlockSlots) -> f64 {
         let least = lists.iter().map(|n| places.cost.of(*n, false)).sum::<f64>() / places.all() as f64;
         time(&schedule(lists, rows, places), places) / least
     }
 
     #[test]
     fn every_way_to_cut_covers_every_list_once() {
-        let small = Places { multiprocessors: 2, ..H200 };
+        let small = BlockSlots { multiprocessors: 2, ..H200 };
         let lists = [0, 1, 40, 7, 7, 0, 33, 12, 5, 5, 90, 4];
         let whole: Vec<_> = lists
             .iter()

@@ -35,7 +35,7 @@ impl Cost {
 
 /// The slots that blocks run in.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Places {
+pub(super) struct BlockSlots {
     pub multiprocessors: usize,
     /// The relative rate of a multiprocessor with one block, two, and so on. The length is the
     /// maximum number of blocks.
@@ -77,7 +77,7 @@ struct Multiprocessor {
     at: f64,
 }
 
-impl Places {
+impl BlockSlots {
     /// Returns the maximum number of concurrent blocks.
     pub fn all(&self) -> usize {
         self.multiprocessors * self.pace.len()
@@ -145,11 +145,11 @@ mod tests {
 
     const FREE: Cost = Cost { step: 1, some: 0.0, begin: 0.0, part: 0.0 };
 
-    fn places(multiprocessors: usize, pace: &'static [f64]) -> Places {
-        Places { multiprocessors, pace, oldest: 0.1, cost: FREE }
+    fn places(multiprocessors: usize, pace: &'static [f64]) -> BlockSlots {
+        BlockSlots { multiprocessors, pace, oldest: 0.1, cost: FREE }
     }
 
-    fn ends(places: Places, blocks: &[f64]) -> f64 {
+    fn ends(places: BlockSlots, blocks: &[f64]) -> f64 {
         places.ends(blocks.iter().copied(), f64::INFINITY)
     }
 

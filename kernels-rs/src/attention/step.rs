@@ -1,12 +1,12 @@
 //! The call for attention of a decoding step.
 
-use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, Scales, Stored, Unscaled};
+use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, Scales, StoredElement, Unscaled};
 use super::decode::flash_decode;
 use super::extend::{row_elements, shared_heads};
 use crate::operand::Operand;
 use crate::queue::naming;
 use crate::rowwise::plan::queue;
-use crate::{Passed, Queue, QueueMemory};
+use crate::{LaunchStruct, Queue, QueueMemory};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -125,7 +125,7 @@ const MAX_TOKENS: usize = 16;
 
 /// The constants of a kernel's instance that depend on the columns of a group: the pairs of a token
 /// and a query head.
-struct Form {
+struct StepForm {
     group: u32,
     in_flight: u32,
     tokens: bool,
@@ -133,10 +133,10 @@ struct Form {
     threads: u32,
 }
 
-impl Form {
+impl StepForm {
     /// Returns the form for `of_group` query heads of `tokens` tokens, and a cache whose numbers
     /// have `bytes` bytes.
-    fn new(of_group: usize, tokens: usize, bytes: usize) -> Form {
+    fn new(of_group: usize, tokens: usize, bytes: usize) -> StepForm {
         // The same number of bytes in flight for 16 bits as for 32 bits. More keys of fewer bits
         // are not faster.
         let ahead: u32 = if bytes == 2 { 8 } else { 4 };
@@ -147,7 +147,7 @@ impl Form {
                 2 => (2, ahead),
                 _ => (4, ahead / 2),
             };
-            return Form { group, in_flight, tokens: false, sets: 1, threads };
+            return StepForm { group, in_flight, tokens: false, sets: 1, threads };
         }
         // The sums of eight columns spill: four columns of several warps share keys instead.
         let sets = match of_group * tokens {
@@ -156,12 +156,12 @@ impl Form {
             _ => 4,
         };
         let in_flight = if bytes == 2 { 4 } else { 2 };
-        Form { group: 4, in_flight, tokens: true, sets, threads: 256 }
+        StepForm { group: 4, in_flight, tokens: true, sets, threads: 256 }
     }
 }
 
 /// Returns the whole bytes of a number of a cache, 0 for four bits.
-fn bytes<K: Stored>() -> usize {
+fn bytes<K: StoredElement>() -> usize {
     size_of::<K>() / K::NUMBERS
 }
 
@@ -192,7 +192,7 @@ impl Decode {
     /// - the cache or its table has another number of sequences than q,
     /// - rows are not aligned to the access width (4 numbers of `f32`, otherwise 8), or
     /// - a buffer belongs to another device.
-    pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
+    pub fn run<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
@@ -228,7 +228,7 @@ impl Decode {
 
     /// Queues the step with the scales of the cache.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    fn paged<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed>(
+    fn paged<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales + LaunchStruct>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
@@ -250,7 +250,12 @@ impl Decode {
     /// Queues the step with a way to find the keys of a sequence. There is a plane for each
     /// sequence, or a page, and a row of the table for each sequence.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    fn queue<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed, P: Pages + Passed>(
+    fn queue<
+        T: Float + GenericArgument,
+        K: StoredElement + GenericArgument,
+        C: Scales + LaunchStruct,
+        P: Pages + LaunchStruct,
+    >(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
@@ -299,7 +304,7 @@ impl Decode {
         }
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
         // Fewer sequences than the scratch memory was made for use its first rows.
-        let form = Form::new(heads.checked_div(groups).unwrap_or(1), tokens, bytes::<K>());
+        let form = StepForm::new(heads.checked_div(groups).unwrap_or(1), tokens, bytes::<K>());
         let splits = *splits;
         // An upper bound: a block has at most four heads of a group.
         let work = format_args!("{sequences} sequences of {heads} heads, their keys in {splits} parts,");
@@ -322,7 +327,7 @@ impl Decode {
             65..=128 => 16,
             _ => 32,
         };
-        let Form { group, in_flight, tokens: several, sets, threads } = form;
+        let StepForm { group, in_flight, tokens: several, sets, threads } = form;
         let numbers = [lanes, wide, 8, group, in_flight].map(Constant::Usize);
         let of_tokens = [Constant::Bool(several), Constant::Usize(sets), Constant::Usize(threads)];
         let types = [T::CONSTANT, K::CONSTANT, C::CONSTANT, P::CONSTANT];

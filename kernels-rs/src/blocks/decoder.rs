@@ -3,7 +3,7 @@
 use super::cache::{Cache, Tokens};
 use super::heads::{Norms, prepare};
 use crate::activation::fast_swiglu;
-use crate::attention::cache::Stored;
+use crate::attention::cache::StoredElement;
 use crate::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use crate::gemm::Gemm;
 use crate::rowwise::Norm;
@@ -88,7 +88,7 @@ struct Views<T: Element> {
     down: Shared<T>,
 }
 
-impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
+impl<T: Float + StoredElement + GenericArgument> DecoderLayer<T> {
     /// Returns a layer with these weights. Their extents are checked when it runs.
     pub fn new(shape: DecoderShape, weights: DecoderWeights<T>) -> DecoderLayer<T> {
         DecoderLayer { shape, weights }

@@ -1,6 +1,6 @@
 //! A layer of a vision tower, in which every patch of an image sees every other.
 
-use crate::Passed;
+use crate::LaunchStruct;
 use crate::attention::{Attention, Layout, Qkv};
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
@@ -144,7 +144,7 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
 }
 
 /// Computes y ← epilogue(x·Wᵀ + β·y), with an epilogue that takes the layer's bias.
-fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
+fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + LaunchStruct>(
     on: &impl Queue,
     x: &QueueMemory<T>,
     depth: usize,

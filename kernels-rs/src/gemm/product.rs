@@ -9,7 +9,7 @@ use crate::dispatch::dispatch;
 use crate::fold::MAX_ALONG;
 use crate::operand::{BEYOND_K, Operand};
 use crate::queue::LibraryCall;
-use crate::{Passed, Queue};
+use crate::{LaunchStruct, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -140,7 +140,7 @@ impl Gemm {
     ///
     /// # Errors
     /// Returns the errors of [`run`](Gemm::run).
-    pub unsafe fn run_with<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
+    pub unsafe fn run_with<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         self,
         on: &impl Queue,
         a: &BufferView<'_, T, 3>,
@@ -190,7 +190,7 @@ impl Gemm {
         const V: usize,
         const TA: bool,
         const TB: bool,
-        E: Epilogue + Passed,
+        E: Epilogue + LaunchStruct,
     >(
         self,
         plan: Plan,
@@ -288,7 +288,7 @@ fn tiled<
     const V: usize,
     const TA: bool,
     const TB: bool,
-    E: Epilogue + Passed,
+    E: Epilogue + LaunchStruct,
 >(
     tile: Tile,
     on: &impl Queue,

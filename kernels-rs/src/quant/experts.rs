@@ -9,7 +9,7 @@ use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
-use crate::{Passed, Queue, QueueMemory};
+use crate::{LaunchStruct, Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -277,7 +277,7 @@ impl ExpertRows {
     ///
     /// # Errors
     /// Returns the errors of [`combine`](ExpertRows::combine).
-    pub unsafe fn combine_with<T: Float + GenericArgument, E: Epilogue + Passed>(
+    pub unsafe fn combine_with<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,

@@ -2,7 +2,7 @@
 
 use super::igemm::{Output, igemm};
 use super::sums::{sum_columns, sum_rows};
-use crate::Passed;
+use crate::LaunchStruct;
 use crate::Queue;
 use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
@@ -149,7 +149,7 @@ impl Igemm {
     ///
     /// # Errors
     /// Returns the errors of [`run`](Igemm::run).
-    pub unsafe fn run_with<C: Output + GenericArgument, E: Epilogue + Passed>(
+    pub unsafe fn run_with<C: Output + GenericArgument, E: Epilogue + LaunchStruct>(
         self,
         on: &impl Queue,
         a: Quantized<'_>,
@@ -206,7 +206,13 @@ impl Igemm {
         }
     }
 
-    fn chosen<C: Output + GenericArgument, E: Epilogue + Passed, const V: usize, const TA: bool, const TB: bool>(
+    fn chosen<
+        C: Output + GenericArgument,
+        E: Epilogue + LaunchStruct,
+        const V: usize,
+        const TA: bool,
+        const TB: bool,
+    >(
         self,
         on: &impl Queue,
         a: Quantized<'_>,
@@ -224,7 +230,7 @@ impl Igemm {
         }
     }
 
-    fn bytewise<C: Output + GenericArgument, E: Epilogue + Passed, const TA: bool, const TB: bool>(
+    fn bytewise<C: Output + GenericArgument, E: Epilogue + LaunchStruct, const TA: bool, const TB: bool>(
         self,
         on: &impl Queue,
         a: Quantized<'_>,
@@ -237,7 +243,7 @@ impl Igemm {
 
     fn launched<
         C: Output + GenericArgument,
-        E: Epilogue + Passed,
+        E: Epilogue + LaunchStruct,
         const BM: usize,
         const BN: usize,
         const QM: usize,

@@ -5,8 +5,8 @@ use super::few::gemv_blocks;
 use super::formats::device::BlockFormat;
 use super::many::{add_parts, gemm_blocks};
 use super::plan::{Costs, Plan, Tile, plan};
-use super::weights::{Format, Lent, Weights, with_format};
-use crate::Passed;
+use super::weights::{Format, LentPlanes, Weights, with_format};
+use crate::LaunchStruct;
 use crate::access::rows_are_whole;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
@@ -50,7 +50,7 @@ impl Weights {
     ///
     /// # Errors
     /// Returns the errors of [`product`](Weights::product).
-    pub unsafe fn product_with<T: Float + GenericArgument, E: Epilogue + Passed>(
+    pub unsafe fn product_with<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -90,7 +90,7 @@ impl Weights {
     ///
     /// # Errors
     /// Returns the errors of [`product`](Weights::product).
-    pub unsafe fn product_of_with<T: Float + GenericArgument, E: Epilogue + Passed>(
+    pub unsafe fn product_of_with<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         &self,
         on: &impl Queue,
         x: &Activations,
@@ -117,7 +117,7 @@ impl Weights {
     /// # Errors
     /// Returns the errors of [`product`](Weights::product), and an error if the plan has no part or
     /// has tiles for no more than 8 rows.
-    pub unsafe fn planned_with<T: Float + GenericArgument, E: Epilogue + Passed>(
+    pub unsafe fn planned_with<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         &self,
         on: &impl Queue,
         plan: Plan,
@@ -149,7 +149,7 @@ impl Weights {
 
     /// Queues products of single rows, which each block quantizes for itself: each row of X gives
     /// `chosen` rows of Y, for which `experts` has a number each unless it is empty.
-    pub(super) fn fresh<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+    pub(super) fn fresh<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -192,7 +192,7 @@ impl Weights {
     }
 
     /// Queues products of groups of up to 8 rows.
-    pub(super) fn few<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+    pub(super) fn few<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
         rows: &Rows<'_>,
@@ -242,7 +242,7 @@ impl Weights {
     }
 
     /// Queues products of tiles, with K in `splits` parts.
-    pub(super) fn tiles<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+    pub(super) fn tiles<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
         tile: Tile,
@@ -265,11 +265,11 @@ impl Weights {
     }
 
     /// Queues products of tiles, a matrix for each part of K.
-    fn parts<T: Float + GenericArgument, E: Epilogue + Passed, F: BlockFormat + GenericArgument>(
+    fn parts<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
         (tile, splits): (Tile, usize),
-        lent: &Lent,
+        lent: &LentPlanes,
         rows: &Rows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,

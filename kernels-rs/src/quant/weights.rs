@@ -290,9 +290,9 @@ impl Weights {
     }
 
     /// Lends the planes to launches that are queued on `on`.
-    pub(super) fn lend<F: BlockFormat>(&self, on: &impl Queue) -> Result<Lent, Error> {
+    pub(super) fn lend<F: BlockFormat>(&self, on: &impl Queue) -> Result<LentPlanes, Error> {
         let units = units::<F>(self.cols);
-        Ok(Lent {
+        Ok(LentPlanes {
             rows: self.rows,
             units,
             wide: [F::words(units), host::pitch::<F>(units)],
@@ -311,7 +311,7 @@ fn units<F: BlockFormat>(cols: usize) -> usize {
 }
 
 /// The planes of weights while launches are queued that read them.
-pub(super) struct Lent {
+pub(super) struct LentPlanes {
     rows: usize,
     /// Units of a row.
     pub(super) units: usize,
@@ -327,7 +327,7 @@ pub(super) struct Lent {
 /// Words, halves, scales of rows.
 type Planes<'a> = (BufferView<'a, u32, 2>, BufferView<'a, u16, 2>, BufferView<'a, f32, 1>);
 
-impl Lent {
+impl LentPlanes {
     pub(super) fn views(&self) -> Result<Planes<'_>, Error> {
         Ok((
             self.words.view_strided([self.rows, self.wide[0]], [self.wide[1], 1])?,

@@ -1,7 +1,7 @@
 //! The error of approximate instructions: of a card on all operands of 32 and 16 bits and random
 //! ones of 64 bits, and of the interpreter on some of them.
 
-use super::gpu::{Gpu, GpuMemory, Loaded};
+use super::gpu::{Gpu, GpuMemory, LoadedModule};
 use super::operands::Random;
 use kernel_dsl::compiler::Approximation;
 use kernel_dsl::compiler::ptx::parse;
@@ -337,7 +337,7 @@ fn others((count, at): (u64, u64)) -> String {
     if count == 0 { String::new() } else { format!("; {count} results of another kind, as at {at:#x}") }
 }
 
-fn launch(loaded: &Loaded, count: usize, base: u64, memory: &GpuMemory) -> Result<(), Box<dyn Error>> {
+fn launch(loaded: &LoadedModule, count: usize, base: u64, memory: &GpuMemory) -> Result<(), Box<dyn Error>> {
     // SAFETY: the kernel writes four bytes a thread to the memory, which has room for `count`.
     unsafe { loaded.run([count as u32 / 256, 256], &[base, 1, memory.address()])? };
     Ok(())

@@ -1,13 +1,13 @@
 //! Error bounds of approximate instructions.
 
-use super::forms::Form;
+use super::forms::SampleForm;
 use kernel_dsl::compiler::ptx::{Opcode, Type};
 use kernel_dsl::half::f16;
 use std::f64::consts::PI;
 
 /// Returns whether a card's result and the interpreter's, which is the nearest to the true one,
 /// agree within the documented bound.
-pub fn within(form: &Form, card: u64, ours: u64, operand: u64) -> bool {
+pub fn within(form: &SampleForm, card: u64, ours: u64, operand: u64) -> bool {
     match form.results[0] {
         Type::F64 => {
             let unit = if form.name.contains(".ftz") { 1 << 32 } else { 1 };

@@ -1,7 +1,7 @@
 //! Every form on extreme operands: the interpreter's results against a card's.
 
 use super::bounds::within;
-use super::forms::{Form, Kernel, THREADS, canonical, explanation, kernels, left_out};
+use super::forms::{Kernel, SampleForm, THREADS, canonical, explanation, kernels, left_out};
 use super::gpu::{Gpu, GpuMemory};
 use super::interpret::{hash, interpret};
 use kernel_dsl::compiler::ptx::Opcode;
@@ -67,7 +67,8 @@ pub fn run(folder: &Path, prefix: &str) -> Result<(), Box<dyn Error>> {
 
 /// Returns the page of differences.
 fn page(card: &str, kernels: &[Kernel], differences: &[Difference]) -> Result<String, Box<dyn Error>> {
-    let count = |holds: &dyn Fn(&Form) -> bool| kernels.iter().flat_map(|k| &k.forms).filter(|f| holds(f)).count();
+    let count =
+        |holds: &dyn Fn(&SampleForm) -> bool| kernels.iter().flat_map(|k| &k.forms).filter(|f| holds(f)).count();
     let mut page = String::new();
     writeln!(
         page,

@@ -4,7 +4,7 @@
 //! A thread has a cell of 16 bytes in each state space, which initially holds the third and fourth
 //! operand. Threads exchange values through their cells in shared memory.
 
-use super::forms::{Form, register};
+use super::forms::{SampleForm, register};
 use super::operands::Random;
 use kernel_dsl::compiler::ptx::form::{OperandForm, OperandKind, OperandType, Presence, Row};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Space, Type};
@@ -108,7 +108,7 @@ struct Code {
 
 /// Returns a row's form with a choice of modifiers. Returns `None` if the row is a pure
 /// computation, or the result differs between runs.
-pub fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random) -> Option<Form> {
+pub fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random) -> Option<SampleForm> {
     use Opcode::*;
     let mut name = row.opcode.to_string();
     choice.iter().flatten().for_each(|m| name += &format!(".{m}"));
@@ -172,7 +172,7 @@ pub fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random)
     };
     let Code { before, operands, after } = code;
     let text = if operands.is_empty() { name.clone() } else { format!("{name} {operands}") };
-    Some(Form { row, name, before, text, after, results, types, approximate: false })
+    Some(SampleForm { row, name, before, text, after, results, types, approximate: false })
 }
 
 /// Code that makes the results two constants, for instructions without a visible effect.

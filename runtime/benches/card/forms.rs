@@ -15,7 +15,7 @@ pub const THREADS: usize = 1024;
 const FORMS: usize = 24;
 
 /// A form with a choice of modifiers and operands.
-pub struct Form {
+pub struct SampleForm {
     /// The row of the table.
     pub row: &'static Row,
     /// Opcode and modifiers.
@@ -41,7 +41,7 @@ pub struct Kernel {
     /// The target that the module is for.
     pub target: u16,
     /// At least one.
-    pub forms: Vec<Form>,
+    pub forms: Vec<SampleForm>,
 }
 
 /// Returns why a row is not compared with a card; `None` for a row that is compared.
@@ -61,7 +61,7 @@ pub fn left_out(row: &Row) -> Option<&'static str> {
 
 /// Returns why a form's results may differ from those of a card later than sm_61; `None` where the
 /// results must agree.
-pub fn explanation(form: &Form) -> Option<&'static str> {
+pub fn explanation(form: &SampleForm) -> Option<&'static str> {
     use Opcode::*;
     match form.row.opcode {
         Vabsdiff | Vadd | Vmad | Vmax | Vmin | Vset | Vshl | Vshr | Vsub => Some(
@@ -101,7 +101,7 @@ fn has_effect(row: &Row) -> bool {
 /// Returns the kernels of every row that is compared and whose name begins with `prefix`.
 pub fn kernels(prefix: &str) -> Vec<Kernel> {
     let mut kernels = Vec::new();
-    let mut add = |forms: Vec<Form>| {
+    let mut add = |forms: Vec<SampleForm>| {
         for group in chunks(forms) {
             let target = if group[0].row.target > 61 { 80 } else { 61 };
             kernels.push(Kernel { number: kernels.len(), target, forms: group });
@@ -111,7 +111,7 @@ pub fn kernels(prefix: &str) -> Vec<Kernel> {
     let is_first = |row: &&Row| row.target <= 61 && is_compared(row) && !has_effect(row);
     for (at, row) in ROWS.iter().filter(is_numbered).enumerate().filter(|(_, row)| is_first(row)) {
         let mut random = Random::new(at as u64);
-        let mut forms: Vec<Form> = choices(row).iter().map(|choice| form(row, choice, &mut random)).collect();
+        let mut forms: Vec<SampleForm> = choices(row).iter().map(|choice| form(row, choice, &mut random)).collect();
         forms.sort_by_key(|form| form.types.clone());
         add(forms);
     }
@@ -123,7 +123,7 @@ pub fn kernels(prefix: &str) -> Vec<Kernel> {
             true => effects::form(row, choice, &mut random),
             false => Some(form(row, choice, &mut random)),
         };
-        let mut forms: Vec<Form> = choices(row).iter().filter_map(one).collect();
+        let mut forms: Vec<SampleForm> = choices(row).iter().filter_map(one).collect();
         forms.sort_by_key(|form| form.types.clone());
         add(forms);
     }
@@ -132,8 +132,8 @@ pub fn kernels(prefix: &str) -> Vec<Kernel> {
 }
 
 /// Forms in groups that take operands of the same types.
-fn chunks(forms: Vec<Form>) -> Vec<Vec<Form>> {
-    let mut groups: Vec<Vec<Form>> = Vec::new();
+fn chunks(forms: Vec<SampleForm>) -> Vec<Vec<SampleForm>> {
+    let mut groups: Vec<Vec<SampleForm>> = Vec::new();
     for form in forms {
         match groups.last_mut() {
             Some(group) if group.len() < FORMS && group[0].types == form.types && !is_last(&form) => group.push(form),
@@ -144,7 +144,7 @@ fn chunks(forms: Vec<Form>) -> Vec<Vec<Form>> {
 }
 
 /// Returns whether threads leave the kernel at the form.
-fn is_last(form: &Form) -> bool {
+fn is_last(form: &SampleForm) -> bool {
     matches!(form.row.opcode, Opcode::Ret | Opcode::Exit)
 }
 
@@ -157,7 +157,7 @@ fn choices(row: &Row) -> Vec<Vec<Option<Modifier>>> {
     })
 }
 
-fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random) -> Form {
+fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random) -> SampleForm {
     let mut name = row.opcode.to_string();
     choice.iter().flatten().for_each(|m| name += &format!(".{m}"));
     let (mut result, mut second, mut types, mut texts) = (Type::B32, false, Vec::new(), Vec::new());
@@ -210,7 +210,7 @@ fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random) -> 
         "mov.u64 %d7, 0;\n"
     };
     let (before, after) = (before.to_string(), flag.to_string() + &word(result, 0, "%d6"));
-    Form { row, name, before, text, after, results: [result, Type::B64], types, approximate }
+    SampleForm { row, name, before, text, after, results: [result, Type::B64], types, approximate }
 }
 
 fn operand_type(operand: &OperandForm, choice: &[Option<Modifier>]) -> Type {
@@ -285,7 +285,7 @@ impl Kernel {
             )
             .expect("a string takes all");
         }
-        for (i, Form { before, text: instruction, after, .. }) in self.forms.iter().enumerate() {
+        for (i, SampleForm { before, text: instruction, after, .. }) in self.forms.iter().enumerate() {
             let at = 16 * i * THREADS;
             writeln!(text, "{before}{instruction};\n{after}st.global.v2.u64 [%d9+{at}], {{%d6, %d7}};")
                 .expect("a string takes all");
@@ -296,7 +296,7 @@ impl Kernel {
 
 /// Returns both results with one pattern for every NaN. Payloads of `f64` are kept, except for
 /// atomic additions, which units of L2 compute.
-pub fn canonical(form: &Form, words: [u64; 2]) -> [u64; 2] {
+pub fn canonical(form: &SampleForm, words: [u64; 2]) -> [u64; 2] {
     let nan = |bits: u64, infinity: u64, sign: u64| if bits & (sign - 1) > infinity { sign - 1 } else { bits };
     std::array::from_fn(|i| {
         let (ty, bits) = (form.results[i], words[i]);

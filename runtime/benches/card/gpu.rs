@@ -16,7 +16,7 @@ unsafe impl Send for Gpu {}
 unsafe impl Sync for Gpu {}
 
 /// A module that is loaded, and its entry `kernel`.
-pub struct Loaded {
+pub struct LoadedModule {
     module: sys::CUmodule,
     function: sys::CUfunction,
 }
@@ -49,13 +49,13 @@ impl Gpu {
     }
 
     /// Compiles a module and finds its entry `kernel`.
-    pub fn load(self, text: &str) -> Result<Loaded, DriverError> {
+    pub fn load(self, text: &str) -> Result<LoadedModule, DriverError> {
         let text = CString::new(text).expect("PTX has no zero byte");
         // SAFETY: the image ends with a zero byte, and the context is current.
         let module = unsafe { result::module::load_data(text.as_ptr().cast())? };
         // SAFETY: the module is loaded.
         let function = unsafe { result::module::get_function(module, c"kernel".to_owned())? };
-        Ok(Loaded { module, function })
+        Ok(LoadedModule { module, function })
     }
 
     /// Allocates memory.
@@ -66,7 +66,7 @@ impl Gpu {
     }
 }
 
-impl Loaded {
+impl LoadedModule {
     /// Runs `blocks` blocks of `threads` threads on 64-bit parameters.
     ///
     /// # Safety
@@ -83,7 +83,7 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedModule {
     fn drop(&mut self) {
         // SAFETY: the module is loaded, and nothing of it runs.
         let _ = unsafe { result::module::unload(self.module) };

@@ -1,6 +1,6 @@
 //! The kernels of forms in the PTX interpreter.
 
-use super::forms::{Form, Kernel, THREADS, canonical, explanation};
+use super::forms::{Kernel, SampleForm, THREADS, canonical, explanation};
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
 use runtime::ptx::{Argument, Checks, Launch, Options, Program, Value};
@@ -31,7 +31,7 @@ pub fn interpret(kernel: &Kernel, input: &[[u64; 4]]) -> Vec<u64> {
 /// each NaN as one.
 pub fn hash(kernel: &Kernel, words: &[u64]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let exact = |form: &Form| !form.approximate && explanation(form).is_none();
+    let exact = |form: &SampleForm| !form.approximate && explanation(form).is_none();
     for (form, results) in kernel.forms.iter().zip(words.chunks(2 * THREADS)).filter(|(form, _)| exact(form)) {
         for pair in results.chunks(2) {
             for word in canonical(form, [pair[0], pair[1]]) {

@@ -15,7 +15,7 @@ use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::launch::DeviceFacts;
-use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::compiler::{driver, ir};
 use kernel_dsl::launcher::{ArgumentMemory, ArgumentShape};
 use kernel_dsl::{Argument, Artifact};
@@ -250,7 +250,12 @@ impl Executable {
 
     /// Runs the checked form `form` of a kernel, and returns the violation that it reports itself,
     /// except of disabled checks.
-    pub fn run_checked(&self, approved: &ValidatedArgs, form: &Checked, options: interpreter::Options) -> Result<()> {
+    pub fn run_checked(
+        &self,
+        approved: &ValidatedArgs,
+        form: &CheckedKernel,
+        options: interpreter::Options,
+    ) -> Result<()> {
         let without = options.without;
         let (outcome, reported) = self.outcome_checked(approved, form, options)?;
         right(outcome)?;
@@ -267,7 +272,7 @@ impl Executable {
     pub fn outcome_checked(
         &self,
         approved: &ValidatedArgs,
-        form: &Checked,
+        form: &CheckedKernel,
         options: interpreter::Options,
     ) -> Result<(Option<Outcome>, Option<Report>)> {
         let mut bytes = [0; 4 * WORDS];
@@ -292,7 +297,7 @@ impl Executable {
         approved: &ValidatedArgs,
         record: Option<&mut [u8]>,
         options: interpreter::Options,
-        run: impl FnOnce(&interpreter::Program, Launch<'_>) -> Result<T, interpreter::Refused>,
+        run: impl FnOnce(&interpreter::Program, Launch<'_>) -> Result<T, interpreter::LaunchFailure>,
     ) -> Result<Option<T>> {
         if approved.shape().is_empty() {
             return Ok(None);
@@ -312,8 +317,10 @@ impl Executable {
             options,
         };
         let failed = |refused| match refused {
-            interpreter::Refused::Arguments(source) => Error::Arguments { instance: self.instance.clone(), source },
-            interpreter::Refused::TooLarge(large) => Error::TooLarge(large),
+            interpreter::LaunchFailure::Arguments(source) => {
+                Error::Arguments { instance: self.instance.clone(), source }
+            }
+            interpreter::LaunchFailure::TooLarge(large) => Error::TooLarge(large),
         };
         run(&self.program, launch).map(Some).map_err(failed)
     }

@@ -50,7 +50,7 @@ pub mod executor {
 }
 
 pub use buffer::DeviceBuffer;
-pub use cuda::{Capability, Cause, CudaVersion, DriverError, Launched, Loss};
+pub use cuda::{Capability, Cause, CudaVersion, DriverError, InFlightLaunches, Loss};
 pub use device::{Choice, Device};
 pub use error::{Error, Result};
 pub use graph::{AnySlot, Graph, Node, Recording, Slot, SlotMut};

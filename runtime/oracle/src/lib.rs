@@ -52,6 +52,6 @@ pub use observe::trace::{self, Trace};
 pub use options::{Binding, Checks, Deadline, Launch, Options, Outcome};
 pub use program::Program;
 pub use record::reported;
-pub use refused::{Mismatch, Refused, TooLarge, Unsupported};
+pub use refused::{LaunchFailure, Mismatch, TooLarge, Unsupported};
 pub use report::{Finding, Report, Values, Verdict};
 pub use runtime_simt::{ByteRanges, Bytes, Preemption, Schedule, Statistics, UnknownOrder, report};

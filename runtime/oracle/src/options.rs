@@ -81,8 +81,8 @@ pub struct Options {
     /// the argument.
     pub uninit: Vec<(usize, ByteRanges)>,
     /// The limit of shadow memory for [`Checks::All`], in bytes. A launch that needs more is
-    /// rejected with [`Refused::TooLarge`](crate::Refused::TooLarge). Each touched element of
-    /// writable memory takes:
+    /// rejected with [`LaunchFailure::TooLarge`](crate::LaunchFailure::TooLarge). Each touched
+    /// element of writable memory takes:
     ///
     /// - 24 bytes;
     /// - 24 more in a kernel with atomic operations;

@@ -14,10 +14,10 @@
 
 use crate::code::Inst;
 use crate::machine::memory::Buffer;
-use crate::machine::nonfinite::Stored;
+use crate::machine::nonfinite::StoredNonFinite;
 use crate::machine::outputs::is_covered;
 use crate::machine::shadow::Shadow;
-use crate::machine::{Machine, Setting};
+use crate::machine::{LaunchConstants, Machine};
 use crate::{Checks, Options, Program, Statistics};
 use runtime_simt::split::{self, Demand, merge};
 
@@ -34,10 +34,10 @@ struct ThreadResults {
 /// unchanged then.
 pub fn run(
     program: &Program,
-    setting: &Setting,
+    setting: &LaunchConstants,
     buffers: &mut [Buffer<'_>],
     options: &Options,
-    stored: Stored,
+    stored: StoredNonFinite,
 ) -> Option<Statistics> {
     let demand = demand(program, setting, buffers, options)?;
     let shared = &*buffers;
@@ -49,7 +49,7 @@ pub fn run(
         machine.run(blocks);
         ThreadResults {
             statistics: machine.statistics,
-            found: !machine.findings.is_empty() || machine.stored == Stored::NonFinite || machine.undefined,
+            found: !machine.findings.is_empty() || machine.stored == StoredNonFinite::NonFinite || machine.undefined,
             shadows: machine.buffers.into_iter().map(|buffer| buffer.shadow).collect(),
         }
     })?;
@@ -77,7 +77,7 @@ pub fn run(
 }
 
 /// Returns the work of a launch, or `None` if its blocks must run in order.
-fn demand(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options: &Options) -> Option<Demand> {
+fn demand(program: &Program, setting: &LaunchConstants, buffers: &[Buffer<'_>], options: &Options) -> Option<Demand> {
     let code = &program.code;
     // Only these instructions can observe the order of blocks or a clock; a record keeps the first
     // report. A block that loads the store of another block alone finds the element uninitialized.

@@ -6,7 +6,7 @@ use crate::refused::{Mismatch, Unsupported};
 use crate::report::{CodeLocation, Sites};
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::{Block, Kernel, Location, Parameter, SharedArray, SharedMemory, SourceLocation, Table};
-use kernel_dsl_compiler::oracle::{Allowance, Check, Declared, Severity};
+use kernel_dsl_compiler::oracle::{Allowance, Check, OracleDeclarations, Severity};
 use kernel_dsl_compiler::source::KernelSource;
 
 /// The source file of the functions of `math::`.
@@ -25,7 +25,7 @@ pub struct Program {
     pub(crate) tables: Vec<(Table, Vec<u8>)>,
     pub(crate) sources: Vec<KernelSource>,
     pub(crate) locations: Vec<SourceLocation>,
-    pub(crate) declared: Declared,
+    pub(crate) declared: OracleDeclarations,
     pub(crate) code: Code,
     /// Whether the code was decoded as lowered: then the origins of values can be tracked.
     pub(crate) lowered: bool,

@@ -12,14 +12,14 @@ use crate::program::place;
 use crate::report::{Finding, Object, Report, Space, Thread};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::record::{BLOCK, MAX_VALUES, STATE, THREAD, VALUES, WORDS};
-use kernel_dsl_compiler::lower::checked::{Check, Checked, Site};
+use kernel_dsl_compiler::lower::checked::{Check, CheckedKernel, Site};
 use runtime_simt::Bytes;
 use runtime_simt::Schedule;
 use runtime_simt::number::value;
 
 /// Returns the oracle's report for the record of a launch of `form`, with its first finding.
 /// Returns `None` if nothing was reported.
-pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
+pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
     let kernel = &form.kernel;
     let Site { location, check } = form.sites.get(record[STATE].checked_sub(1)? as usize)?;
     let values: [u64; MAX_VALUES] = std::array::from_fn(|i| record[VALUES + i].into());

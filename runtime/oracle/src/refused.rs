@@ -26,16 +26,16 @@ pub struct TooLarge {
 
 /// The reason that a launch has no outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refused {
+pub enum LaunchFailure {
     /// The launch has not run.
     Arguments(Mismatch),
     /// The launch has ended at the limit of shadow memory.
     TooLarge(TooLarge),
 }
 
-impl From<Mismatch> for Refused {
-    fn from(mismatch: Mismatch) -> Refused {
-        Refused::Arguments(mismatch)
+impl From<Mismatch> for LaunchFailure {
+    fn from(mismatch: Mismatch) -> LaunchFailure {
+        LaunchFailure::Arguments(mismatch)
     }
 }
 
@@ -71,22 +71,22 @@ impl fmt::Display for TooLarge {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for LaunchFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Arguments(mismatch) => mismatch.fmt(f),
-            Refused::TooLarge(large) => large.fmt(f),
+            LaunchFailure::Arguments(mismatch) => mismatch.fmt(f),
+            LaunchFailure::TooLarge(large) => large.fmt(f),
         }
     }
 }
 
-impl From<TooLarge> for Refused {
-    fn from(large: TooLarge) -> Refused {
-        Refused::TooLarge(large)
+impl From<TooLarge> for LaunchFailure {
+    fn from(large: TooLarge) -> LaunchFailure {
+        LaunchFailure::TooLarge(large)
     }
 }
 
 impl std::error::Error for Unsupported {}
 impl std::error::Error for Mismatch {}
 impl std::error::Error for TooLarge {}
-impl std::error::Error for Refused {}
+impl std::error::Error for LaunchFailure {}

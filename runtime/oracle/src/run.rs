@@ -3,11 +3,11 @@
 use crate::code::{AccessLocation, AccessOp, Inst, Origin};
 use crate::machine::interleaved::MAX_COOPERATIVE;
 use crate::machine::memory::Buffer;
-use crate::machine::nonfinite::Stored;
+use crate::machine::nonfinite::StoredNonFinite;
 use crate::machine::observer::Observer;
 use crate::machine::outputs::OutputContract;
 use crate::machine::shadow::Budget;
-use crate::machine::{Machine, Setting};
+use crate::machine::{LaunchConstants, Machine};
 use crate::observe::flow::{Propagation, ShadowFlow};
 use crate::observe::poison::Poison;
 use crate::observe::precision::Precision;
@@ -18,16 +18,16 @@ use crate::observe::trace::{Recorder, Trace};
 use crate::options::{Binding, Checks, Deadline, Launch, Options, Outcome};
 use crate::parallel;
 use crate::program::Program;
-use crate::refused::{Mismatch, Refused, TooLarge};
+use crate::refused::{LaunchFailure, Mismatch, TooLarge};
 use crate::report::{Findings, Report};
-use kernel_dsl_compiler::analyses::bounds::Launched;
+use kernel_dsl_compiler::analyses::bounds::LaunchParameters;
 use kernel_dsl_compiler::ir::{Parameter, Role};
 use runtime_simt::{ByteRanges, Bytes, GridShape};
 
 impl Program {
     /// Runs a launch to its end and reports the findings. The kernel's stores are in the arguments'
     /// bytes afterwards, even if there are errors.
-    pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Refused> {
+    pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, LaunchFailure> {
         self.run_observed(launch, None)
     }
 
@@ -40,7 +40,7 @@ impl Program {
         block: [u32; 3],
         thread: [u32; 3],
         limit: usize,
-    ) -> Result<(Outcome, Trace), Refused> {
+    ) -> Result<(Outcome, Trace), LaunchFailure> {
         let threads = self.block_of(launch.block)?;
         let there = |what: &str, of: &str, at: [u32; 3], extents: [u32; 3]| {
             let inside = at.iter().zip(extents).all(|(i, n)| *i < n);
@@ -58,10 +58,10 @@ impl Program {
     }
 
     /// Runs a launch with every check and measures the memory costs of its accesses.
-    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Refused> {
-        let bits = |passed: &Passed| if let Passed::Bits(bits) = passed { Some(*bits) } else { None };
+    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), LaunchFailure> {
+        let bits = |passed: &EntryValue| if let EntryValue::Bits(bits) = passed { Some(*bits) } else { None };
         let parameters = self.bind(&launch.arguments)?.iter().map(bits).collect();
-        let launched = Launched { grid: launch.grid, block: self.block_of(launch.block)?, parameters };
+        let launched = LaunchParameters { grid: launch.grid, block: self.block_of(launch.block)?, parameters };
         let mut counters = Counters::default();
         let outcome = self.run_observed(launch, Some(&mut counters))?;
         Ok((outcome, counters.profile(self, launched)))
@@ -69,13 +69,13 @@ impl Program {
 
     /// Runs a launch with every check and adds the instructions that its threads reach to
     /// `reached`, which belongs to this program.
-    pub fn reach(&self, launch: Launch<'_>, reached: &mut Reached) -> Result<Outcome, Refused> {
+    pub fn reach(&self, launch: Launch<'_>, reached: &mut Reached) -> Result<Outcome, LaunchFailure> {
         self.run_observed(launch, Some(reached))
     }
 
     /// Runs a launch with an observer. After it, the launch runs again for each kind of value whose
     /// flow its findings need.
-    fn run_observed(&self, launch: Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, Refused> {
+    fn run_observed(&self, launch: Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, LaunchFailure> {
         let Launch { grid, block, arguments, mut options } = launch;
         options.deadline = options.deadline.or(options.time_limit.map(Deadline::after));
         let parameters = self.bind(&arguments)?;
@@ -114,23 +114,23 @@ impl Program {
             buffers.push(Buffer::table(table, (arguments_given + i) as u32, bytes));
         }
         let addresses = parameters.into_iter().map(|p| match p {
-            Passed::Bits(bits) => bits,
-            Passed::AddressOf(argument) => by_argument[argument].map_or(0, |b| buffers[b].base),
+            EntryValue::Bits(bits) => bits,
+            EntryValue::AddressOf(argument) => by_argument[argument].map_or(0, |b| buffers[b].base),
         });
         let mut parameters: Vec<u64> = addresses.collect();
         let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
         parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
         let shared_granule = granules.shared;
         let grid = GridShape { blocks: grid, threads };
-        let setting = Setting { parameters, by_argument, shared_bytes, shared_granule, dynamic, grid, budget };
-        let stored = if self.wants_origins(&options) { Stored::Finite } else { Stored::Ignored };
+        let setting = LaunchConstants { parameters, by_argument, shared_bytes, shared_granule, dynamic, grid, budget };
+        let stored = if self.wants_origins(&options) { StoredNonFinite::Finite } else { StoredNonFinite::Ignored };
         let lossy = options.cancellation.filter(|_| options.checks == Checks::All);
         let alone = observer.is_none() && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             let report = Findings::new(self, options.limit, options.schedule).report();
             return Ok(Outcome { statistics, report, points: 0, uninit: uninit(&buffers) });
         }
-        let again = stored == Stored::Finite || lossy.is_some() || self.wants_poison(&options);
+        let again = stored == StoredNonFinite::Finite || lossy.is_some() || self.wants_poison(&options);
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
         let observer = observer.map(|observer| -> Box<dyn Observer> { Box::new(observer) });
         let mut machine = Machine::new(self, &setting, buffers, &options, observer);
@@ -151,7 +151,7 @@ impl Program {
             let poison = Poison::new(self, &options);
             report.add(self.once_more(&setting, &buffers, &mut initial.clone(), &options, poison));
         }
-        if stored == Stored::NonFinite && !stopped {
+        if stored == StoredNonFinite::NonFinite && !stopped {
             let tracer = Tracer::new(self, &options);
             report.add(self.once_more(&setting, &buffers, &mut initial, &options, tracer));
         }
@@ -165,7 +165,7 @@ impl Program {
     /// findings of the labels that `rules` propagates.
     fn once_more(
         &self,
-        setting: &Setting,
+        setting: &LaunchConstants,
         buffers: &[Buffer<'_>],
         initial: &mut [Option<Vec<u8>>],
         options: &Options,
@@ -190,7 +190,7 @@ impl Program {
     }
 
     /// Returns the value of each parameter of the entry, computed from the arguments.
-    fn bind(&self, arguments: &[Binding<'_>]) -> Result<Vec<Passed>, Mismatch> {
+    fn bind(&self, arguments: &[Binding<'_>]) -> Result<Vec<EntryValue>, Mismatch> {
         let mut wrong = Vec::new();
         let expected = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
         if arguments.len() != expected {
@@ -255,15 +255,15 @@ struct Granules {
 }
 
 /// The value of an entry parameter.
-enum Passed {
+enum EntryValue {
     Bits(u64),
     /// The address of the argument's memory.
     AddressOf(usize),
 }
 
-fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<Passed, String> {
+fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<EntryValue, String> {
     let (bytes, extents, strides) = match (binding, parameter.role) {
-        (Binding::Scalar(bits), Role::Value(ty)) if bits & !ty.mask() == 0 => return Ok(Passed::Bits(*bits)),
+        (Binding::Scalar(bits), Role::Value(ty)) if bits & !ty.mask() == 0 => return Ok(EntryValue::Bits(*bits)),
         (Binding::Scalar(bits), Role::Value(ty)) => return Err(format!("has bits {bits:#x}: too many for `{ty}`")),
         (Binding::Scalar(_), _) => return Err("is memory, and a scalar is given".into()),
         (Binding::Memory { .. }, Role::Value(ty)) => return Err(format!("is a `{ty}`, and memory is given")),
@@ -290,14 +290,14 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<Passed, String> 
             if span > bytes.get().len() as u128 {
                 return Err(format!("spans {span} bytes by its extents and strides, and has {}", bytes.get().len()));
             }
-            Ok(Passed::AddressOf(parameter.argument as usize))
+            Ok(EntryValue::AddressOf(parameter.argument as usize))
         }
         Role::Extent(d) => match extents.get(d as usize) {
-            Some(n) => Ok(Passed::Bits((*n).into())),
+            Some(n) => Ok(EntryValue::Bits((*n).into())),
             None => Err(format!("has {} dimensions, and the kernel uses dimension {d}", extents.len())),
         },
         Role::Stride(d) => match stride(d as usize) {
-            Some(s) => Ok(Passed::Bits(s.into())),
+            Some(s) => Ok(EntryValue::Bits(s.into())),
             None => Err(format!("has no stride for dimension {d}")),
         },
     }

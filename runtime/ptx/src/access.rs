@@ -19,7 +19,7 @@ pub struct Fault {
 }
 
 /// The addresses of an access, after all checks.
-pub struct Reach {
+pub struct CheckedAddresses {
     /// The address of each lane.
     pub addresses: [u64; LANES],
     /// The lanes whose access is valid.
@@ -66,7 +66,7 @@ fn check(
     mask: u32,
     writes: bool,
     faults: &mut Vec<Fault>,
-) -> Reach {
+) -> CheckedAddresses {
     let mut addresses = access.addresses(registers);
     let first = addresses[mask.trailing_zeros() as usize & 31];
     if mask != FULL {
@@ -80,10 +80,10 @@ fn check(
         && (!writes || view.writable(extent.region))
         && within(&addresses, extent.base, extent.bytes - size, size - 1)
     {
-        return Reach { addresses, mask, common: Some(extent) };
+        return CheckedAddresses { addresses, mask, common: Some(extent) };
     }
     let mask = examine(access, view, &addresses, mask, writes, faults);
-    Reach { addresses, mask, common: None }
+    CheckedAddresses { addresses, mask, common: None }
 }
 
 /// Returns whether all addresses lie at most `last` bytes from `base`, and have none of the bits
@@ -310,7 +310,7 @@ impl Machine<'_, '_> {
     }
 
     /// Reports accesses to the gaps between variables.
-    fn strays(&mut self, access: &MemoryAccess, checked: &Reach, faults: &mut Vec<Fault>, warp: &mut Warp) {
+    fn strays(&mut self, access: &MemoryAccess, checked: &CheckedAddresses, faults: &mut Vec<Fault>, warp: &mut Warp) {
         // The assembler checks constant addresses into variables.
         if access.base.is_none() || matches!(access.window, Window::Global | Window::Const) {
             return;
@@ -388,7 +388,7 @@ impl View<'_, '_> {
 
 /// Returns the lanes that load values that depend on an approximation: by address in shared memory,
 /// otherwise by buffer.
-fn approximated(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach) -> u32 {
+fn approximated(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &CheckedAddresses) -> u32 {
     let mut one = |lane: usize| {
         let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok).ok()?;
         if extent.region == Region::Shared {
@@ -402,7 +402,7 @@ fn approximated(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach)
 
 /// Records that the lanes of `of` store values that depend on an approximation, and that the other
 /// lanes do not.
-fn approximate(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach, of: u32) {
+fn approximate(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &CheckedAddresses, of: u32) {
     if of == 0 && !view.shared.approximate {
         return;
     }
@@ -428,7 +428,12 @@ const WRITTEN: u64 = 0x0101_0101_0101_0101;
 
 /// Returns the lanes that load uninitialized memory.
 #[inline(always)]
-fn unwritten(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach, faults: &mut Vec<Fault>) -> u32 {
+fn unwritten(
+    access: &MemoryAccess,
+    view: &mut View<'_, '_>,
+    checked: &CheckedAddresses,
+    faults: &mut Vec<Fault>,
+) -> u32 {
     if let Some(extent) = checked.common
         && matches!(extent.region, Region::Buffer(_) | Region::Param)
     {
@@ -481,7 +486,7 @@ fn unwritten(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach, fa
 
 /// Marks the bytes as stored.
 #[inline(always)]
-fn mark(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Reach) {
+fn mark(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &CheckedAddresses) {
     if checked.common.is_some_and(|e| matches!(e.region, Region::Buffer(_))) {
         return;
     }

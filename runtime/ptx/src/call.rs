@@ -6,10 +6,10 @@
 //! meanwhile.
 
 use super::Check;
-use super::code::{Call, Code, Inst, ParameterLocation, Passed, Pc, Routine, Window};
+use super::code::{Call, Code, Inst, ParameterLocation, PassLocation, Pc, Routine, Window};
 use super::flow::WarpFlow;
 use super::machine::Machine;
-use super::registers::{Cause, LANES, RegisterPlace, Saved, lanes};
+use super::registers::{Cause, LANES, RegisterPlace, SavedRegister, lanes};
 use super::warp::Warp;
 use smallvec::SmallVec;
 
@@ -24,7 +24,7 @@ pub struct Activation {
     /// The calling lanes that have ended.
     ended: u32,
     /// The caller's registers that the routine uses.
-    saved: Vec<Saved>,
+    saved: Vec<SavedRegister>,
     /// For each lane, the caller's frame and the end of the stack.
     stack: [(u64, u64); LANES],
 }
@@ -155,7 +155,7 @@ impl ParameterLocation {
     }
 }
 
-impl Passed {
+impl PassLocation {
     /// Reads an argument of `bytes` bytes.
     fn read(self, warp: &Warp, code: &Code, parameters: &[u8], lane: usize, bytes: u32) -> Value {
         let known = |from: &[u8]| Value {
@@ -165,29 +165,29 @@ impl Passed {
             approximation: None,
         };
         match self {
-            Passed::Register(data) => warp.read_register(data.place, data.id, data.bits, lane),
-            Passed::Memory { window: Window::Param, offset } => {
+            PassLocation::Register(data) => warp.read_register(data.place, data.id, data.bits, lane),
+            PassLocation::Memory { window: Window::Param, offset } => {
                 known(parameters.get(offset as usize..(offset + bytes) as usize).unwrap_or_default())
             }
-            Passed::Memory { offset, .. } => warp.read_local(code, lane, offset.into(), bytes),
-            Passed::Frame { offset } => {
+            PassLocation::Memory { offset, .. } => warp.read_local(code, lane, offset.into(), bytes),
+            PassLocation::Frame { offset } => {
                 warp.read_local(code, lane, warp.stack(code, lane).0 + u64::from(offset), bytes)
             }
-            Passed::Constant(bits) => known(&bits.to_le_bytes()[..bytes.min(8) as usize]),
-            Passed::Nothing => known(&[]),
+            PassLocation::Constant(bits) => known(&bits.to_le_bytes()[..bytes.min(8) as usize]),
+            PassLocation::Nothing => known(&[]),
         }
     }
 
     /// Writes a result of `bytes` bytes.
     fn write(self, warp: &mut Warp, code: &Code, lane: usize, bytes: u32, value: &Value) {
         match self {
-            Passed::Register(data) => warp.write_register(data.place, data.id, lane, value),
-            Passed::Memory { offset, .. } => warp.write_local(code, lane, offset.into(), bytes, value),
-            Passed::Frame { offset } => {
+            PassLocation::Register(data) => warp.write_register(data.place, data.id, lane, value),
+            PassLocation::Memory { offset, .. } => warp.write_local(code, lane, offset.into(), bytes, value),
+            PassLocation::Frame { offset } => {
                 let frame = warp.stack(code, lane).0;
                 warp.write_local(code, lane, frame + u64::from(offset), bytes, value);
             }
-            Passed::Constant(_) | Passed::Nothing => {}
+            PassLocation::Constant(_) | PassLocation::Nothing => {}
         }
     }
 }
@@ -267,7 +267,7 @@ impl Machine<'_, '_> {
     }
 
     /// Returns an argument of a function of the device.
-    pub fn argument(&self, warp: &Warp, (passed, bytes): (Passed, u32), lane: usize) -> u64 {
+    pub fn argument(&self, warp: &Warp, (passed, bytes): (PassLocation, u32), lane: usize) -> u64 {
         let value = passed.read(warp, &self.program.code, &self.memory.parameters, lane, bytes);
         let mut bits = [0; 8];
         let length = value.bytes.len().min(8);
@@ -276,7 +276,7 @@ impl Machine<'_, '_> {
     }
 
     /// Writes the result of a function of the device.
-    pub fn give(&self, warp: &mut Warp, (passed, bytes): (Passed, u32), lane: usize, result: u64) {
+    pub fn give(&self, warp: &mut Warp, (passed, bytes): (PassLocation, u32), lane: usize, result: u64) {
         let value = Value {
             bytes: result.to_le_bytes()[..bytes.min(8) as usize].into(),
             written: SmallVec::from_elem(1, bytes as usize),

@@ -93,7 +93,7 @@ pub enum ParameterLocation {
 /// The location of an argument, or of a result that a caller receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Passed {
+pub enum PassLocation {
     /// A register.
     Register(Data),
     /// Local memory, or the kernel's parameters.
@@ -112,9 +112,9 @@ pub struct Call {
     /// Index into [`Code::routines`].
     pub routine: usize,
     /// The arguments, in order.
-    pub arguments: Vec<Passed>,
+    pub arguments: Vec<PassLocation>,
     /// The locations for the results.
-    pub results: Vec<Passed>,
+    pub results: Vec<PassLocation>,
 }
 
 /// A function that the device provides.
@@ -141,9 +141,9 @@ pub struct Service {
     /// The function.
     pub function: DeviceFunction,
     /// The arguments, each with its size in bytes.
-    pub arguments: Vec<(Passed, u32)>,
+    pub arguments: Vec<(PassLocation, u32)>,
     /// The location and size of the result, if it is used.
-    pub result: Option<(Passed, u32)>,
+    pub result: Option<(PassLocation, u32)>,
 }
 
 /// The content of a register that the hardware sets; a number is an axis.

@@ -16,7 +16,7 @@ pub const GRID_BARRIER: usize = usize::MAX;
 pub const WORKSPACE_BYTES: usize = 64;
 
 /// A resident block that does not run now.
-pub struct Resting {
+pub struct PausedBlock {
     index: [u32; 3],
     shared: Scratch,
     barriers: [BarrierState; BARRIERS],
@@ -44,7 +44,7 @@ impl Machine<'_, '_> {
     }
 
     /// Runs `run` while `block` is the running block.
-    fn in_block<T>(&mut self, block: &mut Resting, run: impl FnOnce(&mut Self, &mut Vec<Warp>) -> T) -> T {
+    fn in_block<T>(&mut self, block: &mut PausedBlock, run: impl FnOnce(&mut Self, &mut Vec<Warp>) -> T) -> T {
         self.swap(block);
         let mut warps = std::mem::take(&mut block.warps);
         let result = run(self, &mut warps);
@@ -54,7 +54,7 @@ impl Machine<'_, '_> {
     }
 
     /// Exchanges the running block with a resting one.
-    fn swap(&mut self, block: &mut Resting) {
+    fn swap(&mut self, block: &mut PausedBlock) {
         std::mem::swap(&mut self.block, &mut block.index);
         std::mem::swap(&mut self.memory.shared, &mut block.shared);
         std::mem::swap(&mut self.barriers, &mut block.barriers);
@@ -62,7 +62,7 @@ impl Machine<'_, '_> {
 
     /// Reports a deadlock in the first block that waits at its own barrier, or in which warps
     /// wait for all blocks.
-    fn unblock(&mut self, blocks: &mut [Resting]) {
+    fn unblock(&mut self, blocks: &mut [PausedBlock]) {
         let waits = |warp: &Warp, grid: bool| warp.waits.as_ref().is_some_and(|m| (m.number == GRID_BARRIER) == grid);
         let own = blocks.iter().position(|block| block.warps.iter().any(|warp| waits(warp, false)));
         let any = || blocks.iter().position(|block| block.warps.iter().any(|warp| waits(warp, true)));
@@ -73,13 +73,13 @@ impl Machine<'_, '_> {
 }
 
 impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
-    type Block = Resting;
+    type Block = PausedBlock;
 
-    fn begin(&mut self, number: u64) -> Resting {
+    fn begin(&mut self, number: u64) -> PausedBlock {
         let machine = &mut *self.0;
         let shared = Scratch::new(machine.memory.shared.bytes.len());
         let index = machine.grid.block(number);
-        let mut block = Resting { index, shared, barriers: [BarrierState::default(); BARRIERS], warps: Vec::new() };
+        let mut block = PausedBlock { index, shared, barriers: [BarrierState::default(); BARRIERS], warps: Vec::new() };
         machine.in_block(&mut block, |machine, warps| {
             *warps = machine.warps();
             machine.begin_block(warps);
@@ -87,16 +87,16 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
         block
     }
 
-    fn warp_count(&self, block: &Resting) -> usize {
+    fn warp_count(&self, block: &PausedBlock) -> usize {
         block.warps.len()
     }
 
-    fn state(&self, block: &Resting, warp: usize) -> WarpState {
+    fn state(&self, block: &PausedBlock, warp: usize) -> WarpState {
         let warp = &block.warps[warp];
         if warp.ended() || warp.waits.is_some() { WarpState::Waits } else { WarpState::Ready }
     }
 
-    fn run_warp(&mut self, block: &mut Resting, warp: usize) {
+    fn run_warp(&mut self, block: &mut PausedBlock, warp: usize) {
         self.0.in_block(block, |machine, warps| {
             machine.run_warp::<CHECKED>(&mut warps[warp]);
             if !machine.stopped {
@@ -109,11 +109,11 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
         self.0.stopped
     }
 
-    fn resume(&mut self, block: &mut Resting) -> bool {
+    fn resume(&mut self, block: &mut PausedBlock) -> bool {
         block.warps.iter().any(|warp| !warp.ended())
     }
 
-    fn unblock(&mut self, blocks: &mut [Resting]) -> bool {
+    fn unblock(&mut self, blocks: &mut [PausedBlock]) -> bool {
         if !meet(blocks) {
             self.0.unblock(blocks);
         }
@@ -122,7 +122,7 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
 }
 
 /// Releases all warps if each that has not ended waits for all blocks. Returns whether it did.
-fn meet(blocks: &mut [Resting]) -> bool {
+fn meet(blocks: &mut [PausedBlock]) -> bool {
     let here = |warp: &Warp| warp.ended() || warp.waits.as_ref().is_some_and(|m| m.number == GRID_BARRIER);
     if !blocks.iter().all(|block| block.warps.iter().all(here)) {
         return false;

@@ -23,11 +23,11 @@ pub(super) struct Step {
     /// Whether it divides integers, if its result can be undefined.
     pub divides: bool,
     pub guard: Option<Condition>,
-    pub action: Action,
+    pub action: StepAction,
 }
 
 /// The operation of a step.
-pub(super) enum Action {
+pub(super) enum StepAction {
     Compute {
         body: Body,
         /// The reason why a lane may have no defined result.
@@ -136,15 +136,15 @@ impl Inline {
                 lanes(active).for_each(|lane| registers.set(to, lane, value));
             };
             match &step.action {
-                Action::Compute { body, reason } => {
+                StepAction::Compute { body, reason } => {
                     let lanes = body(registers, active);
                     if lanes != 0 {
                         undefined(Undefined { text: &step.text, reason, division: step.divides, lanes });
                     }
                 }
-                Action::Clock { to, high } => give(registers, *to, if *high { time >> 32 } else { time }),
-                Action::ActiveMask(to) => give(registers, *to, mask.into()),
-                Action::Nothing => {}
+                StepAction::Clock { to, high } => give(registers, *to, if *high { time >> 32 } else { time }),
+                StepAction::ActiveMask(to) => give(registers, *to, mask.into()),
+                StepAction::Nothing => {}
             }
         }
     }

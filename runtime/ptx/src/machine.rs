@@ -9,7 +9,7 @@ use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
 use super::service::{Heap, Printed};
 use super::texture::Objects;
-use super::warp::{Meeting, Warp};
+use super::warp::{BarrierArrival, Warp};
 use super::{Check, Statistics, Thread};
 use runtime_simt::report::{Description, Findings};
 use runtime_simt::{GridShape, Points, RunningBlock, Schedule, Scheduler};
@@ -47,7 +47,7 @@ impl<'m> LaunchMemory<'m> {
 
 /// The parts of a launch that are the same for all blocks.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct LaunchSetting {
     /// The bytes of the parameters.
     pub parameters: Vec<u8>,
     /// The way to find the buffer of an address.
@@ -118,8 +118,8 @@ pub struct BarrierState {
 
 impl<'p, 'm> Machine<'p, 'm> {
     /// Creates a machine that has not run any block.
-    pub fn new(program: &'p Program, setting: &Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
-        let Setting { parameters, lookup, shared, grid, dynamic_shared, objects } = setting.clone();
+    pub fn new(program: &'p Program, setting: &LaunchSetting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
+        let LaunchSetting { parameters, lookup, shared, grid, dynamic_shared, objects } = setting.clone();
         let preemption = match options.schedule {
             Schedule::Preempted(preemption) => Some(preemption),
             _ => None,
@@ -328,7 +328,7 @@ impl<const CHECKED: bool> RunningBlock for Running<'_, '_, '_, CHECKED> {
 }
 
 /// Writes the result of a barrier's reduction.
-fn tell(registers: &mut Registers, meeting: &Meeting, (count, threads): (u32, u32)) {
+fn tell(registers: &mut Registers, meeting: &BarrierArrival, (count, threads): (u32, u32)) {
     let Some((reduction, place)) = meeting.tells else { return };
     let value = match reduction {
         Reduction::Count => count,

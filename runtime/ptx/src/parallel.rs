@@ -12,7 +12,7 @@
 use super::Statistics;
 use super::code::{Code, InstructionKind};
 use super::launch::{Checks, Options};
-use super::machine::{Machine, Setting};
+use super::machine::{LaunchSetting, Machine};
 use super::memory::Buffer;
 use super::program::Program;
 use super::touched::Touched;
@@ -29,7 +29,12 @@ struct ThreadResult {
 
 /// Runs the launch on several threads. Returns `None` if the launch must run on one thread; the
 /// buffers are unchanged then.
-pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], options: Options) -> Option<Statistics> {
+pub fn run(
+    program: &Program,
+    setting: &LaunchSetting,
+    buffers: &mut [Buffer<'_>],
+    options: Options,
+) -> Option<Statistics> {
     if !is_deaf(&program.code, options.checks) {
         return None;
     }

@@ -66,7 +66,7 @@ pub struct Registers {
 
 /// A copy of a register.
 #[derive(Clone, Copy, Debug)]
-pub struct Saved {
+pub struct SavedRegister {
     values: [u64; LANES],
     defined: u32,
     cause: Cause,
@@ -146,8 +146,8 @@ impl Registers {
     }
 
     /// Returns a copy of these registers, each given by its position and state.
-    pub fn saved(&self, registers: &[(RegisterPlace, Id)]) -> Vec<Saved> {
-        let one = |(place, id): &(RegisterPlace, Id)| Saved {
+    pub fn saved(&self, registers: &[(RegisterPlace, Id)]) -> Vec<SavedRegister> {
+        let one = |(place, id): &(RegisterPlace, Id)| SavedRegister {
             values: std::array::from_fn(|lane| self.get(*place, lane)),
             defined: self.defined[*id as usize],
             cause: self.causes[*id as usize],
@@ -158,7 +158,7 @@ impl Registers {
     }
 
     /// Restores the lanes of `mask` of registers that were saved.
-    pub fn restore(&mut self, registers: &[(RegisterPlace, Id)], saved: &[Saved], mask: u32) {
+    pub fn restore(&mut self, registers: &[(RegisterPlace, Id)], saved: &[SavedRegister], mask: u32) {
         for ((place, id), saved) in registers.iter().zip(saved) {
             for lane in lanes(mask) {
                 self.set(*place, lane, saved.values[lane]);

@@ -2,7 +2,7 @@
 
 use super::cooperative::WORKSPACE_BYTES;
 use super::launch::{Argument, Grid, Launch, Mismatch, Options, Outcome, Value};
-use super::machine::{Machine, Setting};
+use super::machine::{LaunchSetting, Machine};
 use super::memory::{Buffer, Lookup, MAX_BUFFERS, base};
 use super::program::Program;
 use super::resident::END;
@@ -70,7 +70,7 @@ impl Program {
         };
         let shared = shared.max(self.code.shared.bytes) as usize;
         let grid = GridShape { blocks: grid, threads: block };
-        let setting = Setting { parameters, lookup, shared, grid, dynamic_shared, objects };
+        let setting = LaunchSetting { parameters, lookup, shared, grid, dynamic_shared, objects };
         if options.cooperative {
             return self.execute_cooperative(&setting, (all, heap), options);
         }
@@ -92,7 +92,7 @@ impl Program {
     /// Runs a cooperative launch.
     fn execute_cooperative<'m>(
         &self,
-        setting: &Setting,
+        setting: &LaunchSetting,
         (all, heap): (Vec<Buffer<'m>>, Option<&'m mut Heap>),
         options: Options,
     ) -> Result<Outcome, Mismatch> {

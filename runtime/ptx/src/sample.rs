@@ -22,7 +22,7 @@ struct Fault {
 
 /// The result of a lane's access.
 #[derive(Default)]
-struct Given {
+struct SampledAccess {
     words: SmallVec<[u64; 4]>,
     /// Whether the values depend on an approximation that memory holds.
     approximate: bool,
@@ -30,9 +30,9 @@ struct Given {
     filtered: bool,
 }
 
-impl From<[u32; 4]> for Given {
-    fn from(words: [u32; 4]) -> Given {
-        Given { words: words.iter().map(|word| u64::from(*word)).collect(), ..Given::default() }
+impl From<[u32; 4]> for SampledAccess {
+    fn from(words: [u32; 4]) -> SampledAccess {
+        SampledAccess { words: words.iter().map(|word| u64::from(*word)).collect(), ..SampledAccess::default() }
     }
 }
 
@@ -68,7 +68,7 @@ impl Machine<'_, '_> {
         for lane in lanes(good) {
             let given = self.access_of_lane(warp, access, lane).unwrap_or_else(|fault| {
                 faults.push((lane, fault));
-                Given::default()
+                SampledAccess::default()
             });
             approximate |= u32::from(given.approximate) << lane;
             filtered |= u32::from(given.filtered) << lane;
@@ -105,7 +105,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    fn access_of_lane(&mut self, warp: &mut Warp, access: &ObjectAccess, lane: usize) -> Result<Given, Fault> {
+    fn access_of_lane(&mut self, warp: &mut Warp, access: &ObjectAccess, lane: usize) -> Result<SampledAccess, Fault> {
         let handle = warp.registers.get(access.handle.place, lane);
         let object = self.objects.get(&handle).copied();
         let missing = |what: &str| Fault {
@@ -177,7 +177,7 @@ fn sample(
     (texels, sampler): (&Texels, &Sampler),
     location: &Location,
     place: TexelCoordinates,
-) -> Result<Given, Fault> {
+) -> Result<SampledAccess, Fault> {
     let (mut lost, mut approximate) = (None, false);
     let mut read = |texel: [u32; 3], channel: u32| {
         let size = texels.channel.bytes();
@@ -220,7 +220,7 @@ fn sample(
         true => to_float(F32, F16, word.into(), Rounding::Nearest) as u32,
         false => word,
     });
-    Ok(Given { approximate, filtered, ..Given::from(words) })
+    Ok(SampledAccess { approximate, filtered, ..SampledAccess::from(words) })
 }
 
 impl TexelCoordinates {
@@ -281,15 +281,15 @@ fn surface(
     place: TexelCoordinates,
     elements: usize,
     values: &[(u64, bool)],
-) -> Result<Given, Fault> {
+) -> Result<SampledAccess, Fault> {
     let (element, outside) = match operation {
         ObjectOperation::Load { element, outside }
         | ObjectOperation::Store { element, outside }
         | ObjectOperation::Reduce { element, outside, .. } => (*element as usize, *outside),
-        _ => return Ok(Given::default()),
+        _ => return Ok(SampledAccess::default()),
     };
     let size = element * elements;
-    let Some(address) = place.address(texels, size as u32, outside)? else { return Ok(Given::default()) };
+    let Some(address) = place.address(texels, size as u32, outside)? else { return Ok(SampledAccess::default()) };
     let Some((mut bytes, approximate)) = load(view, address, size) else { return Err(unreachable_texel(address)) };
     let number = |bytes: &[u8]| {
         let mut word = [0; 8];
@@ -298,7 +298,7 @@ fn surface(
     };
     if let ObjectOperation::Load { .. } = operation {
         let words = bytes[..size].chunks(element).map(number).collect();
-        return Ok(Given { words, approximate, filtered: false });
+        return Ok(SampledAccess { words, approximate, filtered: false });
     }
     for (to, (value, _)) in bytes[..size].chunks_mut(element).zip(values) {
         let value = match operation {
@@ -321,7 +321,7 @@ fn surface(
             return Err(Fault { check: Check::ReadOnlyWrite, message });
         }
     }
-    Ok(Given::default())
+    Ok(SampledAccess::default())
 }
 
 /// Returns bytes of global memory, and whether they may depend on an approximation.

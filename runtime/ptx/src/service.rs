@@ -7,7 +7,7 @@ use super::machine::Machine;
 use super::memory::View;
 use super::printf::{Arguments, format};
 use super::registers::lanes;
-use super::warp::{Meeting, Warp};
+use super::warp::{BarrierArrival, Warp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The largest number of bytes that a launch prints; earlier text is dropped, as on a GPU.
@@ -154,7 +154,7 @@ impl Machine<'_, '_> {
                 // A warp waits at most once: all of its lanes arrive together.
                 DeviceFunction::GridBarrier if self.workspace != 0 => {
                     let site = inst.site;
-                    warp.waits = Some(Meeting { number: GRID_BARRIER, site, mask, tells: None });
+                    warp.waits = Some(BarrierArrival { number: GRID_BARRIER, site, mask, tells: None });
                     Some(0)
                 }
                 DeviceFunction::GridBarrier => None,

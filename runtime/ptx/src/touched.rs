@@ -1,7 +1,7 @@
 //! The bytes of the buffers that a host thread has loaded and stored, for launches on several host
 //! threads.
 
-use super::access::Reach;
+use super::access::CheckedAddresses;
 use super::code::MemoryAccess;
 use super::memory::{Region, View};
 use super::registers::lanes;
@@ -44,7 +44,7 @@ impl Touched {
 impl View<'_, '_> {
     /// Records the words of the buffers that an access touches, if they are tracked.
     #[inline(always)]
-    pub fn note(&mut self, access: &MemoryAccess, reach: &Reach, store: bool) {
+    pub fn note(&mut self, access: &MemoryAccess, reach: &CheckedAddresses, store: bool) {
         let elsewhere = reach.common.is_some_and(|extent| match extent.region {
             Region::Buffer(i) => self.buffers[i].touched.is_none(),
             Region::Shared | Region::Local | Region::Param => true,
@@ -55,7 +55,7 @@ impl View<'_, '_> {
     }
 
     #[inline(never)]
-    fn note_lanes(&mut self, access: &MemoryAccess, reach: &Reach, store: bool) {
+    fn note_lanes(&mut self, access: &MemoryAccess, reach: &CheckedAddresses, store: bool) {
         for lane in lanes(reach.mask) {
             let address = reach.addresses[lane];
             let Ok(extent) = reach.common.map_or_else(|| self.region(access.window, address), Ok) else { continue };

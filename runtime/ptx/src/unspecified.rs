@@ -39,7 +39,7 @@ impl Unspecified {
 
 /// A row of the table: operands without a specified result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct UnspecifiedRow {
     /// The instructions.
     pub instructions: &'static str,
     /// The operands.
@@ -51,70 +51,75 @@ pub struct Entry {
 }
 
 /// Every operand without a specified result.
-pub const TABLE: &[Entry] = &[
-    Entry {
+pub const TABLE: &[UnspecifiedRow] = &[
+    UnspecifiedRow {
         instructions: "`div` and `rem` of integers",
         operands: "a divisor of 0",
         result: "all ones",
         found: Some(Unspecified::Divisor),
     },
-    Entry {
+    UnspecifiedRow {
         instructions: "`bfe` and `bfi` of 32 bits",
         operands: "a position or length above 255",
         result: "as for the low 8 bits of position and length",
         found: Some(Unspecified::NarrowField),
     },
-    Entry {
+    UnspecifiedRow {
         instructions: "`bfe` and `bfi` of 64 bits",
         operands: "a position or length above 255",
         result: "as for 64: beyond all bits, or all bits",
         found: Some(Unspecified::WideField),
     },
-    Entry { instructions: "`fns`", operands: "an offset of −2^31", result: "0", found: Some(Unspecified::Search) },
-    Entry {
+    UnspecifiedRow {
+        instructions: "`fns`",
+        operands: "an offset of −2^31",
+        result: "0",
+        found: Some(Unspecified::Search),
+    },
+    UnspecifiedRow {
         instructions: "`fns`",
         operands: "a base above 31",
         result: "0xffffffff",
         found: Some(Unspecified::Search),
     },
-    Entry {
+    UnspecifiedRow {
         instructions: "arithmetic of `.f16`, `.f16x2` and `.f32`",
         operands: "any whose result is a NaN",
         result: "0x7fff or 0x7fffffff",
         found: None,
     },
-    Entry {
+    UnspecifiedRow {
         instructions: "`add`, `sub`, `mul`, `min`, `max` of `.f64`",
         operands: "two NaNs",
         result: "b, made quiet",
         found: None,
     },
-    Entry { instructions: "`div.f64`", operands: "two NaNs", result: "a, made quiet", found: None },
-    Entry {
+    UnspecifiedRow { instructions: "`div.f64`", operands: "two NaNs", result: "a, made quiet", found: None },
+    UnspecifiedRow {
         instructions: "`fma` and `mad` of `.f64`",
         operands: "several NaNs",
         result: "b if b is a NaN, else c, made quiet",
         found: None,
     },
-    Entry {
+    UnspecifiedRow {
         instructions: "`neg`, `abs`, `rcp`, `sqrt`, `rsqrt.approx` and `cvt` to an integral value of `.f64`",
         operands: "a NaN",
         result: "a with its sign, made quiet",
         found: None,
     },
-    Entry {
+    UnspecifiedRow {
         instructions: "arithmetic of `.f64`",
         operands: "no NaN, where the result is a NaN",
         result: "0xfff8000000000000",
         found: None,
     },
-    Entry {
+    UnspecifiedRow {
         instructions: "`cvt.f64.f32` and `cvt.f64.f16`",
         operands: "a NaN",
         result: "sign and payload of a, made quiet; with `.ftz`, of 0x7fffffff",
         found: None,
     },
-    Entry {
+    UnspecifiedRow {
         instructions: "`rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`",
         operands: "a NaN in the upper half of a",
         result: "0x7fffffff00000000",
@@ -130,7 +135,7 @@ pub fn page() -> String {
         page anew.\n\n\
         | instructions | operands | result | finding |\n|---|---|---|---|\n"
         .to_string();
-    for Entry { instructions, operands, result, found } in TABLE {
+    for UnspecifiedRow { instructions, operands, result, found } in TABLE {
         let found = found.map_or("none", |_| "`undefined`, where it matters");
         // Writing to a string cannot fail.
         let _ = writeln!(page, "| {instructions} | {operands} | {result} | {found} |");

@@ -34,7 +34,7 @@ pub struct Warp {
     /// The copies of the threads that are in flight.
     pub copies: Copies,
     /// The barrier at which the warp waits.
-    pub waits: Option<Meeting>,
+    pub waits: Option<BarrierArrival>,
     /// The calls with a stack that are in progress, outermost first.
     pub calls: Vec<Activation>,
     /// The number of the warp's last atomic operations that have changed nothing.
@@ -43,7 +43,7 @@ pub struct Warp {
 
 /// A warp at a barrier.
 #[derive(Clone, Copy, Debug)]
-pub struct Meeting {
+pub struct BarrierArrival {
     /// The number of the barrier.
     pub number: usize,
     /// The instruction.
@@ -465,7 +465,7 @@ impl Machine<'_, '_> {
         }
         if !barrier.arrive {
             let tells = barrier.reduction.map(|(reduction, _, place)| (reduction, place));
-            warp.waits = Some(Meeting { number: number as usize, site, mask, tells });
+            warp.waits = Some(BarrierArrival { number: number as usize, site, mask, tells });
             settle(&mut warp.registers, inst, mask, mask, (0, ""));
         }
     }

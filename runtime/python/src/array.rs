@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use runtime::DeviceBuffer;
-use runtime_devices::executor::{Memory, RawBuffer};
+use runtime_devices::executor::{PoolKind, RawBuffer};
 use std::sync::Arc;
 
 /// The largest rank of a view.
@@ -401,7 +401,7 @@ impl Array {
         let bytes = elements.and_then(|n| n.checked_mul(scalar.bytes() as usize));
         let bytes = bytes.ok_or_else(|| PyValueError::new_err(format!("an array of shape {shape:?} is too large")))?;
         let made = py.detach(|| {
-            let mut raw = RawBuffer::new(&opened.device, Memory::Device, bytes)?;
+            let mut raw = RawBuffer::new(&opened.device, PoolKind::Device, bytes)?;
             if bytes > 0 {
                 raw.fill(0)?;
                 fill(&mut raw)?;

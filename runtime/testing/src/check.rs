@@ -11,7 +11,7 @@ use super::{
 };
 use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic};
-use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::compiler::{Compilation, Target, emit, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use runtime_devices::executor;
@@ -269,14 +269,14 @@ impl Checker {
         prepared: &Prepared,
         case: &Case,
         expected: Option<impl FnOnce(&[Input]) -> Vec<Expected>>,
-    ) -> Result<(), Box<Failed>> {
+    ) -> Result<(), Box<FailedCase>> {
         let expected = LazyCell::new(|| expected.map(|expected| expected(&case.inputs)));
         prepared.sized(case).into_iter().try_for_each(|case| {
             let right =
                 &mut |executor, outputs: &Outputs| prepared.right(&case, executor, outputs, expected.as_deref());
             let mut warnings = Warnings::default();
             self.agreed(prepared, &case, right, &mut warnings)
-                .map_err(|failure| Box::new(Failed { case: case.clone(), failure, warnings: warnings.reports() }))
+                .map_err(|failure| Box::new(FailedCase { case: case.clone(), failure, warnings: warnings.reports() }))
         })
     }
 
@@ -451,7 +451,7 @@ pub struct Prepared {
     lowered: Executable,
     optimized: Executable,
     /// The checked form after all passes.
-    checked: (Executable, Checked),
+    checked: (Executable, CheckedKernel),
     /// The PTX that a GPU runs; `None` if the forms were given as IR.
     ptx: Option<ptx::Executable>,
     /// The PTX lines of each Rust line, computed on first use.
@@ -470,7 +470,7 @@ pub(super) fn program(artifact: &'static Artifact) -> Result<Program> {
 pub(super) type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
 
 /// A case and its failure.
-pub(super) struct Failed {
+pub(super) struct FailedCase {
     pub case: Case,
     pub failure: Failure,
     /// The oracle's warnings up to the failure.
@@ -582,7 +582,7 @@ impl Prepared {
         optimized: &ir::Kernel,
     ) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: program.instance_name(), source };
-        let form = Checked::of(lowered.clone());
+        let form = CheckedKernel::of(lowered.clone());
         let guarded = passes::optimize(form.kernel.clone()).map_err(compile)?;
         let arguments = program.arguments();
         let approximations = Approximations::of(lowered);
@@ -640,7 +640,7 @@ impl Prepared {
     }
 
     /// Returns the checked form after all passes.
-    pub(super) fn checked(&self) -> &(Executable, Checked) {
+    pub(super) fn checked(&self) -> &(Executable, CheckedKernel) {
         &self.checked
     }
 

@@ -248,19 +248,19 @@ impl<T: Element> From<&Vec<T>> for Input {
 
 /// The form in which a kernel takes an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
+pub(super) enum InputForm {
     Slice,
     View,
     Strided,
 }
 
-impl Form {
+impl InputForm {
     /// Returns the form of a parameter of type `ty`.
-    pub fn of(ty: &Type) -> Form {
+    pub fn of(ty: &Type) -> InputForm {
         match ty {
-            Type::Slice { .. } => Form::Slice,
-            Type::View { strided: true, .. } => Form::Strided,
-            _ => Form::View,
+            Type::Slice { .. } => InputForm::Slice,
+            Type::View { strided: true, .. } => InputForm::Strided,
+            _ => InputForm::View,
         }
     }
 }
@@ -335,12 +335,12 @@ impl Array {
 
     /// Returns the shape for a launch, in the form of the parameter. The shape is a slice only if
     /// the array is contiguous.
-    pub(super) fn shape(&self, form: Form) -> ArgumentShape {
+    pub(super) fn shape(&self, form: InputForm) -> ArgumentShape {
         let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
         let (extents, strides) = (wide(&self.extents), wide(&self.strides));
         match (form, &self.extents[..], &self.strides[..]) {
-            (Form::Slice, [len], [1]) => ArgumentShape::Slice(*len as u64),
-            (Form::Strided, ..) => ArgumentShape::Strided { extents, strides },
+            (InputForm::Slice, [len], [1]) => ArgumentShape::Slice(*len as u64),
+            (InputForm::Strided, ..) => ArgumentShape::Strided { extents, strides },
             _ => ArgumentShape::View { extents, strides },
         }
     }

@@ -10,7 +10,7 @@ use kernel_dsl::compiler::{Errors, Target, ir, lower, passes};
 use runtime_devices::executor::Executable;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Device, Error, Result};
-use runtime_oracle::{Launch, Options, Outcome, Profile, Program, Reached, Refused, Trace, Unreached};
+use runtime_oracle::{Launch, LaunchFailure, Options, Outcome, Profile, Program, Reached, Trace, Unreached};
 
 /// A thread of a launch, and the length of its trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,7 +121,7 @@ impl Inspection {
         &self,
         case: &Case,
         options: Options,
-        run: impl FnOnce(&Program, Launch<'_>) -> Result<T, Refused>,
+        run: impl FnOnce(&Program, Launch<'_>) -> Result<T, LaunchFailure>,
     ) -> Result<Option<T>> {
         let sized = self.signature.sized(&self.program, case);
         let case = sized.first().unwrap_or(case);

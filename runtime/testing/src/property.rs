@@ -1,6 +1,6 @@
 //! A property of a kernel, tested on many random cases, and the smallest counterexample.
 
-use super::check::{Checker, Failed, Prepared, Reference};
+use super::check::{Checker, FailedCase, Prepared, Reference};
 use super::compare::Expected;
 use super::generate::{Gen, Plan};
 use super::shrink::{Failing, Shrink};
@@ -189,7 +189,7 @@ impl<'a> Property<'a> {
         let Err(failed) = run(case) else { return Ok(()) };
         let first = failed.case.name.clone();
         let (Failing { failed, .. }, trials) = Shrink::from(Failing { plan, drawn, failed: *failed }, draw, run);
-        let Failed { case, failure, warnings } = failed;
+        let FailedCase { case, failure, warnings } = failed;
         let instance = self.kernel.artifact.instance_name(&self.kernel.instance.0);
         let parameters = prepared.names().to_vec();
         Err(Box::new(Counterexample { instance, case, failure, warnings, first, seed, trials, parameters }))

@@ -6,7 +6,7 @@
 //! are removed at its end, or else at its beginning. Values become 0, 1 or a power of two: first in
 //! whole arrays, then in halves, down to single values.
 
-use super::check::Failed;
+use super::check::FailedCase;
 use super::generate::{Gen, Plan};
 use super::{Case, Simple};
 
@@ -18,7 +18,7 @@ pub(super) struct Failing {
     pub plan: Plan,
     /// The draws that made the case.
     pub drawn: Gen,
-    pub failed: Failed,
+    pub failed: FailedCase,
 }
 
 /// A search for smaller cases. `draw` makes the case of a plan; `run` returns its failure.
@@ -32,7 +32,7 @@ pub(super) struct Shrink<D, R> {
 impl<D, R> Shrink<D, R>
 where
     D: Fn(Plan) -> (Gen, Case),
-    R: FnMut(Case) -> Result<(), Box<Failed>>,
+    R: FnMut(Case) -> Result<(), Box<FailedCase>>,
 {
     /// Returns the smallest case found that fails as `first` does, and the number of cases tried.
     pub fn from(first: Failing, draw: D, run: R) -> (Failing, usize) {

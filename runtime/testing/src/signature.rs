@@ -1,6 +1,6 @@
 //! An instance's parameters: converts a case to launch arguments, and reads the outputs back.
 
-use super::input::{Array, Form};
+use super::input::{Array, InputForm};
 use super::{Case, Input};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::Monomorphic;
@@ -14,7 +14,7 @@ pub(super) type Outputs = Vec<(usize, Array)>;
 /// The parameters of an instance.
 pub(super) struct Signature {
     pub names: Vec<String>,
-    forms: Vec<Form>,
+    forms: Vec<InputForm>,
     writes: Vec<bool>,
 }
 
@@ -24,7 +24,7 @@ impl Signature {
         let arguments = program.arguments();
         Signature {
             names: arguments.iter().map(|a| a.name.clone()).collect(),
-            forms: arguments.iter().map(|a| Form::of(&types[a.ty.0 as usize])).collect(),
+            forms: arguments.iter().map(|a| InputForm::of(&types[a.ty.0 as usize])).collect(),
             writes: executor::writes(program),
         }
     }
@@ -61,7 +61,7 @@ impl Signature {
             .enumerate()
             .map(|(index, (input, buffer))| match (input, buffer) {
                 (Input::Array(array), Some(buffer)) => {
-                    let form = self.forms.get(index).copied().unwrap_or(Form::View);
+                    let form = self.forms.get(index).copied().unwrap_or(InputForm::View);
                     let mutable = self.writes.get(index).copied().unwrap_or(false);
                     // SAFETY: the shape covers only bytes of the buffer, all of which are
                     // initialized. The buffers are local to this function and outlive the

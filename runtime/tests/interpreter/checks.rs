@@ -7,7 +7,7 @@ use kernel_dsl::compiler::ir::{
     AccessPlace, Binary, Comparison, Dim, For, Kernel, Op, Shuffle, Special, Type, Unary, Unroll, Value, Values, Vote,
 };
 use runtime::interpreter::report::{Finding, Space};
-use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Outcome, Program, Refused, Severity};
+use runtime::interpreter::{Binding, Bytes, Check, Launch, LaunchFailure, Options, Outcome, Program, Severity};
 
 /// Returns the only finding of a run, which must be `check` at line `line` of the text.
 fn only(outcome: &Outcome, check: Check, line: u32) -> &Finding {
@@ -636,7 +636,7 @@ fn arguments_must_fit() {
         |arguments| program.run(Launch { grid: [1, 1, 1], block: None, arguments, options: Options::default() });
     let x = [0.0f32; 4];
     let y = || out(vec![0.0f32; 4].leak());
-    let refused = |r: Result<Outcome, Refused>| r.expect_err("a mismatch").to_string();
+    let refused = |r: Result<Outcome, LaunchFailure>| r.expect_err("a mismatch").to_string();
     assert_eq!(refused(launch(vec![input(&x)])), "`kernel` takes 2 arguments, and 1 are given");
     assert!(refused(launch(vec![Binding::Scalar(3), y()])).contains("(`x`) is memory, and a scalar is given"));
     assert!(refused(launch(vec![input(&x), input(&x)])).contains("(`y`) is written by the kernel"));

@@ -4,10 +4,10 @@
 use crate::kit::*;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::ir::{
-    AccessPlace, Binary, Comparison, Dim, DynamicArray, DynamicId, Element, For, Formula, Kernel, Layout, Op, Role,
-    Special, Step, Swizzle, Type, Unary, Unroll, Value, Values, Within,
+    AccessPlace, Binary, Comparison, Dim, DynamicArray, DynamicId, Element, ElementOffset, For, Formula, Kernel,
+    Layout, Op, Role, Special, Step, Swizzle, Type, Unary, Unroll, Value, Values,
 };
-use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::compiler::{Scalar, passes};
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, reported};
 use smallvec::{SmallVec, smallvec};
@@ -15,11 +15,11 @@ use smallvec::{SmallVec, smallvec};
 /// A pair of `u32`s, then four `u16`s: 16 bytes.
 const RECORD: Element = Element::Aggregate { bytes: 16, align: 4 };
 
-fn within(offset: u32, indices: SmallVec<[Step; 1]>) -> Option<Box<Within>> {
-    Some(Box::new(Within { bytes: RECORD.bytes(), offset, indices }))
+fn within(offset: u32, indices: SmallVec<[Step; 1]>) -> Option<Box<ElementOffset>> {
+    Some(Box::new(ElementOffset { bytes: RECORD.bytes(), offset, indices }))
 }
 
-fn element(place: AccessPlace, inside: Option<Box<Within>>) -> AccessPlace {
+fn element(place: AccessPlace, inside: Option<Box<ElementOffset>>) -> AccessPlace {
     match place {
         AccessPlace::Global { base, dims, .. } => AccessPlace::Global { base, dims, within: inside },
         AccessPlace::Shared { array, indices, .. } => AccessPlace::Shared { array, indices, within: inside },
@@ -43,7 +43,7 @@ pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
     let lowered = launch(&Program::decode(kernel).expect("it decodes"), None);
     let optimized = passes::optimize(kernel.clone()).expect("passes take it");
     assert_eq!(lowered, launch(&Program::decode_optimized(&optimized).expect("it decodes"), None), "after passes");
-    let checked = Checked::of(kernel.clone());
+    let checked = CheckedKernel::of(kernel.clone());
     let mut record = [0; WORDS];
     let program = Program::decode(&checked.kernel).expect("it decodes");
     assert_eq!(lowered, launch(&program, Some(&mut record)), "checked");
@@ -53,7 +53,7 @@ pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
 
 /// Returns the message of the checked form for a run on `bytes`.
 fn violation(kernel: &Kernel, bytes: &mut [u8], size: usize) -> String {
-    let checked = Checked::of(kernel.clone());
+    let checked = CheckedKernel::of(kernel.clone());
     let (n, mut record) = ((bytes.len() / size) as u32, [0u32; WORDS]);
     let first = Binding::Memory { bytes: Bytes::Exclusive(bytes), extents: vec![n], strides: vec![] };
     let outcome = run(&checked.kernel, 1, vec![first, out(&mut record)]);

@@ -3,7 +3,7 @@
 use crate::kit::{Kit, input, out, run_with};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Atomic, Binary, Kernel, Op};
-use runtime::interpreter::{Checks, Launch, Options, Outcome, Program, Refused};
+use runtime::interpreter::{Checks, Launch, LaunchFailure, Options, Outcome, Program};
 use std::num::NonZeroUsize;
 
 /// The number of elements. For `f32` that is six pages of shadow memory, each of 16384 elements and
@@ -37,7 +37,7 @@ fn launch<T: bytemuck::Pod>(
     x: &[T],
     y: &mut [T],
     options: Options,
-) -> Result<Outcome, Refused> {
+) -> Result<Outcome, LaunchFailure> {
     let program = Program::decode(kernel).unwrap();
     program.run(Launch { grid: [blocks, 1, 1], block: None, arguments: vec![input(x), out(y)], options })
 }
@@ -55,7 +55,7 @@ fn launch_beyond_the_shadow_limit_is_rejected() {
         let Err(refused) = launch(&kernel, blocks, &x, &mut y, limited(5, threads)) else {
             panic!("it takes six pages")
         };
-        let Refused::TooLarge(large) = &refused else { panic!("{refused}") };
+        let LaunchFailure::TooLarge(large) = &refused else { panic!("{refused}") };
         assert_eq!((large.limit, &large.buffers[0].0[..], large.buffers[0].1), (5 * (384 << 10), "y", 4 * N));
         let text = refused.to_string();
         let says = "`kernel` touches more than 1.9 MiB of shadow memory, the limit of `Options::shadow`, can cover: `y` of 0.4 MiB has taken";

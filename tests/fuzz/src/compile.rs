@@ -8,7 +8,7 @@ mod support;
 
 use kernel_dsl_compiler::check::{self, Callee};
 use kernel_dsl_compiler::hir::{ExprKind, Library, Program};
-use kernel_dsl_compiler::lower::checked::Checked;
+use kernel_dsl_compiler::lower::checked::CheckedKernel;
 use kernel_dsl_compiler::passes::{self, Optimized};
 use kernel_dsl_compiler::{driver, emit, ir, syntax};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Compiled {
     /// PTX of the kernel.
     pub ptx: String,
     /// Checked form as lowered.
-    pub form: Checked,
+    pub form: CheckedKernel,
     /// Checked form after all passes.
     pub checked: Optimized,
     /// PTX of the checked form.
@@ -42,15 +42,15 @@ pub struct Compiled {
 
 /// Rejection of a kernel: the stage and its message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused {
+pub struct Rejection {
     /// Stage that rejected the kernel.
     pub stage: &'static str,
     /// Message of the error.
     pub said: String,
 }
 
-fn refused(stage: &'static str) -> impl Fn(String) -> Refused {
-    move |said| Refused { stage, said }
+fn refused(stage: &'static str) -> impl Fn(String) -> Rejection {
+    move |said| Rejection { stage, said }
 }
 
 impl Default for Frontend {
@@ -72,10 +72,10 @@ fn named(path: &syn::Path) -> (String, String) {
 
 impl Frontend {
     /// Parses and checks a text of one kernel, preceded by the device functions that it calls.
-    pub fn program(&self, text: &str) -> Result<Program, Refused> {
+    pub fn program(&self, text: &str) -> Result<Program, Rejection> {
         let said = |errors: support::Refusal| {
             let said = errors.0.iter().map(|complaint| complaint.render(text)).collect::<Vec<_>>().join("\n");
-            Refused { stage: "the front end", said }
+            Rejection { stage: "the front end", said }
         };
         let parsed = Crate::parse(text).map_err(|e| said(e.into()))?;
         let mut own = BTreeMap::new();
@@ -105,7 +105,7 @@ impl Frontend {
     }
 
     /// Compiles the kernel of a text into all its forms.
-    pub fn compile(&self, text: &str) -> Result<Compiled, Refused> {
+    pub fn compile(&self, text: &str) -> Result<Compiled, Rejection> {
         let program = self.program(text)?;
         let target = program.launch.target;
         let instance = program.launch.instances.first().map(|declared| declared.arguments.clone()).unwrap_or_default();
@@ -119,7 +119,7 @@ impl Frontend {
         let emitted = |kernel: &Optimized| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));
         let optimized = optimize(&lowered)?;
         let ptx = emitted(&optimized)?.to_string();
-        let form = Checked::of(lowered.clone());
+        let form = CheckedKernel::of(lowered.clone());
         let checked = optimize(&form.kernel)?;
         let checked_ptx = emitted(&checked)?.to_string();
         let block = lowered.block.extents().unwrap_or([1, 1, 1]);

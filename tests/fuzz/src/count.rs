@@ -1,7 +1,7 @@
 //! Statistics of the language constructs in the kernels, which show that the whole language is
 //! covered.
 
-use crate::forms::{BLOCKS, FORMS, Form, OperandType, SCANS, TOGETHER};
+use crate::forms::{BLOCKS, FORMS, OperandType, OperationForm, SCANS, TOGETHER};
 use crate::program::Kernel;
 use kernel_dsl_compiler::Scalar;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Count {
 
 /// Returns all operations, each with all of its result types.
 fn possible() -> BTreeSet<(&'static str, Scalar)> {
-    let results = |form: &'static Form| match form.result {
+    let results = |form: &'static OperationForm| match form.result {
         OperandType::T => form.over.to_vec(),
         OperandType::R => form.results.to_vec(),
         OperandType::Of(ty) => vec![ty],

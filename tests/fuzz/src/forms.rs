@@ -19,7 +19,7 @@ pub enum OperandType {
 /// An operation. In its text, `$T` is the operand type, `$R` the result type, and `$W` the number
 /// of bits of `$T` minus one.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub struct OperationForm {
     /// Name in the statistics.
     pub name: &'static str,
     /// Text with operands `$0`, `$1`, ….
@@ -56,12 +56,17 @@ const fn form(
     takes: &'static [OperandType],
     result: OperandType,
     text: &'static str,
-) -> Form {
-    Form { name, text, over, result, results: &[], takes }
+) -> OperationForm {
+    OperationForm { name, text, over, result, results: &[], takes }
 }
 
-const fn cast(name: &'static str, over: &'static [Scalar], results: &'static [Scalar], text: &'static str) -> Form {
-    Form { name, text, over, result: OperandType::R, results, takes: &[OperandType::T] }
+const fn cast(
+    name: &'static str,
+    over: &'static [Scalar],
+    results: &'static [Scalar],
+    text: &'static str,
+) -> OperationForm {
+    OperationForm { name, text, over, result: OperandType::R, results, takes: &[OperandType::T] }
 }
 
 const T: OperandType = OperandType::T;
@@ -71,7 +76,7 @@ const X: OperandType = OperandType::Of(Usize);
 const F: OperandType = OperandType::Of(F32);
 
 /// Operations of a single thread.
-pub const FORMS: &[Form] = &[
+pub const FORMS: &[OperationForm] = &[
     // Integers.
     form("wrapping_add", INTEGERS, &[T, T], T, "$0.wrapping_add($1)"),
     form("wrapping_sub", INTEGERS, &[T, T], T, "$0.wrapping_sub($1)"),
@@ -287,7 +292,7 @@ pub const FORMS: &[Form] = &[
 
 /// Collective operations of a warp, where all threads of the block are converged. For floats, the
 /// order of operations is part of the meaning.
-pub const TOGETHER: &[Form] = &[
+pub const TOGETHER: &[OperationForm] = &[
     form("warp::sum", WIDE, &[T], T, "warp::sum($0 & 0xffff)"),
     form("warp::sum of floats", FLOATS, &[T], T, "warp::sum($0)"),
     form("warp::max", ORDERED, &[T], T, "warp::max($0)"),
@@ -323,7 +328,7 @@ pub const TOGETHER: &[Form] = &[
 
 /// Collective operations of a block, whose result is uniform across the block unless stated
 /// otherwise.
-pub const BLOCKS: &[Form] = &[
+pub const BLOCKS: &[OperationForm] = &[
     form("block::sum", WIDE, &[T], T, "block::sum($0 & 0xffff)"),
     form("block::sum of floats", FLOATS, &[T], T, "block::sum($0)"),
     form("block::max", ORDERED, &[T], T, "block::max($0)"),
@@ -335,7 +340,7 @@ pub const BLOCKS: &[Form] = &[
 ];
 
 /// Collective operations whose result differs between threads or is not proven to be uniform.
-pub const SCANS: &[Form] = &[
+pub const SCANS: &[OperationForm] = &[
     form("block::scan", INTEGERS, &[T], T, "{ let (p, _) = block::scan($0, 0, |a, b| a.wrapping_add(b)); p }"),
     form(
         "block::scan, the total",

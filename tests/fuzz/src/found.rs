@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// File of a failing kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct FailureFile {
     /// Name of the file.
     pub name: String,
     /// Seed of the launch data.
@@ -23,7 +23,7 @@ pub fn folder() -> PathBuf {
 }
 
 /// Reads the files of a folder, sorted by name.
-pub fn read(folder: &Path) -> io::Result<Vec<Found>> {
+pub fn read(folder: &Path) -> io::Result<Vec<FailureFile>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -34,7 +34,7 @@ pub fn read(folder: &Path) -> io::Result<Vec<Found>> {
         let seed =
             text.lines().find_map(|line| line.strip_prefix("//! Seed ")?.split([':', ' ', '.']).next()?.parse().ok());
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        all.push(Found { name, seed: seed.unwrap_or(0), text });
+        all.push(FailureFile { name, seed: seed.unwrap_or(0), text });
     }
     all.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(all)

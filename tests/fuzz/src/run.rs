@@ -1,6 +1,6 @@
 //! Execution of one kernel on every CPU executor, and the comparison of the results.
 
-use crate::compile::{Compiled, Frontend, Refused};
+use crate::compile::{Compiled, Frontend, Rejection};
 use crate::data::{self, Argument};
 use kernel_dsl_compiler::ir::record::{STATE, WORDS};
 use kernel_dsl_compiler::ir::{self, Role};
@@ -56,7 +56,7 @@ impl fmt::Display for Executor {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Failure {
     /// The kernel does not compile.
-    Refused(Refused),
+    Refused(Rejection),
     /// A panic in the compiler or an executor.
     Panicked(String),
     /// An executor rejected the kernel.
@@ -108,7 +108,7 @@ fn last_line(text: &str) -> &str {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Refused(Refused { stage, said }) => write!(f, "{stage} refuses it: {said}"),
+            Failure::Refused(Rejection { stage, said }) => write!(f, "{stage} refuses it: {said}"),
             Failure::Panicked(said) => write!(f, "a panic: {said}"),
             Failure::NotTaken(executor, said) => write!(f, "{executor} does not take it: {said}"),
             Failure::Reported(executor, _, said) => write!(f, "{executor} reports: {said}"),

@@ -68,7 +68,7 @@ fn run() -> Result<(), Failed> {
 
 /// Amounts of memory, in bytes.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct MemoryAmounts {
     /// Resident host memory of the process.
     host: Option<u64>,
     /// Device memory in use, in the pools.
@@ -77,10 +77,14 @@ struct Held {
     reserved: u64,
 }
 
-impl Held {
-    fn now(device: &Device) -> Held {
+impl MemoryAmounts {
+    fn now(device: &Device) -> MemoryAmounts {
         let (memory, pinned) = (device.memory(), device.pinned_memory());
-        Held { host: resident(), in_use: memory.in_use + pinned.in_use, reserved: memory.reserved + pinned.reserved }
+        MemoryAmounts {
+            host: resident(),
+            in_use: memory.in_use + pinned.in_use,
+            reserved: memory.reserved + pinned.reserved,
+        }
     }
 }
 
@@ -103,12 +107,12 @@ fn rounds(device: &Device, count: u64) -> Result<(), Failed> {
         round(device, &stream, n)?;
         if n == count / 10 {
             stream.wait()?;
-            warm = Some(Held::now(device));
+            warm = Some(MemoryAmounts::now(device));
         }
     }
     stream.wait()?;
     drop(stream);
-    let (Some(warm), end) = (warm, Held::now(device)) else { return Err("no round".into()) };
+    let (Some(warm), end) = (warm, MemoryAmounts::now(device)) else { return Err("no round".into()) };
     println!("{device}: {count} rounds in {:.1?}", start.elapsed());
     println!("after a tenth: {warm:?}\nat the end:    {end:?}");
     let grown = end.host.zip(warm.host).map_or(0, |(end, warm)| end.saturating_sub(warm));

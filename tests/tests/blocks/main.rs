@@ -13,7 +13,7 @@ use runtime::{Device, DeviceBuffer};
 use std::sync::Arc;
 
 /// A type that layers store, with the resulting error of their sums.
-trait StoredFloat: Float + GenericArgument + Draw + kernels_rs::attention::cache::Stored {
+trait StoredFloat: Float + GenericArgument + Draw + kernels_rs::attention::cache::StoredElement {
     /// The unit roundoff: half the distance from 1 to the next number.
     const UNIT: f64;
 }

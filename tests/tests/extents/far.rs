@@ -106,7 +106,7 @@ fn products(device: &Device, rows: usize) {
 
 /// Checks attention of sequences of eight keys, stored as `T`. Only the last value of the last
 /// sequence is not 0.
-fn attention<T: Float + kernels_rs::attention::cache::Stored + GenericArgument + Number>(
+fn attention<T: Float + kernels_rs::attention::cache::StoredElement + GenericArgument + Number>(
     device: &Device,
     sequences: usize,
 ) {

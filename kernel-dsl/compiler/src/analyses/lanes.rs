@@ -102,7 +102,7 @@ impl Lanes {
     }
 
     /// Returns the byte offset from the start of an element to the accessed part of it.
-    pub fn within(&self, within: Option<&Within>) -> Across {
+    pub fn within(&self, within: Option<&ElementOffset>) -> Across {
         let Some(within) = within else { return Across::Exact([0; LANES]) };
         let steps = within.indices.iter().map(|step| (step.index, step.bytes));
         self.sum(Across::Exact([within.offset.into(); LANES]), steps)

@@ -198,7 +198,7 @@ impl AccessWalk<'_> {
                     [(AccessKind::Load, &copy.from, loaded), (AccessKind::Store, &copy.to, stored)]
                 {
                     let bytes = copy.size();
-                    let cost = self.cost(place, copy.element, Asked { active, bytes, merged: true });
+                    let cost = self.cost(place, copy.element, WarpRequest { active, bytes, merged: true });
                     let (location, array) = (inst.location, name(self.kernel, self.origins, place));
                     let address = self.uniformity.scope_of_place(place);
                     found.push(Site { location, kind, array, bytes, count: 1, loops, cost, address });
@@ -228,7 +228,7 @@ impl AccessWalk<'_> {
             if let Some((kind, place, element, width, guard)) = access {
                 let active = active & guard.and_then(|g| self.holding(g)).unwrap_or(u32::MAX);
                 let bytes = element.bytes() * width as u32;
-                let cost = self.cost(place, element, Asked { active, bytes, merged: kind != AccessKind::Atomic });
+                let cost = self.cost(place, element, WarpRequest { active, bytes, merged: kind != AccessKind::Atomic });
                 let array = name(self.kernel, self.origins, place);
                 let (location, address) = (inst.location, self.uniformity.scope_of_place(place));
                 found.push(Site { location, kind, array, bytes, count: 1, loops, cost, address });
@@ -236,7 +236,7 @@ impl AccessWalk<'_> {
         }
     }
 
-    fn cost(&self, place: &AccessPlace, element: Scalar, asked: Asked) -> Option<Cost> {
+    fn cost(&self, place: &AccessPlace, element: Scalar, asked: WarpRequest) -> Option<Cost> {
         let (unit, within) = (place.unit(element), self.lanes.within(place.within()));
         match place {
             AccessPlace::Shared { array, indices, .. } => self.shared(*array, indices, within, asked),
@@ -258,7 +258,7 @@ impl AccessWalk<'_> {
         }
     }
 
-    fn constant(&self, base: Value, address: Across, asked: Asked) -> Option<Cost> {
+    fn constant(&self, base: Value, address: Across, asked: WarpRequest) -> Option<Cost> {
         if let Some(addresses) = address.relative() {
             return Some(Cost::Constant { words: words(&addresses, asked.active, asked.bytes) });
         }
@@ -277,7 +277,7 @@ impl AccessWalk<'_> {
         }
     }
 
-    fn shared(&self, array: SharedId, indices: &[Value], within: Across, asked: Asked) -> Option<Cost> {
+    fn shared(&self, array: SharedId, indices: &[Value], within: Across, asked: WarpRequest) -> Option<Cost> {
         let array = &self.kernel.shared[array.0 as usize];
         let size = array.element.bytes();
         let terms = indices.iter().zip(&array.strides).map(|(index, stride)| (*index, stride.saturating_mul(size)));
@@ -335,7 +335,7 @@ impl AccessWalk<'_> {
 
 /// Request of a warp to memory.
 #[derive(Clone, Copy)]
-struct Asked {
+struct WarpRequest {
     /// Active lanes.
     active: u32,
     /// Bytes accessed per lane.
@@ -344,7 +344,7 @@ struct Asked {
     merged: bool,
 }
 
-impl Asked {
+impl WarpRequest {
     fn ways(self, addresses: &Numbers) -> u32 {
         ways(addresses, self.active, self.bytes, self.merged)
     }

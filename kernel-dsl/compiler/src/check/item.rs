@@ -6,7 +6,7 @@
 
 use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
-use super::{Callee, Checked, Checker, Diagnostic, Itself, ReportedBy, Scope, finish_bounds};
+use super::{Callee, CheckedItem, Checker, Diagnostic, ReportedBy, Scope, SelfMeaning, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::language;
 use crate::syntax::{self, Item, TraitItem};
@@ -36,14 +36,14 @@ struct Member<'a> {
     id: FunctionId,
     function: &'a syntax::Function,
     scope: Scope<'a>,
-    around: Around<'a>,
+    around: ContainingItem<'a>,
     /// A function that impls of the trait must provide: it has no body.
     required: bool,
 }
 
 /// The item that contains a function of a module.
 #[derive(Clone, Copy)]
-enum Around<'a> {
+enum ContainingItem<'a> {
     Nothing,
     Impl(&'a syntax::Impl),
     Trait,
@@ -72,9 +72,9 @@ pub enum ItemPart {
 impl Member<'_> {
     fn within(&self) -> Option<ItemPart> {
         let of = match self.around {
-            Around::Nothing => None,
-            Around::Impl(i) => Some(i.written.0.clone()),
-            Around::Trait => return None,
+            ContainingItem::Nothing => None,
+            ContainingItem::Impl(i) => Some(i.written.0.clone()),
+            ContainingItem::Trait => return None,
         };
         Some(match (&self.function.written, of) {
             (None, of) => ItemPart::Constant { name: self.function.name.clone(), of },
@@ -89,7 +89,7 @@ pub struct CheckedModule {
     /// The library of each named item, with its name.
     pub libraries: Vec<(proc_macro2::Ident, hir::Library)>,
     /// The functions of the module, with the facts that rustc can confirm.
-    pub functions: Vec<(Rc<ItemFn>, Checked<()>)>,
+    pub functions: Vec<(Rc<ItemFn>, CheckedItem<()>)>,
 }
 
 /// Checks the items of a module.
@@ -175,11 +175,11 @@ fn declare<'a>(
         let (name, root) = match item {
             Item::Function(f) => (
                 &f.name,
-                Root::Function(member(environment, f, mixed(f.hash), Scope::default(), Around::Nothing, false)),
+                Root::Function(member(environment, f, mixed(f.hash), Scope::default(), ContainingItem::Nothing, false)),
             ),
             Item::Constant(f) => (
                 &f.name,
-                Root::Constant(member(environment, f, mixed(f.hash), Scope::default(), Around::Nothing, false)),
+                Root::Constant(member(environment, f, mixed(f.hash), Scope::default(), ContainingItem::Nothing, false)),
             ),
             Item::Struct(s) | Item::Alias(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
@@ -206,19 +206,31 @@ fn declare<'a>(
             }
             Item::Trait(t) => {
                 let id = TraitId(environment.items.traits.len() as u32);
-                let scope = Scope { generics: &[], itself: Some(Itself::Trait(id)) };
+                let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(id)) };
                 let mut items = Vec::new();
                 for item in &t.items {
                     let (name, kind) = match item {
                         TraitItem::Type { name, .. } => (name, TraitItemKind::Type(Vec::new())),
                         TraitItem::Constant { function, provided } => {
-                            let id =
-                                member(environment, function, mixed(function.hash), scope, Around::Trait, !provided);
+                            let id = member(
+                                environment,
+                                function,
+                                mixed(function.hash),
+                                scope,
+                                ContainingItem::Trait,
+                                !provided,
+                            );
                             (&function.name, TraitItemKind::Constant { function: id, provided: *provided })
                         }
                         TraitItem::Function { function, provided } => {
-                            let id =
-                                member(environment, function, mixed(function.hash), scope, Around::Trait, !provided);
+                            let id = member(
+                                environment,
+                                function,
+                                mixed(function.hash),
+                                scope,
+                                ContainingItem::Trait,
+                                !provided,
+                            );
                             let (provided, receiver) = (*provided, function.receiver);
                             (&function.name, TraitItemKind::Function { function: id, provided, receiver })
                         }
@@ -230,15 +242,15 @@ fn declare<'a>(
                 (&t.name, Root::Trait(id))
             }
             Item::Impl(i) => {
-                let scope = Scope { generics: &i.generics, itself: Some(Itself::Type(&i.for_type)) };
+                let scope = Scope { generics: &i.generics, itself: Some(SelfMeaning::Type(&i.for_type)) };
                 let mut functions = Vec::new();
                 for f in &i.constants {
-                    let id = member(environment, f, mixed(f.hash), scope, Around::Impl(i), false);
+                    let id = member(environment, f, mixed(f.hash), scope, ContainingItem::Impl(i), false);
                     functions.push((f.name.to_string(), Associated::Constant(id)));
                 }
                 for f in &i.functions {
                     let (id, receiver) =
-                        (member(environment, f, mixed(f.hash), scope, Around::Impl(i), false), f.receiver);
+                        (member(environment, f, mixed(f.hash), scope, ContainingItem::Impl(i), false), f.receiver);
                     let name = i.operator.map_or_else(|| f.name.to_string(), language::operator_function);
                     functions.push((name, Associated::Function { function: id, receiver }));
                 }
@@ -290,7 +302,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
             Item::Trait(t) => {
                 let at = traits.next().expect("each trait was declared");
                 let nothing = nothing(&t.name, &[]);
-                let scope = Scope { generics: &[], itself: Some(Itself::Trait(TraitId(at as u32))) };
+                let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
                 let mut checker = Checker::new(&nothing, &scope, environment);
                 let bounds = checker.bounds(&t.bounds);
                 let of_types: Vec<_> = t
@@ -318,7 +330,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
         let at = impls.next().expect("each impl was declared");
         let name = proc_macro2::Ident::new("impl", i.for_type.mark.first);
         let nothing = nothing(&name, &i.generics);
-        let scope = Scope { generics: &[], itself: Some(Itself::Type(&i.for_type)) };
+        let scope = Scope { generics: &[], itself: Some(SelfMeaning::Type(&i.for_type)) };
         let mut checker = Checker::new(&nothing, &scope, environment);
         let mut all = vec![checker.itself.expect("an impl is for a type")];
         all.extend(i.types.iter().map(|(_, ty)| checker.ty(ty)));

@@ -1,7 +1,7 @@
 //! The iterators of `for`: ranges, shares of a thread, and register arrays.
 
 use super::{
-    Checker, Labeled,
+    Checker, LabeledConstruct,
     types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
@@ -15,13 +15,13 @@ struct Iteration {
     /// The type of the range's indices.
     index: Id,
     /// The items that the range counts, if it counts items.
-    of: Option<Counted>,
+    of: Option<RangeCount>,
     /// `.enumerate()`
     enumerate: bool,
 }
 
 /// A value whose items a range counts, and the variable that holds the value during the loop.
-struct Counted {
+struct RangeCount {
     variable: LocalId,
     value: Expr,
     items: Items,
@@ -61,7 +61,7 @@ impl Checker<'_> {
         let mut number = item.clone();
         let mut has = None;
         match &of {
-            Some(Counted { variable, value, items }) => {
+            Some(RangeCount { variable, value, items }) => {
                 let ty = Id(value.ty.0);
                 let whole = at(ExprKind::Local(*variable), ty);
                 match items {
@@ -98,7 +98,7 @@ impl Checker<'_> {
             body = hir::Block { statements: vec![Statement::Expr(at(inside, unit))], value: None };
         }
         let whole = ExprKind::For { label, pattern: hir::Pattern::Local(own), range: Box::new(range), body };
-        let Some(Counted { variable, value, .. }) = of else { return (whole, unit) };
+        let Some(RangeCount { variable, value, .. }) = of else { return (whole, unit) };
         // The value is evaluated once.
         let bound = Statement::Let { pattern: hir::Pattern::Local(variable), value: Some(value), span: mark.span };
         let block = hir::Block { statements: vec![bound, Statement::Expr(at(whole, unit))], value: None };
@@ -106,7 +106,7 @@ impl Checker<'_> {
     }
 
     fn body_of_for(&mut self, label: &Option<Ident>, body: &syntax::Block, depth: usize) -> (hir::LabelId, hir::Block) {
-        let label = self.enter_loop(label, Labeled::Counted);
+        let label = self.enter_loop(label, LabeledConstruct::Counted);
         let body = self.loop_body(body);
         self.loops.pop();
         self.scope.truncate(depth);
@@ -193,7 +193,7 @@ impl Checker<'_> {
         if items != Items::Share {
             over.range.unroll = hir::Unroll::Full;
         }
-        Iteration { of: Some(Counted { variable, value, items }), ..over }
+        Iteration { of: Some(RangeCount { variable, value, items }), ..over }
     }
 
     /// Checks a range to which another adapter is applied. Shares and enumerated ranges take none.
@@ -258,7 +258,7 @@ impl Checker<'_> {
     }
 
     fn unrolled(&mut self, mut over: Iteration, unroll: hir::Unroll, mark: SpanPair) -> Option<Iteration> {
-        let of_array = matches!(over.of, Some(Counted { items: Items::Array(_), .. }));
+        let of_array = matches!(over.of, Some(RangeCount { items: Items::Array(_), .. }));
         if of_array && unroll == hir::Unroll::Never {
             self.report(
                 mark,

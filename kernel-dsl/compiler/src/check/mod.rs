@@ -67,7 +67,7 @@ pub enum ReportedBy {
 
 /// A checked item, with the facts that rustc can confirm.
 #[derive(Clone, Debug)]
-pub struct Checked<T> {
+pub struct CheckedItem<T> {
     /// The result.
     pub hir: T,
     /// Each variable bound by a plain `let`: the token of its name, and the inferred type, if Rust
@@ -79,7 +79,7 @@ pub struct Checked<T> {
 }
 
 /// Checks a kernel. `callees` are the device items that it names.
-pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir::Program>, Vec<Diagnostic>> {
+pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<CheckedItem<hir::Program>, Vec<Diagnostic>> {
     let blank = item::blank(&kernel.function);
     let mut environment = Environment::new(Some(blank), callees);
     let mut checker = Checker::new(&kernel.function, &Scope::default(), &environment);
@@ -139,7 +139,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
 }
 
 /// Checks a device function. `callees` are the device items that it names.
-pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<Checked<hir::Library>, Vec<Diagnostic>> {
+pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<CheckedItem<hir::Library>, Vec<Diagnostic>> {
     let mut environment = Environment::new(Some(item::blank(function)), callees);
     let mut checker = Checker::new(function, &Scope::default(), &environment);
     checker.signature();
@@ -157,21 +157,21 @@ pub use item::{CheckedModule, ItemDiagnostics, ItemPart, module};
 #[derive(Clone, Copy, Default)]
 struct Scope<'a> {
     generics: &'a [syntax::Generic],
-    itself: Option<Itself<'a>>,
+    itself: Option<SelfMeaning<'a>>,
 }
 
 /// The meaning of `Self`.
 #[derive(Clone, Copy)]
-enum Itself<'a> {
+enum SelfMeaning<'a> {
     /// In a trait: the first type parameter.
     Trait(hir::TraitId),
     /// In an impl: its type.
     Type(&'a syntax::Type),
 }
 
-impl<T> Checked<T> {
-    fn map<U>(self, f: impl FnOnce(T) -> U) -> Checked<U> {
-        Checked { hir: f(self.hir), locals: self.locals, prelude: self.prelude }
+impl<T> CheckedItem<T> {
+    fn map<U>(self, f: impl FnOnce(T) -> U) -> CheckedItem<U> {
+        CheckedItem { hir: f(self.hir), locals: self.locals, prelude: self.prelude }
     }
 }
 
@@ -248,12 +248,12 @@ struct Loop {
     id: LabelId,
     /// For a `loop` or block: the type of its `break` values, once there is one.
     result: Option<Id>,
-    what: Labeled,
+    what: LabeledConstruct,
 }
 
 /// A construct that `break` can leave.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Labeled {
+enum LabeledConstruct {
     Loop,
     /// `while` and `for`, which have no value.
     Counted,
@@ -292,7 +292,7 @@ impl<'a> Checker<'a> {
             called: Vec::new(),
             diagnostics: Vec::new(),
         };
-        if let Some(Itself::Trait(id)) = scope.itself {
+        if let Some(SelfMeaning::Trait(id)) = scope.itself {
             let kind = GenericKind::Type(vec![Bound::Trait(id)]);
             checker.generics.push(hir::Generic { name: "Self".into(), kind });
             checker.itself = Some(checker.table.add(Ty::Parameter(0)));
@@ -313,7 +313,7 @@ impl<'a> Checker<'a> {
                 checker.generics[first + i].kind = GenericKind::Type(bounds);
             }
         }
-        if let Some(Itself::Type(ty)) = scope.itself {
+        if let Some(SelfMeaning::Type(ty)) = scope.itself {
             checker.itself = Some(checker.ty(ty));
         }
         checker
@@ -592,7 +592,7 @@ impl Finish<'_> {
         }
     }
 
-    fn done(mut self, body: hir::Block) -> Result<(hir::Function, Checked<()>), Vec<Diagnostic>> {
+    fn done(mut self, body: hir::Block) -> Result<(hir::Function, CheckedItem<()>), Vec<Diagnostic>> {
         let locals: Vec<_> = self
             .checker
             .locals
@@ -628,7 +628,7 @@ impl Finish<'_> {
             return Err(checker.diagnostics);
         }
         finish_bounds(&mut checker.generics, &mut self.types, &checker.table);
-        let checked = Checked {
+        let checked = CheckedItem {
             locals: checker
                 .bound
                 .iter()

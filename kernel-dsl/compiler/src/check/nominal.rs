@@ -14,7 +14,7 @@ use proc_macro2::Ident;
 
 /// The item that a name of a type resolves to.
 #[derive(Clone, Debug)]
-pub(super) enum Found {
+pub(super) enum ResolvedItem {
     /// A function or constant of an impl, with all generic arguments.
     Function { function: FunctionId, generics: Vec<Id>, receiver: bool },
     /// A function or constant of a trait, as the trait declares it; the first of `generics` is
@@ -287,7 +287,7 @@ impl Checker<'_> {
     }
 
     /// Resolves the last name of a path, if the names before it are a type.
-    pub(super) fn associated(&mut self, path: &Path) -> Option<Found> {
+    pub(super) fn associated(&mut self, path: &Path) -> Option<ResolvedItem> {
         let (last, before) = path.segments.split_last()?;
         if before.is_empty() || path.is_builtin() {
             return None;
@@ -298,18 +298,18 @@ impl Checker<'_> {
             let ty = self.named(of);
             let mark = SpanPair { first: last.name.span(), last: last.name.span(), ..path.mark };
             self.report(mark, format!("there is no `{}` of `{ty}` on the device", last.name));
-            Found::Variant(0)
+            ResolvedItem::Variant(0)
         }))
     }
 
     /// Resolves `of::name`.
-    pub(super) fn member(&mut self, of: Id, name: &Ident, given: &[Argument]) -> Option<Found> {
+    pub(super) fn member(&mut self, of: Id, name: &Ident, given: &[Argument]) -> Option<ResolvedItem> {
         let environment = self.environment;
         let text = name.to_string();
         if let Ty::Enum(id) = *self.table.get(of) {
             let variants = &environment.items.enums[id.0 as usize].variants;
             if let Some(variant) = variants.iter().find(|v| v.name == text) {
-                return Some(Found::Variant(variant.value));
+                return Some(ResolvedItem::Variant(variant.value));
             }
         }
         let inherent = environment.inherent(&text, |i| self.may_be(i, of));
@@ -319,7 +319,7 @@ impl Checker<'_> {
             let own = &environment.function(function).generics[each.generics.len()..];
             generics.extend(self.arguments(own, given));
             let receiver = matches!(associated, Associated::Function { receiver: true, .. });
-            return Some(Found::Function { function, generics, receiver });
+            return Some(ResolvedItem::Function { function, generics, receiver });
         }
         if let Some((of_trait, item)) = self.trait_item(of, &text) {
             let (function, receiver) = match environment.a_trait(of_trait).items[item as usize].kind {
@@ -329,31 +329,31 @@ impl Checker<'_> {
             };
             let mut generics = vec![of];
             generics.extend(self.arguments(&environment.function(function).generics[1..], given));
-            return Some(Found::Method { of_trait, item, function, generics, receiver });
+            return Some(ResolvedItem::Method { of_trait, item, function, generics, receiver });
         }
         let f32 = self.table.scalar(Scalar::F32);
         match text.as_str() {
-            "to_f32" if self.implements(of, Builtin::Float) => Some(Found::Convert { from: of, to: f32 }),
-            "from_f32" if self.implements(of, Builtin::Float) => Some(Found::Convert { from: f32, to: of }),
-            "default" if self.implements(of, Builtin::Default) => Some(Found::Default),
+            "to_f32" if self.implements(of, Builtin::Float) => Some(ResolvedItem::Convert { from: of, to: f32 }),
+            "from_f32" if self.implements(of, Builtin::Float) => Some(ResolvedItem::Convert { from: f32, to: of }),
+            "default" if self.implements(of, Builtin::Default) => Some(ResolvedItem::Default),
             _ => None,
         }
     }
 
     /// Checks an associated item used as a value: a variant, a constant, or a function passed as a
     /// closure.
-    pub(super) fn associated_value(&mut self, found: Found, path: &Path) -> (ExprKind, Id) {
+    pub(super) fn associated_value(&mut self, found: ResolvedItem, path: &Path) -> (ExprKind, Id) {
         match found {
-            Found::Variant(value) => {
+            ResolvedItem::Variant(value) => {
                 let literal = self.literal(super::Literal::Integer(u64::from(value as u32), path.mark));
                 let ty = path.item().and_then(|owner| self.named_type(&owner)).unwrap_or_else(|| self.wrong());
                 (literal, ty)
             }
-            Found::Default => {
+            ResolvedItem::Default => {
                 let ty = path.item().and_then(|owner| self.named_type(&owner)).unwrap_or_else(|| self.wrong());
                 (self.zero(path.mark), ty)
             }
-            Found::Convert { from, to } => {
+            ResolvedItem::Convert { from, to } => {
                 let argument = self.declare("x".into(), from, false, false, path.mark);
                 self.scope.pop();
                 let span = path.mark.span;
@@ -364,14 +364,14 @@ impl Checker<'_> {
                 let ty = Ty::Closure { number: self.closures, parameters: vec![from], returns: to };
                 (ExprKind::Closure { parameters: vec![Pattern::Local(argument)], body }, self.table.add(ty))
             }
-            Found::Function { function, ref generics, .. } => {
+            ResolvedItem::Function { function, ref generics, .. } => {
                 if self.environment.is_constant(function) {
                     return self.called_with(&found, Vec::new());
                 }
                 let ty = self.function_type(function, generics);
                 (ExprKind::Function { function, generics: ids(generics) }, ty)
             }
-            Found::Method { of_trait, item, function, ref generics, .. } => {
+            ResolvedItem::Method { of_trait, item, function, ref generics, .. } => {
                 let declared = &self.environment.a_trait(of_trait).items[item as usize];
                 if matches!(declared.kind, TraitItemKind::Constant { .. }) {
                     return self.called_with(&found, Vec::new());
@@ -397,31 +397,32 @@ impl Checker<'_> {
     /// Checks `Type::name(arguments)`
     pub(super) fn associated_call(
         &mut self,
-        found: Found,
+        found: ResolvedItem,
         path: &Path,
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> (ExprKind, Id) {
         let name = path.name();
         match found {
-            Found::Variant(_) => {
+            ResolvedItem::Variant(_) => {
                 arguments.iter().for_each(|e| {
                     self.expr(e, None);
                 });
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
-            Found::Default => {
+            ResolvedItem::Default => {
                 self.count(&name, 0, arguments.len(), mark);
-                self.associated_value(Found::Default, path)
+                self.associated_value(ResolvedItem::Default, path)
             }
-            Found::Convert { from, to } => {
+            ResolvedItem::Convert { from, to } => {
                 if !self.count(&name, 1, arguments.len(), mark) {
                     return (ExprKind::Tuple(Vec::new()), self.wrong());
                 }
                 let x = self.wanted(&arguments[0], from);
                 (ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments: vec![x] }, to)
             }
-            Found::Function { function, ref generics, .. } | Found::Method { function, ref generics, .. } => {
+            ResolvedItem::Function { function, ref generics, .. }
+            | ResolvedItem::Method { function, ref generics, .. } => {
                 let parameters = self.parameters(function, generics);
                 if !self.count(&name, parameters.len(), arguments.len(), mark) {
                     return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -451,10 +452,10 @@ impl Checker<'_> {
         (ExprKind::Call { function, generics: ids(generics), arguments }, returns)
     }
 
-    fn called_with(&mut self, found: &Found, arguments: Vec<Expr>) -> (ExprKind, Id) {
+    fn called_with(&mut self, found: &ResolvedItem, arguments: Vec<Expr>) -> (ExprKind, Id) {
         match *found {
-            Found::Function { function, ref generics, .. } => self.call_of(function, generics, arguments),
-            Found::Method { of_trait, item, function, ref generics, .. } => {
+            ResolvedItem::Function { function, ref generics, .. } => self.call_of(function, generics, arguments),
+            ResolvedItem::Method { of_trait, item, function, ref generics, .. } => {
                 let returns = self.returns_of(function, generics);
                 let (of, own) = (TypeId(generics[0].0), ids(&generics[1..]));
                 (ExprKind::CallMethod { of, of_trait, item, generics: own, arguments }, returns)
@@ -475,13 +476,13 @@ impl Checker<'_> {
     ) -> Option<(ExprKind, Id)> {
         let found = self.member(Id(receiver.ty.0), name, given)?;
         match &found {
-            Found::Convert { from, to } if name == "to_f32" && self.table.unify(*from, Id(receiver.ty.0)) => {
+            ResolvedItem::Convert { from, to } if name == "to_f32" && self.table.unify(*from, Id(receiver.ty.0)) => {
                 self.count("to_f32", 0, arguments.len(), mark);
                 let arguments = vec![receiver.clone()];
                 Some((ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments }, *to))
             }
-            Found::Function { function, generics, receiver: true }
-            | Found::Method { function, generics, receiver: true, .. } => {
+            ResolvedItem::Function { function, generics, receiver: true }
+            | ResolvedItem::Method { function, generics, receiver: true, .. } => {
                 let parameters = self.parameters(*function, generics);
                 if !self.count(&name.to_string(), parameters.len() - 1, arguments.len(), mark) {
                     return Some((ExprKind::Tuple(Vec::new()), self.wrong()));

@@ -1,7 +1,7 @@
 //! Blocks, bindings and control flow.
 
 use super::{
-    Checker, Labeled, Loop,
+    Checker, LabeledConstruct, Loop,
     types::{Id, Ty},
 };
 use crate::Scalar;
@@ -115,7 +115,7 @@ impl Checker<'_> {
         (ExprKind::If { condition, then: block, otherwise }, ty)
     }
 
-    pub(super) fn enter_loop(&mut self, label: &Option<Ident>, what: Labeled) -> LabelId {
+    pub(super) fn enter_loop(&mut self, label: &Option<Ident>, what: LabeledConstruct) -> LabelId {
         let id = LabelId(self.labels);
         self.labels += 1;
         self.loops.push(Loop { label: label.as_ref().map(|l| l.to_string()), id, result: None, what });
@@ -130,7 +130,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn endless(&mut self, label: &Option<Ident>, body: &syntax::Block) -> (ExprKind, Id) {
-        let label = self.enter_loop(label, Labeled::Loop);
+        let label = self.enter_loop(label, LabeledConstruct::Loop);
         let body = self.loop_body(body);
         let result = self.loops.pop().and_then(|l| l.result);
         let ty = result.unwrap_or_else(|| self.table.add(Ty::Never));
@@ -145,14 +145,14 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
         let condition = Box::new(self.wanted(condition, bool));
-        let label = self.enter_loop(label, Labeled::Counted);
+        let label = self.enter_loop(label, LabeledConstruct::Counted);
         let body = self.loop_body(body);
         self.loops.pop();
         (ExprKind::While { label, condition, body }, self.table.add(Ty::Unit))
     }
 
     pub(super) fn labeled(&mut self, label: &Ident, body: &syntax::Block, expected: Option<Id>) -> (ExprKind, Id) {
-        let id = self.enter_loop(&Some(label.clone()), Labeled::Block);
+        let id = self.enter_loop(&Some(label.clone()), LabeledConstruct::Block);
         let (block, ty) = self.block(body, expected);
         let broken = self.loops.pop().and_then(|l| l.result);
         let ty = match broken {
@@ -168,7 +168,7 @@ impl Checker<'_> {
     fn find_loop(&mut self, label: &Option<Ident>, mark: SpanPair) -> Option<usize> {
         let name = label.as_ref().map(|l| l.to_string());
         // Without a label, the target is a loop; a block is left by its label.
-        let named = |l: &Loop| if name.is_none() { l.what != Labeled::Block } else { l.label == name };
+        let named = |l: &Loop| if name.is_none() { l.what != LabeledConstruct::Block } else { l.label == name };
         let found = self.loops.iter().rposition(named);
         if found.is_none() {
             self.report(mark, "no enclosing loop or block has this label");
@@ -190,7 +190,7 @@ impl Checker<'_> {
             Some(v) => Id(v.ty.0),
             None => self.table.add(Ty::Unit),
         };
-        if value.is_some() && self.loops[at].what == Labeled::Counted {
+        if value.is_some() && self.loops[at].what == LabeledConstruct::Counted {
             self.report(mark, "only a `loop` or a labeled block can `break` with a value");
         }
         match expected {
@@ -205,7 +205,7 @@ impl Checker<'_> {
     pub(super) fn continue_loop(&mut self, label: &Option<Ident>, mark: SpanPair) -> (ExprKind, Id) {
         let never = self.table.add(Ty::Never);
         match self.find_loop(label, mark) {
-            Some(at) if self.loops[at].what == Labeled::Block => {
+            Some(at) if self.loops[at].what == LabeledConstruct::Block => {
                 self.report(mark, "`continue` needs a loop, and this label names a block");
                 (ExprKind::Tuple(Vec::new()), never)
             }

@@ -19,8 +19,8 @@ pub enum Lines {
     Left,
 }
 
-/// Returns the file name for `.file`: [`KernelSource::file`] without characters that a PTX string cannot
-/// hold. Where the file is unknown, the name is the function's name in angle brackets.
+/// Returns the file name for `.file`: [`KernelSource::file`] without characters that a PTX string
+/// cannot hold. Where the file is unknown, the name is the function's name in angle brackets.
 pub fn file_name(source: &KernelSource) -> String {
     if source.file.is_empty() {
         return format!("<{}>", source.name);

@@ -67,11 +67,11 @@ pub(super) struct Literals {
     target: Target,
     hir: Vec<u8>,
     /// The declared instances.
-    instances: Vec<Declared>,
+    instances: Vec<ArtifactInstance>,
 }
 
 /// A declared instance of an artifact.
-struct Declared {
+struct ArtifactInstance {
     instance: InstanceOf,
     /// The name in reports.
     name: String,
@@ -89,14 +89,17 @@ impl Artifact {
             line: source.line,
             target: program.launch.target,
             hir: serial::encode_program(program),
-            instances: declared.map(|((instance, name), ptx)| Declared { instance, name, ptx }).collect(),
+            instances: declared.map(|((instance, name), ptx)| ArtifactInstance { instance, name, ptx }).collect(),
         })
     }
 
     /// Returns the stand-in of a kernel with diagnostics: no HIR, and instances without PTX.
     pub(super) fn failed(instances: &[InstanceOf]) -> Artifact {
-        let declared =
-            |instance: &InstanceOf| Declared { instance: instance.clone(), name: String::new(), ptx: String::new() };
+        let declared = |instance: &InstanceOf| ArtifactInstance {
+            instance: instance.clone(),
+            name: String::new(),
+            ptx: String::new(),
+        };
         Artifact::Literals(Literals {
             file: String::new(),
             line: 0,
@@ -136,10 +139,10 @@ impl Literals {
     }
 }
 
-impl Declared {
+impl ArtifactInstance {
     /// Renders the instance as an expression.
     fn expression(&self, facade: &Path) -> TokenStream {
-        let Declared { instance, name, ptx } = self;
+        let ArtifactInstance { instance, name, ptx } = self;
         let constants = instance.arguments.iter().map(|argument| match argument {
             InstanceArgument::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#argument)),
             InstanceArgument::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#argument)),

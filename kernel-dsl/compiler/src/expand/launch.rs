@@ -209,15 +209,15 @@ impl<'a> Parameter<'a> {
 /// scalar.
 fn memory(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
     let mut ty = ty.clone();
-    Named.visit_type_mut(&mut ty);
+    LifetimeNamer.visit_type_mut(&mut ty);
     memory_of(&ty)
 }
 
 /// Names the lifetime of references. No buffer can hold a reference, and rustc should report that
 /// instead of a missing lifetime.
-struct Named;
+struct LifetimeNamer;
 
-impl VisitMut for Named {
+impl VisitMut for LifetimeNamer {
     fn visit_type_reference_mut(&mut self, reference: &mut syn::TypeReference) {
         let at = reference.and_token.span;
         reference.lifetime.get_or_insert_with(|| Lifetime::new(LIFETIME, at));

@@ -24,7 +24,7 @@ pub(super) fn diagnostics(
         return None;
     }
     let mut item = item.clone();
-    let mut itself = Itself { of_trait: of.trait_.as_ref().map(|(path, _)| path), hidden: false };
+    let mut itself = ImplRewriter { of_trait: of.trait_.as_ref().map(|(path, _)| path), hidden: false };
     itself.visit_item_fn_mut(&mut item);
     if itself.hidden {
         return None;
@@ -130,13 +130,13 @@ fn instance_of(ty: TokenStream, generics: &Generics) -> TokenStream {
 }
 
 /// Rewrites tokens that have a meaning only in the impl.
-struct Itself<'a> {
+struct ImplRewriter<'a> {
     of_trait: Option<&'a Path>,
     /// Whether a macro contains `self`.
     hidden: bool,
 }
 
-impl VisitMut for Itself<'_> {
+impl VisitMut for ImplRewriter<'_> {
     fn visit_ident_mut(&mut self, i: &mut Ident) {
         if i == "self" {
             *i = name(i.span());

@@ -7,7 +7,7 @@ use super::{
 
 /// The indices of a library's items in the lists it was merged into.
 #[derive(Clone, Debug, Default)]
-struct Places {
+struct MergedIndices {
     functions: Vec<FunctionId>,
     structs: Vec<StructId>,
     enums: Vec<EnumId>,
@@ -17,7 +17,7 @@ struct Places {
 /// Adds the items of `library` that the lists lack. Returns the index of its root. Items are equal
 /// if their names and hashes are equal.
 pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library) -> Option<Root> {
-    let mut places = Places::default();
+    let mut places = MergedIndices::default();
     let mut new = Vec::new();
     // Only an item of another library can be equal.
     let before = functions.len();
@@ -93,7 +93,7 @@ pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library
     })
 }
 
-impl Places {
+impl MergedIndices {
     fn function(&self, function: &mut Function) {
         self.generics(&mut function.generics);
         self.types(&mut function.types);

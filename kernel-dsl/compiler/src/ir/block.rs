@@ -8,13 +8,13 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     most: [u32; 3],
-    open: Option<Open>,
+    open: Option<OpenAxis>,
     multiple: u32,
 }
 
 /// The axis whose extent the launch chooses: the minimum plus a number of steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Open {
+pub struct OpenAxis {
     /// 0 is x.
     pub axis: usize,
     /// The least extent.
@@ -46,7 +46,7 @@ impl Block {
             return Some(Block::fixed(most));
         }
         let multiple = product(most).checked_div(most[axis])?.saturating_mul(gcd(least, step));
-        Some(Block { most, open: Some(Open { axis, least, step }), multiple })
+        Some(Block { most, open: Some(OpenAxis { axis, least, step }), multiple })
     }
 
     /// Records that the number of threads is a multiple of `n`.
@@ -112,7 +112,7 @@ impl Block {
     }
 
     /// Returns the axis whose extent is known at launch, if there is one.
-    pub fn open(&self) -> Option<Open> {
+    pub fn open(&self) -> Option<OpenAxis> {
         self.open
     }
 
@@ -146,7 +146,7 @@ impl Block {
         some.into_iter().copied().collect()
     }
 
-    fn sized(&self, extent: impl Fn(&Open) -> u32) -> [u32; 3] {
+    fn sized(&self, extent: impl Fn(&OpenAxis) -> u32) -> [u32; 3] {
         let mut size = self.most;
         if let Some(open) = &self.open {
             size[open.axis] = extent(open);
@@ -172,7 +172,7 @@ impl fmt::Display for Block {
         for (axis, n) in self.most.iter().enumerate() {
             let separator = if axis > 0 { " x " } else { "" };
             match self.open {
-                Some(Open { axis: open, least, step }) if open == axis => {
+                Some(OpenAxis { axis: open, least, step }) if open == axis => {
                     let by = if step > 1 { format!(" by {step}") } else { String::new() };
                     write!(f, "{separator}{least}..={n}{by}")?;
                 }

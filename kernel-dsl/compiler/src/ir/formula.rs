@@ -104,7 +104,7 @@ impl Formula {
     /// The reason why there is no value, such as "40 - 50 overflows `usize`".
     pub fn evaluate(&self, parameters: &[u64], block: [u32; 3]) -> Result<u64, String> {
         let mut values = vec![None; self.steps.len()];
-        self.step(self.steps.len().saturating_sub(1), &Given { parameters, block }, &mut values)
+        self.step(self.steps.len().saturating_sub(1), &LaunchInputs { parameters, block }, &mut values)
     }
 
     /// Appends the instructions that compute the formula to `insts`, and returns the result.
@@ -125,7 +125,7 @@ impl Formula {
     }
 
     /// Evaluates step `i`. Of two branches, only the taken one is evaluated.
-    fn step(&self, i: usize, given: &Given, values: &mut [Option<u64>]) -> Result<u64, String> {
+    fn step(&self, i: usize, given: &LaunchInputs, values: &mut [Option<u64>]) -> Result<u64, String> {
         if let Some(bits) = values.get(i).copied().flatten() {
             return Ok(bits);
         }
@@ -155,7 +155,7 @@ impl Formula {
 }
 
 /// The inputs of a launch.
-struct Given<'a> {
+struct LaunchInputs<'a> {
     parameters: &'a [u64],
     block: [u32; 3],
 }

@@ -1,8 +1,8 @@
 //! Arrays in memory, and the part of them that an access names.
 //!
 //! Memory consists of arrays of *elements*. An element is a scalar or an aggregate (a `repr(C)`
-//! struct, a register array). An access reads or writes scalars: [`AccessPlace`] names the element by its
-//! indices and, in an aggregate, the first scalar [`Within`] it.
+//! struct, a register array). An access reads or writes scalars: [`AccessPlace`] names the element
+//! by its indices and, in an aggregate, the first scalar [`ElementOffset`] it.
 
 use super::{Formula, SharedId, Value, WIDEST};
 use crate::scalar::Scalar;
@@ -78,11 +78,11 @@ pub enum AccessPlace {
         dims: SmallVec<[Dim; 2]>,
         /// Where in the element, or what part of a scalar that is made of several; `None` where
         /// elements are scalars of the access's type.
-        within: Option<Box<Within>>,
+        within: Option<Box<ElementOffset>>,
     },
     /// An element as in `Global`, in shared memory whose size the launch evaluates.
     #[allow(missing_docs)]
-    Dynamic { base: Value, dims: SmallVec<[Dim; 2]>, within: Option<Box<Within>> },
+    Dynamic { base: Value, dims: SmallVec<[Dim; 2]>, within: Option<Box<ElementOffset>> },
     /// Element of a shared array; as many indices as dimensions, each below its extent.
     Shared {
         /// The shared array.
@@ -90,7 +90,7 @@ pub enum AccessPlace {
         /// Outermost first.
         indices: SmallVec<[Value; 3]>,
         /// The part of the element, as in `Global`.
-        within: Option<Box<Within>>,
+        within: Option<Box<ElementOffset>>,
     },
     /// An address computed by the kernel plus a constant number of bytes. Only passes make it.
     #[allow(missing_docs)]
@@ -99,7 +99,7 @@ pub enum AccessPlace {
 
 impl AccessPlace {
     /// Returns the part of an element that the place names.
-    pub fn within(&self) -> Option<&Within> {
+    pub fn within(&self) -> Option<&ElementOffset> {
         match self {
             AccessPlace::Global { within, .. }
             | AccessPlace::Dynamic { within, .. }
@@ -122,7 +122,7 @@ impl AccessPlace {
 /// A scalar in an aggregate element, `offset` + Σ indexᵢ · bytesᵢ bytes from its first; or one that
 /// whole elements make up, as two floats of 16 bits do a word, from the first of them on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Within {
+pub struct ElementOffset {
     /// Bytes of an element.
     pub bytes: u32,
     /// The constant part; below `bytes`.
@@ -132,7 +132,7 @@ pub struct Within {
     pub indices: SmallVec<[Step; 1]>,
 }
 
-impl Within {
+impl ElementOffset {
     /// Returns the elements that an access to `n` scalars reaches over.
     pub fn reach(&self, n: u32, scalar: Scalar) -> u32 {
         match self.indices.is_empty() {

@@ -23,9 +23,9 @@
 //!
 //! In IR as lowered, a `let mut` variable or a register array is a [`Local`], accessed by
 //! [`Op::ReadLocal`] and [`Op::WriteLocal`]. An access to memory names buffer, indices and extents
-//! ([`AccessPlace`]), as the Rust source does. The oracle runs this form with every check. Passes turn
-//! locals into values and places into addresses, and unroll loops. Their output runs on the same
-//! interpreter and must give the same bits.
+//! ([`AccessPlace`]), as the Rust source does. The oracle runs this form with every check. Passes
+//! turn locals into values and places into addresses, and unroll loops. Their output runs on the
+//! same interpreter and must give the same bits.
 //!
 //! The *checked form* is IR as lowered with comparisons around its accesses, and reports where they
 //! fail. See [`lower::checked`](crate::lower::checked). The checked form goes through the same
@@ -75,10 +75,11 @@ mod table;
 pub mod verify;
 
 pub use bits::Bits;
-pub use block::{Block, Open};
+pub use block::{Block, OpenAxis};
 pub use formula::{Formula, NoFormula};
 pub use memory::{
-    AccessPlace, Dim, DynamicArray, Element, Layout, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
+    AccessPlace, Dim, DynamicArray, Element, ElementOffset, Layout, SHARED_LIMIT, SharedArray, SharedMemory, Step,
+    Swizzle,
 };
 pub use operation::{OpClass, OpKey};
 pub use parse::Fault;
@@ -86,7 +87,7 @@ pub use table::{CONSTANT_LIMIT, Placement, Table};
 
 use crate::approximation::Approximation;
 use crate::assertion::Outcome;
-use crate::oracle::Declared;
+use crate::oracle::OracleDeclarations;
 use crate::ptx::Inline;
 use crate::scalar::Scalar;
 use crate::source::{KernelSource, Span};
@@ -136,7 +137,7 @@ pub struct Kernel {
     /// The source locations that a [`Location`] indexes.
     pub locations: Vec<SourceLocation>,
     /// Declarations of the kernel to the oracle.
-    pub declared: Declared,
+    pub declared: OracleDeclarations,
     /// Instructions at most after unrolling.
     pub unrolled: usize,
     /// The code of a thread.
@@ -162,7 +163,7 @@ impl Kernel {
             tables: Vec::new(),
             sources: Vec::new(),
             locations: Vec::new(),
-            declared: Declared::default(),
+            declared: OracleDeclarations::default(),
             unrolled: MAX_UNROLLED_INSTRUCTIONS,
             body: Region::default(),
         }

@@ -332,7 +332,7 @@ impl OpField for AccessPlace {
 }
 
 /// Parses the part of a place that lies in an element.
-fn within(p: &mut Parser<'_>) -> Result<Option<Box<Within>>, Fault> {
+fn within(p: &mut Parser<'_>) -> Result<Option<Box<ElementOffset>>, Fault> {
     if !p.eat(".") {
         return Ok(None);
     }
@@ -348,7 +348,7 @@ fn within(p: &mut Parser<'_>) -> Result<Option<Box<Within>>, Fault> {
         indices.push(Step { index, extent, bytes: OpField::parse(p)? });
         p.expect("]")?;
     }
-    Ok(Some(Box::new(Within { bytes, offset, indices })))
+    Ok(Some(Box::new(ElementOffset { bytes, offset, indices })))
 }
 
 impl OpField for Option<Guard> {

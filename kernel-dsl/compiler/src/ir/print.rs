@@ -24,7 +24,7 @@ impl Display for Kernel {
 /// Returns the size of a block: `256×1×1`, or `32..=1024 by 32×1×1 multiple of 32`.
 fn block(block: &Block) -> String {
     let axis = |(axis, n): (usize, u32)| match block.open() {
-        Some(Open { axis: open, least, step }) if open == axis => format!("{least}..={n} by {step}"),
+        Some(OpenAxis { axis: open, least, step }) if open == axis => format!("{least}..={n} by {step}"),
         _ => n.to_string(),
     };
     let axes: Vec<String> = block.most().into_iter().enumerate().map(axis).collect();

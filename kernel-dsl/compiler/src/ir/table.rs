@@ -1,9 +1,9 @@
 //! Tables: arrays that are known at compile time and read by an index that is not.
 //!
 //! A table is one element in memory with as many scalars as the table has. Its base is
-//! [`Op::Table`](super::Op::Table), and an access names a scalar [`Within`](super::Within) it.
-//! Lowering makes an access of each read. Passes replace reads with constant indices by constants,
-//! and place the remaining tables.
+//! [`Op::Table`](super::Op::Table), and an access names a scalar [`ElementOffset`](super::Within)
+//! it. Lowering makes an access of each read. Passes replace reads with constant indices by
+//! constants, and place the remaining tables.
 
 use super::{TableId, Type, WIDEST};
 use crate::scalar::Scalar;

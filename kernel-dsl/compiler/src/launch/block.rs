@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::evaluate::{Facts, Failure};
 use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
 use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, Launch};
-use crate::ir::{Binary, Block, Comparison, Open};
+use crate::ir::{Binary, Block, Comparison, OpenAxis};
 
 /// Returns the properties of the block that all launches of an instance share. `facts` contains no
 /// arguments.
@@ -85,8 +85,8 @@ pub(super) fn of_launch(
 fn expected(block: &Block, axis: usize) -> String {
     let of = AXES[axis];
     match block.open() {
-        Some(Open { least, step: 1, .. }) => format!("{least} to {} threads in {of}", block.most()[axis]),
-        Some(Open { least, step, .. }) => {
+        Some(OpenAxis { least, step: 1, .. }) => format!("{least} to {} threads in {of}", block.most()[axis]),
+        Some(OpenAxis { least, step, .. }) => {
             format!("{least} to {} threads in {of}, in steps of {step}", block.most()[axis])
         }
         None => format!("{} threads in {of}", block.most()[axis]),

@@ -7,7 +7,7 @@ use super::Lowerer;
 use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, TypeId};
-use crate::ir::{self, Guard, Op, Policy, Step, Type, Values, WIDEST, Within};
+use crate::ir::{self, ElementOffset, Guard, Op, Policy, Step, Type, Values, WIDEST};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -71,10 +71,12 @@ impl MemLayout {
     }
 
     /// Returns the path to a place of this layout from the element that it is.
-    pub fn within(&self) -> Option<Box<Within>> {
+    pub fn within(&self) -> Option<Box<ElementOffset>> {
         match self {
             MemLayout::Scalar(_) => None,
-            mem_layout => Some(Box::new(Within { bytes: mem_layout.bytes(), offset: 0, indices: SmallVec::new() })),
+            mem_layout => {
+                Some(Box::new(ElementOffset { bytes: mem_layout.bytes(), offset: 0, indices: SmallVec::new() }))
+            }
         }
     }
 }
@@ -362,7 +364,7 @@ pub(super) fn align_of(place: &ir::AccessPlace, mem_layout: &MemLayout) -> u32 {
     }
 }
 
-fn within_mut(place: &mut ir::AccessPlace) -> Option<&mut Within> {
+fn within_mut(place: &mut ir::AccessPlace) -> Option<&mut ElementOffset> {
     match place {
         ir::AccessPlace::Global { within, .. }
         | ir::AccessPlace::Dynamic { within, .. }

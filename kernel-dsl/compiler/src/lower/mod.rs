@@ -52,7 +52,7 @@ use crate::hir::{self, Instance, Monomorphic, Program, Size, TypeId};
 use crate::ir::build::Builder;
 use crate::ir::{self, Label, Op, Parameter, Role, SourceLocation, Type};
 use crate::launch;
-use crate::oracle::Declared;
+use crate::oracle::OracleDeclarations;
 use crate::source::Span;
 use crate::target::Target;
 use function::Frame;
@@ -93,7 +93,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         instance: program.instance_name(instance),
         min_blocks: limits.min_blocks,
         max_registers: limits.max_registers,
-        declared: Declared { outputs: monomorphic.outputs(), allowances: Vec::new() },
+        declared: OracleDeclarations { outputs: monomorphic.outputs(), allowances: Vec::new() },
         ..ir::Kernel::empty(target, block)
     };
     let mut lowerer = Lowerer {

@@ -7,7 +7,7 @@
 use super::Lowerer;
 use super::mem_layout::MemLayout;
 use crate::Scalar;
-use crate::ir::{self, Binary, Bits, Op, Values, Within};
+use crate::ir::{self, Binary, Bits, ElementOffset, Op, Values};
 use smallvec::SmallVec;
 
 /// The number of bytes of a register.
@@ -61,7 +61,7 @@ impl Pack {
             | ir::AccessPlace::Dynamic { within, .. }
             | ir::AccessPlace::Shared { within, .. } = &mut place
         {
-            *within = Some(Box::new(Within { bytes: self.number.bytes(), offset: 0, indices: SmallVec::new() }));
+            *within = Some(Box::new(ElementOffset { bytes: self.number.bytes(), offset: 0, indices: SmallVec::new() }));
         }
         place
     }

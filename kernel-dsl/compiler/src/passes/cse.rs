@@ -45,7 +45,7 @@ struct LoadKey {
 }
 
 /// The results of a load.
-struct Loaded {
+struct LoadResults {
     results: Values,
     /// The values of masked lanes.
     otherwise: Values,
@@ -62,7 +62,7 @@ struct Numbering<'k> {
     scope: u32,
     /// Blocks of inline PTX so far.
     blocks: Vec<Arc<Inline>>,
-    loads: FastMap<LoadKey, Loaded>,
+    loads: FastMap<LoadKey, LoadResults>,
     stretch: u32,
 }
 
@@ -134,7 +134,7 @@ impl Numbering<'_> {
             }
             return false;
         }
-        self.loads.insert(key, Loaded { results: inst.results.clone(), otherwise, scope: self.scope });
+        self.loads.insert(key, LoadResults { results: inst.results.clone(), otherwise, scope: self.scope });
         true
     }
 

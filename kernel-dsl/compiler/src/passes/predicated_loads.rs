@@ -27,7 +27,7 @@ pub fn predicated_loads(kernel: &mut Kernel) -> Result<(), Errors> {
 
 /// A value that a masked load gives.
 #[derive(Clone, Copy)]
-struct Loaded {
+struct MaskedLoad {
     /// Holds in the lanes that load.
     condition: Value,
     /// The value for masked lanes that the uses of the load select.
@@ -47,7 +47,7 @@ enum MaskedValue {
 
 struct Uses {
     /// By value.
-    loaded: Vec<Option<Loaded>>,
+    loaded: Vec<Option<MaskedLoad>>,
     /// Whether some load is to give something else.
     changed: bool,
 }
@@ -58,7 +58,7 @@ impl Uses {
             if let Op::Load { guard: Some(guard), .. } = &inst.op {
                 for result in &inst.results {
                     self.loaded[result.0 as usize] =
-                        Some(Loaded { condition: guard.condition, masked: MaskedValue::Open });
+                        Some(MaskedLoad { condition: guard.condition, masked: MaskedValue::Open });
                 }
             }
             inst.op.regions().into_iter().for_each(|inner| self.loads(inner));
@@ -97,12 +97,12 @@ impl Uses {
 fn replace(
     region: &mut Region,
     types: &mut Vec<Type>,
-    loaded: &[Option<Loaded>],
+    loaded: &[Option<MaskedLoad>],
     constants: &mut Constants,
     replacements: &mut [Value],
 ) {
     let masked = |value: Value| match loaded.get(value.0 as usize) {
-        Some(Some(Loaded { masked: MaskedValue::Bits(bits), .. })) => Some(*bits),
+        Some(Some(MaskedLoad { masked: MaskedValue::Bits(bits), .. })) => Some(*bits),
         _ => None,
     };
     rewrite(&mut region.insts, |inst, _| {

@@ -217,7 +217,7 @@ struct Promoter {
     lens: Vec<u32>,
     slots: Vec<LocalElement>,
     /// The locals that each construct writes, in the order in which constructs begin.
-    written: Vec<Written>,
+    written: Vec<WrittenSlots>,
     next: usize,
     /// The stamp that each slot was last given, so that a list holds it once.
     seen: Vec<u32>,
@@ -242,8 +242,8 @@ impl Promoter {
     }
 
     /// Returns what `region` writes, and adds what each construct in it writes to `written`.
-    fn writes(&mut self, region: &Region) -> Written {
-        let mut all = Written::default();
+    fn writes(&mut self, region: &Region) -> WrittenSlots {
+        let mut all = WrittenSlots::default();
         for inst in &region.insts {
             if let Op::WriteLocal { local, index, .. } = &inst.op {
                 let changed = self.changed(*local, *index);
@@ -255,9 +255,9 @@ impl Promoter {
             let regions = inst.op.regions();
             if !regions.is_empty() {
                 let at = self.written.len();
-                self.written.push(Written::default());
-                let mut inner = Written::default();
-                for Written { slots, lost } in regions.into_iter().map(|r| self.writes(r)) {
+                self.written.push(WrittenSlots::default());
+                let mut inner = WrittenSlots::default();
+                for WrittenSlots { slots, lost } in regions.into_iter().map(|r| self.writes(r)) {
                     inner.slots.extend(slots);
                     inner.lost.extend(lost);
                 }
@@ -375,7 +375,7 @@ impl Promoter {
     /// throughout, and the others, which are unknown in it and after it.
     fn enter(&mut self) -> (Vec<u32>, Vec<u32>) {
         self.next += 1;
-        let Written { slots, lost } = std::mem::take(&mut self.written[self.next - 1]);
+        let WrittenSlots { slots, lost } = std::mem::take(&mut self.written[self.next - 1]);
         if lost.is_empty() && slots.iter().all(|s| !self.slots[*s as usize].unknown) {
             return (slots, lost);
         }
@@ -405,7 +405,7 @@ impl Promoter {
 
 /// The slots written in a construct.
 #[derive(Default)]
-struct Written {
+struct WrittenSlots {
     /// All of them, ascending.
     slots: Vec<u32>,
     /// Slots that a write by an unknown index may change.

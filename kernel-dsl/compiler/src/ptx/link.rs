@@ -105,7 +105,7 @@ struct Linker {
 }
 
 /// The indices of a module's functions and variables in the linked module.
-struct Places {
+struct LinkedIndices {
     functions: Vec<u32>,
     variables: Vec<u32>,
     /// The number that is added to the numbers of files.
@@ -114,7 +114,7 @@ struct Places {
 
 impl Linker {
     fn add(&mut self, name: &str, mut module: Module, files: u32, aliases: &mut Vec<Item>) {
-        let mut places = Places { functions: Vec::new(), variables: Vec::new(), files };
+        let mut places = LinkedIndices { functions: Vec::new(), variables: Vec::new(), files };
         let aliased: Vec<u32> =
             module.items.iter().filter_map(|i| if let Item::Alias(new, _) = i { Some(*new) } else { None }).collect();
         // The indices must be known before the bodies, which refer to them, are moved.
@@ -253,7 +253,7 @@ impl Linker {
     }
 }
 
-impl Places {
+impl LinkedIndices {
     fn symbol(&self, symbol: &mut Symbol) {
         match symbol {
             Symbol::Function(i) => *i = self.functions[*i as usize],

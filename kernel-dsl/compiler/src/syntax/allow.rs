@@ -14,14 +14,14 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, LitStr, Stmt, Token};
 
 /// The arguments in the parentheses.
-struct Written {
+struct AllowArguments {
     names: Vec<(String, Span)>,
     reason: Option<LitStr>,
 }
 
-impl Written {
-    fn parse(input: ParseStream) -> syn::Result<Written> {
-        let mut written = Written { names: Vec::new(), reason: None };
+impl AllowArguments {
+    fn parse(input: ParseStream) -> syn::Result<AllowArguments> {
+        let mut written = AllowArguments { names: Vec::new(), reason: None };
         while !input.is_empty() {
             let first = input.call(Ident::parse_any)?;
             if first == "reason" && input.peek(Token![=]) {
@@ -48,9 +48,9 @@ impl Written {
         Ok(written)
     }
 
-    fn of(attribute: &Attribute) -> Option<Written> {
+    fn of(attribute: &Attribute) -> Option<AllowArguments> {
         let found =
-            attribute.path().is_ident("allow").then(|| attribute.parse_args_with(Written::parse).ok()).flatten();
+            attribute.path().is_ident("allow").then(|| attribute.parse_args_with(AllowArguments::parse).ok()).flatten();
         found.filter(|w| w.reason.is_some() || w.names.iter().any(|(name, _)| checks(name).is_some()))
     }
 }
@@ -62,7 +62,7 @@ fn checks(name: &str) -> Option<Vec<Check>> {
 
 /// Returns whether the attribute is for the oracle, and not for rustc.
 pub(crate) fn is_allowance(attribute: &Attribute) -> bool {
-    Written::of(attribute).is_some()
+    AllowArguments::of(attribute).is_some()
 }
 
 impl Reader {
@@ -78,7 +78,7 @@ impl Reader {
         let attributes = first.parse2(statement.to_token_stream()).unwrap_or_default();
         let span = self.mark(statement).span;
         for attribute in attributes {
-            let Some(written) = Written::of(&attribute) else { continue };
+            let Some(written) = AllowArguments::of(&attribute) else { continue };
             let at = place_of(&attribute);
             self.allowing.retain(|other| place_of(other) != at);
             let mut all = Vec::new();

@@ -10,7 +10,7 @@ use syn::parse::ParseStream;
 use syn::{LitStr, Token};
 
 /// An assertion without its arguments.
-struct Form {
+struct AssertionForm {
     name: &'static str,
     assertion: Assertion,
     test: Test,
@@ -27,11 +27,11 @@ enum Test {
     Never(&'static str),
 }
 
-const FORMS: [Form; 10] = {
+const FORMS: [AssertionForm; 10] = {
     use Assertion::*;
     use Test::*;
-    const fn form(name: &'static str, assertion: Assertion, test: Test) -> Form {
-        Form { name, assertion, test }
+    const fn form(name: &'static str, assertion: Assertion, test: Test) -> AssertionForm {
+        AssertionForm { name, assertion, test }
     }
     [
         form("assert", Assert, Holds),
@@ -52,7 +52,7 @@ pub(super) fn is_assertion(mac: &syn::Macro) -> bool {
     form(mac).is_some()
 }
 
-fn form(mac: &syn::Macro) -> Option<&'static Form> {
+fn form(mac: &syn::Macro) -> Option<&'static AssertionForm> {
     let name = &mac.path.segments.last()?.ident;
     FORMS.iter().find(|form| name == form.name)
 }

@@ -2,7 +2,7 @@
 
 use super::assertion::is_assertion;
 use super::inline::is_inline;
-use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, Written, place};
+use super::{Block, Expr, ExprKind, Function, Parameter, Reader, RustSyntax, Statement, place};
 use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
@@ -42,7 +42,7 @@ impl Reader {
             body: self.block(&item.block),
             source,
             hash,
-            written: Some(Written(Rc::new(item.clone()))),
+            written: Some(RustSyntax(Rc::new(item.clone()))),
         };
         self.allowed_elsewhere();
         function.allowances = std::mem::take(&mut self.allowances);

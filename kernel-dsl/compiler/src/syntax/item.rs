@@ -3,8 +3,8 @@
 
 use super::allow::is_allowance;
 use super::{
-    Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, Segment, Type, TypeKind, Written,
-    place,
+    Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, RustSyntax, Segment, Type,
+    TypeKind, place,
 };
 use crate::Scalar;
 use crate::ir::Placement;
@@ -98,7 +98,7 @@ pub struct Impl {
     pub functions: Vec<Function>,
     pub hash: u64,
     /// The Rust source of the impl, without its items.
-    pub written: Written<syn::ItemImpl>,
+    pub written: RustSyntax<syn::ItemImpl>,
 }
 
 /// A bound of a type parameter: a trait.
@@ -435,7 +435,7 @@ impl Reader {
             constants,
             functions,
             hash: place::hash_of(&name, i),
-            written: Written(Rc::new(syn::ItemImpl { items: Vec::new(), attrs: Vec::new(), ..i.clone() })),
+            written: RustSyntax(Rc::new(syn::ItemImpl { items: Vec::new(), attrs: Vec::new(), ..i.clone() })),
         }
     }
 

@@ -137,14 +137,14 @@ pub struct Function {
     /// A hash of the tokens and the source position.
     pub hash: u64,
     /// The Rust function; `None` for a constant.
-    pub written: Option<Written<ItemFn>>,
+    pub written: Option<RustSyntax<ItemFn>>,
 }
 
 /// A piece of Rust syntax, kept for generating code from it.
 #[derive(Clone)]
-pub struct Written<T>(pub Rc<T>);
+pub struct RustSyntax<T>(pub Rc<T>);
 
-impl<T> fmt::Debug for Written<T> {
+impl<T> fmt::Debug for RustSyntax<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
     }

@@ -4,7 +4,7 @@
 
 pub use crate::support::Random;
 use crate::support::{Checked, Crate, Function};
-use kernel_dsl_compiler::lower::checked::Checked as Guarded;
+use kernel_dsl_compiler::lower::checked::CheckedKernel as Guarded;
 use kernel_dsl_compiler::{analyses, emit, expand, ir, lower, passes};
 use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 use quote::ToTokens;

@@ -4,7 +4,7 @@
 use crate::{evaluator, generator};
 use kernel_dsl_compiler::ir::Kernel;
 use kernel_dsl_compiler::ir::verify::verify;
-use kernel_dsl_compiler::lower::checked::Checked;
+use kernel_dsl_compiler::lower::checked::CheckedKernel;
 use kernel_dsl_compiler::passes::{optimize_with, pipeline};
 
 /// Returns the seeds of the tested programs; `PASSES_SEEDS` sets their number.
@@ -66,7 +66,7 @@ fn checked_forms() {
     let mut right = 0;
     for seed in seeds() {
         let kernel = generator::kernel(seed);
-        let checked = Checked::of(kernel.clone()).kernel;
+        let checked = CheckedKernel::of(kernel.clone()).kernel;
         verify(&checked).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{kernel}\n{checked}"));
         let expected = run(&checked);
         for (bare, checked) in run(&kernel).into_iter().zip(&expected) {

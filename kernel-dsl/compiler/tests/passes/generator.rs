@@ -267,8 +267,8 @@ impl Generator {
     }
 
     /// Returns a position in an element of `bytes` bytes.
-    fn within(&mut self, bytes: u32, offset: u32) -> Option<Box<Within>> {
-        Some(Box::new(Within { bytes, offset, indices: smallvec![] }))
+    fn within(&mut self, bytes: u32, offset: u32) -> Option<Box<ElementOffset>> {
+        Some(Box::new(ElementOffset { bytes, offset, indices: smallvec![] }))
     }
 
     fn place(&mut self, write: bool) -> AccessPlace {

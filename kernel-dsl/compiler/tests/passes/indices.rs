@@ -14,12 +14,12 @@ use smallvec::smallvec;
 /// and with a part of elements of 16 bytes.
 fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
     check_within(given, |_, _| None, &index);
-    check_within(given, |_, _| Some(Within { bytes: 16, offset: 8, indices: smallvec![] }), &index);
+    check_within(given, |_, _| Some(ElementOffset { bytes: 16, offset: 8, indices: smallvec![] }), &index);
 }
 
 fn check_within(
     given: &[u32],
-    within: impl Fn(&mut Write, Value) -> Option<Within>,
+    within: impl Fn(&mut Write, Value) -> Option<ElementOffset>,
     index: &impl Fn(&mut Write, Value) -> Value,
 ) {
     let mut k = generator::empty();
@@ -98,7 +98,7 @@ fn offsets_within_an_element_fit_in_an_access() {
             let some = w.bin(Binary::And, v, low);
             let some = w.bin(Binary::Or, some, two);
             let index = w.bin(Binary::Sub, some, one);
-            Some(Within { bytes: 16, offset: 0, indices: smallvec![Step { index, extent: 4, bytes: 4 }] })
+            Some(ElementOffset { bytes: 16, offset: 0, indices: smallvec![Step { index, extent: 4, bytes: 4 }] })
         };
         check_within(&[n, n + 1, n + 1000], within, &|w, v| {
             let n = w.n(n);

@@ -5,7 +5,7 @@ use crate::{evaluator, generator};
 use kernel_dsl_compiler::emit::emit;
 use kernel_dsl_compiler::ir::Kernel;
 use kernel_dsl_compiler::ir::verify::verify;
-use kernel_dsl_compiler::lower::checked::Checked;
+use kernel_dsl_compiler::lower::checked::CheckedKernel;
 use kernel_dsl_compiler::passes::{optimize, optimize_with};
 
 /// Parses the printed `kernel`. The result must print the same.
@@ -34,7 +34,7 @@ fn parsed_kernels_run_and_compile_to_the_same() {
 fn ir_after_each_pass_is_parsed() {
     for seed in 0..20 {
         optimize_with(generator::kernel(seed), |_, kernel| _ = again(kernel)).unwrap();
-        again(&Checked::of(generator::of_threads(seed)).kernel);
+        again(&CheckedKernel::of(generator::of_threads(seed)).kernel);
     }
 }
 

@@ -2,12 +2,12 @@
 //! compared with unmasked, and a decoding step compared with a copy.
 
 use super::device::{Timer, drawn};
-use super::{Error, Measured, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Trial, all};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::attention::cache::{BLOCK, Stored};
+use kernels_rs::attention::cache::{BLOCK, StoredElement};
 use kernels_rs::attention::mask::{BlockMask, BlockSize, random};
 use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Qkv, Scratch};
 use kernels_rs::gemm::Gemm;
@@ -20,7 +20,7 @@ const LONG_NS: f64 = 5e6;
 /// Estimated speed of an H100, which determines the number of launches in one measurement.
 const FLOP_PER_NS: f64 = 3e4;
 
-pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
@@ -53,7 +53,7 @@ fn whole<T: Draw + Float + GenericArgument>(
     shape: [usize; 4],
     causal: bool,
     rounds: usize,
-) -> Result<Vec<Measured>, Error> {
+) -> Result<Vec<Measurement>, Error> {
     let ([batch, heads, length, width], stream) = (shape, timer.stream());
     let (device, mut random) = (stream.device(), Random::new(1));
     let elements = batch * heads * length * width;
@@ -86,7 +86,7 @@ fn whole<T: Draw + Float + GenericArgument>(
 
 /// Measures the three gradients compared with the forward call. The operation count covers the five
 /// matrix products they need, 2.5 × the forward call's (Dao and others, 2022).
-fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Result<Vec<Measured>, Error> {
+fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let ([batch, heads, length, width], stream) = (shape, timer.stream());
     let (device, mut random) = (stream.device(), Random::new(1));
     let elements = batch * heads * length * width;
@@ -128,7 +128,7 @@ fn masked(
     size: BlockSize,
     density: f64,
     rounds: usize,
-) -> Result<Vec<Measured>, Error> {
+) -> Result<Vec<Measurement>, Error> {
     let ([batch, heads, length, width], stream) = (shape, timer.stream());
     let (device, mut numbers) = (stream.device(), Random::new(1));
     let elements = batch * heads * length * width;
@@ -160,7 +160,7 @@ fn masked(
     all(vec![trial], rounds)
 }
 
-pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
@@ -191,7 +191,7 @@ pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
 }
 
 /// The numbers of a cache: floats, or blocks of 32 numbers with a scale.
-trait Cached: Stored + GenericArgument {
+trait Cached: StoredElement + GenericArgument {
     /// Draws `n` elements, and their scales if there are any.
     fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<Self>, Error>;
 }
@@ -233,7 +233,7 @@ fn decoded<T: Draw + Float + GenericArgument, K: Cached>(
     shape: [usize; 5],
     tokens: usize,
     rounds: usize,
-) -> Result<Vec<Measured>, Error> {
+) -> Result<Vec<Measurement>, Error> {
     let ([sequences, heads, groups, keys, width], stream) = (shape, timer.stream());
     let (device, mut random) = (stream.device(), Random::new(1));
     let elements = sequences * groups * keys * (width / K::NUMBERS);

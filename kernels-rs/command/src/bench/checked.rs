@@ -26,13 +26,13 @@ const MEASURING_LIMIT: Duration = Duration::from_secs(90);
 
 /// Instances and the cost of checking: the median of their ratios.
 #[derive(Serialize)]
-pub(super) struct Checked {
+pub(super) struct CheckedCosts {
     pub device: String,
     /// The median of the instances' ratios.
     pub median_ratio: f64,
     /// The median of the ratios of instances that run longer than a launch takes.
     pub median_ratio_long: Option<f64>,
-    pub instances: Vec<super::Measured>,
+    pub instances: Vec<super::Measurement>,
     pub left_out: Vec<LeftOut>,
 }
 
@@ -51,7 +51,7 @@ type Of = (&'static Artifact, &'static Declared);
 
 /// Measures the declared instances of the named kernels without a time limit, or all instances
 /// within a few minutes.
-pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error> {
+pub(super) fn measure(names: &[String], rounds: usize) -> Result<CheckedCosts, Error> {
     let start = Instant::now();
     let within = |limit: Duration| !names.is_empty() || start.elapsed() < limit;
     let device = Device::cuda(0).map_err(Error::Device)?;
@@ -92,11 +92,11 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error>
         eprintln!("not measured: {kernel}: {why}");
     }
     let ratios = |long: bool| {
-        let of = instances.iter().filter(|m: &&super::Measured| !long || m.time.median_ms > LONG_MS);
+        let of = instances.iter().filter(|m: &&super::Measurement| !long || m.time.median_ms > LONG_MS);
         median(of.map(|m| m.ratio["checked"]).collect())
     };
     let (median_ratio, median_ratio_long) = (ratios(false).unwrap_or(1.0), ratios(true));
-    Ok(Checked { device: device.to_string(), median_ratio, median_ratio_long, instances, left_out })
+    Ok(CheckedCosts { device: device.to_string(), median_ratio, median_ratio_long, instances, left_out })
 }
 
 /// Returns the declared instances of the named kernels, or of all kernels.
@@ -137,13 +137,13 @@ fn one(
     declared: &'static Declared,
     case: &Case,
     rounds: usize,
-) -> Result<super::Measured, Error> {
+) -> Result<super::Measurement, Error> {
     let forms = Forms::measure(device, artifact, declared, case, rounds, EACH)
         .map_err(|source| failed(declared, case.name.clone(), source))?;
     let summary =
         |times: Vec<std::time::Duration>| Summary::of(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect());
     let (time, checked) = (summary(forms.bare), summary(forms.checked));
-    Ok(super::Measured {
+    Ok(super::Measurement {
         kernel: declared.name,
         shape: case.name.clone(),
         time,

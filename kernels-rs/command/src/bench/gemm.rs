@@ -3,7 +3,7 @@
 
 use super::cublas::{Cublas, Product};
 use super::device::{Timer, drawn};
-use super::{Error, Measured, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Trial, all};
 use ::runtime::Device;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;
@@ -38,7 +38,7 @@ const FLOP_PER_NS: f64 = 4e4;
 const HALVES: [([usize; 3], bool); 4] =
     [([4096, 4096, 4096], false), ([4096, 4096, 4096], true), ([1, 8192, 8192], false), ([1, 8192, 8192], true)];
 
-pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let cublas = Cublas::open(timer.stream())?;
@@ -61,7 +61,7 @@ fn one<T: Draw + Float + GenericArgument>(
     shape: [usize; 3],
     transpose_b: bool,
     rounds: usize,
-) -> Result<Vec<Measured>, Error> {
+) -> Result<Vec<Measurement>, Error> {
     let ([m, n, k], stream) = (shape, timer.stream());
     let device = stream.device();
     let mut random = Random::new(1);

@@ -2,7 +2,7 @@
 //! bytes.
 
 use super::device::Timer;
-use super::{Error, Measured, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Trial, all};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::{bf16, f16};
@@ -23,7 +23,7 @@ const LONG_BYTES: usize = 8 << 30;
 /// Rows and columns.
 const SHAPES: [[usize; 2]; 3] = [[32768, 4096], [4096, 4096], [8192, 1024]];
 
-pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
@@ -45,7 +45,7 @@ struct Bench<'a> {
     timer: &'a Timer,
     shape: [usize; 2],
     rounds: usize,
-    measured: &'a mut Vec<Measured>,
+    measured: &'a mut Vec<Measurement>,
 }
 
 impl Bench<'_> {

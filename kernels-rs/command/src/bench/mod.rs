@@ -94,7 +94,7 @@ enum Rate {
 
 /// Result of one measurement.
 #[derive(Serialize)]
-struct Measured {
+struct Measurement {
     kernel: &'static str,
     shape: String,
     #[serde(flatten)]
@@ -168,7 +168,7 @@ impl Bench {
     }
 }
 
-fn print(out: &mut dyn Write, measured: &[Measured], first: &str) -> Result<(), Error> {
+fn print(out: &mut dyn Write, measured: &[Measurement], first: &str) -> Result<(), Error> {
     for m in measured {
         writeln!(out, "{}, {}", m.kernel, m.shape)?;
         let rate = match (m.tflops, m.tbps) {
@@ -185,7 +185,7 @@ fn print(out: &mut dyn Write, measured: &[Measured], first: &str) -> Result<(), 
 }
 
 /// Measures the trials and shows a progress bar.
-fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measured>, Error> {
+fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measurement>, Error> {
     with_bar(trials.len(), |bar| {
         let measured = trials.into_iter().map(|mut trial| {
             bar.set_message(trial.kernel);
@@ -201,7 +201,7 @@ fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measured>, Error> {
                 Some(Rate::Bytes(bytes)) => (None, Some(per_second(bytes))),
                 None => (None, None),
             };
-            Ok(Measured { kernel: trial.kernel, shape: trial.shape, time, tflops, tbps, ratio, peers })
+            Ok(Measurement { kernel: trial.kernel, shape: trial.shape, time, tflops, tbps, ratio, peers })
         });
         measured.collect()
     })

@@ -3,7 +3,7 @@
 
 use super::cublas::{Cublas, Product};
 use super::device::{Timer, drawn};
-use super::{Contender, Error, Measured, Rate, Trial, all};
+use super::{Contender, Error, Measurement, Rate, Trial, all};
 use ::runtime::testing::Random;
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::GenericArgument;
@@ -42,13 +42,13 @@ const BYTES_PER_NS: f64 = 3e3;
 
 /// Measures products of bytes, and products with weights in every format; with `names`, products
 /// with weights in these formats alone.
-pub(super) fn measure(names: &[String], rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn measure(names: &[String], rounds: usize) -> Result<Vec<Measurement>, Error> {
     let formats = named(names)?;
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let cublas = Cublas::open(timer.stream())?;
     let drawn = Drawn::new(&device)?;
-    let on = On { timer: &timer, cublas: cublas.as_ref(), drawn: &drawn, rounds };
+    let on = MeasureContext { timer: &timer, cublas: cublas.as_ref(), drawn: &drawn, rounds };
     let mut measured = Vec::new();
     if names.is_empty() {
         for (shape, transpose_b) in PRODUCTS {
@@ -100,14 +100,14 @@ impl Drawn {
 }
 
 /// Context of the measurements: timer, peer, operands, and number of rounds.
-struct On<'a> {
+struct MeasureContext<'a> {
     timer: &'a Timer,
     cublas: Option<&'a Cublas<'a>>,
     drawn: &'a Drawn,
     rounds: usize,
 }
 
-impl On<'_> {
+impl MeasureContext<'_> {
     /// Measures a product that is written as `C`, with a scale for each row of both matrices.
     /// cuBLAS computes an `f32` product of the same shape.
     fn product<C: Output + GenericArgument>(
@@ -115,8 +115,8 @@ impl On<'_> {
         kernel: &'static str,
         shape: [usize; 3],
         transpose_b: bool,
-    ) -> Result<Vec<Measured>, Error> {
-        let On { timer, cublas, rounds, drawn: Drawn { floats, bytes: [a, b] } } = *self;
+    ) -> Result<Vec<Measurement>, Error> {
+        let MeasureContext { timer, cublas, rounds, drawn: Drawn { floats, bytes: [a, b] } } = *self;
         let ([m, n, k], stream) = (shape, timer.stream());
         let device = stream.device();
         let scale = |n: usize| device.upload(&vec![0.01f32; n]).map_err(Error::Device);
@@ -158,8 +158,8 @@ impl On<'_> {
     /// Measures products of `f32` activations with weights of [N, K], for each number of rows:
     /// of one matrix that stays in the L2 cache where it fits, and of many in turn. Both include
     /// the quantization of activations.
-    fn weighted(&self, format: Format, [n, k]: [usize; 2]) -> Result<Vec<Measured>, Error> {
-        let On { timer, rounds, drawn: Drawn { bytes: [_, rows], .. }, .. } = *self;
+    fn weighted(&self, format: Format, [n, k]: [usize; 2]) -> Result<Vec<Measurement>, Error> {
+        let MeasureContext { timer, rounds, drawn: Drawn { bytes: [_, rows], .. }, .. } = *self;
         let stream = timer.stream();
         let device = stream.device();
         let [of_block, bytes_of_block] = format.block();

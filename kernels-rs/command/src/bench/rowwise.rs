@@ -1,7 +1,7 @@
 //! Benchmarks of row kernels compared with a copy of the same number of bytes.
 
 use super::device::{Timer, drawn};
-use super::{Error, Measured, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Trial, all};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
@@ -55,7 +55,7 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
         matrices: usize,
         rounds: usize,
         mut work: impl FnMut(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &DeviceBuffer<T>) -> ::runtime::Result<()>,
-    ) -> Result<Vec<Measured>, Error> {
+    ) -> Result<Vec<Measurement>, Error> {
         let (times, bytes, [rows, cols]) = (self.times(), matrices * self.bytes(), self.shape);
         let stream = timer.stream();
         let zeros = |n| stream.device().zeros::<u8>(n).map_err(Error::Device);
@@ -76,7 +76,7 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
 }
 
 /// Measures softmax and log-softmax.
-pub(super) fn softmax(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn softmax(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
@@ -91,7 +91,7 @@ fn softmax_of<T: Draw + Float + GenericArgument>(
     timer: &Timer,
     shape: [usize; 2],
     rounds: usize,
-    measured: &mut Vec<Measured>,
+    measured: &mut Vec<Measurement>,
 ) -> Result<(), Error> {
     let mut memory = Rows::<T>::new(timer.stream().device(), shape)?;
     let stream = timer.stream();
@@ -112,7 +112,7 @@ const LOGITS: [[usize; 2]; 2] = [[2048, 32_000], [512, 151_936]];
 const DECODED: [[usize; 2]; 2] = [[1, 151_936], [64, 151_936]];
 
 /// Measures cross-entropy and its gradient.
-pub(super) fn loss(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn loss(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
@@ -137,7 +137,7 @@ pub(super) fn loss(rounds: usize) -> Result<Vec<Measured>, Error> {
 
 /// Measures drawing a token per row: from all tokens, from the top k, and from those within a total
 /// probability. The rate counts one read of the logits.
-pub(super) fn sampling(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn sampling(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
@@ -162,7 +162,7 @@ pub(super) fn sampling(rounds: usize) -> Result<Vec<Measured>, Error> {
 const GROUPED: [[usize; 4]; 3] = [[8, 32, 320, 64 * 64], [8, 32, 1280, 16 * 16], [64, 8, 64, 32 * 32]];
 
 /// Measures group norm and its gradient with respect to x.
-fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measured>, Error> {
+fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
     for [samples, groups, channels, spatial] in GROUPED {
         let (stream, shape) = (timer.stream(), [samples, channels, spatial]);
@@ -186,7 +186,7 @@ fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measured>, Error> {
 }
 
 /// Measures layer norm and RMS norm, each alone and with the residual added, and group norm.
-pub(super) fn norm(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn norm(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
@@ -202,7 +202,7 @@ fn norm_of<T: Draw + Float + GenericArgument>(
     timer: &Timer,
     shape: [usize; 2],
     rounds: usize,
-    measured: &mut Vec<Measured>,
+    measured: &mut Vec<Measurement>,
 ) -> Result<(), Error> {
     const EPSILON: f32 = 1e-5;
     let mut memory = Rows::<T>::new(timer.stream().device(), shape)?;

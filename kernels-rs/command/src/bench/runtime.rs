@@ -2,7 +2,7 @@
 
 use super::cublas::{Cublas, Product};
 use super::driver::Driver;
-use super::{Contender, Error, Measured, Trial, all};
+use super::{Contender, Error, Measurement, Trial, all};
 use ::runtime::Device;
 use ::runtime::store::Store;
 use kernel_dsl::Element;
@@ -19,7 +19,7 @@ const LAUNCHES: u32 = 200;
 /// Maximum number of measured loads: each needs its own context.
 const LOADS: usize = 10;
 
-pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
     // Loads are measured first: each needs a new context, and none exists yet.
     let mut loaded = loads(rounds.min(LOADS))?;
     let device = Device::cuda(0).map_err(Error::Device)?;
@@ -41,7 +41,7 @@ fn each(count: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<Durat
 /// Measures the preparation of a kernel's first launch. The driver may use its own cache
 /// (CUDA_CACHE_DISABLE=1 disables it). The checked form is made at run time: with the disk cache of
 /// this crate, and without it.
-fn loads(rounds: usize) -> Result<Vec<Measured>, Error> {
+fn loads(rounds: usize) -> Result<Vec<Measurement>, Error> {
     let folder = std::env::temp_dir().join(format!("kernels-bench-{}", std::process::id()));
     let store = Store::new(&folder, 64 << 20);
     let load = |store: Option<&Store>, is_checked: bool| {
@@ -75,7 +75,7 @@ fn loads(rounds: usize) -> Result<Vec<Measured>, Error> {
     measured
 }
 
-fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {
+fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let stream = device.stream().map_err(Error::Device)?;
     let x = device.upload(&[1f32; 256]).map_err(Error::Device)?;
     let buffer = || device.upload(&[1f32; 256]).map_err(Error::Device);
@@ -139,7 +139,7 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
 
 /// Measures dependent launches, as in the layers of a model: the time of each, from the first
 /// submission to the completion of all.
-fn graphs(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {
+fn graphs(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measurement>, Error> {
     const NODES: u32 = 100;
     const REPLAYS: u32 = 20;
     let stream = device.stream().map_err(Error::Device)?;
@@ -225,7 +225,7 @@ impl Saxpy {
     }
 }
 
-fn allocations(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {
+fn allocations(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measurement>, Error> {
     const COUNT: u32 = 1000;
     let trial = Trial {
         kernel: "allocate and free",

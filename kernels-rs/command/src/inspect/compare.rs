@@ -13,7 +13,7 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// The side of a comparison that alone has a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Side {
+pub(crate) enum ComparedSide {
     /// The inspected instance.
     This,
     /// The instance or file of `--against`.
@@ -31,7 +31,7 @@ pub(crate) struct Comparison {
 
 /// The other side of a comparison. A page holds it in its JSON.
 #[derive(Deserialize)]
-pub(crate) struct Other {
+pub(crate) struct ComparedCode {
     #[serde(default)]
     pub name: String,
     pub facts: Vec<(String, String)>,
@@ -41,16 +41,16 @@ pub(crate) struct Other {
     pub sass: Vec<CodeLine>,
 }
 
-impl From<Inspection> for Other {
-    fn from(inspection: Inspection) -> Other {
+impl From<Inspection> for ComparedCode {
+    fn from(inspection: Inspection) -> ComparedCode {
         let Inspection { report, facts, lowered, optimized, ptx, sass, .. } = inspection;
-        Other { name: report.instance, facts, lowered, optimized, ptx, sass }
+        ComparedCode { name: report.instance, facts, lowered, optimized, ptx, sass }
     }
 }
 
 impl Inspection {
     /// Marks the differences from `other` in all forms that both have.
-    pub(crate) fn compare(&mut self, other: Other) {
+    pub(crate) fn compare(&mut self, other: ComparedCode) {
         let merge = |these: &mut Vec<CodeLine>, others: Vec<CodeLine>| {
             if !these.is_empty() && !others.is_empty() {
                 *these = merged(std::mem::take(these), others);
@@ -77,11 +77,11 @@ fn merged(these: Vec<CodeLine>, others: Vec<CodeLine>) -> Vec<CodeLine> {
     let mut all = Vec::new();
     let of_others = |all: &mut Vec<CodeLine>, range: std::ops::Range<usize>| {
         // The other side's lines of Rust are not on the page.
-        let line = |line: &CodeLine| CodeLine { at: None, only: Some(Side::Other), ..line.clone() };
+        let line = |line: &CodeLine| CodeLine { at: None, only: Some(ComparedSide::Other), ..line.clone() };
         all.extend(others[range].iter().map(line));
     };
     let of_these = |all: &mut Vec<CodeLine>, range: std::ops::Range<usize>| {
-        all.extend(these[range].iter().map(|line| CodeLine { only: Some(Side::This), ..line.clone() }));
+        all.extend(these[range].iter().map(|line| CodeLine { only: Some(ComparedSide::This), ..line.clone() }));
     };
     for op in ops {
         match op {
@@ -136,6 +136,9 @@ mod tests {
     fn lines_of_one_side_are_marked() {
         let all = merged(lines(&["a", "b", "d"]), lines(&["a", "c", "d"]));
         let shown: Vec<_> = all.iter().map(|line| (line.text.as_str(), line.only)).collect();
-        assert_eq!(shown, [("a", None), ("c", Some(Side::Other)), ("b", Some(Side::This)), ("d", None)]);
+        assert_eq!(
+            shown,
+            [("a", None), ("c", Some(ComparedSide::Other)), ("b", Some(ComparedSide::This)), ("d", None)]
+        );
     }
 }

@@ -16,7 +16,7 @@ use super::name::{self, Selected};
 use super::report::{ReportJson, measured};
 use super::{Outcome, emit_lines};
 use clap::Args;
-use compare::Other;
+use compare::ComparedCode;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Program, monomorphic};
 use kernel_dsl::compiler::{Compilation, Errors, Target};
@@ -146,7 +146,7 @@ impl Inspect {
     }
 
     /// Returns the other side of a comparison: a file, or else an instance.
-    fn other(&self, against: &str) -> Result<Other, super::Error> {
+    fn other(&self, against: &str) -> Result<ComparedCode, super::Error> {
         let file = Path::new(against);
         let ending = file.extension().and_then(|ending| ending.to_str());
         if !matches!(ending, Some("ptx" | "html")) {
@@ -161,7 +161,7 @@ impl Inspect {
         let target = self.target.unwrap_or(Target::SM_61);
         let lines = emit_lines::of_text(&text).into_iter();
         let ptx = lines.map(|line| CodeLine { text: line.text, ..CodeLine::default() }).collect();
-        let mut other = Other {
+        let mut other = ComparedCode {
             name: against.to_string(),
             facts: Vec::new(),
             lowered: Vec::new(),

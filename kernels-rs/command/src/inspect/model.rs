@@ -75,7 +75,7 @@ pub(crate) struct CodeLine {
     pub note: Option<String>,
     /// Side of a comparison that alone has the line.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub only: Option<super::compare::Side>,
+    pub only: Option<super::compare::ComparedSide>,
 }
 
 /// Index of lines of Rust by file and number.

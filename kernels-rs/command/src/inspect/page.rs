@@ -1,6 +1,6 @@
 //! The page: a fixed document, and an inspection as JSON, from which the document's script draws.
 
-use super::compare::Other;
+use super::compare::ComparedCode;
 use super::model::Inspection;
 
 const DOCUMENT: &str = include_str!("page.html");
@@ -42,12 +42,12 @@ pub(super) fn json(inspection: &Inspection) -> String {
 }
 
 /// Returns the side of a comparison that a page holds.
-pub(super) fn read(page: &str) -> Option<Other> {
+pub(super) fn read(page: &str) -> Option<ComparedCode> {
     let (_, rest) = page.split_once(START)?;
     let (json, _) = rest.split_once(END)?;
     let value: serde_json::Value = serde_json::from_str(json).ok()?;
     let name = value["report"]["instance"].as_str()?.to_string();
-    Some(Other { name, ..serde_json::from_value(value).ok()? })
+    Some(ComparedCode { name, ..serde_json::from_value(value).ok()? })
 }
 
 fn escaped(text: &str) -> String {

@@ -6,7 +6,7 @@ use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
 use kernel_dsl::compiler::analyses::occupancy::{Limits, Needs, Occupancy};
 use kernel_dsl::compiler::ir::{Kernel, Role};
-use runtime::interpreter::profile::{Accessed, Profile, RequestKind, RequestMemory};
+use runtime::interpreter::profile::{Profile, ProfiledAccess, RequestKind, RequestMemory};
 use serde::Serialize;
 
 /// An access, and the lanes of one of its requests.
@@ -52,7 +52,7 @@ pub(super) fn accesses(report: &ReportJson, profile: Option<&Profile>, index: &L
             AccessKind::Store => ("store", RequestKind::Store),
             AccessKind::Atomic => ("atomic", RequestKind::Atomic),
         };
-        let same = |a: &&Accessed| {
+        let same = |a: &&ProfiledAccess| {
             (a.location, a.kind, a.bytes) == (access.location, kind, access.bytes)
                 && (access.array.is_none() || a.array == access.array)
         };

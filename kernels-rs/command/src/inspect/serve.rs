@@ -25,7 +25,7 @@ pub(super) struct Server<'a> {
     linked: Program,
     file: PathBuf,
     /// The state of the file that the inspection shows.
-    seen: Option<Seen>,
+    seen: Option<FileState>,
     inspection: Inspection,
     depth: Depth,
     /// Number of the inspection; each change increments it.
@@ -34,7 +34,7 @@ pub(super) struct Server<'a> {
 
 /// State of a file, by which changes are noticed.
 #[derive(PartialEq, Eq)]
-struct Seen {
+struct FileState {
     modified: SystemTime,
     bytes: u64,
 }
@@ -92,7 +92,8 @@ impl<'a> Server<'a> {
 
     /// Examines the file if it has changed.
     fn follow(&mut self) {
-        let seen = fs::metadata(&self.file).and_then(|data| Ok(Seen { modified: data.modified()?, bytes: data.len() }));
+        let seen =
+            fs::metadata(&self.file).and_then(|data| Ok(FileState { modified: data.modified()?, bytes: data.len() }));
         // An editor may replace the file: it is then missing for a moment.
         let Ok(seen) = seen else { return };
         if self.seen.as_ref() != Some(&seen) {

@@ -140,12 +140,12 @@ struct RunJson<'a> {
     findings: &'a [Finding],
     /// Whether the run stopped because it reached the limit of findings.
     truncated: bool,
-    buffers: Vec<Left<'a>>,
+    buffers: Vec<BufferContent<'a>>,
 }
 
 /// Content of a buffer after the run.
 #[derive(Serialize)]
-struct Left<'a> {
+struct BufferContent<'a> {
     name: &'a str,
     r#type: String,
     count: usize,
@@ -189,7 +189,7 @@ impl Run {
             fs::write(file, &contents[at]).map_err(|source| Error::Write { file: file.clone(), source })?;
         }
 
-        let left = |(i, (buffer, bytes)): (usize, (&&Buffer, &Vec<u8>))| Left {
+        let left = |(i, (buffer, bytes)): (usize, (&&Buffer, &Vec<u8>))| BufferContent {
             name: &names[i].name,
             r#type: buffer.element.name(),
             count: bytes.len() / buffer.element.bytes(),
@@ -337,7 +337,7 @@ impl RunJson<'_> {
         let Statistics { warp_instructions, thread_instructions, .. } = statistics;
         writeln!(out, "{entry}, {} of {}: {found}", extent_in_words(grid, "block"), extent_in_words(block, "thread"))?;
         writeln!(out, "{warp_instructions} warp instructions, {thread_instructions} thread instructions")?;
-        for Left { name, r#type, count, approximate, first } in &self.buffers {
+        for BufferContent { name, r#type, count, approximate, first } in &self.buffers {
             let about = if *approximate { "≈" } else { "=" };
             let more = match count - first.len() {
                 0 => String::new(),

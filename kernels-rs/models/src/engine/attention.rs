@@ -5,11 +5,11 @@ use super::exact::textbook_decode;
 use super::linear::{Linear, convert};
 use crate::configuration::Configuration;
 use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::attention::cache::Stored;
+use kernels_rs::attention::cache::StoredElement;
 use kernels_rs::attention::{self, Decode, KvCache, Qkv, Scratch};
 use kernels_rs::blocks::cache::{Cache, Tokens};
 use kernels_rs::blocks::heads::{Norms, prepare};
-use kernels_rs::{Memory, Queue};
+use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
@@ -76,12 +76,12 @@ pub struct Places<'a> {
 /// Memory that the layers of a step use one after another.
 #[derive(Debug)]
 pub struct Work {
-    qkv: Memory<f32>,
-    q: Memory<f32>,
-    o: Memory<f32>,
+    qkv: QueueMemory<f32>,
+    q: QueueMemory<f32>,
+    o: QueueMemory<f32>,
     scratch: Scratch,
     /// Weights of the keys for each token and head, where results are exact.
-    exact: Option<Memory<f32>>,
+    exact: Option<QueueMemory<f32>>,
 }
 
 impl Work {
@@ -154,7 +154,7 @@ impl Attention {
     ///
     /// # Errors
     /// If extents do not match, or memory is short.
-    pub fn run<K: Float + Stored + GenericArgument>(
+    pub fn run<K: Float + StoredElement + GenericArgument>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, f32, 2>,
@@ -220,7 +220,7 @@ impl Attention {
 
 /// Returns a view of the first elements of memory.
 pub(super) fn prefix<const R: usize>(
-    memory: &mut Memory<f32>,
+    memory: &mut QueueMemory<f32>,
     extents: [usize; R],
 ) -> Result<BufferViewMut<'_, f32, R>, Error> {
     let mut strides = [1; R];

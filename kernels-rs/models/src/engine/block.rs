@@ -3,9 +3,9 @@
 use super::attention::{self, Attention, KeyValues, Places, prefix};
 use super::network::{self, Network};
 use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::attention::cache::Stored;
+use kernels_rs::attention::cache::StoredElement;
 use kernels_rs::rowwise;
-use kernels_rs::{Memory, Queue};
+use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
@@ -33,13 +33,13 @@ impl Norm {
 #[derive(Debug)]
 pub struct Activations {
     /// The sum, and memory for the next one.
-    sums: [Memory<f32>; 2],
+    sums: [QueueMemory<f32>; 2],
     /// The summand of the last half of a block.
-    added: Memory<f32>,
+    added: QueueMemory<f32>,
     /// Whether `added` is not yet part of the sum.
     is_added: bool,
     /// The norm of the sum.
-    normed: Memory<f32>,
+    normed: QueueMemory<f32>,
     extents: [usize; 2],
     exact: bool,
 }
@@ -154,7 +154,7 @@ impl Block {
     ///
     /// # Errors
     /// If extents do not match, or memory is short.
-    pub fn run<K: Float + Stored + GenericArgument>(
+    pub fn run<K: Float + StoredElement + GenericArgument>(
         &self,
         on: &impl Queue,
         x: &mut Activations,

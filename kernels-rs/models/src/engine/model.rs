@@ -15,7 +15,7 @@ use crate::tensors::Role;
 use crate::tokenizer::Tokenizer;
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::Queue;
-use kernels_rs::attention::cache::Stored;
+use kernels_rs::attention::cache::StoredElement;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer};
 use std::path::Path;
 use std::sync::Arc;
@@ -145,17 +145,17 @@ impl Parts {
     ///
     /// # Errors
     /// If extents do not match, or memory is short.
-    pub fn run<K: Float + Stored + GenericArgument>(
+    pub fn run<K: Float + StoredElement + GenericArgument>(
         &self,
         on: &impl Queue,
         tokens: &BufferView<'_, u32, 1>,
         places: &Places<'_>,
         cache: &mut dyn Cached<K>,
         logits: &mut BufferViewMut<'_, f32, 2>,
-        memory: &mut Memory,
+        memory: &mut StepMemory,
     ) -> Result<()> {
         let [n] = tokens.extents();
-        let Memory { activations, work, exact } = memory;
+        let StepMemory { activations, work, exact } = memory;
         self.embedding.run(on, tokens, &mut activations.begin(n)?)?;
         for (layer, block) in self.blocks.iter().enumerate() {
             block.run(on, activations, places, cache.layer(layer)?, work)?;
@@ -177,13 +177,13 @@ pub trait Cached<K: kernel_dsl::Element> {
 
 /// Memory of one step.
 #[derive(Debug)]
-pub struct Memory {
+pub struct StepMemory {
     activations: Activations,
     work: Work,
     exact: bool,
 }
 
-impl Memory {
+impl StepMemory {
     /// Allocates memory for steps of up to `tokens` tokens, of sequences up to `room` tokens. With
     /// `exact`, steps use no approximation, and compute each token as if it were alone.
     ///
@@ -195,9 +195,9 @@ impl Memory {
         tokens: usize,
         room: usize,
         exact: bool,
-    ) -> Result<Memory> {
+    ) -> Result<StepMemory> {
         let Configuration { width, inner, .. } = *configuration;
         let work = Work::new(on, Shape::of(configuration), inner, tokens, room, exact)?;
-        Ok(Memory { activations: Activations::new(on, tokens, width, exact)?, work, exact })
+        Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work, exact })
     }
 }

@@ -4,7 +4,7 @@ use super::attention::prefix;
 use super::linear::Linear;
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::gate;
-use kernels_rs::{Memory, Queue};
+use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// y ← down(silu(gate(x)) · up(x)).
@@ -19,8 +19,8 @@ pub struct Network {
 /// Memory that the networks of a step use one after another.
 #[derive(Debug)]
 pub struct Work {
-    both: Memory<f32>,
-    gated: Memory<f32>,
+    both: QueueMemory<f32>,
+    gated: QueueMemory<f32>,
     exact: bool,
 }
 

@@ -7,13 +7,13 @@
 
 use super::attention::{After, KeyValues, Places};
 use super::linear::ALIKE;
-use super::model::{Cached, Memory, Model};
+use super::model::{Cached, Model, StepMemory};
 use super::sampling::Sampler;
 use super::session::Options;
 use crate::error::{Error, Result};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
-use kernels_rs::attention::cache::Stored;
+use kernels_rs::attention::cache::StoredElement;
 use kernels_rs::blocks::cache::Tokens;
 use kernels_rs::rowwise::CrossEntropy;
 use kernels_rs::sampling::Sample;
@@ -119,7 +119,7 @@ impl<K: kernel_dsl::Element> Cached<K> for Step<K> {
     }
 }
 
-impl<K: Float + Stored + GenericArgument> Step<K> {
+impl<K: Float + StoredElement + GenericArgument> Step<K> {
     /// Records a step of up to `width` rows, with the caches of all layers.
     fn record(
         model: &Model,
@@ -150,7 +150,7 @@ impl<K: Float + Stored + GenericArgument> Step<K> {
             pages: sequences.view([width, 1])?,
             after: None,
         };
-        let mut memory = Memory::new(&recording, configuration, width, room, exact)?;
+        let mut memory = StepMemory::new(&recording, configuration, width, room, exact)?;
         let (of_tokens, of_logits) = (tokens.view([width])?, [width, vocabulary]);
         let mut to_logits = logits.view_mut(of_logits)?;
         let mut cache = Recorded(&caches, extents);
@@ -220,7 +220,7 @@ impl<K: Float + Stored + GenericArgument> Step<K> {
     }
 }
 
-impl<K: Float + Stored + GenericArgument> Steps<K> {
+impl<K: Float + StoredElement + GenericArgument> Steps<K> {
     /// Allocates the caches and records a graph for each width up to that of all sequences, or of a
     /// token and its drafts.
     pub fn new(model: &Model, options: Options, sequences: usize) -> Result<Steps<K>> {
@@ -287,7 +287,7 @@ impl<K: Float + Stored + GenericArgument> Steps<K> {
             pages: pages.view([n, 1])?,
             after: Some(after),
         };
-        let mut memory = Memory::new(stream, &model.configuration, n, room, exact)?;
+        let mut memory = StepMemory::new(stream, &model.configuration, n, room, exact)?;
         model.run(stream, &tokens.view([n])?, &places, &mut self.steps[self.home], logits, &mut memory)
     }
 
@@ -299,7 +299,7 @@ impl<K: Float + Stored + GenericArgument> Steps<K> {
     }
 }
 
-impl<K: Float + Stored + GenericArgument> Run for Steps<K> {
+impl<K: Float + StoredElement + GenericArgument> Run for Steps<K> {
     fn append(&mut self, model: &Model, tokens: &[u32], after: After) -> Result<()> {
         let mut logits = std::mem::replace(&mut self.prompt, model.device.zeros(0)?);
         let run = self.forward(model, tokens, after, &mut logits.view_mut([1, self.vocabulary])?);

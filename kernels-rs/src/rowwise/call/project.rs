@@ -10,7 +10,7 @@ use crate::gemm::epilogue::{Bias, Epilogue, Identity};
 use crate::gemm::normed::gemv_normed;
 use crate::operand::Operand;
 use crate::queue::{LibraryCall, naming};
-use crate::{Passed, QueueMemory};
+use crate::{LaunchStruct, QueueMemory};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -63,7 +63,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         X: Float + GenericArgument,
         W: Float + GenericArgument,
         O: Float + GenericArgument,
-        E: Epilogue + Passed,
+        E: Epilogue + LaunchStruct,
     >(
         self,
         on: &impl Queue,
@@ -143,7 +143,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         X: Float + GenericArgument,
         W: Float + GenericArgument,
         O: Float + GenericArgument,
-        E: Epilogue + Passed,
+        E: Epilogue + LaunchStruct,
         F: DeviceFn<(f32, f32), Output = f32>,
         const PAIRED: bool,
     >(

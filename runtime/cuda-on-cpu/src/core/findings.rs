@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct Findings {
     suppressions: Vec<Suppression>,
-    found: Mutex<BTreeMap<Key, Entry>>,
+    found: Mutex<BTreeMap<Key, CountedFinding>>,
 }
 
 /// The identity of a finding: launches and threads differ, the instruction does not.
@@ -29,7 +29,7 @@ struct Key {
 
 /// A finding, with its number of occurrences.
 #[derive(Clone, Debug)]
-struct Entry {
+struct CountedFinding {
     first: Finding,
     launches: u64,
     count: u64,
@@ -72,7 +72,7 @@ impl Findings {
                 line: finding.place.line,
                 instruction: instruction(finding).to_string(),
             };
-            let new = || Entry { first: finding.clone(), launches: 0, count: 0 };
+            let new = || CountedFinding { first: finding.clone(), launches: 0, count: 0 };
             let entry = found.entry(key).or_insert_with(new);
             entry.launches += 1;
             entry.count += finding.count;
@@ -94,7 +94,7 @@ impl Findings {
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         let mut text = format!("{errors} errors and {warnings} warnings in kernels");
         for (key, entry) in found.iter() {
-            let Entry { first, launches, count } = entry;
+            let CountedFinding { first, launches, count } = entry;
             let _ =
                 write!(text, "\n{}[{}] in `{}`: {}", key.severity.0, key.check, demangled(&key.kernel), first.message);
             let mut place = vec![format!("`{}`", key.instruction)];
@@ -114,7 +114,7 @@ impl Findings {
 
     /// Returns the findings as JSON.
     pub fn json(&self) -> Value {
-        let one = |(key, entry): (&Key, &Entry)| {
+        let one = |(key, entry): (&Key, &CountedFinding)| {
             let mut finding = json!(Finding { count: entry.count, ..entry.first.clone() });
             finding["kernel"] = json!(key.kernel);
             finding["name"] = json!(demangled(&key.kernel));
@@ -130,7 +130,7 @@ impl Findings {
         let mut rules: Vec<&str> = found.keys().map(|key| key.check.name()).collect();
         rules.sort_unstable();
         rules.dedup();
-        let result = |(key, entry): (&Key, &Entry)| {
+        let result = |(key, entry): (&Key, &CountedFinding)| {
             let place = origin(&entry.first).and_then(|origin| origin.rsplit_once(':'));
             let location = match place {
                 Some((file, line)) => json!([{ "physicalLocation": {
@@ -155,7 +155,7 @@ impl Findings {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, CountedFinding>> {
         // Nothing panics while the lock is held.
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,24 +5,24 @@ use super::{exports, get, handle};
 use crate::core::context::Context;
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
-use crate::core::memory::{Copy, CopyPlace, Extent, Fill, HostPointer, Side, Value};
+use crate::core::memory::{Copy, CopyPlace, CopySide, Extent, Fill, HostPointer, Value};
 use cudarc::driver::sys;
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 use std::sync::Arc;
 
 /// # Safety
 /// The program must keep the bytes valid until the copy is complete.
-unsafe fn host(pointer: *const c_void) -> Side {
+unsafe fn host(pointer: *const c_void) -> CopySide {
     // SAFETY: guaranteed by the caller. The copy does not write to its source.
-    Side::row(CopyPlace::Host(unsafe { HostPointer::new(pointer.cast::<u8>().cast_mut()) }))
+    CopySide::row(CopyPlace::Host(unsafe { HostPointer::new(pointer.cast::<u8>().cast_mut()) }))
 }
 
-fn device(context: &Arc<Context>, address: u64) -> Side {
-    Side::row(CopyPlace::Device(context.clone(), address))
+fn device(context: &Arc<Context>, address: u64) -> CopySide {
+    CopySide::row(CopyPlace::Device(context.clone(), address))
 }
 
 /// Returns bytes of the first row of an array.
-fn row_of(driver: &Driver, array: sys::CUarray, offset: usize, bytes: usize) -> Result<Side> {
+fn row_of(driver: &Driver, array: sys::CUarray, offset: usize, bytes: usize) -> Result<CopySide> {
     let array = driver.arrays.get(handle(array))?;
     let end = (offset as u64).checked_add(bytes as u64).filter(|end| *end <= array.texels.row);
     let why = || Error::value(format!("a row of {} bytes has no {bytes} at {offset}", array.texels.row));
@@ -30,7 +30,7 @@ fn row_of(driver: &Driver, array: sys::CUarray, offset: usize, bytes: usize) -> 
     Ok(device(&array.context, array.texels.start + offset as u64))
 }
 
-fn copy(from: Side, to: Side, bytes: usize) -> Copy {
+fn copy(from: CopySide, to: CopySide, bytes: usize) -> Copy {
     Copy { from, to, extent: Extent::row(bytes as u64) }
 }
 

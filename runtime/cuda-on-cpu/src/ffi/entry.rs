@@ -1,6 +1,6 @@
 //! Initialization, versions and descriptions of codes.
 
-use super::proc_address::{Found, find as look_up, nothing};
+use super::proc_address::{LookupResult, find as look_up, nothing};
 use super::{exports, get, process, put};
 use crate::core::error::{Error, description, name};
 use crate::core::image;
@@ -105,8 +105,8 @@ exports! {
     fn cuGetProcAddress(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) = guard || {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         match unsafe { look_up(symbol, to, version, flags)? } {
-            Found::Function(_) => Ok(()),
-            Found::Nothing | Found::Later => Err(nothing()),
+            LookupResult::Function(_) => Ok(()),
+            LookupResult::Nothing | LookupResult::Later => Err(nothing()),
         }
     };
 

@@ -4,7 +4,7 @@
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Table;
-use crate::core::memory::{Copy, CopyPlace, Extent, Fill, HostPointer, Side, Value};
+use crate::core::memory::{Copy, CopyPlace, CopySide, Extent, Fill, HostPointer, Value};
 use crate::core::texture::Array;
 use cudarc::driver::sys;
 use runtime_ptx::texture::Texels;
@@ -117,7 +117,7 @@ impl Copy3D {
     /// Returns the description of a copy.
     pub fn of(copy: &Copy) -> Copy3D {
         let Extent { width, height, depth } = copy.extent;
-        let side = |side: &Side| {
+        let side = |side: &CopySide| {
             let (kind, host, device) = match &side.place {
                 CopyPlace::Host(pointer) => (HOST, pointer.address(), 0),
                 CopyPlace::Staged(bytes) => (HOST, bytes.as_ptr().addr() as u64, 0),
@@ -144,7 +144,7 @@ impl Copy3D {
 
 impl Side3D {
     /// Returns the side of a copy in an array, which must contain the whole box.
-    fn of_array(&self, array: &Array, extent: Extent) -> Result<Side> {
+    fn of_array(&self, array: &Array, extent: Extent) -> Result<CopySide> {
         if self.level != 0 {
             return Err(Error::unsupported("arrays with levels of detail"));
         }
@@ -161,12 +161,12 @@ impl Side3D {
             )));
         }
         let address = start + at[0] + at[1] * row + at[2] * layer;
-        Ok(Side { place: CopyPlace::Device(array.context.clone(), address), pitch: row, layer })
+        Ok(CopySide { place: CopyPlace::Device(array.context.clone(), address), pitch: row, layer })
     }
 
     /// # Safety
     /// The requirements of `Copy3D::read` hold.
-    unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<Array>>, extent: Extent) -> Result<Side> {
+    unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<Array>>, extent: Extent) -> Result<CopySide> {
         if self.kind == ARRAY {
             let arrays = arrays.ok_or_else(|| Error::unsupported("copies of arrays in graphs"))?;
             return self.of_array(&*arrays.get(super::handle(self.array))?, extent);
@@ -198,7 +198,7 @@ impl Side3D {
             }
             kind => return Err(Error::value(format!("unknown kind of memory: {kind}"))),
         };
-        Ok(Side { place, pitch, layer })
+        Ok(CopySide { place, pitch, layer })
     }
 }
 
@@ -206,14 +206,14 @@ impl Side3D {
 ///
 /// # Safety
 /// The program must keep host memory at that address valid until the copy is complete.
-pub unsafe fn unified(context: &Arc<Context>, address: u64) -> Side {
+pub unsafe fn unified(context: &Arc<Context>, address: u64) -> CopySide {
     if context.memory().find(address).is_some() || crate::core::memory::RANGE.contains(&address) {
-        return Side::row(CopyPlace::Device(context.clone(), address));
+        return CopySide::row(CopyPlace::Device(context.clone(), address));
     }
     // The program exposed the pointer's provenance.
     let pointer = std::ptr::with_exposed_provenance_mut(address as usize);
     // SAFETY: guaranteed by the caller.
-    Side::row(CopyPlace::Host(unsafe { HostPointer::new(pointer) }))
+    CopySide::row(CopyPlace::Host(unsafe { HostPointer::new(pointer) }))
 }
 
 /// `CUDA_KERNEL_NODE_PARAMS_v1`

@@ -97,7 +97,7 @@ const SUFFIXES: [&str; 5] = ["_v2", "_v3", "_v4", "_ptds", "_ptsz"];
 
 /// The result of a lookup: `CUdriverProcAddressQueryResult`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum LookupResult {
     /// The function.
     Function(*mut c_void),
     /// There is no function of that name.
@@ -106,21 +106,21 @@ pub enum Found {
     Later,
 }
 
-impl Found {
+impl LookupResult {
     /// Returns the number of the result.
     pub fn status(self) -> u32 {
         match self {
-            Found::Function(_) => 0,
-            Found::Nothing => 1,
-            Found::Later => 2,
+            LookupResult::Function(_) => 0,
+            LookupResult::Nothing => 1,
+            LookupResult::Later => 2,
         }
     }
 }
 
 /// Returns the function of a name without a suffix, for a CUDA version.
-pub fn by_base_name(name: &str, version: c_int) -> Found {
+pub fn by_base_name(name: &str, version: c_int) -> LookupResult {
     if SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) {
-        return Found::Nothing;
+        return LookupResult::Nothing;
     }
     let exact = match VERSIONS.iter().find(|(base, _)| *base == name) {
         Some((_, versions)) => {
@@ -129,19 +129,19 @@ pub fn by_base_name(name: &str, version: c_int) -> Found {
             // No program of 64 bits can tell them apart.
             suited.or(versions.last()).and_then(|(since, exact)| {
                 let found = exported(exact)?;
-                Some(if *since > 11000.max(version) { Found::Later } else { Found::Function(found) })
+                Some(if *since > 11000.max(version) { LookupResult::Later } else { LookupResult::Function(found) })
             })
         }
-        None => exported(name).or_else(|| exported(&format!("{name}_v2"))).map(Found::Function),
+        None => exported(name).or_else(|| exported(&format!("{name}_v2"))).map(LookupResult::Function),
     };
-    exact.unwrap_or(Found::Nothing)
+    exact.unwrap_or(LookupResult::Nothing)
 }
 
 /// Looks a function up, and writes it; null if there is none.
 ///
 /// # Safety
 /// `symbol` is null or a text that ends with NUL; `to` is null or valid for writes.
-pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) -> Result<Found> {
+pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) -> Result<LookupResult> {
     // SAFETY: guaranteed by the caller.
     unsafe { put(to, ptr::null_mut())? };
     if flags & !3 != 0 || flags == 3 {
@@ -149,7 +149,7 @@ pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, 
     }
     // SAFETY: guaranteed by the caller.
     let found = by_base_name(unsafe { text(symbol)? }, version);
-    if let Found::Function(function) = found {
+    if let LookupResult::Function(function) = found {
         // SAFETY: guaranteed by the caller.
         unsafe { put(to, function)? };
     }
@@ -187,8 +187,8 @@ mod tests {
 
     fn ask(name: &str, version: c_int) -> Option<*mut c_void> {
         match by_base_name(name, version) {
-            Found::Function(function) => Some(function),
-            Found::Nothing | Found::Later => None,
+            LookupResult::Function(function) => Some(function),
+            LookupResult::Nothing | LookupResult::Later => None,
         }
     }
 
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(ask("cuCtxCreate", 11000), exported("cuCtxCreate_v2"));
         assert_eq!(ask("cuCtxCreate", 12090), exported("cuCtxCreate_v4"));
         assert_eq!(ask("cuInit", 2000), exported("cuInit"));
-        assert_eq!(by_base_name("cuGetProcAddress", 11000), Found::Later);
+        assert_eq!(by_base_name("cuGetProcAddress", 11000), LookupResult::Later);
         // Names of cuda.h whose only variant has a suffix, and versions before the first variant.
         for (name, version, exact) in [
             ("cuLinkAddFile", 6050, "cuLinkAddFile_v2"),
@@ -223,7 +223,7 @@ mod tests {
         }
         // A suffix is not part of the name.
         for name in ["cuMemAlloc_v2", "cuLaunchKernel_ptsz", "cuMemcpy_ptds"] {
-            assert!(exported(name).is_some() && by_base_name(name, 12000) == Found::Nothing, "{name}");
+            assert!(exported(name).is_some() && by_base_name(name, 12000) == LookupResult::Nothing, "{name}");
         }
         assert_eq!(ask("cuFrobnicate", 12000), None);
         assert_eq!(ask("", 12000), None);

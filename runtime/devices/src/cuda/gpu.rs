@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::info::DeviceInfo;
-use super::launch::{Launch, Loaded, Ready, Residency};
+use super::launch::{Launch, LoadedKernel, Ready, Residency};
 use super::loss::Loss;
 use super::mark::Mark;
 use super::module::{Module, kept, shared_memory, stored_ptx};
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
-use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::{Artifact, LaunchForm};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -42,12 +42,12 @@ pub(crate) struct Cuda {
     store: Mutex<Option<Store>>,
     /// By the artifact's address, which is static.
     modules: Cache<(usize, Instance), Arc<Module>>,
-    checked: Cache<(usize, Instance), (Arc<Module>, Arc<Checked>)>,
+    checked: Cache<(usize, Instance), (Arc<Module>, Arc<CheckedKernel>)>,
 }
 
 /// The open devices, including lost ones: the driver also has one primary context a device in a
 /// process.
-struct Open {
+struct OpenDevices {
     devices: Vec<(usize, Weak<Cuda>)>,
     /// How many were opened beside one that was lost.
     lost: u64,
@@ -61,7 +61,7 @@ struct PinnedMemory<'a>(&'a Cuda);
 impl Cuda {
     /// Opens device `ordinal`, if it is supported.
     pub fn open(ordinal: usize) -> Result<Arc<Cuda>> {
-        static OPEN: Mutex<Open> = Mutex::new(Open { devices: Vec::new(), lost: 0 });
+        static OPEN: Mutex<OpenDevices> = Mutex::new(OpenDevices { devices: Vec::new(), lost: 0 });
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.devices.retain(|(_, cuda)| cuda.strong_count() > 0);
         let known: Vec<_> =
@@ -357,7 +357,13 @@ impl Cuda {
     }
 
     /// Returns the instance's module, which is compiled and loaded once.
-    fn load(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Loaded> {
+    fn load(
+        &self,
+        form: LaunchForm,
+        artifact: &'static Artifact,
+        program: &Monomorphic,
+        name: &str,
+    ) -> Result<LoadedKernel> {
         let instance = program.instance();
         let key = (ptr::from_ref(artifact).addr(), instance.clone());
         let failed = |source| Error::Compile { instance: name.to_string(), source };
@@ -368,7 +374,7 @@ impl Cuda {
             self.with_memory(load).map(Arc::new)
         };
         Ok(match form {
-            LaunchForm::Unchecked => Loaded::Unchecked(
+            LaunchForm::Unchecked => LoadedKernel::Unchecked(
                 self.modules
                     .get_or_make(key, || {
                         span!("compile", instance = %name);
@@ -382,7 +388,8 @@ impl Cuda {
             LaunchForm::Checked => {
                 let checked = self.checked.get_or_make(key, || {
                     span!("compile", instance = %name);
-                    let form = Checked::of(driver::lowered_monomorphic(program, artifact.target).map_err(failed)?);
+                    let form =
+                        CheckedKernel::of(driver::lowered_monomorphic(program, artifact.target).map_err(failed)?);
                     let make = || form.ptx().map_err(failed);
                     let store = self.store();
                     let ptx = match &store {
@@ -393,7 +400,7 @@ impl Cuda {
                     Ok::<_, Error>((module, Arc::new(form)))
                 })?;
                 let (module, form) = checked.as_ref().clone();
-                Loaded::Checked(module, form)
+                LoadedKernel::Checked(module, form)
             }
         })
     }

@@ -11,7 +11,7 @@ const ROOM: usize = 16;
 
 /// Launches of a kernel that no wait has covered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Launched {
+pub struct InFlightLaunches {
     instance: Arc<str>,
     /// The shape of the last launch.
     shape: LaunchShape,
@@ -20,7 +20,7 @@ pub struct Launched {
     last: u64,
 }
 
-impl Launched {
+impl InFlightLaunches {
     /// Returns the kernel's instance, such as `matmul::<16>`.
     pub fn instance(&self) -> &str {
         &self.instance
@@ -42,9 +42,9 @@ impl Launched {
     }
 }
 
-impl fmt::Display for Launched {
+impl fmt::Display for InFlightLaunches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Launched { instance, shape, times, .. } = self;
+        let InFlightLaunches { instance, shape, times, .. } = self;
         write!(f, "{instance} in {}", shown(*shape))?;
         if *times > 1 { write!(f, " ({times} times)") } else { Ok(()) }
     }
@@ -59,7 +59,7 @@ pub(super) fn shown(shape: LaunchShape) -> String {
 /// The launches of a stream since its last wait. Its lock is held for a few instructions, and no
 /// other lock is taken under it.
 #[derive(Default)]
-pub(super) struct InFlight(Mutex<SmallVec<[Launched; 4]>>);
+pub(super) struct InFlight(Mutex<SmallVec<[InFlightLaunches; 4]>>);
 
 impl InFlight {
     /// Notes a launch that is submitted as the lane's operation `number`.
@@ -71,7 +71,7 @@ impl InFlight {
                 (known.shape, known.last) = (shape, number);
             }
             None => {
-                let one = Launched { instance: instance.clone(), shape, times: 1, last: number };
+                let one = InFlightLaunches { instance: instance.clone(), shape, times: 1, last: number };
                 if launched.len() == ROOM {
                     launched.pop();
                 }
@@ -86,11 +86,11 @@ impl InFlight {
     }
 
     /// Returns the launches.
-    pub fn list(&self) -> SmallVec<[Launched; 4]> {
+    pub fn list(&self) -> SmallVec<[InFlightLaunches; 4]> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, SmallVec<[Launched; 4]>> {
+    fn lock(&self) -> MutexGuard<'_, SmallVec<[InFlightLaunches; 4]>> {
         // Nothing panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +107,7 @@ mod tests {
         in_flight.note(&a, shape, 1);
         in_flight.note(&b, shape, 2);
         in_flight.note(&a, shape, 3);
-        let shown: Vec<_> = in_flight.list().iter().map(Launched::to_string).collect();
+        let shown: Vec<_> = in_flight.list().iter().map(InFlightLaunches::to_string).collect();
         let text = "in 4 × 1 × 1 blocks of 256 × 1 × 1 threads";
         assert_eq!(shown, [format!("a {text} (2 times)"), format!("b::<16> {text}")]);
         in_flight.over(2);

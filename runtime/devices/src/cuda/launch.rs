@@ -9,23 +9,23 @@ use crate::contract::ValidatedArgs;
 use crate::hazard::AccessSet;
 use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::LaunchShape;
-use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
 /// A kernel loaded on a device.
-pub(super) enum Loaded {
+pub(super) enum LoadedKernel {
     /// The kernel's own PTX.
     Unchecked(Arc<Module>),
     /// The checked form, which takes the address of a record after the arguments, and the meaning
     /// of its record.
-    Checked(Arc<Module>, Arc<Checked>),
+    Checked(Arc<Module>, Arc<CheckedKernel>),
 }
 
 /// The driver's description of a launch.
 pub(super) struct Launch {
-    kernel: Loaded,
+    kernel: LoadedKernel,
     instance: Arc<str>,
     shape: LaunchShape,
     shared: u32,
@@ -43,25 +43,25 @@ unsafe impl Sync for Launch {}
 
 impl Launch {
     /// Makes a launch of `kernel`, the instance for which the arguments were validated.
-    pub fn new(kernel: Loaded, instance: String, approved: &ValidatedArgs<'_, '_>) -> Result<Launch> {
+    pub fn new(kernel: LoadedKernel, instance: String, approved: &ValidatedArgs<'_, '_>) -> Result<Launch> {
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
-        let record = matches!(kernel, Loaded::Checked(..)).then_some(0);
+        let record = matches!(kernel, LoadedKernel::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
         Ok(Launch { kernel, instance: instance.into(), shape: approved.shape(), shared, values, pointers })
     }
 
     /// Returns the meaning of its record, if it has one.
-    pub fn checked(&self) -> Option<&Arc<Checked>> {
+    pub fn checked(&self) -> Option<&Arc<CheckedKernel>> {
         match &self.kernel {
-            Loaded::Unchecked(_) => None,
-            Loaded::Checked(_, form) => Some(form),
+            LoadedKernel::Unchecked(_) => None,
+            LoadedKernel::Checked(_, form) => Some(form),
         }
     }
 
     /// Has it write to the record there.
     pub fn set_record(&mut self, address: u64) {
-        if let (Loaded::Checked(..), Some(record)) = (&self.kernel, self.values.last_mut()) {
+        if let (LoadedKernel::Checked(..), Some(record)) = (&self.kernel, self.values.last_mut()) {
             *record = address;
         }
     }
@@ -186,10 +186,10 @@ impl<'a> Ready<'a> {
     }
 }
 
-impl Loaded {
+impl LoadedKernel {
     fn module(&self) -> &Module {
         match self {
-            Loaded::Unchecked(module) | Loaded::Checked(module, _) => module,
+            LoadedKernel::Unchecked(module) | LoadedKernel::Checked(module, _) => module,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lost devices: the cause, and the launches in flight.
 
 use super::driver_error::DriverError;
-use super::in_flight::Launched;
+use super::in_flight::InFlightLaunches;
 use std::fmt;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Loss {
     pub(super) device: String,
     pub(super) cause: Cause,
-    pub(super) in_flight: Vec<Launched>,
+    pub(super) in_flight: Vec<InFlightLaunches>,
 }
 
 /// The cause of a loss.
@@ -34,7 +34,7 @@ impl Loss {
 
     /// Returns the launches that no wait has covered, the oldest first on each stream. If a kernel
     /// caused the loss, it is one of these.
-    pub fn in_flight(&self) -> &[Launched] {
+    pub fn in_flight(&self) -> &[InFlightLaunches] {
         &self.in_flight
     }
 }

@@ -33,7 +33,7 @@ pub(crate) use driver::Driver;
 pub use driver_error::DriverError;
 pub(crate) use gpu::Cuda;
 pub(crate) use graph::{PendingLaunch, Replay};
-pub use in_flight::Launched;
+pub use in_flight::InFlightLaunches;
 pub use info::DeviceInfo;
 pub(crate) use launch::Ready;
 pub use loss::{Cause, Loss};

@@ -10,7 +10,7 @@ use crate::hazard::{HazardTracker, Hazards, TimelinePoint};
 use crate::{Error, Result};
 use cudarc::driver::sys;
 use kernel_dsl::compiler::ir::record::{STATE, WORDS};
-use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use runtime_oracle::reported;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +28,7 @@ pub(super) struct Records {
     /// Whether some may be other than zero that are not in use.
     dirty: bool,
     /// The form of each record in use.
-    forms: Vec<Arc<Checked>>,
+    forms: Vec<Arc<CheckedKernel>>,
     /// A violation that was read when there was no room left.
     found: Option<Error>,
     /// The records of replayed graphs.
@@ -38,7 +38,7 @@ pub(super) struct Records {
 impl Records {
     /// Returns the address of a zeroed record for a launch of `form`, or `None` if records must be
     /// collected first. They are cleared in `stream`, before the launch.
-    pub fn next(&mut self, context: &Context, stream: sys::CUstream, form: &Arc<Checked>) -> Result<Option<u64>> {
+    pub fn next(&mut self, context: &Context, stream: sys::CUstream, form: &Arc<CheckedKernel>) -> Result<Option<u64>> {
         if self.address == 0 {
             self.address = context.allocate(ROOM * RECORD_BYTES)?;
             self.dirty = true;
@@ -155,7 +155,7 @@ impl Records {
 pub(super) struct Findings {
     context: Arc<Context>,
     address: u64,
-    forms: Vec<Arc<Checked>>,
+    forms: Vec<Arc<CheckedKernel>>,
     /// The replays, which follow one another, and whom reading them waits for.
     uses: HazardTracker,
     /// None is submitted while another thread reads.
@@ -164,7 +164,7 @@ pub(super) struct Findings {
 
 impl Findings {
     /// A record for a launch of each of `forms`, of which there is one at least.
-    pub fn new(context: Arc<Context>, forms: Vec<Arc<Checked>>) -> Result<Findings> {
+    pub fn new(context: Arc<Context>, forms: Vec<Arc<CheckedKernel>>) -> Result<Findings> {
         let address = context.allocate(forms.len() * RECORD_BYTES)?;
         let (uses, reading) = (HazardTracker::default(), Mutex::default());
         let findings = Findings { context, address, forms, uses, reading };
@@ -234,7 +234,7 @@ fn has_any(records: &[[u32; WORDS]]) -> bool {
 }
 
 /// Returns the first violation among the records.
-fn told(forms: &[Arc<Checked>], records: &[[u32; WORDS]]) -> Result<()> {
+fn told(forms: &[Arc<CheckedKernel>], records: &[[u32; WORDS]]) -> Result<()> {
     let mut reports = forms.iter().zip(records).filter_map(|(form, record)| reported(form, record));
     reports.next().map_or(Ok(()), |report| Err(Error::Violation(report.into())))
 }

@@ -18,7 +18,7 @@ use crate::trace::span;
 use crate::{Error, Result};
 use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::LaunchShape;
-use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -343,7 +343,7 @@ impl CudaStream {
     }
 
     /// Returns the address of a record for the next launch of `form`.
-    pub(super) fn next_record(&self, state: &mut SubmissionState, form: &Arc<Checked>) -> Result<u64> {
+    pub(super) fn next_record(&self, state: &mut SubmissionState, form: &Arc<CheckedKernel>) -> Result<u64> {
         loop {
             if let Some(address) = state.records.next(&self.context, self.raw, form)? {
                 return Ok(address);

@@ -4,7 +4,7 @@
 //! 0    8   "kgraph\r\n"
 //! 8    2   version of the format, 1
 //! 10   8   checksum of what follows: FNV-1a, 64 bits
-//! 18       postcard of `Saved`: kernels with their PTX, slots, launches        (all numbers little-endian)
+//! 18       postcard of `SavedGraph`: kernels with their PTX, slots, launches        (all numbers little-endian)
 //! ```
 //!
 //! # Security
@@ -18,7 +18,7 @@
 //! The checksum detects damage, not malice. Bytes crafted to pass the checksum are rejected by the
 //! checks above, or are another valid graph.
 
-use super::lent::{Given, Launch};
+use super::lent::{Launch, RecordedArgument};
 use super::slot::AnySlot;
 use super::{Graph, Node, Recording};
 use crate::cuda::ptx;
@@ -26,7 +26,7 @@ use crate::view::distinct;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::hir::serial::checksum;
-use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::compiler::{ElementType, Scalar, driver};
 use kernel_dsl::launcher::ArgumentShape;
 use kernel_dsl::{Artifact, LaunchForm, kernels};
@@ -38,7 +38,7 @@ const VERSION: u16 = 1;
 const HEADER: usize = 18;
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedGraph {
     kernels: Vec<Kernel>,
     slots: Vec<SlotContent>,
     launches: Vec<Call>,
@@ -95,7 +95,7 @@ fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form
         LaunchForm::Unchecked => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
         LaunchForm::Checked => {
             let lowered = driver::lowered_monomorphic(&program, kernel.target).map_err(failed)?;
-            Checked::of(lowered).ptx().map_err(failed)
+            CheckedKernel::of(lowered).ptx().map_err(failed)
         }
     }
 }
@@ -129,7 +129,7 @@ impl Graph<'_> {
         let slots = self.slots.iter();
         let slots =
             slots.map(|lent| SlotContent { element: lent.element.to_string(), bytes: lent.bytes as u64 }).collect();
-        let body = postcard::to_stdvec(&Saved { kernels, slots, launches });
+        let body = postcard::to_stdvec(&SavedGraph { kernels, slots, launches });
         let body = body.map_err(|why| refused(format!("it cannot be written: {why}")))?;
         let mut bytes = Vec::with_capacity(HEADER + body.len());
         bytes.extend(MAGIC);
@@ -149,7 +149,7 @@ impl Recording<'_> {
     /// changed since; slots of another number, length or type; arguments that violate a kernel's
     /// contract; unchecked launches. Launches recorded before the error stay.
     pub fn load(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
-        let saved = Saved::read(bytes)?;
+        let saved = SavedGraph::read(bytes)?;
         if let Some(bare) = saved.kernels.iter().find(|kernel| !kernel.checked) {
             let why = "it has unchecked launches, whose conditions a file cannot guarantee: use `load_unchecked`";
             return Err(refused(format!("{}: {why}", bare.name)));
@@ -164,10 +164,10 @@ impl Recording<'_> {
     /// and races for the arguments in the file. This holds, for example, if the file comes from
     /// [`Graph::save`] unchanged.
     pub unsafe fn load_unchecked(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
-        self.add_saved(&Saved::read(bytes)?, slots)
+        self.add_saved(&SavedGraph::read(bytes)?, slots)
     }
 
-    fn add_saved(&self, saved: &Saved, slots: &[AnySlot]) -> Result<Vec<Node>> {
+    fn add_saved(&self, saved: &SavedGraph, slots: &[AnySlot]) -> Result<Vec<Node>> {
         if slots.len() != saved.slots.len() {
             return Err(refused(format!("it has {} slots, given {}", saved.slots.len(), slots.len())));
         }
@@ -219,8 +219,8 @@ const SCALARS: [Scalar; 12] = [
     Scalar::F64,
 ];
 
-impl Saved {
-    fn read(bytes: &[u8]) -> Result<Saved> {
+impl SavedGraph {
+    fn read(bytes: &[u8]) -> Result<SavedGraph> {
         let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
             return Err(refused(format!("{} bytes are fewer than the header has", bytes.len())));
         };
@@ -271,10 +271,10 @@ impl Kernel {
 }
 
 impl Argument {
-    fn of(given: &Given) -> Argument {
+    fn of(given: &RecordedArgument) -> Argument {
         match given {
-            Given::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
-            Given::Memory { slot, element, offset, shape, mutable } => Argument::Memory {
+            RecordedArgument::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
+            RecordedArgument::Memory { slot, element, offset, shape, mutable } => Argument::Memory {
                 slot: *slot as u32,
                 element: element.to_string(),
                 offset: *offset,
@@ -294,9 +294,9 @@ impl Argument {
 
     /// Converts the argument to a recording's, if it lies within its slot. `places` are the slots
     /// with their bytes.
-    fn given(&self, places: &[(usize, u64)], elements: &BTreeMap<&str, ElementType>) -> Result<Given> {
+    fn given(&self, places: &[(usize, u64)], elements: &BTreeMap<&str, ElementType>) -> Result<RecordedArgument> {
         let (slot, element, offset, shape, mutable) = match self {
-            Argument::Scalar { ty, bits } => return Ok(Given::Scalar { ty: *ty, bits: *bits }),
+            Argument::Scalar { ty, bits } => return Ok(RecordedArgument::Scalar { ty: *ty, bits: *bits }),
             Argument::Memory { slot, element, offset, shape, mutable } => (*slot, element, *offset, shape, *mutable),
         };
         let (place, room) = places
@@ -332,6 +332,6 @@ impl Argument {
         if bytes.and_then(|bytes| bytes.checked_add(offset)).is_none_or(|end| end > *room) {
             return Err(refused(format!("an argument ends beyond slot {slot}, of {room} bytes")));
         }
-        Ok(Given::Memory { slot: *place, element, offset, shape, mutable })
+        Ok(RecordedArgument::Memory { slot: *place, element, offset, shape, mutable })
     }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::{fmt, ptr};
 
 /// A buffer that a graph has: it lives as long as the graph does.
-pub(super) struct Lent<'g> {
-    held: Held<'g>,
+pub(super) struct OwnedBuffer<'g> {
+    held: GraphBuffer<'g>,
     pub element: ElementType,
     /// The length in bytes: a replacement must have the same.
     pub bytes: usize,
@@ -24,7 +24,7 @@ pub(super) struct Lent<'g> {
     pub access: Option<AccessMode>,
 }
 
-enum Held<'g> {
+enum GraphBuffer<'g> {
     Own(RawBuffer),
     Exclusive(&'g mut RawBuffer),
     Borrowed(&'g RawBuffer),
@@ -37,44 +37,44 @@ pub(super) enum AccessMode {
     Write,
 }
 
-impl<'g> Lent<'g> {
-    pub fn own<T: Element>(buffer: DeviceBuffer<T>) -> Lent<'g> {
-        Lent::new::<T>(Held::Own(buffer.into_raw()))
+impl<'g> OwnedBuffer<'g> {
+    pub fn own<T: Element>(buffer: DeviceBuffer<T>) -> OwnedBuffer<'g> {
+        OwnedBuffer::new::<T>(GraphBuffer::Own(buffer.into_raw()))
     }
 
-    pub fn exclusive<T: Element>(buffer: &'g mut DeviceBuffer<T>) -> Lent<'g> {
-        Lent::new::<T>(Held::Exclusive(buffer.raw_mut()))
+    pub fn exclusive<T: Element>(buffer: &'g mut DeviceBuffer<T>) -> OwnedBuffer<'g> {
+        OwnedBuffer::new::<T>(GraphBuffer::Exclusive(buffer.raw_mut()))
     }
 
-    pub fn borrowed<T: Element>(buffer: &'g DeviceBuffer<T>) -> Lent<'g> {
-        Lent::new::<T>(Held::Borrowed(buffer.raw()))
+    pub fn borrowed<T: Element>(buffer: &'g DeviceBuffer<T>) -> OwnedBuffer<'g> {
+        OwnedBuffer::new::<T>(GraphBuffer::Borrowed(buffer.raw()))
     }
 
-    pub fn shared<T: Element>(buffer: Arc<DeviceBuffer<T>>) -> Lent<'g> {
-        Lent::new::<T>(Held::Shared(DeviceBuffer::shared_raw(buffer)))
+    pub fn shared<T: Element>(buffer: Arc<DeviceBuffer<T>>) -> OwnedBuffer<'g> {
+        OwnedBuffer::new::<T>(GraphBuffer::Shared(DeviceBuffer::shared_raw(buffer)))
     }
 
-    fn new<T: Element>(held: Held<'g>) -> Lent<'g> {
-        let mut lent = Lent { held, element: T::TYPE, bytes: 0, bound: 0, access: None };
+    fn new<T: Element>(held: GraphBuffer<'g>) -> OwnedBuffer<'g> {
+        let mut lent = OwnedBuffer { held, element: T::TYPE, bytes: 0, bound: 0, access: None };
         (lent.bytes, lent.bound) = (lent.raw().bytes(), lent.raw().address());
         lent
     }
 
     pub fn raw(&self) -> &RawBuffer {
         match &self.held {
-            Held::Own(raw) => raw,
-            Held::Exclusive(raw) => raw,
-            Held::Borrowed(raw) => raw,
-            Held::Shared(raw) => raw,
+            GraphBuffer::Own(raw) => raw,
+            GraphBuffer::Exclusive(raw) => raw,
+            GraphBuffer::Borrowed(raw) => raw,
+            GraphBuffer::Shared(raw) => raw,
         }
     }
 
     /// Returns the buffer for writing, if the graph has it exclusively.
     pub fn raw_mut(&mut self) -> Option<&mut RawBuffer> {
         match &mut self.held {
-            Held::Own(raw) => Some(raw),
-            Held::Exclusive(raw) => Some(raw),
-            Held::Borrowed(_) | Held::Shared(_) => None,
+            GraphBuffer::Own(raw) => Some(raw),
+            GraphBuffer::Exclusive(raw) => Some(raw),
+            GraphBuffer::Borrowed(_) | GraphBuffer::Shared(_) => None,
         }
     }
 
@@ -90,12 +90,12 @@ impl<'g> Lent<'g> {
 
     /// Returns whether launches may write it.
     fn is_mutable(&self) -> bool {
-        matches!(self.held, Held::Own(_) | Held::Exclusive(_))
+        matches!(self.held, GraphBuffer::Own(_) | GraphBuffer::Exclusive(_))
     }
 }
 
 /// All that the launches of a graph use, as one.
-pub(super) struct All<'a, 'g>(pub &'a [Lent<'g>]);
+pub(super) struct All<'a, 'g>(pub &'a [OwnedBuffer<'g>]);
 
 impl All<'_, '_> {
     fn uses(&self) -> impl Iterator<Item = hazard::BufferAccess<'_>> {
@@ -123,12 +123,12 @@ pub(super) struct Launch {
     pub constants: Vec<Constant>,
     pub block: Option<usize>,
     pub form: LaunchForm,
-    pub arguments: Vec<Given>,
+    pub arguments: Vec<RecordedArgument>,
 }
 
 /// An argument of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Given {
+pub(super) enum RecordedArgument {
     Scalar {
         ty: Scalar,
         bits: u64,
@@ -158,7 +158,7 @@ impl Launch {
         let mut refusals = Vec::new();
         let mut arguments = Vec::new();
         for (index, argument) in given.iter().enumerate() {
-            match Given::new(recording, argument) {
+            match RecordedArgument::new(recording, argument) {
                 Some(argument) => arguments.push(argument),
                 None => refusals.push(Refusal(format!(
                     "argument {}: its memory is not lent to this recording: lend it the buffer, and pass the slot",
@@ -185,10 +185,10 @@ impl Launch {
     ///
     /// # Safety
     /// While they are used, the launch has the slots exclusively.
-    pub unsafe fn arguments<'a>(&self, device: &Device, slots: &'a [Lent<'_>]) -> Vec<Argument<'a>> {
+    pub unsafe fn arguments<'a>(&self, device: &Device, slots: &'a [OwnedBuffer<'_>]) -> Vec<Argument<'a>> {
         let arguments = self.arguments.iter().map(|given| match given {
-            Given::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
-            Given::Memory { slot, element, offset, shape, mutable } => {
+            RecordedArgument::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
+            RecordedArgument::Memory { slot, element, offset, shape, mutable } => {
                 let lent = &slots[*slot];
                 let (address, mutable) = (lent.raw().address() + offset, *mutable && lent.is_mutable());
                 // SAFETY: the shape was that of a view of the slot, whose length has not changed.
@@ -207,8 +207,8 @@ impl Launch {
     /// Returns the slots that it uses, with their access. `writes` tells which arguments it writes.
     pub fn accesses(&self, writes: impl Fn(usize) -> bool) -> Vec<(usize, AccessMode)> {
         let slots = self.arguments.iter().enumerate().filter_map(|(index, given)| match given {
-            Given::Scalar { .. } => None,
-            Given::Memory { slot, .. } => {
+            RecordedArgument::Scalar { .. } => None,
+            RecordedArgument::Memory { slot, .. } => {
                 Some((*slot, if writes(index) { AccessMode::Write } else { AccessMode::Read }))
             }
         });
@@ -218,8 +218,8 @@ impl Launch {
     /// Returns its slots in the order of its arguments.
     pub fn slots(&self) -> impl Iterator<Item = usize> + '_ {
         self.arguments.iter().filter_map(|given| match given {
-            Given::Scalar { .. } => None,
-            Given::Memory { slot, .. } => Some(*slot),
+            RecordedArgument::Scalar { .. } => None,
+            RecordedArgument::Memory { slot, .. } => Some(*slot),
         })
     }
 }
@@ -234,13 +234,13 @@ impl fmt::Display for Launch {
     }
 }
 
-impl Given {
-    fn new(recording: u64, argument: &Argument<'_>) -> Option<Given> {
+impl RecordedArgument {
+    fn new(recording: u64, argument: &Argument<'_>) -> Option<RecordedArgument> {
         match argument {
-            Argument::Scalar { ty, bits } => Some(Given::Scalar { ty: *ty, bits: *bits }),
+            Argument::Scalar { ty, bits } => Some(RecordedArgument::Scalar { ty: *ty, bits: *bits }),
             Argument::Memory(memory) => {
                 let id = SlotId::of(memory.device()).filter(|id| id.recording == recording)?;
-                Some(Given::Memory {
+                Some(RecordedArgument::Memory {
                     slot: id.slot,
                     element: memory.element(),
                     // A view that a kernel holds and that has no elements may have no address.

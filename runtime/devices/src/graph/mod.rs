@@ -27,7 +27,7 @@ use crate::profile::Work;
 use crate::stream::{Queue, Stream};
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::{Call, Element, LaunchForm, Launcher};
-use lent::{AccessMode, All, Launch, Lent};
+use lent::{AccessMode, All, Launch, OwnedBuffer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub struct Graph<'g> {
     /// Dropped before the buffers.
     made: Made,
     launches: Vec<Launch>,
-    slots: Vec<Lent<'g>>,
+    slots: Vec<OwnedBuffer<'g>>,
 }
 
 /// The device's form of the graph.
@@ -108,7 +108,7 @@ pub struct Node {
 }
 
 impl<'g> Graph<'g> {
-    fn new(device: Device, recording: u64, slots: Vec<Lent<'g>>, launches: Vec<Launch>) -> Result<Graph<'g>> {
+    fn new(device: Device, recording: u64, slots: Vec<OwnedBuffer<'g>>, launches: Vec<Launch>) -> Result<Graph<'g>> {
         let made = match device.backend() {
             Backend::Cpu(_) => Made::Cpu,
             Backend::Cuda(cuda) => Made::Cuda(cuda.clone(), OnGpu { replay: None, nodes: Vec::new(), stale: true }),
@@ -246,7 +246,7 @@ impl<'g> Graph<'g> {
     /// Makes launches ready anew whose buffers have been exchanged.
     fn bind(&mut self) -> Result<()> {
         let home = self.device.id();
-        let there = |lent: &Lent| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
+        let there = |lent: &OwnedBuffer| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
         if self.slots.iter().all(|lent| there(lent) && !lent.has_moved()) {
             return Ok(());
         }
@@ -268,7 +268,7 @@ impl<'g> Graph<'g> {
             self.make_anew();
             return Err(why);
         }
-        self.slots.iter_mut().for_each(Lent::quiesce);
+        self.slots.iter_mut().for_each(OwnedBuffer::quiesce);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Recording of launches.
 
-use super::lent::{Launch, Lent};
+use super::lent::{Launch, OwnedBuffer};
 use super::slot::{MOST_SLOTS, Slot, SlotId, SlotMut};
 use super::{Graph, Node};
 use crate::{Device, DeviceBuffer, Error, Result};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Recording<'g> {
     device: Device,
     number: u64,
-    slots: RefCell<Vec<Lent<'g>>>,
+    slots: RefCell<Vec<OwnedBuffer<'g>>>,
     launches: RefCell<Vec<Launch>>,
 }
 
@@ -37,24 +37,24 @@ impl<'g> Recording<'g> {
     /// Takes a buffer, which [`Graph::buffer`] and [`Graph::buffer_mut`] give access to.
     pub fn own<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<SlotMut<T>> {
         let len = buffer.len();
-        Ok(SlotMut::new(self.add_slot(Lent::own(buffer))?, len))
+        Ok(SlotMut::new(self.add_slot(OwnedBuffer::own(buffer))?, len))
     }
 
     /// Borrows a buffer for as long as the graph lives, for its launches to write.
     pub fn lend<T: Element>(&self, buffer: &'g mut DeviceBuffer<T>) -> Result<SlotMut<T>> {
         let len = buffer.len();
-        Ok(SlotMut::new(self.add_slot(Lent::exclusive(buffer))?, len))
+        Ok(SlotMut::new(self.add_slot(OwnedBuffer::exclusive(buffer))?, len))
     }
 
     /// Borrows a buffer for the graph's lifetime. Its launches may read it, as other code may.
     pub fn borrow<T: Element>(&self, buffer: &'g DeviceBuffer<T>) -> Result<Slot<T>> {
-        Ok(Slot::new(self.add_slot(Lent::borrowed(buffer))?, buffer.len()))
+        Ok(Slot::new(self.add_slot(OwnedBuffer::borrowed(buffer))?, buffer.len()))
     }
 
     /// Shares a buffer with several owners, such as the weights of a model used by several graphs.
     pub fn share<T: Element>(&self, buffer: Arc<DeviceBuffer<T>>) -> Result<Slot<T>> {
         let len = buffer.len();
-        Ok(Slot::new(self.add_slot(Lent::shared(buffer))?, len))
+        Ok(Slot::new(self.add_slot(OwnedBuffer::shared(buffer))?, len))
     }
 
     /// Records a launch with every access checked. The node identifies the launch for later changes
@@ -86,7 +86,7 @@ impl<'g> Recording<'g> {
         Graph::new(self.device, self.number, self.slots.into_inner(), self.launches.into_inner())
     }
 
-    fn add_slot(&self, lent: Lent<'g>) -> Result<SlotId> {
+    fn add_slot(&self, lent: OwnedBuffer<'g>) -> Result<SlotId> {
         if lent.raw().device().id() != self.device.id() {
             return Err(Error::OtherDevice {
                 what: "the buffer",

@@ -57,7 +57,7 @@ pub struct Usage {
 }
 
 /// A file of the folder.
-struct Found {
+struct StoreFile {
     path: PathBuf,
     /// Or being written.
     is_entry: bool,
@@ -166,7 +166,7 @@ impl Store {
     fn trim(&self) -> io::Result<()> {
         let mut files = self.files()?;
         let now = SystemTime::now();
-        let age = |found: &Found| now.duration_since(found.used).unwrap_or_default();
+        let age = |found: &StoreFile| now.duration_since(found.used).unwrap_or_default();
         for forgotten in files.extract_if(.., |found| !found.is_entry && age(found) > FORGOTTEN) {
             remove(&forgotten.path)?;
         }
@@ -187,7 +187,7 @@ impl Store {
     }
 
     /// Lists the store's own files; other files of the folder are left alone.
-    fn files(&self) -> io::Result<Vec<Found>> {
+    fn files(&self) -> io::Result<Vec<StoreFile>> {
         let folder = match fs::read_dir(&self.folder) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
@@ -208,7 +208,7 @@ impl Store {
             };
             // Another process may have removed it.
             let Ok(metadata) = fs::metadata(&path) else { continue };
-            files.push(Found { path, is_entry, bytes: metadata.len(), used: metadata.modified()? });
+            files.push(StoreFile { path, is_entry, bytes: metadata.len(), used: metadata.modified()? });
         }
         Ok(files)
     }

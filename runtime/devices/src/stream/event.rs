@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 /// A place in a stream: over once all is over that was submitted before it.
 pub struct Event {
     device: Device,
-    at: At,
+    at: EventTime,
 }
 
-enum At {
+enum EventTime {
     Cpu(Instant),
     Cuda(Mark),
 }
@@ -20,8 +20,8 @@ enum At {
 impl Event {
     pub(super) fn new(device: &Device, queue: &Queue) -> Result<Event> {
         let at = match queue {
-            Queue::Cpu => At::Cpu(Instant::now()),
-            Queue::Cuda(cuda, stream) => At::Cuda(cuda.mark(stream)?),
+            Queue::Cpu => EventTime::Cpu(Instant::now()),
+            Queue::Cuda(cuda, stream) => EventTime::Cuda(cuda.mark(stream)?),
         };
         Ok(Event { device: device.clone(), at })
     }
@@ -34,16 +34,16 @@ impl Event {
     /// Returns whether the work before the event is complete.
     pub fn is_over(&self) -> Result<bool> {
         match &self.at {
-            At::Cpu(_) => Ok(true),
-            At::Cuda(mark) => mark.is_over(),
+            EventTime::Cpu(_) => Ok(true),
+            EventTime::Cuda(mark) => mark.is_over(),
         }
     }
 
     /// Waits until it is over.
     pub fn wait(&self) -> Result<()> {
         match &self.at {
-            At::Cpu(_) => Ok(()),
-            At::Cuda(mark) => mark.wait(),
+            EventTime::Cpu(_) => Ok(()),
+            EventTime::Cuda(mark) => mark.wait(),
         }
     }
 
@@ -52,8 +52,10 @@ impl Event {
     /// 0 if `earlier` is the later one.
     pub fn since(&self, earlier: &Event) -> Result<Duration> {
         match (&self.at, &earlier.at) {
-            (At::Cpu(end), At::Cpu(start)) => Ok(end.saturating_duration_since(*start)),
-            (At::Cuda(end), At::Cuda(start)) if self.device.id() == earlier.device.id() => end.since(start),
+            (EventTime::Cpu(end), EventTime::Cpu(start)) => Ok(end.saturating_duration_since(*start)),
+            (EventTime::Cuda(end), EventTime::Cuda(start)) if self.device.id() == earlier.device.id() => {
+                end.since(start)
+            }
             _ => Err(Error::OtherDevice {
                 what: "the earlier event",
                 found: earlier.device.to_string(),
@@ -65,8 +67,8 @@ impl Event {
     /// Has what `stream` is given from now on wait.
     pub(super) fn hold(&self, stream: &CudaStream) -> Result<()> {
         match &self.at {
-            At::Cpu(_) => Ok(()),
-            At::Cuda(mark) => mark.hold(stream),
+            EventTime::Cpu(_) => Ok(()),
+            EventTime::Cuda(mark) => mark.hold(stream),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The interpreter's instructions: IR in a flat, dense form.
 //!
 //! Values are rows of the frame; control flow consists of jumps and masks. Each construct of the IR
-//! has a [`MaskSlot`] of two masks, selected by its nesting depth. Lanes that leave a region early wait
-//! in the slot until the end of the construct. An instruction that leaves no lane active jumps to
-//! the end of its region. The index of an instruction is its *site*, which identifies it in reports
-//! and shadow memory.
+//! has a [`MaskSlot`] of two masks, selected by its nesting depth. Lanes that leave a region early
+//! wait in the slot until the end of the construct. An instruction that leaves no lane active jumps
+//! to the end of its region. The index of an instruction is its *site*, which identifies it in
+//! reports and shadow memory.
 
 pub mod bits;
 pub mod cast;
@@ -312,7 +312,7 @@ pub struct AccessOp {
     /// The element.
     pub place: AccessLocation,
     /// The location inside the element.
-    pub within: Within,
+    pub within: OffsetInElement,
     /// Type of the scalars.
     pub element: Scalar,
     /// Number of scalars.
@@ -385,7 +385,7 @@ pub enum WaitGroup {
 
 /// The start of an access inside an element: `offset` + Σ index · stride bytes.
 #[derive(Clone, Debug)]
-pub struct Within {
+pub struct OffsetInElement {
     /// Bytes of an element.
     pub unit: u32,
     /// The constant part.

@@ -1,7 +1,7 @@
 //! The locations in memory that accesses name.
 
 use super::{Decoder, Result};
-use crate::code::{AccessLocation, AccessOp, Dim, SharedDim, Within};
+use crate::code::{AccessLocation, AccessOp, Dim, OffsetInElement, SharedDim};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{self, Type, Value};
 
@@ -14,13 +14,13 @@ impl Decoder<'_> {
     }
 
     /// Returns a place, and the start inside its element of an access to `n` scalars.
-    fn place(&mut self, place: &ir::AccessPlace, scalar: Scalar, n: u32) -> Result<(AccessLocation, Within)> {
+    fn place(&mut self, place: &ir::AccessPlace, scalar: Scalar, n: u32) -> Result<(AccessLocation, OffsetInElement)> {
         let index = |v: Value| self.typed(v, Scalar::Usize);
         let within = place.within();
         let step = |s: &ir::Step| Ok(SharedDim { index: index(s.index)?, extent: s.extent, stride: s.bytes });
         let steps = within.into_iter().flat_map(|w| &w.indices).map(step).collect::<Result<_>>()?;
         let (unit, reach) = (place.unit(scalar), place.reach(n, scalar));
-        let within = Within { unit, offset: within.map_or(0, |w| w.offset), steps, reach };
+        let within = OffsetInElement { unit, offset: within.map_or(0, |w| w.offset), steps, reach };
         let dim = |d: &ir::Dim| {
             Ok(Dim { index: index(d.index)?, extent: index(d.extent)?, stride: d.stride.map(index).transpose()? })
         };

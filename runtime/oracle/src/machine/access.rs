@@ -19,7 +19,7 @@ use runtime_simt::number::short;
 
 /// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum AccessAction {
     Load,
     Store,
     Atomic,
@@ -31,24 +31,24 @@ pub enum Action {
     Poison,
 }
 
-impl Action {
+impl AccessAction {
     /// Returns the kind of an atomic operation.
-    pub fn of(operation: ir::Atomic) -> Action {
+    pub fn of(operation: ir::Atomic) -> AccessAction {
         match operation {
-            ir::Atomic::Load => Action::AtomicLoad,
-            ir::Atomic::Store => Action::AtomicStore,
-            _ => Action::Atomic,
+            ir::Atomic::Load => AccessAction::AtomicLoad,
+            ir::Atomic::Store => AccessAction::AtomicStore,
+            _ => AccessAction::Atomic,
         }
     }
 
     /// Returns whether the access is atomic.
     pub fn is_atomic(self) -> bool {
-        matches!(self, Action::Atomic | Action::AtomicLoad | Action::AtomicStore)
+        matches!(self, AccessAction::Atomic | AccessAction::AtomicLoad | AccessAction::AtomicStore)
     }
 
     /// Returns whether the access reads memory.
     pub fn reads(self) -> bool {
-        matches!(self, Action::Load | Action::Atomic | Action::AtomicLoad)
+        matches!(self, AccessAction::Load | AccessAction::Atomic | AccessAction::AtomicLoad)
     }
 }
 
@@ -76,7 +76,7 @@ impl Machine<'_, '_> {
             let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
             if TIER >= ALL {
                 let before = part.lanes;
-                self.check_access(Action::Load, site, warp, access, &mut part);
+                self.check_access(AccessAction::Load, site, warp, access, &mut part);
                 if before != part.lanes {
                     self.undefined(warp, access, before & !part.lanes);
                 }
@@ -126,7 +126,7 @@ impl Machine<'_, '_> {
             }
             if TIER >= ALL {
                 self.same_element(site, warp, access, &part);
-                self.check_access(Action::Store, site, warp, access, &mut part);
+                self.check_access(AccessAction::Store, site, warp, access, &mut part);
             }
             let memory: &mut [u8] = match part.target {
                 Target::Buffer(b) => match &mut self.buffers[b].bytes {
@@ -179,7 +179,7 @@ impl Machine<'_, '_> {
         while rest != 0 {
             let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
             if TIER >= ALL {
-                self.check_access(Action::Poison, site, warp, access, &mut part);
+                self.check_access(AccessAction::Poison, site, warp, access, &mut part);
             }
         }
     }

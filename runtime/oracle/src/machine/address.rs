@@ -6,7 +6,7 @@
 use crate::check::Check;
 use crate::code::frame::{FULL, LANES, Row, Word};
 use crate::code::lanes::{mask, versions};
-use crate::code::{AccessLocation, AccessOp, Dim, Offset, Origin, Pc, SharedDim, Within};
+use crate::code::{AccessLocation, AccessOp, Dim, Offset, OffsetInElement, Origin, Pc, SharedDim};
 use crate::machine::describe::Target;
 use crate::machine::memory::argument_at;
 use crate::machine::{ACCESSES, Machine, Warp};
@@ -180,7 +180,7 @@ impl Machine<'_, '_> {
         access: &AccessOp,
     ) -> ([u64; LANES], u32) {
         let (simd, rows) = (self.simd, &warp.rows[..]);
-        let Within { unit: size, offset: first, steps, reach: n } = &access.within;
+        let OffsetInElement { unit: size, offset: first, steps, reach: n } = &access.within;
         let (size, n) = (*size, *n);
         let mut bad = 0;
         let mut address;

@@ -7,7 +7,7 @@
 use crate::code::frame::{LANES, Register, Word, lanes_of};
 use crate::code::lanes::mask;
 use crate::code::{AccessOp, Copy, Pc, RowIndex, WaitGroup};
-use crate::machine::access::Action;
+use crate::machine::access::AccessAction;
 use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::{ALL, Machine, Warp};
@@ -76,7 +76,7 @@ impl Machine<'_, '_> {
         }
         let mut to = self.part::<TIER>(site, warp, &mut rest, &address, &copy.to);
         if TIER >= ALL {
-            self.check_access(Action::Poison, site, warp, &copy.to, &mut to);
+            self.check_access(AccessAction::Poison, site, warp, &copy.to, &mut to);
         }
         let mut data = [[0; MAX_COPY_BYTES]; LANES];
         let brings = self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);
@@ -117,7 +117,7 @@ impl Machine<'_, '_> {
             while rest != 0 {
                 let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
                 if TIER >= ALL {
-                    self.check_access(Action::Load, site, warp, access, &mut part);
+                    self.check_access(AccessAction::Load, site, warp, access, &mut part);
                 }
                 let Target::Buffer(b) = part.target else { continue };
                 let memory: &[u8] = self.buffers[b].bytes.get();
@@ -159,7 +159,7 @@ impl Machine<'_, '_> {
             let access = &self.program.code.copies[one.copy as usize].to;
             if TIER >= ALL {
                 let mut part = TargetLanes { target: Target::Shared, offset: one.offset, lanes: landed };
-                self.check_access(Action::Store, site, warp, access, &mut part);
+                self.check_access(AccessAction::Store, site, warp, access, &mut part);
             }
             let bytes = access.bytes() as usize;
             let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut self.shared[..]);

@@ -1,7 +1,7 @@
 //! Atomic operations of a warp: lane by lane, in the order of the run's [`Schedule`].
 
 use crate::code::{Atomic, Pc};
-use crate::machine::access::Action;
+use crate::machine::access::AccessAction;
 use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::{ALL, Machine, Warp};
@@ -21,7 +21,7 @@ impl Machine<'_, '_> {
             to.fill(&mut warp.rows, 0);
         }
         // A loop does not wait for an operation without a result.
-        let action = Action::of(atomic.operation);
+        let action = AccessAction::of(atomic.operation);
         let (mut rest, mut any, mut highest) = (inside, atomic.to.is_none(), 0);
         while rest != 0 {
             let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);

@@ -4,7 +4,7 @@
 use crate::code::frame::{FULL, LANES, Row, Word};
 use crate::code::lanes::versions;
 use crate::code::{AccessLocation, AccessOp, Dim, Origin};
-use crate::machine::access::Action;
+use crate::machine::access::AccessAction;
 use crate::machine::shared_fast_path::HALF;
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
 
@@ -78,7 +78,7 @@ impl Machine<'_, '_> {
         let address = u64::lanes(&warp.rows, *base as usize)[0];
         // Shadow memory records loads from writable buffers; uninitialized buffers take the general
         // path.
-        if TIER >= ALL && (buffer.mutable || buffer.contract.looks(Action::Load))
+        if TIER >= ALL && (buffer.mutable || buffer.contract.looks(AccessAction::Load))
             || TIER >= ACCESSES && !address.is_multiple_of(4)
         {
             return false;

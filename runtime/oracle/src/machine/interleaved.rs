@@ -29,7 +29,7 @@ pub fn is_interleaved(program: &Program, options: &Options) -> bool {
 }
 
 /// A resident block that does not run now.
-pub struct Resting {
+pub struct SuspendedBlock {
     index: [u32; 3],
     shared: SharedMemory,
     shadow: Shadow,
@@ -54,7 +54,7 @@ impl Machine<'_, '_> {
     }
 
     /// Exchanges the running block with a resting one.
-    fn swap(&mut self, block: &mut Resting) {
+    fn swap(&mut self, block: &mut SuspendedBlock) {
         std::mem::swap(&mut self.block, &mut block.index);
         std::mem::swap(&mut self.shared, &mut block.shared);
         std::mem::swap(&mut self.shared_shadow, &mut block.shadow);
@@ -64,7 +64,7 @@ impl Machine<'_, '_> {
     }
 
     /// Runs `run` while `block` is the running block.
-    fn in_block<T>(&mut self, block: &mut Resting, run: impl FnOnce(&mut Self, &mut Vec<Warp>) -> T) -> T {
+    fn in_block<T>(&mut self, block: &mut SuspendedBlock, run: impl FnOnce(&mut Self, &mut Vec<Warp>) -> T) -> T {
         self.swap(block);
         let mut warps = std::mem::take(&mut block.warps);
         let result = run(self, &mut warps);
@@ -83,23 +83,23 @@ impl Machine<'_, '_> {
 }
 
 impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
-    type Block = Resting;
+    type Block = SuspendedBlock;
 
-    fn begin(&mut self, number: u64) -> Resting {
+    fn begin(&mut self, number: u64) -> SuspendedBlock {
         let machine = &mut *self.machine;
         machine.waiting = machine.setting.grid.block_count() - 1 - number;
         let (shared, shadow) = (shared_memory(machine.options.fill), machine.shared_shadow.of_another_block());
         let (index, warps) = (machine.setting.grid.block(number), machine.warps());
-        let mut block = Resting { index, shared, shadow, order: BlockOrder::default(), epochs: [0; 2], warps };
+        let mut block = SuspendedBlock { index, shared, shadow, order: BlockOrder::default(), epochs: [0; 2], warps };
         machine.in_block(&mut block, |machine, warps| machine.begin_block::<TIER>(warps));
         block
     }
 
-    fn warp_count(&self, block: &Resting) -> usize {
+    fn warp_count(&self, block: &SuspendedBlock) -> usize {
         block.warps.len()
     }
 
-    fn state(&self, block: &Resting, warp: usize) -> WarpState {
+    fn state(&self, block: &SuspendedBlock, warp: usize) -> WarpState {
         match &block.warps[warp] {
             warp if !warp.runs() => WarpState::Waits,
             warp if warp.cycle.is_some() => WarpState::Idle,
@@ -107,7 +107,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
         }
     }
 
-    fn run_warp(&mut self, block: &mut Resting, warp: usize) {
+    fn run_warp(&mut self, block: &mut SuspendedBlock, warp: usize) {
         self.machine.in_block(block, |machine, warps| {
             machine.begin_slice();
             if TIER >= ALL && warps[warp].parted {
@@ -126,7 +126,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
         self.machine.stopped || self.machine.setting.budget.is_spent()
     }
 
-    fn resume(&mut self, block: &mut Resting) -> bool {
+    fn resume(&mut self, block: &mut SuspendedBlock) -> bool {
         let goes_on = self.machine.in_block(block, |machine, warps| {
             machine.begin_slice();
             if machine.join_lanes(warps, machine.setting.grid.warp_count() as usize) {
@@ -144,7 +144,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
         goes_on
     }
 
-    fn unblock(&mut self, blocks: &mut [Resting]) -> bool {
+    fn unblock(&mut self, blocks: &mut [SuspendedBlock]) -> bool {
         let stale = |machine: &mut Machine<'_, '_>, warps: &mut Vec<Warp>| {
             let cycles: Vec<Cycle> = warps.iter().filter_map(|warp| warp.cycle).collect();
             !cycles.is_empty() && machine.has_changed_since(&cycles)

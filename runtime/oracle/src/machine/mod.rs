@@ -36,7 +36,7 @@ use crate::machine::ahead::Copies;
 use crate::machine::interleaved::is_interleaved;
 use crate::machine::livelock::{Cycle, Search};
 use crate::machine::memory::{Buffer, SharedMemory, shared_memory};
-use crate::machine::nonfinite::Stored;
+use crate::machine::nonfinite::StoredNonFinite;
 use crate::machine::observer::Observer;
 use crate::machine::order::Order;
 use crate::machine::shadow::{Budget, Clock, Life, Shadow, TimeSlice};
@@ -58,7 +58,7 @@ pub const ALL: u8 = 2;
 pub const OBSERVED: u8 = 3;
 
 /// The parameters of a launch that all threads share.
-pub struct Setting {
+pub struct LaunchConstants {
     /// The values of the entry's parameters.
     pub parameters: Vec<u64>,
     /// The index of each argument among the buffers.
@@ -86,7 +86,7 @@ pub struct Hits {
 /// The state of a running launch.
 pub struct Machine<'p, 'm> {
     pub program: &'p Program,
-    pub setting: &'m Setting,
+    pub setting: &'m LaunchConstants,
     pub simd: Simd,
     pub buffers: Vec<Buffer<'m>>,
     /// The block's shared memory.
@@ -120,7 +120,7 @@ pub struct Machine<'p, 'm> {
     /// The observer of the run. An observed run has every check.
     pub observer: Option<Box<dyn Observer + 'm>>,
     /// Whether the run has stored a non-finite float to a buffer.
-    pub stored: Stored,
+    pub stored: StoredNonFinite,
     /// Whether an operation of a warp has returned an undefined value.
     pub undefined: bool,
     /// The registers of each block of inline PTX.
@@ -178,7 +178,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Returns the state before the first block.
     pub fn new(
         program: &'p Program,
-        setting: &'m Setting,
+        setting: &'m LaunchConstants,
         mut buffers: Vec<Buffer<'m>>,
         options: &Options,
         observer: Option<Box<dyn Observer + 'm>>,
@@ -216,7 +216,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             statistics: Statistics::default(),
             options: options.clone(),
             observer,
-            stored: Stored::Ignored,
+            stored: StoredNonFinite::Ignored,
             undefined: false,
             waiting: 0,
             stopped: false,
@@ -272,7 +272,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Returns the warps of a block, with the registers filled that are equal in all blocks.
     fn warps(&self) -> Vec<Warp> {
         let code = &self.program.code;
-        let Setting { parameters, grid, .. } = self.setting;
+        let LaunchConstants { parameters, grid, .. } = self.setting;
         let warp = |index: u32| {
             let mut rows = vec![Row::zeroed(); code.rows as usize];
             for (register, bits) in &code.constants {

@@ -12,7 +12,7 @@ use kernel_dsl_compiler::float16::Policy;
 /// Whether the launch has stored a non-finite float to a buffer; tracked only when origins are
 /// requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stored {
+pub enum StoredNonFinite {
     /// Not tracked.
     Ignored,
     /// No NaN and no infinity so far.
@@ -60,10 +60,10 @@ impl Machine<'_, '_> {
     /// Inspects floats that are about to be stored to a buffer.
     #[inline]
     pub fn inspect_store(&mut self, warp: &Warp, mask: u32, access: &AccessOp) {
-        if self.stored == Stored::Finite && !access.place.is_shared() && is_any_float(access.element) {
+        if self.stored == StoredNonFinite::Finite && !access.place.is_shared() && is_any_float(access.element) {
             let active = self.guarded(warp, mask, access);
             if access.values.iter().any(|from| is_nonfinite(&warp.rows, *from, access.element, active)) {
-                self.stored = Stored::NonFinite;
+                self.stored = StoredNonFinite::NonFinite;
             }
         }
     }
@@ -71,12 +71,12 @@ impl Machine<'_, '_> {
     /// Inspects floats that an atomic operation has stored to a buffer.
     pub fn inspect_atomic(&mut self, element: Scalar, part: &TargetLanes) {
         let Target::Buffer(b) = part.target else { return };
-        if self.stored == Stored::Finite && element.is_float() {
+        if self.stored == StoredNonFinite::Finite && element.is_float() {
             let memory = self.buffers[b].bytes.get();
             if lanes_of(part.lanes)
                 .any(|l| class_of(element, word(memory, part.offset[l], element)) != FloatClass::Finite)
             {
-                self.stored = Stored::NonFinite;
+                self.stored = StoredNonFinite::NonFinite;
             }
         }
     }

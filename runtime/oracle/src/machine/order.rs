@@ -29,27 +29,27 @@ use std::collections::HashMap;
 pub struct Past {
     /// The epoch in which the block began.
     block: u32,
-    at: At,
+    at: FenceEpochs,
     /// The thread, by linear index in the block.
     thread: u32,
 }
 
 /// The threads that may acquire the accesses that an element carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reach {
+enum AcquiringThreads {
     /// Threads of the block that began in this epoch, by any fence.
     Block(u32),
     /// All threads, by a fence that includes other blocks.
     Device,
 }
 
-impl Reach {
+impl AcquiringThreads {
     /// Returns whether a fence by a thread of the block that began in epoch `block` acquires the
     /// accesses; `device` tells whether the fence includes other blocks.
     fn includes(self, block: u32, device: bool) -> bool {
         match self {
-            Reach::Block(own) => own == block,
-            Reach::Device => device,
+            AcquiringThreads::Block(own) => own == block,
+            AcquiringThreads::Device => device,
         }
     }
 }
@@ -58,20 +58,20 @@ impl Reach {
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     past: Past,
-    reach: Reach,
+    reach: AcquiringThreads,
 }
 
 /// Released accesses that lanes of a warp have read and may acquire.
 #[derive(Clone, Copy, Debug)]
 struct Read {
     past: Past,
-    reach: Reach,
+    reach: AcquiringThreads,
     lanes: u32,
 }
 
 /// The epochs of a thread's fence and of the barriers before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct At {
+pub struct FenceEpochs {
     /// The epoch of the block's last barrier before the fence.
     pub block: u32,
     /// The epoch of the warp's last barrier, of the warp or of the block.
@@ -80,9 +80,13 @@ pub struct At {
     pub now: u32,
 }
 
-impl At {
-    fn max(self, other: At) -> At {
-        At { block: self.block.max(other.block), warp: self.warp.max(other.warp), now: self.now.max(other.now) }
+impl FenceEpochs {
+    fn max(self, other: FenceEpochs) -> FenceEpochs {
+        FenceEpochs {
+            block: self.block.max(other.block),
+            warp: self.warp.max(other.warp),
+            now: self.now.max(other.now),
+        }
     }
 }
 
@@ -105,17 +109,17 @@ pub type Element = (Option<usize>, u64);
 
 /// Accesses that some lanes of a warp have acquired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Known {
+pub struct AcquiredAccesses {
     past: Past,
     lanes: u32,
     /// The lanes that have made a fence since, of block scope or wider, and of a wider scope.
     released: [u32; 2],
 }
 
-impl Known {
+impl AcquiredAccesses {
     /// Returns the same accesses as acquired by all lanes after a barrier, and released by none.
-    fn of_all_lanes(self) -> Known {
-        Known { lanes: u32::MAX, released: [0; 2], ..self }
+    fn of_all_lanes(self) -> AcquiredAccesses {
+        AcquiredAccesses { lanes: u32::MAX, released: [0; 2], ..self }
     }
 
     /// Returns whether `access` happens before the next access of thread `thread` of that warp.
@@ -128,7 +132,7 @@ impl Known {
 #[derive(Clone, Copy, Debug)]
 struct Fenced {
     lanes: u32,
-    at: At,
+    at: FenceEpochs,
 }
 
 /// The state of a warp.
@@ -139,7 +143,7 @@ struct Warp {
     /// Released accesses that lanes have read since their last fences.
     read: Vec<Read>,
     /// Accesses that lanes have acquired.
-    known: Vec<Known>,
+    known: Vec<AcquiredAccesses>,
 }
 
 /// The order of accesses established by fences and atomic operations.
@@ -214,7 +218,7 @@ impl Order {
     }
 
     /// Records a fence by lanes of a warp.
-    pub fn fence(&mut self, warp: u32, lanes: u32, scope: Scope, at: At) {
+    pub fn fence(&mut self, warp: u32, lanes: u32, scope: Scope, at: FenceEpochs) {
         self.active = true;
         let device = scope != Scope::Block;
         let own = &mut self.running.warps[warp as usize];
@@ -226,7 +230,7 @@ impl Order {
         }
         let (block, known) = (self.running.block, &mut own.known);
         for read in own.read.iter_mut().filter(|read| read.lanes & lanes != 0 && read.reach.includes(block, device)) {
-            learn(known, Known { past: read.past, lanes: read.lanes & lanes, released: [0; 2] });
+            learn(known, AcquiredAccesses { past: read.past, lanes: read.lanes & lanes, released: [0; 2] });
             read.lanes &= !lanes;
         }
         own.read.retain(|read| read.lanes != 0);
@@ -262,7 +266,7 @@ impl Order {
         let (block, own) = (*block, &warps[warp as usize]);
         let all = if element.0.is_some() { &mut self.carried } else { in_shared };
         let carried = all.entry(element).or_default();
-        for (far, reach) in [Reach::Block(block), Reach::Device].into_iter().enumerate() {
+        for (far, reach) in [AcquiringThreads::Block(block), AcquiringThreads::Device].into_iter().enumerate() {
             if let Some(fenced) = own.fenced[far].iter().find(|fenced| fenced.lanes >> lane & 1 == 1) {
                 let past = Past { block, at: fenced.at, thread: 32 * warp + lane };
                 merge(carried, Carried { past, reach });
@@ -280,7 +284,7 @@ impl Order {
     }
 
     /// Returns the accesses that the warp's lanes have acquired.
-    pub fn known(&self, warp: u32) -> &[Known] {
+    pub fn known(&self, warp: u32) -> &[AcquiredAccesses] {
         self.running.warps.get(warp as usize).map_or(&[], |w| &w.known)
     }
 
@@ -320,8 +324,8 @@ fn read(to: &mut Vec<Read>, of: Read) {
 
 /// Adds accesses acquired by lanes to `to`, which keeps the latest fence of each thread for the
 /// same lanes.
-fn learn(to: &mut Vec<Known>, of: Known) {
-    let like = |known: &&mut Known| known.past.is_like(&of.past);
+fn learn(to: &mut Vec<AcquiredAccesses>, of: AcquiredAccesses) {
+    let like = |known: &&mut AcquiredAccesses| known.past.is_like(&of.past);
     match to.iter_mut().filter(like).find(|known| known.lanes == of.lanes || known.past.at == of.past.at) {
         Some(same) if same.past.at == of.past.at => {
             same.lanes |= of.lanes;
@@ -340,8 +344,8 @@ mod tests {
     const FLAG: Element = (Some(0), 64);
 
     /// Returns a fence in an epoch that begins with a barrier.
-    fn at(epoch: u32) -> At {
-        At { block: epoch, warp: epoch, now: epoch }
+    fn at(epoch: u32) -> FenceEpochs {
+        FenceEpochs { block: epoch, warp: epoch, now: epoch }
     }
 
     /// Returns which accesses are acquired when block 1 (epochs 1 and 2) stores and releases by
@@ -476,7 +480,7 @@ mod tests {
         let hand_over = |order: &mut Order, from, to| {
             order.begin(1, 1);
             // A barrier of the warp between epochs 1 and 2.
-            order.fence(0, 1, Scope::Grid, At { block: 1, warp: 2, now: 3 });
+            order.fence(0, 1, Scope::Grid, FenceEpochs { block: 1, warp: 2, now: 3 });
             order.atomic(0, from, FLAG);
             order.begin(1, 5);
             order.atomic(0, to, FLAG);

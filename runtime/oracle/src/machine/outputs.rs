@@ -4,7 +4,7 @@
 use crate::check::{Check, Coverage};
 use crate::code::frame::lanes_of;
 use crate::code::{AccessOp, Pc};
-use crate::machine::access::Action;
+use crate::machine::access::AccessAction;
 use crate::machine::address::TargetLanes;
 use crate::machine::memory::Buffer;
 use crate::machine::memory::word;
@@ -27,11 +27,11 @@ pub struct OutputContract {
 
 impl OutputContract {
     /// Returns whether an access of that kind needs a check.
-    pub fn looks(&self, action: Action) -> bool {
+    pub fn looks(&self, action: AccessAction) -> bool {
         match action {
-            Action::Load | Action::Atomic | Action::AtomicLoad => !self.uninit.is_empty(),
-            Action::Store => self.coverage == Some(Coverage::Once),
-            Action::AtomicStore | Action::Poison => false,
+            AccessAction::Load | AccessAction::Atomic | AccessAction::AtomicLoad => !self.uninit.is_empty(),
+            AccessAction::Store => self.coverage == Some(Coverage::Once),
+            AccessAction::AtomicStore | AccessAction::Poison => false,
         }
     }
 }
@@ -40,7 +40,7 @@ impl Machine<'_, '_> {
     /// Checks an access to buffer `b` against earlier stores, and suppresses uninitialized loads.
     pub fn check_contract(
         &mut self,
-        action: Action,
+        action: AccessAction,
         site: Pc,
         warp: &Warp,
         access: &AccessOp,
@@ -54,7 +54,7 @@ impl Machine<'_, '_> {
         let size = access.bytes();
         let buffer = &mut self.buffers[b];
         match action {
-            Action::Load | Action::Atomic | Action::AtomicLoad => {
+            AccessAction::Load | AccessAction::Atomic | AccessAction::AtomicLoad => {
                 let Buffer { contract, shadow, mutable, .. } = buffer;
                 let nothing = |l: &usize| {
                     let at = part.offset[*l];
@@ -66,22 +66,22 @@ impl Machine<'_, '_> {
                     let object = machine.object(part.target, part.offset[lane], access);
                     let (name, element) = (&object.name, object.element.unwrap_or(0));
                     let what = match action {
-                        Action::Load => "loaded",
-                        Action::AtomicLoad => "loaded atomically",
+                        AccessAction::Load => "loaded",
+                        AccessAction::AtomicLoad => "loaded atomically",
                         _ => "changed atomically",
                     };
                     let message = format!(
                         "element {element} of `{name}` is {what}, and neither the host nor a thread has stored it"
                     );
                     let values =
-                        if action == Action::Load { machine.filled(action, access) } else { Values::default() };
+                        if action == AccessAction::Load { machine.filled(action, access) } else { Values::default() };
                     Description::new(message).about(object).with(values)
                 });
-                if action == Action::Load {
+                if action == AccessAction::Load {
                     part.lanes &= !missing;
                 }
             }
-            Action::Store => {
+            AccessAction::Store => {
                 let mut first: Option<Stamp> = None;
                 let mut again = 0u32;
                 let mut seen: Vec<(u64, u32)> = Vec::new();
@@ -117,7 +117,7 @@ impl Machine<'_, '_> {
                     Description::new(message).about(object).with(values).against(Some(before.site()), other, "stores it before")
                 });
             }
-            Action::AtomicStore | Action::Poison => {}
+            AccessAction::AtomicStore | AccessAction::Poison => {}
         }
     }
 

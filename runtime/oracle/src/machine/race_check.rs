@@ -3,7 +3,7 @@
 use crate::check::Check;
 use crate::code::frame::{LANES, lanes_of};
 use crate::code::{AccessLocation, AccessOp, Inst, Pc};
-use crate::machine::access::Action;
+use crate::machine::access::AccessAction;
 use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::memory::word;
@@ -15,7 +15,14 @@ use runtime_simt::number::short;
 
 impl Machine<'_, '_> {
     /// Checks an access against shadow memory, and suppresses uninitialized loads.
-    pub fn check_access(&mut self, action: Action, site: Pc, warp: &Warp, access: &AccessOp, part: &mut TargetLanes) {
+    pub fn check_access(
+        &mut self,
+        action: AccessAction,
+        site: Pc,
+        warp: &Warp,
+        access: &AccessOp,
+        part: &mut TargetLanes,
+    ) {
         let in_shared = part.target == Target::Shared;
         if let Target::Buffer(b) = part.target
             && self.buffers[b].contract.looks(action)
@@ -36,7 +43,7 @@ impl Machine<'_, '_> {
         let epoch = fenced.filter(|_| action.is_atomic()).unwrap_or(self.epoch);
         let stamp = Stamp::new(epoch, site, warp.index * 32);
         let life = match (&access.place, action) {
-            (_, Action::Poison) => Life::POISON,
+            (_, AccessAction::Poison) => Life::POISON,
             (AccessLocation::Shared { array, .. }, _) => {
                 warp.lives[self.program.code.lifetimes[*array as usize] as usize]
             }
@@ -45,10 +52,12 @@ impl Machine<'_, '_> {
         let certain = shadow.tells_values(access.element.bytes());
         let begun = copies_under_way(&self.program.code.insts, shadow, clock, stamp, access, part, action);
         let seen = match action {
-            Action::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
-            Action::Store | Action::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
-            Action::Atomic | Action::AtomicLoad => touch_atomic::<false>(shadow, clock, stamp, life, access, part),
-            Action::AtomicStore => touch_atomic::<true>(shadow, clock, stamp, life, access, part),
+            AccessAction::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
+            AccessAction::Store | AccessAction::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
+            AccessAction::Atomic | AccessAction::AtomicLoad => {
+                touch_atomic::<false>(shadow, clock, stamp, life, access, part)
+            }
+            AccessAction::AtomicStore => touch_atomic::<true>(shadow, clock, stamp, life, access, part),
         };
         let apart = if in_shared { Check::SharedRace } else { Check::GlobalRace };
         for (check, races) in [(apart, seen.apart), (Check::WarpRace, seen.within_warp)] {
@@ -83,7 +92,7 @@ impl Machine<'_, '_> {
     #[allow(clippy::too_many_arguments)]
     fn race(
         &mut self,
-        action: Action,
+        action: AccessAction,
         check: Check,
         site: Pc,
         warp: &Warp,
@@ -99,12 +108,12 @@ impl Machine<'_, '_> {
             let object = machine.object(part.target, offset, access);
             let thread = machine.thread_at(stamp.epoch(), stamp.thread());
             let verb = match action {
-                Action::Load => "loads",
-                Action::Store => "stores",
-                Action::Atomic => "changes, atomically,",
-                Action::AtomicLoad => "loads, atomically,",
-                Action::AtomicStore => "stores, atomically,",
-                Action::Poison => "begins a copy to",
+                AccessAction::Load => "loads",
+                AccessAction::Store => "stores",
+                AccessAction::Atomic => "changes, atomically,",
+                AccessAction::AtomicLoad => "loads, atomically,",
+                AccessAction::AtomicStore => "stores, atomically,",
+                AccessAction::Poison => "begins a copy to",
             };
             let other = match by {
                 By::Load => "loads it",
@@ -131,16 +140,18 @@ impl Machine<'_, '_> {
                 _ => {}
             }
             match action {
-                Action::Load | Action::AtomicLoad => values.loads = held,
-                Action::Store | Action::Atomic | Action::AtomicStore | Action::Poison if !(certain && latest) => {
+                AccessAction::Load | AccessAction::AtomicLoad => values.loads = held,
+                AccessAction::Store | AccessAction::Atomic | AccessAction::AtomicStore | AccessAction::Poison
+                    if !(certain && latest) =>
+                {
                     values.held = held
                 }
                 _ => {}
             }
             match action {
-                Action::Store | Action::AtomicStore => values.stores = value,
-                Action::Atomic => values.operand = value,
-                Action::Load | Action::AtomicLoad | Action::Poison => {}
+                AccessAction::Store | AccessAction::AtomicStore => values.stores = value,
+                AccessAction::Atomic => values.operand = value,
+                AccessAction::Load | AccessAction::AtomicLoad | AccessAction::Poison => {}
             }
             Description::new(message).about(object).with(values).against(Some(stamp.site()), thread, other)
         });
@@ -151,7 +162,7 @@ impl Machine<'_, '_> {
     #[allow(clippy::too_many_arguments)]
     fn over_a_copy(
         &mut self,
-        action: Action,
+        action: AccessAction,
         site: Pc,
         warp: &Warp,
         access: &AccessOp,
@@ -165,7 +176,7 @@ impl Machine<'_, '_> {
             let thread = machine.thread_at(other.epoch(), other.thread());
             let (name, element) = (&object.name, object.element.unwrap_or(0));
             let what = match action {
-                Action::Poison => "another copy begins to",
+                AccessAction::Poison => "another copy begins to",
                 _ => "this stores",
             };
             let message = format!("{what} element {element} of `{name}`, and a copy to it is still in flight");
@@ -216,10 +227,10 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the values of an access to uninitialized memory.
-    pub fn filled(&self, action: Action, access: &AccessOp) -> Values {
+    pub fn filled(&self, action: AccessAction, access: &AccessOp) -> Values {
         let filled = Some(short(access.element, self.options.filled(access.element)));
         match action {
-            Action::Load => Values { loads: filled, ..Values::default() },
+            AccessAction::Load => Values { loads: filled, ..Values::default() },
             _ => Values { held: filled, ..Values::default() },
         }
     }
@@ -286,11 +297,11 @@ fn copies_under_way(
     stamp: Stamp,
     access: &AccessOp,
     part: &TargetLanes,
-    action: Action,
+    action: AccessAction,
 ) -> Option<(u32, Stamp)> {
     let inst = |site: Pc| insts.get(site as usize);
     let lands = matches!(inst(stamp.site()), Some(Inst::CopyWait(_)));
-    if action == Action::Load || lands || !shadow.has_lives() {
+    if action == AccessAction::Load || lands || !shadow.has_lives() {
         return None;
     }
     let (mut lanes, mut first) = (0, None);
@@ -308,7 +319,7 @@ fn copies_under_way(
 
 /// The result of checking an access against shadow memory.
 #[derive(Default)]
-struct Seen {
+struct RaceResult {
     /// Races with other blocks and warps.
     apart: Races,
     /// Races with other lanes of the warp.
@@ -334,7 +345,7 @@ struct Race {
     scalar: u32,
 }
 
-impl Seen {
+impl RaceResult {
     #[inline(always)]
     fn conflict(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, conflict: Option<Conflict>) {
         if let Some(found) = conflict {
@@ -364,8 +375,8 @@ fn touch_atomic<const STORE: bool>(
     life: Life,
     access: &AccessOp,
     part: &TargetLanes,
-) -> Seen {
-    let mut seen = Seen::default();
+) -> RaceResult {
+    let mut seen = RaceResult::default();
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
         let mut known = STORE;
@@ -399,8 +410,8 @@ fn touch_all<const STORE: bool>(
     life: Life,
     access: &AccessOp,
     part: &TargetLanes,
-) -> Seen {
-    let mut seen = Seen::default();
+) -> RaceResult {
+    let mut seen = RaceResult::default();
     let size = access.element.bytes();
     let among_fences = shadow.is_among_fences();
     for lane in lanes_of(part.lanes) {

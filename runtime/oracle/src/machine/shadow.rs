@@ -26,7 +26,7 @@
 //! Read-only buffers have no shadow memory. [`Options::shadow`](crate::Options::shadow) sets a
 //! launch's [`Budget`] of pages; a launch that needs more ends.
 
-use crate::machine::order::Known;
+use crate::machine::order::AcquiredAccesses;
 use crate::machine::overflow_reads::OverflowReads;
 use runtime_simt::ByteRanges;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub struct Clock<'a> {
     /// Whether accesses of earlier blocks count.
     pub across: bool,
     /// The accesses of other threads that the warp's lanes have acquired.
-    pub known: &'a [Known],
+    pub known: &'a [AcquiredAccesses],
     /// The time slices of blocks that run interleaved; none if each block runs to its end.
     pub slices: &'a [TimeSlice],
 }
@@ -637,7 +637,7 @@ fn new_page() -> Box<[Cell; PAGE]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::order::{At, Order};
+    use crate::machine::order::{FenceEpochs, Order};
     use kernel_dsl_compiler::ir::Scope;
 
     const SHARED: bool = false;
@@ -717,11 +717,11 @@ mod tests {
         }
         for warp in signed {
             // A barrier of the warp lies between.
-            order.fence(*warp, 1, Scope::Block, At { block: 1, warp: 2, now: 3 });
+            order.fence(*warp, 1, Scope::Block, FenceEpochs { block: 1, warp: 2, now: 3 });
             order.atomic(*warp, 0, (None, 64));
         }
         order.atomic(3, 0, (None, 64));
-        order.fence(3, 1, Scope::Block, At { block: 1, warp: 1, now: 3 });
+        order.fence(3, 1, Scope::Block, FenceEpochs { block: 1, warp: 1, now: 3 });
         let (clock, now) = (Clock { known: order.known(3), ..clock(1, 1, SHARED) }, Stamp::new(4, 2, 96));
         let first = shadow.cells(0, 4).next().and_then(|cell| cell.store_would(clock, now));
         let further = shadow.further_loads(0, 4, clock, now);

@@ -8,7 +8,7 @@ use crate::code::{Inst, Pc};
 use crate::machine::cooperation::{matching, reduce};
 use crate::machine::describe::symbol;
 use crate::machine::livelock::{SPINNING, Search};
-use crate::machine::order::At;
+use crate::machine::order::FenceEpochs;
 use crate::machine::shadow::Life;
 use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, Warp};
 use crate::report::Description;
@@ -249,7 +249,7 @@ impl Machine<'_, '_> {
                 }
                 Inst::Fence(scope) => {
                     if TIER >= ALL {
-                        let at = At { block: self.met, warp: warp.met, now: self.epoch };
+                        let at = FenceEpochs { block: self.met, warp: warp.met, now: self.epoch };
                         self.order.fence(warp.index, mask, scope, at);
                         // The warp's accesses from here on are later than those it has released.
                         self.tick();

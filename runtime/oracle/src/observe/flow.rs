@@ -19,7 +19,7 @@ use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::observer::Observer;
 use crate::machine::warp::sources;
-use crate::machine::{Machine, Setting, Warp};
+use crate::machine::{LaunchConstants, Machine, Warp};
 use crate::report::{Description, Findings, Object, Produced, Report, Thread};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir;
@@ -103,7 +103,7 @@ impl Lane<'_> {
 
 /// The value of a register in one lane.
 #[derive(Clone, Copy, Debug)]
-pub struct Labeled<L> {
+pub struct LabeledValue<L> {
     pub ty: Scalar,
     pub row: RowIndex,
     pub bits: u64,
@@ -112,12 +112,12 @@ pub struct Labeled<L> {
 
 /// The lanes of a memory access that go to one target.
 #[derive(Clone, Copy)]
-pub struct Accessed<'a> {
+pub struct AccessedLanes<'a> {
     pub access: &'a AccessOp,
     pub part: &'a TargetLanes,
 }
 
-impl Accessed<'_> {
+impl AccessedLanes<'_> {
     /// Returns the accessed object in a lane.
     pub fn object(self, lane: Lane<'_>) -> Object {
         lane.machine.object(self.part.target, self.part.offset[lane.index], self.access)
@@ -141,8 +141,8 @@ pub trait Propagation {
     fn computed(
         &mut self,
         lane: Lane<'_>,
-        result: Labeled<Self::Label>,
-        operands: &[Labeled<Self::Label>],
+        result: LabeledValue<Self::Label>,
+        operands: &[LabeledValue<Self::Label>],
     ) -> Option<Self::Label>;
 
     /// Returns the label of a copy of register `from`.
@@ -173,16 +173,21 @@ pub trait Propagation {
     }
 
     /// Returns the label in memory of `value`, which the lane has stored.
-    fn stored(&mut self, lane: Lane<'_>, to: Accessed<'_>, value: Labeled<Self::Label>) -> Option<Self::Label>;
+    fn stored(
+        &mut self,
+        lane: Lane<'_>,
+        to: AccessedLanes<'_>,
+        value: LabeledValue<Self::Label>,
+    ) -> Option<Self::Label>;
 
     /// Returns the labels after an atomic operation: in memory, and of the result. The memory had
     /// the label `held`.
     fn atomic(
         &mut self,
         _lane: Lane<'_>,
-        _to: Accessed<'_>,
+        _to: AccessedLanes<'_>,
         held: Option<Self::Label>,
-        _operands: &[Labeled<Self::Label>],
+        _operands: &[LabeledValue<Self::Label>],
     ) -> [Option<Self::Label>; 2] {
         [held, None]
     }
@@ -215,7 +220,7 @@ impl<P: Propagation> Observer for ShadowFlow<P> {
 
 impl<P: Propagation> ShadowFlow<P> {
     /// Returns the observer of a launch that is about to run: no value has a label.
-    pub fn new(program: &Program, setting: &Setting, rules: P) -> ShadowFlow<P> {
+    pub fn new(program: &Program, setting: &LaunchConstants, rules: P) -> ShadowFlow<P> {
         let frame = vec![[None; LANES]; program.code.rows as usize];
         let frames = vec![frame; setting.grid.warp_count() as usize];
         ShadowFlow { shadow: Shadow { frames, memory: HashMap::new() }, rules }
@@ -281,9 +286,9 @@ impl<P: Propagation> ShadowFlow<P> {
     }
 
     /// Returns the value of a register.
-    fn labeled(&self, lane: Lane<'_>, (ty, register): (Scalar, Register)) -> Labeled<P::Label> {
+    fn labeled(&self, lane: Lane<'_>, (ty, register): (Scalar, Register)) -> LabeledValue<P::Label> {
         let label = self.shadow.get(lane.warp, register.row, lane.index);
-        Labeled { ty, row: register.row, bits: lane.bits(register), label }
+        LabeledValue { ty, row: register.row, bits: lane.bits(register), label }
     }
 
     /// Returns the label of a copy of register `from`.
@@ -353,7 +358,7 @@ impl<P: Propagation> ShadowFlow<P> {
             for (i, from) in access.values.iter().enumerate() {
                 for lane in step.lanes(machine, part.lanes) {
                     let value = self.labeled(lane, (access.element, *from));
-                    let label = self.rules.stored(lane, Accessed { access, part }, value);
+                    let label = self.rules.stored(lane, AccessedLanes { access, part }, value);
                     self.shadow.store(part.scalar(access, i, lane.index), label);
                 }
             }
@@ -374,8 +379,10 @@ impl<P: Propagation> ShadowFlow<P> {
                 let operands: Vec<_> = operands.collect();
                 let [memory, result] = match (atomic.operation, &operands[..]) {
                     (ir::Atomic::Load, _) => [held, held],
-                    (ir::Atomic::Store, [value]) => [self.rules.stored(lane, Accessed { access, part }, *value), None],
-                    _ => self.rules.atomic(lane, Accessed { access, part }, held, &operands),
+                    (ir::Atomic::Store, [value]) => {
+                        [self.rules.stored(lane, AccessedLanes { access, part }, *value), None]
+                    }
+                    _ => self.rules.atomic(lane, AccessedLanes { access, part }, held, &operands),
                 };
                 self.shadow.store(location, memory);
                 if let Some(to) = atomic.to {
@@ -398,7 +405,7 @@ pub struct Culprit {
 /// message.
 pub fn report_store(
     findings: &mut Findings<'_>,
-    (lane, to): (Lane<'_>, Accessed<'_>),
+    (lane, to): (Lane<'_>, AccessedLanes<'_>),
     culprit: Culprit,
     describe: impl FnOnce(&str, i64) -> (Produced, String),
 ) {

@@ -17,7 +17,7 @@ use crate::check::Check;
 use crate::code::frame::lanes_of;
 use crate::code::{AccessOp, Inst, Pc, RowIndex};
 use crate::machine::Machine;
-use crate::observe::flow::{Accessed, Labeled, Lane, Propagation, Shadow, Step};
+use crate::observe::flow::{AccessedLanes, LabeledValue, Lane, Propagation, Shadow, Step};
 use crate::report::{Description, Findings, Object, Report, Thread};
 use crate::{Checks, Options, Program};
 
@@ -135,7 +135,7 @@ impl Propagation for Poison<'_> {
         }
     }
 
-    fn computed(&mut self, _: Lane<'_>, _: Labeled<Id>, operands: &[Labeled<Id>]) -> Option<Id> {
+    fn computed(&mut self, _: Lane<'_>, _: LabeledValue<Id>, operands: &[LabeledValue<Id>]) -> Option<Id> {
         operands.iter().find_map(|operand| operand.label)
     }
 
@@ -151,7 +151,7 @@ impl Propagation for Poison<'_> {
         any.or_else(|| missing.then(|| self.source(lane)))
     }
 
-    fn stored(&mut self, lane: Lane<'_>, to: Accessed<'_>, value: Labeled<Id>) -> Option<Id> {
+    fn stored(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, value: LabeledValue<Id>) -> Option<Id> {
         if let Some(id) = value.label.filter(|_| to.is_buffer()) {
             self.report(lane, id, "is stored", Some(to.object(lane)));
         }
@@ -161,9 +161,9 @@ impl Propagation for Poison<'_> {
     fn atomic(
         &mut self,
         lane: Lane<'_>,
-        to: Accessed<'_>,
+        to: AccessedLanes<'_>,
         held: Option<Id>,
-        operands: &[Labeled<Id>],
+        operands: &[LabeledValue<Id>],
     ) -> [Option<Id>; 2] {
         if let Some(id) = operands.iter().find_map(|operand| operand.label) {
             let object = to.object(lane);

@@ -19,7 +19,7 @@ use crate::check::Check;
 use crate::code::frame::Register;
 use crate::code::{Inst, Pc};
 use crate::observe::double_double::DoubleDouble;
-use crate::observe::flow::{Accessed, Culprit, Labeled, Lane, Propagation, report_store};
+use crate::observe::flow::{AccessedLanes, Culprit, LabeledValue, Lane, Propagation, report_store};
 use crate::report::{Findings, Produced, Report, Thread};
 use crate::{Options, Program};
 use kernel_dsl_compiler::ir::{Binary, Unary};
@@ -116,7 +116,7 @@ pub struct Precision<'p> {
     known: HashMap<(Pc, u32), u32>,
 }
 
-impl Labeled<Twin> {
+impl LabeledValue<Twin> {
     /// Returns the twin of a float.
     fn twin(&self) -> Twin {
         let kept = self.label.filter(|twin| twin.ty == self.ty && twin.of == self.bits);
@@ -127,7 +127,12 @@ impl Labeled<Twin> {
 impl Propagation for Precision<'_> {
     type Label = Twin;
 
-    fn computed(&mut self, lane: Lane<'_>, result: Labeled<Twin>, operands: &[Labeled<Twin>]) -> Option<Twin> {
+    fn computed(
+        &mut self,
+        lane: Lane<'_>,
+        result: LabeledValue<Twin>,
+        operands: &[LabeledValue<Twin>],
+    ) -> Option<Twin> {
         let inst = lane.inst;
         if let Inst::Cast { from, into, .. } = *inst {
             return (is_followed(from) && is_followed(into)).then(|| self.converted(result, operands[0].twin()));
@@ -135,7 +140,7 @@ impl Propagation for Precision<'_> {
         if !result.ty.is_float() || lane.machine.program.is_math(lane.site) {
             return None;
         }
-        let twins: Vec<Twin> = operands.iter().map(Labeled::twin).collect();
+        let twins: Vec<Twin> = operands.iter().map(LabeledValue::twin).collect();
         let exact: Vec<DoubleDouble> = twins.iter().map(|twin| twin.exact).collect();
         let exact = match (*inst, &exact[..]) {
             (Inst::Unary { op: Unary::Neg, .. }, [a]) => a.neg(),
@@ -173,7 +178,7 @@ impl Propagation for Precision<'_> {
         label.filter(|twin| twin.of == lane.bits(from))
     }
 
-    fn stored(&mut self, lane: Lane<'_>, to: Accessed<'_>, value: Labeled<Twin>) -> Option<Twin> {
+    fn stored(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, value: LabeledValue<Twin>) -> Option<Twin> {
         let twin = is_followed(value.ty).then(|| value.twin())?;
         if to.is_buffer() && twin.error() > self.bound {
             self.report(lane, to, twin);
@@ -194,7 +199,7 @@ impl<'p> Precision<'p> {
     }
 
     /// Returns the twin of `result`, which was converted from the value of `twin`.
-    fn converted(&self, result: Labeled<Twin>, twin: Twin) -> Twin {
+    fn converted(&self, result: LabeledValue<Twin>, twin: Twin) -> Twin {
         let made = Twin::new(result.ty, result.bits, twin.exact);
         Twin { event: if made.error() > self.bound { twin.event } else { 0 }, ..made }
     }
@@ -215,7 +220,7 @@ impl<'p> Precision<'p> {
     }
 
     /// Reports that a lane stores a result of canceled digits to a buffer.
-    fn report(&mut self, lane: Lane<'_>, to: Accessed<'_>, twin: Twin) {
+    fn report(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, twin: Twin) {
         let Some(event) = self.events.get(twin.event.wrapping_sub(1) as usize) else { return };
         let culprit = Culprit { check: Check::Cancellation, site: event.site, thread: event.thread };
         report_store(&mut self.findings, (lane, to), culprit, |name, element| {

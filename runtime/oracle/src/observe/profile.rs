@@ -8,13 +8,13 @@
 use crate::Program;
 use crate::code::frame::{LANES, Register, lanes_of};
 use crate::code::{AccessLocation, AccessOp, Inst, MaskSlot, Pc};
-use crate::machine::access::Action;
+use crate::machine::access::AccessAction;
 use crate::machine::describe::Target;
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
 use crate::report::{self, Sites};
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::analyses::bounds::Launched;
+use kernel_dsl_compiler::analyses::bounds::LaunchParameters;
 use kernel_dsl_compiler::ir::{Location, Placement};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ const AT_ONCE: u64 = BANK * BANKS;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Profile {
     /// The accesses that were executed, in the order of the code.
-    pub accesses: Vec<Accessed>,
+    pub accesses: Vec<ProfiledAccess>,
     /// The branches and loops that were executed, in the order of the code.
     pub branches: Vec<Branched>,
     /// The active lanes, by line of Rust.
@@ -47,15 +47,15 @@ pub struct Profile {
     /// Operations on floats in active lanes; a multiplication with addition counts as two.
     pub float_operations: u64,
     /// The blocks that stored to each buffer.
-    pub stored: Vec<Stored>,
+    pub stored: Vec<StoringBlocks>,
     /// The parameters of the launch.
     #[serde(skip)]
-    pub launched: Launched,
+    pub launched: LaunchParameters,
 }
 
 /// The blocks that stored to a buffer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Stored {
+pub struct StoringBlocks {
     /// The parameter.
     pub array: String,
     /// For each word of 4 bytes, the linear index of the block that stored to it last, x fastest;
@@ -133,7 +133,7 @@ impl Line {
 
 /// An access of the code, in all warps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Accessed {
+pub struct ProfiledAccess {
     /// The location in the kernel's IR.
     #[serde(skip)]
     pub location: Location,
@@ -297,7 +297,7 @@ pub(crate) struct Counters {
     /// By instruction, the number of executions and the sum of active lanes.
     run: Vec<(u64, u64)>,
     /// By buffer, its name and the block that stored to each word last.
-    stored: BTreeMap<usize, Stored>,
+    stored: BTreeMap<usize, StoringBlocks>,
 }
 
 struct Counter {
@@ -316,22 +316,22 @@ impl Observer for Counters {
         let code = &machine.program.code;
         let truth = |row: Option<u32>| row.map_or(u32::MAX, |row| machine.simd.truth(&warp.rows, row));
         match code.insts[site as usize] {
-            Inst::Load(i) => self.count(machine, site, warp, mask, &code.accesses[i as usize], Action::Load),
-            Inst::Store(i) => self.count(machine, site, warp, mask, &code.accesses[i as usize], Action::Store),
+            Inst::Load(i) => self.count(machine, site, warp, mask, &code.accesses[i as usize], AccessAction::Load),
+            Inst::Store(i) => self.count(machine, site, warp, mask, &code.accesses[i as usize], AccessAction::Store),
             Inst::Atomic(i) => self.count(
                 machine,
                 site,
                 warp,
                 mask,
                 &code.atomics[i as usize].access,
-                Action::of(code.atomics[i as usize].operation),
+                AccessAction::of(code.atomics[i as usize].operation),
             ),
             Inst::CopyAsync(i) => {
                 let copy = &code.copies[i as usize];
                 let stored = mask & truth(copy.guard);
                 let loaded = stored & truth(copy.inside);
-                self.count(machine, site, warp, loaded, &copy.from, Action::Load);
-                self.count(machine, site, warp, stored, &copy.to, Action::Store);
+                self.count(machine, site, warp, loaded, &copy.from, AccessAction::Load);
+                self.count(machine, site, warp, stored, &copy.to, AccessAction::Store);
             }
             _ => {}
         }
@@ -402,14 +402,14 @@ impl Counters {
         warp: &Warp,
         mask: u32,
         access: &AccessOp,
-        action: Action,
+        action: AccessAction,
     ) {
         let active = machine.guarded(warp, mask, access);
         let (address, mut rest) = machine.addresses::<VALUES>(site, warp, active, access);
         let kind = match action {
-            Action::Load => RequestKind::Load,
-            Action::Store | Action::Poison => RequestKind::Store,
-            Action::Atomic | Action::AtomicLoad | Action::AtomicStore => RequestKind::Atomic,
+            AccessAction::Load => RequestKind::Load,
+            AccessAction::Store | AccessAction::Poison => RequestKind::Store,
+            AccessAction::Atomic | AccessAction::AtomicLoad | AccessAction::AtomicStore => RequestKind::Atomic,
         };
         while rest != 0 {
             let part = machine.part::<VALUES>(site, warp, &mut rest, &address, access);
@@ -435,7 +435,7 @@ impl Counters {
             let one = at().map(|(_, a)| a).all(|a| a == address[first]);
             let request = Request { lanes: part.lanes.count_ones(), cost, least, used, lines };
             let counts = Counts { together: one.into(), ..Counts::one(memory, request) };
-            if let (Target::Buffer(buffer), false) = (part.target, action == Action::Load) {
+            if let (Target::Buffer(buffer), false) = (part.target, action == AccessAction::Load) {
                 self.store(machine, buffer, &name, lanes_of(part.lanes).map(|lane| part.offset[lane]), bytes);
             }
             let sample = || Sample {
@@ -473,7 +473,7 @@ impl Counters {
         let [x, y, z] = machine.block;
         let [columns, rows, _] = machine.setting.grid.blocks;
         let block = (z * rows + y) * columns + x;
-        let new = || Stored { array: name.to_string(), blocks: Vec::new() };
+        let new = || StoringBlocks { array: name.to_string(), blocks: Vec::new() };
         let words = &mut self.stored.entry(buffer).or_insert_with(new).blocks;
         for offset in offsets {
             let end = offset.saturating_add(bytes.into()).div_ceil(WORD).min(MAX_WORDS) as usize;
@@ -486,13 +486,13 @@ impl Counters {
     }
 
     /// Returns the counts by source location.
-    pub fn profile(self, program: &Program, launched: Launched) -> Profile {
+    pub fn profile(self, program: &Program, launched: LaunchParameters) -> Profile {
         let locations = &program.code.locations;
         let accessed = |((site, kind), counter): ((Pc, RequestKind), Counter)| {
             let Counter { array, bytes, counts, touched, sample } = counter;
             let (location, place) = (locations[site as usize], program.place(site));
             let touched = array.is_some().then_some(touched);
-            Accessed { location, place, kind, array, bytes, counts, touched, sample }
+            ProfiledAccess { location, place, kind, array, bytes, counts, touched, sample }
         };
         let branched = |(site, ways): (Pc, Ways)| {
             let looped = !matches!(program.code.insts[site as usize], Inst::If { .. });

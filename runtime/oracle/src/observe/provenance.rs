@@ -20,7 +20,7 @@ use crate::code::{Inst, Pc, RowIndex};
 use crate::machine::Machine;
 use crate::machine::memory::word;
 use crate::machine::nonfinite::{FloatClass, class_of, is_any_float};
-use crate::observe::flow::{Accessed, Culprit, Labeled, Lane, Propagation, Shadow, Step, report_store};
+use crate::observe::flow::{AccessedLanes, Culprit, LabeledValue, Lane, Propagation, Shadow, Step, report_store};
 use crate::observe::operation::describe;
 use crate::program::Program;
 use crate::report::{Finding, Findings, Produced, Report, Thread};
@@ -70,9 +70,9 @@ impl Program {
     }
 }
 
-type Value = Labeled<Origin>;
+type Value = LabeledValue<Origin>;
 
-impl Labeled<Origin> {
+impl LabeledValue<Origin> {
     fn class(&self) -> FloatClass {
         class_of(self.ty, self.bits)
     }
@@ -122,7 +122,7 @@ impl Propagation for Tracer<'_> {
         from.flatten().filter(|origin| matches!(origin, Origin::Event(_)))
     }
 
-    fn stored(&mut self, lane: Lane<'_>, to: Accessed<'_>, value: Value) -> Option<Origin> {
+    fn stored(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, value: Value) -> Option<Origin> {
         let float = is_any_float(value.ty);
         let Some(Origin::Event(event)) = value.label else { return None };
         if float && value.class() == FloatClass::Finite {
@@ -137,7 +137,7 @@ impl Propagation for Tracer<'_> {
     fn atomic(
         &mut self,
         lane: Lane<'_>,
-        to: Accessed<'_>,
+        to: AccessedLanes<'_>,
         held: Option<Origin>,
         operands: &[Value],
     ) -> [Option<Origin>; 2] {
@@ -240,7 +240,7 @@ impl<'p> Tracer<'p> {
     }
 
     /// Reports that a lane stores the result of an event to a buffer.
-    fn report(&mut self, lane: Lane<'_>, to: Accessed<'_>, event: u32) {
+    fn report(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, event: u32) {
         let event = &self.events[event as usize];
         if !to.is_buffer() {
             return;

@@ -14,12 +14,12 @@ use std::fmt;
 #[derive(Clone, Default, Debug)]
 pub struct Reached {
     /// By instruction.
-    sites: Vec<Seen>,
+    sites: Vec<InstructionCoverage>,
 }
 
 /// Whether threads have reached an instruction, and how its condition was if it has one.
 #[derive(Clone, Copy, Default, Debug)]
-struct Seen {
+struct InstructionCoverage {
     ran: bool,
     held: bool,
     failed: bool,
@@ -51,7 +51,7 @@ pub enum Gap {
 impl Observer for Reached {
     fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         let code = &machine.program.code;
-        self.sites.resize(code.insts.len(), Seen::default());
+        self.sites.resize(code.insts.len(), InstructionCoverage::default());
         let seen = &mut self.sites[site as usize];
         seen.ran |= mask != 0;
         if let Inst::If { condition, .. } = code.insts[site as usize] {
@@ -67,7 +67,7 @@ impl Program {
     /// of the functions of `math::` is left out.
     pub fn unreached(&self, reached: &Reached) -> Vec<Unreached> {
         let mut lines: BTreeMap<(String, u32), (bool, CodeLocation)> = BTreeMap::new();
-        let mut conditions: BTreeMap<(String, u32, u32), (Seen, CodeLocation)> = BTreeMap::new();
+        let mut conditions: BTreeMap<(String, u32, u32), (InstructionCoverage, CodeLocation)> = BTreeMap::new();
         for (site, inst) in self.code.insts.iter().enumerate() {
             let seen = reached.sites.get(site).copied().unwrap_or_default();
             let site = site as Pc;
@@ -79,7 +79,7 @@ impl Program {
             line.0 |= seen.ran;
             if matches!(inst, Inst::If { .. }) {
                 let place_of = (place.file.clone(), place.line, place.column);
-                let all = &mut conditions.entry(place_of).or_insert_with(|| (Seen::default(), place)).0;
+                let all = &mut conditions.entry(place_of).or_insert_with(|| (InstructionCoverage::default(), place)).0;
                 (all.held, all.failed) = (all.held | seen.held, all.failed | seen.failed);
             }
         }

@@ -53,11 +53,11 @@ pub enum Event {
     /// An assignment to a variable or to an element of an array in registers.
     Assigned { name: String, value: String },
     /// A load of consecutive scalars.
-    Loaded { from: At, values: Vec<String> },
+    Loaded { from: AccessTarget, values: Vec<String> },
     /// A store of consecutive scalars.
-    Stored { to: At, values: Vec<String> },
+    Stored { to: AccessTarget, values: Vec<String> },
     /// An atomic operation, its operand, and the previous value if the kernel uses it.
-    Atomic { operation: String, at: At, value: String, before: Option<String> },
+    Atomic { operation: String, at: AccessTarget, value: String, before: Option<String> },
     /// A load or store whose condition is false.
     Masked { access: &'static str, array: String },
     /// A branch and its condition.
@@ -85,7 +85,7 @@ pub enum Threads {
 
 /// The target of an access.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct At {
+pub struct AccessTarget {
     /// The buffer or shared array.
     pub array: String,
     /// The index in each dimension, as the kernel wrote it; empty for a computed address.
@@ -119,12 +119,12 @@ struct Pending {
 
 enum PendingEvent {
     Load {
-        from: At,
+        from: AccessTarget,
         values: Vec<(Register, Scalar)>,
     },
     Atomic {
         operation: String,
-        at: At,
+        at: AccessTarget,
         value: String,
         before: Option<(Register, Scalar)>,
     },
@@ -301,7 +301,7 @@ impl Recorder {
         mask: u32,
         access: &AccessOp,
         what: &'static str,
-    ) -> Option<At> {
+    ) -> Option<AccessTarget> {
         let lane = self.lane;
         let holds = machine.guarded(warp, mask, access) >> lane & 1 == 1;
         let (address, _) = machine.addresses::<VALUES>(site, warp, 1 << lane, access);
@@ -320,7 +320,7 @@ impl Recorder {
             AccessLocation::Address { .. } | AccessLocation::SharedAddress { .. } => Vec::new(),
         };
         let element = object.element.filter(|_| part.lanes != 0);
-        Some(At { array: object.name, index, element })
+        Some(AccessTarget { array: object.name, index, element })
     }
 
     /// Records an event at the current line of the thread.
@@ -376,9 +376,9 @@ fn name_of(operation: ir::Atomic) -> &'static str {
     }
 }
 
-impl fmt::Display for At {
+impl fmt::Display for AccessTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let At { array, index, element } = self;
+        let AccessTarget { array, index, element } = self;
         f.write_str(array)?;
         match &index[..] {
             [] => {}

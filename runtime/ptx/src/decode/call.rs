@@ -4,7 +4,8 @@
 
 use super::super::body::{Join, comparison};
 use super::super::code::{
-    self, DeviceFunction, InstructionKind, Layout, NOWHERE, ParameterLocation, Passed, Pc, Routine, Service, Window,
+    self, DeviceFunction, InstructionKind, Layout, NOWHERE, ParameterLocation, PassLocation, Pc, Routine, Service,
+    Window,
 };
 use super::super::memory::function_address;
 use super::operand::Home;
@@ -275,15 +276,15 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the locations of a call's arguments or results.
-    fn passed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<Passed>> {
+    fn passed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<PassLocation>> {
         let mut list = Vec::new();
         for (home, operand) in self.handed(frame, operands)?.into_iter().zip(operands) {
             list.push(match home {
-                _ if *operand == Operand::Sink => Passed::Nothing,
-                Home::Value(source) => Passed::Register(source.data()),
-                Home::Constant { bits } => Passed::Constant(bits),
-                Home::Memory { window, offset } => Passed::Memory { window, offset },
-                Home::Frame { offset } => Passed::Frame { offset },
+                _ if *operand == Operand::Sink => PassLocation::Nothing,
+                Home::Value(source) => PassLocation::Register(source.data()),
+                Home::Constant { bits } => PassLocation::Constant(bits),
+                Home::Memory { window, offset } => PassLocation::Memory { window, offset },
+                Home::Frame { offset } => PassLocation::Frame { offset },
                 Home::Buffer { .. } => return Err("a variable of the module is passed by value".to_string()),
             });
         }

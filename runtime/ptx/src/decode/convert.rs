@@ -13,20 +13,20 @@ use kernel_dsl_compiler::ptx::{Modifier, Operand, Type};
 
 /// One side of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Side {
+enum ConversionSide {
     Integer(Integer),
     Float(Format),
 }
 
-fn side(ty: Type) -> Result<Side> {
+fn side(ty: Type) -> Result<ConversionSide> {
     match ty {
         // An element of a pair has the type of both.
-        Type::F16 | Type::F16x2 => Ok(Side::Float(F16)),
-        Type::Bf16 => Ok(Side::Float(BF16)),
-        Type::F32 => Ok(Side::Float(F32)),
-        Type::F64 => Ok(Side::Float(F64)),
+        Type::F16 | Type::F16x2 => Ok(ConversionSide::Float(F16)),
+        Type::Bf16 => Ok(ConversionSide::Float(BF16)),
+        Type::F32 => Ok(ConversionSide::Float(F32)),
+        Type::F64 => Ok(ConversionSide::Float(F64)),
         _ => match integer(ty) {
-            Some(integers) => Ok(Side::Integer(integers)),
+            Some(integers) => Ok(ConversionSide::Integer(integers)),
             None => Err(format!("the interpreter does not convert .{ty}")),
         },
     }
@@ -35,8 +35,8 @@ fn side(ty: Type) -> Result<Side> {
 /// A conversion with its modifiers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Conversion {
-    to: Side,
-    from: Side,
+    to: ConversionSide,
+    from: ConversionSide,
     rounding: Option<Rounding>,
     /// The rounding to an integral value.
     integral: Option<Rounding>,
@@ -49,7 +49,7 @@ struct Conversion {
 impl Conversion {
     fn of(self, bits: u64) -> u64 {
         // To f16, the machine's conversion has no `.FTZ` and takes subnormal operands as they are.
-        let flushes = self.ftz && self.to != Side::Float(F16);
+        let flushes = self.ftz && self.to != ConversionSide::Float(F16);
         // An arithmetic instruction flushes before the conversion, and has one result for every
         // NaN.
         let flush = |format: Format, x: u64| match flushes && format == F32 {
@@ -60,16 +60,18 @@ impl Conversion {
         let finish = |format: Format, x: u64| if self.saturate { format.saturate(x) } else { x };
         let rounding = self.rounding.unwrap_or(Rounding::Nearest);
         match (self.to, self.from) {
-            (Side::Integer(to), Side::Integer(from)) => {
+            (ConversionSide::Integer(to), ConversionSide::Integer(from)) => {
                 let value = from.value(bits);
                 self.extended(to, if self.saturate { to.clamp(value) } else { to.wrap(value) })
             }
-            (Side::Integer(to), Side::Float(from)) => {
+            (ConversionSide::Integer(to), ConversionSide::Float(from)) => {
                 let integral = self.integral.unwrap_or(Rounding::Zero);
                 self.extended(to, to_integer(from, to, flush(from, bits), integral))
             }
-            (Side::Float(to), Side::Integer(from)) => finish(to, from_integer(from, to, bits, rounding)),
-            (Side::Float(to), Side::Float(from)) => {
+            (ConversionSide::Float(to), ConversionSide::Integer(from)) => {
+                finish(to, from_integer(from, to, bits, rounding))
+            }
+            (ConversionSide::Float(to), ConversionSide::Float(from)) => {
                 let bits = flush(from, bits);
                 let result = match self.integral {
                     Some(integral) if to == from => to_integral(to, bits, integral),
@@ -103,7 +105,8 @@ impl<'m> Decoder<'m> {
             _ => self.operand(frame, operands, 1, from_type)?,
         };
         let (to_side, from_side) = (side(to_type)?, side(from_type)?);
-        if matches!((to_side, from_side), (Side::Float(_), Side::Integer(_))) && rounding.is_none() {
+        if matches!((to_side, from_side), (ConversionSide::Float(_), ConversionSide::Integer(_))) && rounding.is_none()
+        {
             return Err("it has no rounding".to_string());
         }
         let conversion =

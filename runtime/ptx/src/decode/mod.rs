@@ -22,7 +22,7 @@ mod words;
 
 use super::code::{Code, Condition, DefinednessRule, Inst, InstructionKind, Layout, NOWHERE, Pc, Site};
 use super::global::Places;
-use super::inline::{Action, Inline, Step};
+use super::inline::{Inline, Step, StepAction};
 use super::program::Program;
 use super::refused::{Refusal, Unsupported};
 use super::registers::{Id, RegisterPlace};
@@ -188,10 +188,10 @@ pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal>
         decoder.instruction(&mut frame, instruction).map_err(refuse)?;
         for Inst { guard, kind, .. } in std::mem::take(&mut decoder.code.insts) {
             let action = match kind {
-                InstructionKind::Compute { body, reason, .. } => Action::Compute { body, reason },
-                InstructionKind::Clock { to, high } => Action::Clock { to, high },
-                InstructionKind::ActiveMask(to) => Action::ActiveMask(to),
-                InstructionKind::Nothing => Action::Nothing,
+                InstructionKind::Compute { body, reason, .. } => StepAction::Compute { body, reason },
+                InstructionKind::Clock { to, high } => StepAction::Clock { to, high },
+                InstructionKind::ActiveMask(to) => StepAction::ActiveMask(to),
+                InstructionKind::Nothing => StepAction::Nothing,
                 _ => return Err(refuse("it does more than compute".to_string())),
             };
             steps.push(Step { text: text.clone(), divides, guard, action });

@@ -7,7 +7,7 @@ use super::{Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Selector, Type};
 
 /// An operand with its selected part, and whether it is negated.
-struct Chosen {
+struct SelectedOperand {
     source: OperandLocation,
     selector: Option<Selector>,
     negated: bool,
@@ -94,18 +94,18 @@ pub(super) const OPCODES: &[Opcode] = {
 };
 
 impl<'m> Decoder<'m> {
-    fn chosen(&mut self, frame: &mut Frame<'m>, operand: Option<&Operand>) -> Result<Chosen> {
+    fn chosen(&mut self, frame: &mut Frame<'m>, operand: Option<&Operand>) -> Result<SelectedOperand> {
         let (register, selector, negated) = match operand {
             Some(Operand::Selected(r, selector)) => (*r, Some(*selector), false),
             Some(Operand::Negated(r, selector)) => (*r, *selector, true),
             Some(Operand::Register(r)) => (*r, None, false),
             Some(operand) => {
                 let source = self.from(frame, operand, Type::B32)?;
-                return Ok(Chosen { source, selector: None, negated: false });
+                return Ok(SelectedOperand { source, selector: None, negated: false });
             }
             None => return Err("it has too few operands".to_string()),
         };
-        Ok(Chosen { source: self.register(frame, register)?, selector, negated })
+        Ok(SelectedOperand { source: self.register(frame, register)?, selector, negated })
     }
 
     pub(super) fn video(
@@ -177,8 +177,8 @@ impl<'m> Decoder<'m> {
         frame: &mut Frame<'m>,
         words: &mut Words,
         (saturate, signed): (bool, [bool; 2]),
-        to: Chosen,
-        [a, b]: [Chosen; 2],
+        to: SelectedOperand,
+        [a, b]: [SelectedOperand; 2],
         operands: &[Operand],
     ) -> Result {
         let plus_one = words.take(Modifier::Po);

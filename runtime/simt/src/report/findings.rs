@@ -1,7 +1,7 @@
 //! Collection of findings during a run: describes the first hit of a check at a site and counts the
 //! others.
 
-use super::{Allowed, CodeLocation, Finding, Instruction, Object, Other, Produced, Report, Values};
+use super::{Allowed, CodeLocation, ConflictSide, Finding, Instruction, Object, Produced, Report, Values};
 use crate::{Schedule, Thread};
 use kernel_dsl_compiler::oracle::{Check, Severity};
 use kernel_dsl_compiler::source::KernelSource;
@@ -84,7 +84,7 @@ impl Description {
 
 /// The place of a check and site in the lists.
 #[derive(Clone, Copy, Debug)]
-enum Known {
+enum ListIndex {
     Found(usize),
     Allowed(usize),
 }
@@ -93,9 +93,9 @@ enum Known {
 #[derive(Debug)]
 pub struct Findings<'p> {
     sites: &'p dyn Sites,
-    known: HashMap<(Check, u32), Known>,
+    known: HashMap<(Check, u32), ListIndex>,
     /// Findings by check, site and the other side's site, where a check has conflicts with several.
-    pairs: HashMap<(Check, u32, u32), Known>,
+    pairs: HashMap<(Check, u32, u32), ListIndex>,
     list: Vec<Finding>,
     allowed: Vec<Allowed>,
     /// By check and allowance, the index in `allowed`.
@@ -126,12 +126,12 @@ impl<'p> Findings<'p> {
     pub fn count(&mut self, check: Check, site: u32, other: Option<u32>, hits: u32) -> bool {
         let of_site = self.known.get(&(check, site));
         let known = match (of_site, other) {
-            (Some(Known::Allowed(_)), _) | (_, None) => of_site,
+            (Some(ListIndex::Allowed(_)), _) | (_, None) => of_site,
             (_, Some(other)) => self.pairs.get(&(check, site, other)),
         };
         let count = match known {
-            Some(Known::Found(i)) => &mut self.list[*i].count,
-            Some(Known::Allowed(i)) => &mut self.allowed[*i].count,
+            Some(ListIndex::Found(i)) => &mut self.list[*i].count,
+            Some(ListIndex::Allowed(i)) => &mut self.allowed[*i].count,
             None => return false,
         };
         *count += u64::from(hits);
@@ -158,26 +158,29 @@ impl<'p> Findings<'p> {
             self.allowed[i].count += u64::from(hits);
             // An allowance of the other side covers only conflicts with that side.
             match partner {
-                Some(partner) if at != site => _ = self.pairs.insert((check, site, partner), Known::Allowed(i)),
-                _ => _ = self.known.insert((check, site), Known::Allowed(i)),
+                Some(partner) if at != site => _ = self.pairs.insert((check, site, partner), ListIndex::Allowed(i)),
+                _ => _ = self.known.insert((check, site), ListIndex::Allowed(i)),
             }
             return;
         }
         let known = self.known.get(&(check, site)).copied();
         let found = match known {
-            Some(Known::Found(i)) => i,
+            Some(ListIndex::Found(i)) => i,
             _ => self.list.len(),
         };
-        self.known.insert((check, site), Known::Found(found));
+        self.known.insert((check, site), ListIndex::Found(found));
         if let Some(partner) = partner {
-            self.pairs.insert((check, site, partner), Known::Found(found));
+            self.pairs.insert((check, site, partner), ListIndex::Found(found));
         }
-        let other =
-            other.map(|(site, thread, action)| Other { place: site.map(|s| self.sites.place(s)), thread, action });
+        let other = other.map(|(site, thread, action)| ConflictSide {
+            place: site.map(|s| self.sites.place(s)),
+            thread,
+            action,
+        });
         if let Some(finding) = self.list.get_mut(found) {
             finding.count += u64::from(hits);
             if let Some(other) = other {
-                let told = |told: &Other| told.place == other.place && told.action == other.action;
+                let told = |told: &ConflictSide| told.place == other.place && told.action == other.action;
                 if !finding.other.iter().chain(&finding.others).any(told) {
                     finding.others.push(other);
                 }

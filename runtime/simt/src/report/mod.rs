@@ -2,8 +2,8 @@
 //!
 //! An interpreter numbers the instructions of its program and describes them by [`Sites`]. It
 //! reports a hit of a check by a site, a thread and a [`Description`] to its [`Findings`], which
-//! become a [`Report`]. What differs is where a finding is: the [`CodeLocation`] of a finding of the
-//! oracle is in Rust, and the place of a finding of the PTX interpreter is in PTX, with the
+//! become a [`Report`]. What differs is where a finding is: the [`CodeLocation`] of a finding of
+//! the oracle is in Rust, and the place of a finding of the PTX interpreter is in PTX, with the
 //! [`Instruction`].
 //!
 //! Repeated hits of one check at one site form one [`Finding`]: it describes the first hit, counts
@@ -86,9 +86,9 @@ pub struct Finding {
     /// The values of the access, where they are known.
     pub values: Option<Values>,
     /// The conflicting access.
-    pub other: Option<Other>,
+    pub other: Option<ConflictSide>,
     /// The first conflicting access at each further place.
-    pub others: Vec<Other>,
+    pub others: Vec<ConflictSide>,
     /// The operation that produced the number.
     pub produced: Option<Produced>,
     /// The PTX instructions for the accesses of that line to that memory; filled in by
@@ -210,7 +210,7 @@ pub struct Values {
 
 /// The other side of a conflict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Other {
+pub struct ConflictSide {
     /// The source location; `None` if only the thread is known.
     pub place: Option<CodeLocation>,
     /// The thread that made the access.

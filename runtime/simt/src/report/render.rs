@@ -1,7 +1,7 @@
 //! A report as text in rustc's error format: title, the line with a caret, notes, help. Errors come
 //! first.
 
-use super::{Allowed, CodeLocation, Finding, Instruction, Other, PtxLine, Report};
+use super::{Allowed, CodeLocation, ConflictSide, Finding, Instruction, PtxLine, Report};
 use crate::Schedule;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use kernel_dsl_compiler::oracle::Severity;
@@ -68,8 +68,8 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [KernelSource]) -> Vec<Group<'a
         None => snippet(&finding.place, marks, sources),
     };
     match other {
-        Some(Other { place: Some(place), .. }) if shared.is_none() => {
-            let other = finding.other.as_ref().map(Other::to_string).unwrap_or_default();
+        Some(ConflictSide { place: Some(place), .. }) if shared.is_none() => {
+            let other = finding.other.as_ref().map(ConflictSide::to_string).unwrap_or_default();
             elements.extend(snippet(place, vec![(place, AnnotationKind::Context, other)], sources));
         }
         Some(other) if other.place.as_ref().is_none_or(|p| *p == finding.place) => {
@@ -115,8 +115,8 @@ fn ptx(lines: &[PtxLine]) -> String {
 }
 
 /// Lists further locations with their accesses.
-fn others(others: &[Other]) -> String {
-    let other = |other: &Other| match &other.place {
+fn others(others: &[ConflictSide]) -> String {
+    let other = |other: &ConflictSide| match &other.place {
         Some(place) => format!("{place}: {other}"),
         None => other.to_string(),
     };
@@ -182,7 +182,7 @@ fn byte(source: &KernelSource, line: u32, column: u32) -> Option<usize> {
     Some(before + within)
 }
 
-impl fmt::Display for Other {
+impl fmt::Display for ConflictSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.thread, self.action)
     }

@@ -1,12 +1,12 @@
 //! Generation of expressions.
 
 use super::Generator;
-use crate::forms::{FORMS, Form, OperandType};
+use crate::forms::{FORMS, OperandType, OperationForm};
 use crate::program::Expr;
 use kernel_dsl_compiler::Scalar::{self, *};
 
 /// Returns the text of the operation for these types, without its operands.
-pub(super) fn written(form: &Form, over: Scalar, result: Scalar) -> String {
+pub(super) fn written(form: &OperationForm, over: Scalar, result: Scalar) -> String {
     let text = form.text.replace("$T", over.name()).replace("$R", result.name());
     let text = text.replace("$W", &(over.bits() - 1).to_string());
     // A block at the start of an expression needs parentheses if an operator follows.
@@ -25,18 +25,18 @@ impl Generator {
         {
             return call;
         }
-        let fits = |form: &&Form| match form.result {
+        let fits = |form: &&OperationForm| match form.result {
             OperandType::T => form.over.contains(&ty),
             OperandType::R => form.results.contains(&ty),
             OperandType::Of(of) => of == ty,
         };
-        let all: Vec<&Form> = FORMS.iter().filter(fits).collect();
+        let all: Vec<&OperationForm> = FORMS.iter().filter(fits).collect();
         let form = self.one_of(&all);
         self.made_of(form, ty, depth - 1, uniform)
     }
 
     /// Generates an operation of the row with result type `ty`.
-    pub(super) fn made_of(&mut self, form: &Form, ty: Scalar, depth: u32, uniform: bool) -> Expr {
+    pub(super) fn made_of(&mut self, form: &OperationForm, ty: Scalar, depth: u32, uniform: bool) -> Expr {
         let over = if form.result == OperandType::T { ty } else { self.one_of(form.over) };
         let argument = |slot: &OperandType| match slot {
             OperandType::T => over,

@@ -1,7 +1,7 @@
 //! Generation of buffer accesses, shared memory, and collective operations.
 
 use super::{Generator, StatementContext, Variable};
-use crate::forms::{BLOCKS, Form, OperandType, SCANS, TOGETHER};
+use crate::forms::{BLOCKS, OperandType, OperationForm, SCANS, TOGETHER};
 use crate::program::{Expr, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
 
@@ -51,7 +51,7 @@ impl Generator {
             5..7 => (BLOCKS, true),
             _ => (SCANS, false),
         };
-        let form: Form = self.one_of(all);
+        let form: OperationForm = self.one_of(all);
         let over = self.one_of(form.over);
         let ty = match form.result {
             OperandType::Of(of) => of,

@@ -35,7 +35,7 @@ struct Variable {
 
 /// Enclosing loop.
 #[derive(Clone, Copy, Debug)]
-struct Around {
+struct EnclosingLoop {
     label: u32,
     /// Whether threads may leave the loop separately. If so, it contains no collective operations.
     apart: bool,
@@ -73,7 +73,7 @@ struct Generator {
     random: Random,
     names: u32,
     scope: Vec<Variable>,
-    around: Vec<Around>,
+    around: Vec<EnclosingLoop>,
     /// Threads per block.
     threads: u32,
     inputs: Vec<Buffer>,

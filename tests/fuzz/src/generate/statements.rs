@@ -1,6 +1,6 @@
 //! Generation of statements and control flow.
 
-use super::{Around, Generator, StatementContext, Variable};
+use super::{EnclosingLoop, Generator, StatementContext, Variable};
 use crate::program::{Expr, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
 
@@ -154,7 +154,7 @@ impl Generator {
     fn begin(&mut self, place: StatementContext, together: bool) -> (u32, StatementContext) {
         self.names += 1;
         let label = self.names;
-        self.around.push(Around { label, apart: !together });
+        self.around.push(EnclosingLoop { label, apart: !together });
         let returns = place.returns && !place.uniform;
         (label, StatementContext { uniform: together, returns, loops: place.loops + 1, ..place })
     }
@@ -231,7 +231,7 @@ impl Generator {
         let around = self.around.clone();
         let uniform = place.uniform;
         // Threads leave a converged loop only together.
-        let all: Vec<Around> = around.iter().rev().take_while(|a| a.apart).copied().collect();
+        let all: Vec<EnclosingLoop> = around.iter().rev().take_while(|a| a.apart).copied().collect();
         let all = if uniform { around } else { all };
         let around = *self.random.choose(&all)?;
         let condition = self.value(Bool, 2, uniform);

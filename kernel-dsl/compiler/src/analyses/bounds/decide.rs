@@ -311,7 +311,7 @@ impl Bounds {
 
     /// Returns for each access, in program order, the proof that its indices are in bounds, and the
     /// formula of its bytes. The kernel must still contain places.
-    pub(super) fn accesses(&self, kernel: &Kernel, promised: &Promised) -> (Vec<Seen>, Variables) {
+    pub(super) fn accesses(&self, kernel: &Kernel, promised: &Promised) -> (Vec<AccessBounds>, Variables) {
         let mut kernel = kernel.clone();
         let outcomes = [0, 1].map(|_| kernel.value(Type::Scalar(Scalar::Bool)));
         let mut body = std::mem::take(&mut kernel.body);
@@ -375,7 +375,7 @@ impl Bounds {
 
 /// Result of the analysis of an access.
 #[derive(Clone)]
-pub(super) struct Seen {
+pub(super) struct AccessBounds {
     pub location: Location,
     pub kind: AccessKind,
     pub place: AccessPlace,
@@ -390,7 +390,7 @@ pub(super) struct Seen {
 /// State of the collection of accesses.
 #[derive(Default)]
 struct Look {
-    seen: Vec<Seen>,
+    seen: Vec<AccessBounds>,
     /// Start of the facts of each enclosing branch or loop in the list of known facts, with its
     /// location.
     groups: Vec<(usize, Location)>,
@@ -760,7 +760,7 @@ impl Decider<'_> {
             let formula = if whole && !this.is_obscure() { this.formula(place, element, bytes) } else { None };
             this.leave(kept);
             this.obscured(obscure);
-            let seen = Seen { location: inst.location, kind, place: place.clone(), bytes, proof, formula };
+            let seen = AccessBounds { location: inst.location, kind, place: place.clone(), bytes, proof, formula };
             this.look.iter_mut().for_each(|look| look.seen.push(seen.clone()));
         };
         if let (Op::Compare(..) | Op::Binary(..), [result], Some(look)) = (&inst.op, &inst.results[..], &mut self.look)

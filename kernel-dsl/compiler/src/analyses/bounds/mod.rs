@@ -16,17 +16,17 @@ mod range;
 
 pub use decide::Bounds;
 pub use promised::Promised;
-pub use range::Launched;
+pub use range::LaunchParameters;
 
 use super::memory::{self, AccessKind};
 use crate::hir::Monomorphic;
 use crate::ir::{Kernel, Location};
-use decide::Seen;
+use decide::AccessBounds;
 use range::{Formula, Variables};
 use std::ops::Range;
 
 /// Accesses of a kernel.
-pub struct Reach {
+pub struct KernelAccesses {
     /// Accesses in the order in which their locations first appear.
     pub sites: Vec<Site>,
     variables: Variables,
@@ -64,10 +64,10 @@ pub struct Proof {
 /// first.
 const PROMISES: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
 
-impl Reach {
+impl KernelAccesses {
     /// Analyzes `kernel`, an instance of `program` that still contains places: IR as lowered, or
     /// [`with_places`](crate::passes::with_places).
-    pub fn of(program: &Monomorphic, kernel: &Kernel) -> Reach {
+    pub fn of(program: &Monomorphic, kernel: &Kernel) -> KernelAccesses {
         let by = |requires: bool, grid: bool| {
             let promised = if requires { Promised::of(program) } else { Promised::nothing() };
             Bounds::some(program, &promised, requires, grid).accesses(kernel, &promised)
@@ -76,7 +76,7 @@ impl Reach {
         let mut proofs: Vec<Option<Proof>> = vec![None; all.len()];
         for (requires, grid) in PROMISES {
             // An access that all facts together do not prove is not attempted with fewer.
-            let open = |(seen, proof): (&Seen, &Option<Proof>)| seen.proof.is_some() && proof.is_none();
+            let open = |(seen, proof): (&AccessBounds, &Option<Proof>)| seen.proof.is_some() && proof.is_none();
             if !all.iter().zip(&proofs).any(open) {
                 break;
             }
@@ -89,7 +89,7 @@ impl Reach {
         let origins = memory::origins(kernel);
         let mut sites: Vec<Site> = Vec::new();
         for (seen, proof) in all.into_iter().zip(proofs) {
-            let Seen { location, kind, place, bytes, formula, .. } = seen;
+            let AccessBounds { location, kind, place, bytes, formula, .. } = seen;
             let array = memory::name(kernel, &origins, &place);
             let same = |s: &&mut Site| (s.location, s.kind, s.bytes) == (location, kind, bytes) && s.array == array;
             match sites.iter_mut().find(same) {
@@ -100,14 +100,14 @@ impl Reach {
                 }
             }
         }
-        Reach { sites, variables }
+        KernelAccesses { sites, variables }
     }
 
     /// Returns the range from the first to the last byte that `site` touches in a launch, relative
     /// to the start of the buffer or array. The range is empty if no thread reaches the access.
     /// Returns `None` if the extents of the launch do not determine the range, or only at great
     /// length.
-    pub fn bytes(&self, site: &Site, launched: &Launched) -> Option<Range<u64>> {
+    pub fn bytes(&self, site: &Site, launched: &LaunchParameters) -> Option<Range<u64>> {
         let mut all = Vec::new();
         for formula in site.formulas.as_ref()? {
             all.push(self.variables.range(formula, launched)?);

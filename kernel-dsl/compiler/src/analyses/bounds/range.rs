@@ -12,7 +12,7 @@ const MAX_ENUMERATED_STEPS: u32 = 1 << 18;
 
 /// Parameters of a launch.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Launched {
+pub struct LaunchParameters {
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
     /// Threads of a block in x, y, z.
@@ -52,7 +52,7 @@ pub(super) struct Variables(pub Vec<Meaning>);
 
 impl Variables {
     /// Returns the range of bytes touched in a launch; an empty range if there is none.
-    pub fn range(&self, formula: &Formula, launched: &Launched) -> Option<Range<u64>> {
+    pub fn range(&self, formula: &Formula, launched: &LaunchParameters) -> Option<Range<u64>> {
         let mut search = Search {
             variables: self,
             launched,
@@ -78,7 +78,7 @@ impl Variables {
 
 struct Search<'a> {
     variables: &'a Variables,
-    launched: &'a Launched,
+    launched: &'a LaunchParameters,
     formula: &'a Formula,
     /// Variables to enumerate.
     free: Vec<Variable>,

@@ -1,7 +1,7 @@
 //! Facts about a value: its form m·U + tₙ in thread n, and verdicts.
 
 use super::threads::{Threads, gcd};
-use super::verdict::{Entry, Hop, UniformScope, Verdict, Verdicts};
+use super::verdict::{CausedVerdict, Hop, UniformScope, Verdict, Verdicts};
 use crate::ir::Location;
 
 /// All bits of the lane index.
@@ -151,7 +151,7 @@ impl Fact {
 
 /// Extends uniformity across the warp to the block, for a block of one warp.
 pub(super) fn settle_only_warp(verdicts: &mut Verdicts) {
-    let warp: Entry = verdicts.at(UniformScope::Warp);
+    let warp: CausedVerdict = verdicts.at(UniformScope::Warp);
     if warp.verdict == Verdict::Uniform {
         verdicts.set(UniformScope::Block, warp);
     }

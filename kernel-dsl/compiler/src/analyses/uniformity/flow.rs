@@ -16,31 +16,34 @@ use super::Races;
 use super::fact::{Fact, settle_only_warp};
 use super::locals::{Locals, State};
 use super::operation::Facts;
-use super::verdict::{Cause, Entry, Hop, UniformScope, Verdicts};
+use super::verdict::{Cause, CausedVerdict, Hop, UniformScope, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
 
 /// Uniformity of the threads that have left each open construct, innermost last, and the kernel.
 #[derive(Clone)]
 struct Gone {
-    constructs: Vec<Left>,
+    constructs: Vec<LeftThreads>,
     returned: Verdicts,
 }
 
 /// Uniformity of the threads that have left a construct.
 #[derive(Clone, Copy)]
-struct Left {
+struct LeftThreads {
     /// Threads that have left permanently.
     by_break: Verdicts,
     /// Threads that have left the current iteration.
     by_continue: Verdicts,
 }
 
-impl Left {
-    const NOBODY: Left = Left { by_break: Verdicts::UNIFORM, by_continue: Verdicts::UNIFORM };
+impl LeftThreads {
+    const NOBODY: LeftThreads = LeftThreads { by_break: Verdicts::UNIFORM, by_continue: Verdicts::UNIFORM };
 
-    fn join(self, other: Left) -> Left {
-        Left { by_break: self.by_break.join(other.by_break), by_continue: self.by_continue.join(other.by_continue) }
+    fn join(self, other: LeftThreads) -> LeftThreads {
+        LeftThreads {
+            by_break: self.by_break.join(other.by_break),
+            by_continue: self.by_continue.join(other.by_continue),
+        }
     }
 }
 
@@ -53,13 +56,15 @@ impl Gone {
     }
 
     fn agrees(&self, other: &Gone) -> bool {
-        let same = |(a, b): (&Left, &Left)| a.by_break.agrees(&b.by_break) && a.by_continue.agrees(&b.by_continue);
+        let same = |(a, b): (&LeftThreads, &LeftThreads)| {
+            a.by_break.agrees(&b.by_break) && a.by_continue.agrees(&b.by_continue)
+        };
         self.returned.agrees(&other.returned) && self.constructs.iter().zip(&other.constructs).all(same)
     }
 }
 
 /// Construct that the walk is in.
-struct Open {
+struct EnclosingConstruct {
     /// Label of `Break` and `Continue`; `None` for an `If`.
     label: Option<Label>,
     /// Uniformity of the threads that enter: the condition of an `If`, or the number of iterations
@@ -96,7 +101,7 @@ pub(super) struct UniformityState<'k> {
     kernel: &'k Kernel,
     pub facts: Facts<'k>,
     locals: Locals<'k>,
-    open: Vec<Open>,
+    open: Vec<EnclosingConstruct>,
     gone: Gone,
     heads: FastMap<Label, Head>,
     /// Uniformity of control at the instructions with effects, by their address.
@@ -193,12 +198,12 @@ impl<'k> UniformityState<'k> {
         left.iter().fold(entered, |all, left| all.join(left.by_break).join(left.by_continue))
     }
 
-    fn push(&mut self, label: Option<Label>, enters: Verdicts, before: Option<State>, left: Left) {
-        self.open.push(Open { label, enters, before, exits: Vec::new(), again: Vec::new() });
+    fn push(&mut self, label: Option<Label>, enters: Verdicts, before: Option<State>, left: LeftThreads) {
+        self.open.push(EnclosingConstruct { label, enters, before, exits: Vec::new(), again: Vec::new() });
         self.gone.constructs.push(left);
     }
 
-    fn pop(&mut self) -> (Open, Left) {
+    fn pop(&mut self) -> (EnclosingConstruct, LeftThreads) {
         let open = self.open.pop().expect("a construct is open");
         (open, self.gone.constructs.pop().expect("a construct is open"))
     }
@@ -210,7 +215,7 @@ impl<'k> UniformityState<'k> {
             if let Some(why) = new.cause().filter(|_| new.verdict > left.at(scope).verdict) {
                 let cause = Cause { hop: Hop::Left(self.leaving.len() as u32), location: inst.location };
                 self.leaving.push(why);
-                left.set(scope, Entry::because(new.verdict, cause));
+                left.set(scope, CausedVerdict::because(new.verdict, cause));
             }
         }
         left
@@ -255,11 +260,11 @@ impl<'k> UniformityState<'k> {
         let (before, gone) = (self.locals.now.clone(), self.gone.clone());
         // All threads that do not fail take the other arm.
         let enters = |other: &Region| if other.panics().is_some() { Verdicts::UNIFORM } else { parts };
-        self.push(None, enters(otherwise), None, Left::NOBODY);
+        self.push(None, enters(otherwise), None, LeftThreads::NOBODY);
         let first = self.region(then);
         self.pop();
         let first = (first, std::mem::replace(&mut self.locals.now, before), std::mem::replace(&mut self.gone, gone));
-        self.push(None, enters(then), None, Left::NOBODY);
+        self.push(None, enters(then), None, LeftThreads::NOBODY);
         let second = self.region(otherwise);
         self.pop();
         self.gone.join(&first.2);
@@ -295,7 +300,7 @@ impl<'k> UniformityState<'k> {
     }
 
     fn block(&mut self, label: Label, body: &'k Region, inst: &Inst) -> bool {
-        self.push(Some(label), Verdicts::UNIFORM, None, Left::NOBODY);
+        self.push(Some(label), Verdicts::UNIFORM, None, LeftThreads::NOBODY);
         let end = self.region(body);
         let (mut open, _) = self.pop();
         if let Some(values) = end {
@@ -360,7 +365,12 @@ impl<'k> UniformityState<'k> {
             let at_head = self.locals.now.clone();
             let by_break = head.left.unwrap_or(Verdicts::UNIFORM);
             let gone = self.gone.clone();
-            self.push(Some(label), trips, Some(before.clone()), Left { by_break, by_continue: Verdicts::UNIFORM });
+            self.push(
+                Some(label),
+                trips,
+                Some(before.clone()),
+                LeftThreads { by_break, by_continue: Verdicts::UNIFORM },
+            );
 
             // The body, and the paths back to the head.
             let end = self.region(body);

@@ -3,7 +3,7 @@
 use super::Races;
 use super::fact::{ALL_LANES, Fact, WARPS};
 use super::threads::{Threads, gcd};
-use super::verdict::{Cause, Entry, Hop, UniformScope, Verdict, Verdicts};
+use super::verdict::{Cause, CausedVerdict, Hop, UniformScope, Verdict, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::eval;
 use crate::ir::{
@@ -124,7 +124,7 @@ impl<'k> Facts<'k> {
             }
             let from = values.iter().find(|v| !self.of(**v).threads.agree(scope)).or(values.first());
             let hop = from.map_or(Hop::Memory, |v| Hop::From(*v));
-            Entry::because(Verdict::Varies, Cause { hop, location: at })
+            CausedVerdict::because(Verdict::Varies, Cause { hop, location: at })
         });
         let of_base = Fact::opaque(base).merged();
         let merged = self.merged(values) | threads.merged() & of_base;
@@ -132,7 +132,7 @@ impl<'k> Facts<'k> {
     }
 
     fn special(&self, special: Special, at: Location) -> Fact {
-        let varies = Entry::because(Verdict::Varies, Cause { hop: Hop::Index(special), location: at });
+        let varies = CausedVerdict::because(Verdict::Varies, Cause { hop: Hop::Index(special), location: at });
         match special {
             Special::Grid(_) => Fact::undefined(),
             Special::BlockDim(axis) => match self.kernel.block.extent(axis) {
@@ -417,7 +417,7 @@ impl<'k> Facts<'k> {
 
 /// Returns an unknown fact with memory as its cause.
 fn memory(at: Location) -> Verdicts {
-    Verdicts::all(Entry::because(Verdict::Unknown, Cause { hop: Hop::Memory, location: at }))
+    Verdicts::all(CausedVerdict::because(Verdict::Unknown, Cause { hop: Hop::Memory, location: at }))
 }
 
 /// Returns `by` as a signed number if it divides m, so that U contributes no remainder.

@@ -72,18 +72,18 @@ pub(super) enum Hop {
 
 /// Verdict with its cause.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Entry {
+pub(super) struct CausedVerdict {
     pub verdict: Verdict,
     cause: Option<Cause>,
 }
 
-impl Entry {
-    const UNIFORM: Entry = Entry { verdict: Verdict::Uniform, cause: None };
+impl CausedVerdict {
+    const UNIFORM: CausedVerdict = CausedVerdict { verdict: Verdict::Uniform, cause: None };
 
-    pub fn because(verdict: Verdict, cause: Cause) -> Entry {
+    pub fn because(verdict: Verdict, cause: Cause) -> CausedVerdict {
         match verdict {
-            Verdict::Uniform => Entry::UNIFORM,
-            _ => Entry { verdict, cause: Some(cause) },
+            Verdict::Uniform => CausedVerdict::UNIFORM,
+            _ => CausedVerdict { verdict, cause: Some(cause) },
         }
     }
 
@@ -95,29 +95,29 @@ impl Entry {
 
 /// Verdicts for each scope.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Verdicts([Entry; SCOPES]);
+pub(super) struct Verdicts([CausedVerdict; SCOPES]);
 
 impl Verdicts {
-    pub const UNIFORM: Verdicts = Verdicts([Entry::UNIFORM; SCOPES]);
+    pub const UNIFORM: Verdicts = Verdicts([CausedVerdict::UNIFORM; SCOPES]);
 
     /// Returns the same entry for all scopes.
-    pub fn all(entry: Entry) -> Verdicts {
+    pub fn all(entry: CausedVerdict) -> Verdicts {
         Verdicts([entry; SCOPES])
     }
 
     /// Collects an entry for each scope, from wide to narrow.
-    pub fn by_scope(mut entry: impl FnMut(UniformScope) -> Entry) -> Verdicts {
+    pub fn by_scope(mut entry: impl FnMut(UniformScope) -> CausedVerdict) -> Verdicts {
         Verdicts([UniformScope::Grid, UniformScope::Block, UniformScope::Warp].map(&mut entry))
     }
 
-    pub fn at(&self, scope: UniformScope) -> Entry {
+    pub fn at(&self, scope: UniformScope) -> CausedVerdict {
         match scope {
-            UniformScope::Lane => Entry::UNIFORM,
+            UniformScope::Lane => CausedVerdict::UNIFORM,
             _ => self.0[scope as usize],
         }
     }
 
-    pub fn set(&mut self, scope: UniformScope, entry: Entry) {
+    pub fn set(&mut self, scope: UniformScope, entry: CausedVerdict) {
         if scope != UniformScope::Lane {
             self.0[scope as usize] = entry;
         }
@@ -141,12 +141,12 @@ impl Verdicts {
 
     /// Returns the same entry with `hop` at `location` added to its cause.
     pub fn told(self, hop: Hop, location: Location) -> Verdicts {
-        Verdicts(self.0.map(|e| Entry::because(e.verdict, Cause { hop, location })))
+        Verdicts(self.0.map(|e| CausedVerdict::because(e.verdict, Cause { hop, location })))
     }
 
     /// Returns verdicts that are at best unknown, for values that may be equal.
     pub fn doubted(self) -> Verdicts {
-        Verdicts(self.0.map(|e| Entry { verdict: e.verdict.min(Verdict::Unknown), ..e }))
+        Verdicts(self.0.map(|e| CausedVerdict { verdict: e.verdict.min(Verdict::Unknown), ..e }))
     }
 
     /// Returns whether the verdicts are the same, whatever their causes.

@@ -40,13 +40,13 @@ use facts::Facts;
 use smallvec::{SmallVec, smallvec};
 
 /// Returns the instance of `program` for `target` in its checked form.
-pub fn checked(program: &Program, instance: &Instance, target: crate::Target) -> Result<Checked, Errors> {
-    Ok(Checked::of(lower(program, instance, target)?))
+pub fn checked(program: &Program, instance: &Instance, target: crate::Target) -> Result<CheckedKernel, Errors> {
+    Ok(CheckedKernel::of(lower(program, instance, target)?))
 }
 
 /// A kernel in its checked form, with the meaning of its reports.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Checked {
+pub struct CheckedKernel {
     /// The IR before any pass. The last argument is the record: [`ir::record::WORDS`] words, all
     /// zero.
     pub kernel: ir::Kernel,
@@ -97,10 +97,10 @@ pub enum Check {
     Step(Scalar),
 }
 
-impl Checked {
+impl CheckedKernel {
     /// Adds the checks to a lowered kernel. Lowering makes the extents of a moved view describe the
     /// rest of the buffer.
-    pub fn of(kernel: impl Into<ir::Kernel>) -> Checked {
+    pub fn of(kernel: impl Into<ir::Kernel>) -> CheckedKernel {
         let mut kernel = kernel.into();
         let argument = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
         let mut name = "record".to_string();
@@ -128,7 +128,7 @@ impl Checked {
         // A loop that can be unrolled in the lowered form can be unrolled here, although the copies
         // are longer.
         guarder.kernel.unrolled = guarder.kernel.unrolled.saturating_mul(guarder.growth);
-        Checked { kernel: guarder.kernel, sites: guarder.sites }
+        CheckedKernel { kernel: guarder.kernel, sites: guarder.sites }
     }
 }
 
@@ -140,14 +140,14 @@ struct Guarder {
     growth: usize,
     sites: Vec<Site>,
     /// The loops around the current instruction whose index may wrap.
-    loops: Vec<Counted>,
+    loops: Vec<CountedLoop>,
     /// The instructions of the region written so far.
     out: Vec<Inst>,
 }
 
 /// A loop whose index may wrap.
 #[derive(Clone, Copy)]
-struct Counted {
+struct CountedLoop {
     label: Label,
     index: Value,
     step: Value,
@@ -164,7 +164,7 @@ fn count(insts: &[Inst]) -> usize {
 
 impl Guarder {
     /// Rewrites a region. `body` is the loop whose body the region is, if that loop is checked.
-    fn region(&mut self, region: Region, body: Option<Counted>) -> Region {
+    fn region(&mut self, region: Region, body: Option<CountedLoop>) -> Region {
         let outer = std::mem::take(&mut self.out);
         let known = self.facts.known();
         for inst in region.insts {
@@ -232,7 +232,7 @@ impl Guarder {
         Region { parameters: Values::new(), insts }
     }
 
-    fn inst(&mut self, mut inst: Inst, body: Option<Counted>) {
+    fn inst(&mut self, mut inst: Inst, body: Option<CountedLoop>) {
         let at = inst.location;
         match &mut inst.op {
             Op::Load { place, element, guard, .. } => {
@@ -328,7 +328,7 @@ impl Guarder {
                     self.facts.counts(index, end);
                 }
                 if !self.steps(end, l.step) {
-                    counted = Some(Counted { label: l.label, index, step: l.step, location: at });
+                    counted = Some(CountedLoop { label: l.label, index, step: l.step, location: at });
                 }
                 self.loops.extend(counted);
                 l.body = self.region(std::mem::take(&mut l.body), counted);
@@ -669,8 +669,8 @@ impl Guarder {
 
     /// Ends an iteration: if the next index would wrap, the loop ends with the values that it would
     /// carry on.
-    fn step(&mut self, counted: Counted, carried: Values) {
-        let Counted { label, index, step, location } = counted;
+    fn step(&mut self, counted: CountedLoop, carried: Values) {
+        let CountedLoop { label, index, step, location } = counted;
         let ty = self.kernel.ty(step);
         let last = match ty.scalar() {
             Some(scalar) if scalar.is_signed() => {

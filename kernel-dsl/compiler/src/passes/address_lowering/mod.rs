@@ -321,7 +321,7 @@ impl Lowerer<'_> {
     fn global(
         &mut self,
         moved: MovedBase,
-        within: Option<&Within>,
+        within: Option<&ElementOffset>,
         location: Location,
         out: &mut Vec<Inst>,
     ) -> AccessPlace {

@@ -11,7 +11,7 @@ impl Lowerer<'_> {
         &mut self,
         array: SharedId,
         indices: &[Value],
-        within: Option<&Within>,
+        within: Option<&ElementOffset>,
         location: Location,
         out: &mut Vec<Inst>,
     ) -> AccessPlace {

@@ -9,5 +9,5 @@ pub use function::{
     BranchTargets, Call, CallTargets, Callee, Callees, Declaration, Directives, Function, FunctionKind, Inlined,
     Instruction, Label, Lines, Location, Parameter, Pointer, Position, Register, Statement,
 };
-pub use module::{Architecture, File, Initializer, Item, Linkage, Module, Section, Setting, Variable, Variant};
+pub use module::{Architecture, File, Initializer, Item, Linkage, Module, PropertyValue, Section, Variable, Variant};
 pub use operand::{Address, Base, Guard, Operand, Selector, Symbol, Texel};

@@ -277,12 +277,12 @@ pub enum Initializer {
     /// `{…}`
     List(Vec<Initializer>),
     /// `{ addr_mode_0 = wrap, normalized_coords = 1 }`, for a texture, sampler or surface.
-    Properties(Vec<(Property, Setting)>),
+    Properties(Vec<(Property, PropertyValue)>),
 }
 
 /// The value of a property of a texture, sampler or surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Setting {
+pub enum PropertyValue {
     /// A number.
     Number(u32),
     /// An addressing or filter mode.

@@ -18,7 +18,7 @@ use takes::takes;
 
 /// The row of an instruction, with the chosen modifier of each slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub struct ChosenForm {
     /// The row.
     pub row: &'static Row,
     /// The first `.version` that supports the instruction: that of the row, of a word, or of a
@@ -27,7 +27,7 @@ pub struct Form {
     chosen: Chosen,
 }
 
-impl Form {
+impl ChosenForm {
     /// Returns the type of operand `operand`, if it has one.
     pub fn ty(&self, operand: usize) -> Option<Type> {
         operand_type(self.row.operands().get(operand)?, &self.chosen)
@@ -46,7 +46,7 @@ pub fn check(
     instruction: &Instruction,
     target: Architecture,
     version: Version,
-) -> Result<Form, Illegal> {
+) -> Result<ChosenForm, Illegal> {
     Check { names }.form(instruction, target, version)
 }
 
@@ -56,7 +56,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn form(self, instruction: &Instruction, target: Architecture, version: Version) -> Result<Form, Illegal> {
+    fn form(self, instruction: &Instruction, target: Architecture, version: Version) -> Result<ChosenForm, Illegal> {
         let names = self.names;
         let fail = |reason| {
             // An undeclared operand has no name to print.
@@ -102,7 +102,7 @@ impl Check<'_> {
                     Some((without, from)) if target.sm >= without && version >= from => {
                         later = Some(Reason::Gone { without, from });
                     }
-                    _ => return Ok(Form { row, version: needs, chosen }),
+                    _ => return Ok(ChosenForm { row, version: needs, chosen }),
                 },
             }
         }

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A [`InlineSource`] is the block as written: the text, and the operands for the names in braces.
-//! [`InlineSource::check`] returns an [`Inline`], whose instructions are legal and mean the same on every
-//! executor:
+//! [`InlineSource::check`] returns an [`Inline`], whose instructions are legal and mean the same on
+//! every executor:
 //!
 //! * Each instruction is in the table, its operands have the declared types, and the target
 //!   supports it.

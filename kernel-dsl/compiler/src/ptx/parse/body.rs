@@ -1,7 +1,7 @@
 //! Functions: signature, directives, and the statements of the body.
 
 use super::Parser;
-use super::cursor::Failed;
+use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::module::{begins_item, is_of_later_targets};
@@ -14,7 +14,7 @@ use crate::ptx::words::{Class, Space, Version};
 
 impl<'a> Parser<'a> {
     /// Parses a function after `.entry` or `.func`.
-    pub fn signature_and_body(&mut self, linkage: Linkage, kind: FunctionKind) -> Result<(), Failed> {
+    pub fn signature_and_body(&mut self, linkage: Linkage, kind: FunctionKind) -> Result<(), ParseFailed> {
         let mut registers = Vec::new();
         let returns = match kind {
             FunctionKind::Device => self.parameters(&mut registers)?,
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Declares a function, or completes an earlier declaration.
-    fn announce(&mut self, at: Token, name: &'a str, function: Function, defined: bool) -> Result<u32, Failed> {
+    fn announce(&mut self, at: Token, name: &'a str, function: Function, defined: bool) -> Result<u32, ParseFailed> {
         let taken = Mistake::Taken { name: name.to_string() };
         match self.globals.get(name) {
             None => {
@@ -121,7 +121,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn directives(&mut self, kind: FunctionKind) -> Result<Directives, Failed> {
+    fn directives(&mut self, kind: FunctionKind) -> Result<Directives, ParseFailed> {
         let mut d = Directives::default();
         loop {
             let at = self.cursor.peek();
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses one to three numbers.
-    fn extent(&mut self) -> Result<[u32; 3], Failed> {
+    fn extent(&mut self) -> Result<[u32; 3], ParseFailed> {
         let mut extent = [self.cursor.small()?, 1, 1];
         for n in &mut extent[1..] {
             if !self.cursor.eat(Punctuation::Comma) {
@@ -192,7 +192,7 @@ impl<'a> Parser<'a> {
             }
             match self.statement() {
                 Ok(statements) => body.extend(statements),
-                Err(Failed) => self.cursor.recover(),
+                Err(ParseFailed) => self.cursor.recover(),
             }
             lines.resize(body.len(), line);
         }
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a statement; a declaration of several names becomes several statements.
-    fn statement(&mut self) -> Result<Vec<Statement>, Failed> {
+    fn statement(&mut self) -> Result<Vec<Statement>, ParseFailed> {
         let at = self.cursor.peek();
         match at.kind {
             TokenKind::Punctuation(Punctuation::OpenBrace) => {
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn directive(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
+    fn directive(&mut self, at: Token) -> Result<Vec<Statement>, ParseFailed> {
         let word = self.cursor.text(at);
         if let Some(space) = self.cursor.dotted(Space::from_spelling) {
             return self.local_variables(space);
@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses `1 12 5`. Each number is a literal, because adjacent numbers are not an expression.
-    fn position(&mut self) -> Result<Position, Failed> {
+    fn position(&mut self) -> Result<Position, ParseFailed> {
         let mut numbers = [0; 3];
         for n in &mut numbers {
             *n = self.cursor.literal("a file's number, a line and a column")?;
@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses `function_name $L__info_string0+16, inlined_at 1 7 3`
-    fn inlined(&mut self) -> Result<Inlined, Failed> {
+    fn inlined(&mut self) -> Result<Inlined, ParseFailed> {
         let word = |parser: &mut Self, wanted: &str| match parser.cursor.next() {
             at if at.kind == TokenKind::Word && parser.cursor.text(at) == wanted => Ok(()),
             at => Err(parser.cursor.expected_at(at, format!("`{wanted}`"))),
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
         Ok(Inlined { name, offset, at: self.position()? })
     }
 
-    fn branch_targets(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
+    fn branch_targets(&mut self, at: Token) -> Result<Vec<Statement>, ParseFailed> {
         self.cursor.next();
         let mut labels = Vec::new();
         loop {
@@ -311,14 +311,14 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the name of a label.
-    pub fn label(&mut self, at: Token) -> Result<Label, Failed> {
+    pub fn label(&mut self, at: Token) -> Result<Label, ParseFailed> {
         let name = self.cursor.text(at);
         let label = self.scope.label(name, at);
         self.labeled(at, label, Mistake::Unknown { what: "a label", name: name.to_string() })
     }
 
     /// Returns the label, or reports `otherwise`.
-    fn labeled(&mut self, at: Token, label: Option<Label>, otherwise: Mistake) -> Result<Label, Failed> {
+    fn labeled(&mut self, at: Token, label: Option<Label>, otherwise: Mistake) -> Result<Label, ParseFailed> {
         let Some(label) = label else { return Err(self.cursor.fail(at, otherwise)) };
         let name = self.cursor.text(at).to_string();
         let labels = &mut self.function().labels;

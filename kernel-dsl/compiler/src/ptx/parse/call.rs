@@ -1,7 +1,7 @@
 //! Calls, and declarations of the possible functions of indirect calls.
 
 use super::Parser;
-use super::cursor::Failed;
+use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
@@ -11,7 +11,7 @@ use crate::ptx::words::Opcode;
 
 impl Parser<'_> {
     /// Parses `$table: .calltargets f, g;`
-    pub fn call_targets(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
+    pub fn call_targets(&mut self, at: Token) -> Result<Vec<Statement>, ParseFailed> {
         self.cursor.next();
         let mut functions = vec![self.function_name()?];
         while self.cursor.eat(Punctuation::Comma) {
@@ -21,7 +21,7 @@ impl Parser<'_> {
     }
 
     /// Parses `$proto: .callprototype (.param .b32 _) _ (.param .b64 _);`
-    pub fn call_prototype(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
+    pub fn call_prototype(&mut self, at: Token) -> Result<Vec<Statement>, ParseFailed> {
         self.cursor.next();
         // No name can refer to these.
         let mut registers = Vec::new();
@@ -33,7 +33,7 @@ impl Parser<'_> {
         self.declare_call_targets(at, Callees::Prototype { returns, parameters, no_return })
     }
 
-    fn declare_call_targets(&mut self, at: Token, callees: Callees) -> Result<Vec<Statement>, Failed> {
+    fn declare_call_targets(&mut self, at: Token, callees: Callees) -> Result<Vec<Statement>, ParseFailed> {
         self.cursor.end_of_statement()?;
         let index = self.function().call_targets.len() as u32;
         self.declare(at, Name::CallTargets(index));
@@ -43,7 +43,7 @@ impl Parser<'_> {
     }
 
     /// Parses a call after the word `call`.
-    pub fn call(&mut self, at: Token, guard: Option<Guard>) -> Result<Vec<Statement>, Failed> {
+    pub fn call(&mut self, at: Token, guard: Option<Guard>) -> Result<Vec<Statement>, ParseFailed> {
         let uniform = self.cursor.eat_dotted(".uni");
         let returns = if self.cursor.is(Punctuation::Open) {
             let list = self.call_operands()?;
@@ -100,7 +100,7 @@ impl Parser<'_> {
     }
 
     /// Parses `(a, b)`
-    fn call_operands(&mut self) -> Result<Vec<Operand>, Failed> {
+    fn call_operands(&mut self) -> Result<Vec<Operand>, ParseFailed> {
         self.cursor.expect(Punctuation::Open)?;
         let mut list = Vec::new();
         while self.cursor.peek().kind != TokenKind::Punctuation(Punctuation::Close) {

@@ -5,7 +5,7 @@ use super::lex::{Number, Punctuation, Token, TokenKind, tokens};
 
 /// Parsing of a part of the text failed; the error has been noted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Failed;
+pub(super) struct ParseFailed;
 
 /// A reader of tokens in order. All methods skip comments, except [`comment`](Cursor::comment).
 pub(super) struct Cursor<'a> {
@@ -73,13 +73,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Notes an error.
-    pub fn fail(&mut self, at: Token, mistake: Mistake) -> Failed {
+    pub fn fail(&mut self, at: Token, mistake: Mistake) -> ParseFailed {
         self.mistakes.push((at.start, mistake));
-        Failed
+        ParseFailed
     }
 
     /// Notes that the token `at` is not the expected one.
-    pub fn expected_at(&mut self, at: Token, expected: impl Into<String>) -> Failed {
+    pub fn expected_at(&mut self, at: Token, expected: impl Into<String>) -> ParseFailed {
         let expected = expected.into();
         let found = match at.kind {
             TokenKind::End => "the end of the text".to_string(),
@@ -94,7 +94,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Notes that the next token is not the expected one.
-    pub fn expected(&mut self, expected: impl Into<String>) -> Failed {
+    pub fn expected(&mut self, expected: impl Into<String>) -> ParseFailed {
         self.expected_at(self.peek(), expected)
     }
 
@@ -153,13 +153,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes `mark`.
-    pub fn expect(&mut self, mark: Punctuation) -> Result<(), Failed> {
+    pub fn expect(&mut self, mark: Punctuation) -> Result<(), ParseFailed> {
         if self.eat(mark) { Ok(()) } else { Err(self.expected(format!("`{mark}`"))) }
     }
 
     /// Takes the semicolon at the end of a statement. If it is missing before a new line, the
     /// statement ends nevertheless.
-    pub fn end_of_statement(&mut self) -> Result<(), Failed> {
+    pub fn end_of_statement(&mut self) -> Result<(), ParseFailed> {
         if self.eat(Punctuation::Semicolon) {
             return Ok(());
         }
@@ -189,7 +189,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes a name.
-    pub fn name(&mut self, what: &str) -> Result<Token, Failed> {
+    pub fn name(&mut self, what: &str) -> Result<Token, ParseFailed> {
         let next = self.peek();
         match next.kind {
             TokenKind::Word => Ok(self.next()),
@@ -198,7 +198,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes an integer literal that fits in 32 bits.
-    pub fn literal(&mut self, what: &str) -> Result<u32, Failed> {
+    pub fn literal(&mut self, what: &str) -> Result<u32, ParseFailed> {
         let next = self.peek();
         match next.kind {
             TokenKind::Number(Number::Integer { bits, .. }) if bits <= u64::from(u32::MAX) => {
@@ -210,7 +210,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes a string, without its quotes.
-    pub fn string(&mut self) -> Result<String, Failed> {
+    pub fn string(&mut self) -> Result<String, ParseFailed> {
         let next = self.peek();
         match next.kind {
             TokenKind::String => {

@@ -1,13 +1,13 @@
 //! Declarations of parameters, variables with initial values, and registers.
 
 use super::Parser;
-use super::cursor::Failed;
+use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::expression::Constant;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::{Name, Numbered};
 use crate::ptx::ast::{
-    Declaration, Initializer, Item, Linkage, Parameter, Pointer, Register, Setting, Statement, Symbol, Variable,
+    Declaration, Initializer, Item, Linkage, Parameter, Pointer, PropertyValue, Register, Statement, Symbol, Variable,
 };
 use crate::ptx::words::{Class, Property, Sampling, Space, TargetOption, Type, Version};
 
@@ -16,7 +16,7 @@ const MAX_DIMENSIONS: usize = 16;
 
 impl<'a> Parser<'a> {
     /// Parses a type, such as `.u32`.
-    pub fn ty(&mut self) -> Result<Type, Failed> {
+    pub fn ty(&mut self) -> Result<Type, ParseFailed> {
         let at = self.cursor.peek();
         let ty = self.type_or_object()?;
         if ty.class() == Class::Opaque {
@@ -27,7 +27,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a type, including those of textures, samplers and surfaces.
-    fn type_or_object(&mut self) -> Result<Type, Failed> {
+    fn type_or_object(&mut self) -> Result<Type, ParseFailed> {
         let at = self.cursor.peek();
         let ty = self.cursor.dotted(Type::from_spelling);
         // The bfloat16 types are allowed only in instructions.
@@ -43,14 +43,14 @@ impl<'a> Parser<'a> {
         Ok(ty)
     }
 
-    fn align(&mut self) -> Result<u32, Failed> {
+    fn align(&mut self) -> Result<u32, ParseFailed> {
         let at = self.cursor.peek();
         let align = self.cursor.small()?;
         if align.is_power_of_two() { Ok(align) } else { Err(self.cursor.expected_at(at, "a power of two")) }
     }
 
     /// Parses an optional `(…, …)`. Parameters in registers are added to `registers`.
-    pub fn parameters(&mut self, registers: &mut Vec<Declaration>) -> Result<Vec<(Token, Parameter)>, Failed> {
+    pub fn parameters(&mut self, registers: &mut Vec<Declaration>) -> Result<Vec<(Token, Parameter)>, ParseFailed> {
         let mut list = Vec::new();
         if !self.cursor.eat(Punctuation::Open) || self.cursor.eat(Punctuation::Close) {
             return Ok(list);
@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a parameter. A vector of registers becomes one parameter for each element.
-    fn parameter(&mut self, registers: &mut Vec<Declaration>) -> Result<Vec<(Token, Parameter)>, Failed> {
+    fn parameter(&mut self, registers: &mut Vec<Declaration>) -> Result<Vec<(Token, Parameter)>, ParseFailed> {
         let in_register = self.cursor.eat_dotted(".reg");
         if !in_register && !self.cursor.eat_dotted(".param") {
             return Err(self.cursor.expected("`.param` or `.reg`"));
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Rejects vectors of registers that are too long.
-    fn fits_vector(&mut self, at: Token, elements: u32, ty: Type) -> Result<(), Failed> {
+    fn fits_vector(&mut self, at: Token, elements: u32, ty: Type) -> Result<(), ParseFailed> {
         if ty == Type::Pred || elements * ty.bits() > 128 {
             return Err(self.wrong(at, "a vector has at most 128 bits, and no predicates"));
         }
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the textures of a `.tex` directive.
-    pub fn textures(&mut self, linkage: Linkage) -> Result<(), Failed> {
+    pub fn textures(&mut self, linkage: Linkage) -> Result<(), ParseFailed> {
         let texture = Variable { linkage, ty: Type::Texref, align: None, ..Variable::bytes(Space::Global, 1, "", 0) };
         let list = self.named_variables(&texture)?;
         self.declare_globals(list);
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses variables at module scope, after the state space.
-    pub fn module_variables(&mut self, linkage: Linkage, space: Space) -> Result<(), Failed> {
+    pub fn module_variables(&mut self, linkage: Linkage, space: Space) -> Result<(), ParseFailed> {
         let list = self.variables(linkage, space)?;
         self.declare_globals(list);
         Ok(())
@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
 
     /// Parses variables of a function, after the state space. Returns the statements that declare
     /// them.
-    pub fn local_variables(&mut self, space: Space) -> Result<Vec<Statement>, Failed> {
+    pub fn local_variables(&mut self, space: Space) -> Result<Vec<Statement>, ParseFailed> {
         let mut statements = Vec::new();
         for (at, variable) in self.variables(Linkage::Internal, space)? {
             let index = self.function().variables.len() as u32;
@@ -197,7 +197,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the common part of several variables, then each variable with its name.
-    fn variables(&mut self, linkage: Linkage, space: Space) -> Result<Vec<(Token, Variable)>, Failed> {
+    fn variables(&mut self, linkage: Linkage, space: Space) -> Result<Vec<(Token, Variable)>, ParseFailed> {
         let (mut align, mut vector, mut managed) = (None, 1, false);
         let at = loop {
             let at = self.cursor.peek();
@@ -237,7 +237,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses variables with this common part, each from its name on.
-    fn named_variables(&mut self, common: &Variable) -> Result<Vec<(Token, Variable)>, Failed> {
+    fn named_variables(&mut self, common: &Variable) -> Result<Vec<(Token, Variable)>, ParseFailed> {
         let mut list = Vec::new();
         loop {
             let at = self.cursor.name("a variable name")?;
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn dimensions(&mut self, variable: &mut Variable) -> Result<(), Failed> {
+    fn dimensions(&mut self, variable: &mut Variable) -> Result<(), ParseFailed> {
         loop {
             let at = self.cursor.peek();
             if !self.cursor.eat(Punctuation::OpenBracket) {
@@ -277,7 +277,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn initial_value(&mut self, at: Token, variable: &mut Variable) -> Result<(), Failed> {
+    fn initial_value(&mut self, at: Token, variable: &mut Variable) -> Result<(), ParseFailed> {
         if variable.ty.class() == Class::Opaque {
             variable.initializer = Some(self.properties()?);
             return Ok(());
@@ -301,7 +301,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses `{ addr_mode_0 = wrap, normalized_coords = 1 }`
-    fn properties(&mut self) -> Result<Initializer, Failed> {
+    fn properties(&mut self) -> Result<Initializer, ParseFailed> {
         let mut list = Vec::new();
         self.cursor.expect(Punctuation::OpenBrace)?;
         loop {
@@ -318,9 +318,9 @@ impl<'a> Parser<'a> {
             let setting = match sampling {
                 Some(sampling) => {
                     self.cursor.next();
-                    Setting::Sampling(sampling)
+                    PropertyValue::Sampling(sampling)
                 }
-                None => Setting::Number(self.cursor.small()?),
+                None => PropertyValue::Number(self.cursor.small()?),
             };
             list.push((property, setting));
             if !self.cursor.eat(Punctuation::Comma) {
@@ -331,7 +331,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the initial value of an array of these dimensions.
-    fn initializer(&mut self, ty: Type, lengths: &[Option<u64>]) -> Result<Initializer, Failed> {
+    fn initializer(&mut self, ty: Type, lengths: &[Option<u64>]) -> Result<Initializer, ParseFailed> {
         let Some((length, inner)) = lengths.split_first() else { return self.initial_element(ty) };
         self.cursor.expect(Punctuation::OpenBrace)?;
         let mut list = Vec::new();
@@ -354,7 +354,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn initial_element(&mut self, ty: Type) -> Result<Initializer, Failed> {
+    fn initial_element(&mut self, ty: Type) -> Result<Initializer, ParseFailed> {
         let at = self.cursor.peek();
         if at.kind == TokenKind::Word && self.cursor.text(at) != "WARP_SZ" {
             return self.initial_address(None);
@@ -386,7 +386,7 @@ impl<'a> Parser<'a> {
         converted.ok_or_else(|| self.cursor.expected_at(at, format!("a constant of type `.{ty}`")))
     }
 
-    fn initial_address(&mut self, byte: Option<u8>) -> Result<Initializer, Failed> {
+    fn initial_address(&mut self, byte: Option<u8>) -> Result<Initializer, ParseFailed> {
         let mut at = self.cursor.name("a variable or a function")?;
         let generic = self.cursor.text(at) == "generic" && self.cursor.eat(Punctuation::Open);
         if generic {
@@ -411,14 +411,14 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the offset after the `+` of an address.
-    pub fn offset(&mut self) -> Result<i32, Failed> {
+    pub fn offset(&mut self) -> Result<i32, ParseFailed> {
         let at = self.cursor.peek();
         let value = self.cursor.integer()? as i64;
         i32::try_from(value).map_err(|_| self.cursor.expected_at(at, "an offset that fits in 32 bits"))
     }
 
     /// Parses registers after `.reg`. Returns the statements that declare them.
-    pub fn registers(&mut self) -> Result<Vec<Statement>, Failed> {
+    pub fn registers(&mut self) -> Result<Vec<Statement>, ParseFailed> {
         let at = self.cursor.peek();
         let elements = self.vector_of_registers();
         let ty = self.ty()?;

@@ -1,6 +1,6 @@
 //! Constant expressions, evaluated in 64 bits as the manual defines.
 
-use super::cursor::{Cursor, Failed};
+use super::cursor::{Cursor, ParseFailed};
 use super::error::Mistake;
 use super::lex::{Number, Punctuation, TokenKind};
 
@@ -80,25 +80,25 @@ impl Cursor<'_> {
     }
 
     /// Parses a constant expression.
-    pub fn constant(&mut self) -> Result<Constant, Failed> {
+    pub fn constant(&mut self) -> Result<Constant, ParseFailed> {
         self.conditional(0)
     }
 
     /// Parses a constant expression of integer type. Returns its bits.
-    pub fn integer(&mut self) -> Result<u64, Failed> {
+    pub fn integer(&mut self) -> Result<u64, ParseFailed> {
         let at = self.peek();
         let value = self.constant()?;
         value.integer().ok_or_else(|| self.expected_at(at, "an integer"))
     }
 
     /// Parses a constant expression whose value fits in 32 bits.
-    pub fn small(&mut self) -> Result<u32, Failed> {
+    pub fn small(&mut self) -> Result<u32, ParseFailed> {
         let at = self.peek();
         let value = self.integer()?;
         u32::try_from(value).map_err(|_| self.expected_at(at, "an integer that fits in 32 bits"))
     }
 
-    fn conditional(&mut self, depth: usize) -> Result<Constant, Failed> {
+    fn conditional(&mut self, depth: usize) -> Result<Constant, ParseFailed> {
         let condition = self.binary(1, depth)?;
         if !self.eat(Punctuation::Question) {
             return Ok(condition);
@@ -114,7 +114,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn binary(&mut self, loosest: u8, depth: usize) -> Result<Constant, Failed> {
+    fn binary(&mut self, loosest: u8, depth: usize) -> Result<Constant, ParseFailed> {
         let mut left = self.unary(depth)?;
         loop {
             let at = self.peek();
@@ -129,7 +129,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn unary(&mut self, depth: usize) -> Result<Constant, Failed> {
+    fn unary(&mut self, depth: usize) -> Result<Constant, ParseFailed> {
         let at = self.next();
         if depth > MAX_DEPTH {
             let what = format!("an expression with more than {MAX_DEPTH} levels");

@@ -1,6 +1,6 @@
 //! Inline PTX: instructions in which `{name}` is an operand, and declarations of registers.
 
-use super::cursor::Failed;
+use super::cursor::ParseFailed;
 use super::error::{Errors, Mistake};
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::MAX_DEPTH;
@@ -8,7 +8,7 @@ use super::{Parser, module};
 use crate::ptx::ast::{
     Architecture, Declaration, Function, FunctionKind, Instruction, Linkage, Module, Register, Statement,
 };
-use crate::ptx::check::{Form, Illegal, Reason};
+use crate::ptx::check::{ChosenForm, Illegal, Reason};
 use crate::ptx::form;
 use crate::ptx::inline::{
     Direction, Effect, InlineSource, contracts, effect_of, effect_of_special, reads_carry, refused, register_type,
@@ -50,7 +50,7 @@ pub(in crate::ptx) fn inline(source: &InlineSource, target: Architecture) -> Res
     parser.scope.open();
     let mut block = Block::new(&source.operands);
     while parser.cursor.peek().kind != TokenKind::End {
-        if let Err(Failed) = parser.part(&mut block) {
+        if let Err(ParseFailed) = parser.part(&mut block) {
             parser.cursor.recover();
         }
     }
@@ -98,7 +98,7 @@ impl<'s> Block<'s> {
 
 impl Parser<'_> {
     /// Parses an instruction, a declaration, or a brace of a scope.
-    fn part(&mut self, block: &mut Block<'_>) -> Result<(), Failed> {
+    fn part(&mut self, block: &mut Block<'_>) -> Result<(), ParseFailed> {
         let at = self.cursor.peek();
         match at.kind {
             TokenKind::Punctuation(Punctuation::Semicolon) => {
@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    fn inline_instruction(&mut self, block: &mut Block<'_>) -> Result<(), Failed> {
+    fn inline_instruction(&mut self, block: &mut Block<'_>) -> Result<(), ParseFailed> {
         let guard = self.guard()?;
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
@@ -192,7 +192,7 @@ impl Parser<'_> {
 
     /// Tracks the reads and writes of an instruction, and notes reads of undefined registers and
     /// writes of inputs.
-    fn flow(&mut self, block: &mut Block<'_>, at: Token, instruction: &Instruction, form: &Form) {
+    fn flow(&mut self, block: &mut Block<'_>, at: Token, instruction: &Instruction, form: &ChosenForm) {
         let text = In(self.names(), instruction).to_string();
         let mut mistakes: Vec<String> = Vec::new();
         mistakes.extend(contracts(instruction));

@@ -1,11 +1,11 @@
 //! Instructions.
 
 use super::Parser;
-use super::cursor::Failed;
+use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use crate::ptx::ast::{Guard, Instruction, Operand, Statement};
-use crate::ptx::check::{Form, Illegal, Reason, check, reordered};
+use crate::ptx::check::{ChosenForm, Illegal, Reason, check, reordered};
 use crate::ptx::words::{Modifier, Opcode};
 use smallvec::SmallVec;
 
@@ -37,7 +37,7 @@ const LATER_INSTRUCTIONS: [&str; 19] = [
 
 impl Parser<'_> {
     /// Parses an instruction with its guard.
-    pub fn guarded(&mut self) -> Result<Vec<Statement>, Failed> {
+    pub fn guarded(&mut self) -> Result<Vec<Statement>, ParseFailed> {
         let guard = self.guard()?;
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
@@ -65,7 +65,7 @@ impl Parser<'_> {
     }
 
     /// Notes that an instruction is illegal, at the wrong operand.
-    pub fn illegal(&mut self, at: Token, places: &[Token], illegal: Illegal) -> Failed {
+    pub fn illegal(&mut self, at: Token, places: &[Token], illegal: Illegal) -> ParseFailed {
         let place = match illegal.reason {
             Reason::Operand { operand, .. } => places.get(operand).copied().unwrap_or(at),
             _ => at,
@@ -75,7 +75,7 @@ impl Parser<'_> {
     }
 
     /// Parses an optional guard, `@%p` or `@!%p`.
-    pub fn guard(&mut self) -> Result<Option<Guard>, Failed> {
+    pub fn guard(&mut self) -> Result<Option<Guard>, ParseFailed> {
         if !self.cursor.eat(Punctuation::At) {
             return Ok(None);
         }
@@ -84,7 +84,11 @@ impl Parser<'_> {
     }
 
     /// Parses the modifiers and operands of an instruction, with the token of each operand.
-    pub fn instruction(&mut self, guard: Option<Guard>, opcode: Opcode) -> Result<(Instruction, Vec<Token>), Failed> {
+    pub fn instruction(
+        &mut self,
+        guard: Option<Guard>,
+        opcode: Opcode,
+    ) -> Result<(Instruction, Vec<Token>), ParseFailed> {
         let mut places = Vec::new();
         let mut modifiers = SmallVec::new();
         while self.cursor.peek().kind == TokenKind::Dotted {
@@ -116,7 +120,7 @@ impl Parser<'_> {
 
     /// Returns a legal instruction in the form of the table: the modifiers in the form's order, and
     /// float constants with the operand's width.
-    pub fn legal(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
+    pub fn legal(&self, instruction: Instruction) -> Result<(Instruction, ChosenForm), Illegal> {
         let mut refused = match self.with_floats(instruction.clone()) {
             Err(refused) => refused,
             legal => return legal,
@@ -134,7 +138,7 @@ impl Parser<'_> {
 
     /// Returns the instruction with float constants converted to the operand's type, if it is
     /// legal.
-    fn with_floats(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
+    fn with_floats(&self, instruction: Instruction) -> Result<(Instruction, ChosenForm), Illegal> {
         let attempt = |instruction: Instruction| {
             let form = check(self.names(), &instruction, self.module.target, self.module.version);
             form.map(|form| (instruction, form))

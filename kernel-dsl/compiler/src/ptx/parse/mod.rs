@@ -34,7 +34,7 @@ use super::ast::{Function, Module, Symbol};
 use super::print::Names;
 use super::words::Version;
 use crate::target::Target;
-use cursor::{Cursor, Failed};
+use cursor::{Cursor, ParseFailed};
 use lex::Token;
 use scope::Scope;
 use std::collections::{HashMap, HashSet};
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Notes an error with this message.
-    fn wrong(&mut self, at: Token, text: impl Into<String>) -> Failed {
+    fn wrong(&mut self, at: Token, text: impl Into<String>) -> ParseFailed {
         self.cursor.fail(at, Mistake::Wrong(text.into()))
     }
 

@@ -1,7 +1,7 @@
 //! The header and the outermost level of a module.
 
 use super::Parser;
-use super::cursor::Failed;
+use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use crate::ptx::ast::{Architecture, File, FunctionKind, Item, Linkage, Section, Symbol, Variant};
@@ -71,7 +71,7 @@ impl Parser<'_> {
         lines
     }
 
-    fn header(&mut self) -> Result<(), Failed> {
+    fn header(&mut self) -> Result<(), ParseFailed> {
         if !self.cursor.eat_dotted(".version") {
             return Err(self.cursor.expected("`.version` at the start of the module"));
         }
@@ -132,7 +132,7 @@ impl Parser<'_> {
         Some(Version::new(digits(major)?, digits(minor)?))
     }
 
-    fn item(&mut self) -> Result<(), Failed> {
+    fn item(&mut self) -> Result<(), ParseFailed> {
         let linkage = self.cursor.dotted(linkage);
         let at = self.cursor.peek();
         let word = if at.kind == TokenKind::Dotted { self.cursor.text(at) } else { "" };
@@ -191,7 +191,7 @@ impl Parser<'_> {
     }
 
     /// Parses an alias after `.alias`.
-    fn alias(&mut self) -> Result<(), Failed> {
+    fn alias(&mut self) -> Result<(), ParseFailed> {
         let at = self.cursor.peek();
         let name = self.function_name()?;
         self.cursor.expect(Punctuation::Comma)?;
@@ -214,7 +214,7 @@ impl Parser<'_> {
     }
 
     /// Parses the strings of a `.pragma`, up to its semicolon.
-    pub fn pragmas(&mut self) -> Result<Vec<String>, Failed> {
+    pub fn pragmas(&mut self) -> Result<Vec<String>, ParseFailed> {
         let mut list = vec![self.cursor.string()?];
         while self.cursor.eat(Punctuation::Comma) {
             list.push(self.cursor.string()?);
@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name of a declared function.
-    pub fn function_name(&mut self) -> Result<u32, Failed> {
+    pub fn function_name(&mut self) -> Result<u32, ParseFailed> {
         let at = self.cursor.name("a function name")?;
         let name = self.cursor.text(at);
         match self.globals.get(name) {
@@ -233,7 +233,7 @@ impl Parser<'_> {
         }
     }
 
-    fn file(&mut self) -> Result<(), Failed> {
+    fn file(&mut self) -> Result<(), ParseFailed> {
         let index = self.cursor.small()?;
         let name = self.cursor.string()?;
         let stamp = if self.cursor.eat(Punctuation::Comma) {
@@ -248,7 +248,7 @@ impl Parser<'_> {
     }
 
     /// Parses a section: labels, and numbers of a width, which may be relative to a label.
-    fn section(&mut self) -> Result<(), Failed> {
+    fn section(&mut self) -> Result<(), ParseFailed> {
         let at = self.cursor.next();
         if !matches!(at.kind, TokenKind::Dotted | TokenKind::Word) {
             return Err(self.cursor.expected_at(at, "a section name"));
@@ -279,7 +279,7 @@ impl Parser<'_> {
     }
 
     /// Parses a number, or a label with an added or subtracted offset.
-    fn section_value(&mut self) -> Result<String, Failed> {
+    fn section_value(&mut self) -> Result<String, ParseFailed> {
         if matches!(self.cursor.peek().kind, TokenKind::Number(_) | TokenKind::Punctuation(Punctuation::Minus)) {
             return Ok((self.cursor.integer()? as i64).to_string());
         }
@@ -297,7 +297,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn section_term(&mut self) -> Result<String, Failed> {
+    fn section_term(&mut self) -> Result<String, ParseFailed> {
         let at = self.cursor.next();
         match at.kind {
             // The label can be the name of a section.

@@ -1,7 +1,7 @@
 //! Operands.
 
 use super::Parser;
-use super::cursor::Failed;
+use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::expression::Constant;
 use super::lex::{Punctuation, Token, TokenKind};
@@ -12,7 +12,7 @@ use crate::ptx::table;
 use crate::ptx::words::{Opcode, SpecialRegister};
 
 /// The meaning of a name in an operand.
-enum Named {
+enum NameMeaning {
     Register(Register),
     /// All elements of a vector of registers.
     Vector(Vec<Operand>),
@@ -21,7 +21,7 @@ enum Named {
 
 impl Parser<'_> {
     /// Parses operand `index` of an instruction.
-    pub fn operand(&mut self, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
+    pub fn operand(&mut self, opcode: Opcode, index: usize) -> Result<Operand, ParseFailed> {
         let at = self.cursor.peek();
         let takes =
             |kind: Form| table::rows(opcode).iter().any(|r| r.operands().get(index).is_some_and(|o| o.kind == kind));
@@ -116,7 +116,7 @@ impl Parser<'_> {
     }
 
     /// Parses a name and resolves it.
-    fn find(&mut self) -> Result<(Token, Named), Failed> {
+    fn find(&mut self) -> Result<(Token, NameMeaning), ParseFailed> {
         if self.placeholder() {
             self.cursor.next();
             let at = self.cursor.next();
@@ -128,27 +128,27 @@ impl Parser<'_> {
                     format!("`{prefix}` is not an operand: declare it after the text, as in `{name} = in(u32) value`");
                 return Err(self.wrong(at, text));
             };
-            return Ok((at, Named::Register(Register { declaration: declaration as u32, number: 0 })));
+            return Ok((at, NameMeaning::Register(Register { declaration: declaration as u32, number: 0 })));
         }
         let at = self.cursor.name("a register, a variable or a constant")?;
         let name = self.cursor.text(at);
         match (self.scope.find(name), self.globals.get(name)) {
-            (Some(Name::Register(r)), _) => Ok((at, Named::Register(r))),
+            (Some(Name::Register(r)), _) => Ok((at, NameMeaning::Register(r))),
             (Some(Name::Vector(first, length)), _) => {
                 let element = |i| Register { declaration: first.declaration + i, ..first };
                 let named = match self.element_selector(length)? {
-                    Some(i) => Named::Register(element(i)),
-                    None => Named::Vector((0..length).map(|i| element(i).into()).collect()),
+                    Some(i) => NameMeaning::Register(element(i)),
+                    None => NameMeaning::Vector((0..length).map(|i| element(i).into()).collect()),
                 };
                 Ok((at, named))
             }
-            (Some(Name::Symbol(s)), _) | (None, Some(&s)) => Ok((at, Named::Symbol(s))),
+            (Some(Name::Symbol(s)), _) | (None, Some(&s)) => Ok((at, NameMeaning::Symbol(s))),
             _ => Err(self.unknown(at, "a register, a variable or a function here")),
         }
     }
 
     /// Parses an optional selector of one of `length` elements of a vector: `.x` or `.r`.
-    fn element_selector(&mut self, length: u32) -> Result<Option<u32>, Failed> {
+    fn element_selector(&mut self, length: u32) -> Result<Option<u32>, ParseFailed> {
         let at = self.cursor.peek();
         if at.kind != TokenKind::Dotted {
             return Ok(None);
@@ -168,7 +168,7 @@ impl Parser<'_> {
     }
 
     /// Notes an undefined name, once.
-    fn unknown(&mut self, at: Token, what: &'static str) -> Failed {
+    fn unknown(&mut self, at: Token, what: &'static str) -> ParseFailed {
         let name = self.cursor.text(at);
         if self.placeholders {
             let text = format!("`{name}` is not a register of this block: write an operand in braces, `{{{name}}}`");
@@ -177,31 +177,33 @@ impl Parser<'_> {
         if self.unknown.insert(name) {
             return self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() });
         }
-        Failed
+        ParseFailed
     }
 
     /// Parses a register.
-    pub fn register(&mut self) -> Result<Register, Failed> {
+    pub fn register(&mut self) -> Result<Register, ParseFailed> {
         match self.find()? {
-            (_, Named::Register(r)) => Ok(r),
-            (at, Named::Vector(_) | Named::Symbol(_)) => Err(self.unknown(at, "a register")),
+            (_, NameMeaning::Register(r)) => Ok(r),
+            (at, NameMeaning::Vector(_) | NameMeaning::Symbol(_)) => Err(self.unknown(at, "a register")),
         }
     }
 
     /// Parses a register or symbol, with what can follow.
-    fn named(&mut self, address: bool) -> Result<Operand, Failed> {
+    fn named(&mut self, address: bool) -> Result<Operand, ParseFailed> {
         let (at, named) = self.find()?;
         match named {
-            Named::Register(r) if self.cursor.eat(Punctuation::Bar) => Ok(Operand::Pair(Some(r), self.half_of_pair()?)),
-            Named::Register(r) => Ok(match self.selector()? {
+            NameMeaning::Register(r) if self.cursor.eat(Punctuation::Bar) => {
+                Ok(Operand::Pair(Some(r), self.half_of_pair()?))
+            }
+            NameMeaning::Register(r) => Ok(match self.selector()? {
                 Some(selector) => Operand::Selected(r, selector),
                 None => Operand::Register(r),
             }),
-            Named::Vector(elements) if self.cursor.eat(Punctuation::Bar) => {
+            NameMeaning::Vector(elements) if self.cursor.eat(Punctuation::Bar) => {
                 Ok(Operand::Resident(elements, self.register()?))
             }
-            Named::Vector(elements) => Ok(Operand::Vector(elements)),
-            Named::Symbol(symbol) if self.cursor.eat(Punctuation::OpenBracket) => {
+            NameMeaning::Vector(elements) => Ok(Operand::Vector(elements)),
+            NameMeaning::Symbol(symbol) if self.cursor.eat(Punctuation::OpenBracket) => {
                 let element = match symbol {
                     Symbol::Variable(i) => self.function().variables[i as usize].element(),
                     Symbol::Global(i) => self.module.variables[i as usize].element(),
@@ -215,14 +217,14 @@ impl Parser<'_> {
                 let base = Base::Symbol(symbol);
                 Ok(if address { Operand::Address(Address { base, offset }) } else { Operand::Symbol(symbol, offset) })
             }
-            Named::Symbol(symbol) => {
+            NameMeaning::Symbol(symbol) => {
                 let offset = if self.cursor.eat(Punctuation::Plus) { self.offset()? } else { 0 };
                 Ok(Operand::Symbol(symbol, offset))
             }
         }
     }
 
-    fn half_of_pair(&mut self) -> Result<Option<Register>, Failed> {
+    fn half_of_pair(&mut self) -> Result<Option<Register>, ParseFailed> {
         let at = self.cursor.peek();
         if at.kind == TokenKind::Word && self.cursor.text(at) == "_" {
             self.cursor.next();
@@ -231,16 +233,16 @@ impl Parser<'_> {
         self.register().map(Some)
     }
 
-    fn address(&mut self) -> Result<Operand, Failed> {
+    fn address(&mut self) -> Result<Operand, ParseFailed> {
         let at = self.cursor.peek();
         if self.cursor.at_constant() {
             let what = "a constant address".to_string();
             return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "move it to a register first" }));
         }
         let base = match self.find()? {
-            (_, Named::Register(r)) => Base::Register(r),
-            (_, Named::Symbol(s)) => Base::Symbol(s),
-            (at, Named::Vector(_)) => return Err(self.cursor.expected_at(at, "one element of the vector")),
+            (_, NameMeaning::Register(r)) => Base::Register(r),
+            (_, NameMeaning::Symbol(s)) => Base::Symbol(s),
+            (at, NameMeaning::Vector(_)) => return Err(self.cursor.expected_at(at, "one element of the vector")),
         };
         let offset = if self.cursor.eat(Punctuation::Plus) { self.offset()? } else { 0 };
         if self.cursor.is(Punctuation::Minus) {
@@ -251,7 +253,7 @@ impl Parser<'_> {
 
     /// Parses a location in a texture or surface, after its name: an optional sampler and the
     /// coordinates.
-    fn texel(&mut self, object: Operand, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
+    fn texel(&mut self, object: Operand, opcode: Opcode, index: usize) -> Result<Operand, ParseFailed> {
         let at = self.cursor.peek();
         let Operand::Address(Address { base: object, offset: 0 }) = object else {
             return Err(self.cursor.expected("`]`: an offset cannot be followed by coordinates"));
@@ -281,7 +283,7 @@ impl Parser<'_> {
         }
     }
 
-    fn vector(&mut self, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
+    fn vector(&mut self, opcode: Opcode, index: usize) -> Result<Operand, ParseFailed> {
         self.cursor.next();
         let mut elements = Vec::new();
         loop {
@@ -300,7 +302,7 @@ impl Parser<'_> {
     }
 
     /// Parses an optional selector, such as `.b0` or `.h10`.
-    fn selector(&mut self) -> Result<Option<Selector>, Failed> {
+    fn selector(&mut self) -> Result<Option<Selector>, ParseFailed> {
         let at = self.cursor.peek();
         if at.kind != TokenKind::Dotted {
             return Ok(None);

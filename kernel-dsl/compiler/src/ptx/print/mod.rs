@@ -3,8 +3,8 @@
 mod body;
 
 use super::ast::{
-    File, Function, FunctionKind, Initializer, Item, Linkage, Module, Parameter, Pointer, Section, Setting, Symbol,
-    Variable,
+    File, Function, FunctionKind, Initializer, Item, Linkage, Module, Parameter, Pointer, PropertyValue, Section,
+    Symbol, Variable,
 };
 use super::words::{Type, Version};
 use std::fmt::{Display, Formatter, Result};
@@ -234,8 +234,8 @@ fn initializer(f: &mut Formatter<'_>, module: &Module, function: Option<&Functio
             for (i, (property, setting)) in list.iter().enumerate() {
                 write!(f, "{} {property} = ", if i > 0 { "," } else { "" })?;
                 match setting {
-                    Setting::Number(n) => n.fmt(f)?,
-                    Setting::Sampling(sampling) => sampling.fmt(f)?,
+                    PropertyValue::Number(n) => n.fmt(f)?,
+                    PropertyValue::Sampling(sampling) => sampling.fmt(f)?,
                 }
             }
             f.write_str(" }")

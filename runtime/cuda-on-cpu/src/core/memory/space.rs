@@ -62,7 +62,7 @@ impl AllocationKind {
 
 /// A position in an allocation.
 #[derive(Debug)]
-pub struct Found<'s> {
+pub struct AllocationOffset<'s> {
     /// The allocation's first address.
     pub start: u64,
     /// The offset of the position in bytes.
@@ -93,10 +93,10 @@ impl Space {
     }
 
     /// Returns the allocation that contains `address`.
-    pub fn find(&self, address: u64) -> Option<Found<'_>> {
+    pub fn find(&self, address: u64) -> Option<AllocationOffset<'_>> {
         let (&start, allocation) = self.0.range(..=address).next_back()?;
         let offset = address - start;
-        (offset < allocation.block.len()).then_some(Found { start, offset, allocation })
+        (offset < allocation.block.len()).then_some(AllocationOffset { start, offset, allocation })
     }
 
     /// Returns whether an allocation overlaps these bytes.
@@ -135,7 +135,7 @@ impl Space {
     pub fn check(&self, address: u64, bytes: u64) -> Result {
         self.pointer(address, bytes)?;
         match self.find(address) {
-            Some(Found { start, allocation: Allocation { leaving: true, .. }, .. }) => {
+            Some(AllocationOffset { start, allocation: Allocation { leaving: true, .. }, .. }) => {
                 Err(Error::value(format!("the allocation at {start:#x} has been freed")))
             }
             _ => Ok(()),

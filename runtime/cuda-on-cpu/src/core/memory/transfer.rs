@@ -44,7 +44,7 @@ pub enum CopyPlace {
 
 /// One side of a copy.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct CopySide {
     /// The first byte.
     pub place: CopyPlace,
     /// The bytes from one row to the next.
@@ -88,17 +88,17 @@ impl Extent {
 #[derive(Clone, Debug)]
 pub struct Copy {
     /// The source.
-    pub from: Side,
+    pub from: CopySide,
     /// The destination.
-    pub to: Side,
+    pub to: CopySide,
     /// The size.
     pub extent: Extent,
 }
 
-impl Side {
+impl CopySide {
     /// Describes bytes without gaps.
-    pub fn row(place: CopyPlace) -> Side {
-        Side { place, pitch: 0, layer: 0 }
+    pub fn row(place: CopyPlace) -> CopySide {
+        CopySide { place, pitch: 0, layer: 0 }
     }
 
     /// Returns whether the side is host memory that is neither pinned nor managed.
@@ -188,7 +188,7 @@ impl Copy {
         let target = to.pointer(second.as_deref().or(first.as_deref()), *extent)?;
         for layer in 0..extent.depth {
             for row in 0..extent.height {
-                let at = |side: &Side| (layer * side.layer + row * side.pitch) as usize;
+                let at = |side: &CopySide| (layer * side.layer + row * side.pitch) as usize;
                 // SAFETY: both rows were checked above under the lock, or the program guarantees
                 // them. `copy` permits overlap.
                 unsafe {
