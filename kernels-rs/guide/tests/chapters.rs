@@ -14,6 +14,7 @@
 mod picture;
 
 use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
+use runtime::testing::on_every_core;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -175,13 +176,13 @@ fn chapters_are_current() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("chapters");
     let mut chapters: Vec<_> = fs::read_dir(folder).unwrap().map(|chapter| chapter.unwrap().path()).collect();
     chapters.sort();
-    for chapter in chapters {
-        let (text, pictures) = current(&fs::read_to_string(&chapter).unwrap(), has_tools);
-        hold(&chapter, &text);
+    on_every_core(&chapters, |chapter| {
+        let (text, pictures) = current(&fs::read_to_string(chapter).unwrap(), has_tools);
+        hold(chapter, &text);
         for (path, picture) in pictures {
             hold(&path, &picture);
         }
-    }
+    });
 }
 
 /// Runs every kernel with registered cases on all executors, and compares with its reference.

@@ -11,8 +11,8 @@ use super::ulp::{self, FUNCTIONS};
 use kernel_dsl::compiler::Target;
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::Ptxas;
+use runtime::testing::on_every_core;
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
@@ -136,16 +136,15 @@ fn table_is_up_to_date() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let theirs = fs::read_to_string(here.join("tests/math/libdevice.ptx")).expect("libdevice.ptx");
     let theirs = entries(&theirs);
-    let mut table = "//! | function | error | slots | in all | NVIDIA's error | slots | in all |\n//! |---|---|---|---|---|---|---|\n".to_string();
-    for row in rows() {
+    let rows = rows();
+    let lines = on_every_core(&rows, |row| {
         let (common, all) = tools.beyond(row.ptx, row.frame);
         let (their_common, their_all) = tools.beyond(&theirs[&format!("of_{}", row.name)], &theirs[row.their_frame]);
         let their_error = row.their_error.map_or("–".to_string(), |e| e.to_string());
         let (name, error) = (row.name, error(row.name));
-        let _ = writeln!(
-            table,
-            "//! | [`{name}`] | {error} | {common} | {all} | {their_error} | {their_common} | {their_all} |"
-        );
-    }
+        format!("//! | [`{name}`] | {error} | {common} | {all} | {their_error} | {their_common} | {their_all} |\n")
+    });
+    let head = "//! | function | error | slots | in all | NVIDIA's error | slots | in all |\n//! |---|---|---|---|---|---|---|\n";
+    let table = head.to_string() + &lines.concat();
     page("math/mod.rs", "//! | function | error |", &table);
 }
