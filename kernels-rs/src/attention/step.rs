@@ -307,12 +307,12 @@ impl Decode {
         let form = StepForm::new(heads.checked_div(groups).unwrap_or(1), tokens, bytes::<K>());
         let splits = *splits;
         // An upper bound: a block has at most four heads of a group.
-        let work = format_args!("{sequences} sequences of {heads} heads, their keys in {splits} parts,");
-        q.startable([splits, heads * tokens, sequences], work)?;
+        let blocks = [splits, heads * tokens, sequences];
+        q.startable(blocks, format_args!("{sequences} sequences of {heads} heads, their keys in {splits} parts,"))?;
         let numbers = all.saturating_mul(heads).saturating_mul(splits).saturating_mul(width);
         if numbers > u32::MAX as usize {
             return Err(q.refused(format!(
-                "{work} have {numbers} partial results, and a call supports at most 2³² − 1: create the scratch memory with fewer splits"
+                "{sequences} sequences of {heads} heads, their keys in {splits} parts, have {numbers} partial results, and a call supports at most 2³² − 1: create the scratch memory with fewer splits"
             )));
         }
         let of_width = *of_width;

@@ -380,31 +380,31 @@ fn slice(layout: &Layout<1>) -> ArgumentShape {
 
 impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for BufferView<'a, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
+        memory::<T, R>(self.origin, &self.layout, view(&self.layout), false)
     }
 }
 
 impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for &BufferView<'a, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
+        memory::<T, R>(self.origin, &self.layout, view(&self.layout), false)
     }
 }
 
 impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for &'a BufferViewMut<'_, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
+        memory::<T, R>(self.origin, &self.layout, view(&self.layout), false)
     }
 }
 
 impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for BufferViewMut<'a, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory::<T, _>(self.origin, &self.layout, view(&self.layout), true)
+        memory::<T, R>(self.origin, &self.layout, view(&self.layout), true)
     }
 }
 
 impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for &'a mut BufferViewMut<'_, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory::<T, _>(self.origin, &self.layout, view(&self.layout), true)
+        memory::<T, R>(self.origin, &self.layout, view(&self.layout), true)
     }
 }
 
@@ -456,7 +456,7 @@ macro_rules! strided_arguments {
     ($($trait:ident $mutable:literal: $($View:ty)*;)*) => {$($(
         impl<'a, T: Element, const R: usize> $trait<'a, T, R> for $View {
             fn argument(self) -> Argument<'a> {
-                memory::<T, _>(self.origin, &self.layout, strided(&self.layout), $mutable)
+                memory::<T, R>(self.origin, &self.layout, strided(&self.layout), $mutable)
             }
         }
     )*)*};

@@ -106,13 +106,18 @@ fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: 
             let (low, high) = (word(0), word(HALF));
             to[..HALF].fill(low);
             to[HALF..].fill(high);
+            return;
         }
-        Pattern::Row if let (Some(low), Some(high)) = (half(0), half(HALF)) => {
-            to[..HALF].copy_from_slice(low);
-            to[HALF..].copy_from_slice(high);
+        Pattern::Row => {
+            if let (Some(low), Some(high)) = (half(0), half(HALF)) {
+                to[..HALF].copy_from_slice(low);
+                to[HALF..].copy_from_slice(high);
+                return;
+            }
         }
-        _ => (0..LANES).for_each(|l| to[l] = word(l)),
+        Pattern::Other => {}
     }
+    (0..LANES).for_each(|l| to[l] = word(l));
 }
 
 impl Memo {
