@@ -1,6 +1,7 @@
 //! The grid of blocks of a launch.
 
 use crate::host::context::context;
+use crate::host::monitor::Scope;
 use std::iter::StepBy;
 use std::ops::Range;
 
@@ -29,6 +30,50 @@ pub fn threads() -> usize {
 #[track_caller]
 pub fn stride(n: usize) -> StepBy<Range<usize>> {
     (index()..n).step_by(threads())
+}
+
+/// Waits until all threads of the grid arrive. Their earlier writes, to buffers and shared memory,
+/// are visible to all of them afterwards.
+///
+/// The kernel has the clause `cooperative`, so that all its blocks run at once. A launch of more
+/// blocks than the device holds is an error before anything runs. All threads of the grid must
+/// reach the same call, as those of a block reach [`block::sync`](crate::block::sync). If a block
+/// ends early, the others wait forever on a GPU; the interpreter reports that.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// /// One step of Jacobi's method from x to y, and one back, in one launch.
+/// #[kernel(cooperative, block = 128, grid = device::multiprocessors())]
+/// #[requires(x.len() == y.len())]
+/// pub fn two_steps(x: &mut [f32], y: &mut [f32]) {
+///     for i in grid::stride(y.len()) {
+///         y[i] = 0.5 * (x[i.saturating_sub(1)] + x[(i + 1).min(x.len() - 1)]);
+///     }
+///     grid::sync();                                   // all of y, before any thread reads it
+///     for i in grid::stride(x.len()) {
+///         x[i] = 0.5 * (y[i.saturating_sub(1)] + y[(i + 1).min(y.len() - 1)]);
+///     }
+/// }
+/// # fn main() {}
+/// ```
+///
+/// The machine has no instruction for it. In PTX the barrier of CUDA's cooperative groups: a
+/// `bar.sync`, then one thread of each block makes a fence, adds to a counter in the launch's
+/// workspace, and polls the counter until all blocks have added; then a fence and a `bar.sync`. The
+/// driver supplies the workspace, and the counter needs no reset.
+///
+/// # Panics
+/// Under [`host::run`](crate::host::run), where blocks run one after another, if the grid has
+/// several blocks.
+#[track_caller]
+pub fn sync() {
+    let c = context("grid::sync()");
+    let blocks: usize = c.grid_dim.iter().product();
+    assert!(
+        blocks == 1,
+        "grid::sync() of {blocks} blocks, which `host::run` runs one after another: launch the kernel"
+    );
+    c.meet(Scope::Block, "grid::sync()", ());
 }
 
 /// Returns the number of blocks along x (`%nctaid.x`).

@@ -407,6 +407,42 @@
 //! memory, registers and occupancy are computed for the largest block. Reductions use the same
 //! order as a kernel with a fixed block of that size.
 //!
+//! # Cooperative kernels
+//!
+//! Blocks of a launch run in any order, and a block may begin after another has ended. With the
+//! clause `cooperative`, all blocks of a launch are resident at once, so that they may wait for
+//! each other. [`grid::sync`] waits for all of them and orders memory, so that an algorithm of
+//! several phases is one launch:
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! /// Divides x by its largest element.
+//! #[kernel(cooperative, block = 256, grid = device::multiprocessors())]
+//! #[requires(largest.len() == 1)]
+//! pub fn normalized(x: &mut [f32], largest: &mut [f32]) {
+//!     let mut own = 0.0f32;
+//!     for i in grid::stride(x.len()) {
+//!         own = own.max(x[i]);
+//!     }
+//!     let own = block::max(own);
+//!     if thread::index() == 0 {
+//!         largest.fetch_max(0, own);
+//!     }
+//!     grid::sync();                                                   // all maxima before any quotient
+//!     let all = largest[0];
+//!     for i in grid::stride(x.len()) {
+//!         x[i] = x[i] / all;
+//!     }
+//! }
+//! # fn main() { assert!(normalized::PTX.contains("%envreg1")); }
+//! ```
+//!
+//! A launch of more blocks than the device holds is refused: the error has both numbers. The limit
+//! on a GPU is the number of multiprocessors times the blocks that one holds, which the clause
+//! `min_blocks` can raise; the CPU device holds 1024 blocks. Streams take cooperative launches, and
+//! graphs refuse them. The interpreter keeps all blocks resident. It reports blocks that wait at
+//! different barriers, a block that ends while others wait, and accesses that no barrier orders.
+//!
 //! # Assertions
 //!
 //! `assert!`, `assert_eq!`, `assert_ne!`, `debug_assert!` and its variants, `panic!`,

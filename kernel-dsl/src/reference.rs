@@ -568,6 +568,12 @@
 //! | `g.all(p)` | `setp.gt.u32`, `vote.sync.ballot.b32`, 4 `and.b32`, `shr.u32`, `setp.eq.u32` | sm_61 | 1, 1/2 |
 //! | `g.any(p)` | `setp.eq.u32`, `vote.sync.ballot.b32`, 4 `and.b32`, `shr.u32`, `setp.ne.u32` | sm_61 | 1, 1/2 |
 //!
+//! # The grid
+//!
+//! | construct | PTX | from | rate |
+//! |---|---|---|---|
+//! | `grid::sync()` | 2 `bar.sync`, 9 `mov.u32`, `setp.ne.u32`, 2 `bra`, `mov.b64`, 2 `or.b32`, 2 `mul.lo.u32`, `sub.u32`, `setp.eq.u32`, `selp.u32`, 2 `membar.gl`, `atom.global.add.u32`, `ld.volatile.global.u32`, `xor.b32`, `setp.ge.s32` | sm_61 | 1, 1/2, sequence, global, atomic, barrier, branch |
+//!
 //! # Warps of later targets
 //!
 //! | construct | PTX | from | rate |

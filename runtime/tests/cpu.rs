@@ -53,6 +53,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         max_registers: None,
         contract: false,
         assertions: false,
+        cooperative: false,
         target: Target::SM_61,
         instances: vec![hir::DeclaredInstance::default()],
         tolerances: vec![],

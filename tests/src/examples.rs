@@ -27,6 +27,7 @@ experts! {
     fft "../../kernels-rs/examples/fft.rs"
     flash_attention "../../kernels-rs/examples/flash_attention.rs"
     hash_table "../../kernels-rs/examples/hash_table.rs"
+    heat "../../kernels-rs/examples/heat.rs"
     histogram "../../kernels-rs/examples/histogram.rs"
     keccak "../../kernels-rs/examples/keccak.rs"
     look_back "../../kernels-rs/examples/look_back.rs"

@@ -67,7 +67,7 @@ pub enum Check {
     EqualStores,
     /// Some lanes of a warp reach `block::sync()` while other running lanes are elsewhere; or the
     /// warps of a block wait at different `block::sync()`s; or a warp ends without reaching the one
-    /// that others wait at.
+    /// that others wait at. The same holds for `grid::sync()` and the blocks of the grid.
     DivergentBarrier,
     /// Some lanes of a warp reach a warp operation (`sync`, shuffle, vote) while other running
     /// lanes are elsewhere; or fewer than 32 lanes reach an operation that needs all lanes
@@ -317,7 +317,7 @@ impl Check {
             Check::GlobalRace => "let one thread access each element, or split the work into two launches",
             Check::StoreConflict => "let one lane store, or give each lane its own element",
             Check::EqualStores => "let only one lane store: `if warp::lane() == 0`",
-            Check::DivergentBarrier => "move `block::sync()` to a place that all threads of the block reach",
+            Check::DivergentBarrier => "move the barrier to a place that all its threads reach",
             Check::DivergentWarp => "move the operation to a place that all lanes of the warp reach",
             Check::ShuffleInactive => "let all 32 lanes execute the shuffle, and select the results afterwards",
             Check::ShuffleSelector => "use a selector smaller than the segment width",
@@ -414,6 +414,8 @@ pub struct OracleDeclarations {
     pub outputs: Vec<Output>,
     /// The allowances, each with the index of its function in the kernel's sources.
     pub allowances: Vec<(u32, Allowance)>,
+    /// Whether all blocks of a launch are resident at once.
+    pub cooperative: bool,
 }
 
 /// A set of checks.

@@ -16,6 +16,7 @@ pub struct ValidatedArgs<'a, 'm> {
     shape: launch::LaunchShape,
     arguments: &'a [Argument<'m>],
     writes: Vec<bool>,
+    cooperative: bool,
 }
 
 impl<'a, 'm> ValidatedArgs<'a, 'm> {
@@ -37,7 +38,10 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
             })
             .collect();
         match launch::shape(program, facts, block.map(|n| n as u64), &given) {
-            Ok(shape) if refusals.is_empty() => Ok(ValidatedArgs { shape, arguments, writes: writes(program) }),
+            Ok(shape) if refusals.is_empty() => {
+                let cooperative = program.program().launch.cooperative;
+                Ok(ValidatedArgs { shape, arguments, writes: writes(program), cooperative })
+            }
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());
                 Err(Error::Refused { instance: program.instance_name(), refusals })
@@ -48,6 +52,25 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     /// Returns block and grid.
     pub fn shape(&self) -> launch::LaunchShape {
         self.shape
+    }
+
+    /// Returns whether all blocks of the launch are resident at once.
+    pub fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+
+    /// Rejects a cooperative launch of more blocks than the `most` that a device holds at once.
+    /// `device` describes the device and how `most` follows from it.
+    pub(crate) fn require_residency(&self, instance: &str, most: u64, device: &str) -> Result<(), Error> {
+        let blocks = self.shape.grid.iter().map(|n| u64::from(*n)).product::<u64>();
+        if blocks <= most {
+            return Ok(());
+        }
+        let why = format!(
+            "grid: a cooperative launch of {blocks} blocks, and {device} holds {most} at once: launch fewer blocks, \
+             for example `grid = device::multiprocessors()`, in which each thread does more"
+        );
+        Err(Error::Refused { instance: instance.to_string(), refusals: vec![Refusal(why)] })
     }
 
     /// Returns the arguments.

@@ -303,6 +303,9 @@ impl Executable {
             return Ok(None);
         }
         approved.shared_bytes(&self.instance, &self.shared)?;
+        if approved.is_cooperative() {
+            approved.require_residency(&self.instance, interpreter::MAX_COOPERATIVE_BLOCKS, "the CPU device")?;
+        }
         let arguments = approved.arguments().iter().enumerate();
         let arguments = arguments.map(|(index, argument)| binding(argument, approved.writes(index)));
         let record = record.map(|bytes| Binding::Memory {

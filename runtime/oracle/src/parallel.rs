@@ -81,7 +81,7 @@ fn demand(program: &Program, setting: &LaunchConstants, buffers: &[Buffer<'_>], 
     let code = &program.code;
     // Only these instructions can observe the order of blocks or a clock; a record keeps the first
     // report. A block that loads the store of another block alone finds the element uninitialized.
-    let alone = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_));
+    let alone = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_) | Inst::GridSync);
     if code.insts.iter().any(alone) {
         return None;
     }

@@ -71,6 +71,16 @@ impl Program {
         !self.code.atomics.is_empty()
     }
 
+    /// Returns whether all blocks of a launch are resident at once.
+    pub fn is_cooperative(&self) -> bool {
+        self.declared.cooperative || self.has_grid_barriers()
+    }
+
+    /// Returns whether the kernel has barriers of the grid.
+    pub(crate) fn has_grid_barriers(&self) -> bool {
+        self.code.insts.iter().any(|inst| matches!(inst, Inst::GridSync))
+    }
+
     /// Returns whether an instruction belongs to a function of `math::`.
     pub(crate) fn is_math(&self, site: Pc) -> bool {
         let location = self.code.locations.get(site as usize).and_then(|l| self.locations.get(l.0 as usize));

@@ -1,7 +1,7 @@
 //! Execution of a launch of a [`Program`].
 
 use crate::code::{AccessLocation, AccessOp, Inst, Origin};
-use crate::machine::interleaved::MAX_COOPERATIVE;
+use crate::machine::interleaved::MAX_COOPERATIVE_BLOCKS;
 use crate::machine::memory::Buffer;
 use crate::machine::nonfinite::StoredNonFinite;
 use crate::machine::observer::Observer;
@@ -78,11 +78,12 @@ impl Program {
     fn run_observed(&self, launch: Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, LaunchFailure> {
         let Launch { grid, block, arguments, mut options } = launch;
         options.deadline = options.deadline.or(options.time_limit.map(Deadline::after));
+        options.cooperative |= self.is_cooperative();
         let parameters = self.bind(&arguments)?;
         let threads = self.block_of(block)?;
         let blocks = grid.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
-        if options.cooperative && blocks > MAX_COOPERATIVE {
-            let why = format!("{blocks} blocks of a cooperative launch are more than {MAX_COOPERATIVE}");
+        if options.cooperative && blocks > MAX_COOPERATIVE_BLOCKS {
+            let why = format!("{blocks} blocks of a cooperative launch are more than {MAX_COOPERATIVE_BLOCKS}");
             return Err(Mismatch(vec![why]).into());
         }
         let granules = self.granules();

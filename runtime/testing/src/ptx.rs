@@ -48,6 +48,7 @@ impl Executable {
         }
         let shape = approved.shape();
         let dynamic_shared = approved.shared_bytes(&self.instance, &self.shared)?;
+        let options = Options { cooperative: options.cooperative || approved.is_cooperative(), ..options };
         let launch = Launch { grid: shape.grid, block: shape.block, dynamic_shared, buffers, parameters, options };
         let failed = |source: ptx::Failure| Error::Ptx { instance: self.instance.clone(), source: Box::new(source) };
         let outcome = self.program.run(launch).map_err(|mismatch| failed(mismatch.into()))?;

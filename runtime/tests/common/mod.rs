@@ -63,6 +63,7 @@ fn program() -> Program {
         max_registers: None,
         contract: false,
         assertions: false,
+        cooperative: false,
         target: Target::SM_61,
         instances: vec![hir::DeclaredInstance::default()],
         tolerances: vec![],

@@ -13,6 +13,7 @@ mod elementwise;
 mod fft;
 mod flash_attention;
 mod hash_table;
+mod heat;
 mod histogram;
 mod keccak;
 mod look_back;

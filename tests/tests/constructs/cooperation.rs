@@ -2,7 +2,7 @@
 
 use kernel_dsl::prelude::*;
 
-pub const ALL: &[&[super::Construct]] = &[places::ALL, blocks::ALL, warps::ALL, groups::ALL, later::ALL];
+pub const ALL: &[&[super::Construct]] = &[places::ALL, blocks::ALL, warps::ALL, groups::ALL, grids::ALL, later::ALL];
 
 programs! { places, "Places", slices(x: &[f32], y: &mut [f32]):
     "`thread::x()`" fn thread_x {
@@ -320,6 +320,14 @@ programs! { groups, "Groups of lanes", slices(x: &[u32], y: &mut [u32]):
         let (g, own) = (warp::group::<8>(), x[thread::x()]);
         let p = g.any(own == 5);
         y[thread::x()] = p as u32;
+    }
+}
+
+programs! { grids, "The grid", (cooperative) slices(x: &[u32], y: &mut [u32]):
+    "`grid::sync()`" fn sync {
+        let own = x[thread::x()];
+        grid::sync();
+        y[thread::x()] = own;
     }
 }
 

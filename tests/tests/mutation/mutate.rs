@@ -191,6 +191,7 @@ fn changes(kernel: &Kernel, observed: &Observed, inst: &Inst) -> Vec<Change> {
     }
     let shifted = list.len();
     match &inst.op {
+        Op::GridSync => list.push(Change::Without("grid::sync()")),
         Op::BlockSync => list.push(Change::Without("block::sync()")),
         Op::WarpSync => list.push(Change::Without("warp::sync()")),
         Op::Fence(_) => list.push(Change::Without("its fence")),

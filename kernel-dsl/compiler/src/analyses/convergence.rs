@@ -37,6 +37,7 @@ fn together(region: &Region) -> bool {
 /// Returns the scope whose threads must be converged.
 fn needs(op: &Op) -> Option<UniformScope> {
     match op {
+        Op::GridSync => Some(UniformScope::Grid),
         Op::BlockSync => Some(UniformScope::Block),
         Op::WarpSync | Op::Shuffle { .. } | Op::Vote { .. } | Op::Match(_) | Op::Reduce(..) => Some(UniformScope::Warp),
         _ => None,
@@ -59,6 +60,7 @@ fn collect<'k>(region: &'k Region, uniformity: &Uniformity<'k>, found: &mut BTre
 fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
     let at = &kernel.locations[apart.inst.location.0 as usize];
     let name = operation(kernel, at).unwrap_or_else(|| match apart.inst.op {
+        Op::GridSync => "grid::sync".to_string(),
         Op::BlockSync => "block::sync".to_string(),
         Op::WarpSync => "warp::sync".to_string(),
         Op::Shuffle { .. } => "a shuffle".to_string(),
@@ -67,7 +69,8 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
         _ => "a vote".to_string(),
     });
     let (threads, scope) = match apart.scope {
-        UniformScope::Block | UniformScope::Grid => ("threads of the block", UniformScope::Block),
+        UniformScope::Grid => ("threads of the grid", UniformScope::Grid),
+        UniformScope::Block => ("threads of the block", UniformScope::Block),
         UniformScope::Warp | UniformScope::Lane => ("lanes of the warp", UniformScope::Warp),
     };
     let steps = uniformity.why(apart.inst, scope);

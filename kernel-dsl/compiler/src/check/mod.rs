@@ -129,6 +129,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<CheckedItem
         max_registers,
         contract: kernel.contract,
         assertions: kernel.assertions,
+        cooperative: kernel.cooperative,
         target: kernel.target,
         instances,
         tolerances,

@@ -23,6 +23,7 @@ mod atomic;
 mod bits;
 mod cast;
 mod control;
+mod grid;
 mod header;
 mod inline;
 mod lines;
@@ -388,6 +389,7 @@ impl<'k> Emitter<'k> {
                 self.op(Opcode::Cp, [Modifier::Async, Modifier::WaitGroup], [Operand::Integer((*n).into())]);
             }
             Op::CopyWait(WaitGroup::UpTo(_)) => self.malformed("a wait for a group by its number"),
+            Op::GridSync => self.grid_sync(),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
             Op::Fence(scope) => self.fence(*scope),

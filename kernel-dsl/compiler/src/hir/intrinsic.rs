@@ -43,6 +43,8 @@ pub enum Intrinsic {
     WarpLane,
     /// `warp::index()`: thread::index() / 32.
     WarpIndex,
+    /// `grid::sync()`.
+    GridSync,
     /// `block::sync()`.
     BlockSync,
     /// `warp::sync()`.

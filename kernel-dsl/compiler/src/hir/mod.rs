@@ -96,6 +96,8 @@ pub struct Launch {
     pub contract: bool,
     /// Whether the unchecked form keeps assertions.
     pub assertions: bool,
+    /// Whether all blocks of a launch are resident at once.
+    pub cooperative: bool,
     /// The target of the declared instances, and the default target of instances compiled later.
     pub target: Target,
     /// The declared instances, each with one argument for each generic parameter.

@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Increment it with every change of a type in
 /// [`hir`](super) or of a type that such a type contains.
-pub const VERSION: u16 = 11;
+pub const VERSION: u16 = 12;
 
 const HEADER_BYTES: usize = 10;
 
@@ -231,6 +231,7 @@ mod tests {
             max_registers: None,
             contract: false,
             assertions: false,
+            cooperative: false,
             target: Target::SM_61,
             instances: vec![DeclaredInstance {
                 name: Some("tile".into()),

@@ -241,6 +241,7 @@ operations! {
     Atomic { operation, place, element, values }   Effect     ["atomic " operation " " element " " place (* ", " values)];
     ReadLocal { local, index }                     Read       ["read " local (? "[" index "]")];
     WriteLocal { local, index, value }             Effect     ["write " local (? "[" index "]") " = " value];
+    GridSync {}                                    Effect     ["grid_sync"];
     BlockSync {}                                   Effect     ["block_sync"];
     WarpSync {}                                    Effect     ["warp_sync"];
     Fence(scope)                                   Effect     ["fence " scope];

@@ -156,6 +156,8 @@ impl<'t> Parser<'t> {
                 self.expect(" unrolled instructions")?;
                 self.kernel.unrolled = limit as usize;
             }
+        } else if self.eat("cooperative") {
+            self.kernel.declared.cooperative = true;
         } else if self.eat("output ") {
             let index = self.number()?;
             self.expect(" ")?;

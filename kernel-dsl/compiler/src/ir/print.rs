@@ -241,6 +241,9 @@ impl<'a> Printer<'a> {
                 writeln!(f, "    {bound} {limit} {what}")?;
             }
         }
+        if kernel.declared.cooperative {
+            writeln!(f, "    cooperative")?;
+        }
         for Output { index, coverage } in &kernel.declared.outputs {
             writeln!(f, "    output {index} {}", coverage.name())?;
         }

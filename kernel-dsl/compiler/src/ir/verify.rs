@@ -347,7 +347,9 @@ impl<'a> Verifier<'a> {
                 let ty = self.ty(*value);
                 self.local(inst, *local, *index, (results == 0).then_some(ty));
             }
-            Op::BlockSync | Op::WarpSync | Op::Fence(_) => self.check(inst, results == 0, "it has no result"),
+            Op::GridSync | Op::BlockSync | Op::WarpSync | Op::Fence(_) => {
+                self.check(inst, results == 0, "it has no result")
+            }
             Op::Shuffle { value, selector, width, .. } => {
                 let wide = scalar.is_some_and(|s| s.bits() >= 32);
                 let fits = results == 1 && self.ty(*value) == out && wide && self.ty(*selector) == S(Scalar::U32);

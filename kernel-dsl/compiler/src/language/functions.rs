@@ -54,6 +54,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("grid::index", Intrinsic::GridIndex, &[], Type::Usize),
     function("device::multiprocessors", Intrinsic::Multiprocessors, &[], Type::Usize),
     function("device::waves", Intrinsic::Waves, &[Type::Usize, Type::Usize], Type::Usize),
+    function("grid::sync", Intrinsic::GridSync, &[], Type::Unit),
     function("grid::threads", Intrinsic::GridThreads, &[], Type::Usize),
     function("warp::lane", Intrinsic::WarpLane, &[], Type::Usize),
     function("warp::index", Intrinsic::WarpIndex, &[], Type::Usize),

@@ -47,6 +47,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         max_registers: None,
         contract: false,
         assertions: false,
+        cooperative: false,
         target: crate::Target::SM_61,
         instances: vec![],
         tolerances: vec![],

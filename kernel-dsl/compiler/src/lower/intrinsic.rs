@@ -98,6 +98,17 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.warp_count())
             }
             (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
+            (Intrinsic::GridSync, ..) => {
+                if !self.program.launch.cooperative {
+                    self.error_with_help(
+                        e.span,
+                        "`grid::sync()` needs all blocks of the launch to be resident at once",
+                        "add the clause `cooperative` to the kernel: `#[kernel(cooperative, block = …, grid = …)]`",
+                    );
+                }
+                self.builder.effect(Op::GridSync);
+                Val::Unit
+            }
             (Intrinsic::BlockSync, ..) => {
                 self.builder.effect(Op::BlockSync);
                 Val::Unit

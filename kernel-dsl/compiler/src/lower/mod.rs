@@ -93,7 +93,11 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         instance: program.instance_name(instance),
         min_blocks: limits.min_blocks,
         max_registers: limits.max_registers,
-        declared: OracleDeclarations { outputs: monomorphic.outputs(), allowances: Vec::new() },
+        declared: OracleDeclarations {
+            outputs: monomorphic.outputs(),
+            allowances: Vec::new(),
+            cooperative: program.launch.cooperative,
+        },
         ..ir::Kernel::empty(target, block)
     };
     let mut lowerer = Lowerer {

@@ -83,7 +83,7 @@ impl Numbering<'_> {
             if let Op::Load { .. } = inst.op {
                 return self.load(inst);
             }
-            let parts = matches!(inst.op, Op::For(_) | Op::Loop { .. } | Op::BlockSync);
+            let parts = matches!(inst.op, Op::For(_) | Op::Loop { .. } | Op::GridSync | Op::BlockSync);
             self.stretch += u32::from(parts);
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
             self.stretch += u32::from(parts);

@@ -21,6 +21,7 @@ struct Clauses {
     max_registers: Option<syn::Expr>,
     contract: bool,
     assertions: bool,
+    cooperative: bool,
     tolerances: Vec<Tolerance>,
     writes: Vec<(Ident, Coverage)>,
     target: Option<Target>,
@@ -125,6 +126,17 @@ pub const CLAUSES: &[Clause] = &[
         )],
         parse: |clauses, _, _| {
             clauses.assertions = true;
+            Ok(())
+        },
+    },
+    Clause {
+        name: "cooperative",
+        forms: &[(
+            "cooperative",
+            "All blocks of a launch are resident at once, so that they can wait for each other: `grid::sync()` needs it. A launch of more blocks than the device holds is an error.",
+        )],
+        parse: |clauses, _, _| {
+            clauses.cooperative = true;
             Ok(())
         },
     },
@@ -472,6 +484,7 @@ impl Reader {
             max_registers,
             contract: clauses.contract,
             assertions: clauses.assertions,
+            cooperative: clauses.cooperative,
             tolerances: clauses.tolerances,
             writes: clauses.writes,
             target: clauses.target.unwrap_or(Target::SM_61),

@@ -54,6 +54,8 @@ pub struct Kernel {
     pub contract: bool,
     /// Whether the unchecked form keeps assertions.
     pub assertions: bool,
+    /// Whether all blocks of a launch are resident at once.
+    pub cooperative: bool,
     /// The tolerances of a GPU's results, by parameter.
     pub tolerances: Vec<Tolerance>,
     /// How much of its outputs the kernel writes, by parameter.

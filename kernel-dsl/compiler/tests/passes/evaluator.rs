@@ -532,7 +532,7 @@ impl Machine<'_> {
                 self.set(&inst.results, &results);
                 return None;
             }
-            Op::BlockSync | Op::WarpSync | Op::Fence(_) => {
+            Op::GridSync | Op::BlockSync | Op::WarpSync | Op::Fence(_) => {
                 self.trace.syncs += 1;
                 return None;
             }

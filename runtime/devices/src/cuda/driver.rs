@@ -63,6 +63,7 @@ functions! {
         version: CudaVersion = CudaVersion { major: 0, minor: 0 },
         on_cpu: bool = false,
         graphs: Option<Graphs> = None,
+        cooperative: Option<Cooperative> = None,
         libraries: Option<Libraries> = None,
     }
     init = cuInit(c_uint);
@@ -134,6 +135,13 @@ functions! {
 }
 
 functions! {
+    /// The function for cooperative launches, in drivers from CUDA 9.0 on.
+    pub(super) struct Cooperative {}
+    launch = cuLaunchCooperativeKernel(sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint,
+        sys::CUstream, *mut *mut c_void);
+}
+
+functions! {
     /// The functions for libraries, which are modules without a context, in drivers from CUDA 12.0
     /// on.
     #[derive(Clone, Copy)]
@@ -185,6 +193,7 @@ impl Driver {
             .map_err(|functions| Error::DriverLacks { functions, needed: CudaVersion::OLDEST })?;
         driver.on_cpu = find(library, &[ON_CPU]).is_some();
         driver.graphs = Graphs::resolve(library).ok();
+        driver.cooperative = Cooperative::resolve(library).ok();
         driver.libraries = Libraries::resolve(library).ok();
         let mut version = 0;
         // SAFETY: `version` outlives the call; this function may be called before `cuInit`.
@@ -228,6 +237,13 @@ impl Driver {
     pub(super) fn graphs(&self) -> Result<&Graphs, Error> {
         let needed = CudaVersion { major: 10, minor: 1 };
         self.graphs.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, what: "a graph".into() })
+    }
+
+    /// Returns the function for cooperative launches, or an error if the driver lacks it.
+    pub(super) fn cooperative(&self) -> Result<&Cooperative, Error> {
+        let needed = CudaVersion { major: 9, minor: 0 };
+        let what = || "a cooperative launch".into();
+        self.cooperative.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, what: what() })
     }
 
     /// Returns the functions for libraries, if the driver has them.

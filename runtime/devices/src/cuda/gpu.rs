@@ -347,7 +347,7 @@ impl Cuda {
         approved: &ValidatedArgs<'_, '_>,
     ) -> Result<Launch> {
         let name = artifact.instance_name(&program.instance().0);
-        Launch::new(self.load(form, artifact, program, &name)?, name, approved)
+        Launch::new(&self.context, self.load(form, artifact, program, &name)?, name, approved)
     }
 
     /// Compiles and loads the instance's module, so that launches find it. Several threads may load

@@ -28,6 +28,8 @@ pub(super) struct Launch {
     kernel: LoadedKernel,
     instance: Arc<str>,
     shape: LaunchShape,
+    /// Whether all blocks are resident at once.
+    cooperative: bool,
     shared: u32,
     /// The parameters, the record's address last where there is one.
     values: Box<[u64]>,
@@ -42,13 +44,27 @@ unsafe impl Send for Launch {}
 unsafe impl Sync for Launch {}
 
 impl Launch {
-    /// Makes a launch of `kernel`, the instance for which the arguments were validated.
-    pub fn new(kernel: LoadedKernel, instance: String, approved: &ValidatedArgs<'_, '_>) -> Result<Launch> {
+    /// Makes a launch of `kernel`, the instance for which the arguments were validated. A
+    /// cooperative launch has no more blocks than the device holds at once.
+    pub fn new(
+        context: &Context,
+        kernel: LoadedKernel,
+        instance: String,
+        approved: &ValidatedArgs<'_, '_>,
+    ) -> Result<Launch> {
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, LoadedKernel::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        Ok(Launch { kernel, instance: instance.into(), shape: approved.shape(), shared, values, pointers })
+        let (instance, shape, cooperative) = (instance.into(), approved.shape(), approved.is_cooperative());
+        let launch = Launch { kernel, instance, shape, cooperative, shared, values, pointers };
+        if cooperative {
+            context.driver.cooperative()?;
+            let (each, all) = (launch.residency(context)?.blocks, context.info.multiprocessors);
+            let device = format!("{} with {all} multiprocessors of {each} blocks each", context.info.name);
+            approved.require_residency(&launch.instance, u64::from(each) * u64::from(all), &device)?;
+        }
+        Ok(launch)
     }
 
     /// Returns the meaning of its record, if it has one.
@@ -167,6 +183,10 @@ impl<'a> Ready<'a> {
         record.into_iter().for_each(|address| launch.set_record(address));
         let (function, parameters) = (launch.kernel.module().function(), launch.pointers.as_mut_ptr());
         let ([gx, gy, gz], [bx, by, bz], shared) = (launch.shape.grid, launch.shape.block, launch.shared);
+        let cooperative = match launch.cooperative {
+            true => Some(stream.context().driver.cooperative()?.launch),
+            false => None,
+        };
         launch.note(stream);
         let submitted = streams.submit_in(
             stream,
@@ -176,7 +196,12 @@ impl<'a> Ready<'a> {
             // SAFETY: there is a pointer for each parameter of the entry, to at least the bytes of
             // the parameter, which the driver copies; the caller guarantees the rest.
             |driver, stream| unsafe {
-                (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut())
+                match cooperative {
+                    Some(launch) => launch(function, gx, gy, gz, bx, by, bz, shared, stream, parameters),
+                    None => {
+                        (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut())
+                    }
+                }
             },
         );
         if submitted.is_err() && record.is_some() {

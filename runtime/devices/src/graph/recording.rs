@@ -6,6 +6,7 @@ use super::{Graph, Node};
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::{Argument, Artifact, Call, Element, LaunchForm, Launcher};
 use std::cell::RefCell;
 use std::fmt;
@@ -130,7 +131,13 @@ impl<'g> Recording<'g> {
         let slots = self.slots.borrow();
         // SAFETY: they are looked at and not used.
         let arguments = unsafe { launch.arguments(&self.device, &slots) };
-        self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |_, _| Ok(()))?;
+        self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
+            if !approved.is_cooperative() {
+                return Ok(());
+            }
+            let why = "the kernel is cooperative, and a graph holds no cooperative launches: launch it on a stream";
+            Err(Error::Refused { instance: program.instance_name(), refusals: vec![Refusal(why.into())] })
+        })?;
         drop(arguments);
         let mut launches = self.launches.borrow_mut();
         launches.push(launch);

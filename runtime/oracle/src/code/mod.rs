@@ -181,6 +181,7 @@ pub enum Inst {
         index: RowIndex,
         from: Register,
     },
+    GridSync,
     BlockSync,
     WarpSync,
     Shuffle {

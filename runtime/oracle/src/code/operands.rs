@@ -69,6 +69,7 @@ impl Code {
             | Inst::Begin { .. }
             | Inst::Dynamic { .. }
             | Inst::ReadLocal { .. }
+            | Inst::GridSync
             | Inst::BlockSync
             | Inst::WarpSync
             | Inst::Fence(_)

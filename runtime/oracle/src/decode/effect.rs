@@ -73,6 +73,7 @@ impl Decoder<'_> {
                     Some(index) => Inst::WriteElement { local, index, from },
                 });
             }
+            Op::GridSync => _ = self.emit(Inst::GridSync),
             Op::BlockSync => _ = self.emit(Inst::BlockSync),
             Op::WarpSync => _ = self.emit(Inst::WarpSync),
             Op::Fence(scope) => _ = self.emit(Inst::Fence(*scope)),

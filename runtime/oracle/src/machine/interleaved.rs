@@ -4,13 +4,14 @@
 //! A block that does not run now keeps its shared memory, its warps, and its part of the order of
 //! accesses. Each run of a block is a [`TimeSlice`]: epochs then tell which block made an access.
 
+use crate::check::Check;
 use crate::code::Inst;
 use crate::machine::livelock::Cycle;
 use crate::machine::memory::{SharedMemory, shared_memory};
 use crate::machine::order::BlockOrder;
 use crate::machine::shadow::{Shadow, TimeSlice};
-use crate::machine::{ALL, Machine, Warp};
-use crate::report::Thread;
+use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, Warp};
+use crate::report::{Description, Thread};
 use crate::{Options, Program};
 use runtime_simt::{Interleaver, RunningGrid, Schedule, WarpState};
 
@@ -18,12 +19,12 @@ use runtime_simt::{Interleaver, RunningGrid, Schedule, WarpState};
 const RESIDENT: usize = 16;
 
 /// The largest number of blocks of a cooperative launch.
-pub const MAX_COOPERATIVE: u64 = 1024;
+pub const MAX_COOPERATIVE_BLOCKS: u64 = 1024;
 
 /// Returns whether the blocks of a launch run interleaved. Blocks that cannot communicate run one
 /// after the other: the results are equal.
 pub fn is_interleaved(program: &Program, options: &Options) -> bool {
-    let communicates = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_));
+    let communicates = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::GridSync);
     let preempted = matches!(options.schedule, Schedule::Preempted(_));
     (preempted || options.cooperative) && program.code.insts.iter().any(communicates)
 }
@@ -73,6 +74,62 @@ impl Machine<'_, '_> {
         result
     }
 
+    /// Returns whether the running block is observed, and tells the observer that the block runs.
+    fn observes(&mut self) -> bool {
+        let block = self.block;
+        self.observer.as_mut().is_some_and(|observer| {
+            observer.switch(block);
+            observer.observes(block)
+        })
+    }
+
+    /// Returns whether a warp waits at a barrier of the grid.
+    fn waits_for_grid(&self, warp: &Warp) -> bool {
+        warp.waits.is_some_and(|site| matches!(self.program.code.insts[site as usize], Inst::GridSync))
+    }
+
+    /// Opens the barrier of the grid, at which all warps of the resident blocks wait. Reports
+    /// blocks that do not. Returns whether the launch continues.
+    fn open_grid_barrier<const TIER: u8>(&mut self, blocks: &mut [SuspendedBlock]) -> bool {
+        let at =
+            |block: &SuspendedBlock| block.warps.iter().find_map(|warp| Some((warp.index, warp.mask, warp.waits?)));
+        let Some((index, mask, site)) = blocks.first().and_then(at) else { return false };
+        let first = 1 << (mask.trailing_zeros() % 32);
+        let all = blocks.iter().filter_map(|block| Some((block.index, at(block)?)));
+        let apart = all.map(|(block, (warp, _, there))| (block, warp, there)).find(|(.., there)| *there != site);
+        let elsewhere = |machine: &Self, block, warp| {
+            let thread = machine.program.thread(warp * 32);
+            Thread { block, thread, warp, lane: 0 }
+        };
+        if let (Some(block), true) = (self.ended, (blocks.len() as u64) < self.setting.grid.block_count()) {
+            self.in_block(&mut blocks[0], |machine, _| {
+                machine.report(Check::DivergentBarrier, site, index, first, |machine, _| {
+                    let message = "a deadlock: a block has ended without reaching a `grid::sync()` that others wait at";
+                    Description::new(message).against(None, elsewhere(machine, block, 0), "has ended")
+                });
+            });
+            self.stopped = true;
+            return false;
+        }
+        if let (Some((block, warp, there)), true) = (apart, TIER >= ACCESSES) {
+            self.in_block(&mut blocks[0], |machine, _| {
+                machine.report(Check::DivergentBarrier, site, index, first, |machine, _| {
+                    Description::new("the blocks of the grid wait at different `grid::sync()`s").against(
+                        Some(there),
+                        elsewhere(machine, block, warp),
+                        "waits here",
+                    )
+                });
+            });
+        }
+        self.tick();
+        self.grid_met = self.epoch;
+        for block in blocks {
+            self.in_block(block, |machine, warps| machine.pass_barrier::<TIER>(warps));
+        }
+        true
+    }
+
     /// Begins a time slice of the running block, unless the last slice is its own.
     fn begin_slice(&mut self) {
         if self.history.last().is_none_or(|slice| slice.began != self.block_epoch) {
@@ -115,7 +172,11 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
                 // part.
                 machine.tick();
             }
-            machine.warp::<TIER>(&mut warps[warp]);
+            let observed = TIER < OBSERVED || machine.observes();
+            match observed {
+                true => machine.warp::<TIER>(&mut warps[warp]),
+                false => machine.warp::<ALL>(&mut warps[warp]),
+            }
             if warps[warp].cycle.is_some() && machine.part_lanes(warps) {
                 warps.iter_mut().for_each(|warp| warp.cycle = None);
             }
@@ -133,9 +194,16 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
                 return true;
             }
             if machine.has_ended::<TIER>(warps) {
+                machine.ended.get_or_insert(machine.block);
                 return false;
             }
-            machine.open_barrier::<TIER>(warps);
+            if warps.iter().all(|warp| warp.ended || machine.waits_for_grid(warp)) {
+                if TIER >= ACCESSES {
+                    machine.meeting(warps);
+                }
+            } else {
+                machine.open_barrier::<TIER>(warps);
+            }
             true
         });
         if !goes_on {
@@ -145,6 +213,10 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
     }
 
     fn unblock(&mut self, blocks: &mut [SuspendedBlock]) -> bool {
+        let loops = |block: &SuspendedBlock| block.warps.iter().any(|warp| warp.cycle.is_some());
+        if !blocks.iter().any(loops) {
+            return self.machine.open_grid_barrier::<TIER>(blocks);
+        }
         let stale = |machine: &mut Machine<'_, '_>, warps: &mut Vec<Warp>| {
             let cycles: Vec<Cycle> = warps.iter().filter_map(|warp| warp.cycle).collect();
             !cycles.is_empty() && machine.has_changed_since(&cycles)

@@ -41,6 +41,7 @@ use crate::machine::observer::Observer;
 use crate::machine::order::Order;
 use crate::machine::shadow::{Budget, Clock, Life, Shadow, TimeSlice};
 use crate::machine::shared_fast_path::Memo;
+use crate::machine::warp::barrier_name;
 use crate::report::{Description, Findings, Thread};
 use crate::{Checks, Options, Program, Statistics};
 use bytemuck::Zeroable;
@@ -102,6 +103,10 @@ pub struct Machine<'p, 'm> {
     pub block_epoch: u32,
     /// The epoch of the block's last barrier.
     pub met: u32,
+    /// The epoch of the grid's last barrier; 0 if there was none.
+    pub grid_met: u32,
+    /// The first block that has ended, if blocks run interleaved.
+    pub ended: Option<[u32; 3]>,
     /// The time slices of blocks. A block that runs to its end has one.
     pub history: Vec<TimeSlice>,
     /// Whether blocks run interleaved.
@@ -184,7 +189,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         observer: Option<Box<dyn Observer + 'm>>,
     ) -> Self {
         let code = &program.code;
-        let interleaved = observer.is_none() && is_interleaved(program, options);
+        // An observer needs no more than one order of the blocks, unless they wait for each other.
+        let interleaved = (observer.is_none() || program.has_grid_barriers()) && is_interleaved(program, options);
         let preemption = match options.schedule {
             Schedule::Preempted(preemption) if interleaved => preemption,
             _ => Preemption::default(),
@@ -208,6 +214,8 @@ impl<'p, 'm> Machine<'p, 'm> {
             epoch: 0,
             block_epoch: 0,
             met: 0,
+            grid_met: 0,
+            ended: None,
             history: Vec::new(),
             interleaved,
             points: Points::new(preemption),
@@ -229,6 +237,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     pub fn run(&mut self, numbers: impl Iterator<Item = u64>) -> bool {
         if self.interleaved {
             return match self.options.checks {
+                _ if self.observer.is_some() => self.run_interleaved::<OBSERVED>(numbers),
                 Checks::Values => self.run_interleaved::<VALUES>(numbers),
                 Checks::Accesses => self.run_interleaved::<ACCESSES>(numbers),
                 Checks::All => self.run_interleaved::<ALL>(numbers),
@@ -370,10 +379,15 @@ impl<'p, 'm> Machine<'p, 'm> {
         if TIER >= ACCESSES {
             self.meeting(warps);
         }
+        self.tick();
+        self.pass_barrier::<TIER>(warps);
+    }
+
+    /// Resumes the warps of the running block after a barrier, with which the epoch begins.
+    fn pass_barrier<const TIER: u8>(&mut self, warps: &mut [Warp]) {
         if TIER >= ALL {
             self.order.barrier();
         }
-        self.tick();
         self.met = self.epoch;
         for warp in warps {
             (warp.waits, warp.met) = (None, self.epoch);
@@ -383,16 +397,20 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Reports a warp of the block that waits at another barrier or has ended.
     fn meeting(&mut self, warps: &[Warp]) {
         let Some((first, site)) = warps.iter().find_map(|w| Some((w, w.waits?))) else { return };
+        let insts = &self.program.code.insts;
+        let name = barrier_name(&insts[site as usize]);
         for other in warps {
             let thread = self.thread(other.index, 0);
             let description = match other.waits {
                 Some(there) if there == site => continue,
-                Some(there) => Description::new("the warps of a block wait at different `block::sync()`s").against(
-                    Some(there),
-                    thread,
-                    "waits here",
-                ),
-                None => Description::new("a warp has ended without reaching a `block::sync()` that others wait at")
+                Some(there) => {
+                    let message = match barrier_name(&insts[there as usize]) {
+                        same if same == name => format!("the warps of a block wait at different {name}s"),
+                        another => format!("the warps of a block wait at different barriers, {name} and {another}"),
+                    };
+                    Description::new(message).against(Some(there), thread, "waits here")
+                }
+                None => Description::new(format!("a warp has ended without reaching a {name} that others wait at"))
                     .against(None, thread, "has ended"),
             };
             let lane = first.mask.trailing_zeros() as usize;
@@ -430,7 +448,8 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     /// Returns the clock for races of `warp` in shared memory, without the order from fences.
     pub fn clock(&self, warp: &Warp) -> Clock<'static> {
-        Clock { block: self.block_epoch, met: self.met, warp: warp.met, across: false, known: &[], slices: &[] }
+        let (block, met, grid) = (self.block_epoch, self.met, self.grid_met);
+        Clock { block, met, warp: warp.met, grid, across: false, known: &[], slices: &[] }
     }
 
     /// Returns a thread of the running block.

@@ -20,6 +20,11 @@ pub trait Observer {
     /// Receives the beginning of a block.
     fn block(&mut self) {}
 
+    /// Receives the index of the block that runs next, where blocks run interleaved.
+    fn switch(&mut self, block: [u32; 3]) {
+        let _ = block;
+    }
+
     /// Receives the instruction at `site` before the lanes of `mask` run it.
     fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         let _ = (machine, site, warp, mask);
@@ -38,6 +43,10 @@ impl<O: Observer + ?Sized> Observer for &mut O {
 
     fn block(&mut self) {
         O::block(self);
+    }
+
+    fn switch(&mut self, block: [u32; 3]) {
+        O::switch(self, block);
     }
 
     fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {

@@ -101,6 +101,8 @@ pub struct Clock<'a> {
     pub met: u32,
     /// The epoch of the warp's last barrier, of the warp or of the block.
     pub warp: u32,
+    /// The epoch of the grid's last barrier; 0 if there was none.
+    pub grid: u32,
     /// Whether accesses of earlier blocks count.
     pub across: bool,
     /// The accesses of other threads that the warp's lanes have acquired.
@@ -144,7 +146,7 @@ impl Clock<'_> {
     pub fn apart(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
         let apart = if self.is_of_another_block(epoch) {
-            earlier != Stamp::default()
+            earlier != Stamp::default() && epoch >= self.grid
         } else if epoch < self.met {
             self.across && epoch < self.block && earlier != Stamp::default()
         } else if earlier.warp() != now.warp() {
@@ -645,7 +647,7 @@ mod tests {
 
     /// Returns the clock after a barrier in epoch `met`.
     fn clock(met: u32, block: u32, across: bool) -> Clock<'static> {
-        Clock { block, met, warp: met, across, known: &[], slices: &[] }
+        Clock { block, met, warp: met, grid: 0, across, known: &[], slices: &[] }
     }
 
     #[test]

@@ -271,6 +271,7 @@ impl Machine<'_, '_> {
                 block: self.block_epoch,
                 met: self.met,
                 warp: warp.met,
+                grid: self.grid_met,
                 across: false,
                 known: &[],
                 slices: &[],

@@ -207,10 +207,10 @@ impl Machine<'_, '_> {
                 Inst::WriteElement { local, index, from } => {
                     self.write_element::<TIER>(site, warp, mask, local, index, from);
                 }
-                Inst::BlockSync => {
+                Inst::BlockSync | Inst::GridSync => {
                     all_lanes!(site);
                     if TIER >= ACCESSES {
-                        self.together(Check::DivergentBarrier, "`block::sync()`", site, warp, mask);
+                        self.together(Check::DivergentBarrier, barrier_name(inst), site, warp, mask);
                     }
                     warp.waits = Some(site);
                     break;
@@ -570,6 +570,11 @@ impl Machine<'_, '_> {
             });
         }
     }
+}
+
+/// Returns the name of a barrier in messages.
+pub fn barrier_name(barrier: &Inst) -> &'static str {
+    if matches!(barrier, Inst::GridSync) { "`grid::sync()`" } else { "`block::sync()`" }
 }
 
 /// Returns the lane that each lane of a shuffle reads.

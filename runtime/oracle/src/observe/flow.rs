@@ -196,16 +196,35 @@ pub trait Propagation {
     fn found(self) -> Report;
 }
 
+/// The labels of a resident block that does not run now: those of registers, and those in shared
+/// memory by offset.
+type Resting<L> = (Vec<Vec<[Option<L>; LANES]>>, Vec<(u64, L)>);
+
 /// An observer that propagates labels.
 pub struct ShadowFlow<P: Propagation> {
     shadow: Shadow<P::Label>,
     rules: P,
+    /// The running block, where blocks run interleaved.
+    running: Option<[u32; 3]>,
+    resting: HashMap<[u32; 3], Resting<P::Label>>,
 }
 
 impl<P: Propagation> Observer for ShadowFlow<P> {
     /// Drops the labels in shared memory.
     fn block(&mut self) {
         self.shadow.memory.retain(|(buffer, _), _| buffer.is_some());
+    }
+
+    fn switch(&mut self, block: [u32; 3]) {
+        let Some(before) = self.running.replace(block).filter(|before| *before != block) else { return };
+        let Shadow { frames, memory } = &mut self.shadow;
+        let unlabeled = || frames.iter().map(|frame| vec![[None; LANES]; frame.len()]).collect();
+        let (next, shared) = self.resting.remove(&block).unwrap_or_else(|| (unlabeled(), Vec::new()));
+        let labels = memory.iter().filter(|((buffer, _), _)| buffer.is_none());
+        let left = labels.map(|((_, offset), label)| (*offset, *label)).collect();
+        memory.retain(|(buffer, _), _| buffer.is_some());
+        memory.extend(shared.into_iter().map(|(offset, label)| ((None, offset), label)));
+        self.resting.insert(before, (std::mem::replace(frames, next), left));
     }
 
     fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
@@ -223,7 +242,8 @@ impl<P: Propagation> ShadowFlow<P> {
     pub fn new(program: &Program, setting: &LaunchConstants, rules: P) -> ShadowFlow<P> {
         let frame = vec![[None; LANES]; program.code.rows as usize];
         let frames = vec![frame; setting.grid.warp_count() as usize];
-        ShadowFlow { shadow: Shadow { frames, memory: HashMap::new() }, rules }
+        let shadow = Shadow { frames, memory: HashMap::new() };
+        ShadowFlow { shadow, rules, running: None, resting: HashMap::new() }
     }
 
     /// Returns the findings.

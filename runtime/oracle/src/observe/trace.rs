@@ -79,6 +79,7 @@ pub enum Event {
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Threads {
+    Grid,
     Block,
     Warp,
 }
@@ -236,6 +237,7 @@ impl Observer for Recorder {
             Inst::Step { slot, body, .. } | Inst::StepUniform { slot, body, .. } | Inst::Again { slot, body } => {
                 self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body } });
             }
+            Inst::GridSync => self.event(program, site, Event::Barrier { scope: Threads::Grid }),
             Inst::BlockSync => self.event(program, site, Event::Barrier { scope: Threads::Block }),
             Inst::WarpSync => self.event(program, site, Event::Barrier { scope: Threads::Warp }),
             Inst::Return => self.event(program, site, Event::Ended),
@@ -411,6 +413,7 @@ impl fmt::Display for Event {
             Event::Turn { number } => write!(f, "iteration {number}"),
             Event::Left { turns: 1 } => f.write_str("the loop ends after 1 iteration"),
             Event::Left { turns } => write!(f, "the loop ends after {turns} iterations"),
+            Event::Barrier { scope: Threads::Grid } => f.write_str("the grid's barrier"),
             Event::Barrier { scope: Threads::Block } => f.write_str("the block's barrier"),
             Event::Barrier { scope: Threads::Warp } => f.write_str("the warp's barrier"),
             Event::Exchanged { value } => write!(f, "from the warp: {value}"),

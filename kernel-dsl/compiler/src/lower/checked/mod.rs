@@ -382,6 +382,7 @@ impl Guarder {
             | Op::CopyWait(_)
             | Op::ReadLocal { .. }
             | Op::WriteLocal { .. }
+            | Op::GridSync
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)

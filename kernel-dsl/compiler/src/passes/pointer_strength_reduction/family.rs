@@ -122,5 +122,5 @@ pub fn unrolls(body: &Region, unroll: Unroll) -> bool {
 
 /// Returns whether there is a barrier in a region.
 fn waits(region: &Region) -> bool {
-    region.insts.iter().any(|i| i.op == Op::BlockSync || i.op.regions().into_iter().any(waits))
+    region.insts.iter().any(|i| matches!(i.op, Op::BlockSync | Op::GridSync) || i.op.regions().into_iter().any(waits))
 }
