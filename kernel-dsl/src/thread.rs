@@ -1,6 +1,50 @@
 //! The current thread. Values differ between threads and need no convergence.
 
+use crate::element::DeviceCopy;
 use crate::host::context::context;
+
+/// Returns an array of this thread in local memory, whose indices may be computed: a stack, a queue
+/// or a small table. Its elements are undefined until the thread writes them.
+///
+/// An array in registers, `[0; 32]`, needs indices that are constant after unrolling. This one does
+/// not, and each access costs a load or store of the memory that caches of the device back, in PTX
+/// `ld.local` and `st.local`. Threads of a warp that access the same index share sectors. The call
+/// is the value of a variable. If all its indices are constant, the array is in registers. A copy,
+/// `let own = stack;`, is an array in registers.
+///
+/// The interpreter reports an index out of bounds and a read of an element that was never written.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// /// y[i] ← x[i] in bijective base 4, its lowest digit first in the result.
+/// #[kernel(block = 128, grid = x.len().div_ceil(128))]
+/// #[requires(x.len() == y.len())]
+/// pub fn reversed_digits(x: &[u32], y: &mut [u32]) {
+///     let i = grid::index();
+///     if i < x.len() {
+///         let mut stack = thread::local::<[u32; 16]>();
+///         let mut depth = 0;
+///         let mut rest = x[i];
+///         while rest > 0 {
+///             stack[depth] = (rest - 1) % 4 + 1;
+///             rest = (rest - 1) / 4;
+///             depth += 1;
+///         }
+///         let mut value = 0u32;
+///         for k in 0..depth {
+///             value = value.wrapping_mul(10).wrapping_add(stack[k]);
+///         }
+///         y[i] = value;
+///     }
+/// }
+/// # fn main() {}
+/// ```
+#[must_use]
+#[track_caller]
+pub fn local<T: DeviceCopy>() -> T {
+    context("thread::local()");
+    T::undefined()
+}
 
 /// Returns the index in the block along x (`%tid.x`). Consecutive threads of a warp have
 /// consecutive x.

@@ -45,6 +45,7 @@ pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
             let name = array.map_or_else(|| "shared memory".to_string(), |a| a.name.clone());
             access(name, Space::Shared, *rank as usize, *elements)
         }
+        Check::Local { array } => access(kernel.locals.get(array.0 as usize)?.name.clone(), Space::Local, 1, 1),
         Check::Within { table, rank, elements } => {
             let (index, extents) = pairs(*rank as usize);
             let table = table.and_then(|t| kernel.table(t));

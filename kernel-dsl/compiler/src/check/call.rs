@@ -55,6 +55,9 @@ impl Checker<'_> {
         if name == "warp::group" {
             return self.group(path, arguments, mark);
         }
+        if name == "thread::local" {
+            return self.thread_local(path, arguments, mark);
+        }
         if name == "pipeline::wait" {
             return self.pipeline_wait(path, arguments, mark);
         }

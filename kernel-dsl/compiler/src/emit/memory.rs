@@ -57,12 +57,12 @@ impl Emitter<'_> {
     }
 
     /// Emits a comparison of a byte from memory with zero, for a `bool`.
-    fn truth(&mut self, to: Register, byte: Register) {
+    pub(super) fn truth(&mut self, to: Register, byte: Register) {
         self.op(Opcode::Setp, [Modifier::Ne, Modifier::U32], [to.into(), byte.into(), Operand::Integer(0)]);
     }
 
     /// A truth value as a byte for memory.
-    fn byte(&mut self, value: Value) -> Operand {
+    pub(super) fn byte(&mut self, value: Value) -> Operand {
         match self.operand(value) {
             Operand::Register(p) => {
                 let byte = self.register(ptx::Type::U32);

@@ -27,6 +27,7 @@ mod grid;
 mod header;
 mod inline;
 mod lines;
+mod local;
 mod memory;
 mod moves;
 mod packed;
@@ -36,7 +37,7 @@ mod table;
 mod warp;
 
 use crate::error::{Error, Errors};
-use crate::ir::{Kernel, Location, Op, TableId, Type, Value, WaitGroup};
+use crate::ir::{Kernel, LocalId, Location, Op, TableId, Type, Value, WaitGroup};
 use crate::passes::Optimized;
 use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
@@ -77,6 +78,8 @@ struct Emitter<'k> {
     /// The registers of those parameters that are used.
     parameters: Vec<Option<Register>>,
     shared: Option<Symbol>,
+    /// The arrays in local memory that are declared.
+    locals: HashMap<LocalId, Symbol>,
     /// The tables that are declared, by where they lie.
     tables: HashMap<(TableId, ptx::Space), Symbol>,
     /// The register that holds the address of the block's shared memory, where one is needed.
@@ -152,6 +155,7 @@ impl<'k> Emitter<'k> {
             flow: control::EmissionState::new(Survey::new(kernel)),
             parameters: Vec::with_capacity(kernel.parameters.len()),
             shared: None,
+            locals: HashMap::new(),
             tables: HashMap::new(),
             shared_base: None,
         })
@@ -376,9 +380,8 @@ impl<'k> Emitter<'k> {
                 self.atomic(results, *operation, place, *element, values);
             }
             Op::Inline { code, inputs } => self.inline(results, code, inputs),
-            Op::ReadLocal { .. } | Op::WriteLocal { .. } => {
-                self.malformed("a variable that no pass replaced by values")
-            }
+            Op::ReadLocal { local, index } => self.read_local(results[0], *local, *index),
+            Op::WriteLocal { local, index, value } => self.write_local(*local, *index, *value),
             Op::Dynamic { .. } => self.malformed("an array of dynamic size without an address"),
             Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => {
                 self.malformed("an operation that only the oracle runs")

@@ -43,6 +43,8 @@ pub enum Intrinsic {
     WarpLane,
     /// `warp::index()`: thread::index() / 32.
     WarpIndex,
+    /// `thread::local::<[T; N]>()`.
+    ThreadLocal,
     /// `grid::sync()`.
     GridSync,
     /// `block::sync()`.

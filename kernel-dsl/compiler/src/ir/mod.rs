@@ -278,6 +278,8 @@ pub struct Local {
     pub element: Type,
     /// Number of elements; 1 for a plain variable. Arrays of arrays are flattened, row-major.
     pub len: u32,
+    /// Whether an array whose indices are not all constant is in local memory.
+    pub memory: bool,
 }
 
 /// A location in the source of one of the functions that a kernel is made of.

@@ -173,7 +173,8 @@ impl<'t> Parser<'t> {
             let array = self.eat("[");
             let element = self.type_name()?;
             let len = if array { self.array_length()? } else { 1 };
-            self.kernel.locals.push(Local { name: name.0, element, len });
+            let memory = self.eat(" in memory");
+            self.kernel.locals.push(Local { name: name.0, element, len, memory });
         } else if self.eat("shared ") {
             self.shared_array()?;
         } else if self.eat("dynamic ") {

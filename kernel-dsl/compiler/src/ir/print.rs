@@ -262,7 +262,10 @@ impl<'a> Printer<'a> {
             let name = &self.locals[i];
             match local.len {
                 1 => writeln!(f, "    local {name}: {}", local.element)?,
-                n => writeln!(f, "    local {name}: [{}; {n}]", local.element)?,
+                n => {
+                    let memory = if local.memory { " in memory" } else { "" };
+                    writeln!(f, "    local {name}: [{}; {n}]{memory}", local.element)?;
+                }
             }
         }
         for (array, name) in kernel.shared.iter().zip(&self.shared) {

@@ -27,6 +27,7 @@ impl<'h> Lowerer<'h> {
                 self.name_hint = name;
                 return self.shared_over(e, &under, shape);
             }
+            Intrinsic::ThreadLocal => return self.thread_local(e),
             Intrinsic::SharedPadded => return self.shared(e, arguments, RowLayout::Padded),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, RowLayout::Pitch),
             Intrinsic::Extent(None) | Intrinsic::Stride => return self.dimension(e.span, intrinsic, arguments),

@@ -111,6 +111,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         divisibility: Divisibility::new(launch::promises(monomorphic)),
         cache_hints: HashMap::new(),
         name_hint: None,
+        unbound: None,
         named,
         errors: Vec::new(),
     };
@@ -146,6 +147,8 @@ struct Lowerer<'h> {
     cache_hints: HashMap<ir::LocalId, CacheHint>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
+    /// The first local of an array in local memory that is not bound to a variable yet.
+    unbound: Option<ir::LocalId>,
     /// Whether the IR is to name variables.
     named: bool,
     errors: Vec<Error>,
@@ -199,6 +202,9 @@ impl<'h> Lowerer<'h> {
             self.bind_local(hir::LocalId(i), value);
         }
         self.block(&function.body);
+        if let Some(made) = self.unbound.take() {
+            self.not_bound(made);
+        }
         self.inliner.pop();
     }
 

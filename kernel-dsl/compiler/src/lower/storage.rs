@@ -65,7 +65,7 @@ impl<'h> Lowerer<'h> {
             self.too_large(name, len);
             return Storage::Unit;
         }
-        self.builder.kernel.locals.push(ir::Local { name: name.to_string(), element, len });
+        self.builder.kernel.locals.push(ir::Local { name: name.to_string(), element, len, memory: false });
         let local = ir::LocalId(self.builder.kernel.locals.len() as u32 - 1);
         Storage::Leaf { local, element, dims, offset: None }
     }
@@ -108,6 +108,28 @@ impl<'h> Lowerer<'h> {
         Val::Array(array)
     }
 
+    /// Lowers `thread::local::<[T; N]>()`: an array in local memory, which is not written yet.
+    pub(super) fn thread_local(&mut self, e: &hir::Expr) -> Val {
+        let first = self.builder.kernel.locals.len();
+        let storage = self.storage(e.ty, self.name_hint.unwrap_or("array"));
+        let made = &mut self.builder.kernel.locals[first..];
+        made.iter_mut().for_each(|local| local.memory = true);
+        if let Some(before) = self.unbound.replace(ir::LocalId(first as u32)) {
+            self.not_bound(before);
+        }
+        Val::Array(storage)
+    }
+
+    /// Reports an array in local memory that is not the value of a variable.
+    pub(super) fn not_bound(&mut self, _: ir::LocalId) {
+        let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
+        self.error_with_help(
+            span,
+            "an array of `thread::local` must be a variable",
+            "write `let mut stack = thread::local::<[u32; 32]>();`, and use the variable",
+        );
+    }
+
     /// Returns whether values of the type can be assigned: whether they have registers.
     pub(super) fn storable(&self, ty: TypeId) -> bool {
         match self.ty(ty) {
@@ -125,7 +147,12 @@ impl<'h> Lowerer<'h> {
         if local.mutable && matches!(self.ty(local.ty), hir::Type::Pending) {
             return self.bind_token(id, value);
         }
-        let binding = if local.mutable && self.storable(local.ty) {
+        let unbound = self.unbound.take();
+        let binding = if let Val::Array(storage) = &value
+            && unbound.is_some_and(|made| storage.starts_with(made))
+        {
+            Binding::Variable(storage.clone())
+        } else if local.mutable && self.storable(local.ty) {
             let storage = self.storage(local.ty, &local.name);
             self.write_storage(&storage, value);
             Binding::Variable(storage)

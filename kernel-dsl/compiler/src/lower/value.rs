@@ -96,6 +96,17 @@ pub(super) enum LoweredPlace {
     Memory { place: ir::AccessPlace, mem_layout: MemLayout, policy: Policy },
 }
 
+impl Storage {
+    /// Returns whether the first registers of the variable are those of `local`.
+    pub fn starts_with(&self, local: LocalId) -> bool {
+        match self {
+            Storage::Leaf { local: first, .. } => *first == local,
+            Storage::Tuple(parts) => parts.first().is_some_and(|part| part.starts_with(local)),
+            Storage::Unit | Storage::Pending { .. } => false,
+        }
+    }
+}
+
 impl Val {
     /// Returns the scalar, if the value is one.
     pub(super) fn scalar(&self) -> Option<MaybeConst> {

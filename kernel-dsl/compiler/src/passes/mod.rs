@@ -189,7 +189,9 @@ pub fn legal(kernel: Kernel) -> Result<Optimized, Errors> {
 fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Error>) {
     for inst in &region.insts {
         let fault = match &inst.op {
-            Op::ReadLocal { .. } | Op::WriteLocal { .. } => "a variable is still a local",
+            Op::ReadLocal { local, .. } | Op::WriteLocal { local, .. } if !kernel.locals[local.0 as usize].memory => {
+                "a variable is still a local"
+            }
             Op::Load { place, .. } | Op::Store { place, .. } | Op::Atomic { place, .. }
                 if !matches!(place, AccessPlace::Address { .. }) =>
             {

@@ -5,7 +5,8 @@
 //! unused results and parameters. Reading a slot that was never written gives zero: the language
 //! leaves it undefined.
 //!
-//! A local with an access by a non-constant or too large index stays a local. Some indices are
+//! A local with an access by a non-constant or too large index stays a local. If the kernel has
+//! requested local memory for it, emission puts it there. Some indices are
 //! constant only after the values of other locals are folded: [`promote_folded`] promotes their
 //! arrays. [`unpromoted`] reports what is left, in the user's terms.
 
@@ -36,8 +37,10 @@ fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bo
     let mut slots = Vec::new();
     for (local, fits) in kernel.locals.iter().zip(fits) {
         let slot = LocalElement { ty: local.element, now: None, stays: !fits, unknown: false };
-        first.push((*fits || partial).then_some(slots.len() as u32));
-        slots.extend((0..local.len).filter(|_| *fits || partial).map(|_| slot));
+        // The elements of an array in local memory stay there, which is why it is there.
+        let replaced = *fits || partial && !local.memory;
+        first.push(replaced.then_some(slots.len() as u32));
+        slots.extend((0..local.len).filter(|_| replaced).map(|_| slot));
     }
     if slots.is_empty() {
         return;
@@ -142,10 +145,13 @@ impl Unpromoted<'_> {
     fn region(&mut self, region: &Region) {
         for inst in &region.insts {
             if let Op::ReadLocal { local: id, index } | Op::WriteLocal { local: id, index, .. } = &inst.op {
-                self.found.entry(*id).or_insert(inst.location);
                 let local = &self.kernel.locals[id.0 as usize];
+                if !local.memory {
+                    self.found.entry(*id).or_insert(inst.location);
+                }
                 let error = match element(*index, &self.constants) {
                     Some(i) if i < u64::from(local.len) => continue,
+                    None if local.memory => continue,
                     Some(i) => self.kernel.error(
                         inst.location,
                         format!("index {i} is beyond `{}`, which has {} elements", local.name, local.len),

@@ -198,7 +198,7 @@ pub trait Propagation {
 
 /// The labels of a resident block that does not run now: those of registers, and those in shared
 /// memory by offset.
-type Resting<L> = (Vec<Vec<[Option<L>; LANES]>>, Vec<(u64, L)>);
+type SuspendedLabels<L> = (Vec<Vec<[Option<L>; LANES]>>, Vec<(u64, L)>);
 
 /// An observer that propagates labels.
 pub struct ShadowFlow<P: Propagation> {
@@ -206,7 +206,7 @@ pub struct ShadowFlow<P: Propagation> {
     rules: P,
     /// The running block, where blocks run interleaved.
     running: Option<[u32; 3]>,
-    resting: HashMap<[u32; 3], Resting<P::Label>>,
+    resting: HashMap<[u32; 3], SuspendedLabels<P::Label>>,
 }
 
 impl<P: Propagation> Observer for ShadowFlow<P> {

@@ -86,6 +86,9 @@ pub enum Check {
     /// extent of each enclosing array, outermost first.
     #[allow(missing_docs)]
     Within { table: Option<ir::TableId>, rank: u32, elements: u32 },
+    /// An index into an array in local memory. The values are the index and the length.
+    #[allow(missing_docs)]
+    Local { array: ir::LocalId },
     /// `Add`, `Sub` or `Mul` on `usize`. The values are the operands.
     Overflow(Binary),
     /// An assertion or panic. The values are the words of scalars of these types: two of a 64-bit
@@ -287,6 +290,21 @@ impl Guarder {
                     return self.atomic_inside(inside, inst, element);
                 }
             }
+            Op::ReadLocal { local, index: Some(index) } if self.may_exceed(*local, *index) => {
+                let (local, index, result, ty) = (*local, *index, inst.results[0], self.kernel.ty(inst.results[0]));
+                let inside = self.within_local(local, index, at);
+                let start = self.constant(USIZE, 0, at);
+                let safe = self.emit(Op::Select { condition: inside, yes: index, no: start }, USIZE, at);
+                let read = self.emit(Op::ReadLocal { local, index: Some(safe) }, ty, at);
+                let zero = self.constant(ty, 0, at);
+                let op = Op::Select { condition: inside, yes: read, no: zero };
+                return self.push(Inst { op, results: smallvec![result], location: at });
+            }
+            Op::WriteLocal { local, index: Some(index), .. } if self.may_exceed(*local, *index) => {
+                let condition = self.within_local(*local, *index, at);
+                let (then, otherwise) = (self.ending(vec![inst], at), self.ending(Vec::new(), at));
+                return self.effect(Op::If { condition, then, otherwise }, at);
+            }
             Op::Binary(op, a, b) if self.kernel.ty(inst.results[0]) == USIZE => {
                 let wrapping = match op {
                     Binary::Add => Binary::WrappingAdd,
@@ -395,6 +413,20 @@ impl Guarder {
             | Op::Return => {}
         }
         self.push(inst);
+    }
+
+    /// Returns whether an index into an array in local memory may be out of bounds.
+    fn may_exceed(&self, local: ir::LocalId, index: Value) -> bool {
+        let array = &self.kernel.locals[local.0 as usize];
+        array.memory && !self.facts.at_most(index, array.len - 1)
+    }
+
+    /// Returns whether an index is within an array in local memory, and reports it if not.
+    fn within_local(&mut self, local: ir::LocalId, index: Value, at: Location) -> Value {
+        let len = self.constant(USIZE, self.kernel.locals[local.0 as usize].len.into(), at);
+        let inside = self.emit(Op::Compare(Comparison::Lt, index, len), BOOL, at);
+        self.require(inside, Check::Local { array: local }, smallvec![index, len], at);
+        inside
     }
 
     fn push(&mut self, inst: Inst) {

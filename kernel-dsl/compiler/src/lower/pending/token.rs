@@ -95,7 +95,7 @@ impl<'h> Lowerer<'h> {
         let name = self.function().locals[id.0 as usize].name.clone();
         let mut local = |ty: Scalar| {
             let locals = &mut self.builder.kernel.locals;
-            locals.push(ir::Local { name: name.clone(), element: Type::Scalar(ty), len: 1 });
+            locals.push(ir::Local { name: name.clone(), element: Type::Scalar(ty), len: 1, memory: false });
             ir::LocalId(locals.len() as u32 - 1)
         };
         let slots = kinds.into_iter().map(|kind| CopySlot {
