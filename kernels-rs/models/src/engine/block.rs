@@ -4,9 +4,11 @@ use super::attention::{self, Attention, KeyValues, Places, prefix};
 use super::network::{self, Network};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::attention::cache::StoredElement;
+use kernels_rs::elementwise::saxpy;
 use kernels_rs::rowwise;
 use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An RMS norm with a weight for each column (Zhang, Sennrich, 2019).
@@ -64,6 +66,16 @@ impl Activations {
         self.extents[0] = tokens;
         self.is_added = false;
         prefix(&mut self.sums[0], self.extents)
+    }
+
+    /// Queues the sum of features to rows, after a block.
+    ///
+    /// # Errors
+    /// If extents do not match.
+    pub fn add(&mut self, on: &impl Queue, rows: Range<usize>, features: &BufferView<'_, f32, 2>) -> Result<(), Error> {
+        let numbers = rows.len() * self.extents[1];
+        let to = prefix(&mut self.added, self.extents)?.slice(rows)?.strided().reshaped([numbers])?.side_by_side()?;
+        saxpy::launch(on, 1.0, features.strided().reshaped([numbers])?.side_by_side()?, to)
     }
 
     /// Queues the norm of the sum.
