@@ -1,7 +1,7 @@
 //! A model on disk: its tensors, configuration, tokenizer and chat template, from either kind of
 //! file.
 
-use crate::configuration::{Configuration, Vision};
+use crate::configuration::{Configuration, Experts, Vision};
 use crate::error::{Error, Result};
 use crate::file::bytes::name;
 use crate::file::gguf::{Gguf, Value};
@@ -203,20 +203,25 @@ impl Checkpoint {
     }
 
     /// Returns the bytes of the weights that a step of one token reads: all but the rows of an
-    /// embedding of other tokens, and a vision tower.
+    /// embedding of other tokens, experts that the token does not pass, and a vision tower.
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].
     pub fn read_per_step(&self, configuration: &Configuration) -> Result<u64> {
         let weights = self.weights(configuration)?;
         // A tied embedding is the output matrix too.
-        let is_read = |role: Role| match role {
-            Role::Embedding => configuration.tied,
-            Role::Vision(_) => false,
-            _ => true,
+        let read = |(needed, tensor): &(Requirement, Tensor<'_>)| {
+            let bytes = tensor.bytes.len() as u64;
+            match (needed.role, &configuration.experts) {
+                (Role::Embedding, _) if !configuration.tied => 0,
+                (Role::Vision(_), _) => 0,
+                (Role::ExpertGate | Role::ExpertUp | Role::ExpertDown, Some(Experts { count, used, .. })) => {
+                    bytes / *count as u64 * *used as u64
+                }
+                _ => bytes,
+            }
         };
-        let read = weights.iter().filter(|(needed, _)| is_read(needed.role));
-        Ok(read.map(|(_, tensor)| tensor.bytes.len() as u64).sum())
+        Ok(weights.iter().map(read).sum())
     }
 
     /// Returns each tensor of a vision tower in an mmproj file.

@@ -12,6 +12,7 @@
 //! | [`embedding`] | rows of the embedding by token |
 //! | [`attention`] | queries, keys and values, their cache, and the matrix after attention |
 //! | [`network`] | the gated network of a block |
+//! | [`experts`] | a mixture of experts in its place |
 //! | [`block`] | a block, and the stream of activations between blocks |
 //! | [`vision`] | the features of an image |
 //! | [`prompt`] | the tokens of a text, and the images in it |
@@ -36,6 +37,7 @@ pub mod batch;
 pub mod block;
 pub mod embedding;
 mod exact;
+pub mod experts;
 pub mod linear;
 mod load;
 pub mod model;

@@ -1,6 +1,7 @@
 //! A block, and the stream of activations between blocks.
 
 use super::attention::{self, Attention, KeyValues, Places, prefix};
+use super::experts::Experts;
 use super::network::{self, Network};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::attention::cache::StoredElement;
@@ -148,6 +149,15 @@ impl Work {
     }
 }
 
+/// The second half of a block.
+#[derive(Debug)]
+pub enum SecondHalf {
+    /// One network for all tokens.
+    Network(Network),
+    /// Experts that a router chooses for each token.
+    Experts(Experts),
+}
+
 /// A block: x ← x + attention(norm(x)), x ← x + network(norm(x)).
 #[derive(Debug)]
 pub struct Block {
@@ -157,8 +167,8 @@ pub struct Block {
     pub attention: Attention,
     /// The norm before the network.
     pub network_norm: Norm,
-    /// The network.
-    pub network: Network,
+    /// The network, or experts.
+    pub network: SecondHalf,
 }
 
 impl Block {
@@ -179,6 +189,9 @@ impl Block {
         self.attention.run(on, &normed, places, cache, &mut added, &mut work.attention)?;
         x.norm(on, &self.network_norm)?;
         let (normed, mut added) = x.half()?;
-        self.network.run(on, &normed, &mut added, &mut work.network)
+        match &self.network {
+            SecondHalf::Network(network) => network.run(on, &normed, &mut added, &mut work.network),
+            SecondHalf::Experts(experts) => experts.run(on, work.network.is_exact(), &normed, &mut added),
+        }
     }
 }

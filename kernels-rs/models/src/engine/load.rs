@@ -1,8 +1,9 @@
 //! Tensors of a checkpoint to layers on a device.
 
 use super::attention::{Attention, Shape};
-use super::block::{Block, Norm};
+use super::block::{Block, Norm, SecondHalf};
 use super::embedding::Embedding;
+use super::experts::Experts;
 use super::linear::{Linear, Rows, numbers};
 use super::network::Network;
 use super::vision::{LayerNumbers, Merger, Pair, Tower};
@@ -14,6 +15,7 @@ use crate::image::Processor;
 use crate::quantize;
 use crate::tensors::{Role, VisionRole};
 use kernel_dsl::half::{bf16, f16};
+use kernels_rs::quant::{Routing, Weights};
 use runtime::Device;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -145,6 +147,25 @@ impl<'a> Loader<'a> {
         Norm::new(self.device, &weight, self.configuration.epsilon)
     }
 
+    /// Uploads a matrix of all experts of a layer, which are one below the other.
+    fn stacked(&mut self, role: Role, layer: usize) -> Result<Weights> {
+        let tensor = self.take(role, layer)?;
+        let (Some(format), &[count, rows, _]) = (super::linear::blocks(tensor.format), tensor.extents) else {
+            let field = format!("tensor `{}`", tensor.name);
+            let needed = format!("a tensor of the format {} for experts", tensor.format);
+            return Err(Error::unsupported(
+                self.file,
+                field,
+                needed,
+                "all experts in one tensor of Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4",
+            ));
+        };
+        let rows = (count * rows) as usize;
+        let blocks = self.device.upload(tensor.bytes)?;
+        let blocks = blocks.view([rows, tensor.bytes.len() / rows.max(1)])?;
+        Ok(Weights::from_blocks(self.device, format, &blocks)?)
+    }
+
     /// Uploads a block.
     pub fn block(&mut self, layer: usize) -> Result<Block> {
         let configuration = self.configuration;
@@ -166,8 +187,20 @@ impl<'a> Loader<'a> {
         let norms = norms.as_ref().map(|[q, k]| [&**q, &**k]);
         let output = self.linear(&[Role::AttentionOutput], layer, None)?;
         let attention = Attention::new(self.device, Shape::of(configuration), projection, norms, output)?;
-        let gate_and_up = self.linear(&[Role::Gate, Role::Up], layer, None)?;
-        let network = Network::new(gate_and_up, self.linear(&[Role::Down], layer, None)?)?;
+        let network = match &configuration.experts {
+            None => {
+                let gate_and_up = self.linear(&[Role::Gate, Role::Up], layer, None)?;
+                SecondHalf::Network(Network::new(gate_and_up, self.linear(&[Role::Down], layer, None)?)?)
+            }
+            Some(experts) => {
+                let router = self.linear(&[Role::Router], layer, None)?;
+                let roles = [Role::ExpertGate, Role::ExpertUp, Role::ExpertDown];
+                let [gate, up, down] = roles.map(|role| self.stacked(role, layer));
+                let routing = Routing::softmax(experts.used);
+                let routing = if experts.normalized { routing.normalized() } else { routing };
+                SecondHalf::Experts(Experts::new(router, routing, [gate?, up?, down?])?)
+            }
+        };
         Ok(Block {
             attention_norm: self.norm(Role::AttentionNorm, layer)?,
             attention,

@@ -10,8 +10,8 @@ use super::prompt::PLACEHOLDER;
 use super::session::{Options, Session};
 use super::vision::{Features, Tower};
 use crate::checkpoint::Checkpoint;
-use crate::configuration::{Architecture, Configuration, Scaling};
-use crate::error::{Error, Result};
+use crate::configuration::{Configuration, Scaling};
+use crate::error::Result;
 use crate::image::Processor;
 use crate::template::ChatTemplate;
 use crate::tensors::Role;
@@ -98,11 +98,6 @@ impl Model {
     /// Returns the errors of [`load`](Model::load).
     pub fn load_with(device: &Device, checkpoint: &Checkpoint, mut progress: impl FnMut(u64, u64)) -> Result<Model> {
         let configuration = checkpoint.configuration()?;
-        let file = checkpoint.file();
-        if configuration.architecture == Architecture::Qwen3Moe {
-            let needed = format!("running the architecture {}", configuration.architecture.name());
-            return Err(Error::unsupported(file, "architecture", needed, "llama, qwen2, qwen3, qwen3vl"));
-        }
         let tokenizer = checkpoint.tokenizer()?;
         let template = checkpoint.chat_template(&tokenizer)?;
         let mut loader = Loader::new(device, checkpoint, &configuration, &mut progress)?;
@@ -247,7 +242,9 @@ impl StepMemory {
         room: usize,
         exact: bool,
     ) -> Result<StepMemory> {
-        let Configuration { width, inner, .. } = *configuration;
+        let Configuration { width, inner, ref experts, .. } = *configuration;
+        // Experts have memory of their tokens.
+        let inner = if experts.is_some() { 0 } else { inner };
         let work = Work::new(on, Shape::of(configuration), inner, tokens, room, exact)?;
         Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work, exact })
     }
