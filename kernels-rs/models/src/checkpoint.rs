@@ -1,7 +1,7 @@
 //! A model on disk: its tensors, configuration, tokenizer and chat template, from either kind of
 //! file.
 
-use crate::configuration::{Configuration, Vision};
+use crate::configuration::{Configuration, Experts, Vision};
 use crate::error::{Error, Result};
 use crate::file::bytes::name;
 use crate::file::gguf::{Gguf, Value};
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Checkpoint {
     files: Files,
+    /// The vision tower of a GGUF file, which is a separate file.
+    projector: Option<Gguf>,
     /// The folder of `config.json` and `tokenizer.json`.
     folder: PathBuf,
 }
@@ -48,7 +50,29 @@ impl Checkpoint {
             _ => Files::Gguf(Gguf::open(path)?),
         };
         let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
-        Ok(Checkpoint { files, folder: folder.to_owned() })
+        Ok(Checkpoint { files, projector: None, folder: folder.to_owned() })
+    }
+
+    /// Adds the vision tower of a GGUF file, which is a separate GGUF file ("mmproj").
+    ///
+    /// # Errors
+    /// If the model is no GGUF file, or the file of the tower cannot be opened or is damaged.
+    pub fn with_projector(self, path: &Path) -> Result<Checkpoint> {
+        if let Files::Safetensors(safetensors) = &self.files {
+            let problem = "safetensors have their vision tower in the same files";
+            return Err(Error::field(safetensors.file(), "vision tower", problem));
+        }
+        Ok(Checkpoint { projector: Some(Gguf::open(path)?), ..self })
+    }
+
+    /// Returns the file of the vision tower, if it is a separate one.
+    pub fn projector(&self) -> Option<&Gguf> {
+        self.projector.as_ref()
+    }
+
+    /// Returns the folder of `config.json` and `tokenizer.json`.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Returns the files.
@@ -75,7 +99,7 @@ impl Checkpoint {
     /// Returns the tensors in the order of the files.
     pub fn tensors(&self) -> Vec<Tensor<'_>> {
         match &self.files {
-            Files::Gguf(gguf) => gguf.tensors().collect(),
+            Files::Gguf(gguf) => gguf.tensors().chain(self.projector.iter().flat_map(Gguf::tensors)).collect(),
             Files::Safetensors(safetensors) => safetensors.tensors().collect(),
         }
     }
@@ -83,7 +107,7 @@ impl Checkpoint {
     /// Returns the tensor of a name.
     pub fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
         match &self.files {
-            Files::Gguf(gguf) => gguf.tensor(name),
+            Files::Gguf(gguf) => gguf.tensor(name).or_else(|| self.projector.as_ref()?.tensor(name)),
             Files::Safetensors(safetensors) => safetensors.tensor(name),
         }
     }
@@ -94,7 +118,10 @@ impl Checkpoint {
     /// If it is absent, damaged, or needs something this crate lacks.
     pub fn configuration(&self) -> Result<Configuration> {
         match &self.files {
-            Files::Gguf(gguf) => Configuration::from_gguf(gguf),
+            Files::Gguf(gguf) => match &self.projector {
+                None => Configuration::from_gguf(gguf),
+                Some(projector) => Configuration::from_gguf_with(gguf, projector),
+            },
             Files::Safetensors(_) => {
                 let path = self.folder.join("config.json");
                 let json = configuration(&path)?;
@@ -161,16 +188,40 @@ impl Checkpoint {
         self.select(configuration.tensors(self.naming()), configuration.architecture.name(), spare)
     }
 
+    /// Returns the bytes of the weights on a device: those of the file, and 4 bytes a number of the
+    /// layers of a vision tower in other formats than BF16.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Checkpoint::weights`].
+    pub fn bytes_on_device(&self, configuration: &Configuration) -> Result<u64> {
+        let weights = self.weights(configuration)?;
+        let bytes = |(needed, tensor): &(Requirement, Tensor<'_>)| match needed.role {
+            Role::Vision(role) if tensor.format != Format::BF16 && !role.is_merger() => 4 * tensor.elements(),
+            _ => tensor.bytes.len() as u64,
+        };
+        Ok(weights.iter().map(bytes).sum())
+    }
+
     /// Returns the bytes of the weights that a step of one token reads: all but the rows of an
-    /// embedding of other tokens.
+    /// embedding of other tokens, experts that the token does not pass, and a vision tower.
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].
     pub fn read_per_step(&self, configuration: &Configuration) -> Result<u64> {
         let weights = self.weights(configuration)?;
         // A tied embedding is the output matrix too.
-        let read = weights.iter().filter(|(needed, _)| needed.role != Role::Embedding || configuration.tied);
-        Ok(read.map(|(_, tensor)| tensor.bytes.len() as u64).sum())
+        let read = |(needed, tensor): &(Requirement, Tensor<'_>)| {
+            let bytes = tensor.bytes.len() as u64;
+            match (needed.role, &configuration.experts) {
+                (Role::Embedding, _) if !configuration.tied => 0,
+                (Role::Vision(_), _) => 0,
+                (Role::ExpertGate | Role::ExpertUp | Role::ExpertDown, Some(Experts { count, used, .. })) => {
+                    bytes / *count as u64 * *used as u64
+                }
+                _ => bytes,
+            }
+        };
+        Ok(weights.iter().map(read).sum())
     }
 
     /// Returns each tensor of a vision tower in an mmproj file.

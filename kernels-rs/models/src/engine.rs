@@ -12,7 +12,10 @@
 //! | [`embedding`] | rows of the embedding by token |
 //! | [`attention`] | queries, keys and values, their cache, and the matrix after attention |
 //! | [`network`] | the gated network of a block |
+//! | [`experts`] | a mixture of experts in its place |
 //! | [`block`] | a block, and the stream of activations between blocks |
+//! | [`vision`] | the features of an image |
+//! | [`prompt`] | the tokens of a text, and the images in it |
 //! | [`model`] | a whole model and its loading |
 //! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
 //! | [`batch`] | texts that are decoded together, each step by a replayed graph |
@@ -34,15 +37,19 @@ pub mod batch;
 pub mod block;
 pub mod embedding;
 mod exact;
+pub mod experts;
 pub mod linear;
 mod load;
 pub mod model;
 pub mod network;
+pub mod prompt;
 pub mod sampling;
 pub mod session;
 mod steps;
+pub mod vision;
 
 pub use batch::Batch;
 pub use model::Model;
+pub use prompt::Prompt;
 pub use sampling::{Sampler, Sampling};
 pub use session::{Generation, Options, Output, Piece, Session, Stop};

@@ -4,6 +4,7 @@
 //!   GGUF, safetensors ─── file ─────── metadata and tensors
 //!   GGUF, JSON ────────── tokenizer ── text ↔ tokens
 //!   Jinja ─────────────── template ─── conversation → text
+//!   PNG, JPEG, PPM ────── image ────── patches of pixels
 //!   a device ──────────── engine ───── tokens → the next token
 //! ```
 //!
@@ -22,6 +23,7 @@ pub mod configuration;
 pub mod engine;
 mod error;
 pub mod file;
+pub mod image;
 pub mod memory;
 pub mod quantize;
 pub mod template;

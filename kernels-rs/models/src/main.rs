@@ -137,6 +137,9 @@ enum Command {
     Fit {
         /// The file or folder.
         file: PathBuf,
+        /// The vision tower of a GGUF file, which is a separate GGUF file.
+        #[arg(long)]
+        mmproj: Option<PathBuf>,
         /// Tokens that the cache has room for, of all sequences together.
         #[arg(long, default_value_t = Plan::default().tokens)]
         tokens: u64,
@@ -170,8 +173,8 @@ fn main() -> ExitCode {
         Command::Tokenize { file, text, control, ends, json } => {
             tokenize(&file, &text, Encoding { control, ends }, json)
         }
-        Command::Fit { file, tokens, sequences, piece, json } => {
-            fit(&file, Plan { tokens, sequences, piece, ..Plan::default() }, json)
+        Command::Fit { file, mmproj, tokens, sequences, piece, json } => {
+            fit(&file, mmproj.as_deref(), Plan { tokens, sequences, piece, ..Plan::default() }, json)
         }
     };
     match text {
@@ -409,10 +412,10 @@ fn tokenize(file: &Path, text: &str, encoding: Encoding, wants_json: bool) -> Re
 }
 
 /// Returns the memory that a model needs.
-fn fit(file: &Path, plan: Plan, wants_json: bool) -> Result<String, models::Error> {
-    let checkpoint = Checkpoint::open(file)?;
+fn fit(file: &Path, mmproj: Option<&Path>, plan: Plan, wants_json: bool) -> Result<String, models::Error> {
+    let checkpoint = talk::open(file, mmproj)?;
     let configuration: Configuration = checkpoint.configuration()?;
-    let weights = checkpoint.weights(&configuration)?.iter().map(|(_, tensor)| tensor.bytes.len() as u64).sum();
+    let weights = checkpoint.bytes_on_device(&configuration)?;
     let needs = CacheFormat::ALL.map(|cache| (cache, configuration.memory(Plan { cache, ..plan }, weights)));
     if wants_json {
         let needs = needs

@@ -1,9 +1,9 @@
 //! Commands that measure a model: perplexity and speed.
 
 use crate::talk::{RunOptions, bar};
+use models::Error;
 use models::engine::{Sampler, Sampling};
 use models::tokenizer::Encoding;
-use models::{Checkpoint, Error};
 use runtime::Device;
 use serde_json::json;
 use std::fmt::Write;
@@ -27,7 +27,7 @@ pub fn perplexity(
     options: &RunOptions,
     wants_json: bool,
 ) -> Result<String, Error> {
-    let checkpoint = Checkpoint::open(file)?;
+    let checkpoint = options.open(file)?;
     let bytes = std::fs::read(text).map_err(|source| Error::Io { action: "read", path: text.to_owned(), source })?;
     let model = options.load(&checkpoint)?;
     let tokens = model.tokenizer.encode(&String::from_utf8_lossy(&bytes), Encoding::default())?;
@@ -97,7 +97,7 @@ pub fn bench(
     options: &RunOptions,
     wants_json: bool,
 ) -> Result<String, Error> {
-    let checkpoint = Checkpoint::open(file)?;
+    let checkpoint = options.open(file)?;
     let model = options.load(&checkpoint)?;
     let configuration = &model.configuration;
     let (prompt, generate) = ((*prompt).max(1), (*generate).max(1));

@@ -16,7 +16,7 @@ mod worker;
 
 use crate::talk::RunOptions;
 use clap::Args;
-use models::{Checkpoint, Error};
+use models::Error;
 use serde_json::json;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
@@ -67,7 +67,7 @@ fn name_of(file: &Path) -> String {
 
 /// Loads a model and answers requests until ctrl-C.
 pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
-    let model = options.run.load(&Checkpoint::open(file)?)?;
+    let model = options.run.load(&options.run.open(file)?)?;
     // No text is longer than those the model was trained for.
     let room = options.room.min(model.configuration.context);
     let batch = model.batch(options.run.session(room), options.sequences)?;
@@ -77,7 +77,8 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let address = format!("{}:{}", options.host, options.port);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(failed("start threads for", address.clone()))?;
-    let server = api::Server::new(model, name.clone(), room, jobs);
+    let processor = model.tower.as_ref().map(|_| options.run.processor(&model)).transpose()?;
+    let server = api::Server::new(model, processor, name.clone(), room, jobs);
     runtime.block_on(async {
         let listener = TcpListener::bind((options.host, options.port)).await;
         let listener = listener.map_err(failed("listen at", address.clone()))?;

@@ -2,14 +2,16 @@
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use models::engine::{Generation, Options, Sampling, Session, Stop};
+use models::engine::prompt::PLACEHOLDER;
+use models::engine::{Generation, Options, Prompt, Sampling, Session, Stop};
+use models::image::{Image, Processor};
 use models::memory::CacheFormat;
-use models::template::{Conversation, Message};
+use models::template::{Content, Conversation, Message, Part};
 use models::{Checkpoint, Error, Model};
 use runtime::Device;
 use runtime::interpreter::Checks;
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -62,9 +64,34 @@ pub struct RunOptions {
     /// Guesses up to so many tokens from repetitions in the text, and verifies them in one step.
     #[arg(long, default_value_t = 0)]
     drafts: usize,
+    /// The vision tower of a GGUF file, which is a separate GGUF file.
+    #[arg(long)]
+    mmproj: Option<PathBuf>,
+    /// The most tokens of an image. A larger image is scaled down.
+    #[arg(long, default_value_t = 1024)]
+    image_tokens: usize,
+}
+
+/// Opens a model, and its vision tower if that is a separate file.
+pub fn open(file: &Path, mmproj: Option<&Path>) -> Result<Checkpoint, Error> {
+    let checkpoint = Checkpoint::open(file)?;
+    match mmproj {
+        None => Ok(checkpoint),
+        Some(tower) => checkpoint.with_projector(tower),
+    }
 }
 
 impl RunOptions {
+    /// Opens a model, and its vision tower.
+    pub fn open(&self, file: &Path) -> Result<Checkpoint, Error> {
+        open(file, self.mmproj.as_deref())
+    }
+
+    /// Returns how images are prepared for a model.
+    pub fn processor(&self, model: &Model) -> Result<Processor, Error> {
+        Ok(model.processor()?.with_tokens(self.image_tokens))
+    }
+
     /// Loads a model, with a bar at a terminal.
     pub fn load(&self, checkpoint: &Checkpoint) -> Result<Model, Error> {
         let device = match self.device {
@@ -143,6 +170,9 @@ pub struct TalkOptions {
     /// A text at which an answer ends. It may be given several times.
     #[arg(long)]
     stop: Vec<String>,
+    /// An image before the text, in PNG, JPEG or PPM. It may be given several times.
+    #[arg(long = "image")]
+    images: Vec<PathBuf>,
 }
 
 impl TalkOptions {
@@ -154,10 +184,23 @@ impl TalkOptions {
 
     /// Loads a model and makes a session.
     fn session(&self, file: &Path) -> Result<Session, Error> {
-        let model = self.run.load(&Checkpoint::open(file)?)?;
+        let model = self.run.load(&self.run.open(file)?)?;
         // No text is longer than those the model was trained for.
         let room = self.room.min(model.configuration.context);
         model.session(self.run.session(room))
+    }
+
+    /// Reads the images.
+    fn images(&self) -> Result<Vec<Image>, Error> {
+        self.images.iter().map(|path| Image::open(path)).collect()
+    }
+
+    /// Returns the tokens of a text and its images.
+    fn prompt(&self, model: &Model, text: &str, images: &[Image], control: bool) -> Result<Prompt, Error> {
+        match images {
+            [] => Ok(model.prompt(text, control)?.into()),
+            _ => model.prompt_with(text, images, &self.run.processor(model)?),
+        }
     }
 }
 
@@ -177,12 +220,12 @@ fn note_interrupts() {
 }
 
 /// Prints what the model adds to a prompt, and returns it.
-fn answer(session: &mut Session, prompt: &str, generation: &Generation) -> Result<String, Error> {
+fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<String, Error> {
     INTERRUPTED.store(false, Ordering::Relaxed);
     let (mut text, mut count, mut stop) = (String::new(), 0, None);
     let [drafts, right] = session.drafts();
     let start = Instant::now();
-    let tokens = session.generate(prompt, generation)?;
+    let tokens = session.generate_after(prompt, generation)?;
     let prompted = start.elapsed();
     for piece in tokens {
         let piece = piece?;
@@ -214,14 +257,18 @@ fn answer(session: &mut Session, prompt: &str, generation: &Generation) -> Resul
 
 /// Continues a text.
 pub fn generate(file: &Path, prompt: &str, options: &TalkOptions) -> Result<(), Error> {
+    let images = options.images()?;
     let mut session = options.session(file)?;
     note_interrupts();
     print!("{prompt}");
-    answer(&mut session, prompt, &options.generation(false)).map(drop)
+    let text = PLACEHOLDER.concat().repeat(images.len()) + prompt;
+    let tokens = options.prompt(session.model(), &text, &images, false)?;
+    answer(&mut session, tokens, &options.generation(false)).map(drop)
 }
 
-/// Answers the lines of the standard input.
+/// Answers the lines of the standard input. Images come before the first line.
 pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<(), Error> {
+    let images = options.images()?;
     let mut session = options.session(file)?;
     let Some(template) = session.model().template.clone() else {
         let problem = "the model has no chat template; `models generate` continues a text without one".to_owned();
@@ -232,6 +279,7 @@ pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<
     let asks = input.is_terminal();
     let mut messages: Vec<Message> = system.map(|text| Message::new("system", text)).into_iter().collect();
     let mut lines = input.lock().lines();
+    let mut places = vec![Part::Image; images.len()];
     loop {
         if asks {
             print!("> ");
@@ -241,9 +289,15 @@ pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<
         if line.trim().is_empty() {
             continue;
         }
-        messages.push(Message::new("user", &line));
-        let prompt = template.render(&Conversation::new(messages.clone()))?;
-        let text = answer(&mut session, &prompt, &options.generation(true))?;
+        let mut message = Message::new("user", &line);
+        if !places.is_empty() {
+            places.push(Part::Text { text: line });
+            message.content = Content::Parts(std::mem::take(&mut places));
+        }
+        messages.push(message);
+        let text = template.render(&Conversation::new(messages.clone()))?;
+        let prompt = options.prompt(session.model(), &text, &images, true)?;
+        let text = answer(&mut session, prompt, &options.generation(true))?;
         messages.push(Message::new("assistant", &text));
     }
 }

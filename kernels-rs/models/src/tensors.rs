@@ -75,6 +75,14 @@ pub enum VisionRole {
     DeepstackDownBias,
 }
 
+impl VisionRole {
+    /// Tells whether the tensor is a matrix of a merger.
+    pub fn is_merger(self) -> bool {
+        use VisionRole::*;
+        matches!(self, MergerUp | MergerDown | DeepstackUp | DeepstackDown)
+    }
+}
+
 /// A tensor that a configuration needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Requirement {

@@ -1,10 +1,14 @@
 //! The command `serve`: its protocol with a small random model, and OpenAI's Python client with
 //! SmolLM2.
 
+#[path = "support/pictures.rs"]
+mod pictures;
 #[path = "support/small.rs"]
 mod small;
 mod support;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use models::Model;
 use models::engine::{Generation, Options, Sampling};
 use runtime::Device;
@@ -147,6 +151,51 @@ fn alone(file: &Path, prompt: &str, tokens: usize, exact: bool) -> (String, usiz
     let generation = Generation { tokens, ..Generation::default() };
     let pieces = session.generate(prompt, &generation).unwrap();
     pieces.fold((String::new(), 0), |(text, n), piece| (text + &piece.unwrap().text, n + 1))
+}
+
+/// Answers about images in `data:` URLs as the engine does, and keeps an image that comes again.
+#[test]
+fn messages_have_images() {
+    let folder = pictures::qwen3_vl("serve-images", pictures::Kind::F32);
+    let image = pictures::picture(64, 96);
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    let model = Model::load(&device, &folder).unwrap();
+    let processor = model.processor().unwrap().with_tokens(6);
+    let text = "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>What?<|im_end|>\n<|im_start|>assistant";
+    let prompt = model.prompt_with(text, std::slice::from_ref(&image), &processor).unwrap();
+    let n = prompt.tokens().len();
+    let mut session = model.session(Options { room: 120, ..Options::default() }).unwrap();
+    let generation = Generation { tokens: 4, ..Generation::default() };
+    let pieces = session.generate_after(prompt, &generation).unwrap();
+    let expected: String = pieces.map(|piece| piece.unwrap().text).collect();
+
+    let server = Server::start(&folder, &["--image-tokens", "6", "--room", "120"]);
+    let ppm = [b"P6 96 64 255\n", image.pixels()].concat();
+    let url = format!("data:image/x-portable-pixmap;base64,{}", BASE64_STANDARD.encode(ppm));
+    let request = |url: &str| {
+        let parts = json!([{ "type": "image_url", "image_url": { "url": url } }, { "type": "text", "text": "What?" }]);
+        let messages = json!([{ "role": "user", "content": parts }]);
+        json!({ "model": "small", "messages": messages, "max_tokens": 4, "temperature": 0 })
+    };
+    for reused in [0, n - 1] {
+        let (status, found) = server.post("/v1/chat/completions", &request(&url));
+        assert_eq!((status, &found["choices"][0]["message"]["content"]), (200, &json!(expected)), "{found}");
+        let usage = &found["usage"];
+        assert_eq!(
+            (&usage["prompt_tokens"], &usage["prompt_tokens_details"]["cached_tokens"]),
+            (&json!(n), &json!(reused))
+        );
+    }
+    for (url, problem) in [
+        ("https://example.com/a.png", "no `data:` URL"),
+        ("data:image/png;base64,!", "no base64"),
+        ("data:image/png;base64,AAAA", "supported: PNG, JPEG, PPM"),
+    ] {
+        let (status, found) = server.post("/v1/chat/completions", &request(url));
+        let message = found["error"]["message"].as_str().unwrap();
+        assert_eq!((status, message.contains(problem)), (400, true), "{message}");
+    }
 }
 
 #[test]

@@ -121,6 +121,33 @@ impl Configuration {
     }
 }
 
+impl Configuration {
+    /// Reads the configuration of the language model in a GGUF file, and of its vision tower in
+    /// another.
+    ///
+    /// # Errors
+    /// Returns the errors of [`from_gguf`](Configuration::from_gguf) and of [`Vision::from_gguf`].
+    /// Also if the two files do not belong together.
+    pub fn from_gguf_with(gguf: &Gguf, projector: &Gguf) -> Result<Configuration> {
+        let mut configuration = Configuration::from_gguf(gguf)?;
+        let vision = Vision::from_gguf(projector)?;
+        let wrong = |problem: String| Err(Error::field(projector.file(), "vision", problem));
+        let Configuration { architecture, width, deepstack, .. } = configuration;
+        if architecture != Architecture::Qwen3Vl {
+            return wrong(format!("a vision tower of Qwen3-VL beside a model of {}", architecture.name()));
+        }
+        if vision.output != width {
+            return wrong(format!("the tower's tokens have {} numbers, those of the text {width}", vision.output));
+        }
+        if vision.deepstack.len() != deepstack {
+            let found = vision.deepstack.len();
+            return wrong(format!("features of {found} layers of the tower, for {deepstack} layers of the text"));
+        }
+        configuration.vision = Some(vision);
+        Ok(configuration)
+    }
+}
+
 /// Reads how positions are coded.
 fn rotary(fields: &Metadata<'_>, architecture: Architecture, head: usize) -> Result<Rotary> {
     let gguf = fields.gguf;

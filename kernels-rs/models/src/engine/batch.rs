@@ -9,18 +9,24 @@
 //! sums depends on the number of texts in a step, and the last bits of logits with it.
 
 use super::attention::After;
-use super::model::Model;
+use super::model::{Inserted, Model};
+use super::prompt::Prompt;
 use super::sampling::Sampler;
 use super::session::Options;
-use super::steps::{LOSSES, Row, Run, Source, Steps};
+use super::steps::{LOSSES, Row, Run, Section, Source, Steps};
+use super::vision::Features;
 use crate::error::{Error, Result};
 use crate::memory::CacheFormat;
 use kernel_dsl::half::f16;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The text of a sequence.
 #[derive(Clone, Debug, Default)]
 struct Text {
-    tokens: Vec<u32>,
+    prompt: Prompt,
+    /// Features of images by number, until all of their tokens are done.
+    features: HashMap<usize, Arc<Features>>,
     /// Tokens whose keys and values are in the cache.
     done: usize,
     /// The logits after the last of these tokens, if nothing has replaced them.
@@ -33,7 +39,7 @@ struct Text {
 impl Text {
     /// Returns the text with a token after it. If the draft was right, the token is done.
     fn push(&mut self, token: u32) {
-        self.tokens.push(token);
+        self.prompt.push(token);
         self.logits = match self.logits {
             Some(Source::Row(row)) if self.drafts.first() == Some(&token) => {
                 self.drafts.remove(0);
@@ -45,6 +51,15 @@ impl Text {
                 None
             }
         };
+    }
+
+    fn tokens(&self) -> &[u32] {
+        self.prompt.tokens()
+    }
+
+    /// Tells whether a token is one of an image.
+    fn is_image(&self, at: usize) -> bool {
+        self.prompt.images_in(&(at..at + 1)).next().is_some()
     }
 }
 
@@ -73,7 +88,7 @@ pub struct Batch {
 
 impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let lengths: Vec<usize> = self.texts.iter().map(|text| text.tokens.len()).collect();
+        let lengths: Vec<usize> = self.texts.iter().map(|text| text.tokens().len()).collect();
         write!(f, "Batch({lengths:?} tokens, {:?} on {})", self.options, self.model.device)
     }
 }
@@ -127,7 +142,7 @@ impl Batch {
     /// # Errors
     /// If the sequence does not exist.
     pub fn tokens(&self, sequence: usize) -> Result<&[u32]> {
-        self.text(sequence).map(|text| &text.tokens[..])
+        self.text(sequence).map(Text::tokens)
     }
 
     fn text(&self, sequence: usize) -> Result<&Text> {
@@ -142,16 +157,23 @@ impl Batch {
     ///
     /// # Errors
     /// If the sequence does not exist.
-    pub fn common(&self, sequence: usize, tokens: &[u32]) -> Result<usize> {
+    pub fn common(&self, sequence: usize, prompt: &Prompt) -> Result<usize> {
         let text = self.text(sequence)?;
-        let is_same = |(a, b): &(&u32, &u32)| a == b;
-        let common = text.tokens.iter().zip(tokens).take(text.done).take_while(is_same).count();
+        let common = text.prompt.common(prompt).min(text.done);
         // The logits after the last token are needed.
-        Ok(common.min(tokens.len().saturating_sub(1)))
+        Ok(common.min(prompt.tokens().len().saturating_sub(1)))
     }
 
-    /// Rejects a text that does not fit.
-    fn check(&self, tokens: &[u32]) -> Result<()> {
+    /// Rejects a text that does not fit, and images that the model does not see.
+    fn check(&self, prompt: &Prompt) -> Result<()> {
+        if prompt.images() > 0 && self.model.tower.is_none() {
+            let problem = "the text has images, and the model no vision tower".to_owned();
+            return Err(Error::Tokens { action: "set the text of a session", problem });
+        }
+        self.check_tokens(prompt.tokens())
+    }
+
+    fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
         let vocabulary = self.model.configuration.vocabulary;
         let problem = match tokens.len() {
             0 => "the text has no token: a model needs one to begin with".to_owned(),
@@ -173,9 +195,18 @@ impl Batch {
     /// If there are no tokens, more than there is room for, or tokens beyond the vocabulary, or the
     /// sequence does not exist.
     pub fn set(&mut self, sequence: usize, tokens: &[u32]) -> Result<()> {
-        self.check(tokens)?;
-        let done = self.common(sequence, tokens)?;
-        self.texts[sequence] = Text { tokens: tokens.to_vec(), done, ..Text::default() };
+        self.set_prompt(sequence, tokens.to_vec().into())
+    }
+
+    /// Replaces the text of a sequence by one with images, as [`set`](Batch::set) does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`set`](Batch::set). Also if there are images, and the model has no
+    /// vision tower.
+    pub fn set_prompt(&mut self, sequence: usize, prompt: Prompt) -> Result<()> {
+        self.check(&prompt)?;
+        let done = self.common(sequence, &prompt)?;
+        self.texts[sequence] = Text { prompt, done, ..Text::default() };
         Ok(())
     }
 
@@ -186,11 +217,31 @@ impl Batch {
     /// If the sequence does not exist, or the device fails.
     pub fn prompt(&mut self, sequence: usize) -> Result<bool> {
         self.text(sequence)?;
-        let Text { tokens, done, .. } = &self.texts[sequence];
-        let (all, done) = (tokens.len(), *done);
-        let end = (done + self.options.at_once()).min(all);
-        if done < end {
-            self.run.append(&self.model, &tokens[done..end], After { sequence, tokens: done })?;
+        let Text { prompt, features, done, .. } = &mut self.texts[sequence];
+        let (all, done) = (prompt.tokens().len(), *done);
+        let range = done..(done + self.options.at_once()).min(all);
+        let end = range.end;
+        if !range.is_empty() {
+            let mut images = Vec::new();
+            let mut current = HashMap::new();
+            for (i, tokens, picture) in prompt.images_in(&range) {
+                let features = match features.remove(&i) {
+                    Some(features) => features,
+                    None => Arc::new(self.run.features(&self.model, picture)?),
+                };
+                current.insert(i, features.clone());
+                let (first, last) = (tokens.start.max(done), tokens.end.min(end));
+                images.push(Inserted { rows: first - done..last - done, features, from: first - tokens.start });
+            }
+            *features = current;
+            let [time, height, width] = prompt.positions(range.clone());
+            let positions = if images.is_empty() { time } else { [time, height, width].concat() };
+            let tokens = &prompt.tokens()[range];
+            self.run
+                .append(&self.model, &Section { tokens, positions, images, after: After { sequence, tokens: done } })?;
+            if end == all {
+                features.clear();
+            }
             self.replace(|source| source == Source::Prompt);
             let text = &mut self.texts[sequence];
             (text.done, text.logits) = (end, Some(Source::Prompt));
@@ -205,16 +256,26 @@ impl Batch {
     pub fn advance(&mut self, sequences: &[usize]) -> Result<()> {
         let mut rows: Vec<Row> = Vec::new();
         for sequence in sequences {
-            let Some(token) = self.text(*sequence)?.tokens.last().copied() else {
+            let Some(token) = self.text(*sequence)?.tokens().last().copied() else {
                 let problem = "the text has no token".to_owned();
                 return Err(Error::Tokens { action: "run a session", problem });
             };
-            let before = self.texts[*sequence].tokens.len() - 1;
+            let before = self.texts[*sequence].tokens().len() - 1;
             while self.texts[*sequence].done < before {
                 self.prompt(*sequence)?;
             }
-            let text = &self.texts[*sequence];
-            let row = Row { token, place: After { sequence: *sequence, tokens: before } };
+            let text = &mut self.texts[*sequence];
+            if text.is_image(before) {
+                // A graph has no images.
+                if text.logits.is_none() {
+                    text.done = before;
+                    self.prompt(*sequence)?;
+                }
+                continue;
+            }
+            let [position, ..] = text.prompt.positions(before..before + 1);
+            let position = position.first().map_or(before, |position| *position as usize);
+            let row = Row { token, place: After { sequence: *sequence, tokens: before }, position };
             if (text.done == before || text.logits.is_none()) && !rows.contains(&row) {
                 rows.push(row);
             }
@@ -224,11 +285,14 @@ impl Batch {
         }
         // Drafts take the place of other sequences.
         let mut drafts: &[u32] = &[];
-        if let [Row { place: After { sequence, tokens: before }, .. }] = rows[..] {
+        if let [Row { place: After { sequence, tokens: before }, position, .. }] = rows[..] {
             let left = self.options.room - before - 1;
-            drafts = look_up(&self.texts[sequence].tokens, self.options.drafts.min(left));
-            let row =
-                |(i, token): (usize, &u32)| Row { token: *token, place: After { sequence, tokens: before + 1 + i } };
+            drafts = look_up(self.texts[sequence].tokens(), self.options.drafts.min(left));
+            let row = |(i, token): (usize, &u32)| Row {
+                token: *token,
+                place: After { sequence, tokens: before + 1 + i },
+                position: position + 1 + i,
+            };
             rows.extend(drafts.iter().enumerate().map(row));
         }
         let drafts = drafts.to_vec();
@@ -236,7 +300,7 @@ impl Batch {
         self.run.step(&rows)?;
         for (i, row) in rows[..rows.len() - drafts.len()].iter().enumerate() {
             let text = &mut self.texts[row.place.sequence];
-            (text.done, text.logits) = (text.tokens.len(), Some(Source::Row(i)));
+            (text.done, text.logits) = (text.tokens().len(), Some(Source::Row(i)));
         }
         self.drafts[0] += drafts.len();
         self.texts[rows[0].place.sequence].drafts = drafts;
@@ -280,7 +344,7 @@ impl Batch {
     /// If the text is empty or there is no more room, the sequence does not exist, or the device
     /// fails.
     pub fn draw(&mut self, sequence: usize, sampler: &mut Sampler) -> Result<u32> {
-        if self.text(sequence)?.tokens.len() >= self.options.room {
+        if self.text(sequence)?.tokens().len() >= self.options.room {
             let problem = format!("the session has room for {} tokens", self.options.room);
             return Err(Error::Tokens { action: "add a token", problem });
         }
@@ -289,7 +353,7 @@ impl Batch {
         let text = &mut self.texts[sequence];
         text.push(token);
         // The token is done only if it was a draft.
-        self.drafts[1] += usize::from(text.done == text.tokens.len());
+        self.drafts[1] += usize::from(text.done == text.tokens().len());
         Ok(token)
     }
 
@@ -300,7 +364,7 @@ impl Batch {
     /// If there are no tokens, or more than there is room for, the sequence does not exist, or a
     /// launch fails.
     pub fn losses(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<f32>> {
-        self.check(tokens)?;
+        self.check_tokens(tokens)?;
         self.text(sequence)?;
         self.texts[sequence] = Text::default();
         let piece = self.options.at_once().min(LOSSES);
@@ -321,7 +385,7 @@ impl Batch {
     /// # Errors
     /// Returns the errors of [`losses`](Batch::losses).
     pub fn likeliest(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<u32>> {
-        self.check(tokens)?;
+        self.check_tokens(tokens)?;
         self.text(sequence)?;
         self.texts[sequence] = Text::default();
         let piece = self.options.at_once().min(LOSSES);

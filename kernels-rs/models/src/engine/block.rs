@@ -1,12 +1,15 @@
 //! A block, and the stream of activations between blocks.
 
 use super::attention::{self, Attention, KeyValues, Places, prefix};
+use super::experts::Experts;
 use super::network::{self, Network};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::attention::cache::StoredElement;
+use kernels_rs::elementwise::saxpy;
 use kernels_rs::rowwise;
 use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An RMS norm with a weight for each column (Zhang, Sennrich, 2019).
@@ -64,6 +67,16 @@ impl Activations {
         self.extents[0] = tokens;
         self.is_added = false;
         prefix(&mut self.sums[0], self.extents)
+    }
+
+    /// Queues the sum of features to rows, after a block.
+    ///
+    /// # Errors
+    /// If extents do not match.
+    pub fn add(&mut self, on: &impl Queue, rows: Range<usize>, features: &BufferView<'_, f32, 2>) -> Result<(), Error> {
+        let numbers = rows.len() * self.extents[1];
+        let to = prefix(&mut self.added, self.extents)?.slice(rows)?.strided().reshaped([numbers])?.side_by_side()?;
+        saxpy::launch(on, 1.0, features.strided().reshaped([numbers])?.side_by_side()?, to)
     }
 
     /// Queues the norm of the sum.
@@ -136,6 +149,15 @@ impl Work {
     }
 }
 
+/// The second half of a block.
+#[derive(Debug)]
+pub enum SecondHalf {
+    /// One network for all tokens.
+    Network(Network),
+    /// Experts that a router chooses for each token.
+    Experts(Experts),
+}
+
 /// A block: x ← x + attention(norm(x)), x ← x + network(norm(x)).
 #[derive(Debug)]
 pub struct Block {
@@ -145,8 +167,8 @@ pub struct Block {
     pub attention: Attention,
     /// The norm before the network.
     pub network_norm: Norm,
-    /// The network.
-    pub network: Network,
+    /// The network, or experts.
+    pub network: SecondHalf,
 }
 
 impl Block {
@@ -167,6 +189,9 @@ impl Block {
         self.attention.run(on, &normed, places, cache, &mut added, &mut work.attention)?;
         x.norm(on, &self.network_norm)?;
         let (normed, mut added) = x.half()?;
-        self.network.run(on, &normed, &mut added, &mut work.network)
+        match &self.network {
+            SecondHalf::Network(network) => network.run(on, &normed, &mut added, &mut work.network),
+            SecondHalf::Experts(experts) => experts.run(on, work.network.is_exact(), &normed, &mut added),
+        }
     }
 }

@@ -1,16 +1,21 @@
 //! Tensors of a checkpoint to layers on a device.
 
 use super::attention::{Attention, Shape};
-use super::block::{Block, Norm};
+use super::block::{Block, Norm, SecondHalf};
 use super::embedding::Embedding;
+use super::experts::Experts;
 use super::linear::{Linear, Rows, numbers};
 use super::network::Network;
+use super::vision::{LayerNumbers, Merger, Pair, Tower};
 use crate::checkpoint::Checkpoint;
-use crate::configuration::{Configuration, Pairing};
+use crate::configuration::{Configuration, Pairing, Vision};
 use crate::error::{Error, Result};
 use crate::file::{Format, Tensor};
-use crate::tensors::Role;
+use crate::image::Processor;
+use crate::quantize;
+use crate::tensors::{Role, VisionRole};
 use kernel_dsl::half::{bf16, f16};
+use kernels_rs::quant::{Routing, Weights};
 use runtime::Device;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -142,6 +147,25 @@ impl<'a> Loader<'a> {
         Norm::new(self.device, &weight, self.configuration.epsilon)
     }
 
+    /// Uploads a matrix of all experts of a layer, which are one below the other.
+    fn stacked(&mut self, role: Role, layer: usize) -> Result<Weights> {
+        let tensor = self.take(role, layer)?;
+        let (Some(format), &[count, rows, _]) = (super::linear::blocks(tensor.format), tensor.extents) else {
+            let field = format!("tensor `{}`", tensor.name);
+            let needed = format!("a tensor of the format {} for experts", tensor.format);
+            return Err(Error::unsupported(
+                self.file,
+                field,
+                needed,
+                "all experts in one tensor of Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4",
+            ));
+        };
+        let rows = (count * rows) as usize;
+        let blocks = self.device.upload(tensor.bytes)?;
+        let blocks = blocks.view([rows, tensor.bytes.len() / rows.max(1)])?;
+        Ok(Weights::from_blocks(self.device, format, &blocks)?)
+    }
+
     /// Uploads a block.
     pub fn block(&mut self, layer: usize) -> Result<Block> {
         let configuration = self.configuration;
@@ -163,14 +187,90 @@ impl<'a> Loader<'a> {
         let norms = norms.as_ref().map(|[q, k]| [&**q, &**k]);
         let output = self.linear(&[Role::AttentionOutput], layer, None)?;
         let attention = Attention::new(self.device, Shape::of(configuration), projection, norms, output)?;
-        let gate_and_up = self.linear(&[Role::Gate, Role::Up], layer, None)?;
-        let network = Network::new(gate_and_up, self.linear(&[Role::Down], layer, None)?)?;
+        let network = match &configuration.experts {
+            None => {
+                let gate_and_up = self.linear(&[Role::Gate, Role::Up], layer, None)?;
+                SecondHalf::Network(Network::new(gate_and_up, self.linear(&[Role::Down], layer, None)?)?)
+            }
+            Some(experts) => {
+                let router = self.linear(&[Role::Router], layer, None)?;
+                let roles = [Role::ExpertGate, Role::ExpertUp, Role::ExpertDown];
+                let [gate, up, down] = roles.map(|role| self.stacked(role, layer));
+                let routing = Routing::softmax(experts.used);
+                let routing = if experts.normalized { routing.normalized() } else { routing };
+                SecondHalf::Experts(Experts::new(router, routing, [gate?, up?, down?])?)
+            }
+        };
         Ok(Block {
             attention_norm: self.norm(Role::AttentionNorm, layer)?,
             attention,
             network_norm: self.norm(Role::NetworkNorm, layer)?,
             network,
         })
+    }
+}
+
+impl Loader<'_> {
+    /// Returns the numbers of a tensor of the tower.
+    fn numbers(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
+        let tensor = self.take(Role::Vision(role), layer)?;
+        quantize::numbers(tensor.format, tensor.bytes).ok_or_else(|| {
+            let field = format!("tensor `{}`", tensor.name);
+            Error::unsupported(self.file, field, format!("the format {}", tensor.format), "formats with kernels")
+        })
+    }
+
+    /// Returns a weight and its bias.
+    fn pair(&mut self, [weight, bias]: [VisionRole; 2], layer: usize) -> Result<Pair> {
+        Ok(Pair { weight: self.numbers(weight, layer)?, bias: self.numbers(bias, layer)? })
+    }
+
+    fn merger(&mut self, roles: [VisionRole; 6], at: usize, epsilon: f32) -> Result<Merger> {
+        let [norm, norm_bias, up, up_bias, down, down_bias] = roles;
+        let norm = self.pair([norm, norm_bias], at)?;
+        let mut linear = |[weight, bias]: [VisionRole; 2]| {
+            let bias = self.numbers(bias, at)?;
+            self.linear(&[Role::Vision(weight)], at, Some(bias))
+        };
+        let (up, down) = (linear([up, up_bias])?, linear([down, down_bias])?);
+        Merger::new(self.device, norm, epsilon, up, down)
+    }
+
+    /// Uploads a vision tower.
+    pub fn tower(&mut self, vision: &Vision, processor: Processor) -> Result<Tower> {
+        use VisionRole::*;
+        // GGUF has a tensor for each frame, and transformers' files have one for all.
+        let frames = (0..vision.frames).filter(|frame| self.tensors.contains_key(&(Role::Vision(Patch), *frame)));
+        let frames: Vec<usize> = frames.collect();
+        let mut of_frames = Vec::new();
+        for frame in &frames {
+            of_frames.push(self.numbers(Patch, *frame)?);
+        }
+        let of_color = vision.patch * vision.patch * vision.frames / frames.len().max(1);
+        let colors = |color: usize| of_frames.iter().flat_map(move |frame| &frame[color * of_color..][..of_color]);
+        let weight = (0..3 * vision.width).flat_map(colors).copied().collect();
+        let patch = Pair { weight, bias: self.numbers(PatchBias, 0)? };
+        let positions = self.numbers(Positions, 0)?;
+        let merger = [MergerNorm, MergerNormBias, MergerUp, MergerUpBias, MergerDown, MergerDownBias];
+        let merger = self.merger(merger, 0, vision.epsilon)?;
+        let of_deepstack =
+            [DeepstackNorm, DeepstackNormBias, DeepstackUp, DeepstackUpBias, DeepstackDown, DeepstackDownBias];
+        let deepstack = (0..vision.deepstack.len()).map(|i| self.merger(of_deepstack, i, vision.epsilon));
+        let deepstack = deepstack.collect::<Result<Vec<Merger>>>()?;
+        let of_projection = self.tensors.get(&(Role::Vision(Projection), 0));
+        let is_bf16 = of_projection.is_some_and(|tensor| tensor.format == Format::BF16);
+        let device = self.device;
+        let layer = |i: usize| {
+            Ok(LayerNumbers {
+                norm: self.pair([AttentionNorm, AttentionNormBias], i)?,
+                projection: self.pair([Projection, ProjectionBias], i)?,
+                output: self.pair([AttentionOutput, AttentionOutputBias], i)?,
+                network_norm: self.pair([NetworkNorm, NetworkNormBias], i)?,
+                up: self.pair([Up, UpBias], i)?,
+                down: self.pair([Down, DownBias], i)?,
+            })
+        };
+        Tower::new(device, (vision.clone(), processor), patch, positions, is_bf16, layer, (merger, deepstack))
     }
 }
 

@@ -4,19 +4,24 @@ use super::attention::{KeyValues, Places, Shape};
 use super::batch::Batch;
 use super::block::{Activations, Block, Norm, Work};
 use super::embedding::Embedding;
-use super::linear::Linear;
+use super::linear::{Linear, convert};
 use super::load::Loader;
+use super::prompt::PLACEHOLDER;
 use super::session::{Options, Session};
+use super::vision::{Features, Tower};
 use crate::checkpoint::Checkpoint;
-use crate::configuration::{Architecture, Configuration, Scaling};
-use crate::error::{Error, Result};
+use crate::configuration::{Configuration, Scaling};
+use crate::error::Result;
+use crate::image::Processor;
 use crate::template::ChatTemplate;
 use crate::tensors::Role;
 use crate::tokenizer::Tokenizer;
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::Queue;
 use kernels_rs::attention::cache::StoredElement;
+use kernels_rs::rotary;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,10 +62,16 @@ pub struct Parts {
     pub norm: Norm,
     /// The output matrix.
     pub output: Linear,
+    /// The vision tower, if the model has one.
+    pub tower: Option<Tower>,
+    /// The token of images, if the vocabulary has one.
+    pub(super) image: Option<u32>,
     /// The angle of each rotated pair for a position.
     pub(super) frequencies: Arc<DeviceBuffer<f32>>,
-    /// The row of positions of each pair: 0.
+    /// The row of positions of each pair in a text: 0.
     pub(super) axes: Arc<DeviceBuffer<u32>>,
+    /// The row of positions of each pair where there are images: time, height or width.
+    pub(super) image_axes: Arc<DeviceBuffer<u32>>,
 }
 
 impl std::ops::Deref for Model {
@@ -87,11 +98,6 @@ impl Model {
     /// Returns the errors of [`load`](Model::load).
     pub fn load_with(device: &Device, checkpoint: &Checkpoint, mut progress: impl FnMut(u64, u64)) -> Result<Model> {
         let configuration = checkpoint.configuration()?;
-        let file = checkpoint.file();
-        if matches!(configuration.architecture, Architecture::Qwen3Moe | Architecture::Qwen3Vl) {
-            let needed = format!("running the architecture {}", configuration.architecture.name());
-            return Err(Error::unsupported(file, "architecture", needed, "llama, qwen2, qwen3"));
-        }
         let tokenizer = checkpoint.tokenizer()?;
         let template = checkpoint.chat_template(&tokenizer)?;
         let mut loader = Loader::new(device, checkpoint, &configuration, &mut progress)?;
@@ -106,11 +112,21 @@ impl Model {
         let blocks = (0..configuration.layers).map(|layer| loader.block(layer)).collect::<Result<Vec<Block>>>()?;
         let norm = loader.norm(Role::OutputNorm, 0)?;
         let output = loader.output()?;
+        let tower = match &configuration.vision {
+            None => None,
+            Some(vision) => Some(loader.tower(vision, Processor::of(checkpoint, vision)?)?),
+        };
         drop(loader);
+        let image_axes = match configuration.rotary.axes {
+            None => vec![0; configuration.head / 2],
+            Some(axes) => rotary::Rotary::sections_in_turns(&axes.sections),
+        };
         Ok(Model(Arc::new(Parts {
             device: device.clone(),
             frequencies: Arc::new(device.upload(&frequencies)?),
             axes: Arc::new(device.zeros(configuration.head / 2)?),
+            image_axes: Arc::new(device.upload(&image_axes)?),
+            image: tokenizer.find(PLACEHOLDER[1]),
             configuration,
             tokenizer,
             template,
@@ -118,6 +134,7 @@ impl Model {
             blocks,
             norm,
             output,
+            tower,
         })))
     }
 
@@ -148,7 +165,7 @@ impl Parts {
     pub fn run<K: Float + StoredElement + GenericArgument>(
         &self,
         on: &impl Queue,
-        tokens: &BufferView<'_, u32, 1>,
+        Input { tokens, images }: Input<'_>,
         places: &Places<'_>,
         cache: &mut dyn Cached<K>,
         logits: &mut BufferViewMut<'_, f32, 2>,
@@ -156,14 +173,43 @@ impl Parts {
     ) -> Result<()> {
         let [n] = tokens.extents();
         let StepMemory { activations, work, exact } = memory;
-        self.embedding.run(on, tokens, &mut activations.begin(n)?)?;
+        self.embedding.run(on, &tokens, &mut activations.begin(n)?)?;
+        for Inserted { rows, features, from } in images {
+            let features = features.embeddings()?.slice(*from..from + rows.len())?;
+            convert(on, features, activations.begin(n)?.slice(rows.clone())?)?;
+        }
         for (layer, block) in self.blocks.iter().enumerate() {
             block.run(on, activations, places, cache.layer(layer)?, work)?;
+            for Inserted { rows, features, from } in images {
+                if let Some(features) = features.after(layer)? {
+                    activations.add(on, rows.clone(), &features.slice(*from..from + rows.len())?)?;
+                }
+            }
         }
         let normed = activations.finish(on, &self.norm)?;
         let [rows, _] = logits.extents();
         Ok(self.output.run_as(on, *exact, &normed.slice(n.saturating_sub(rows)..n)?, logits)?)
     }
+}
+
+/// The tokens of a step, and the images with tokens in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The tokens.
+    pub tokens: BufferView<'a, u32, 1>,
+    /// The images.
+    pub images: &'a [Inserted],
+}
+
+/// Tokens of an image in a step.
+#[derive(Debug)]
+pub struct Inserted {
+    /// The rows of the step.
+    pub rows: Range<usize>,
+    /// The features of the image.
+    pub features: Arc<Features>,
+    /// The token of the image in the first of the rows.
+    pub from: usize,
 }
 
 /// The keys and values of sequences, layer by layer.
@@ -196,7 +242,9 @@ impl StepMemory {
         room: usize,
         exact: bool,
     ) -> Result<StepMemory> {
-        let Configuration { width, inner, .. } = *configuration;
+        let Configuration { width, inner, ref experts, .. } = *configuration;
+        // Experts have memory of their tokens.
+        let inner = if experts.is_some() { 0 } else { inner };
         let work = Work::new(on, Shape::of(configuration), inner, tokens, room, exact)?;
         Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work, exact })
     }

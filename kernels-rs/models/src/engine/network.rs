@@ -35,6 +35,13 @@ impl Work {
     }
 }
 
+impl Work {
+    /// Tells whether results have no approximations.
+    pub(super) fn is_exact(&self) -> bool {
+        self.exact
+    }
+}
+
 impl Network {
     /// Makes a network of its matrices: `gate_and_up` has the rows of the gate, then those of up.
     ///

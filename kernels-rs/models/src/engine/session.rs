@@ -2,10 +2,13 @@
 
 use super::batch::Batch;
 use super::model::Model;
+use super::prompt::{PLACEHOLDER, Prompt};
 use super::sampling::{Sampler, Sampling};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::image::{Image, Processor};
 use crate::memory::CacheFormat;
 use crate::tokenizer::{Characters, Encoding, Tokenizer};
+use std::sync::Arc;
 
 /// How a session is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,7 +21,8 @@ pub struct Options {
     pub cache: CacheFormat,
     /// Computes without approximations, and each token as if it were alone in a step. All devices
     /// then give equal bits, if the weights are quantized. With other weights the devices must have
-    /// equal [facts](runtime::Device::cpu_with_facts).
+    /// equal [facts](runtime::Device::cpu_with_facts). Features of images have approximations in
+    /// either case.
     pub exact: bool,
     /// The most tokens that are guessed from repetitions in the text and verified in one step; 0
     /// for none, at most 15. With `exact` the tokens of a text do not depend on it.
@@ -125,7 +129,17 @@ impl Session {
     /// # Errors
     /// If there are no tokens, or more than there is room for, or a launch fails.
     pub fn set(&mut self, tokens: &[u32]) -> Result<()> {
-        self.0.set(0, tokens)?;
+        self.set_prompt(tokens.to_vec().into())
+    }
+
+    /// Replaces the text by one with images, as [`set`](Session::set) does. Equal images at the
+    /// begin are not computed again.
+    ///
+    /// # Errors
+    /// Returns the errors of [`set`](Session::set). Also if there are images, and the model has no
+    /// vision tower.
+    pub fn set_prompt(&mut self, prompt: Prompt) -> Result<()> {
+        self.0.set_prompt(0, prompt)?;
         while !self.0.prompt(0)? {}
         Ok(())
     }
@@ -152,9 +166,18 @@ impl Session {
     /// If the prompt does not fit, or the device fails.
     pub fn generate(&mut self, prompt: &str, generation: &Generation) -> Result<Generate<'_>> {
         let tokens = self.model().prompt(prompt, generation.control)?;
-        self.set(&tokens)?;
+        self.generate_after(tokens.into(), generation)
+    }
+
+    /// Sets the text to a prompt with images and returns an iterator over what the model adds to
+    /// it.
+    ///
+    /// # Errors
+    /// If the prompt does not fit, the model has no vision tower, or the device fails.
+    pub fn generate_after(&mut self, prompt: Prompt, generation: &Generation) -> Result<Generate<'_>> {
+        self.set_prompt(prompt)?;
         let vocabulary = self.model().configuration.vocabulary;
-        let sampler = Sampler::new(&self.model().device, generation.sampling, vocabulary, &tokens)?;
+        let sampler = Sampler::new(&self.model().device, generation.sampling, vocabulary, self.tokens())?;
         let output = Output::new(&self.model().tokenizer, generation);
         Ok(Generate { session: self, sampler, output, has_ended: generation.tokens == 0 })
     }
@@ -173,6 +196,36 @@ impl Model {
             tokens.extend(self.tokenizer.special().begin);
         }
         Ok(tokens)
+    }
+}
+
+impl Model {
+    /// Returns how the model prepares images.
+    ///
+    /// # Errors
+    /// If the model has no vision tower.
+    pub fn processor(&self) -> Result<Processor> {
+        let tower = self.tower.as_ref().ok_or_else(|| Error::Tokens {
+            action: "see an image",
+            problem: "the model has no vision tower; that of a GGUF file is a separate file (mmproj)".to_owned(),
+        })?;
+        Ok(tower.processor)
+    }
+
+    /// Returns a prompt with images: in the text each `<|image_pad|>` is the place of the next
+    /// image. Names of control tokens are these tokens.
+    ///
+    /// # Errors
+    /// If the text cannot be encoded, the model sees no images, or the text does not have a place
+    /// for each image. Also if a side of an image is too long for the other.
+    pub fn prompt_with(&self, text: &str, images: &[Image], processor: &Processor) -> Result<Prompt> {
+        let placeholder = self.image.ok_or_else(|| Error::Tokens {
+            action: "see an image",
+            problem: format!("the vocabulary has no token `{}`", PLACEHOLDER[1]),
+        })?;
+        let pictures = images.iter().map(|image| processor.prepare(image).map(Arc::new));
+        let pictures = pictures.collect::<Result<Vec<_>>>()?;
+        Prompt::with_images(&self.prompt(text, true)?, placeholder, &pictures)
     }
 }
 

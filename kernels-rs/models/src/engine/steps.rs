@@ -7,10 +7,12 @@
 
 use super::attention::{After, KeyValues, Places};
 use super::linear::ALIKE;
-use super::model::{Cached, Model, StepMemory};
+use super::model::{Cached, Input, Inserted, Model, StepMemory};
 use super::sampling::Sampler;
 use super::session::Options;
+use super::vision::Features;
 use crate::error::{Error, Result};
+use crate::image::Picture;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use kernels_rs::attention::cache::StoredElement;
@@ -24,6 +26,27 @@ use runtime::{BufferViewMut, Device, DeviceBuffer, Graph, SlotMut, Stream};
 pub struct Row {
     pub token: u32,
     pub place: After,
+    /// The position, which differs from the place after an image.
+    pub position: usize,
+}
+
+/// Consecutive tokens of a sequence.
+#[derive(Debug)]
+pub struct Section<'a> {
+    pub tokens: &'a [u32],
+    /// The positions of the tokens on one axis, or on three one after another.
+    pub positions: Vec<u32>,
+    /// The images with tokens in the section.
+    pub images: Vec<Inserted>,
+    pub after: After,
+}
+
+impl Section<'_> {
+    /// Returns tokens without images, in a text without images.
+    pub fn of_text(tokens: &[u32], after: After) -> Section<'_> {
+        let positions = (after.tokens..after.tokens + tokens.len()).map(|i| i as u32).collect();
+        Section { tokens, positions, images: Vec::new(), after }
+    }
 }
 
 /// Where logits are.
@@ -37,8 +60,10 @@ pub enum Source {
 
 /// The work of texts that depends on the format of their cache.
 pub trait Run: Send {
+    /// Returns the features of an image.
+    fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features>;
     /// Runs the model for consecutive tokens of a sequence.
-    fn append(&mut self, model: &Model, tokens: &[u32], after: After) -> Result<()>;
+    fn append(&mut self, model: &Model, section: &Section<'_>) -> Result<()>;
     /// Runs the model likewise, and returns −ln of the probability of a label after each token.
     fn losses(&mut self, model: &Model, tokens: &[u32], labels: &[u32], after: After) -> Result<Vec<f32>>;
     /// Runs the model likewise, and returns the likeliest token after each token.
@@ -85,8 +110,8 @@ struct Step<K: kernel_dsl::Element> {
     /// For each row its token, position, row of the cache, number of keys, and sequence.
     inputs: [SlotMut<u32>; 5],
     logits: SlotMut<f32>,
-    /// The places of the next step that are on the device.
-    ready: Vec<After>,
+    /// The places and positions of the next step that are on the device.
+    ready: Vec<(After, usize)>,
     /// The likeliest tokens of the last step, which are those of the next one on the device. They
     /// are none until the host has read them.
     likeliest: Option<Vec<u32>>,
@@ -154,7 +179,8 @@ impl<K: Float + StoredElement + GenericArgument> Step<K> {
         let (of_tokens, of_logits) = (tokens.view([width])?, [width, vocabulary]);
         let mut to_logits = logits.view_mut(of_logits)?;
         let mut cache = Recorded(&caches, extents);
-        model.run(&recording, &of_tokens, &places, &mut cache, &mut to_logits, &mut memory)?;
+        let input = Input { tokens: of_tokens, images: &[] };
+        model.run(&recording, input, &places, &mut cache, &mut to_logits, &mut memory)?;
         // The likeliest token is that of the next replay, unless another one is drawn.
         let likeliest = Sample::new(0).temperature(0.0);
         likeliest.run(&recording, &logits.view(of_logits)?, &mut tokens.view_mut([width])?)?;
@@ -181,10 +207,10 @@ impl<K: Float + StoredElement + GenericArgument> Step<K> {
             numbers.resize(self.width, other);
             numbers
         };
-        let places: Vec<After> = rows.iter().map(|row| row.place).collect();
+        let places: Vec<(After, usize)> = rows.iter().map(|row| (row.place, row.position)).collect();
         if self.ready != places {
             let numbers = [
-                padded(&|row| row.place.tokens, 0),
+                padded(&|row| row.position, 0),
                 // A row of the cache that does not exist, so that nothing is stored.
                 padded(&|row| row.place.sequence * room + row.place.tokens, u32::MAX),
                 padded(&|row| row.place.tokens + 1, 0),
@@ -204,7 +230,7 @@ impl<K: Float + StoredElement + GenericArgument> Step<K> {
         // A replay that fails leaves unknown numbers.
         (self.ready, self.likeliest) = (Vec::new(), None);
         self.graph.replay(stream)?;
-        let next = |place: After| After { tokens: place.tokens + 1, ..place };
+        let next = |(place, position): (After, usize)| (After { tokens: place.tokens + 1, ..place }, position + 1);
         self.ready = places.into_iter().map(next).collect();
         Ok(())
     }
@@ -261,48 +287,54 @@ impl<K: Float + StoredElement + GenericArgument> Steps<K> {
 
     /// Queues the model for consecutive tokens of a sequence. `logits` are those after the last
     /// tokens.
-    fn forward(
-        &mut self,
-        model: &Model,
-        tokens: &[u32],
-        after: After,
-        logits: &mut BufferViewMut<'_, f32, 2>,
-    ) -> Result<()> {
+    fn forward(&mut self, model: &Model, section: &Section<'_>, logits: &mut BufferViewMut<'_, f32, 2>) -> Result<()> {
         let Options { room, exact, .. } = self.options;
+        let Section { tokens, positions, images, after } = section;
         let (n, head, stream) = (tokens.len(), model.configuration.head, &self.stream);
         let numbers = |from: usize| (from..from + n).map(|i| i as u32).collect::<Vec<u32>>();
+        let axes = if positions.len() == n { &model.axes } else { &model.image_axes };
         let tokens = stream.upload(tokens)?;
-        let positions = stream.upload(&numbers(after.tokens))?;
+        let positions = stream.upload(positions)?;
         let rows = stream.upload(&numbers(after.sequence * room + after.tokens))?;
         let lengths = stream.upload(&numbers(after.tokens + 1))?;
         let pages = stream.upload(&vec![after.sequence as u32; n])?;
         let places = Places {
             tokens: Tokens {
-                positions: positions.view([1, n])?,
-                axes: model.axes.view([head / 2])?,
+                positions: positions.view([positions.len() / n.max(1), n])?,
+                axes: axes.view([head / 2])?,
                 frequencies: model.frequencies.view([head / 2])?,
                 slots: rows.view([n])?,
             },
             lengths: lengths.view([n])?,
             pages: pages.view([n, 1])?,
-            after: Some(after),
+            after: Some(*after),
         };
         let mut memory = StepMemory::new(stream, &model.configuration, n, room, exact)?;
-        model.run(stream, &tokens.view([n])?, &places, &mut self.steps[self.home], logits, &mut memory)
+        let input = Input { tokens: tokens.view([n])?, images };
+        model.run(stream, input, &places, &mut self.steps[self.home], logits, &mut memory)
     }
 
     /// Queues the model for consecutive tokens of a sequence, and returns the logits after each.
     fn logits_of_all(&mut self, model: &Model, tokens: &[u32], after: After) -> Result<DeviceBuffer<f32>> {
         let mut logits = model.device.alloc::<f32>(tokens.len() * self.vocabulary)?;
-        self.forward(model, tokens, after, &mut logits.view_mut([tokens.len(), self.vocabulary])?)?;
+        let section = Section::of_text(tokens, after);
+        self.forward(model, &section, &mut logits.view_mut([tokens.len(), self.vocabulary])?)?;
         Ok(logits)
     }
 }
 
 impl<K: Float + StoredElement + GenericArgument> Run for Steps<K> {
-    fn append(&mut self, model: &Model, tokens: &[u32], after: After) -> Result<()> {
+    fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features> {
+        let Some(tower) = &model.tower else {
+            let problem = "the model has no vision tower";
+            return Err(Error::Tokens { action: "see an image", problem: problem.to_owned() });
+        };
+        tower.run(&self.stream, picture)
+    }
+
+    fn append(&mut self, model: &Model, section: &Section<'_>) -> Result<()> {
         let mut logits = std::mem::replace(&mut self.prompt, model.device.zeros(0)?);
-        let run = self.forward(model, tokens, after, &mut logits.view_mut([1, self.vocabulary])?);
+        let run = self.forward(model, section, &mut logits.view_mut([1, self.vocabulary])?);
         self.prompt = logits;
         run?;
         Ok(self.stream.wait()?)

@@ -8,13 +8,16 @@ use super::worker::{Event, Job};
 use axum::Json;
 use axum::Router;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use models::Model;
-use models::engine::{Generation, Sampling};
-use models::template::{Content, Conversation, Message};
+use models::engine::{Generation, Prompt, Sampling};
+use models::image::{Image, Processor};
+use models::template::{Content, Conversation, Message, Part};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +28,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 /// The state that all requests share.
 pub struct Server {
     model: Model,
+    /// How images are prepared, if the model sees them.
+    processor: Option<Processor>,
     name: String,
     /// Tokens that a text may have.
     room: usize,
@@ -42,8 +47,8 @@ fn now() -> u64 {
 
 impl Server {
     /// Makes a server whose requests become jobs.
-    pub fn new(model: Model, name: String, room: usize, jobs: SyncSender<Job>) -> Server {
-        Server { model, name, room, jobs, created: now(), answers: AtomicU64::new(0) }
+    pub fn new(model: Model, processor: Option<Processor>, name: String, room: usize, jobs: SyncSender<Job>) -> Server {
+        Server { model, processor, name, room, jobs, created: now(), answers: AtomicU64::new(0) }
     }
 
     fn described(&self) -> Value {
@@ -96,6 +101,9 @@ impl IntoResponse for Refusal {
     }
 }
 
+/// The most bytes of a request, which may have images.
+const MAX_BODY: usize = 64 << 20;
+
 type Shared = State<Arc<Server>>;
 
 /// Returns the routes.
@@ -110,6 +118,7 @@ pub fn routes(server: Server) -> Router {
         .route("/v1/completions", post(complete))
         .fallback(unknown)
         .method_not_allowed_fallback(other)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(Arc::new(server))
 }
 
@@ -150,14 +159,16 @@ async fn answered(
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "expected a JSON object"));
     };
     let fields = Fields(body);
-    let request = fields.request(&server, kind)?;
-    let events = queued(&server, request.tokens.clone(), request.generation)?;
+    // Images are read without blocking other requests.
+    let request = tokio::task::block_in_place(|| fields.request(&server, kind))?;
+    let tokens = request.prompt.tokens().len();
+    let events = queued(&server, request.prompt, request.generation)?;
     let about = answer::About {
         kind,
         id: format!("{}-{:x}-{:x}", kind.prefix(), server.created, server.answers.fetch_add(1, Ordering::Relaxed)),
         created: now(),
         model: server.name.clone(),
-        prompt: request.tokens.len(),
+        prompt: tokens,
     };
     match request.streams {
         true => Ok(answer::stream(about, events, request.with_usage)),
@@ -166,9 +177,9 @@ async fn answered(
 }
 
 /// Puts a job into the queue.
-fn queued(server: &Server, tokens: Vec<u32>, generation: Generation) -> Result<UnboundedReceiver<Event>, Refusal> {
+fn queued(server: &Server, prompt: Prompt, generation: Generation) -> Result<UnboundedReceiver<Event>, Refusal> {
     let (events, receiver) = unbounded_channel();
-    server.jobs.try_send(Job { tokens, generation, events }).map_err(|error| match error {
+    server.jobs.try_send(Job { prompt, generation, events }).map_err(|error| match error {
         TrySendError::Full(_) => {
             let message = "the queue is full; try again later, or start the server with a larger --queue";
             Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).code("queue_full")
@@ -180,7 +191,7 @@ fn queued(server: &Server, tokens: Vec<u32>, generation: Generation) -> Result<U
 
 /// A request that can be answered.
 struct Request {
-    tokens: Vec<u32>,
+    prompt: Prompt,
     generation: Generation,
     streams: bool,
     /// Whether a last event has the counts of tokens.
@@ -273,14 +284,15 @@ impl Fields {
             frequency: self.number("frequency_penalty", 0.0, -2.0, 2.0)?,
             presence: self.number("presence_penalty", 0.0, -2.0, 2.0)?,
         };
-        let tokens = match kind {
+        let prompt = match kind {
             Kind::Chat => self.conversation(server)?,
-            Kind::Text => self.text(server)?,
+            Kind::Text => self.text(server)?.into(),
         };
-        let left = server.room.saturating_sub(tokens.len());
-        if tokens.is_empty() || left == 0 {
+        let tokens = prompt.tokens().len();
+        let left = server.room.saturating_sub(tokens);
+        if tokens == 0 || left == 0 {
             let field = if kind == Kind::Chat { "messages" } else { "prompt" };
-            let message = format!("the prompt has {} tokens, and a text room for {}", tokens.len(), server.room);
+            let message = format!("the prompt has {tokens} tokens, and a text room for {}", server.room);
             return Err(Refusal::field(field, message).code("context_length_exceeded"));
         }
         let most = match self.get("max_completion_tokens") {
@@ -300,7 +312,7 @@ impl Fields {
         })?;
         let usage = |value: &Value| value.as_object()?.get("include_usage").map_or(Some(false), Value::as_bool);
         Ok(Request {
-            tokens,
+            prompt,
             generation: Generation { sampling, tokens: most.min(left), stops, control: kind == Kind::Chat },
             streams: self.truth("stream")?,
             with_usage: self.read("stream_options", "an object with `include_usage`", false, usage)?,
@@ -308,7 +320,7 @@ impl Fields {
     }
 
     /// Returns the tokens of a conversation.
-    fn conversation(&self, server: &Server) -> Result<Vec<u32>, Refusal> {
+    fn conversation(&self, server: &Server) -> Result<Prompt, Refusal> {
         let refused = |message: String| Refusal::field("messages", message);
         let Some(Value::Array(list)) = self.get("messages") else {
             return Err(refused("`messages`: expected a list of messages".to_owned()));
@@ -320,13 +332,19 @@ impl Fields {
             let message = "the model has no chat template; /v1/completions continues a text without one";
             return Err(refused(message.to_owned()));
         };
-        let messages = list.iter().enumerate().map(|(i, value)| message(i, value)).collect::<Result<_, _>>()?;
+        let mut images = Vec::new();
+        let messages = list.iter().enumerate().map(|(i, value)| message(i, value, server, &mut images));
+        let messages = messages.collect::<Result<_, _>>()?;
         let mut conversation = Conversation::new(messages);
         conversation.tools = self.read("tools", "a list", Vec::new(), |value| value.as_array().cloned())?;
         let variables = |value: &Value| value.as_object().cloned();
         conversation.variables = self.read("chat_template_kwargs", "an object", Map::new(), variables)?;
         let prompt = template.render(&conversation).map_err(|error| refused(error.to_string()))?;
-        server.model.prompt(&prompt, true).map_err(|error| refused(error.to_string()))
+        let prompt = match &server.processor {
+            Some(processor) => server.model.prompt_with(&prompt, &images, processor),
+            None => server.model.prompt(&prompt, true).map(Prompt::from),
+        };
+        prompt.map_err(|error| refused(error.to_string()))
     }
 
     /// Returns the tokens of a prompt that is a text, or tokens.
@@ -352,26 +370,56 @@ impl Fields {
     }
 }
 
-/// Returns a message of a conversation.
-fn message(i: usize, value: &Value) -> Result<Message, Refusal> {
+/// Reads the image of a part of a message.
+fn image(part: &Value, server: &Server) -> Result<Image, String> {
+    if server.processor.is_none() {
+        return Err("the model sees no images".to_owned());
+    }
+    let url = part["image_url"]["url"].as_str().ok_or("a part has no `image_url` with a `url`")?;
+    let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).map(|(_, data)| data);
+    let data = data.ok_or("an image that is no `data:` URL in base64 is not supported")?;
+    let bytes = BASE64_STANDARD.decode(data).map_err(|error| format!("an image is no base64: {error}"))?;
+    Image::read("an image", &bytes).map_err(|error| error.to_string())
+}
+
+/// Returns a message of a conversation, and adds its images to `images`.
+fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) -> Result<Message, Refusal> {
     let refused = |problem: &str| Refusal::field("messages", format!("`messages[{i}]`: {problem}"));
     let mut fields = value.as_object().cloned().ok_or_else(|| refused("expected an object"))?;
     let Some(Value::String(role)) = fields.shift_remove("role") else {
         return Err(refused("expected a text `role`"));
     };
-    let text = match fields.shift_remove("content") {
+    let content = match fields.shift_remove("content") {
         // Messages that call tools have no content.
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text,
-        Some(Value::Array(parts)) => {
-            let text = |part: &Value| match part["type"].as_str() {
-                Some("text") => part["text"].as_str().map(str::to_owned).ok_or_else(|| refused("a part has no `text`")),
-                Some("image_url") => Err(refused("the model sees no images").code("unsupported")),
-                _ => Err(refused("expected parts of the type `text`")),
+        None | Some(Value::Null) => Content::Text(String::new()),
+        Some(Value::String(text)) => Content::Text(text),
+        Some(Value::Array(list)) => {
+            let before = images.len();
+            let mut part = |part: &Value| match (part["type"].as_str(), part["text"].as_str()) {
+                (Some("text"), Some(text)) => Ok(Part::Text { text: text.to_owned() }),
+                (Some("text"), None) => Err(refused("a part has no `text`")),
+                (Some("image_url"), _) => {
+                    images.push(image(part, server).map_err(|problem| refused(&problem).code("unsupported"))?);
+                    Ok(Part::Image)
+                }
+                _ => Err(refused("expected parts of the types `text` and `image_url`")),
             };
-            parts.iter().map(text).collect::<Result<String, Refusal>>()?
+            let parts = list.iter().map(&mut part).collect::<Result<Vec<Part>, Refusal>>()?;
+            // Many templates expect one text.
+            match images.len() == before {
+                false => Content::Parts(parts),
+                true => Content::Text(parts.into_iter().filter_map(text).collect()),
+            }
         }
         Some(_) => return Err(refused("expected a text `content`, or a list of parts")),
     };
-    Ok(Message { role, content: Content::Text(text), fields })
+    Ok(Message { role, content, fields })
+}
+
+/// Returns the text of a part.
+fn text(part: Part) -> Option<String> {
+    match part {
+        Part::Text { text } => Some(text),
+        Part::Image => None,
+    }
 }

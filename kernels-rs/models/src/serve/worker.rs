@@ -5,7 +5,7 @@
 //! has gone frees its sequence in the next round.
 
 use models::Result;
-use models::engine::{Batch, Generation, Output, Piece, Sampler, Stop};
+use models::engine::{Batch, Generation, Output, Piece, Prompt, Sampler, Stop};
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 #[derive(Debug)]
 pub struct Job {
     /// The prompt.
-    pub tokens: Vec<u32>,
+    pub prompt: Prompt,
     /// How it is continued.
     pub generation: Generation,
     /// Receives what happens. The job ends when the receiver is dropped.
@@ -120,7 +120,7 @@ impl Worker {
         if job.events.is_closed() {
             return;
         }
-        let common = |sequence: &usize| self.batch.common(*sequence, &job.tokens).unwrap_or(0);
+        let common = |sequence: &usize| self.batch.common(*sequence, &job.prompt).unwrap_or(0);
         // The one that ended first, of equals.
         let best = (0..self.free.len()).rev().max_by_key(|i| common(&self.free[*i]));
         let Some(sequence) = best.and_then(|i| self.free.remove(i)) else { return };
@@ -139,9 +139,9 @@ impl Worker {
     fn started(&mut self, sequence: usize, job: &Job) -> Result<(usize, Sampler)> {
         let model = self.batch.model();
         let vocabulary = model.configuration.vocabulary;
-        let sampler = Sampler::new(&model.device, job.generation.sampling, vocabulary, &job.tokens)?;
-        let reused = self.batch.common(sequence, &job.tokens)?;
-        self.batch.set(sequence, &job.tokens)?;
+        let sampler = Sampler::new(&model.device, job.generation.sampling, vocabulary, job.prompt.tokens())?;
+        let reused = self.batch.common(sequence, &job.prompt)?;
+        self.batch.set_prompt(sequence, job.prompt.clone())?;
         Ok((reused, sampler))
     }
 
@@ -189,7 +189,7 @@ impl Worker {
         self.active.retain(|active| {
             let Some(end) = ended(active) else { return true };
             let Active { job, reused, generated, sequence, .. } = active;
-            let prompt = job.tokens.len();
+            let prompt = job.prompt.tokens().len();
             eprintln!("prompt of {prompt} tokens, {reused} of them kept; {generated} generated; {end}");
             if let End::Failed(why) = end {
                 let _ = job.events.send(Event::Failed(why));

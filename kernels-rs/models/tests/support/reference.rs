@@ -21,6 +21,8 @@ pub struct Reference {
     neighbors: bool,
     /// Whether products round activations to 8 bits.
     of_bytes: bool,
+    /// Experts that a token passes, if there are experts.
+    used: Option<usize>,
     /// Keys and values of each layer, token after token.
     cache: Vec<[Vec<f32>; 2]>,
 }
@@ -89,7 +91,7 @@ fn add(x: &mut [f32], y: &[f32]) {
 }
 
 impl Reference {
-    /// Reads a model of the architectures llama, qwen2 or qwen3.
+    /// Reads a model of the architectures llama, qwen2, qwen3 or qwen3moe.
     pub fn new(gguf: &Gguf) -> Reference {
         let architecture = gguf.get("general.architecture").unwrap().text().unwrap().to_owned();
         let integer = |key: &str| gguf.get(&format!("{architecture}.{key}")).and_then(|value| value.unsigned());
@@ -108,6 +110,7 @@ impl Reference {
             base: number("rope.freq_base").unwrap(),
             neighbors: architecture == "llama",
             of_bytes: false,
+            used: integer("expert_used_count").map(|used| used as usize),
             cache: vec![[Vec::new(), Vec::new()]; layers],
         }
     }
@@ -123,7 +126,18 @@ impl Reference {
 
     /// Returns the product of a matrix with x.
     fn product(&self, name: &str, x: &[f32]) -> Vec<f32> {
-        product(self.weight(name), &if self.of_bytes { rounded(x) } else { x.to_vec() })
+        self.product_of(self.weight(name), x)
+    }
+
+    fn product_of(&self, matrix: &[f32], x: &[f32]) -> Vec<f32> {
+        product(matrix, &if self.of_bytes { rounded(x) } else { x.to_vec() })
+    }
+
+    /// Returns the result of a gated network.
+    fn network(&self, [gate, up, down]: [&[f32]; 3], x: &[f32]) -> Vec<f32> {
+        let [gate, up] = [gate, up].map(|matrix| self.product_of(matrix, x));
+        let gated: Vec<f32> = gate.iter().zip(up).map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up).collect();
+        self.product_of(down, &gated)
     }
 
     /// Rotates the heads of x by a position.
@@ -187,9 +201,29 @@ impl Reference {
             }
             add(&mut x, &self.product(&tensor("attn_output"), &o));
             let normed = norm(&x, self.weight(&tensor("ffn_norm")), self.epsilon);
-            let [gate, up] = ["ffn_gate", "ffn_up"].map(|name| self.product(&tensor(name), &normed));
-            let gated: Vec<f32> = gate.iter().zip(up).map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up).collect();
-            add(&mut x, &self.product(&tensor("ffn_down"), &gated));
+            match self.used {
+                None => {
+                    let matrices = ["ffn_gate", "ffn_up", "ffn_down"].map(|name| self.weight(&tensor(name)));
+                    add(&mut x, &self.network(matrices, &normed));
+                }
+                Some(used) => {
+                    let logits = product(self.weight(&tensor("ffn_gate_inp")), &normed);
+                    let mut best: Vec<usize> = (0..logits.len()).collect();
+                    best.sort_by(|a, b| logits[*b].total_cmp(&logits[*a]));
+                    let weight = |expert: &usize| f64::from(logits[*expert] - logits[best[0]]).exp();
+                    let sum: f64 = best[..used].iter().map(weight).sum();
+                    for expert in &best[..used] {
+                        let matrices = ["ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"].map(|name| {
+                            let all = self.weight(&tensor(name));
+                            let of_one = all.len() / logits.len();
+                            &all[expert * of_one..][..of_one]
+                        });
+                        let share = (weight(expert) / sum) as f32;
+                        let y: Vec<f32> = self.network(matrices, &normed).iter().map(|y| share * y).collect();
+                        add(&mut x, &y);
+                    }
+                }
+            }
         }
         let normed = norm(&x, self.weight("output_norm.weight"), self.epsilon);
         let output = if self.weights.contains_key("output.weight") { "output.weight" } else { "token_embd.weight" };

@@ -34,6 +34,8 @@ pub const HEAD: u64 = 64;
 pub const INNER: u64 = 96;
 pub const TOKENS: u64 = 40;
 pub const LAYERS: u32 = 2;
+pub const EXPERTS: u64 = 8;
+pub const USED: u32 = 3;
 
 /// Writes a small model of an architecture with random weights, in F32 or in Q8_0.
 pub fn small(name: &str, architecture: &str, quantized: bool) -> PathBuf {
@@ -107,9 +109,29 @@ fn written(name: &str, architecture: &str, quantized: bool, context: u32, vocabu
         file = matrix(file, &name("attn_k.weight"), GROUPS * HEAD, WIDTH);
         file = matrix(file, &name("attn_v.weight"), GROUPS * HEAD, WIDTH);
         file = matrix(file, &name("attn_output.weight"), WIDTH, HEADS * HEAD);
+        if architecture == "qwen3moe" {
+            continue;
+        }
         file = matrix(file, &name("ffn_gate.weight"), INNER, WIDTH);
         file = matrix(file, &name("ffn_up.weight"), INNER, WIDTH);
         file = matrix(file, &name("ffn_down.weight"), WIDTH, INNER);
+    }
+    if architecture == "qwen3moe" {
+        file = file
+            .u32(&key("expert_count"), EXPERTS as u32)
+            .u32(&key("expert_used_count"), USED)
+            .u32(&key("expert_feed_forward_length"), INNER as u32);
+        for layer in 0..LAYERS {
+            let name = |name: &str| format!("blk.{layer}.{name}");
+            let router = bytes(&random(seed, (EXPERTS * WIDTH) as usize, 0.3));
+            file = file.tensor(&name("ffn_gate_inp.weight"), &[EXPERTS, WIDTH], 0, router);
+            for (kind, rows, columns) in [("gate", INNER, WIDTH), ("up", INNER, WIDTH), ("down", WIDTH, INNER)] {
+                let size = 1.5 / (columns as f32).sqrt();
+                let numbers = random(seed, (EXPERTS * rows * columns) as usize, size);
+                let (format, bytes) = if quantized { (8, q8(&numbers)) } else { (0, bytes(&numbers)) };
+                file = file.tensor(&name(&format!("ffn_{kind}_exps.weight")), &[EXPERTS, rows, columns], format, bytes);
+            }
+        }
     }
     let mut vector = |file: Writer, name: &str, n: u64, around: f32| {
         let numbers: Vec<f32> = random(seed, n as usize, 0.5).iter().map(|x| x + around).collect();
@@ -124,7 +146,7 @@ fn written(name: &str, architecture: &str, quantized: bool, context: u32, vocabu
             file = vector(file, &name("attn_k.bias"), GROUPS * HEAD, 0.0);
             file = vector(file, &name("attn_v.bias"), GROUPS * HEAD, 0.0);
         }
-        if architecture == "qwen3" {
+        if architecture.starts_with("qwen3") {
             file = vector(file, &name("attn_q_norm.weight"), HEAD, 1.0);
             file = vector(file, &name("attn_k_norm.weight"), HEAD, 1.0);
         }

@@ -1,0 +1,89 @@
+//! A mixture of experts in place of the network of a block (Shazeer and others, 2017): each token
+//! passes the few of many networks that a router chooses.
+
+use super::linear::Linear;
+use kernels_rs::Queue;
+use kernels_rs::activation::{fast_swiglu, swiglu};
+use kernels_rs::elementwise::map2;
+use kernels_rs::quant::{Routing, Weights};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// y ← Σ weight · down(silu(gate(x)) · up(x)) over the experts of each token.
+#[derive(Debug)]
+pub struct Experts {
+    /// The logits of the experts.
+    router: Linear,
+    routing: Routing,
+    /// The matrices of all experts, one expert below the other.
+    gate: Weights,
+    up: Weights,
+    down: Weights,
+}
+
+impl Experts {
+    /// Makes experts of their matrices, each `[experts·rows, columns]`.
+    ///
+    /// # Errors
+    /// If extents do not match.
+    pub fn new(router: Linear, routing: Routing, [gate, up, down]: [Weights; 3]) -> crate::Result<Experts> {
+        let ([count, width], [rows, _]) = (router.extents(), down.extents());
+        let [_, inner] = down.extents();
+        let of_inner = [count * inner, width];
+        if gate.extents() != of_inner || up.extents() != of_inner || rows != count * width {
+            let found = [gate.extents(), up.extents(), down.extents()];
+            let problem = format!("expected {count} experts of {width} and {inner} numbers, found {found:?}");
+            return Err(crate::Error::tensor("experts", "gate, up and down", problem));
+        }
+        Ok(Experts { router, routing, gate, up, down })
+    }
+
+    /// Queues y ← the experts of x, both `[tokens, width]`. With `exact`, each token is computed
+    /// alone and without approximations.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory is short.
+    pub fn run(
+        &self,
+        on: &impl Queue,
+        exact: bool,
+        x: &BufferView<'_, f32, 2>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        let n = x.extents()[0];
+        let at_once = if exact { 1 } else { n.max(1) };
+        for first in (0..n).step_by(at_once) {
+            let rows = first..(first + at_once).min(n);
+            self.run_together(on, exact, &x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?)?;
+        }
+        Ok(())
+    }
+
+    /// Queues the experts of tokens. Work that experts share depends on the number of tokens.
+    fn run_together(
+        &self,
+        on: &impl Queue,
+        exact: bool,
+        x: &BufferView<'_, f32, 2>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        let ([n, width], [count, _], [_, inner]) = (x.extents(), self.router.extents(), self.down.extents());
+        let mut logits = on.scratch::<f32>(n * count)?;
+        self.router.run_as(on, exact, x, &mut logits.view_mut([n, count])?)?;
+        let rows = self.routing.run(on, &logits.view([n, count])?, None)?.rows(on)?;
+        let (of_inner, of_output) = ([rows.count(), inner], [rows.count(), width]);
+        let numbers = rows.count() * inner;
+        let (mut gate, mut up) = (on.scratch::<f32>(numbers)?, on.scratch::<f32>(numbers)?);
+        rows.product_of_tokens(on, &self.gate, x, &mut gate.view_mut(of_inner)?)?;
+        rows.product_of_tokens(on, &self.up, x, &mut up.view_mut(of_inner)?)?;
+        let mut gated = on.scratch::<f32>(numbers)?;
+        let to = gated.view_mut(of_inner)?.strided();
+        let (gate, up) = (gate.view(of_inner)?.strided(), up.view(of_inner)?.strided());
+        match exact {
+            true => map2(on, swiglu {}, gate, up, to)?,
+            false => map2(on, fast_swiglu {}, gate, up, to)?,
+        }
+        let mut output = on.scratch::<f32>(rows.count() * width)?;
+        rows.product_of_rows(on, &self.down, &gated.view(of_inner)?, &mut output.view_mut(of_output)?)?;
+        rows.combine(on, &output.view(of_output)?, y)
+    }
+}

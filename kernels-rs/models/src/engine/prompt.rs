@@ -1,0 +1,130 @@
+//! The tokens of a text, and the images in it.
+
+use crate::error::{Error, Result};
+use crate::image::Picture;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The text before an image in prompts of Qwen3-VL, the token of the image, and the text after it.
+pub const PLACEHOLDER: [&str; 3] = ["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"];
+
+/// An image in a text.
+#[derive(Clone, Debug)]
+struct Placed {
+    /// The first of its tokens.
+    at: usize,
+    picture: Arc<Picture>,
+}
+
+impl Placed {
+    fn range(&self) -> Range<usize> {
+        self.at..self.at + self.picture.tokens()
+    }
+}
+
+impl PartialEq for Placed {
+    fn eq(&self, other: &Placed) -> bool {
+        self.at == other.at && (Arc::ptr_eq(&self.picture, &other.picture) || self.picture == other.picture)
+    }
+}
+
+/// The tokens of a text, and the images in it. Each square of an image's patches is a token.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Prompt {
+    tokens: Vec<u32>,
+    /// Images in order.
+    images: Vec<Placed>,
+}
+
+impl From<Vec<u32>> for Prompt {
+    /// Returns a text without images.
+    fn from(tokens: Vec<u32>) -> Prompt {
+        Prompt { tokens, images: Vec::new() }
+    }
+}
+
+impl Prompt {
+    /// Returns a text with images: each token `placeholder` becomes the tokens of the next image.
+    ///
+    /// # Errors
+    /// If there are not as many placeholders as images.
+    pub fn with_images(tokens: &[u32], placeholder: u32, pictures: &[Arc<Picture>]) -> Result<Prompt> {
+        let mut prompt = Prompt::default();
+        let places = tokens.iter().filter(|token| **token == placeholder).count();
+        if places != pictures.len() {
+            let problem = format!("{} images for {places} places of images in the text", pictures.len());
+            return Err(Error::Tokens { action: "put images into a text", problem });
+        }
+        let mut parts = tokens.split(|token| *token == placeholder);
+        prompt.tokens.extend(parts.next().unwrap_or_default());
+        for (picture, text) in pictures.iter().zip(parts) {
+            prompt.images.push(Placed { at: prompt.tokens.len(), picture: picture.clone() });
+            prompt.tokens.extend(std::iter::repeat_n(placeholder, picture.tokens()));
+            prompt.tokens.extend(text);
+        }
+        Ok(prompt)
+    }
+
+    /// Returns the tokens.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Returns the number of images.
+    pub fn images(&self) -> usize {
+        self.images.len()
+    }
+
+    /// Adds a token at the end.
+    pub(super) fn push(&mut self, token: u32) {
+        self.tokens.push(token);
+    }
+
+    /// Returns the number of tokens at the begin that are those of another text, with equal images.
+    pub(super) fn common(&self, other: &Prompt) -> usize {
+        let equal = self.tokens.iter().zip(&other.tokens).take_while(|(a, b)| a == b).count();
+        let differing = (0..).map(|i| [self.images.get(i), other.images.get(i)]).take_while(|pair| *pair != [None; 2]);
+        let first =
+            differing.filter(|[a, b]| a != b).flat_map(|pair| pair.into_iter().flatten()).map(|image| image.at).min();
+        equal.min(first.unwrap_or(equal))
+    }
+
+    /// Returns the images with tokens in a range, by number: the tokens of the text and the
+    /// picture.
+    pub(super) fn images_in(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>, &Arc<Picture>)> {
+        let (start, end) = (range.start, range.end);
+        let images = self.images.iter().enumerate().map(|(i, image)| (i, image.range(), &image.picture));
+        images.filter(move |(_, tokens, _)| tokens.start < end && start < tokens.end)
+    }
+
+    /// Returns the positions of tokens: time, height and width. The tokens of an image have one
+    /// time, and height and width count its squares. What follows an image has the position after
+    /// the larger of both (Qwen2-VL's technical report, section 2.1).
+    pub fn positions(&self, tokens: Range<usize>) -> [Vec<u32>; 3] {
+        let mut positions = [const { Vec::new() }; 3];
+        let mut push = |position: [usize; 3]| {
+            positions.iter_mut().zip(position).for_each(|(axis, position)| axis.push(position as u32));
+        };
+        let mut images = self.images.iter().peekable();
+        // The next token, and its position.
+        let (mut at, mut position) = (0, 0);
+        while at < tokens.end {
+            match images.next_if(|image| image.at == at) {
+                Some(image) => {
+                    let [rows, columns] = image.picture.squares();
+                    for i in (0..rows * columns).filter(|i| tokens.contains(&(at + i))) {
+                        push([position, position + i / columns, position + i % columns]);
+                    }
+                    (at, position) = (at + rows * columns, position + rows.max(columns));
+                }
+                None => {
+                    let end = images.peek().map_or(tokens.end, |image| image.at.min(tokens.end));
+                    let first = at.max(tokens.start).min(end);
+                    (first..end).for_each(|i| push([position + i - at; 3]));
+                    (at, position) = (end, position + end - at);
+                }
+            }
+        }
+        positions
+    }
+}

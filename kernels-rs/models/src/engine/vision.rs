@@ -1,0 +1,293 @@
+//! The vision tower of Qwen3-VL: features of an image for the language model.
+//!
+//! ```text
+//!   patches ─ product ─ + positions ─ layer 0 ─ layer 1 ─ … ─ merger ─▶ embeddings of the image's tokens
+//!                                       │         │
+//!                                       └─ merger ┴─ merger ─▶ features for the first blocks of the text
+//! ```
+//!
+//! A merger makes one token of each square of patches. Sources: Qwen3-VL's technical report, 2025;
+//! DeepStack: Meng and others, 2024; the layers: [`VisionLayer`].
+
+use super::linear::{Linear, Rows};
+use crate::configuration::Vision;
+use crate::error::{Error, Result};
+use crate::file::Format;
+use crate::image::{Picture, Processor};
+use kernel_dsl::half::bf16;
+use kernel_dsl::{Element, Float, GenericArgument};
+use kernels_rs::activation::gelu;
+use kernels_rs::blocks::{self, LayerNorm, VisionLayer, VisionShape, VisionWeights};
+use kernels_rs::elementwise::{map, saxpy};
+use kernels_rs::rotary::{PairLayout, Rotary};
+use kernels_rs::rowwise::Norm;
+use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Stream};
+use std::sync::Arc;
+
+/// The base of the rotary frequencies.
+const BASE: f64 = 10_000.0;
+
+/// A layer whose matrices have any format.
+trait Layer: Send + Sync {
+    /// Queues the layer for the patches of one image.
+    fn run(
+        &self,
+        on: &Stream,
+        x: &mut BufferViewMut<'_, f32, 2>,
+        rotary: &Rotary,
+        positions: &BufferView<'_, u32, 2>,
+        image: &BufferView<'_, u32, 1>,
+    ) -> Result<()>;
+}
+
+impl<T: Float + GenericArgument> Layer for VisionLayer<T> {
+    fn run(
+        &self,
+        on: &Stream,
+        x: &mut BufferViewMut<'_, f32, 2>,
+        rotary: &Rotary,
+        positions: &BufferView<'_, u32, 2>,
+        image: &BufferView<'_, u32, 1>,
+    ) -> Result<()> {
+        let patches = x.extents()[0];
+        Ok(VisionLayer::run(self, on, x, rotary, positions, image, patches)?)
+    }
+}
+
+/// A matrix as numbers, and its bias.
+pub(super) struct Pair {
+    pub weight: Vec<f32>,
+    pub bias: Vec<f32>,
+}
+
+impl Pair {
+    fn linear<T: Element + Float>(self, device: &Device) -> Result<blocks::Linear<T>> {
+        let weight: Vec<T> = self.weight.into_iter().map(T::from_f32).collect();
+        Ok(blocks::Linear { weight: Arc::new(device.upload(&weight)?), bias: Arc::new(device.upload(&self.bias)?) })
+    }
+
+    fn norm(self, device: &Device) -> Result<LayerNorm> {
+        Ok(LayerNorm { weight: Arc::new(device.upload(&self.weight)?), bias: Arc::new(device.upload(&self.bias)?) })
+    }
+}
+
+/// The parameters of a layer, as numbers.
+pub(super) struct LayerNumbers {
+    pub norm: Pair,
+    pub projection: Pair,
+    pub output: Pair,
+    pub network_norm: Pair,
+    pub up: Pair,
+    pub down: Pair,
+}
+
+impl LayerNumbers {
+    fn layer<T: Float + GenericArgument>(self, device: &Device, shape: VisionShape) -> Result<Box<dyn Layer>> {
+        let weights = VisionWeights::<T> {
+            norm: self.norm.norm(device)?,
+            projection: self.projection.linear(device)?,
+            output: self.output.linear(device)?,
+            network_norm: self.network_norm.norm(device)?,
+            up: self.up.linear(device)?,
+            down: self.down.linear(device)?,
+        };
+        Ok(Box::new(VisionLayer::new(shape, weights)))
+    }
+}
+
+/// Makes one token of each square of patches: down(gelu(up(norm(x)))).
+#[derive(Debug)]
+pub(super) struct Merger {
+    norm: LayerNorm,
+    /// Whether the norm is that of a whole square instead of each patch.
+    of_squares: bool,
+    epsilon: f32,
+    up: Linear,
+    down: Linear,
+}
+
+impl Merger {
+    /// Makes a merger. The norm is that of whole squares if it has a weight for each of their
+    /// numbers.
+    pub fn new(device: &Device, norm: Pair, epsilon: f32, up: Linear, down: Linear) -> Result<Merger> {
+        let of_squares = norm.weight.len() == up.extents()[1];
+        Ok(Merger { norm: norm.norm(device)?, of_squares, epsilon, up, down })
+    }
+
+    /// Queues the merger for patches, and returns the tokens.
+    fn run(&self, on: &Stream, x: &DeviceBuffer<f32>, patches: usize) -> Result<DeviceBuffer<f32>> {
+        let device = on.device();
+        let [between, joined] = self.up.extents();
+        let tokens = x.len() / joined.max(1);
+        let rows = if self.of_squares { tokens } else { patches };
+        let of_norm = [rows, x.len() / rows.max(1)];
+        let mut normed = device.alloc::<f32>(x.len())?;
+        let (weight, bias) = (self.norm.weight.view([of_norm[1]])?, self.norm.bias.view([of_norm[1]])?);
+        let norm = Norm::layer(self.epsilon).weight(&weight).bias(&bias);
+        norm.run(on, &x.view(of_norm)?, &mut normed.view_mut(of_norm)?)?;
+        let of_between = [tokens, between];
+        let (mut sums, mut activated) = (device.alloc(tokens * between)?, device.alloc(tokens * between)?);
+        self.up.run(on, &normed.view([tokens, joined])?, &mut sums.view_mut(of_between)?)?;
+        map(on, gelu {}, sums.view(of_between)?.strided(), activated.view_mut(of_between)?.strided())?;
+        let width = self.down.extents()[0];
+        let mut y = device.alloc(tokens * width)?;
+        self.down.run(on, &activated.view(of_between)?, &mut y.view_mut([tokens, width])?)?;
+        Ok(y)
+    }
+}
+
+/// The result of a vision tower for an image, on a device.
+#[derive(Debug)]
+pub struct Features {
+    /// The embeddings of the tokens, then what is added to them after each of the first blocks:
+    /// each `[tokens, width]`.
+    parts: Vec<DeviceBuffer<f32>>,
+    extents: [usize; 2],
+}
+
+impl Features {
+    /// Returns the number of tokens, and of numbers for each.
+    pub fn extents(&self) -> [usize; 2] {
+        self.extents
+    }
+
+    /// Returns the embeddings of the tokens, and what is added to them after each of the first
+    /// blocks, on the host.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn download(&self) -> Result<Vec<Vec<f32>>> {
+        self.parts.iter().map(|part| Ok(part.download()?)).collect()
+    }
+
+    /// Returns the embeddings of the tokens.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn embeddings(&self) -> Result<BufferView<'_, f32, 2>> {
+        Ok(self.parts[0].view(self.extents)?)
+    }
+
+    /// Returns what is added to the tokens after a block, if there is something.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn after(&self, block: usize) -> Result<Option<BufferView<'_, f32, 2>>> {
+        Ok(self.parts.get(1 + block).map(|part| part.view(self.extents)).transpose()?)
+    }
+}
+
+/// The vision tower of a model. Matrices of layers in BF16 stay so, with intermediate results in
+/// the same format. Others become `f32`: intermediate results could exceed the range of F16.
+pub struct Tower {
+    /// The extents.
+    pub configuration: Vision,
+    /// How images are prepared.
+    pub processor: Processor,
+    patch: Linear,
+    /// Learned positions: a square of vectors.
+    positions: Vec<f32>,
+    rotary: Rotary,
+    layers: Vec<Box<dyn Layer>>,
+    merger: Merger,
+    deepstack: Vec<Merger>,
+}
+
+impl std::fmt::Debug for Tower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tower({:?}, {:?})", self.configuration, self.processor)
+    }
+}
+
+impl Tower {
+    /// Makes a tower of its parts. `patch` is `[width, 3, frames, side, side]` with a bias, and
+    /// `layer` returns the parameters of a layer.
+    pub(super) fn new(
+        device: &Device,
+        (configuration, processor): (Vision, Processor),
+        patch: Pair,
+        positions: Vec<f32>,
+        is_bf16: bool,
+        mut layer: impl FnMut(usize) -> Result<LayerNumbers>,
+        (merger, deepstack): (Merger, Vec<Merger>),
+    ) -> Result<Tower> {
+        let Vision { layers, width, heads, inner, patch: side, frames, epsilon, .. } = configuration;
+        let of_frame = side * side;
+        // The frames of a still image are equal, so that their weights add.
+        let still: Vec<f32> = patch
+            .weight
+            .chunks_exact(frames * of_frame)
+            .flat_map(|color| (0..of_frame).map(|i| color[i..].iter().step_by(of_frame).sum::<f32>()))
+            .collect();
+        let bytes: Vec<u8> = still.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let rows = Rows { format: Format::F32, extents: [width, 3 * of_frame], bytes: &bytes };
+        let patch = Linear::new(device, &[rows], Some(&patch.bias))?;
+        // A half of the pairs is rotated by rows, the other by columns, with equal frequencies.
+        let pairs = width / heads / 2;
+        let frequencies = Rotary::frequencies(BASE, pairs).repeat(2);
+        let axes = Rotary::sections(&[pairs / 2, pairs / 2]);
+        let rotary = Rotary::with_axes(device, PairLayout::Halves, &frequencies, &axes)?;
+        let shape = VisionShape { width, heads, inner, epsilon };
+        let layers = (0..layers).map(|i| match is_bf16 {
+            true => layer(i)?.layer::<bf16>(device, shape),
+            false => layer(i)?.layer::<f32>(device, shape),
+        });
+        let layers = layers.collect::<Result<_>>()?;
+        Ok(Tower { configuration, processor, patch, positions, rotary, layers, merger, deepstack })
+    }
+
+    /// Queues the tower for a picture, and returns its features.
+    ///
+    /// # Errors
+    /// If the picture has other patches than the tower, or memory is short.
+    pub fn run(&self, on: &Stream, picture: &Picture) -> Result<Features> {
+        let Vision { width, patch, merge, ref deepstack, .. } = self.configuration;
+        if picture.square() != [patch, merge] {
+            let problem =
+                format!("squares of {:?} pixels and patches; expected {:?}", picture.square(), [patch, merge]);
+            return Err(Error::field("an image", "patches", problem));
+        }
+        let places: Vec<[usize; 2]> = picture.places().collect();
+        let n = places.len();
+        let of_axis = |axis: usize| places.iter().map(move |place| place[axis] as u32);
+        let positions = on.upload(&of_axis(0).chain(of_axis(1)).collect::<Vec<u32>>())?;
+        let image = on.upload(&[0, n as u32])?;
+        let pixels = on.upload(&picture.patches())?;
+        let learned = on.upload(&interpolated(&self.positions, width, picture.grid(), &places))?;
+        let mut x = on.device().alloc::<f32>(n * width)?;
+        self.patch.run(on, &pixels.view([n, 3 * patch * patch])?, &mut x.view_mut([n, width])?)?;
+        saxpy::launch(on, 1.0, &learned, &mut x)?;
+        let mut features = Vec::with_capacity(1 + deepstack.len());
+        for (i, layer) in self.layers.iter().enumerate() {
+            layer.run(on, &mut x.view_mut([n, width])?, &self.rotary, &positions.view([2, n])?, &image.view([2])?)?;
+            if let Some(at) = deepstack.iter().position(|layer| *layer == i) {
+                features.push(self.deepstack[at].run(on, &x, n)?);
+            }
+        }
+        features.insert(0, self.merger.run(on, &x, n)?);
+        Ok(Features { parts: features, extents: [picture.tokens(), self.configuration.output] })
+    }
+}
+
+/// Returns the learned position of each place of a grid. The corners of the grid are those of the
+/// square of learned vectors, and vectors between are interpolated linearly on both axes.
+fn interpolated(learned: &[f32], width: usize, grid: [usize; 2], places: &[[usize; 2]]) -> Vec<f32> {
+    let side = (learned.len() / width).isqrt();
+    // The two neighbors and their parts.
+    let taps = |axis: usize, at: usize| {
+        let source = at as f32 * (side - 1) as f32 / (grid[axis] - 1).max(1) as f32;
+        let low = source.floor();
+        [(low as usize, 1.0 - (source - low)), ((low as usize + 1).min(side - 1), source - low)]
+    };
+    let axes: [Vec<_>; 2] = std::array::from_fn(|axis| (0..grid[axis]).map(|at| taps(axis, at)).collect());
+    let mut numbers = vec![0.0f32; places.len() * width];
+    for ([row, column], to) in places.iter().zip(numbers.chunks_exact_mut(width)) {
+        for (y, part_y) in axes[0][*row] {
+            for (x, part_x) in axes[1][*column] {
+                let (from, part) = (&learned[(y * side + x) * width..][..width], part_y * part_x);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to += part * from);
+            }
+        }
+    }
+    numbers
+}

@@ -1,0 +1,339 @@
+//! Images: reading, resizing to whole squares of patches, and normalized patches.
+//!
+//! ```text
+//!   PNG, JPEG, PPM ─ Image ─ resize, bicubic ─ Picture ─ patches in squares of merge × merge ─▶ tower
+//! ```
+//!
+//! The steps are those of Qwen2-VL's image processor in transformers, which Qwen3-VL uses too. A
+//! side becomes the nearest multiple of a square's side. An image with too few or too many pixels
+//! is scaled, and keeps its proportions as far as multiples allow.
+
+mod resize;
+
+use crate::checkpoint::{Checkpoint, Files};
+use crate::configuration::Vision;
+use crate::error::{Error, Result};
+use crate::file::bytes::{Bytes, name};
+use crate::file::gguf::Value;
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use std::io::Cursor;
+use std::path::Path;
+
+/// The largest file of an image.
+const MAX_FILE: u64 = 1 << 28;
+
+/// The largest side of an image.
+const MAX_SIDE: u32 = 1 << 16;
+
+/// The most memory that reading an image takes.
+const MAX_MEMORY: u64 = 1 << 28;
+
+/// The most pixels of a resized image.
+const MAX_PIXELS: u64 = 1 << 26;
+
+/// The largest ratio of the sides of an image.
+const MAX_RATIO: f64 = 200.0;
+
+/// An image of red, green and blue bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    width: usize,
+    height: usize,
+    /// Rows of pixels, three bytes each.
+    pixels: Vec<u8>,
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Image({} × {})", self.width, self.height)
+    }
+}
+
+impl Image {
+    /// Makes an image of rows of pixels, each red, green and blue.
+    ///
+    /// # Errors
+    /// If a side is 0, or there are not three bytes for each pixel.
+    pub fn new(width: usize, height: usize, pixels: Vec<u8>) -> Result<Image> {
+        let expected = width.checked_mul(height).and_then(|n| n.checked_mul(3)).filter(|n| *n > 0);
+        if expected != Some(pixels.len()) {
+            let problem = format!("expected 3 bytes a pixel for {width} × {height} pixels, found {}", pixels.len());
+            return Err(Error::field("an image", "pixels", problem));
+        }
+        Ok(Image { width, height, pixels })
+    }
+
+    /// Reads a file in PNG, JPEG or PPM.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is damaged, has another format, or is too large.
+    pub fn open(path: &Path) -> Result<Image> {
+        Image::read(&name(path), &Bytes::read(path, MAX_FILE)?)
+    }
+
+    /// Reads the bytes of a file in PNG, JPEG or PPM. Messages call it `file`. An image that its
+    /// file marks as rotated is rotated back. Transparency is dropped.
+    ///
+    /// # Errors
+    /// Returns the errors of [`open`](Image::open).
+    pub fn read(file: &str, bytes: &[u8]) -> Result<Image> {
+        let damaged = |error: image::ImageError| Error::field(file, "image", error.to_string());
+        let mut reader = ImageReader::new(Cursor::new(bytes));
+        let mut limits = Limits::default();
+        (limits.max_image_width, limits.max_image_height) = (Some(MAX_SIDE), Some(MAX_SIDE));
+        limits.max_alloc = Some(MAX_MEMORY);
+        reader.limits(limits);
+        let reader = reader.with_guessed_format().map_err(|error| damaged(error.into()))?;
+        if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) {
+            return Err(Error::unsupported(file, "image", "the format of the file", "PNG, JPEG, PPM"));
+        }
+        let mut decoder = reader.into_decoder().map_err(damaged)?;
+        if decoder.total_bytes() > MAX_MEMORY {
+            let (width, height) = decoder.dimensions();
+            let problem = format!(
+                "{width} × {height} pixels need {} bytes; at most {MAX_MEMORY} are read",
+                decoder.total_bytes()
+            );
+            return Err(Error::field(file, "image", problem));
+        }
+        let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        let mut decoded = DynamicImage::from_decoder(decoder).map_err(damaged)?;
+        decoded.apply_orientation(orientation);
+        let rgb = decoded.into_rgb8();
+        let (width, height) = rgb.dimensions();
+        Image::new(width as usize, height as usize, rgb.into_raw())
+            .map_err(|_| Error::field(file, "image", format!("the image has {width} × {height} pixels")))
+    }
+
+    /// Returns the rows of pixels, three bytes each.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    /// Returns width and height.
+    pub fn extents(&self) -> [usize; 2] {
+        [self.width, self.height]
+    }
+}
+
+/// How the images of a model are prepared.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Processor {
+    /// Pixels of a patch's side.
+    patch: usize,
+    /// Patches of the side of a square that becomes one token.
+    merge: usize,
+    /// The least pixels of a resized image, and the most.
+    pixels: [u64; 2],
+    /// The mean of each color, which is subtracted. Bytes count as 0 to 1.
+    mean: [f32; 3],
+    /// The deviation of each color, by which the difference is divided.
+    deviation: [f32; 3],
+}
+
+impl Processor {
+    /// Returns the processor of Qwen3-VL for a vision tower.
+    pub fn new(vision: &Vision) -> Processor {
+        let Vision { patch, merge, .. } = *vision;
+        Processor { patch, merge, pixels: [1 << 16, 1 << 24], mean: [0.5; 3], deviation: [0.5; 3] }
+    }
+
+    /// Reads the processor of a checkpoint: from `preprocessor_config.json`, or from the metadata
+    /// of a vision tower in GGUF. Absent fields have Qwen3-VL's values.
+    ///
+    /// # Errors
+    /// If a field is damaged, or needs something this crate lacks.
+    pub fn of(checkpoint: &Checkpoint, vision: &Vision) -> Result<Processor> {
+        let mut processor = Processor::new(vision);
+        match (checkpoint.projector(), checkpoint.files()) {
+            (Some(gguf), _) => {
+                for (key, to) in [("image_mean", &mut processor.mean), ("image_std", &mut processor.deviation)] {
+                    let key = format!("clip.vision.{key}");
+                    let Some(array) = gguf.optional(&key, "an array", Value::array)? else { continue };
+                    let numbers: Vec<f32> = array.iter().filter_map(|x| Some(x.float()? as f32)).take(4).collect();
+                    *to = numbers.try_into().map_err(|_| gguf.unexpected(&key, "three floating-point numbers"))?;
+                }
+                for (key, to) in ["image_min_pixels", "image_max_pixels"].into_iter().zip(&mut processor.pixels) {
+                    let key = format!("clip.vision.{key}");
+                    *to = gguf.optional(&key, "an integer", Value::unsigned)?.unwrap_or(*to);
+                }
+                processor.checked(gguf.file())
+            }
+            (None, Files::Safetensors(_)) => processor.with_settings(checkpoint),
+            (None, Files::Gguf(_)) => Ok(processor),
+        }
+    }
+
+    /// Returns the processor with the fields of `preprocessor_config.json`, if the file is there.
+    fn with_settings(mut self, checkpoint: &Checkpoint) -> Result<Processor> {
+        let path = checkpoint.folder().join("preprocessor_config.json");
+        let json = crate::tokenizer::configuration(&path)?;
+        let file = name(&path);
+        let usual = [
+            ("patch_size", serde_json::json!(self.patch)),
+            ("merge_size", serde_json::json!(self.merge)),
+            // Pillow's number of bicubic interpolation.
+            ("resample", serde_json::json!(3)),
+            ("do_resize", serde_json::json!(true)),
+            ("do_normalize", serde_json::json!(true)),
+        ];
+        for (key, usual) in usual {
+            if let Some(found) = json.get(key).filter(|found| !found.is_null() && **found != usual) {
+                let needed: String = found.to_string().chars().take(60).collect();
+                return Err(Error::unsupported(&file, format!("`{key}`"), needed, usual.to_string()));
+            }
+        }
+        for (key, to) in [("image_mean", &mut self.mean), ("image_std", &mut self.deviation)] {
+            let Some(list) = json[key].as_array() else { continue };
+            let numbers: Vec<f32> = list.iter().filter_map(|x| Some(x.as_f64()? as f32)).take(4).collect();
+            let wrong = |_| Error::field(&file, format!("`{key}`"), "expected three numbers");
+            *to = numbers.try_into().map_err(wrong)?;
+        }
+        for (keys, to) in
+            [["shortest_edge", "min_pixels"], ["longest_edge", "max_pixels"]].into_iter().zip(&mut self.pixels)
+        {
+            let [edge, pixels] = keys;
+            // Both names count pixels.
+            *to = json["size"][edge].as_u64().or(json[pixels].as_u64()).unwrap_or(*to);
+        }
+        self.checked(&file)
+    }
+
+    /// Rejects limits and deviations of no use.
+    fn checked(self, file: &str) -> Result<Processor> {
+        let [least, most] = self.pixels;
+        if least == 0 || least > most || most > MAX_PIXELS {
+            let problem = format!("expected 1 to {MAX_PIXELS} pixels, the least first, found {least} and {most}");
+            return Err(Error::field(file, "pixels of an image", problem));
+        }
+        let is_usable = |x: &f32| x.is_finite() && *x > 0.0;
+        if !self.deviation.iter().all(is_usable) || !self.mean.iter().all(|x| x.is_finite()) {
+            let problem = format!("means {:?} and deviations {:?}", self.mean, self.deviation);
+            return Err(Error::field(file, "colors of an image", problem));
+        }
+        Ok(self)
+    }
+
+    /// Returns the processor with a limit of the tokens of an image, unless the present one is
+    /// lower.
+    pub fn with_tokens(self, most: usize) -> Processor {
+        let square = ((self.patch * self.merge) as u64).pow(2);
+        let [least, pixels] = self.pixels;
+        let most = pixels.min((most.max(1) as u64).saturating_mul(square));
+        Processor { pixels: [least.min(most), most], ..self }
+    }
+
+    /// Returns the processor with limits of the pixels of a resized image.
+    ///
+    /// # Errors
+    /// If the least is 0 or more than the most, or the most is too large.
+    pub fn with_pixels(self, least: u64, most: u64) -> Result<Processor> {
+        Processor { pixels: [least, most], ..self }.checked("a processor of images")
+    }
+
+    /// Returns height and width of an image after resizing.
+    ///
+    /// # Errors
+    /// If one side is more than 200 times the other.
+    pub fn resized(&self, height: usize, width: usize) -> Result<[usize; 2]> {
+        let (h, w, factor) = (height as f64, width as f64, (self.patch * self.merge) as f64);
+        if height == 0 || width == 0 || h.max(w) / h.min(w) > MAX_RATIO {
+            let problem = format!("sides of {width} and {height} pixels; at most a ratio of {MAX_RATIO} is supported");
+            return Err(Error::field("an image", "extents", problem));
+        }
+        let [least, most] = self.pixels.map(|pixels| pixels as f64);
+        let near = |x: f64| (x / factor).round_ties_even() * factor;
+        let area = near(h) * near(w);
+        let sides = if area > most {
+            let divisor = (h * w / most).sqrt();
+            [h, w].map(|x| ((x / divisor / factor).floor() * factor).max(factor))
+        } else if area < least {
+            let scale = (least / (h * w)).sqrt();
+            [h, w].map(|x| (x * scale / factor).ceil() * factor)
+        } else {
+            [near(h), near(w)]
+        };
+        Ok(sides.map(|x| x as usize))
+    }
+
+    /// Resizes an image.
+    ///
+    /// # Errors
+    /// Returns the errors of [`resized`](Processor::resized).
+    pub fn prepare(&self, image: &Image) -> Result<Picture> {
+        let [height, width] = self.resized(image.height, image.width)?;
+        let pixels = resize::bicubic(&image.pixels, [image.height, image.width], [height, width]);
+        Ok(Picture { processor: *self, grid: [height / self.patch, width / self.patch], pixels })
+    }
+}
+
+/// An image that is resized for a vision tower.
+#[derive(Clone, PartialEq)]
+pub struct Picture {
+    processor: Processor,
+    /// Patches below and beside one another.
+    grid: [usize; 2],
+    /// Rows of pixels, three bytes each.
+    pixels: Vec<u8>,
+}
+
+impl std::fmt::Debug for Picture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Picture({} × {} patches)", self.grid[0], self.grid[1])
+    }
+}
+
+impl Picture {
+    /// Returns the patches below and beside one another.
+    pub fn grid(&self) -> [usize; 2] {
+        self.grid
+    }
+
+    /// Returns the pixels of a patch's side, and the patches of a square's side.
+    pub(crate) fn square(&self) -> [usize; 2] {
+        [self.processor.patch, self.processor.merge]
+    }
+
+    /// Returns the squares of patches below and beside one another, each a token.
+    pub fn squares(&self) -> [usize; 2] {
+        self.grid.map(|n| n / self.processor.merge)
+    }
+
+    /// Returns the number of tokens.
+    pub fn tokens(&self) -> usize {
+        self.squares().iter().product()
+    }
+
+    /// Returns row and column of each patch in the order of the tower: squares of patches one after
+    /// another, and row by row in a square.
+    pub fn places(&self) -> impl Iterator<Item = [usize; 2]> {
+        let merge = self.processor.merge;
+        let [rows, columns] = self.squares();
+        (0..rows * columns).flat_map(move |square| {
+            let [row, column] = [square / columns * merge, square % columns * merge];
+            (0..merge * merge).map(move |i| [row + i / merge, column + i % merge])
+        })
+    }
+
+    /// Returns the normalized numbers of each patch, `[patches, 3, side, side]` with the colors
+    /// first, in the order of [`places`](Picture::places).
+    pub fn patches(&self) -> Vec<f32> {
+        let Processor { patch, mean, deviation, .. } = self.processor;
+        let width = self.grid[1] * patch;
+        let levels: [[f32; 256]; 3] = std::array::from_fn(|color| {
+            std::array::from_fn(|byte| (byte as f32 / 255.0 - mean[color]) / deviation[color])
+        });
+        let mut numbers = Vec::with_capacity(self.pixels.len());
+        for [row, column] in self.places() {
+            for (color, levels) in levels.iter().enumerate() {
+                for y in row * patch..(row + 1) * patch {
+                    let from = (y * width + column * patch) * 3 + color;
+                    let bytes = self.pixels[from..].iter().step_by(3).take(patch);
+                    numbers.extend(bytes.map(|byte| levels[usize::from(*byte)]));
+                }
+            }
+        }
+        numbers
+    }
+}

@@ -1,0 +1,77 @@
+//! Bicubic resizing with the bits of Pillow before version 13: each row first, then each column.
+//! Between both, and after them, numbers are rounded to bytes. Factors have 22 bits after the
+//! point.
+//! PyTorch has the same steps with factors of 15 bits, and differs by at most two levels.
+
+/// Bits of the factors after the point.
+const BITS: u32 = 22;
+
+/// The pixels on either side that a pixel depends on, if the image does not shrink.
+const SUPPORT: f64 = 2.0;
+
+/// Returns the cubic convolution kernel with a = −1/2 (Keys, 1981).
+fn kernel(x: f64) -> f64 {
+    const A: f64 = -0.5;
+    match x.abs() {
+        x if x < 1.0 => ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0,
+        x if x < 2.0 => (((x - 5.0) * x + 8.0) * x - 4.0) * A,
+        _ => 0.0,
+    }
+}
+
+/// Returns a first pixel of the old side and factors for each pixel of a new side. The factors are
+/// those of the first pixel and of the pixels after it. A smaller side widens the kernel.
+fn factors(from: usize, to: usize) -> Vec<(usize, Vec<i64>)> {
+    let scale = from as f64 / to as f64;
+    let wide = scale.max(1.0);
+    let (support, narrow) = (SUPPORT * wide, 1.0 / wide);
+    let factors = |i: usize| {
+        let center = (i as f64 + 0.5) * scale;
+        let first = (center - support + 0.5).max(0.0) as usize;
+        let end = ((center + support + 0.5) as usize).min(from);
+        let weights: Vec<f64> = (first..end).map(|x| kernel((x as f64 - center + 0.5) * narrow)).collect();
+        let sum: f64 = weights.iter().sum();
+        // Rounds half away from zero.
+        let fixed = |weight: &f64| (weight / sum * f64::from(1 << BITS)).round() as i64;
+        (first, weights.iter().map(fixed).collect())
+    };
+    (0..to).map(factors).collect()
+}
+
+/// Returns the byte of a sum of bytes times factors.
+fn rounded(sum: i64) -> u8 {
+    ((sum + (1 << (BITS - 1))) >> BITS).clamp(0, 255) as u8
+}
+
+/// Returns an image of three bytes a pixel in another size. Extents are height and width, 1 or
+/// more.
+pub(super) fn bicubic(pixels: &[u8], [height, width]: [usize; 2], [to_height, to_width]: [usize; 2]) -> Vec<u8> {
+    let mut rows = pixels.to_vec();
+    if to_width != width {
+        let factors = factors(width, to_width);
+        rows = Vec::with_capacity(height * to_width * 3);
+        for row in pixels.chunks_exact(width * 3) {
+            for (first, factors) in &factors {
+                let mut sums = [0i64; 3];
+                for (pixel, factor) in row[first * 3..].chunks_exact(3).zip(factors) {
+                    (0..3).for_each(|color| sums[color] += i64::from(pixel[color]) * factor);
+                }
+                rows.extend(sums.map(rounded));
+            }
+        }
+    }
+    if to_height == height {
+        return rows;
+    }
+    let wide = to_width * 3;
+    let mut resized = Vec::with_capacity(to_height * wide);
+    let mut sums = vec![0i64; wide];
+    for (first, factors) in factors(height, to_height) {
+        sums.fill(0);
+        for (row, factor) in rows[first * wide..].chunks_exact(wide).zip(factors) {
+            sums.iter_mut().zip(row).for_each(|(sum, byte)| *sum += i64::from(*byte) * factor);
+        }
+        resized.extend(sums.iter().map(|sum| rounded(*sum)));
+    }
+    resized
+}
