@@ -57,10 +57,10 @@ pub fn stride(n: usize) -> StepBy<Range<usize>> {
 /// # fn main() {}
 /// ```
 ///
-/// The machine has no instruction for it. In PTX the barrier of CUDA's cooperative groups: a
-/// `bar.sync`, then one thread of each block makes a fence, adds to a counter in the launch's
-/// workspace, and polls the counter until all blocks have added; then a fence and a `bar.sync`. The
-/// driver supplies the workspace, and the counter needs no reset.
+/// The machine has no instruction for it. PTX has the barrier of CUDA's cooperative groups. After a
+/// `bar.sync`, one thread of each block makes a fence and adds to a counter in the launch's
+/// workspace. The thread polls the counter until all blocks have added. A fence and a `bar.sync`
+/// follow. The driver supplies the workspace, and the counter needs no reset.
 ///
 /// # Panics
 /// Under [`host::run`](crate::host::run), where blocks run one after another, if the grid has

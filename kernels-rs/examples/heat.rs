@@ -12,10 +12,11 @@ use kernel_dsl::prelude::*;
 use runtime::Device;
 use std::error::Error;
 
-/// Replaces each inner point of a plate of `rows` x `columns` by the mean of its neighbors, until a
-/// step changes no point by more than `tolerance`, or for as many steps as `changes` has elements.
-/// `changes` is 0 before the launch, and receives the largest change of each step. Steps with even
-/// numbers read `even` and write `odd`; both hold the same temperatures before the launch.
+/// Replaces each inner point of a plate of `rows` x `columns` by the mean of its neighbors. The
+/// last step changes no point by more than `tolerance`, or is the step of the last element of
+/// `changes`. `changes` is 0 before the launch, and receives the largest change of each step. Steps
+/// with even numbers read `even` and write `odd`; both hold the same temperatures before the
+/// launch.
 #[kernel(cooperative, block = 128, grid = device::multiprocessors())]
 #[requires(rows >= 2, columns >= 2, even.len() == rows * columns, odd.len() == even.len(), steps.len() == 1)]
 pub fn heat(

@@ -77,7 +77,7 @@ fn residues(x: &[u32], y: &mut [u32]) {
     y[thread::x()] = count;
 }
 
-/// Accesses its array with constant indices only, after unrolling.
+/// Uses its array with constant indices only, after unrolling.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32, y.len() == 32)]
 fn in_registers(x: &[u32], y: &mut [u32]) {

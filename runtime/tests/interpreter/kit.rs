@@ -107,7 +107,7 @@ impl Kit {
     }
 
     pub fn local(&mut self, name: &str, element: Scalar, len: u32) -> LocalId {
-        self.b.kernel.locals.push(Local { name: name.into(), element: Type::Scalar(element), len });
+        self.b.kernel.locals.push(Local { name: name.into(), element: Type::Scalar(element), len, memory: false });
         LocalId(self.b.kernel.locals.len() as u32 - 1)
     }
 

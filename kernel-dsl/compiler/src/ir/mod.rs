@@ -457,8 +457,8 @@ pub enum Op {
     /// Writes an element of a local.
     #[allow(missing_docs)]
     WriteLocal { local: LocalId, index: Option<Value>, value: Value },
-    /// Waits until all threads of the grid arrive, and orders memory among them. Only in cooperative
-    /// launches.
+    /// Waits until all threads of the grid arrive, and orders memory among them. Only in
+    /// cooperative launches.
     GridSync,
     /// Waits until all threads of the block arrive, and orders memory among them (`bar.sync 0`).
     BlockSync,
