@@ -36,7 +36,7 @@ use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sampling::best::best_parts;
 use kernels_rs::sampling::threshold::sample_likely;
-use kernels_rs::sampling::top::sample_top;
+use kernels_rs::sampling::top::{likeliest_of_parts, sample_top};
 use kernels_rs::scan::kernels::scan_rows;
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::{Ptxas, Resources};
@@ -402,7 +402,8 @@ fn repacking_reaches_full_occupancy() {
 fn draws_are_cheap() {
     let all = costs::<best_parts<f32, false, 4>>()
         .into_iter()
-        .chain(costs::<sample_top<f32, 64>>())
+        .chain(costs::<likeliest_of_parts<f32>>())
+        .chain(costs::<sample_top<64>>())
         .chain(costs::<sample_likely<f32>>());
     for Cost { name, resources, loops, .. } in all {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
