@@ -36,7 +36,7 @@ use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sampling::best::best_parts;
 use kernels_rs::sampling::threshold::sample_likely;
-use kernels_rs::sampling::top::sample_top;
+use kernels_rs::sampling::top::{likeliest_of_parts, sample_top};
 use kernels_rs::scan::kernels::scan_rows;
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::{Ptxas, Resources};
@@ -158,6 +158,20 @@ fn memory_bound_kernels_leave_registers_for_warps() {
         assert!(resources.registers <= 128, "{name}: {} registers", resources.registers);
         for l in loops.iter().filter(|l| ffma(l) >= 64) {
             println!("{name}: {} slots, {} FFMA, {} registers, {:?}", l.slots, ffma(l), resources.registers, l.mix);
+        }
+        // A P40 is limited by memory up to 17 slots for each byte of a lane. For each key in flight
+        // a lane has bytes of keys and values, and its share of their scales. The instance of q4_0
+        // has pages, whose number is a division for each key.
+        let of_integers = match name {
+            "flash_decode@q8_0" => Some((3.0 * (32.0 + 2.0), 4.8)),
+            "flash_decode@q4_0" => Some((3.0 * (16.0 + 2.0), 12.8)),
+            "flash_decode@f32_i8_contiguous" => Some((8.0 * (16.0 + 0.5), 5.7)),
+            _ => None,
+        };
+        if let Some((bytes, most)) = of_integers {
+            let slots = loops.iter().filter(|l| dp4a(l) >= 16).map(|l| f64::from(l.slots) / bytes).fold(0.0, f64::max);
+            println!("{name}: {slots:.2} slots for each byte");
+            assert!(slots > 0.0 && slots <= most, "{name}: {slots:.2} slots for each byte");
         }
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
     }
@@ -388,7 +402,8 @@ fn repacking_reaches_full_occupancy() {
 fn draws_are_cheap() {
     let all = costs::<best_parts<f32, false, 4>>()
         .into_iter()
-        .chain(costs::<sample_top<f32, 64>>())
+        .chain(costs::<likeliest_of_parts<f32>>())
+        .chain(costs::<sample_top<64>>())
         .chain(costs::<sample_likely<f32>>());
     for Cost { name, resources, loops, .. } in all {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");

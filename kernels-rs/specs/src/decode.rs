@@ -204,6 +204,17 @@ fn case(instance: &Instance, random: &mut Random, shape: DecodeShape) -> Case {
     )
 }
 
+/// Rounds numbers of a query, times its factor in units of log₂ e, to 16 bits of the largest.
+fn round_to_integers(q: &mut [f64], scale: f64) {
+    let factor = f64::from(scale as f32 * std::f32::consts::LOG2_E);
+    let x: Vec<f64> = q.iter().map(|q| f64::from((q * factor) as f32)).collect();
+    let top = x.iter().map(|x| x.abs()).fold(2f64.powi(-112), f64::max);
+    let unit = 2f64.powi(top.log2().floor() as i32 - 14);
+    for (q, x) in q.iter_mut().zip(x) {
+        *q = (x / unit).round_ties_even().min(32_767.0) * unit / factor;
+    }
+}
+
 /// Computes the results and their error bounds as [`softmax`] does. The query is rounded with its
 /// factor, and keys with theirs, 6 roundings in all. `tiles` counts the iterations of a lane, one
 /// for each keys · U in a split, the exchanges between lanes and warps, and the splits. The base of
@@ -212,7 +223,7 @@ fn case(instance: &Instance, random: &mut Random, shape: DecodeShape) -> Case {
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[stored, cached] = scalars(instance).as_slice() else { return Vec::new() };
     let (scaled, paged) = (has::<Scaled>(instance) || has::<Blocks>(instance), has::<Paged>(instance));
-    let (q, [k, v]) = (inputs[0].values(), [1, 2].map(|n| unpacked(cached, inputs[n].values())));
+    let (mut q, [k, v]) = (inputs[0].values(), [1, 2].map(|n| unpacked(cached, inputs[n].values())));
     let (&[queries, heads, width], &[planes, groups, rows, _]) = (inputs[0].extents(), inputs[1].extents()) else {
         return Vec::new();
     };
@@ -228,7 +239,10 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (lengths, o, ended) = (inputs[at].values(), at + 1, at + 4);
     let (splits, scale) = (inputs[at + 6].value() as usize, inputs[at + 8].value());
     let tokens = inputs[at + 7].value() as usize;
-    let Some(Constants { turn, .. }) = Constants::of(instance) else { return Vec::new() };
+    let Some(Constants { turn, each: of_lane, several, .. }) = Constants::of(instance) else { return Vec::new() };
+    if matches!(cached, Scalar::I8 | Scalar::U32) && !several {
+        q.chunks_mut(width).flat_map(|head| head.chunks_mut(of_lane)).for_each(|q| round_to_integers(q, scale));
+    }
     let [mut values, mut bounds] = [(); 2].map(|()| Vec::new());
     let [mut parts, mut part_bounds, mut logs, mut log_bounds] = [(); 4].map(|()| Vec::new());
     for (query, head) in (0..queries).flat_map(|q| (0..heads).map(move |h| (q, h))) {

@@ -1,20 +1,23 @@
-//! Specs of `best_parts`, `best_of_parts`, `sample_top`, `sample_likely`.
+//! Specs of `best_parts`, `best_of_parts`, `likeliest_of_parts`, `sample_top`,
+//! `sample_likely`.
 
 use super::stored::{drawn, numbers, rounded, stored};
 use super::{TINY, U};
+use kernel_dsl::Element;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::bf16;
-use kernels_rs::sampling::best::{Scored, Temperature, best_of_parts, best_parts};
+use kernels_rs::sampling::best::{Scored, Temperature, best_of_parts, best_parts, rank, score_of};
 use kernels_rs::sampling::random::Stream;
 use kernels_rs::sampling::threshold::sample_likely;
-use kernels_rs::sampling::top::sample_top;
+use kernels_rs::sampling::top::{likeliest_of_parts, sample_top};
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 use std::ops::Range;
 
 runtime::register!(best_parts<f32, false, 4>, parts_cases, parts_reference);
 runtime::register!(best_of_parts, combine_cases, combine_reference);
-runtime::register!(sample_top<f32, 64>, top_cases, top_reference);
+runtime::register!(likeliest_of_parts<f32>, likeliest_cases, likeliest_reference);
+runtime::register!(sample_top<64>, top_cases, top_reference);
 runtime::register!(sample_likely<f32>, likely_cases, likely_reference);
 
 /// The minimum distance of a draw from another result, so that roundings do not decide it.
@@ -417,6 +420,10 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             }
         }
     }
+    for Case { inputs, .. } in &mut all {
+        let ranks = ranks(&inputs[0].values(), inputs[0].extents()[1]);
+        inputs[0] = shaped(&inputs[0], &ranks);
+    }
     all
 }
 
@@ -495,7 +502,64 @@ impl Among {
 }
 
 fn top_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    vec![Expected::exact(10, tops(inputs).0)]
+    let mut inputs = inputs.to_vec();
+    let logits: Vec<f32> = inputs[0].to_vec::<u64>().into_iter().map(score_of).collect();
+    inputs[0] = shaped(&inputs[0], &logits);
+    vec![Expected::exact(10, tops(&inputs).0)]
+}
+
+/// Returns elements with the extents of another matrix.
+fn shaped<T: Element>(like: &Input, elements: &[T]) -> Input {
+    Input::view(elements, [like.extents()[0], like.extents()[1]])
+}
+
+/// Returns the ranks of logits, row by row.
+fn ranks(x: &[f64], cols: usize) -> Vec<u64> {
+    x.iter().enumerate().map(|(i, x)| rank(*x as f32, i % cols.max(1))).collect()
+}
+
+fn likeliest_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let shapes: [([usize; 2], usize, [usize; 2], Among); 11] = [
+        ([1, 1], 1, [1, 1], Among::Drawn),
+        // Parts with more elements than are kept, with as many, with fewer, and with none.
+        ([2, 50], 20, [3, 20], Among::Drawn),
+        ([1, 50], 17, [4, 20], Among::Drawn),
+        ([1, 45], 15, [3, 20], Among::Equal),
+        ([2, 40], 20, [2, 6], Among::Special),
+        ([0, 9], 9, [1, 3], Among::Drawn),
+        ([1, 1100], 1024, [2, 550], Among::Fine([0.0; 2])),
+        ([1, 256], 256, [1, 200], Among::Digits([0.0; 2])),
+        // Several elements of a thread, and the largest part.
+        ([1, 9000], 8192, [2, 5], Among::Drawn),
+        ([1, 8195], 8191, [2, 8190], Among::Drawn),
+        // The last digits of columns decide.
+        ([1, 2300], 2300, [1, 2100], Among::Equal),
+    ];
+    let one = |(of @ [rows, cols], each, [parts, k], among): ([usize; 2], usize, [usize; 2], Among)| {
+        let inputs = vec![
+            among.logits(random, instance, of),
+            Input::scalar(each),
+            Input::view(&vec![7u64; rows * parts * k], [rows, parts, k]),
+        ];
+        Case::new(format!("{rows} × {cols}, {k} of each {each}, {among:?}"), inputs)
+    };
+    // The others are logits of `f32`.
+    let fits = |among: Among| stored(instance) == Scalar::F32 || matches!(among, Among::Drawn);
+    shapes.into_iter().filter(|(_, _, _, among)| fits(*among)).map(one).collect()
+}
+
+fn likeliest_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (cols, each) = (inputs[0].extents()[1], inputs[1].value() as usize);
+    let (parts, k) = (inputs[2].extents()[1], inputs[2].extents()[2]);
+    let ranks = ranks(&inputs[0].values(), cols);
+    let of_part = |row: &[u64], part: usize| {
+        let mut all = row[(part * each).min(cols)..((part + 1) * each).min(cols)].to_vec();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        all.resize(k, 0);
+        all
+    };
+    let all = ranks.chunks(cols).flat_map(|row| (0..parts).flat_map(move |part| of_part(row, part)));
+    vec![Expected::multiset(2, all)]
 }
 
 /// Returns the tokens drawn with noise, and the distances of the cuts and of the draws from other

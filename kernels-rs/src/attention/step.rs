@@ -3,6 +3,7 @@
 use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, Scales, StoredElement, Unscaled};
 use super::decode::flash_decode;
 use super::extend::{row_elements, shared_heads};
+use crate::access::rows_begin_at;
 use crate::operand::Operand;
 use crate::queue::naming;
 use crate::rowwise::plan::queue;
@@ -104,7 +105,12 @@ impl Scratch {
 /// * **Tiny values** are kept within n² · 2⁻¹⁴⁹ for n keys, and within n² · 2⁻¹⁴² in a cache with
 ///   scales.
 /// * **Rows, pages and scales beyond a sequence's length** are not read.
-/// * **Scales** are factors of 8 products of a logit, and of the weight of a value, in `f32`.
+/// * **Scales** are factors of 8 or 16 products of a logit, and of the weight of a value, in `f32`.
+/// * **One token over a cache of integers** (`i8`, `u32`): q · scale · log₂ e is rounded to integers
+///   of 16 bits. Their unit is at most 2⁻¹⁴ of the largest of 8 or 16 neighboring elements, and at
+///   least 2⁻¹²⁶. An element's error is at most 2⁻¹⁵ of that largest one, where the roundoff of
+///   `f16` is 2⁻¹¹. Products with the cache's integers are exact. If an element of q is NaN or ±∞,
+///   the row is NaN.
 /// * **NaN and ±∞**: a logit that is NaN or +∞ makes the row NaN. A row whose logits are all −∞ is
 ///   zero. A value that is NaN or ±∞ makes its column NaN or ±∞, even if its weight is 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -123,9 +129,11 @@ impl Default for Decode {
 /// The largest number of tokens of a sequence in a step.
 const MAX_TOKENS: usize = 16;
 
-/// The constants of a kernel's instance that depend on the columns of a group: the pairs of a token
-/// and a query head.
+/// The constants of a kernel's instance.
 struct StepForm {
+    lanes: u32,
+    wide: u32,
+    each: u32,
     group: u32,
     in_flight: u32,
     tokens: bool,
@@ -134,20 +142,34 @@ struct StepForm {
 }
 
 impl StepForm {
-    /// Returns the form for `of_group` query heads of `tokens` tokens, and a cache whose numbers
-    /// have `bytes` bytes.
-    fn new(of_group: usize, tokens: usize, bytes: usize) -> StepForm {
-        // The same number of bytes in flight for 16 bits as for 32 bits. More keys of fewer bits
-        // are not faster.
-        let ahead: u32 = if bytes == 2 { 8 } else { 4 };
-        let threads = if bytes < 4 { 256 } else { 128 };
-        if tokens <= 1 {
+    /// Returns the form for heads of `width` numbers, `of_group` query heads of `tokens` tokens,
+    /// and a cache whose numbers have `bytes` bytes. `wide` numbers can be loaded at a time.
+    fn new(width: usize, of_group: usize, tokens: usize, bytes: usize, wide: u32) -> StepForm {
+        // Keys of a lane in flight, for one or two columns and for four: more spill.
+        let (ahead, few) = match bytes {
+            4 => (4, 2),
+            2 => (8, 4),
+            _ => (8, 2),
+        };
+        let threads = if bytes == 4 { 128 } else { 256 };
+        // Sixteen numbers a lane need fewer exchanges than eight. Their sums fit for two columns.
+        let several = tokens > 1;
+        let (wide, each) = if wide == 16 && !several && of_group <= 2 { (16, 16) } else { (wide.min(8), 8) };
+        let lanes = match width / (each as usize / 8) {
+            0..=32 if each == 16 => 4,
+            0..=64 => 8,
+            65..=128 => 16,
+            _ => 32,
+        };
+        let form = StepForm { lanes, wide, each, group: 4, in_flight: few, tokens: several, sets: 1, threads };
+        if !several {
+            let ahead = if each == 16 { 3 } else { ahead };
             let (group, in_flight) = match of_group {
                 0 | 1 => (1, ahead),
                 2 => (2, ahead),
-                _ => (4, ahead / 2),
+                _ => (4, few),
             };
-            return StepForm { group, in_flight, tokens: false, sets: 1, threads };
+            return StepForm { group, in_flight, ..form };
         }
         // The sums of eight columns spill: four columns of several warps share keys instead.
         let sets = match of_group * tokens {
@@ -155,8 +177,7 @@ impl StepForm {
             5..=8 => 2,
             _ => 4,
         };
-        let in_flight = if bytes == 2 { 4 } else { 2 };
-        StepForm { group: 4, in_flight, tokens: true, sets, threads: 256 }
+        StepForm { sets, threads: 256, ..form }
     }
 }
 
@@ -304,7 +325,11 @@ impl Decode {
         }
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
         // Fewer sequences than the scratch memory was made for use its first rows.
-        let form = StepForm::new(heads.checked_div(groups).unwrap_or(1), tokens, bytes::<K>());
+        let sixteen = K::INTEGERS
+            && width.is_multiple_of(16)
+            && [k, v].into_iter().all(|rows| rows_begin_at(rows, 16 / K::NUMBERS));
+        let wide = if sixteen { 16 } else { wide };
+        let form = StepForm::new(width, heads.checked_div(groups).unwrap_or(1), tokens, bytes::<K>(), wide);
         let splits = *splits;
         // An upper bound: a block has at most four heads of a group.
         let blocks = [splits, heads * tokens, sequences];
@@ -322,13 +347,8 @@ impl Decode {
         let counters = ended.len();
         let mut ended = ended.view_mut([counters])?;
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
-        let lanes = match width {
-            0..=64 => 8,
-            65..=128 => 16,
-            _ => 32,
-        };
-        let StepForm { group, in_flight, tokens: several, sets, threads } = form;
-        let numbers = [lanes, wide, 8, group, in_flight].map(Constant::Usize);
+        let StepForm { lanes, wide, each, group, in_flight, tokens: several, sets, threads } = form;
+        let numbers = [lanes, wide, each, group, in_flight].map(Constant::Usize);
         let of_tokens = [Constant::Bool(several), Constant::Usize(sets), Constant::Usize(threads)];
         let types = [T::CONSTANT, K::CONSTANT, C::CONSTANT, P::CONSTANT];
         let constants: Vec<_> = types.into_iter().chain(numbers).chain(of_tokens).collect();

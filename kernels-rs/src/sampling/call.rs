@@ -3,9 +3,10 @@
 use super::best::{Scored, Temperature, best_of_parts, best_parts};
 use super::random::Stream;
 use super::threshold::sample_likely;
-use super::top::sample_top;
+use super::top::{likeliest_of_parts, sample_top};
 use crate::Queue;
 use crate::access::rows_begin_at;
+use crate::fold::MAX_ALONG;
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
@@ -16,7 +17,10 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// The maximum number of tokens that are sorted.
 const MAX_SORTED: usize = 1024;
 
-/// The minimum number of columns of a block.
+/// The number of columns of which a block finds the likeliest.
+const PART: usize = 8192;
+
+/// The minimum number of columns of a block that draws from all tokens.
 const STRETCH: usize = 4096;
 
 /// A token for each row: drawn from the softmax of its logits divided by the temperature, or from
@@ -105,7 +109,8 @@ impl Sample {
     /// # Errors
     /// Returns an error if:
     /// - the numbers of tokens and rows differ, or there are more than 2³¹ − 1 rows,
-    /// - the temperature is below 0 or a NaN, or top-p is not above 0, or
+    /// - the temperature is below 0 or a NaN, or top-p is not above 0,
+    /// - top-k is 1 to 1024, and there are more than 536,862,720 columns, or
     /// - a buffer belongs to another device.
     pub fn run<T: Float + GenericArgument>(
         self,
@@ -131,11 +136,7 @@ impl Sample {
         let temperature = Temperature::of(if greedy { 1.0 } else { self.temperature });
         let k = self.top_k.min(cols);
         if !greedy && k > 0 && k <= MAX_SORTED {
-            let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MAX_SORTED as u32 })];
-            let call = sample_top::<T, 64>::call(logits, temperature, k, self.top_p, stream, tokens);
-            // SAFETY: the launch limits k to the kernel's capacity. Reads are within the row, and
-            // writes within the tokens.
-            return unsafe { queue(on, &call, &constants) };
+            return self.of_likeliest(on, logits, k, temperature, stream, tokens);
         }
         if !greedy && cols > 0 && (k > 0 && k < cols || self.top_p < 1.0) {
             // At least 2⁻³²; 0 represents all.
@@ -172,5 +173,35 @@ impl Sample {
         unsafe { queue(on, &call, &constants) }?;
         // SAFETY: as above.
         unsafe { best_of_parts::launch_unchecked(&LibraryCall(on), best.view(shape)?, tokens) }
+    }
+    /// Queues a draw from the `k` likeliest tokens, at most [`MAX_SORTED`].
+    fn of_likeliest<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        logits: &BufferView<'_, T, 2>,
+        k: usize,
+        temperature: Temperature,
+        stream: Stream,
+        tokens: &mut BufferViewMut<'_, u32, 1>,
+    ) -> Result<(), Error> {
+        let [rows, cols] = logits.extents();
+        let parts = cols.div_ceil(PART);
+        if parts > MAX_ALONG {
+            let most = MAX_ALONG * PART;
+            return Err(logits.refused(format!("there are {cols} columns; a top-k of {k} supports at most {most}")));
+        }
+        let each = cols.div_ceil(parts);
+        let mut ranks = on.scratch::<u64>(rows * parts * k)?;
+        let mut of_parts = ranks.view_mut([rows, parts, k])?;
+        let call = likeliest_of_parts::<T>::call(logits, each, &mut of_parts);
+        // SAFETY: the launch checks the rows. Reads are within them; a part has at most k ranks,
+        // and each is written.
+        unsafe { queue(on, &call, &[T::CONSTANT]) }?;
+        let ranks = ranks.view([rows, parts * k])?;
+        let constants = [Constant::Usize(if k <= 64 { 64 } else { MAX_SORTED as u32 })];
+        let call = sample_top::<64>::call(&ranks, temperature, k, self.top_p, stream, tokens);
+        // SAFETY: the launch limits k to the kernel's capacity. The ranks of a row differ, so that
+        // no more than k are sorted. Reads are within the row, and writes within the tokens.
+        unsafe { queue(on, &call, &constants) }
     }
 }

@@ -176,6 +176,7 @@ const LONG: &[&str] = &[
     "flash_decode",
     "gemm",
     "igemm",
+    "likeliest_of_parts",
     "q8_gemm",
     "sample",
     "sample_likely",
