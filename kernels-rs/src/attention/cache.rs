@@ -220,14 +220,15 @@ mod items {
         fn keep(elements: [Self; 4]) -> Self::Kept;
         /// Returns number `i` of what is kept, exactly.
         fn widen(kept: Self::Kept, i: usize) -> f32;
-        /// Returns the same without a conversion of an integer, which has an eighth of the rate of a
-        /// sum on an H100, and a quarter on sm_61. It takes more instructions.
+        /// Returns the same number without a conversion of an integer. A conversion has an eighth
+        /// of the rate of a sum on an H100, and a quarter on sm_61. This form has more
+        /// instructions.
         fn widen_by_sum(kept: Self::Kept, i: usize) -> f32 {
             Self::widen(kept, i)
         }
         /// Whether numbers are integers of 8 bits or fewer, which [`dot`](Self::dot) multiplies.
         const INTEGERS: bool = false;
-        /// What a product of [`dot`](Self::dot) is multiplied by.
+        /// The factor of a product of [`dot`](Self::dot).
         const UNIT: f32 = 1.0;
         /// Packs the `TOGETHER` integers of 16 bits that [`dot`](Self::dot) takes.
         fn pack(_q: [i32; 8]) -> [u32; 4] {

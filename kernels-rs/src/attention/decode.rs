@@ -50,12 +50,13 @@
 //!
 //! # Caches of integers
 //!
-//! A conversion of an integer to `f32` has an eighth of the rate of a multiplication on an H100, and
-//! a quarter on sm_61. With conversions, one token over keys of q8_0 took nearly as long as over
-//! keys of `f16`. Therefore a query is rounded to integers of 16 bits, with a unit for the 8 or 16
-//! elements of a lane, and multiplied by `dp2a`, two products an instruction. Values become floats
-//! by a byte permutation and a sum. Measured on an H100 in a graph, for 16 query and 8 key heads of
-//! 128 elements, in µs. A copy moves as many bytes; the form has lanes of a key and keys in flight:
+//! A conversion of an integer to `f32` has an eighth of the rate of a multiplication on an H100,
+//! and a quarter on sm_61. With conversions, one token over keys of q8_0 took nearly as long as
+//! over keys of `f16`. Therefore a query is rounded to integers of 16 bits, with a unit for the 8
+//! or 16 elements of a lane. `dp2a` multiplies them, two products an instruction. Values become
+//! floats by a byte permutation and a sum. Measured on an H100 in a graph, for 16 query and 8 key
+//! heads of 128 elements, in µs. A copy moves as many bytes; the form has lanes of a key and keys
+//! in flight:
 //!
 //! | keys of q8_0 | conversions | products of `f32` after permutations, 16, 8 | `dp2a`, 16, 4 | 16, 8 | 8, 4 | 8, 3, next keys prefetched | copy |
 //! |---|---|---|---|---|---|---|---|
@@ -63,9 +64,9 @@
 //! | 32,768 | 40.9 | 34.0 | 31.2 | 30.2 | 29.6 | 29.8 | 25.7 |
 //! | 131,072 | 138.7 | 107.2 | 103.3 | 98.3 | 95.6 | 97.4 | 95.8 |
 //!
-//! With 8 lanes a lane has 16 elements, and there are fewer exchanges. Prefetching does not pay, and
-//! neither do more or smaller blocks. Those are kernels of this cache alone. In this one, four keys
-//! in flight spill, so that there are three. By `kernels bench decode`, before and after:
+//! With 8 lanes a lane has 16 elements, and there are fewer exchanges. Prefetching does not pay,
+//! and neither do more or smaller blocks. Those are kernels of this cache alone. In this one, four
+//! keys in flight spill, so that there are three. By `kernels bench decode`, before and after:
 //!
 //! | keys | q8_0 | of a copy | q4_0 | of a copy |
 //! |---|---|---|---|---|
@@ -73,8 +74,8 @@
 //! | 32,768 | 42.0, 33.1 | 0.64, 0.82 | 47.3, 30.1 | 0.24, 0.37 |
 //! | 131,072 | 139.5, 105.2 | 0.70, 0.93 | 162.0, 90.4 | 0.33, 0.59 |
 //!
-//! Several tokens convert keys and values: permutations took 92.3 µs where conversions take 90.5, for
-//! four tokens and 32,768 keys of q8_0.
+//! Several tokens convert keys and values: permutations took 92.3 µs where conversions take 90.5,
+//! for four tokens and 32,768 keys of q8_0.
 //!
 //! # Parts
 //!

@@ -106,11 +106,11 @@ impl Scratch {
 ///   scales.
 /// * **Rows, pages and scales beyond a sequence's length** are not read.
 /// * **Scales** are factors of 8 or 16 products of a logit, and of the weight of a value, in `f32`.
-/// * **One token over a cache of integers** (`i8`, `u32`): q · scale · log₂ e is rounded to integers
-///   of 16 bits. Their unit is at most 2⁻¹⁴ of the largest of 8 or 16 neighboring elements, and at
-///   least 2⁻¹²⁶. An element's error is at most 2⁻¹⁵ of that largest one, where the roundoff of
-///   `f16` is 2⁻¹¹. Products with the cache's integers are exact. If an element of q is NaN or ±∞,
-///   the row is NaN.
+/// * **One token over a cache of integers** (`i8`, `u32`): q · scale · log₂ e is rounded to
+///   integers of 16 bits. Their unit is at most 2⁻¹⁴ of the largest of 8 or 16 neighboring
+///   elements, and at least 2⁻¹²⁶. An element's error is at most 2⁻¹⁵ of that largest one, where
+///   the roundoff of `f16` is 2⁻¹¹. Products with the cache's integers are exact. If an element of
+///   q is NaN or ±∞, the row is NaN.
 /// * **NaN and ±∞**: a logit that is NaN or +∞ makes the row NaN. A row whose logits are all −∞ is
 ///   zero. A value that is NaN or ±∞ makes its column NaN or ±∞, even if its weight is 0.
 #[derive(Clone, Copy, PartialEq, Debug)]

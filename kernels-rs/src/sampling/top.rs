@@ -10,8 +10,8 @@
 //!
 //! Both kernels find the k-th rank by a radix select: 10 or 11 bits per round from the top. A round
 //! counts the digits of the ranks with the prefix found so far. It ends early if a whole digit is
-//! needed, mostly after two or three rounds. Digits of 8 bits would be sign and exponent at first,
-//! which a warp's logits share, so that their atomic additions would wait for each other.
+//! needed, mostly after two or three rounds. The first digit of 8 bits would be sign and exponent.
+//! A warp's logits share them, so that their atomic additions would wait for each other.
 //!
 //! Atomics only count, and their arbitrary order is removed by the sort, so that draws are
 //! deterministic.

@@ -44,7 +44,7 @@ fn close<T: StoredFloat>(what: &str, got: &[f32], expected: &Matrix, roundings: 
     for (row, (got, expected)) in got.chunks(expected.cols).zip(expected.rows()).enumerate() {
         let size = expected.iter().fold(0.0f64, |top, x| top.max(x.abs()));
         for (col, (got, expected)) in got.iter().zip(expected).enumerate() {
-            let off = (f64::from(*got) - expected).abs() / (size * T::UNIT);
+            let off = (f64::from(*got) - expected).abs() / (size * <T as StoredFloat>::UNIT);
             assert!(off <= roundings, "{what}: {got} is not {expected} at {row}, {col}: off by {off:.1} units");
         }
     }
