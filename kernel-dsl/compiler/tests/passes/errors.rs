@@ -19,7 +19,7 @@ fn with_source(line: &str, columns: [(u16, u16); 2]) -> Kernel {
         caller: None,
     };
     k.locations = columns.map(place).to_vec();
-    k.locals.push(Local { name: "acc".into(), element: Type::Scalar(Scalar::F32), len: 4 });
+    k.locals.push(Local { name: "acc".into(), element: Type::Scalar(Scalar::F32), len: 4, memory: false });
     k
 }
 

@@ -124,10 +124,10 @@ pub fn of_threads(seed: u64) -> Kernel {
 /// Makes a program; `known` adds the values that it starts with.
 fn made(seed: u64, mut k: Kernel, known: impl Fn(&mut Generator)) -> Kernel {
     for (i, ty) in TYPES.into_iter().enumerate() {
-        k.locals.push(Local { name: format!("v{i}"), element: Type::Scalar(ty), len: 1 });
-        k.locals.push(Local { name: format!("a{i}"), element: Type::Scalar(ty), len: 4 });
+        k.locals.push(Local { name: format!("v{i}"), element: Type::Scalar(ty), len: 1, memory: false });
+        k.locals.push(Local { name: format!("a{i}"), element: Type::Scalar(ty), len: 4, memory: false });
     }
-    k.locals.push(Local { name: "count".into(), element: Type::Scalar(Scalar::U32), len: 1 });
+    k.locals.push(Local { name: "count".into(), element: Type::Scalar(Scalar::U32), len: 1, memory: false });
     k.shared.push(SharedArray {
         name: "t".into(),
         element: Scalar::F32.into(),
