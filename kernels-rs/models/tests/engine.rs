@@ -81,16 +81,13 @@ fn gpu_small_models_have_the_logits_of_the_reference() {
 
 /// Compares experts with plain loops: one token by the graph, and prompts in which an expert has
 /// few or many tokens. In exact steps each token is computed alone.
-#[test]
-fn experts_have_the_logits_of_the_reference() {
-    let device = Device::cpu();
-    device.set_checks(Checks::Values);
-    let path = small("experts", "qwen3moe", true);
+fn experts_compared(device: &Device) {
+    let path = small(&format!("experts-{}", device.is_cpu()), "qwen3moe", true);
     let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 40).collect();
     let options = Options { room: 40, cache: CacheFormat::F32, ..Options::default() };
     for options in [options, Options { piece: 5, ..options }, Options { exact: true, ..options }] {
         let mut reference = Reference::new(&Gguf::open(&path).unwrap()).of_bytes();
-        let mut session = Model::load(&device, &path).unwrap().session(options).unwrap();
+        let mut session = Model::load(device, &path).unwrap().session(options).unwrap();
         for (i, token) in tokens.iter().enumerate() {
             let expected = reference.step(*token);
             if [0, 1, 5, 39].contains(&i) {
@@ -102,17 +99,30 @@ fn experts_have_the_logits_of_the_reference() {
         }
     }
     // A step of the graph.
-    let model = Model::load(&device, &path).unwrap();
+    let model = Model::load(device, &path).unwrap();
     let (mut session, mut fresh) = (model.session(options).unwrap(), model.session(options).unwrap());
     session.set(&tokens[..3]).unwrap();
-    let mut sampler = Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
+    let mut sampler = Sampler::new(device, Sampling::default(), TOKENS as usize, &[]).unwrap();
     for _ in 0..3 {
         session.next(&mut sampler).unwrap();
     }
     fresh.set(session.tokens()).unwrap();
     assert!(difference(&session.logits().unwrap(), &fresh.logits().unwrap()) < 1e-2);
-    let error = Model::load(&device, &small("experts-f32", "qwen3moe", false)).unwrap_err().to_string();
+    let error = Model::load(device, &small("experts-f32", "qwen3moe", false)).unwrap_err().to_string();
     assert!(error.contains("`blk.0.ffn_gate_exps.weight`: a tensor of the format F32 for experts is not"), "{error}");
+}
+
+#[test]
+fn experts_have_the_logits_of_the_reference() {
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    experts_compared(&device);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_experts_have_the_logits_of_the_reference() {
+    experts_compared(&Device::cuda(0).unwrap());
 }
 
 /// Decodes by the graph what a new session computes as a prompt, and reuses a common begin.
