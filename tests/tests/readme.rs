@@ -121,6 +121,24 @@ fn the_machine_code_of_saxpy() {
     shows(&String::from_utf8(output.stdout).unwrap());
 }
 
+/// Compares an estimate, if the release of ptxas that it was made with and an nvdisasm are
+/// installed.
+#[test]
+fn an_estimate() {
+    use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
+
+    let ptxas = Ptxas::find().filter(|ptxas| ptxas.release.as_deref() == Some("12.9"));
+    if ptxas.and_then(|ptxas| Nvdisasm::find(&ptxas)).is_none() {
+        println!("skipped: no ptxas 12.9 with an nvdisasm; `tests/get-nvdisasm` fetches both");
+        return;
+    }
+    let pages = pages();
+    let line = pages.lines().find_map(|line| line.strip_prefix("cargo run --release --bin kernels -- estimate "));
+    let arguments: Vec<_> = line.unwrap().split(' ').map(|argument| argument.trim_matches('\'')).collect();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_all-kernels"));
+    shows(&String::from_utf8(command.arg("estimate").args(arguments).output().unwrap().stdout).unwrap());
+}
+
 #[test]
 fn a_run_of_ptx() {
     let line = pages();

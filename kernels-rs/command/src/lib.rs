@@ -50,6 +50,7 @@ mod check;
 mod did_you_mean;
 mod doctor;
 mod emit_lines;
+mod estimate;
 pub mod examine;
 mod forms;
 pub mod golden;
@@ -60,17 +61,16 @@ mod listing;
 mod machine;
 mod name;
 mod new;
-pub mod nvdisasm;
 mod oracle_args;
 mod ordered_parallel;
 mod progress;
-pub mod ptxas;
 mod report;
 mod run;
-pub mod sass;
 mod show;
 mod summary;
 mod trace;
+
+pub use kernels_rs_estimate::{nvdisasm, ptxas, sass};
 
 use clap::{Parser, Subcommand};
 use kernel_dsl::compiler::{Errors, Target};
@@ -105,6 +105,7 @@ enum Command {
     Run(run::Run),
     Trace(trace::Trace),
     Bench(bench::Bench),
+    Estimate(estimate::Estimate),
     Cache(cache::Cache),
     Doctor(doctor::Doctor),
     New(new::New),
@@ -153,6 +154,12 @@ enum Error {
     Cache { folder: std::path::PathBuf, source: io::Error },
     #[error("{peer}, the baseline of the measurement: {said}")]
     Peer { peer: &'static str, said: String },
+    #[error(transparent)]
+    UnknownDevice(#[from] kernels_rs_estimate::device::Error),
+    #[error(transparent)]
+    Estimate(#[from] kernels_rs_estimate::estimate::Error),
+    #[error("cannot use the measurements in {}: {why}", .path.display())]
+    Measured { path: std::path::PathBuf, why: String },
     #[error("cannot write to stdout: {0}")]
     Output(#[from] io::Error),
 }
@@ -169,6 +176,9 @@ impl Error {
             | Error::Format { .. }
             | Error::Peer { .. }
             | Error::Cache { .. }
+            | Error::UnknownDevice(_)
+            | Error::Estimate(_)
+            | Error::Measured { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
             Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
@@ -201,6 +211,7 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(&mut out),
         Command::Trace(trace) => trace.run(&mut out),
         Command::Bench(bench) => bench.run(&mut out),
+        Command::Estimate(estimate) => estimate.run(&mut out),
         Command::Cache(cache) => cache.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
         Command::New(new) => new.run(&mut out),

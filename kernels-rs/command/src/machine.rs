@@ -96,13 +96,3 @@ impl From<&Code> for Issue {
         Issue { instructions, slots, bank_conflicts: code.bank_conflicts() }
     }
 }
-
-impl fmt::Display for Resources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, ", self.registers)?;
-        match (self.spill_stores, self.spill_loads) {
-            (0, 0) => f.write_str("no spills"),
-            (stores, loads) => write!(f, "{stores} bytes of spill stores, {loads} of spill loads"),
-        }
-    }
-}

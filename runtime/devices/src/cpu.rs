@@ -36,7 +36,13 @@ pub(crate) struct Cpu {
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
     limits: Mutex<Limits>,
+    /// Handler of launches, instead of the interpreter.
+    handler: Option<Box<LaunchHandler>>,
 }
+
+/// Function that handles validated launches of a CPU device instead of the interpreter, such as a
+/// model of a GPU.
+pub type LaunchHandler = dyn Fn(&'static Artifact, &Monomorphic, &ValidatedArgs) -> Result<()> + Send + Sync;
 
 /// Limits at which a launch is stopped, and what is checked until then.
 #[derive(Clone, Copy)]
@@ -66,7 +72,13 @@ impl Cpu {
     /// Makes a CPU with these facts for launch expressions and plans.
     pub fn with_facts(DeviceFacts { multiprocessors }: DeviceFacts) -> Cpu {
         let facts = DeviceFacts { multiprocessors: multiprocessors.max(1) };
-        Cpu { facts, executables: Cache::default(), memory: Pool::default(), limits: Mutex::default() }
+        Cpu { facts, executables: Cache::default(), memory: Pool::default(), limits: Mutex::default(), handler: None }
+    }
+
+    /// Gives all launches to `handler`.
+    pub fn with_handler(mut self, handler: Box<LaunchHandler>) -> Cpu {
+        self.handler = Some(handler);
+        self
     }
 
     /// Returns the facts for launch expressions and plans.
@@ -95,6 +107,9 @@ impl Cpu {
 
     /// Runs the instance on the interpreter. It is lowered and decoded once.
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &ValidatedArgs) -> Result<()> {
+        if let Some(handler) = &self.handler {
+            return handler(artifact, program, approved);
+        }
         let instance = program.instance();
         span!("run", instance = %program.instance_name());
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::contract::ValidatedArgs;
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, LaunchHandler};
 use crate::cuda::{Cuda, Driver, Loss};
 use crate::hazard::WaitSet;
 use crate::pool::{Allocation, MemoryStatistics, Pool, SegmentSource};
@@ -128,6 +128,13 @@ impl Device {
     /// ```
     pub fn cpu_with_facts(facts: DeviceFacts) -> Device {
         Device::new(Backend::Cpu(Box::new(Cpu::with_facts(facts))), None)
+    }
+
+    /// Returns a CPU device with other facts whose launches `handler` handles. Nothing else runs
+    /// them.
+    #[doc(hidden)]
+    pub fn cpu_with_handler(facts: DeviceFacts, handler: Box<LaunchHandler>) -> Device {
+        Device::new(Backend::Cpu(Box::new(Cpu::with_facts(facts).with_handler(handler))), None)
     }
 
     /// Returns the reason for this device, if [`Device::best`] or [`Device::choose`] chose it.

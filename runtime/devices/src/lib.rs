@@ -43,7 +43,7 @@ mod view;
 pub mod executor {
     pub use crate::buffer::RawBuffer;
     pub use crate::contract::{ValidatedArgs, writes};
-    pub use crate::cpu::{Executable, bytes};
+    pub use crate::cpu::{Executable, LaunchHandler, bytes};
     pub use crate::cuda::ptx;
     pub use crate::device::PoolKind;
     pub use crate::view::reach;

@@ -98,7 +98,7 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
 
     fn run_warp(&mut self, block: &mut PausedBlock, warp: usize) {
         self.0.in_block(block, |machine, warps| {
-            machine.run_warp::<CHECKED>(&mut warps[warp]);
+            machine.run_warp::<CHECKED, false>(&mut warps[warp]);
             if !machine.stopped {
                 machine.release(warps);
             }

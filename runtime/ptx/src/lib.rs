@@ -116,6 +116,8 @@ pub mod inline;
 mod launch;
 mod machine;
 mod memory;
+#[doc(hidden)]
+pub mod observe;
 mod parallel;
 mod printf;
 mod program;

@@ -3,8 +3,9 @@
 use super::code::{Code, Reduction};
 use super::cooperative::GRID_BARRIER;
 use super::inline::Standing;
-use super::launch::{Checks, Options};
+use super::launch::{Checks, Options, Outcome};
 use super::memory::{Buffer, Lookup, Scratch, View};
+use super::observe::Observer;
 use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
 use super::service::{Heap, Printed};
@@ -103,6 +104,8 @@ pub struct Machine<'p, 'm> {
     pub heap: Option<&'m mut Heap>,
     /// The textures and surfaces.
     pub objects: Arc<Objects>,
+    /// The observer of the executed instructions, if there is one.
+    pub observer: Option<&'m mut (dyn Observer + 'm)>,
 }
 
 /// The state of a barrier.
@@ -144,6 +147,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             workspace: 0,
             heap: None,
             objects,
+            observer: None,
         }
     }
 
@@ -157,13 +161,25 @@ impl<'p, 'm> Machine<'p, 'm> {
         for n in blocks {
             self.block = scheduler.block(n);
             match self.options.checks {
-                Checks::Values | Checks::Faults => self.run_block::<false>(&mut warps, &mut scheduler),
-                Checks::All => self.run_block::<true>(&mut warps, &mut scheduler),
+                Checks::Values | Checks::Faults if self.observer.is_some() => {
+                    self.run_block::<false, true>(&mut warps, &mut scheduler);
+                }
+                Checks::Values | Checks::Faults => self.run_block::<false, false>(&mut warps, &mut scheduler),
+                Checks::All => self.run_block::<true, false>(&mut warps, &mut scheduler),
             }
             if self.stopped {
                 return;
             }
         }
+    }
+
+    /// Returns the outcome of the blocks that ran. `globals` is the number of the module's variables.
+    pub fn outcome(self, globals: usize) -> Outcome {
+        let report = self.findings.report();
+        let given = self.memory.buffers.iter().skip(globals);
+        let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
+        let (printed, asserted, points) = (self.printed.take(), self.asserted, self.points.passed);
+        Outcome { statistics: self.statistics, report, points, approximate, printed, asserted }
     }
 
     /// Sets the registers that are constant throughout the launch.
@@ -191,10 +207,14 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    fn run_block<const CHECKED: bool>(&mut self, warps: &mut Vec<Warp>, scheduler: &mut Scheduler) {
+    fn run_block<const CHECKED: bool, const OBSERVED: bool>(
+        &mut self,
+        warps: &mut Vec<Warp>,
+        scheduler: &mut Scheduler,
+    ) {
         self.spent = self.statistics.warp_instructions;
         self.begin_block(warps);
-        scheduler.run_block(&mut Running::<CHECKED>(self), warps);
+        scheduler.run_block(&mut Running::<CHECKED, OBSERVED>(self), warps);
     }
 
     /// Sets the memory and the warps of a block to their state at its start.
@@ -216,6 +236,9 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
         self.statistics.blocks += 1;
         self.statistics.warps += warps.len() as u64;
+        if let Some(observer) = &mut self.observer {
+            observer.begin_block();
+        }
     }
 
     /// Creates the warps of a block.
@@ -294,10 +317,10 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 }
 
-/// A block that runs, with every check if `CHECKED`.
-struct Running<'a, 'p, 'm, const CHECKED: bool>(&'a mut Machine<'p, 'm>);
+/// A block that runs: with every check if `CHECKED`, and with the machine's observer if `OBSERVED`.
+struct Running<'a, 'p, 'm, const CHECKED: bool, const OBSERVED: bool>(&'a mut Machine<'p, 'm>);
 
-impl<const CHECKED: bool> RunningBlock for Running<'_, '_, '_, CHECKED> {
+impl<const CHECKED: bool, const OBSERVED: bool> RunningBlock for Running<'_, '_, '_, CHECKED, OBSERVED> {
     type Warp = Warp;
 
     fn is_ready(&self, warp: &Warp) -> bool {
@@ -305,7 +328,7 @@ impl<const CHECKED: bool> RunningBlock for Running<'_, '_, '_, CHECKED> {
     }
 
     fn run_warp(&mut self, warp: &mut Warp) {
-        self.0.run_warp::<CHECKED>(warp);
+        self.0.run_warp::<CHECKED, OBSERVED>(warp);
     }
 
     fn is_stopped(&self) -> bool {

@@ -24,9 +24,29 @@ impl Program {
     /// kernel stored, even if there are findings.
     pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
         let Launch { grid, block, dynamic_shared, buffers, parameters, options } = launch;
-        let mut globals: Vec<Vec<u8>> = self.globals.iter().map(|g| g.bytes.clone()).collect();
+        let mut globals = self.initial_globals();
+        let mut all = self.place(&mut globals, buffers);
+        let parameters = self.bind(block, &all, &parameters)?;
+        let grid = Grid { grid, block, dynamic_shared };
+        if !self.code.allocates {
+            return self.execute(grid, (all, Lookup::Number), (None, Arc::default()), parameters, options);
+        }
+        let mut memory = vec![0; Heap::DEFAULT_BYTES as usize];
+        let bytes = Bytes::Exclusive(&mut memory);
+        all.push(Buffer { base: base(all.len()), ..Buffer::new(0, "the heap".to_string(), true, false, bytes) });
+        let mut heap = Heap::new(all[all.len() - 1].base, Heap::DEFAULT_BYTES);
+        self.execute(grid, (all, Lookup::Number), (Some(&mut heap), Arc::default()), parameters, options)
+    }
+
+    /// Returns the initial contents of the module's variables.
+    pub(super) fn initial_globals(&self) -> Vec<Vec<u8>> {
+        self.globals.iter().map(|g| g.bytes.clone()).collect()
+    }
+
+    /// Places the module's variables and the launch's buffers in the space of global addresses.
+    pub(super) fn place<'m>(&self, globals: &'m mut [Vec<u8>], buffers: Vec<Argument<'m>>) -> Vec<Buffer<'m>> {
         let mut all: Vec<Buffer<'_>> = Vec::new();
-        for (global, bytes) in self.globals.iter().zip(&mut globals) {
+        for (global, bytes) in self.globals.iter().zip(globals) {
             let name = global.name.clone();
             all.push(Buffer {
                 name,
@@ -42,16 +62,24 @@ impl Program {
             let mutable = matches!(bytes, Bytes::Exclusive(_));
             all.push(Buffer::new(all.len(), name, mutable, false, bytes));
         }
-        let parameters = self.bind(block, &all, &parameters)?;
-        let grid = Grid { grid, block, dynamic_shared };
-        if !self.code.allocates {
-            return self.execute(grid, (all, Lookup::Number), (None, Arc::default()), parameters, options);
-        }
-        let mut memory = vec![0; Heap::DEFAULT_BYTES as usize];
-        let bytes = Bytes::Exclusive(&mut memory);
-        all.push(Buffer { base: base(all.len()), ..Buffer::new(0, "the heap".to_string(), true, false, bytes) });
-        let mut heap = Heap::new(all[all.len() - 1].base, Heap::DEFAULT_BYTES);
-        self.execute(grid, (all, Lookup::Number), (Some(&mut heap), Arc::default()), parameters, options)
+        all
+    }
+
+    /// Returns the parts of a launch that are the same for all blocks.
+    pub(super) fn setting(
+        &self,
+        Grid { grid, block, dynamic_shared }: Grid,
+        lookup: Lookup,
+        objects: Arc<Objects>,
+        parameters: Vec<u8>,
+    ) -> Result<LaunchSetting, Mismatch> {
+        let shared = u64::from(self.dynamic) + u64::from(dynamic_shared);
+        let Ok(shared) = u32::try_from(shared) else {
+            return Err(Mismatch(vec![format!("{shared} bytes of shared memory exceed 32 bits")]));
+        };
+        let shared = shared.max(self.code.shared.bytes) as usize;
+        let grid = GridShape { blocks: grid, threads: block };
+        Ok(LaunchSetting { parameters, lookup, shared, grid, dynamic_shared, objects })
     }
 
     /// Runs a launch that was validated against the entry.
@@ -63,14 +91,7 @@ impl Program {
         parameters: Vec<u8>,
         options: Options,
     ) -> Result<Outcome, Mismatch> {
-        let Grid { grid, block, dynamic_shared } = grid;
-        let shared = u64::from(self.dynamic) + u64::from(dynamic_shared);
-        let Ok(shared) = u32::try_from(shared) else {
-            return Err(Mismatch(vec![format!("{shared} bytes of shared memory exceed 32 bits")]));
-        };
-        let shared = shared.max(self.code.shared.bytes) as usize;
-        let grid = GridShape { blocks: grid, threads: block };
-        let setting = LaunchSetting { parameters, lookup, shared, grid, dynamic_shared, objects };
+        let setting = self.setting(grid, lookup, objects, parameters)?;
         if options.cooperative {
             return self.execute_cooperative(&setting, (all, heap), options);
         }
@@ -82,11 +103,7 @@ impl Program {
         let mut machine = Machine::new(self, &setting, all, options);
         machine.heap = heap;
         machine.run(0..setting.grid.block_count());
-        let report = machine.findings.report();
-        let given = machine.memory.buffers.iter().skip(self.globals.len());
-        let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
-        let (printed, asserted, points) = (machine.printed.take(), machine.asserted, machine.points.passed);
-        Ok(Outcome { statistics: machine.statistics, report, points, approximate, printed, asserted })
+        Ok(machine.outcome(self.globals.len()))
     }
 
     /// Runs a cooperative launch.
@@ -140,7 +157,7 @@ impl Program {
     }
 
     /// Converts the values to the bytes of the parameters.
-    fn bind(&self, block: [u32; 3], buffers: &[Buffer<'_>], values: &[Value]) -> Result<Vec<u8>, Mismatch> {
+    pub(super) fn bind(&self, block: [u32; 3], buffers: &[Buffer<'_>], values: &[Value]) -> Result<Vec<u8>, Mismatch> {
         let mut wrong = self.misfits(block);
         if buffers.len() > MAX_BUFFERS {
             wrong.push(format!("{} buffers exceed the limit of {MAX_BUFFERS}", buffers.len()));

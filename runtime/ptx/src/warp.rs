@@ -89,7 +89,7 @@ impl Warp {
 impl Machine<'_, '_> {
     /// Runs a warp to a barrier, to its end, to a point at which the schedule preempts it, or for
     /// its time slice. The slice ensures that other warps make progress.
-    pub fn run_warp<const CHECKED: bool>(&mut self, warp: &mut Warp) {
+    pub fn run_warp<const CHECKED: bool, const OBSERVED: bool>(&mut self, warp: &mut Warp) {
         let program = self.program;
         let until = self.statistics.warp_instructions + SLICE;
         while warp.waits.is_none() && !self.stopped && self.statistics.warp_instructions < until {
@@ -120,6 +120,9 @@ impl Machine<'_, '_> {
                 mask &= guard.holds(&warp.registers);
             }
             self.statistics.thread_instructions += u64::from(mask.count_ones());
+            if OBSERVED {
+                self.observe(warp, inst, mask);
+            }
             match &inst.kind {
                 InstructionKind::Compute { body, follows, reason } => {
                     if mask != 0 {

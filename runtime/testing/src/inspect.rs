@@ -4,9 +4,9 @@
 use super::check::program;
 use super::signature::Signature;
 use super::{Case, KernelSpec, Random};
-use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::{Errors, Target, ir, lower, passes};
+use kernel_dsl::{Artifact, LaunchForm, Launcher};
 use runtime_devices::executor::Executable;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Device, Error, Result};
@@ -41,6 +41,21 @@ pub fn trace(
         Some(Err(mismatch)) => Err(no_thread(mismatch.to_string())),
         None => Err(no_thread("the grid of this case has no block".to_string())),
     }
+}
+
+/// Launches a case on `device`.
+#[doc(hidden)]
+pub fn launch(artifact: &'static Artifact, instance: &Instance, case: &Case, device: &Device) -> Result<()> {
+    let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
+    let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+    let signature = Signature::of(&program);
+    let sized = signature.sized(&program, case);
+    let case = sized.first().unwrap_or(case);
+    signature.run(device, case, |arguments| {
+        // SAFETY: the checked form requires nothing.
+        unsafe { device.submit(LaunchForm::Checked, artifact, &instance.0, case.block, arguments) }
+    })?;
+    Ok(())
 }
 
 /// Returns the lines and branches of an instance that no thread reaches in any case of `spec`. The

@@ -80,7 +80,8 @@ mod lines;
 mod oracle;
 mod parallel;
 mod property;
-mod ptx;
+#[doc(hidden)]
+pub mod ptx;
 mod random;
 mod registry;
 mod report;
@@ -104,6 +105,8 @@ pub use extremes::Extreme;
 pub use forms::Forms;
 pub use generate::Gen;
 pub use input::Input;
+#[doc(hidden)]
+pub use inspect::launch;
 pub use inspect::{Profiler, Thread, trace, unreached};
 pub use oracle::{Oracle, Trial};
 pub use parallel::on_every_core;
@@ -111,6 +114,8 @@ pub use property::{Counterexample, Property, Tested, property};
 pub use random::{Draw, Random, Simple};
 pub use registry::kernel_specs;
 pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Skipped, Stop, Warned};
+#[doc(hidden)]
+pub use runtime_devices::executor;
 pub use shapes::{edges, shapes};
 pub use value::{IntoValues, Value};
 

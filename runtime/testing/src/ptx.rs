@@ -6,6 +6,7 @@ use kernel_dsl::compiler::ptx::parse::parse;
 use runtime_devices::executor;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Error, Result};
+use runtime_ptx::observe::Observer;
 use runtime_ptx::{self as ptx, Launch, Options, Value};
 
 /// The PTX of an instance, decoded for the interpreter.
@@ -29,11 +30,38 @@ impl Executable {
         }
     }
 
+    /// Returns the shared memory of launches.
+    pub fn shared(&self) -> &SharedMemory {
+        &self.shared
+    }
+
     /// Runs the PTX on arguments in host memory. `names` are the names of the kernel's parameters.
     pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<()> {
         if approved.shape().is_empty() {
             return Ok(());
         }
+        self.launch(approved, names, options, |program, launch| program.run(launch))
+    }
+
+    /// Runs some blocks of the PTX, without checks, and notes every instruction. `blocks` are
+    /// linear indices; x varies fastest.
+    pub fn observe(
+        &self,
+        approved: &ValidatedArgs,
+        options: Options,
+        blocks: impl Iterator<Item = u64>,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        self.launch(approved, &[], options, |program, launch| program.observe(launch, blocks, observer))
+    }
+
+    fn launch(
+        &self,
+        approved: &ValidatedArgs,
+        names: &[String],
+        options: Options,
+        run: impl FnOnce(&ptx::Program, Launch<'_>) -> std::result::Result<ptx::Outcome, ptx::Mismatch>,
+    ) -> Result<()> {
         let (mut buffers, mut parameters) = (Vec::new(), Vec::new());
         for (index, argument) in approved.arguments().iter().enumerate() {
             match argument {
@@ -51,7 +79,7 @@ impl Executable {
         let options = Options { cooperative: options.cooperative || approved.is_cooperative(), ..options };
         let launch = Launch { grid: shape.grid, block: shape.block, dynamic_shared, buffers, parameters, options };
         let failed = |source: ptx::Failure| Error::Ptx { instance: self.instance.clone(), source: Box::new(source) };
-        let outcome = self.program.run(launch).map_err(|mismatch| failed(mismatch.into()))?;
+        let outcome = run(&self.program, launch).map_err(|mismatch| failed(mismatch.into()))?;
         outcome.result().map(|_| ()).map_err(|report| failed(report.into()))
     }
 }

@@ -20,26 +20,24 @@ const LONG_NS: f64 = 5e6;
 /// Estimated speed of an H100, which determines the number of launches in one measurement.
 const FLOP_PER_NS: f64 = 3e4;
 
-pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let device = Device::cuda(0).map_err(Error::Device)?;
-    let timer = Timer::new(&device)?;
+pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
     for shape in SHAPES {
         for causal in [false, true] {
-            measured.extend(whole::<f32>("attention f32", &timer, shape, causal, rounds)?);
+            measured.extend(whole::<f32>("attention f32", timer, shape, causal, rounds)?);
         }
     }
     for causal in [false, true] {
-        measured.extend(whole::<f16>("attention f16", &timer, SHAPES[0], causal, rounds)?);
+        measured.extend(whole::<f16>("attention f16", timer, SHAPES[0], causal, rounds)?);
     }
     for shape in [SHAPES[0], SHAPES[1]] {
         for causal in [false, true] {
-            measured.extend(backward(&timer, shape, causal, rounds)?);
+            measured.extend(backward(timer, shape, causal, rounds)?);
         }
     }
     for (length, density) in [(4096, 0.5), (4096, 0.1), (8192, 0.1)] {
         for size in [BlockSize::Large, BlockSize::Small] {
-            measured.extend(masked(&timer, [1, 16, length, 128], size, density, rounds)?);
+            measured.extend(masked(timer, [1, 16, length, 128], size, density, rounds)?);
         }
     }
     Ok(measured)
@@ -160,14 +158,12 @@ fn masked(
     all(vec![trial], rounds)
 }
 
-pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let device = Device::cuda(0).map_err(Error::Device)?;
-    let timer = Timer::new(&device)?;
+pub(super) fn measure_decode(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
     for shape in [[1, 16, 8, 8192, 128], [1, 16, 8, 65_536, 128], [4, 16, 8, 8192, 128]] {
-        measured.extend(decoded::<f32, f32>("decode f32", &timer, shape, 1, rounds)?);
+        measured.extend(decoded::<f32, f32>("decode f32", timer, shape, 1, rounds)?);
     }
-    measured.extend(decoded::<f16, f16>("decode f16", &timer, [1, 16, 8, 32_768, 128], 1, rounds)?);
+    measured.extend(decoded::<f16, f16>("decode f16", timer, [1, 16, 8, 32_768, 128], 1, rounds)?);
     // A sequence's drafts, with two and with four query heads a key head.
     for (heads, keys, tokens) in [
         (16, 8192, 1),
@@ -179,13 +175,13 @@ pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measurement>, Error> {
         (32, 8192, 1),
         (32, 8192, 4),
     ] {
-        measured.extend(decoded::<f16, f16>("decode f16", &timer, [1, heads, 8, keys, 128], tokens, rounds)?);
+        measured.extend(decoded::<f16, f16>("decode f16", timer, [1, heads, 8, keys, 128], tokens, rounds)?);
     }
-    measured.extend(decoded::<f32, f32>("decode f32", &timer, [1, 16, 8, 8192, 128], 4, rounds)?);
+    measured.extend(decoded::<f32, f32>("decode f32", timer, [1, 16, 8, 8192, 128], 4, rounds)?);
     for (keys, tokens) in [(8192, 1), (32_768, 1), (131_072, 1), (32_768, 4)] {
         let shape = [1, 16, 8, keys, 128];
-        measured.extend(decoded::<f16, i8>("decode q8_0", &timer, shape, tokens, rounds)?);
-        measured.extend(decoded::<f16, u32>("decode q4_0", &timer, shape, tokens, rounds)?);
+        measured.extend(decoded::<f16, i8>("decode q8_0", timer, shape, tokens, rounds)?);
+        measured.extend(decoded::<f16, u32>("decode q4_0", timer, shape, tokens, rounds)?);
     }
     Ok(measured)
 }

@@ -4,7 +4,9 @@ use super::{Contender, Error};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer, Stream};
 use kernels_rs::quant::peak::dp4a_peak;
+use kernels_rs_estimate::Estimator;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Allocates `n` ordinary values on the device: clocks and power depend on the values.
@@ -24,6 +26,8 @@ pub(super) struct Timer {
     out: RefCell<DeviceBuffer<i32>>,
     /// Duration of one iteration of the kernel that keeps the device busy.
     round: Duration,
+    /// The model that estimates the launches, if the device is not here.
+    estimator: Option<Arc<Estimator>>,
 }
 
 /// Number of iterations measured to determine the duration of one.
@@ -36,7 +40,8 @@ impl Timer {
     pub fn new(device: &Device) -> Result<Timer, Error> {
         let make = || {
             let (stream, x) = (device.stream()?, device.upload(&(0..256).collect::<Vec<_>>())?);
-            let mut timer = Timer { stream, x, out: RefCell::new(device.zeros(256)?), round: Duration::ZERO };
+            let mut timer =
+                Timer { stream, x, out: RefCell::new(device.zeros(256)?), round: Duration::ZERO, estimator: None };
             // The first launch loads the kernel.
             timer.busy(1)?;
             let start = timer.stream.record()?;
@@ -45,6 +50,16 @@ impl Timer {
             end.wait()?;
             timer.round = (end.since(&start)? / ROUNDS as u32).max(Duration::from_nanos(1));
             Ok(timer)
+        };
+        make().map_err(Error::Device)
+    }
+
+    /// Returns a timer whose times are estimates.
+    pub fn estimated(estimator: Arc<Estimator>) -> Result<Timer, Error> {
+        let device = estimator.device();
+        let make = || {
+            let (stream, x, out) = (device.stream()?, device.zeros(1)?, RefCell::new(device.zeros(1)?));
+            Ok(Timer { stream, x, out, round: Duration::ZERO, estimator: Some(estimator) })
         };
         make().map_err(Error::Device)
     }
@@ -76,6 +91,15 @@ impl Timer {
         times: u32,
         mut work: impl FnMut() -> Result<(), Error> + 'a,
     ) -> Contender<'a> {
+        if let Some(estimator) = &self.estimator {
+            return Contender::estimated(name, move || {
+                // Launches of the preparation do not count.
+                estimator.take()?;
+                work()?;
+                let us: f64 = estimator.take()?.iter().map(|launch| launch.time_us).sum();
+                Ok(Duration::from_secs_f64(us / 1e6))
+            });
+        }
         // Time the host took to queue the work last time.
         let mut queueing = Duration::ZERO;
         Contender::new(name, move || {

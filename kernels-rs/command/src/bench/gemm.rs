@@ -4,7 +4,6 @@
 use super::cublas::{Cublas, Product};
 use super::device::{Timer, drawn};
 use super::{Error, Measurement, Rate, Trial, all};
-use ::runtime::Device;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
@@ -38,16 +37,14 @@ const FLOP_PER_NS: f64 = 4e4;
 const HALVES: [([usize; 3], bool); 4] =
     [([4096, 4096, 4096], false), ([4096, 4096, 4096], true), ([1, 8192, 8192], false), ([1, 8192, 8192], true)];
 
-pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let device = Device::cuda(0).map_err(Error::Device)?;
-    let timer = Timer::new(&device)?;
+pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let cublas = Cublas::open(timer.stream())?;
     let mut measured = Vec::new();
     for (shape, transpose_b) in SHAPES {
-        measured.extend(one::<f32>("sgemm", &timer, cublas.as_ref(), shape, transpose_b, rounds)?);
+        measured.extend(one::<f32>("sgemm", timer, cublas.as_ref(), shape, transpose_b, rounds)?);
     }
     for (shape, transpose_b) in HALVES {
-        measured.extend(one::<f16>("hgemm", &timer, None, shape, transpose_b, rounds)?);
+        measured.extend(one::<f16>("hgemm", timer, None, shape, transpose_b, rounds)?);
     }
     Ok(measured)
 }

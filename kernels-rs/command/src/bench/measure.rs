@@ -7,11 +7,18 @@ use std::time::Duration;
 pub(super) struct Contender<'a> {
     pub name: &'static str,
     pub run: Box<dyn FnMut() -> Result<Duration, super::Error> + 'a>,
+    /// Whether the duration is an estimate, which is always the same.
+    pub estimated: bool,
 }
 
 impl<'a> Contender<'a> {
     pub fn new(name: &'static str, run: impl FnMut() -> Result<Duration, super::Error> + 'a) -> Contender<'a> {
-        Contender { name, run: Box::new(run) }
+        Contender { name, run: Box::new(run), estimated: false }
+    }
+
+    /// Creates a contender whose duration is an estimate.
+    pub fn estimated(name: &'static str, run: impl FnMut() -> Result<Duration, super::Error> + 'a) -> Contender<'a> {
+        Contender { estimated: true, ..Contender::new(name, run) }
     }
 }
 

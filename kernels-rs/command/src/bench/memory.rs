@@ -3,8 +3,8 @@
 
 use super::device::Timer;
 use super::{Error, Measurement, Rate, Trial, all};
+use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
-use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument, Number};
 use kernels_rs::activation::{fast_silu, fast_swiglu, silu, swiglu};
@@ -23,12 +23,10 @@ const LONG_BYTES: usize = 8 << 30;
 /// Rows and columns.
 const SHAPES: [[usize; 2]; 3] = [[32768, 4096], [4096, 4096], [8192, 1024]];
 
-pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let device = Device::cuda(0).map_err(Error::Device)?;
-    let timer = Timer::new(&device)?;
+pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
     for shape in SHAPES {
-        let mut bench = Bench { timer: &timer, shape, rounds, measured: &mut measured };
+        let mut bench = Bench { timer, shape, rounds, measured: &mut measured };
         bench.moves()?;
         bench.maps()?;
         bench.reductions()?;

@@ -2,6 +2,7 @@
 
 mod attention;
 mod checked;
+mod configurations;
 mod cublas;
 mod device;
 mod driver;
@@ -15,11 +16,15 @@ mod runtime;
 
 use super::progress::with_bar;
 use super::{Outcome, json};
+use ::runtime::Device;
 use clap::{Args, ValueEnum};
+use device::Timer;
+use kernels_rs_estimate::Estimator;
 use measure::{Contender, Summary, in_turns};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
 pub(super) use super::Error;
 
@@ -68,8 +73,69 @@ enum What {
     Sampling,
     /// The PTX of every kernel, compared with its checked form, by the device's clock
     Checked,
+    /// Fixed plans and shapes from small to large, which validate `kernels estimate`
+    Configurations,
     /// Costs of the matrix product kernels on this device; prints a new selection table
     Plan,
+}
+
+/// Group of measurements that can be estimated too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Suite {
+    /// Matrix products
+    Gemm,
+    /// Memory-bound kernels
+    Memory,
+    /// Attention with many queries
+    Attention,
+    /// Attention of a decoding step
+    Decode,
+    /// Softmax of rows
+    Softmax,
+    /// Layer norm, RMS norm and group norm
+    Norm,
+    /// Cross-entropy and its gradient
+    Loss,
+    /// Token sampling
+    Sampling,
+    /// Fixed plans and shapes from small to large
+    Configurations,
+}
+
+impl Suite {
+    fn on_card(self, rounds: usize) -> Result<Vec<Measurement>, Error> {
+        self.times(&Timer::new(&Device::cuda(0).map_err(Error::Device)?)?, rounds)
+    }
+
+    /// Returns the estimated time of each measurement.
+    pub(super) fn estimates(self, estimator: &Arc<Estimator>) -> Result<Vec<Timed>, Error> {
+        let times = self.times(&Timer::estimated(estimator.clone())?, 1)?;
+        let timed =
+            |m: Measurement| Timed { kernel: m.kernel.to_string(), shape: m.shape, median_ms: m.time.median_ms };
+        Ok(times.into_iter().map(timed).collect())
+    }
+
+    fn times(self, timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
+        match self {
+            Suite::Gemm => gemm::measure(timer, rounds),
+            Suite::Memory => memory::measure(timer, rounds),
+            Suite::Attention => attention::measure(timer, rounds),
+            Suite::Decode => attention::measure_decode(timer, rounds),
+            Suite::Softmax => rowwise::softmax(timer, rounds),
+            Suite::Norm => rowwise::norm(timer, rounds),
+            Suite::Loss => rowwise::loss(timer, rounds),
+            Suite::Sampling => rowwise::sampling(timer, rounds),
+            Suite::Configurations => configurations::measure(timer, rounds),
+        }
+    }
+}
+
+/// Time of a measurement, as `bench --json` prints it, or its estimate.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Timed {
+    pub kernel: String,
+    pub shape: String,
+    pub median_ms: f64,
 }
 
 /// Trial of several contenders: this project's first, then its peers.
@@ -112,19 +178,21 @@ struct Measurement {
 
 impl Bench {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let rounds = usize::from(self.rounds);
         let measured = match self.what {
-            What::Runtime => runtime::measure(usize::from(self.rounds))?,
-            What::Gemm => gemm::measure(usize::from(self.rounds))?,
-            What::Quant => quant::measure(&self.names, usize::from(self.rounds))?,
-            What::Memory => memory::measure(usize::from(self.rounds))?,
-            What::Attention => attention::measure(usize::from(self.rounds))?,
-            What::Decode => attention::measure_decode(usize::from(self.rounds))?,
-            What::Softmax => rowwise::softmax(usize::from(self.rounds))?,
-            What::Norm => rowwise::norm(usize::from(self.rounds))?,
-            What::Loss => rowwise::loss(usize::from(self.rounds))?,
-            What::Sampling => rowwise::sampling(usize::from(self.rounds))?,
+            What::Runtime => runtime::measure(rounds)?,
+            What::Quant => quant::measure(&self.names, rounds)?,
             What::Checked => return self.checked(out),
             What::Plan => return self.plan(out),
+            What::Gemm => Suite::Gemm.on_card(rounds)?,
+            What::Memory => Suite::Memory.on_card(rounds)?,
+            What::Attention => Suite::Attention.on_card(rounds)?,
+            What::Decode => Suite::Decode.on_card(rounds)?,
+            What::Softmax => Suite::Softmax.on_card(rounds)?,
+            What::Norm => Suite::Norm.on_card(rounds)?,
+            What::Loss => Suite::Loss.on_card(rounds)?,
+            What::Sampling => Suite::Sampling.on_card(rounds)?,
+            What::Configurations => Suite::Configurations.on_card(rounds)?,
         };
         if self.json {
             json(out, &measured)?;
@@ -189,7 +257,12 @@ fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measurement>, Error>
     with_bar(trials.len(), |bar| {
         let measured = trials.into_iter().map(|mut trial| {
             bar.set_message(trial.kernel);
-            let times = in_turns(&mut trial.contenders, rounds, &mut trial.after)?;
+            // Peers are measured only.
+            let estimate = trial.contenders.first_mut().filter(|contender| contender.estimated);
+            let times = match estimate {
+                Some(ours) => vec![Summary::of(vec![(ours.run)()?.as_secs_f64() * 1e3])],
+                None => in_turns(&mut trial.contenders, rounds, &mut trial.after)?,
+            };
             bar.inc(1);
             let mut named = trial.contenders.iter().map(|c| c.name).zip(times);
             let (_, time) = named.next().unwrap_or(("", Summary { median_ms: 0.0, ci95_ms: [0.0; 2] }));

@@ -76,14 +76,12 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
 }
 
 /// Measures softmax and log-softmax.
-pub(super) fn softmax(rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let device = Device::cuda(0).map_err(Error::Device)?;
-    let timer = Timer::new(&device)?;
+pub(super) fn softmax(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
     for shape in SHAPES {
-        softmax_of::<f32>(&timer, shape, rounds, &mut measured)?;
+        softmax_of::<f32>(timer, shape, rounds, &mut measured)?;
     }
-    softmax_of::<f16>(&timer, [32768, 4096], rounds, &mut measured)?;
+    softmax_of::<f16>(timer, [32768, 4096], rounds, &mut measured)?;
     Ok(measured)
 }
 
@@ -112,22 +110,21 @@ const LOGITS: [[usize; 2]; 2] = [[2048, 32_000], [512, 151_936]];
 const DECODED: [[usize; 2]; 2] = [[1, 151_936], [64, 151_936]];
 
 /// Measures cross-entropy and its gradient.
-pub(super) fn loss(rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let device = Device::cuda(0).map_err(Error::Device)?;
-    let timer = Timer::new(&device)?;
+pub(super) fn loss(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
+    let device = timer.stream().device();
     let mut measured = Vec::new();
     for shape @ [rows, cols] in LOGITS {
-        let mut memory = Rows::<f32>::new(&device, shape)?;
+        let mut memory = Rows::<f32>::new(device, shape)?;
         let stream = timer.stream();
         let labels: Vec<u32> = (0..rows).map(|row| (row * 7919 % cols) as u32).collect();
         let labels = device.upload(&labels).map_err(Error::Device)?;
         let zeros = || device.zeros::<f32>(rows).map_err(Error::Device);
         let (mut losses, mut log_sums, ones) = (zeros()?, zeros()?, zeros()?);
-        measured.extend(memory.beside_copy(&timer, "cross-entropy", 1, rounds, |x, _, _| {
+        measured.extend(memory.beside_copy(timer, "cross-entropy", 1, rounds, |x, _, _| {
             let (labels, mut losses) = (labels.view([rows])?, losses.view_mut([rows])?);
             CrossEntropy::new().run(stream, &x.view(shape)?, &labels, &mut losses, &mut log_sums.view_mut([rows])?)
         })?);
-        measured.extend(memory.beside_copy(&timer, "cross-entropy backward", 2, rounds, |x, y, _| {
+        measured.extend(memory.beside_copy(timer, "cross-entropy backward", 2, rounds, |x, y, _| {
             let (labels, sums, ones) = (labels.view([rows])?, log_sums.view([rows])?, ones.view([rows])?);
             CrossEntropy::new().backward(stream, &x.view(shape)?, &labels, &sums, &ones, &mut y.view_mut(shape)?)
         })?);
@@ -137,15 +134,14 @@ pub(super) fn loss(rounds: usize) -> Result<Vec<Measurement>, Error> {
 
 /// Measures drawing a token per row: from all tokens, from the top k, and from those within a total
 /// probability. The rate counts one read of the logits.
-pub(super) fn sampling(rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let device = Device::cuda(0).map_err(Error::Device)?;
-    let timer = Timer::new(&device)?;
+pub(super) fn sampling(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
+    let device = timer.stream().device();
     let mut measured = Vec::new();
     for shape @ [rows, _] in DECODED {
-        let mut memory = Rows::<f32>::new(&device, shape)?;
+        let mut memory = Rows::<f32>::new(device, shape)?;
         let (stream, mut tokens) = (timer.stream(), device.zeros::<u32>(rows).map_err(Error::Device)?);
         let mut one = |kernel, sample: Sample| {
-            memory.beside_copy(&timer, kernel, 1, rounds, |x, _, _| {
+            memory.beside_copy(timer, kernel, 1, rounds, |x, _, _| {
                 sample.run(stream, &x.view(shape)?, &mut tokens.view_mut([rows])?)
             })
         };
@@ -186,15 +182,13 @@ fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
 }
 
 /// Measures layer norm and RMS norm, each alone and with the residual added, and group norm.
-pub(super) fn norm(rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let device = Device::cuda(0).map_err(Error::Device)?;
-    let timer = Timer::new(&device)?;
+pub(super) fn norm(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
     for shape in SHAPES {
-        norm_of::<f32>(&timer, shape, rounds, &mut measured)?;
+        norm_of::<f32>(timer, shape, rounds, &mut measured)?;
     }
-    norm_of::<f16>(&timer, [32768, 4096], rounds, &mut measured)?;
-    measured.extend(groups(&timer, rounds)?);
+    norm_of::<f16>(timer, [32768, 4096], rounds, &mut measured)?;
+    measured.extend(groups(timer, rounds)?);
     Ok(measured)
 }
 

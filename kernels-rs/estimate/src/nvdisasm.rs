@@ -27,14 +27,24 @@ impl Nvdisasm {
     /// Assembles a module with one kernel. Returns its resources and its machine code as text, with
     /// lines if the PTX has them, or the failing tool's message.
     pub fn text(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, String), String> {
+        self.run(ptxas, ptx, target, &["-c", "-g"])
+    }
+
+    fn run(&self, ptxas: &Ptxas, ptx: &str, target: Target, options: &[&str]) -> Result<(Resources, String), String> {
         let cubin = Scratch::new();
         let resources = ptxas.assemble_to(ptx, target, &cubin.0)?;
-        let output = Command::new(&self.path).args(["-c", "-g"]).arg(&cubin.0).output();
+        let output = Command::new(&self.path).args(options).arg(&cubin.0).output();
         let output = output.map_err(|e| format!("cannot run {}: {e}", self.path.display()))?;
         if !output.status.success() {
             return Err(format!("{}: {}", self.path.display(), String::from_utf8_lossy(&output.stderr).trim()));
         }
         Ok((resources, String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
+
+    /// Assembles a module with one kernel. Returns its resources, and its machine code with
+    /// encodings and the lines of the PTX, or the failing tool's message.
+    pub fn encoded(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, String), String> {
+        self.run(ptxas, ptx, target, &["-c", "-gp", "-hex"])
     }
 
     /// Assembles a module with one kernel and parses the disassembly. Returns the resources and the

@@ -105,7 +105,7 @@ impl Ptxas {
 
 /// Returns the folders searched for NVIDIA's tools: PATH, and `target/tools` of the workspace that
 /// the program runs in.
-pub(super) fn folders() -> Vec<PathBuf> {
+pub(crate) fn folders() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let here = env::current_dir().unwrap_or_default();
     let of_workspaces = here.ancestors().map(|folder| folder.join("target/tools"));
@@ -139,6 +139,16 @@ impl Resources {
             spill_stores: before(" bytes spill stores")?,
             spill_loads: before(" bytes spill loads")?,
         })
+    }
+}
+
+impl fmt::Display for Resources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, ", self.registers)?;
+        match (self.spill_stores, self.spill_loads) {
+            (0, 0) => f.write_str("no spills"),
+            (stores, loads) => write!(f, "{stores} bytes of spill stores, {loads} of spill loads"),
+        }
     }
 }
 

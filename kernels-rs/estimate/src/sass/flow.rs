@@ -50,6 +50,14 @@ enum Step {
     Call(usize),
 }
 
+impl Listing {
+    /// Returns the successors of each instruction; none for unreachable instructions. Calls
+    /// continue at the next instruction.
+    pub fn successors(&self) -> Vec<Vec<usize>> {
+        ControlFlowGraph::of(self).next
+    }
+}
+
 impl ControlFlowGraph {
     pub(super) fn of(listing: &Listing) -> ControlFlowGraph {
         let instructions = &listing.instructions;

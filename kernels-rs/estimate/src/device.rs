@@ -1,0 +1,225 @@
+//! Devices as data: a file for each device and for each architecture, with a source for every
+//! number.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A number and its source.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Number {
+    /// The value, in the unit that the field's name states.
+    pub value: f64,
+    /// Where the value is from.
+    pub source: String,
+}
+
+/// A device.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Name as NVIDIA writes it.
+    pub name: String,
+    /// File of the architecture.
+    pub architecture: String,
+    /// Number of multiprocessors.
+    pub multiprocessors: Number,
+    /// Clock of the multiprocessors under load.
+    pub clock_mhz: Number,
+    /// Peak bandwidth of the memory.
+    pub dram_gb_per_s: Number,
+    /// Size of the L2 cache.
+    pub l2_mib: Number,
+}
+
+/// An architecture: what multiprocessors of several devices share.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Architecture {
+    /// Target of the machine code, such as 61.
+    pub sm: Number,
+    /// Schedulers of a multiprocessor, each with its units.
+    pub schedulers: Number,
+    /// Largest numbers of warps and blocks, registers, and bytes of shared memory of a
+    /// multiprocessor.
+    pub warps: Number,
+    /// Largest number of resident blocks.
+    pub blocks: Number,
+    /// Registers of a multiprocessor.
+    pub registers: Number,
+    /// Bytes of shared memory of a multiprocessor.
+    pub shared_bytes: Number,
+    /// Bytes of the L1 cache, with and without shared memory.
+    pub l1_bytes: Number,
+    /// Whether plain loads use the L1 cache: 1 or 0. Read-only loads always do.
+    pub l1_holds_all_loads: Number,
+    /// Cycles between two instructions of a scheduler in one unit, by unit.
+    pub intervals: BTreeMap<Unit, Number>,
+    /// Cycles from issue to result.
+    pub shared_latency: Number,
+    /// Latency of a hit in the L1 cache.
+    pub l1_latency: Number,
+    /// Latency of a hit in the L2 cache.
+    pub l2_latency: Number,
+    /// Latency of the memory.
+    pub dram_latency: Number,
+    /// Latency of a special function, of a conversion, and of other instructions of variable
+    /// latency.
+    pub special_latency: Number,
+    /// Cycles from the last arrival at a barrier to the next instruction.
+    pub barrier_latency: Number,
+    /// Sectors that a multiprocessor receives from the L2 cache per cycle.
+    pub l2_sectors_per_cycle: Number,
+    /// Share of the memory's peak bandwidth that a copy reaches.
+    pub dram_share: Number,
+    /// Cycles that the unit of loads and stores takes for each 128 bytes of global memory.
+    pub l1_cycles_per_128_bytes: Number,
+    /// Cycles from the end of a block to the first instruction of the next.
+    pub block_cycles: Number,
+    /// Time from one launch to the next if kernels are empty.
+    pub launch_us: Number,
+}
+
+/// Unit that executes instructions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Multiply-add, addition and product of `f32`.
+    Float,
+    /// Addition and logic of integers, selection, copies.
+    Integer,
+    /// Shifts, minimum and maximum, bit fields.
+    Shift,
+    /// Comparisons to predicates.
+    Compare,
+    /// Integer products.
+    Multiply,
+    /// Dot products of bytes.
+    Dot,
+    /// Special functions, conversions, and bit counts.
+    Special,
+    /// Arithmetic on 16-bit floats.
+    Half,
+    /// Arithmetic on `f64`.
+    Double,
+    /// Loads, stores and exchanges.
+    Memory,
+    /// Jumps, barriers and waits.
+    Control,
+}
+
+const DEVICES: [(&str, &str); 11] = [
+    ("gtx1050ti", include_str!("../devices/gtx1050ti.json")),
+    ("gtx1060", include_str!("../devices/gtx1060.json")),
+    ("gtx1070", include_str!("../devices/gtx1070.json")),
+    ("gtx1080", include_str!("../devices/gtx1080.json")),
+    ("gtx1080ti", include_str!("../devices/gtx1080ti.json")),
+    ("titanx-pascal", include_str!("../devices/titanx-pascal.json")),
+    ("p4", include_str!("../devices/p4.json")),
+    ("p40", include_str!("../devices/p40.json")),
+    ("p100", include_str!("../devices/p100.json")),
+    ("h100", include_str!("../devices/h100.json")),
+    ("h200", include_str!("../devices/h200.json")),
+];
+
+const ARCHITECTURES: [(&str, &str); 3] = [
+    ("pascal", include_str!("../devices/pascal.json")),
+    ("pascal-gp100", include_str!("../devices/pascal-gp100.json")),
+    ("hopper", include_str!("../devices/hopper.json")),
+];
+
+/// A device and its architecture.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Name on the command line.
+    pub key: &'static str,
+    /// The device.
+    pub device: Device,
+    /// Architecture of the device.
+    pub architecture: Architecture,
+}
+
+/// Error returned when a device is unknown, or its file is malformed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such device.
+    #[error("unknown device `{given}`; the devices are {}", names().collect::<Vec<_>>().join(", "))]
+    Unknown {
+        /// The name given.
+        given: String,
+    },
+    /// A data file is malformed.
+    #[error("cannot parse the data of `{name}`: {source}")]
+    Data {
+        /// Name of the file.
+        name: String,
+        /// Reason.
+        source: serde_json::Error,
+    },
+}
+
+/// Returns the names of the devices.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    DEVICES.iter().map(|(name, _)| *name)
+}
+
+impl Model {
+    /// Returns the device of this name.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn named(given: &str) -> Result<Model, Error> {
+        let unknown = || Error::Unknown { given: given.to_string() };
+        let (key, text) = DEVICES.iter().find(|(name, _)| *name == given).ok_or_else(unknown)?;
+        let malformed = |name: &str| {
+            let name = name.to_string();
+            move |source| Error::Data { name, source }
+        };
+        let device: Device = serde_json::from_str(text).map_err(malformed(given))?;
+        let found = ARCHITECTURES.iter().find(|(name, _)| *name == device.architecture);
+        let (name, text) = found.ok_or_else(|| Error::Unknown { given: device.architecture.clone() })?;
+        let architecture = serde_json::from_str(text).map_err(malformed(name))?;
+        Ok(Model { key, device, architecture })
+    }
+
+    /// Returns the cycles between two instructions of a scheduler in `unit`.
+    pub fn interval(&self, unit: Unit) -> f64 {
+        self.architecture.intervals.get(&unit).map_or(1.0, |number| number.value)
+    }
+
+    /// Returns the sectors per cycle that the memory delivers to each multiprocessor if all load.
+    pub fn dram_sectors_per_cycle(&self) -> f64 {
+        let Device { multiprocessors, clock_mhz, dram_gb_per_s, .. } = &self.device;
+        let bytes_per_second = dram_gb_per_s.value * 1e9 * self.architecture.dram_share.value;
+        bytes_per_second / (clock_mhz.value * 1e6) / multiprocessors.value / 32.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_source() {
+        for name in names() {
+            let model = Model::named(name).unwrap();
+            let Device { multiprocessors, clock_mhz, dram_gb_per_s, l2_mib, .. } = &model.device;
+            for number in [multiprocessors, clock_mhz, dram_gb_per_s, l2_mib] {
+                assert!(number.value > 0.0 && !number.source.is_empty(), "{name}: {number:?}");
+            }
+            assert!(model.architecture.intervals.values().all(|n| n.value > 0.0 && !n.source.is_empty()), "{name}");
+        }
+        assert!(Model::named("gtx1081").unwrap_err().to_string().contains("gtx1080ti"));
+    }
+
+    /// Checks that the peak rates that NVIDIA publishes follow from the data.
+    #[test]
+    fn peak_rates_are_those_published() {
+        for (name, tflops) in [("gtx1080", 8.87), ("gtx1080ti", 11.34), ("p4", 5.44), ("p40", 11.76), ("p100", 10.6)] {
+            let Model { device, architecture, .. } = Model::named(name).unwrap();
+            let lanes = device.multiprocessors.value * architecture.schedulers.value * 32.0;
+            let peak = 2.0 * lanes * device.clock_mhz.value / 1e6;
+            assert!((peak / tflops - 1.0).abs() < 0.01, "{name}: {peak}");
+        }
+    }
+}

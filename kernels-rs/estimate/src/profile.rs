@@ -1,0 +1,225 @@
+//! Counts of a launch's sampled blocks, by line of the PTX: executions, sectors of global memory,
+//! those that the L1 cache does not hold, and cycles of shared memory.
+
+use runtime::ptx::observe::{AccessKind, Executed, Observer, Space};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Bytes of a sector of global memory.
+pub const SECTOR: u64 = 32;
+/// Bytes of a bank of shared memory, and the number of banks.
+const BANK: u64 = 4;
+const BANKS: u64 = 32;
+const LANES: usize = 32;
+
+/// Costs of a line of the PTX in all warps of the sampled blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LineCosts {
+    /// Executions by a warp, including those in which no lane is active.
+    pub executed: u64,
+    /// Executions with an active lane that access memory.
+    pub requests: u64,
+    /// Sectors of global memory that the requests touch.
+    pub sectors: u64,
+    /// Sectors that were not among the recently touched ones of the block, which the L1 cache
+    /// holds.
+    pub missed: u64,
+    /// Cycles that shared memory takes for the requests.
+    pub shared_cycles: u64,
+    /// Bytes of the active lanes.
+    pub bytes: u64,
+}
+
+/// Counts of sampled blocks.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Costs by line; line 0 is unused.
+    pub lines: Vec<LineCosts>,
+    /// Number of sampled blocks.
+    pub blocks: u64,
+    /// Warps of a block.
+    pub warps: u64,
+    /// Sectors that a block touches, summed over blocks.
+    pub sectors_of_blocks: u64,
+    /// Sectors that all sampled blocks touch together.
+    pub sectors_together: u64,
+}
+
+/// Observer that counts.
+pub struct Counter {
+    counts: Counts,
+    /// Sectors that the block's part of the L1 cache holds.
+    l1_sectors: u64,
+    /// For each sector, the number of the block that touched it last, and the number of sectors
+    /// that the block had fetched by then.
+    touched: HashMap<u64, (u64, u64), BuildHasherDefault<Multiplied>>,
+    fetched: u64,
+}
+
+impl Counter {
+    /// Starts counting. `l1_bytes` is the part of the L1 cache that a block has; `warps` is the
+    /// number of its warps.
+    pub fn new(warps: u64, l1_bytes: u64) -> Counter {
+        Counter {
+            counts: Counts { warps, ..Counts::default() },
+            l1_sectors: l1_bytes / SECTOR,
+            touched: HashMap::default(),
+            fetched: 0,
+        }
+    }
+
+    /// Returns the counts.
+    pub fn finish(mut self) -> Counts {
+        self.counts.sectors_together = self.touched.len() as u64;
+        self.counts
+    }
+
+    /// Counts the sectors of a request to global memory, and those that the L1 cache does not hold.
+    fn global(&mut self, addresses: &mut [u64], bytes: u64, loads: bool) -> (u64, u64) {
+        addresses.sort_unstable();
+        let (mut sectors, mut missed, mut last) = (0, 0, u64::MAX);
+        for address in addresses {
+            for sector in *address / SECTOR..=(*address + bytes - 1) / SECTOR {
+                if sector == last {
+                    continue;
+                }
+                last = sector;
+                sectors += 1;
+                let entry = self.touched.entry(sector).or_insert((0, 0));
+                if entry.0 != self.counts.blocks {
+                    self.counts.sectors_of_blocks += 1;
+                } else if loads && self.fetched - entry.1 < self.l1_sectors {
+                    continue;
+                }
+                missed += 1;
+                self.fetched += 1;
+                *entry = (self.counts.blocks, self.fetched);
+            }
+        }
+        (sectors, missed)
+    }
+}
+
+/// Returns the cycles that shared memory takes for a request. Groups of lanes that request 128
+/// bytes at most are served together. The cycles of a group are the different words of its most
+/// loaded bank.
+fn shared_cycles(addresses: &[u64], bytes: u64) -> u64 {
+    let lanes = (LANES as u64 * BANK / bytes.max(BANK)) as usize;
+    let group = |group: &[u64]| {
+        let mut words: Vec<u64> = Vec::with_capacity(LANES);
+        for address in group {
+            words.extend(address / BANK..=(address + bytes - 1) / BANK);
+        }
+        words.sort_unstable();
+        words.dedup();
+        let mut load = [0u64; BANKS as usize];
+        words.iter().for_each(|word| load[(word % BANKS) as usize] += 1);
+        load.into_iter().max().unwrap_or(1)
+    };
+    addresses.chunks(lanes.max(1)).map(group).sum()
+}
+
+impl Observer for Counter {
+    fn begin_block(&mut self) {
+        self.counts.blocks += 1;
+        self.fetched = 0;
+    }
+
+    fn execute(&mut self, executed: &Executed) {
+        let line = executed.line.unwrap_or(0) as usize;
+        if line >= self.counts.lines.len() {
+            self.counts.lines.resize(line + 1, LineCosts::default());
+        }
+        self.counts.lines[line].executed += 1;
+        let Some(access) = &executed.access else { return };
+        let mut addresses = [0; LANES];
+        let mut lanes = 0;
+        for (lane, address) in access.addresses.iter().enumerate() {
+            if executed.mask >> lane & 1 == 1 {
+                addresses[lanes] = *address;
+                lanes += 1;
+            }
+        }
+        let (addresses, bytes) = (&mut addresses[..lanes], u64::from(access.bytes));
+        let mut costs = LineCosts { requests: 1, bytes: bytes * lanes as u64, ..LineCosts::default() };
+        match (access.space, access.kind) {
+            (Space::Global, kind) => {
+                (costs.sectors, costs.missed) = self.global(addresses, bytes, kind == AccessKind::Load);
+            }
+            // Lanes with one address take turns.
+            (Space::Shared, AccessKind::Atomic) => {
+                addresses.sort_unstable();
+                let most = addresses.chunk_by(|a, b| a == b).map(|same| same.len() as u64).max();
+                costs.shared_cycles = shared_cycles(addresses, bytes).max(most.unwrap_or(1));
+            }
+            (Space::Shared, _) => costs.shared_cycles = shared_cycles(addresses, bytes),
+            (Space::Local | Space::Constant, _) => costs.shared_cycles = bytes.div_ceil(BANK),
+        }
+        let all = &mut self.counts.lines[line];
+        all.requests += costs.requests;
+        all.sectors += costs.sectors;
+        all.missed += costs.missed;
+        all.shared_cycles += costs.shared_cycles;
+        all.bytes += costs.bytes;
+    }
+}
+
+/// Hash of a number: its product with an odd constant.
+#[derive(Default)]
+pub struct Multiplied(u64);
+
+impl Hasher for Multiplied {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime::ptx::observe::Access;
+
+    fn access(counter: &mut Counter, space: Space, bytes: u32, address: impl Fn(u64) -> u64) {
+        let addresses = std::array::from_fn(|lane| address(lane as u64));
+        let access = Access { space, kind: AccessKind::Load, bytes, addresses };
+        counter.execute(&Executed { line: Some(1), mask: u32::MAX, access: Some(access) });
+    }
+
+    #[test]
+    fn sectors_and_repeated_sectors_are_counted() {
+        let mut counter = Counter::new(1, 1024);
+        counter.begin_block();
+        // 32 lanes of 4 bytes: 4 sectors; again: all held.
+        access(&mut counter, Space::Global, 4, |lane| 4 * lane);
+        access(&mut counter, Space::Global, 4, |lane| 4 * lane);
+        // A stride of 128 bytes: 32 sectors, all that the cache holds. The first are gone.
+        access(&mut counter, Space::Global, 4, |lane| 4096 + 128 * lane);
+        access(&mut counter, Space::Global, 4, |lane| 4 * lane);
+        let counts = counter.finish();
+        let LineCosts { executed, sectors, missed, .. } = counts.lines[1];
+        assert_eq!((executed, sectors, missed), (4, 4 + 4 + 32 + 4, 4 + 32 + 4));
+        assert_eq!((counts.sectors_of_blocks, counts.sectors_together), (36, 36));
+    }
+
+    #[test]
+    fn cycles_of_shared_memory_are_counted() {
+        let lanes = |address: &dyn Fn(u64) -> u64| (0..32).map(address).collect::<Vec<_>>();
+        assert_eq!(shared_cycles(&lanes(&|l| 4 * l), 4), 1);
+        assert_eq!(shared_cycles(&lanes(&|_| 0), 4), 1, "one word for all");
+        assert_eq!(shared_cycles(&lanes(&|l| 8 * l), 4), 2);
+        assert_eq!(shared_cycles(&lanes(&|l| 128 * l), 4), 32);
+        assert_eq!(shared_cycles(&lanes(&|l| 16 * l), 16), 4);
+        assert_eq!(shared_cycles(&lanes(&|_| 0), 16), 4);
+        assert_eq!(shared_cycles(&lanes(&|l| l), 1), 1);
+    }
+}

@@ -1,0 +1,127 @@
+//! Observation of a launch: an [`Observer`] sees every instruction that a warp executes, with the
+//! addresses of accesses. A model of a GPU counts instructions, sectors and bank conflicts this
+//! way.
+
+use super::code::{Inst, InstructionKind, MemoryAccess, Window};
+use super::launch::{Checks, Launch, Mismatch, Options, Outcome};
+use super::machine::Machine;
+use super::memory::{Lookup, window_base, window_of};
+use super::program::Program;
+use super::registers::LANES;
+use super::warp::Warp;
+use std::sync::Arc;
+
+/// Observer of a launch.
+pub trait Observer {
+    /// Notes that a block begins.
+    fn begin_block(&mut self);
+
+    /// Notes an instruction before a warp executes it.
+    fn execute(&mut self, executed: &Executed);
+}
+
+/// An instruction that a warp executes.
+#[derive(Clone, Copy, Debug)]
+pub struct Executed {
+    /// The line of the PTX text, counted from 1, if the module was read from text.
+    pub line: Option<u32>,
+    /// The lanes that execute the instruction; those that its guard excludes are not among them.
+    pub mask: u32,
+    /// The access to memory, if the instruction makes one and has an active lane.
+    pub access: Option<Access>,
+}
+
+/// An access of a warp to memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// The state space.
+    pub space: Space,
+    /// The kind of the access.
+    pub kind: AccessKind,
+    /// Bytes for each lane.
+    pub bytes: u32,
+    /// Addresses of the lanes. Those of inactive lanes are unspecified. Buffers do not overlap in
+    /// the space of global addresses.
+    pub addresses: [u64; LANES],
+}
+
+/// State space of an access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Space {
+    Global,
+    Shared,
+    Local,
+    Constant,
+}
+
+/// Kind of an access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum AccessKind {
+    Load,
+    Store,
+    Atomic,
+}
+
+impl Program {
+    /// Runs the given blocks of a launch, without checks, and notes every instruction. `blocks` are
+    /// linear indices; x varies fastest.
+    ///
+    /// # Errors
+    /// Returns an error if the launch does not fit the entry.
+    pub fn observe<'m>(
+        &self,
+        launch: Launch<'m>,
+        blocks: impl Iterator<Item = u64>,
+        observer: &'m mut (dyn Observer + 'm),
+    ) -> Result<Outcome, Mismatch> {
+        let Launch { grid, block, dynamic_shared, buffers, parameters, options } = launch;
+        let mut globals = self.initial_globals();
+        let all = self.place(&mut globals, buffers);
+        let parameters = self.bind(block, &all, &parameters)?;
+        let grid = super::Grid { grid, block, dynamic_shared };
+        let setting = self.setting(grid, Lookup::Number, Arc::default(), parameters)?;
+        let mut machine = Machine::new(self, &setting, all, Options { checks: Checks::Values, ..options });
+        machine.observer = Some(observer);
+        machine.run(blocks);
+        Ok(machine.outcome(self.globals.len()))
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Tells the observer what a warp is about to execute.
+    pub(super) fn observe(&mut self, warp: &Warp, inst: &Inst, mask: u32) {
+        let line = self.program.code.sites[inst.site as usize].line;
+        let Some(observer) = self.observer.as_deref_mut() else { return };
+        let access = match &inst.kind {
+            _ if mask == 0 => None,
+            InstructionKind::Load(access) => Some((access, AccessKind::Load)),
+            InstructionKind::Store(access) => Some((access, AccessKind::Store)),
+            InstructionKind::Atomic(atomic) => Some((&atomic.access, AccessKind::Atomic)),
+            InstructionKind::Copy(copy) => Some((&copy.from, AccessKind::Load)),
+            _ => None,
+        };
+        let access = access.and_then(|(access, kind)| observed(access, kind, warp, mask));
+        observer.execute(&Executed { line, mask, access });
+    }
+}
+
+/// Returns the access that a warp makes; `None` for parameters.
+fn observed(access: &MemoryAccess, kind: AccessKind, warp: &Warp, mask: u32) -> Option<Access> {
+    let addresses = access.addresses(&warp.registers);
+    let first = addresses[mask.trailing_zeros() as usize % LANES];
+    let window = match access.window {
+        Window::Generic => window_of(first),
+        window => window,
+    };
+    let space = match window {
+        Window::Global | Window::Generic => Space::Global,
+        Window::Shared => Space::Shared,
+        Window::Local => Space::Local,
+        Window::Const => Space::Constant,
+        Window::Param => return None,
+    };
+    let base = if access.window == Window::Generic { window_base(window) } else { 0 };
+    Some(Access { space, kind, bytes: access.bytes() as u32, addresses: addresses.map(|a| a.wrapping_sub(base)) })
+}
