@@ -34,7 +34,7 @@ fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
     let parameters = views.flat_map(|(i, n)| view(n, i as u32, n == "c")).collect();
     let mut k = kernel("blocked", [16, 16, 1], parameters);
     for (name, len) in [("acc", tm * tn), ("ra", tm), ("rb", tn)] {
-        k.locals.push(Local { name: name.into(), element: Type::Scalar(Scalar::F32), len });
+        k.locals.push(Local { name: name.into(), element: Type::Scalar(Scalar::F32), len, memory: false });
     }
     for (i, (name, width)) in [("ta", 16 * tm), ("tb", 16 * tn)].into_iter().enumerate() {
         k.shared.push(SharedArray {

@@ -28,8 +28,8 @@ const FUEL: u64 = 1 << 26;
 /// Blocks and warp instructions of each that show how much memory concurrent blocks share.
 const SHARING_BLOCKS: u64 = 48;
 const SHARING_INSTRUCTIONS: u64 = 1500;
-/// Sizes of the data of repeated launches, relative to the L2 cache: the largest that it holds, and
-/// the least of which it holds nothing.
+/// Sizes of the data of repeated launches, relative to the L2 cache: the largest that stays in
+/// the cache, and the least that leaves nothing of itself there.
 const L2_HELD: f64 = 0.65;
 const L2_GONE: f64 = 0.95;
 

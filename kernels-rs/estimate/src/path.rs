@@ -136,11 +136,13 @@ fn counts(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, 
     counts
 }
 
+/// The executions of a line's instructions with one opcode, and the number of copies in each block.
+type Copies = (f64, BTreeMap<usize, f64>);
+
 /// Changes the counts of blocks, so that the copies of a PTX line together execute as often as the
 /// line. A block changes by the median over its lines.
 fn balance(counts: &mut [f64], listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, f64>) {
-    // For each line and opcode, its executions and the number of copies in each block.
-    let mut lines: HashMap<(u32, &str), (f64, BTreeMap<usize, f64>)> = HashMap::new();
+    let mut lines: HashMap<(u32, &str), Copies> = HashMap::new();
     for (block, range) in ranges.iter().enumerate() {
         for inst in &listing.instructions[range.clone()] {
             let class = Class::of(inst);

@@ -307,7 +307,7 @@ impl<'a> Machine<'a> {
         machine
     }
 
-    /// Starts the next block in the place of an ended one, if there is one.
+    /// Starts the next block instead of an ended one, if there is one.
     fn start_block(&mut self, place: usize, at: f64) {
         if self.started == self.work.blocks {
             return;
@@ -428,8 +428,7 @@ impl<'a> Machine<'a> {
     /// Issues the next instruction of a warp, and a second one that pairs with it.
     fn issue(&mut self, scheduler: usize, number: usize) {
         let mut slot = 1.0;
-        loop {
-            let Some((_, at)) = self.warps[number].at else { break };
+        while let Some((_, at)) = self.warps[number].at {
             let op = self.ops[at];
             self.explain(scheduler, number, at, &op);
             let interval = self.model.interval(op.unit);

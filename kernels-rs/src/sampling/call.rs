@@ -199,7 +199,7 @@ impl Sample {
         unsafe { queue(on, &call, &[T::CONSTANT]) }?;
         let ranks = ranks.view([rows, parts * k])?;
         let constants = [Constant::Usize(if k <= 64 { 64 } else { MAX_SORTED as u32 })];
-        let call = sample_top::<64>::call(&ranks, temperature, k, self.top_p, stream, tokens);
+        let call = sample_top::<64>::call(ranks, temperature, k, self.top_p, stream, tokens);
         // SAFETY: the launch limits k to the kernel's capacity. The ranks of a row differ, so that
         // no more than k are sorted. Reads are within the row, and writes within the tokens.
         unsafe { queue(on, &call, &constants) }

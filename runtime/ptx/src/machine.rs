@@ -173,7 +173,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// Returns the outcome of the blocks that ran. `globals` is the number of the module's variables.
+    /// Returns the outcome of the blocks that ran. `globals` is the number of variables of the
+    /// module.
     pub fn outcome(self, globals: usize) -> Outcome {
         let report = self.findings.report();
         let given = self.memory.buffers.iter().skip(globals);
