@@ -29,7 +29,7 @@ const FUEL: u64 = 1 << 26;
 const SHARING_BLOCKS: u64 = 48;
 const SHARING_INSTRUCTIONS: u64 = 1500;
 /// Sizes of the data of repeated launches, relative to the L2 cache: the largest that it holds, and
-/// the least of which it holds nothing.
+/// the least of which no part remains there.
 const L2_HELD: f64 = 0.65;
 const L2_GONE: f64 = 0.95;
 
