@@ -535,17 +535,22 @@ fn likeliest_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         // The last digits of columns decide.
         ([1, 2300], 2300, [1, 2100], Among::Equal),
     ];
+    let inputs = |logits, [rows, each, parts, k]: [usize; 4]| {
+        vec![logits, Input::scalar(each), Input::view(&vec![7u64; rows * parts * k], [rows, parts, k])]
+    };
     let one = |(of @ [rows, cols], each, [parts, k], among): ([usize; 2], usize, [usize; 2], Among)| {
-        let inputs = vec![
-            among.logits(random, instance, of),
-            Input::scalar(each),
-            Input::view(&vec![7u64; rows * parts * k], [rows, parts, k]),
-        ];
+        let inputs = inputs(among.logits(random, instance, of), [rows, each, parts, k]);
         Case::new(format!("{rows} × {cols}, {k} of each {each}, {among:?}"), inputs)
     };
     // The others are logits of `f32`.
     let fits = |among: Among| stored(instance) == Scalar::F32 || matches!(among, Among::Drawn);
-    shapes.into_iter().filter(|(_, _, _, among)| fits(*among)).map(one).collect()
+    let mut cases: Vec<Case> = shapes.into_iter().filter(|(_, _, _, among)| fits(*among)).map(one).collect();
+    if stored(instance) == Scalar::F32 {
+        let tiny = f32::from_bits(1);
+        let ends = [tiny, f32::MAX, 0.0, f32::MIN, -tiny, f32::MAX.next_down(), f32::MIN_POSITIVE, f32::MIN.next_up()];
+        cases.push(Case::new("ends of the range, 3 of each 4", inputs(Input::view(&ends, [1, 8]), [1, 4, 2, 3])));
+    }
+    cases
 }
 
 fn likeliest_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
