@@ -6,7 +6,7 @@ use super::progress::with_bar;
 use super::{Error, Outcome, counted, json, name};
 use clap::Args;
 use kernels_rs_estimate::device::Model;
-use kernels_rs_estimate::simulate::Part;
+use kernels_rs_estimate::simulate::ModelPart;
 use kernels_rs_estimate::{Estimator, LaunchEstimate};
 use runtime::testing;
 use serde::Serialize;
@@ -125,7 +125,7 @@ impl Estimate {
         if self.ablation {
             writeln!(out, "\n| without | median error |\n|---|---|")?;
             writeln!(out, "| nothing | {:.1} % |", 100.0 * median(compared.errors(|_| true)))?;
-            for part in Part::ALL {
+            for part in ModelPart::ALL {
                 estimator.leave_out(Some(part));
                 let compared = Comparison::new(&suite.estimates(estimator)?, &measured);
                 let error = 100.0 * median(compared.errors(|_| true));

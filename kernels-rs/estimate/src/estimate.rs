@@ -7,7 +7,7 @@ use crate::path::{self, Block};
 use crate::profile::{Counter, Counts, LineCosts, SECTOR};
 use crate::ptxas::{Ptxas, Resources};
 use crate::sass::{Class, Instruction, Line, Listing};
-use crate::simulate::{Effect, Op, Part, Simulated, Stall, Work, simulate};
+use crate::simulate::{Effect, ModelPart, Op, Simulated, Stall, Work, simulate};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::compiler::{Errors, Target, driver, emit, passes};
@@ -183,7 +183,7 @@ pub struct Estimator {
     estimates: Mutex<Vec<LaunchEstimate>>,
     error: Mutex<Option<Error>>,
     /// Part of the model that is left out.
-    without: Mutex<Option<Part>>,
+    without: Mutex<Option<ModelPart>>,
 }
 
 impl Estimator {
@@ -206,7 +206,7 @@ impl Estimator {
     }
 
     /// Leaves out a part of the model from now on, or none.
-    pub fn leave_out(&self, part: Option<Part>) {
+    pub fn leave_out(&self, part: Option<ModelPart>) {
         *self.without.lock().unwrap_or_else(PoisonError::into_inner) = part;
     }
 

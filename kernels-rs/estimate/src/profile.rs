@@ -187,11 +187,11 @@ impl Hasher for Multiplied {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runtime::ptx::observe::Access;
+    use runtime::ptx::observe::ObservedAccess;
 
     fn access(counter: &mut Counter, space: Space, bytes: u32, address: impl Fn(u64) -> u64) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
-        let access = Access { space, kind: AccessKind::Load, bytes, addresses };
+        let access = ObservedAccess { space, kind: AccessKind::Load, bytes, addresses };
         counter.execute(&Executed { line: Some(1), mask: u32::MAX, access: Some(access) });
     }
 

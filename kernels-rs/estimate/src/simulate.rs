@@ -77,7 +77,7 @@ impl Stall {
 /// Part of the model that can be left out, to show what it contributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum ModelPart {
     /// The stalls and waits of control words: each instruction issues one cycle after the last.
     ControlWords,
     /// Conflicts of register banks.
@@ -94,28 +94,28 @@ pub enum Part {
     Units,
 }
 
-impl Part {
+impl ModelPart {
     /// All parts.
-    pub const ALL: [Part; 7] = [
-        Part::ControlWords,
-        Part::RegisterBanks,
-        Part::SharedMemory,
-        Part::L2,
-        Part::Dram,
-        Part::Latencies,
-        Part::Units,
+    pub const ALL: [ModelPart; 7] = [
+        ModelPart::ControlWords,
+        ModelPart::RegisterBanks,
+        ModelPart::SharedMemory,
+        ModelPart::L2,
+        ModelPart::Dram,
+        ModelPart::Latencies,
+        ModelPart::Units,
     ];
 
     /// Returns the part in words.
     pub fn name(self) -> &'static str {
         match self {
-            Part::ControlWords => "control words",
-            Part::RegisterBanks => "register banks",
-            Part::SharedMemory => "cycles of shared memory and L1 cache",
-            Part::L2 => "rate of the L2 cache",
-            Part::Dram => "rate of the memory",
-            Part::Latencies => "latencies",
-            Part::Units => "rates of units",
+            ModelPart::ControlWords => "control words",
+            ModelPart::RegisterBanks => "register banks",
+            ModelPart::SharedMemory => "cycles of shared memory and L1 cache",
+            ModelPart::L2 => "rate of the L2 cache",
+            ModelPart::Dram => "rate of the memory",
+            ModelPart::Latencies => "latencies",
+            ModelPart::Units => "rates of units",
         }
     }
 
@@ -123,17 +123,17 @@ impl Part {
     pub fn removed(self, mut model: Model, mut ops: Vec<Op>) -> (Model, Vec<Op>) {
         let architecture = &mut model.architecture;
         match self {
-            Part::ControlWords => ops.iter_mut().for_each(|op| {
+            ModelPart::ControlWords => ops.iter_mut().for_each(|op| {
                 (op.control.stall, op.control.waits) = (op.control.stall.min(1), 0);
             }),
-            Part::RegisterBanks => ops.iter_mut().for_each(|op| op.bank_conflicts = 0),
-            Part::SharedMemory => ops.iter_mut().for_each(|op| match &mut op.effect {
+            ModelPart::RegisterBanks => ops.iter_mut().for_each(|op| op.bank_conflicts = 0),
+            ModelPart::SharedMemory => ops.iter_mut().for_each(|op| match &mut op.effect {
                 Effect::Shared(cycles) | Effect::Global { cycles, .. } => *cycles = 0.0,
                 _ => {}
             }),
-            Part::L2 => architecture.l2_sectors_per_cycle.value = 1e6,
-            Part::Dram => architecture.dram_share.value = 1e6,
-            Part::Latencies => {
+            ModelPart::L2 => architecture.l2_sectors_per_cycle.value = 1e6,
+            ModelPart::Dram => architecture.dram_share.value = 1e6,
+            ModelPart::Latencies => {
                 for latency in [
                     &mut architecture.shared_latency,
                     &mut architecture.l1_latency,
@@ -145,7 +145,7 @@ impl Part {
                     latency.value = 1.0;
                 }
             }
-            Part::Units => architecture.intervals.values_mut().for_each(|interval| interval.value = 1.0),
+            ModelPart::Units => architecture.intervals.values_mut().for_each(|interval| interval.value = 1.0),
         }
         (model, ops)
     }

@@ -28,12 +28,12 @@ pub struct Executed {
     /// The lanes that execute the instruction; those that its guard excludes are not among them.
     pub mask: u32,
     /// The access to memory, if the instruction makes one and has an active lane.
-    pub access: Option<Access>,
+    pub access: Option<ObservedAccess>,
 }
 
 /// An access of a warp to memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Access {
+pub struct ObservedAccess {
     /// The state space.
     pub space: Space,
     /// The kind of the access.
@@ -108,7 +108,7 @@ impl Machine<'_, '_> {
 }
 
 /// Returns the access that a warp makes; `None` for parameters.
-fn observed(access: &MemoryAccess, kind: AccessKind, warp: &Warp, mask: u32) -> Option<Access> {
+fn observed(access: &MemoryAccess, kind: AccessKind, warp: &Warp, mask: u32) -> Option<ObservedAccess> {
     let addresses = access.addresses(&warp.registers);
     let first = addresses[mask.trailing_zeros() as usize % LANES];
     let window = match access.window {
@@ -123,5 +123,10 @@ fn observed(access: &MemoryAccess, kind: AccessKind, warp: &Warp, mask: u32) -> 
         Window::Param => return None,
     };
     let base = if access.window == Window::Generic { window_base(window) } else { 0 };
-    Some(Access { space, kind, bytes: access.bytes() as u32, addresses: addresses.map(|a| a.wrapping_sub(base)) })
+    Some(ObservedAccess {
+        space,
+        kind,
+        bytes: access.bytes() as u32,
+        addresses: addresses.map(|a| a.wrapping_sub(base)),
+    })
 }
