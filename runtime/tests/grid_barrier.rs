@@ -126,7 +126,7 @@ fn barriers(checker: &Checker) {
         let case = Case::new(format!("{turns} iterations"), inputs);
         agree::<passed_on>(checker, case, vec![Expected::exact(1, x), Expected::exact(2, y)]);
     }
-    for (blocks, threads) in [(1, 32), (7, 96), (20, 256)] {
+    for (blocks, threads) in [(1, 32), (7, 96), (16, 256)] {
         let x = &start[..500];
         let of = |block: usize| {
             let own = (0..x.len()).filter(|i| i % (blocks * threads) / threads == block);
