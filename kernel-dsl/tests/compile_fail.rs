@@ -12,10 +12,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Names that occur only in expanded code.
 const GENERATED: [&str; 8] =
     ["__", "size_of_body", "Axis", "macro_rules", "quote", "{closure", "panic!", "internal compiler error"];
+
+/// How the lines begin that rustc prints after the last error.
+const SUMMARIES: [&str; 4] =
+    ["error: aborting due to", "Some errors have detailed", "For more information about", "error: could not compile"];
 
 /// Splits rustc's output into errors and warnings, which start at the margin.
 fn parts(text: &str) -> Vec<String> {
@@ -83,28 +89,85 @@ fn faults(case: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// Compiles the cases and returns their messages by case name.
+/// Compiles the cases against the crate as cargo built it for this test, and returns their messages
+/// by case name.
 fn messages(folder: &Path) -> BTreeMap<String, String> {
-    // trybuild compares with a file beside the case. If there is none, trybuild writes the message
-    // to this folder and fails, so it runs in a separate process.
-    let said = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("wip");
-    let _ = fs::remove_dir_all(&said);
     let this = std::env::current_exe().expect("this test's path");
-    let run = Command::new(this)
-        .args(["--exact", "cases", "--ignored", "--nocapture"])
-        .env_remove("TRYBUILD")
+    let dependencies = this.parent().expect("the folder of built crates");
+    let crate_file = newest(dependencies, "libkernel_dsl-");
+    let cases = sources(folder);
+    let next = AtomicUsize::new(0);
+    let compiled = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let text = compile(case, dependencies, &crate_file);
+                    compiled.lock().expect("no thread panics with the lock").insert(name(case), text);
+                }
+            });
+        }
+    });
+    compiled.into_inner().expect("no thread panics with the lock")
+}
+
+/// Returns the library that cargo built last. This test depends on it, because cargo builds the
+/// dependencies of a test before it runs the test.
+fn newest(folder: &Path, prefix: &str) -> PathBuf {
+    let libraries = fs::read_dir(folder).expect("the folder of built crates").flatten().filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with(prefix) && name.ends_with(".rlib")
+    });
+    let built = |entry: &fs::DirEntry| entry.metadata().and_then(|m| m.modified()).expect("a time of modification");
+    libraries.max_by_key(built).map(|entry| entry.path()).expect("the library that this test depends on")
+}
+
+/// Returns what rustc prints for a program, as cargo shows it, with paths relative to the package.
+fn compile(case: &Path, dependencies: &Path, crate_file: &Path) -> String {
+    // Cargo runs rustc here, so that rustc finds the sources that its messages quote.
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace of this package");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let run = Command::new(rustc)
+        .current_dir(workspace)
+        .args(["--edition=2024", "--crate-type=bin", "--emit=metadata", "--out-dir", env!("CARGO_TARGET_TMPDIR")])
+        .arg(format!("--extern=kernel_dsl={}", crate_file.display()))
+        .arg(format!("-Ldependency={}", dependencies.display()))
+        .arg(case.strip_prefix(workspace).expect("a case of this workspace"))
         .output()
-        .expect("this test runs again");
-    let mut all = BTreeMap::new();
-    for case in sources(folder) {
-        let name = name(&case);
-        if let Ok(text) = fs::read_to_string(said.join(format!("{name}.stderr"))) {
-            all.insert(name, text);
+        .expect("rustc runs");
+    let text = String::from_utf8_lossy(&run.stderr).replace("kernel-dsl/", "");
+        // Cargo shows a message once that rustc repeats.
+    let mut shown: Vec<String> = Vec::new();
+    for part in parts(&text) {
+        let part = without_moving_lines(&part).trim_end().to_string();
+        if !part.is_empty() && !shown.contains(&part) {
+            shown.push(part);
         }
     }
-    let _ = fs::remove_dir_all(&said);
-    assert!(!all.is_empty(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    all
+    shown.iter().map(|part| format!("{part}\n")).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a message without its last lines, and without the numbers of lines of the library's own
+/// source: these move with each change there.
+fn without_moving_lines(part: &str) -> String {
+    let mut in_library = false;
+    let offers = |line: &&str| !SUMMARIES.iter().any(|start| line.starts_with(start));
+    let lines = part.lines().filter(offers).map(|line| {
+        let location = line.trim_start();
+        if location.starts_with("--> ") || location.starts_with("::: ") {
+            in_library = location[4..].starts_with("src/");
+            let end = line.find(':').filter(|_| in_library && location.starts_with("-->"));
+            return line[..end.unwrap_or(line.len())].to_string();
+        }
+        match line.split_once('|') {
+            Some((number, code)) if in_library && number.trim().parse::<u32>().is_ok() => {
+                format!("{}|{code}", " ".repeat(number.len()))
+            }
+            _ => line.to_string(),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
@@ -116,12 +179,6 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 
 fn name(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-#[test]
-#[ignore = "`wrong_kernels` runs it, and reads what it leaves"]
-fn cases() {
-    trybuild::TestCases::new().compile_fail("compile_fail/*.rs");
 }
 
 #[test]
