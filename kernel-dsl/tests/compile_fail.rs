@@ -137,7 +137,7 @@ fn compile(case: &Path, dependencies: &Path, crate_file: &Path) -> String {
         .output()
         .expect("rustc runs");
     let text = String::from_utf8_lossy(&run.stderr).replace("kernel-dsl/", "");
-        // Cargo shows a message once that rustc repeats.
+    // Cargo shows a message once that rustc repeats.
     let mut shown: Vec<String> = Vec::new();
     for part in parts(&text) {
         let part = without_moving_lines(&part).trim_end().to_string();

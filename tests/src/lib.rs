@@ -43,6 +43,7 @@
 
 mod cases;
 pub mod examples;
+pub mod share;
 
 use std::fs;
 use std::io;

@@ -42,8 +42,6 @@ use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::{Ptxas, Resources};
 use kernels_rs_command::sass::Loop;
 
-mod share;
-
 /// The name of an instance, its resources, its loops, and the loop with the most multiplications of
 /// floats or bytes, if any.
 struct Cost {
@@ -340,7 +338,7 @@ fn every_format_stays_in_registers() {
         (Int8::CONSTANT, Format::Int8, [1, 3, 3]),
     ];
     // Each product is compiled for every third format on every change.
-    let selected = |product: usize, format: usize| share::is_whole() || (product + format).is_multiple_of(3);
+    let selected = |product: usize, format: usize| tests::share::is_whole() || (product + format).is_multiple_of(3);
     for (at, (constant, format, [ahead, few, many])) in formats.into_iter().enumerate() {
         let [numbers, bytes] = format.block();
         // Rows, columns, threads, piece, units ahead, as `Weights::product` chooses them.

@@ -20,8 +20,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use {kernels_rs_specs as _, tests as _};
 
-mod share;
-
 /// Number of measured cases of an instance, the largest first: they have full blocks, if any case
 /// has.
 const MEASURED_CASES: usize = 2;
@@ -241,7 +239,7 @@ fn static_costs_match_measured_costs() {
         .flat_map(|kernel| {
             // One instance of each family of products is enough: the others differ in the unroll
             // factor only.
-            let whole = share::is_whole() && !kernel.module.starts_with("kernels_rs::gemm::");
+            let whole = tests::share::is_whole() && !kernel.module.starts_with("kernels_rs::gemm::");
             let some = if whole { usize::MAX } else { 1 };
             kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
         })

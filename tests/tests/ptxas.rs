@@ -1,11 +1,11 @@
-//! Assembles PTX with NVIDIA's assembler: every snapshot, and every kernel, unchecked and checked,
-//! for later targets.
+//! Assembles PTX with NVIDIA's assembler: snapshots, and every kernel, unchecked and checked, for
+//! later targets.
 //!
 //! The assembler must also reject each module with the preceding `.version`, so that its `.version`
 //! is the lowest possible.
 //!
-//! On every change, one instance of each kernel is assembled in both forms for one target, chosen
-//! in rotation. `TESTS=all` assembles every instance for every target.
+//! On every change, every fourth snapshot is assembled, and one instance of each kernel in both
+//! forms for one target, chosen in rotation. `TESTS=all` assembles all of them for every target.
 //!
 //! Without ptxas the modules are skipped, with a message that names the script to install it. If
 //! `KERNELS_REQUIRE_PTXAS` is set, as in CI, a missing ptxas is a failure.
@@ -17,8 +17,6 @@ use kernel_dsl::{Artifact, Declared};
 use kernels_rs_command::ptxas::Ptxas;
 use runtime::testing::on_every_core;
 use std::process::ExitCode;
-
-mod share;
 
 /// The script that fetches ptxas.
 const COMMAND: &str = "tests/get-ptxas";
@@ -56,9 +54,12 @@ fn main() -> ExitCode {
         Ok(_) => return failed("there are no PTX snapshots"),
         Err(e) => return failed(&format!("cannot read the PTX snapshots: {e}")),
     };
-    let snapshots = snapshots.into_iter().map(|s| Module { name: s.name, target: Target::SM_61, ptx: s.ptx });
+    // `budgets` and `kernels check` assemble most of them too.
+    let step = if tests::share::is_whole() { 1 } else { 4 };
+    let snapshots = snapshots.into_iter().step_by(step);
+    let snapshots = snapshots.map(|s| Module { name: s.name, target: Target::SM_61, ptx: s.ptx });
     let kernels = kernel_dsl::kernels();
-    let some = if share::is_whole() { usize::MAX } else { 1 };
+    let some = if tests::share::is_whole() { usize::MAX } else { 1 };
     let instances = kernels.iter().flat_map(|kernel| kernel.instances.iter().take(some).map(move |i| (*kernel, i)));
     let instances: Vec<_> = instances.enumerate().collect();
     let forms: Result<Vec<_>, String> =
@@ -114,7 +115,7 @@ fn forms(artifact: &Artifact, declared: &Declared, number: usize) -> Result<Vec<
     let targets: Vec<_> = Target::ALL.into_iter().filter(|target| *target >= artifact.target).collect();
     // The snapshots contain the unchecked kernels of the library for the first target.
     let later = &targets[1..];
-    let selected = |all: &[Target]| match share::is_whole() || all.is_empty() {
+    let selected = |all: &[Target]| match tests::share::is_whole() || all.is_empty() {
         true => all.to_vec(),
         false => vec![all[number % all.len()]],
     };

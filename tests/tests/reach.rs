@@ -20,8 +20,6 @@ use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, 
 use std::cmp::Reverse;
 use {kernels_rs_specs as _, tests as _};
 
-mod share;
-
 /// Number of measured cases of an instance, the largest first.
 const MEASURED_CASES: usize = 2;
 
@@ -167,7 +165,7 @@ fn proofs_agree_with_measurements() {
         .flat_map(|kernel| {
             // A few instances of each family of products are enough: the others differ in the
             // unroll factor only.
-            let whole = share::is_whole() && !kernel.module.starts_with("kernels_rs::gemm::");
+            let whole = tests::share::is_whole() && !kernel.module.starts_with("kernels_rs::gemm::");
             let some = if whole { 4 } else { 1 };
             kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
         })

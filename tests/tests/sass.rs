@@ -20,8 +20,6 @@ use std::collections::BTreeSet;
 use std::process::{Command, Output};
 use tests as _;
 
-mod share;
-
 /// Returns the kernels, with the name and the constants of each declared instance.
 fn declared() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)> {
     let kernels = kernel_dsl::kernels().into_iter();
@@ -36,7 +34,7 @@ fn kernels() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)
 
 /// Returns one instance of each kernel, or of every third kernel on every change.
 fn some_kernels() -> Vec<(&'static Artifact, &'static str, Instance)> {
-    kernels().step_by(if share::is_whole() { 1 } else { 3 }).collect()
+    kernels().step_by(if tests::share::is_whole() { 1 } else { 3 }).collect()
 }
 
 fn optimized(kernel: &Artifact, instance: &Instance, target: Target) -> Optimized {
@@ -156,12 +154,12 @@ fn every_target_is_read() {
     // Kernels with many instances are represented by the first.
     let first =
         |kernel: &Artifact, name: &str| kernel.module.starts_with("kernels_rs") && kernel.instances[0].name == name;
-    let some = if share::is_whole() { 1 } else { 2 };
+    let some = if tests::share::is_whole() { 1 } else { 2 };
     let kernels = kernels().filter(|(kernel, name, _)| first(kernel, name)).step_by(some);
     let kernels: Vec<_> = kernels.enumerate().collect();
     // Successive targets have nearly the same instructions, so that each kernel is tested for some
     // of them.
-    let step = if share::is_whole() { 2 } else { Target::ALL.len() };
+    let step = if tests::share::is_whole() { 2 } else { Target::ALL.len() };
     let unknown = on_every_core(&kernels, |(number, (kernel, name, instance))| {
         let mut unknown = BTreeSet::new();
         let targets = Target::ALL.into_iter().filter(|t| *t >= kernel.target && ptxas.takes(*t));

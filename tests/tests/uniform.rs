@@ -14,8 +14,6 @@ use kernels_rs_specs as _;
 use runtime::interpreter::{Binding, Bytes, Launch, Options, Program};
 use runtime::testing::{Checker, KernelSpec, Prepared, Random, kernel_specs, on_every_core};
 
-mod share;
-
 /// A copy of a kernel into which comparisons are inserted.
 struct Comparer<'k> {
     original: &'k ir::Kernel,
@@ -159,7 +157,7 @@ fn test_instance(spec: &KernelSpec, declared: &Declared) -> Outcome {
         Err(e) => panic!("{}: {e:?}", declared.name),
     };
     // The smallest shapes, and some others.
-    let some = if share::is_whole() { 6 } else { 2 };
+    let some = if tests::share::is_whole() { 6 } else { 2 };
     for case in (spec.cases)(&instance, &mut Random::new(7)).iter().take(some) {
         let outcome = Checker::new(None).case(&prepared, case, |inputs| (spec.reference)(&instance, inputs));
         outcome.unwrap_or_else(|e| panic!("{}, {}: {e:?}", declared.name, case.name));
@@ -171,7 +169,7 @@ fn test_instance(spec: &KernelSpec, declared: &Declared) -> Outcome {
 #[test]
 fn kernels_of_the_library() {
     // The other instances of a kernel differ in the unroll factor only.
-    let some = if share::is_whole() { 2 } else { 1 };
+    let some = if tests::share::is_whole() { 2 } else { 1 };
     let of =
         |spec: &'static KernelSpec| spec.artifact.instances.iter().take(some).map(move |declared| (spec, declared));
     let instances: Vec<_> = kernel_specs().into_iter().flat_map(of).collect();

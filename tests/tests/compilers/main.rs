@@ -19,9 +19,6 @@ use runtime::testing::on_every_core;
 use std::fmt::Write;
 use std::fs;
 
-#[path = "../share/mod.rs"]
-mod share;
-
 /// The releases, the last for sm_61 first.
 const RELEASES: [&str; 4] = ["12.9", "12.6", "12.2", "11.8"];
 
@@ -65,7 +62,7 @@ fn instances() -> Vec<&'static Declared> {
     let instances: Vec<_> = instances.collect();
     assert!(instances.len() > 250, "kernels-rs is not linked");
     let may_spill = |instance: &Declared| SPILLED.iter().any(|(name, _)| *name == instance.name);
-    let selected = |(i, instance): &(usize, &Declared)| share::is_whole() || i % 8 == 0 || may_spill(instance);
+    let selected = |(i, instance): &(usize, &Declared)| tests::share::is_whole() || i % 8 == 0 || may_spill(instance);
     instances.into_iter().enumerate().filter(selected).map(|(_, instance)| instance).collect()
 }
 
@@ -102,7 +99,7 @@ fn every_release_keeps_instances_in_registers() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    if !share::is_whole() {
+    if !tests::share::is_whole() {
         return;
     }
     let Some(found) = found.into_iter().collect::<Option<Vec<_>>>() else { return };

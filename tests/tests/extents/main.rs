@@ -11,8 +11,6 @@ mod attention;
 mod far;
 mod products;
 mod rows;
-#[path = "../share/mod.rs"]
-mod share;
 mod words;
 
 use kernel_dsl::Element;
@@ -164,7 +162,7 @@ fn cpu_large_extents() {
 /// test takes 40 s, so that only `TESTS=all` runs it.
 #[test]
 fn cpu_65_536_sequences_and_products() {
-    if !share::is_whole() {
+    if !tests::share::is_whole() {
         return;
     }
     let on = On { device: Device::cpu(), before: 0 };

@@ -20,7 +20,6 @@ mod methods;
 mod operators;
 mod order;
 mod repeated;
-mod share;
 mod structs;
 mod support;
 mod targets;
