@@ -137,7 +137,7 @@ impl Device {
         Device::new(Backend::Cpu(Box::new(Cpu::with_facts(facts).with_handler(handler))), None)
     }
 
-    /// Returns the reason for this device, if [`Device::best`] or [`Device::choose`] chose it.
+    /// Returns the choice and its reason, if [`Device::best`] or [`Device::choose`] chose it.
     pub fn choice(&self) -> Option<&Choice> {
         self.0.choice.as_ref()
     }
