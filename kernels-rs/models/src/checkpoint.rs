@@ -1,5 +1,5 @@
-//! A model on disk: its tensors, configuration, tokenizer and chat template, from either kind of
-//! file.
+//! A model on disk: its tensors, configuration, tokenizer and chat template, from GGUF or
+//! safetensors.
 
 use crate::configuration::{Configuration, Experts, Vision};
 use crate::error::{Error, Result};

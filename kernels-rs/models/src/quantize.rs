@@ -1,7 +1,7 @@
 //! Files in another format: matrices are quantized, and everything else is kept.
 //!
-//! Blocks are made by the rules of `kernels_rs::quant::formats::host`, which look at the numbers
-//! alone. llama.cpp searches for scales that weigh the numbers, so that its files differ.
+//! Blocks are made by the rules of `kernels_rs::quant::formats::host`, which use only the numbers
+//! of a block. llama.cpp searches for the scales with the least weighted error: its files differ.
 
 use crate::error::{Error, Result};
 use crate::file::gguf::{Gguf, ValueType};

@@ -1,10 +1,10 @@
 //! Chat templates: a conversation becomes the text of a prompt.
 //!
 //! Templates are programs in Jinja, which models carry in their files. They run with the settings
-//! and functions of Hugging Face's `apply_chat_template`. Fuel bounds the steps and memory of a
+//! and functions of Hugging Face's `apply_chat_template`. Fuel limits the steps and memory of a
 //! template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate charges
-//! for a sum of lists after it is made: a list that is added to itself again and again would fill
-//! the memory. So the instruction for sums is replaced by a call of a function that charges first.
+//! fuel for a sum of lists only after the sum is made. A template could add a list to itself until
+//! the memory is full. So a function that charges first replaces the instruction for sums.
 
 use crate::error::{Error, Result};
 use minijinja::machinery::{self, Instruction, Instructions};

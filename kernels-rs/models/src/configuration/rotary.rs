@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use serde::Serialize;
 use std::f64::consts::TAU;
 
-/// The two numbers of a head that turn together.
+/// The two numbers of a head that are rotated together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Pairing {
     /// Number i of the first half with number i of the second half.
@@ -64,13 +64,13 @@ pub enum Scaling {
 pub struct Rotary {
     /// The base: frequency i is `base^(-2·i/dimensions)`.
     pub base: f64,
-    /// Numbers of a head that turn.
+    /// The number of a head's numbers that are rotated.
     pub dimensions: usize,
-    /// The numbers that turn together.
+    /// The numbers that are rotated together.
     pub pairing: Pairing,
     /// The way to stretch positions.
     pub scaling: Scaling,
-    /// Axes of positions, `None` for text alone. Axes take pairs in turn, as
+    /// Axes of positions; `None` for text alone. The pairs alternate among the axes:
     /// `[t, h, w, t, h, w, …]`.
     pub axes: Option<Axes>,
 }

@@ -2,11 +2,11 @@
 //!
 //! Each sequence has a text, and rows of the cache for its keys and values. A step passes the next
 //! token of several sequences through the model at once, and reads each weight once for all of
-//! them. Texts may begin and end while others continue. A text that begins like the one that was in
-//! its sequence before keeps the common keys and values.
+//! them. Texts may begin and end while others continue. A sequence keeps the keys and values of its
+//! last text. A new text reuses those of the tokens with which both texts begin.
 //!
-//! With [`Options::exact`] the tokens of a text do not depend on the others. Otherwise the order of
-//! sums depends on the number of texts in a step, and the last bits of logits with it.
+//! With [`Options::exact`] the tokens of a text do not depend on the other texts. Otherwise the
+//! order of sums, and so the last bits of logits, depend on the number of texts in a step.
 
 use super::attention::After;
 use super::model::{Inserted, Model};

@@ -1,4 +1,4 @@
-//! A matrix in any format of a file, times activations.
+//! Products of activations with a matrix, in any format of a file.
 
 use crate::file::Format;
 use kernel_dsl::half::{bf16, f16};

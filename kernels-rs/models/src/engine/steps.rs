@@ -1,9 +1,9 @@
-//! The device's part of texts: their caches, prompts, and steps by replayed graphs.
+//! What a device does for the texts of a batch: caches, prompts, and steps by replayed graphs.
 //!
-//! A step passes rows through the model: the next tokens of several sequences, or of one sequence a
-//! token and drafts of those after it. There is a graph for each width, 1, 2, 4, …, and a step
-//! takes the first that is wide enough. Rows beyond those of a step see no keys and store none. The
-//! graphs pass the caches on to each other, because a buffer has one owner.
+//! A step passes rows through the model. They are the next tokens of several sequences, or the next
+//! token of one sequence and drafts of the tokens after it. There is a graph for each number of
+//! rows 1, 2, 4, …, and a step replays the smallest that is large enough. Spare rows read no keys
+//! and store none. The graphs pass the caches on to each other, because a buffer has one owner.
 
 use super::attention::{After, KeyValues, Places};
 use super::linear::ALIKE;

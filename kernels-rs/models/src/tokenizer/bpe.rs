@@ -1,5 +1,5 @@
 //! Byte-pair encoding (Sennrich and others, 2016) over bytes, as GPT-2, Llama 3, Qwen and SmolLM
-//! have it.
+//! use it.
 
 use super::split::Splitter;
 use super::{TokenKind, alphabet, by_text, merge};

@@ -1,4 +1,4 @@
-//! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), as Llama 2 has
+//! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), as Llama 2 uses
 //! them.
 
 use super::{Token, TokenKind, by_text, merge};

@@ -1,8 +1,8 @@
 //! Pre-tokenizers: the words of a text inside which byte pairs merge.
 //!
-//! Published patterns end with `\s+(?!\S)|\s+`: blanks before a word leave the last one to the
-//! word. A pattern here ends with `\s+`, and the code makes the cut. The pattern then needs no
-//! look-ahead, and the time is linear in the length of the text.
+//! Published patterns end with `\s+(?!\S)|\s+`: of several blanks before a word, the last one
+//! belongs to the word. A pattern here ends with `\s+`, and the code splits off the last blank. The
+//! pattern then needs no look-ahead, and the time is linear in the length of the text.
 
 use regex::Regex;
 
