@@ -2,8 +2,8 @@
 //! lanes.
 //!
 //! `x.get(i).unwrap_or(y)` is a predicated load that gives masked lanes zero, and a select by the
-//! same condition between the loaded value and `y`. Where `y` is constant, the load gives `y`
-//! directly, and the select goes.
+//! same condition between the loaded value and `y`. If `y` is constant, the load gives `y`
+//! directly, and the pass removes the select.
 
 use super::constants::Constants;
 use super::rewrite::rewrite;

@@ -6,9 +6,9 @@
 //! leaves it undefined.
 //!
 //! A local with an access by a non-constant or too large index stays a local. If the kernel has
-//! requested local memory for it, emission puts it there. Some indices are
-//! constant only after the values of other locals are folded: [`promote_folded`] promotes their
-//! arrays. [`unpromoted`] reports what is left, in the user's terms.
+//! requested local memory for it, emission puts it there. Some indices are constant only after the
+//! values of other locals are folded: [`promote_folded`] promotes their arrays. [`unpromoted`]
+//! reports what is left, in the user's terms.
 
 use super::constants::Constants;
 use super::correlated_value_propagation::correlated_value_propagation;

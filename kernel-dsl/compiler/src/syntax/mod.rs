@@ -1,9 +1,9 @@
 //! Syntax: from Rust tokens to the syntax tree of the language.
 //!
 //! The tree contains only what kernels support, with the positions of tokens. Reading rejects any
-//! other Rust with an error at the token that says what to write instead. Reading continues after
-//! an error, so that all errors are reported at once. Names are not resolved and expressions have
-//! no types; that is the work of [`check`](crate::check).
+//! other Rust by an error at its token, which says what to write instead. Reading continues after
+//! an error, so that all errors are reported at once. [`check`](crate::check) resolves names and
+//! computes the types of expressions.
 
 pub(crate) mod allow;
 mod assertion;

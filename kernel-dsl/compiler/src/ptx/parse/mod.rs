@@ -1,6 +1,6 @@
 //! The parser: from text to a [`Module`]. It accepts the PTX of NVRTC, nvcc, clang and this
-//! project: versions 1.4 to 9.9 with 64-bit addresses. The table of
-//! instructions ends at version 8.8.
+//! project: versions 1.4 to 9.9 with 64-bit addresses. The table of instructions ends at version
+//! 8.8.
 //!
 //! Every instruction is checked against the table, for the `.target` and `.version` of the text.
 //! All errors are reported at once, each with its line and column. The parser neither panics nor
