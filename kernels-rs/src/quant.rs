@@ -49,12 +49,12 @@
 //!
 //! # Accuracy
 //!
-//! The table has errors relative to the size of what is exact, as root mean squares:
+//! The table has root mean square errors, relative to the root mean square of the exact values:
 //!
 //! - of normal weights, against the numbers that they were quantized from on the host;
 //! - of products of 4096 numbers, against the exact products of the same weights, for normal
 //!   activations;
-//! - of these products where one activation of a hundred is 20 times as large.
+//! - of the same products with one activation in a hundred 20 times as large.
 //!
 //! The cause of the errors of products is the quantization of activations to 8 bits, with a scale
 //! for each 32. `UPDATE=1 cargo test -p tests --test quant products_are_accurate` writes the table.

@@ -1,9 +1,9 @@
 //! Products of 1 to 8 rows with weights in blocks: the decoding step of a language model.
 //!
-//! What limits them is memory, and on narrow cards the issue of instructions. Each weight is read
-//! once, by a lane that has a unit of 32: it makes operands of the unit once, and multiplies them
-//! with all `R` rows of activations. A warp has `W` rows of weights, so that `W` units share each
-//! read of activations.
+//! The limit is memory, and on small GPUs the issue of instructions. Each weight is read once, by a
+//! lane that has a unit of 32. The lane makes operands of its unit once, and multiplies them with
+//! all `R` rows of activations. A warp has `W` rows of weights, so that `W` units share each read
+//! of activations.
 //!
 //! ```text
 //!   activations: bytes and scales ──▶ shared, a piece of K at a time ──┐

@@ -17,8 +17,9 @@
 //!
 //! The first threads bring activations to shared memory, the last 128 a unit of weights each, as
 //! operands: what unpacking costs is paid once for all rows. Each step is 256 `dp4a` a thread. A
-//! sum of integers begins as the bits of 1.5 · 2²³, and is then the bits of a float of that binade,
-//! less 1.5 · 2²³: no conversion, which runs at a quarter of the rate.
+//! sum of integers begins with the bits of the float 1.5 · 2²³. At the end its bits are a float
+//! between 2²³ and 2²⁴, from which 1.5 · 2²³ is subtracted. A conversion would run at a quarter of
+//! the rate.
 //!
 //! If there are too few tiles for the device, K is split: each part is a separate matrix, and
 //! [`add_parts`] adds them.

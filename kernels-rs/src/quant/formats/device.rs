@@ -11,8 +11,8 @@
 //!   halves  │ scale of unit 0, 1, 2, … │ …                                          │   u16
 //! ```
 //!
-//! Inside a record, bits lie where few operations make bytes of them: [`nibbles`], [`pairs`],
-//! [`singles`] and [`selectors`] say how.
+//! Inside a record, bits are placed so that few operations make bytes of them. [`nibbles`],
+//! [`pairs`], [`singles`] and [`selectors`] do this.
 
 pub use items::*;
 

@@ -1,9 +1,9 @@
 //! Formats on the host: blocks to numbers, numbers to blocks, blocks to planes and back.
 //!
 //! A format states once where each field of a block lies ([`BlockFormat::code`] and the others) and
-//! how a unit is written to planes ([`BlockFormat::pack`]). Both move bits and invert some. So
-//! their inverses need no code of a format's own: each bit of a block is set alone, and the one bit
-//! that changes is recorded (`Wiring`).
+//! how a unit is written to planes ([`BlockFormat::pack`]). Both only move bits, and invert some.
+//! So one inverse serves all formats: each bit of a block is set alone, and the one bit that then
+//! changes in the result is recorded (`Wiring`).
 
 use super::device::{BlockFormat, PlaneUnit};
 use kernel_dsl::half::f16;

@@ -130,7 +130,7 @@ impl Cuda {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets that.
+    /// Sets the cache of compiled kernels; `None` disables it.
     pub fn set_store(&self, store: Option<Store>) {
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
     }

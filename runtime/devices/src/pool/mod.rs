@@ -2,8 +2,8 @@
 //! need no driver call.
 //!
 //! ```text
-//! take ─▶ a free block that is large enough ─ none ─▶ a segment more from the device ─ none left ─▶ trim, once more, error
-//! give ─▶ free, with the moments of streams that may still use it ─▶ merged with its neighbors
+//! take ─▶ a free block that is large enough ─ none ─▶ another segment of the device ─ none left ─▶ trim, retry, error
+//! give ─▶ free, with the accesses of streams that are in flight ─▶ merged with its neighbors
 //! ```
 //!
 //! Blocks are returned at once, even if work that uses them is still in flight. A block keeps its
