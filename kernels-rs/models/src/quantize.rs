@@ -53,7 +53,7 @@ const TARGETS: [(Format, u32); 16] = [
 /// Returns the format of a name that numbers can be put into, in letters of any case.
 ///
 /// # Errors
-/// If there is none.
+/// If there is no format of this name.
 pub fn target(name: &str) -> Result<Format> {
     let found = TARGETS.iter().find(|(format, _)| format.name().eq_ignore_ascii_case(name));
     found.map(|(format, _)| *format).ok_or_else(|| {

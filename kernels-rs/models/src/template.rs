@@ -99,7 +99,7 @@ impl ChatTemplate {
     /// which it may print.
     ///
     /// # Errors
-    /// If the template is no Jinja, or longer than 1 MB.
+    /// If the template is not Jinja, or longer than 1 MB.
     pub fn new(source: &str, begin: &str, end: &str) -> Result<ChatTemplate> {
         if source.len() > MAX_SOURCE {
             let problem = format!("the template has {} bytes; at most {MAX_SOURCE} are read", source.len());

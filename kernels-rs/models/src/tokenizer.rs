@@ -326,7 +326,7 @@ impl Tokenizer {
     /// Returns the bytes of a text's tokens. Control tokens are left out.
     ///
     /// # Errors
-    /// If a number is no token.
+    /// If a number is not a token.
     pub fn decode(&self, tokens: &[u32]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for token in tokens {
@@ -345,7 +345,7 @@ impl Tokenizer {
             Some(Token { text, .. }) => Ok(text),
             None => Err(Error::Tokens {
                 action: "decode",
-                problem: format!("{token} is no token; the vocabulary has {} from 0", self.tokens.len()),
+                problem: format!("{token} is not a token: the vocabulary has {} tokens, from 0", self.tokens.len()),
             }),
         }
     }

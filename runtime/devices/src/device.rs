@@ -418,7 +418,7 @@ impl Backend {
         self.with_pool(memory, |pool, source| pool.take(bytes, source))
     }
 
-    /// Takes so many bytes back, for others to have once `pending` is over.
+    /// Returns an allocation to its pool. The next owner's first use waits for `pending`.
     pub fn give(&self, memory: PoolKind, (piece, bytes): (Allocation, usize), pending: WaitSet) {
         event!(TRACE, ?memory, address = piece.address, "memory given back");
         if let Backend::Cpu(_) = self {

@@ -27,9 +27,9 @@ pub(super) struct EmissionState {
     pub survey: Survey,
     /// The values that each carried register, or register of a construct's result, has held.
     occupants: HashMap<Register, SmallVec<[Value; 4]>>,
-    /// Where each value that ends its region should be, and where the one that is being defined
-    /// shall be.
+    /// The register in which each value that ends its region should be computed.
     wishes: HashMap<Value, Register>,
+    /// The register in which each value that is being defined will be computed.
     granted: HashMap<Value, Register>,
     /// The region that each value was defined in, by number, and the current one.
     homes: HashMap<Value, u32>,

@@ -26,7 +26,7 @@ fn words_at_once(n: usize, element: Scalar) -> usize {
 
 /// The lanes that load words.
 pub(super) struct Lanes {
-    /// Those; all, if there is none.
+    /// The condition of the lanes that load; `None` if all load.
     pub guard: Option<Guard>,
     /// The elements of masked lanes, if all of them are constant. Otherwise the registers hold them
     /// already.

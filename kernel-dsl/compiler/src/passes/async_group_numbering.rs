@@ -84,9 +84,9 @@ impl Ages {
 /// A construct around what is looked at.
 struct OpenConstruct {
     label: Label,
-    /// At each `break`, and what it passes on.
+    /// The ages at each `break`, and the values that it passes on.
     left: Vec<(Ages, Values)>,
-    /// At each `continue`.
+    /// The ages at each `continue`, and the values that it passes on.
     again: Vec<(Ages, Values)>,
 }
 
@@ -143,7 +143,7 @@ impl AgeWalk {
         Some((ages, Values::new()))
     }
 
-    /// A branch, loop or block; the ages behind it, its results among them.
+    /// Walks a branch, loop or block, and returns the ages after it, with those of its results.
     fn construct(&mut self, inst: &Inst, ages: Ages, at: &mut usize) -> Option<Ages> {
         let mut ends: Vec<(Ages, Values)> = Vec::new();
         match &inst.op {

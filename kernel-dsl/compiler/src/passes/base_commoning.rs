@@ -76,12 +76,12 @@ struct OwnCarried {
 struct Counter {
     types: Vec<Type>,
     constants: Constants,
-    /// How often what is not dead uses each value.
+    /// The number of uses of each value by instructions that are not dead.
     uses: Vec<u32>,
     loops: u32,
-    /// The loops in which an address is made of each row's.
+    /// The loops that make addresses from each row.
     served: FastMap<Value, SmallVec<[u32; 4]>>,
-    /// How many are made in a loop of all rows of a parameter.
+    /// The number of addresses that a loop makes from rows of a parameter.
     rows: FastMap<(u32, Value), u32>,
     /// Whether ptxas may unroll the current loop.
     unrolls: bool,

@@ -32,11 +32,11 @@ pub fn correlated_value_propagation(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// How a truth value comes about.
+/// The definition of a truth value.
 #[derive(Clone, Copy)]
 enum Definition {
     Compare(Comparison, Value, Value),
-    /// All of both hold.
+    /// Both values hold.
     And(Value, Value),
     /// One of both holds.
     Or(Value, Value),

@@ -46,9 +46,9 @@ enum MaskedValue {
 }
 
 struct Uses {
-    /// By value.
+    /// The predicated load that defines each value, if one does.
     loaded: Vec<Option<MaskedLoad>>,
-    /// Whether some load is to give something else.
+    /// Whether the masked lanes of a load get another value.
     changed: bool,
 }
 

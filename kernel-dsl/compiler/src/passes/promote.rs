@@ -412,7 +412,7 @@ impl Promoter {
 /// The slots written in a construct.
 #[derive(Default)]
 struct WrittenSlots {
-    /// All of them, ascending.
+    /// The slots in ascending order.
     slots: Vec<u32>,
     /// Slots that a write by an unknown index may change.
     lost: Vec<u32>,

@@ -270,9 +270,8 @@ impl Simplifier {
         }
     }
 
-    /// (x + c·d) / d is x / d + c on `usize`, where no sum overflows; the quotient, and c. So what
-    /// a thread has of an array by whole rows apart is so many rows further, each time in the same
-    /// column.
+    /// Returns x / d and c for (x + c·d) / d on `usize`, where no sum overflows. Elements of a
+    /// thread that are whole rows apart then have one column, and rows at constant distances.
     pub fn quotient_of_sum(&mut self, op: &Op) -> Option<(Op, Value)> {
         let Op::Binary(Binary::Div, a, b) = *op else { return None };
         let ty = self.ty(a);
@@ -303,7 +302,7 @@ impl Simplifier {
         }
     }
 
-    /// Says that `index` runs from `start` in steps of `step`.
+    /// Notes that `index` runs from `start` in steps of `step`.
     pub fn note_index(&mut self, index: Value, start: Value, step: Value) {
         let usize = self.ty(index) == Type::Scalar(Scalar::Usize);
         if let (true, Some(start), Some(step)) = (usize, self.constants.bits(start), self.constants.bits(step)) {

@@ -22,7 +22,7 @@ pub fn sink(kernel: &mut Kernel) -> Result<(), Errors> {
 
 struct Sinker<'k> {
     types: &'k [Type],
-    /// Whether a value takes no register, or can be had again at any time.
+    /// Whether a value takes no register, or can be computed again at any time.
     free: Vec<bool>,
     /// The region that defines each value, by number, and the place in it.
     home: Vec<Option<(u32, usize)>>,

@@ -10,7 +10,7 @@ use crate::analyses::uniformity::{UniformScope, Uniformity, Verdict};
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
-/// Says where each table lies that is still read.
+/// Places each table that the kernel still reads.
 pub fn tables(kernel: &mut Kernel) -> Result<(), Errors> {
     if kernel.tables.is_empty() {
         return Ok(());

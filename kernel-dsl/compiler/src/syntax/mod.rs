@@ -244,7 +244,7 @@ pub enum Argument {
 /// Statements and the value of the last expression.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// In order.
+    /// The statements in order.
     pub statements: Vec<Statement>,
     /// The block's value.
     pub value: Option<Box<Expr>>,
@@ -334,7 +334,7 @@ pub struct ClosureParameter {
     pub pattern: Pattern,
     /// The type, if written.
     pub ty: Option<Type>,
-    /// Both.
+    /// The span of pattern and type.
     pub mark: SpanPair,
 }
 

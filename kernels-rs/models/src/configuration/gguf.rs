@@ -199,7 +199,7 @@ impl Vision {
     /// Reads the configuration of a vision tower in an mmproj file.
     ///
     /// # Errors
-    /// If the file is no vision tower of Qwen3-VL, or a field is absent or out of range.
+    /// If the file is not a vision tower of Qwen3-VL, or a field is absent or out of range.
     pub fn from_gguf(gguf: &Gguf) -> Result<Vision> {
         let key = "clip.projector_type";
         let kind = gguf.optional(key, "a name", Value::text)?;

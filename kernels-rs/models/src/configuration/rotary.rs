@@ -101,7 +101,7 @@ impl Rotary {
                     f * (blend + (1.0 - blend) / factor)
                 }
                 Scaling::Yarn { factor, fast, slow, original, .. } => {
-                    // The pair that makes so many rotations over the original text.
+                    // The pair that makes this number of rotations over the original text.
                     let pair = |rotations: f64| {
                         self.dimensions as f64 * (original / (rotations * TAU)).ln() / (2.0 * self.base.ln())
                     };

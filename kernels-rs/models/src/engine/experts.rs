@@ -41,7 +41,7 @@ impl Experts {
     /// alone and without approximations.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run(
         &self,
         on: &impl Queue,

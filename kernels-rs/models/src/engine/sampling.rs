@@ -13,7 +13,7 @@ pub struct Sampling {
     pub seed: u64,
     /// The divisor of logits; 0 takes the likeliest token.
     pub temperature: f32,
-    /// Draws from so many of the likeliest tokens; 0 for all.
+    /// Draws from this many of the likeliest tokens; 0 for all.
     pub top_k: usize,
     /// Draws from the likeliest tokens whose probabilities add up to this; 1 for all.
     pub top_p: f32,
@@ -121,7 +121,7 @@ impl Sampler {
     /// Makes a sampler. `text` are the tokens so far.
     ///
     /// # Errors
-    /// If a number is outside its range, or memory is short.
+    /// If a number is outside its range, or memory runs out.
     pub fn new(device: &Device, sampling: Sampling, vocabulary: usize, text: &[u32]) -> Result<Sampler> {
         sampling.check()?;
         let mut seen = None;
@@ -147,7 +147,7 @@ impl Sampler {
     /// Queues a draw from `logits`, `[1, vocabulary]`, which penalties change.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn draw(
         &mut self,
         on: &impl Queue,

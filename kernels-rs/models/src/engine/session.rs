@@ -251,7 +251,7 @@ impl Output {
     /// room for another.
     ///
     /// # Errors
-    /// If the number is no token.
+    /// If the number is not a token.
     pub fn push(&mut self, tokenizer: &Tokenizer, token: u32, is_full: bool) -> Result<Piece> {
         self.left = self.left.saturating_sub(1);
         let mut stop = tokenizer.special().end.contains(&token).then_some(Stop::End);

@@ -64,9 +64,10 @@ pub trait Run: Send {
     fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features>;
     /// Runs the model for consecutive tokens of a sequence.
     fn append(&mut self, model: &Model, section: &Section<'_>) -> Result<()>;
-    /// Runs the model likewise, and returns −ln of the probability of a label after each token.
+    /// Runs the model for consecutive tokens, and returns −ln of the probability of a label after
+    /// each.
     fn losses(&mut self, model: &Model, tokens: &[u32], labels: &[u32], after: After) -> Result<Vec<f32>>;
-    /// Runs the model likewise, and returns the likeliest token after each token.
+    /// Runs the model for consecutive tokens, and returns the likeliest token after each.
     fn likeliest(&mut self, model: &Model, tokens: &[u32], after: After) -> Result<Vec<u32>>;
     /// Runs the model for rows.
     fn step(&mut self, rows: &[Row]) -> Result<()>;

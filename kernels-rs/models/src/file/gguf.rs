@@ -307,7 +307,7 @@ impl Part {
         let mut cursor = Cursor { file: &self.file, bytes: &self.bytes, offset: 0 };
         let magic: [u8; 4] = cursor.array(|| "magic".to_owned())?;
         if magic != *b"GGUF" {
-            let problem = format!("expected `GGUF`, found {}: this is no GGUF file", quoted(&magic));
+            let problem = format!("expected `GGUF`, found {}: this is not a GGUF file", quoted(&magic));
             return Err(cursor.damaged(0, "magic", problem));
         }
         let version = cursor.u32(|| "version".to_owned())?;
@@ -497,7 +497,7 @@ impl Gguf {
     /// Maps a file, or all parts of a split model, and reads the headers.
     ///
     /// # Errors
-    /// If a file cannot be opened or mapped, is no GGUF file of version 2 or 3, or is truncated or
+    /// If a file cannot be opened or mapped, is not a GGUF file of version 2 or 3, or is truncated or
     /// damaged.
     pub fn open(path: &Path) -> Result<Gguf> {
         let map = |path: &Path| Bytes::map(path).map(|bytes| Part { file: name(path), bytes });
@@ -523,7 +523,7 @@ impl Gguf {
     /// Reads a file from memory. Messages call it `file`.
     ///
     /// # Errors
-    /// If the bytes are no GGUF file of version 2 or 3, are truncated or damaged, or are part of a
+    /// If the bytes are not a GGUF file of version 2 or 3, are truncated or damaged, or are part of a
     /// split model.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Gguf> {
         let part = Part { file: file.to_owned(), bytes: Bytes::Owned(bytes) };

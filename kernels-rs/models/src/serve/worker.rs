@@ -28,7 +28,7 @@ pub struct Job {
 /// A part of an answer.
 #[derive(Debug)]
 pub enum Event {
-    /// The prompt is computed; so many of its tokens were there before.
+    /// The prompt is computed; this many of its tokens were reused from an earlier text.
     Begin(usize),
     /// A token, and the text that is complete with it.
     Piece(Piece),

@@ -154,7 +154,7 @@ struct Wiring {
 }
 
 impl Wiring {
-    /// Finds out where `f` moves each bit of so many bytes.
+    /// Finds out where `f` moves each bit of `bytes` bytes.
     ///
     /// # Panics
     /// Where `f` does more than to move and invert bits, or loses one.
@@ -235,7 +235,7 @@ pub fn repack<F: BlockFormat>(blocks: &[u8], rows: usize) -> Planes {
 /// Returns the blocks of which [`repack`] makes `planes`.
 ///
 /// # Panics
-/// Where the planes have other lengths than rows of so many units have.
+/// If the lengths of the planes do not match their numbers of rows and units.
 #[must_use]
 pub fn restore<F: Ggml>(planes: &Planes) -> Vec<u8> {
     let &Planes { ref words, ref halves, rows, units } = planes;

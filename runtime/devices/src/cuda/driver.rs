@@ -115,7 +115,7 @@ functions! {
     /// To, its context, from, its context.
     copy_between = cuMemcpyPeerAsync(sys::CUdeviceptr, sys::CUcontext, sys::CUdeviceptr, sys::CUcontext, usize, sys::CUstream);
     function_attribute = cuFuncGetAttribute(*mut c_int, c_int, sys::CUfunction);
-    /// Blocks of so many threads and bytes that a multiprocessor holds.
+    /// The number of blocks that a multiprocessor holds, by threads and bytes of a block.
     occupancy = cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, sys::CUfunction, c_int, usize);
 }
 

@@ -133,7 +133,7 @@ pub(super) enum RecordedArgument {
         ty: Scalar,
         bits: u64,
     },
-    /// Elements of a slot, so many bytes from its start.
+    /// Elements of a slot, from a byte offset on.
     Memory {
         slot: usize,
         element: ElementType,

@@ -65,7 +65,7 @@ pub(crate) struct Allocation {
 enum AllocationPlace {
     /// The allocation has no bytes.
     Nowhere,
-    /// A block of so many bytes.
+    /// A block of this many bytes.
     Block(SegmentKind, Id, u64),
     /// A separate allocation of this many bytes.
     Own(u64),

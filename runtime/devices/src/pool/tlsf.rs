@@ -11,7 +11,7 @@
 
 use crate::hazard::{WaitSet, add};
 
-/// Blocks are multiples of as many bytes, and begin at such.
+/// The unit of sizes and addresses of blocks, in bytes.
 pub(super) const GRANULE: u64 = 256;
 
 /// Lists a power of two.
@@ -160,7 +160,7 @@ impl Tlsf {
         }
     }
 
-    /// Joins all that was given back to what is free beside it.
+    /// Merges all recently freed blocks with their free neighbors.
     pub fn settle(&mut self) {
         while let Some(id) = self.recent.oldest() {
             self.join(id);
@@ -341,7 +341,7 @@ impl Recent {
         self.count == 0
     }
 
-    /// Takes out the latest of exactly so many bytes.
+    /// Removes and returns the latest block of exactly `bytes` bytes.
     fn take(&mut self, bytes: u64) -> Option<Id> {
         let at = self.blocks[..self.count].iter().rposition(|(_, b)| *b == bytes)?;
         let (id, _) = self.blocks[at];

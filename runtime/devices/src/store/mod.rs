@@ -26,16 +26,16 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use entry::Key;
 
-/// Says where entries are, or `off`.
+/// The variable with the folder of the entries, or `off`.
 const FOLDER: &str = "KERNELS_CACHE";
-/// Says how many MiB they may take.
+/// The variable with the size limit of all entries, in MiB.
 const LIMIT: &str = "KERNELS_CACHE_LIMIT";
 const LIMIT_MIB: u64 = 256;
-/// The name of an entry's file ends so.
+/// The extension of an entry's file.
 const ENTRY: &str = "ptx-entry";
 /// The extension of an unfinished file.
 const UNFINISHED: &str = "tmp";
-/// The age after which the writer of such a file is presumed dead.
+/// The age after which the writer of an unfinished file is presumed dead.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// A folder of entries.

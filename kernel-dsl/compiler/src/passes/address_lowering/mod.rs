@@ -52,7 +52,7 @@ pub fn address_lowering(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// How a value is made, as far as taking it apart needs.
+/// The definition of a value, if it is a sum that address lowering splits.
 #[derive(Clone, Copy, PartialEq)]
 enum Definition {
     Opaque,
@@ -81,7 +81,7 @@ struct AddressSum {
     constant: i64,
 }
 
-/// Where an `Offset` leads: its own base, and how far from there in elements.
+/// The result of an `Offset`: its base, and the distance from it in elements.
 #[derive(Clone)]
 struct MovedBase {
     base: Value,
@@ -97,7 +97,7 @@ struct Lowerer<'k> {
     definitions: Vec<Definition>,
     /// The number of loops around the point from which on a value no longer changes.
     levels: Vec<u32>,
-    /// Whether a value is a sum that is worth taking apart: it has a constant addend, or addends of
+    /// Whether a value is a sum that is worth splitting: it has a constant addend, or addends of
     /// several levels.
     mixed: Vec<bool>,
     offsets: Vec<MovedBase>,

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// How far an address is moved: an index, and the bytes of an element.
 pub type Distance = (Value, u32);
 
-/// A loop's body, as far as its addresses are concerned.
+/// The addresses in a loop's body.
 pub struct Body<'r> {
     label: Label,
     region: &'r Region,
@@ -79,8 +79,8 @@ impl<'r> Body<'r> {
         Some(family)
     }
 
-    /// Returns the distance, not changed by the loop, that each use of the family adds but those
-    /// that make it; `None` if there is no such.
+    /// Returns the loop-invariant distance that each use of the family adds, except uses that make
+    /// the family; `None` if uses add different distances.
     pub fn distance(&self, k: usize, family: &Family) -> Option<Distance> {
         let mut found = None;
         self.agrees(self.region, true, k, &family.members, &mut found).then_some(found?)

@@ -54,7 +54,7 @@ fn mark(region: &Region, used: &mut [bool]) {
 struct Mover {
     types: Vec<Type>,
     constants: Constants,
-    /// Whether each value of the kernel as it was is used.
+    /// Whether each value of the unchanged kernel is used.
     used: Vec<bool>,
     /// Where each address starts from, if it is from a parameter.
     roots: Vec<Option<Root>>,

@@ -26,8 +26,8 @@ pub(super) struct Mixer {
     packs: HashSet<Pack>,
     /// Halves of words that are mixed from four words, by the two words of each half.
     wanted: HashMap<[Value; 2], Vec<Half>>,
-    /// Where the halves are that are there already, in code that all of the region sees: in the
-    /// lower or the upper half of a word.
+    /// The halves that exist already, in code that dominates the region: each is the lower or the
+    /// upper half of a word.
     there: Halves,
 }
 

@@ -57,7 +57,7 @@ pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Returns the parts of a word of such integers.
+/// Returns how many integers of type `ty` a word holds, if they are narrower than a word.
 fn parts(ty: Type) -> Option<usize> {
     let scalar = ty.scalar().filter(|s| s.is_integer() && s.bits() < 32)?;
     Some((32 / scalar.bits()) as usize)
@@ -102,8 +102,7 @@ struct WantedPack {
     pack: Pack,
     /// Packs with equal numbers become words together or not at all.
     together: usize,
-    /// Whether it may be mixed: not the masked-lane values of a load, which has no place for more
-    /// instructions.
+    /// Whether other instructions may mix the word. They cannot for masked-lane values of a load.
     mixes: bool,
 }
 
@@ -402,7 +401,8 @@ impl Rewriter {
         self.words.get(&pack[0]).is_some_and(|(known, _)| known[..] == *pack) || self.mixer.mixes(pack)
     }
 
-    /// Returns the words of consecutive packs, if all are such; at least one of them no constant.
+    /// Returns the words of consecutive packs, if all values belong to packs, and at least one pack
+    /// is not constant.
     fn all(&mut self, values: &[Value], location: Location, inserts: &mut Vec<Inst>) -> Option<Values> {
         let n = parts(self.types[values.first()?.0 as usize])?;
         if !values.len().is_multiple_of(n) || !values.chunks(n).any(|pack| self.known(pack)) {
@@ -411,7 +411,7 @@ impl Rewriter {
         values.chunks(n).map(|pack| self.word_or_mixed(pack, location, inserts)).collect()
     }
 
-    /// `values` with words for the packs at which `results` have such.
+    /// Returns `values`, with a word instead of each pack for which `results` have a word.
     fn merged(&mut self, values: &[Value], results: &[Value]) -> Values {
         let (mut merged, mut at) = (Values::new(), 0);
         while at < values.len() {
