@@ -29,7 +29,7 @@ pub(crate) fn aligned<T: DeviceCopy>(first: *const T, n: usize) {
     let bytes = at_once::<T>(n) * size_of::<T>();
     assert!(
         first.addr().is_multiple_of(bytes),
-        "misaligned: {first:p} is no multiple of the {bytes} bytes of an access"
+        "misaligned: {first:p} is not a multiple of the {bytes} bytes of an access"
     );
 }
 

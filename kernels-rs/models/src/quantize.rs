@@ -275,7 +275,7 @@ fn header(gguf: &Gguf, tensors: &[(Tensor<'_>, Format)], formats: Formats) -> Re
         bytes.extend(offset.to_le_bytes());
         let columns = tensor.extents.last().copied().unwrap_or(1);
         let length = format.bytes(columns, tensor.elements()).ok_or_else(|| {
-            Error::tensor(gguf.file(), tensor.name, format!("rows of {columns} numbers are no blocks of {format}"))
+            Error::tensor(gguf.file(), tensor.name, format!("rows of {columns} numbers are not blocks of {format}"))
         })?;
         offset += length.next_multiple_of(ALIGNMENT);
     }

@@ -38,7 +38,7 @@ const MAX_JSON: u64 = 256 << 20;
 pub enum TokenKind {
     /// A piece of text.
     Normal,
-    /// A marker such as `<|im_end|>`, which is no text.
+    /// A marker such as `<|im_end|>`, which is not text.
     Control,
     /// A piece of text that is always one token.
     UserDefined,
@@ -136,7 +136,7 @@ impl Matcher {
     fn split<'t, S>(&self, of: &'t str, state: &mut S, text: impl Fn(&mut S, &'t str), token: impl Fn(&mut S, u32)) {
         let mut from = 0;
         for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(of)) {
-            // A name that begins or ends inside a character is no text of a user.
+            // A name that begins or ends inside a character is not text of a user.
             let (Some(before), true) = (of.get(from..found.start()), of.is_char_boundary(found.end())) else {
                 continue;
             };

@@ -81,7 +81,7 @@ fn damaged_files_are_refused_by_name() {
     let tensor = |extents: &[u64], format, n| Writer::default().tensor("t", extents, format, vec![0; n]).finish();
     refused(
         b"PK\x03\x04".to_vec(),
-        "x.gguf, byte 0, magic: expected `GGUF`, found `PK\\u{3}\\u{4}`: this is no GGUF file",
+        "x.gguf, byte 0, magic: expected `GGUF`, found `PK\\u{3}\\u{4}`: this is not a GGUF file",
     );
     refused(vec![], "x.gguf, byte 0, magic: needs 4 bytes, and the file ends after 0 more: it is truncated or damaged");
     let mut bytes = Writer::default().text("a", "text").finish();

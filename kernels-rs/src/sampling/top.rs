@@ -210,7 +210,7 @@ fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
 }
 
 /// Draws a token of each row, from the `k` largest ranks, `K` at most, whose predecessors have less
-/// than `top_p` of their probability. Ranks of a row differ, except zeros, which are no elements.
+/// than `top_p` of their probability. Ranks of a row differ, except zeros, which are not elements.
 #[kernel(block = 1024, grid = ranks.rows(), instances(K = 64 | 1024), writes(tokens = once))]
 #[requires(
     tokens.len() == ranks.rows(), k > 0, k <= K, k <= ranks.cols(), top_p > 0.0,

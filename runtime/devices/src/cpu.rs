@@ -306,7 +306,7 @@ impl Executable {
     }
 
     /// Returns the result of `run` for a launch of the program on these arguments; `None` if there
-    /// is no block.
+    /// is not a block.
     pub fn launch<T>(
         &self,
         approved: &ValidatedArgs,

@@ -2,7 +2,7 @@
 //!
 //! A kernel that violates a check on purpose declares so at the statement,
 //! `#[allow(global_race, reason = "…")]`. The violation is then listed with the reason
-//! ([`Report::allowed`](crate::Report::allowed)) and is no finding.
+//! ([`Report::allowed`](crate::Report::allowed)) and is not a finding.
 //! [`Options::without`](crate::Options::without) disables checks for a run.
 //!
 //! Other tools have checks that the language makes unnecessary:

@@ -253,7 +253,7 @@ impl Emitter<'_> {
             return self.select_predicate(result, p, yes, no);
         }
         let ty = super::register_type(self.ty(result)).modifier();
-        // An address constant is no operand of `selp`.
+        // An address constant is not an operand of `selp`.
         let (yes, no) = if self.ty(result) == Type::Shared {
             (self.in_register(yes).into(), self.in_register(no).into())
         } else {

@@ -52,7 +52,7 @@ impl FormulaStep {
     }
 }
 
-/// Why a kernel's value is no formula.
+/// Why a kernel's value is not a formula.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoFormula {
     /// The value depends on the thread or block.

@@ -374,7 +374,7 @@ fn the_bounds_of_a_block_follow_from_its_expression() {
     let up = |a, b| call(USIZE, Intrinsic::NextMultipleOf, vec![a, b]);
     assert_eq!(of(min(local(0), number(1000))), Ok((1, 1000, 1)));
     assert_eq!(of(min(up(local(0), number(32)), number(1024))), Ok((32, 1024, 32)));
-    // 1000 is no multiple of 32, and 8 divides both.
+    // 1000 is not a multiple of 32, and 8 divides both.
     assert_eq!(of(min(up(local(0), number(32)), number(1000))), Ok((8, 1000, 8)));
     assert_eq!(of(method(Method::Clamp, vec![local(0), number(64), number(128)])), Ok((64, 128, 1)));
     assert_eq!(of(min(binary(Binary::Mul, local(0), number(64)), number(512))), Ok((64, 512, 64)));

@@ -378,7 +378,7 @@ fn image(part: &Value, server: &Server) -> Result<Image, String> {
     let url = part["image_url"]["url"].as_str().ok_or("a part has no `image_url` with a `url`")?;
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).map(|(_, data)| data);
     let data = data.ok_or("an image that is no `data:` URL in base64 is not supported")?;
-    let bytes = BASE64_STANDARD.decode(data).map_err(|error| format!("an image is no base64: {error}"))?;
+    let bytes = BASE64_STANDARD.decode(data).map_err(|error| format!("an image is not base64: {error}"))?;
     Image::read("an image", &bytes).map_err(|error| error.to_string())
 }
 

@@ -50,7 +50,9 @@ impl Bpe {
             whole.extend_from_slice(left);
             whole.extend_from_slice(right);
             let token = |text: &[u8]| {
-                ids.get(text).copied().ok_or_else(|| damaged(format!("{} is not a token of the vocabulary", quoted(text))))
+                ids.get(text)
+                    .copied()
+                    .ok_or_else(|| damaged(format!("{} is not a token of the vocabulary", quoted(text))))
             };
             pairs.entry((token(left)?, token(right)?)).or_insert((rank, token(&whole)?));
         }

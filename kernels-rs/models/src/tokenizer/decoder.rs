@@ -5,7 +5,7 @@ use crate::error::Result;
 
 /// Collects the bytes of tokens and releases whole characters.
 ///
-/// A character of several bytes may spread over tokens. Bytes that are no UTF-8 become U+FFFD, as
+/// A character of several bytes may spread over tokens. Bytes that are not UTF-8 become U+FFFD, as
 /// by [`String::from_utf8_lossy`].
 #[derive(Debug)]
 pub struct Decoder<'a> {

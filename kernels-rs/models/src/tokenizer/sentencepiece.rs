@@ -49,7 +49,7 @@ impl Pieces {
         let mut spaced = String::with_capacity(text.len() + 3);
         spaced.extend((begins && self.prefix).then_some(SPACE));
         spaced.extend(text.chars().map(|character| if character == ' ' { SPACE } else { character }));
-        // Characters that are no piece are numbers above the vocabulary's, and merge with nothing.
+        // Characters that are not pieces get numbers above the vocabulary's, and never merge.
         let vocabulary = self.texts.len() as u32;
         let mut symbols: Vec<u32> = spaced
             .char_indices()

@@ -396,7 +396,7 @@ impl Rewriter {
         self.mixer.mix(pack, &mut Code { types, constants, inserts, location })
     }
 
-    /// Returns whether a pack becomes a word that is no constant.
+    /// Returns whether a pack becomes a word that is not a constant.
     fn known(&self, pack: &[Value]) -> bool {
         self.words.get(&pack[0]).is_some_and(|(known, _)| known[..] == *pack) || self.mixer.mixes(pack)
     }
