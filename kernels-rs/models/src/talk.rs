@@ -247,7 +247,7 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
     let seconds = (start.elapsed() - prompted).as_secs_f64();
     let rate = f64::from(count) / seconds.max(1e-9);
     let drafts = match session.drafts() {
-        [all, of_all] if all > drafts => format!("; {} of {} drafts were right", of_all - right, all - drafts),
+        [all, of_all] if all > drafts => format!("; {} of {} drafts were accepted", of_all - right, all - drafts),
         _ => String::new(),
     };
     let prompted = prompted.as_secs_f64();

@@ -17,7 +17,7 @@ pub enum Error {
     /// No CUDA driver library on this machine.
     #[error(
         "no CUDA driver: neither libcuda nor nvcuda could be loaded. \
-         Needed: NVIDIA's driver (branch 580 is the last for Pascal); no toolkit. Device::cpu() works without"
+         Needed: NVIDIA's driver (branch 580 is the last for Pascal); no toolkit. Device::cpu() needs no driver"
     )]
     NoDriver,
 

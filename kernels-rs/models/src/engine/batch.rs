@@ -167,7 +167,7 @@ impl Batch {
     /// Rejects a text that does not fit, and images that the model does not see.
     fn check(&self, prompt: &Prompt) -> Result<()> {
         if prompt.images() > 0 && self.model.tower.is_none() {
-            let problem = "the text has images, and the model no vision tower".to_owned();
+            let problem = "the text has images, but the model has no vision tower".to_owned();
             return Err(Error::Tokens { action: "set the text of a session", problem });
         }
         self.check_tokens(prompt.tokens())
@@ -178,7 +178,7 @@ impl Batch {
         let problem = match tokens.len() {
             0 => "the text has no token: a model needs one to begin with".to_owned(),
             n if n > self.options.room => {
-                format!("the text has {n} tokens, and the session room for {}", self.options.room)
+                format!("the text has {n} tokens; the session has room for {}", self.options.room)
             }
             _ => match tokens.iter().find(|token| **token as usize >= vocabulary) {
                 Some(token) => format!("the token {token} is beyond the vocabulary of {vocabulary}"),

@@ -52,7 +52,8 @@ impl Prompt {
         let mut prompt = Prompt::default();
         let places = tokens.iter().filter(|token| **token == placeholder).count();
         if places != pictures.len() {
-            let problem = format!("{} images for {places} places of images in the text", pictures.len());
+            let problem =
+                format!("expected {places} images, one for each placeholder in the text; found {}", pictures.len());
             return Err(Error::Tokens { action: "put images into a text", problem });
         }
         let mut parts = tokens.split(|token| *token == placeholder);

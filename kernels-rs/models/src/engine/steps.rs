@@ -383,7 +383,7 @@ impl<K: Float + StoredElement + GenericArgument> Run for Steps<K> {
         self.stream.wait()?;
         let token = self.drawn.download()?[0];
         if token as usize >= self.vocabulary {
-            let problem = "no logit is a number: the weights or the cache are damaged".to_owned();
+            let problem = "all logits are NaN: the weights or the cache are damaged".to_owned();
             return Err(Error::Tokens { action: "draw a token", problem });
         }
         Ok(token)

@@ -564,14 +564,14 @@ impl Gguf {
                     file,
                     offset: entry.offset as u64,
                     field: format!("metadata entry {i}"),
-                    problem: format!("the key `{}` is there twice", entry.key),
+                    problem: format!("the key `{}` occurs twice", entry.key),
                 });
             }
         }
         let mut by_name = HashMap::new();
         for (i, record) in tensors.iter().enumerate() {
             if by_name.insert(record.name.clone(), i).is_some() {
-                return Err(Error::tensor(&parts[record.part].file, &record.name, "the name is there twice"));
+                return Err(Error::tensor(&parts[record.part].file, &record.name, "the name occurs twice"));
             }
         }
         Ok(Gguf { parts, entries, by_key, version, tensors, by_name })

@@ -108,8 +108,8 @@ type Shared = State<Arc<Server>>;
 
 /// Returns the routes.
 pub fn routes(server: Server) -> Router {
-    let unknown = || async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this address") };
-    let other = || async { Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the address has another method") };
+    let unknown = || async { Refusal::new(StatusCode::NOT_FOUND, "this path does not exist") };
+    let other = || async { Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method") };
     Router::new()
         .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
         .route("/v1/models", get(models))
@@ -292,7 +292,7 @@ impl Fields {
         let left = server.room.saturating_sub(tokens);
         if tokens == 0 || left == 0 {
             let field = if kind == Kind::Chat { "messages" } else { "prompt" };
-            let message = format!("the prompt has {tokens} tokens, and a text room for {}", server.room);
+            let message = format!("the prompt has {tokens} tokens; prompt and answer have room for {}", server.room);
             return Err(Refusal::field(field, message).code("context_length_exceeded"));
         }
         let most = match self.get("max_completion_tokens") {
