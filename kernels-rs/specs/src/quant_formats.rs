@@ -97,7 +97,7 @@ fn read<F: Ggml>(words: &Input, halves: &Input) -> Vec<Unit> {
     (0..rows).flat_map(row).collect()
 }
 
-/// A number of a unit, less its minimum.
+/// Returns a number of a unit without the minimum's part.
 fn scaled<F: Ggml>(unit: &Unit, j: usize) -> f64 {
     f64::from(unit.scale[j / 16]) * f64::from(F::STEP) * byte(unit, j)
 }
@@ -268,7 +268,7 @@ fn planes_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         .into()
 }
 
-/// A scale times an integer is rounded, and what is left without the minimum.
+/// Returns the expected numbers: scale times integer, rounded, then less the minimum.
 fn dequantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     of_format!(instance, dequantized_of(inputs))
 }

@@ -230,14 +230,14 @@ impl Device {
         Ok(DeviceBuffer { raw, element: PhantomData })
     }
 
-    /// A buffer that holds a copy of `data`.
+    /// Allocates a buffer with a copy of `data`.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, data.len())?;
         buffer.copy_from(data)?;
         Ok(buffer)
     }
 
-    /// A buffer of `len` zeros.
+    /// Allocates a buffer of `len` zeros.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
         buffer.raw.fill(0)?;
@@ -345,7 +345,7 @@ impl<T: Element> DeviceBuffer<T> {
         self.address()
     }
 
-    /// A copy of all elements on the host: the counterpart of [`Device::upload`].
+    /// Copies all elements to the host: the counterpart of [`Device::upload`].
     pub fn download(&self) -> Result<Vec<T>> {
         let mut data = Vec::with_capacity(self.len());
         // SAFETY: all-zero bits are a value of `T`, as every bit pattern is; the capacity suffices.

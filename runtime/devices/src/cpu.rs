@@ -32,7 +32,7 @@ const ALIGNMENT: usize = 256;
 /// The CPU and the kernels decoded for it.
 pub(crate) struct Cpu {
     facts: DeviceFacts,
-    /// By the artifact's address, which is static.
+    /// The decoded kernels, by the artifact's static address and the instance.
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
     limits: Mutex<Limits>,

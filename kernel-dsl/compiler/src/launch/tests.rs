@@ -13,7 +13,7 @@ const I32: TypeId = TypeId(3);
 const U64: TypeId = TypeId(4);
 const F64: TypeId = TypeId(5);
 
-/// A kernel with these generics and parameters, an empty body, block 256 and grid 1.
+/// Returns a kernel with these generics and parameters, an empty body, block 256 and grid 1.
 fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
     let scalars = [Scalar::Usize, Scalar::Bool, Scalar::F32, Scalar::I32, Scalar::U64, Scalar::F64];
     let mut types: Vec<_> = scalars.into_iter().map(Type::Scalar).collect();
@@ -568,7 +568,8 @@ fn limits_are_those_of_the_instance() {
     assert_eq!(refused(&program, 2), told);
 }
 
-/// A parameter whose extents are an array, in a struct with a slice, and in an array of structs.
+/// Tests a parameter whose extents are an array, in a struct with a slice, and in an array of
+/// structs.
 #[test]
 fn parts_of_parameters_are_values() {
     let mut program = kernel(&[], &[("x", slice(F32, false))]);

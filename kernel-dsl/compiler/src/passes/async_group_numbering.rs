@@ -176,8 +176,8 @@ impl AgeWalk {
         })
     }
 
-    /// A loop's body, until what is known where it begins holds for all its iterations: that, and
-    /// the ways out.
+    /// Walks a loop's body until the ages at its start hold for all iterations. Returns these ages,
+    /// and the ages and values at its exits.
     fn looping(
         &mut self,
         label: Label,

@@ -59,7 +59,7 @@ impl Simplifier {
         self.types[value.0 as usize]
     }
 
-    /// A new value.
+    /// Returns a new value.
     pub fn value(&mut self, ty: Type) -> Value {
         self.types.push(ty);
         Value(self.types.len() as u32 - 1)
@@ -163,7 +163,7 @@ impl Simplifier {
         }
     }
 
-    /// A constant in the second place of a commutative operation, so that each has one form.
+    /// Returns the operands with a constant second, if the operation is commutative: one form each.
     fn constant_last(&self, op: Binary, a: Value, b: Value) -> (Value, Value) {
         if op.commutes() && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() {
             (b, a)
@@ -351,7 +351,7 @@ impl Simplifier {
         Simplified::Op(Op::MulAdd(a, b, c))
     }
 
-    /// A float operation that another one came to.
+    /// Simplifies a float operation that replaces another one.
     fn again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
         let mut op = Op::Binary(op, a, b);
         match self.simplify(&mut op, Type::Scalar(ty)) {

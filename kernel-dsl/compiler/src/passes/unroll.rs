@@ -226,7 +226,7 @@ impl Unroller<'_> {
         self.region_of(parameters, region)
     }
 
-    /// A copy of `region`, whose parameters are these.
+    /// Copies `region`, with these parameters.
     fn region_of(&mut self, parameters: Values, region: &Region) -> Region {
         let mut insts = Vec::with_capacity(region.insts.len());
         if let RegionEnd::Yields(values) = self.insts(&region.insts, &mut insts) {
@@ -334,7 +334,7 @@ impl Unroller<'_> {
         self.errors.push(error.help("unroll fewer loops"));
     }
 
-    /// A copy of the loop's body for each iteration.
+    /// Copies the loop's body for each iteration.
     fn copies(&mut self, l: &For, range: &ConstantRange, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
         let Some((index, parameters)) = l.body.parameters.split_first() else { return RegionEnd::Leaves };
         let jumps = jumps(&l.body, l.label);

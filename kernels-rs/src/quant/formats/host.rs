@@ -291,7 +291,7 @@ pub fn quantize<F: Ggml>(numbers: &[f32]) -> Vec<u8> {
     numbers.chunks(F::NUMBERS).flat_map(|numbers| wiring.invert(&fields::<F>(numbers).0)).collect()
 }
 
-/// A number as it is quantized: finite.
+/// Returns the finite number as which `x` is quantized.
 fn finite(x: f32) -> f32 {
     if x.is_nan() { 0.0 } else { x.clamp(f32::MIN, f32::MAX) }
 }

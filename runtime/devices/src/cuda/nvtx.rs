@@ -39,7 +39,7 @@ impl Nvtx {
         Some(nvtx)
     }
 
-    /// A range that is named after an operation.
+    /// Opens a range that is named after an operation.
     pub fn range(&self, operation: Operation<'_>) -> Range<'_> {
         let name = CString::new(operation.to_string()).unwrap_or_default();
         // SAFETY: a text that ends with a NUL, which the library copies.

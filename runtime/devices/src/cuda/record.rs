@@ -163,7 +163,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// A record for a launch of each of `forms`, of which there is one at least.
+    /// Allocates a record for a launch of each of `forms`, which is not empty.
     pub fn new(context: Arc<Context>, forms: Vec<Arc<CheckedKernel>>) -> Result<Findings> {
         let address = context.allocate(forms.len() * RECORD_BYTES)?;
         let (uses, reading) = (HazardTracker::default(), Mutex::default());

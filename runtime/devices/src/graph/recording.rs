@@ -25,9 +25,9 @@ pub struct Recording<'g> {
 }
 
 impl Device {
-    /// A new recording of launches for this device.
+    /// Starts a recording of launches for this device.
     pub fn record<'g>(&self) -> Recording<'g> {
-        /// Tells recordings apart; 2³⁹ of them take a while.
+        /// The number of the next recording. Numbers repeat after 2³⁹ recordings.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed) % (1 << 39);
         Recording { device: self.clone(), number, slots: RefCell::default(), launches: RefCell::default() }
