@@ -110,9 +110,9 @@ functions! {
     event_record = cuEventRecord(sys::CUevent, sys::CUstream);
     event_query = cuEventQuery(sys::CUevent);
     event_wait = cuEventSynchronize(sys::CUevent);
-    /// From the first to the second, in milliseconds.
+    /// The time from the first event to the second, in milliseconds.
     event_elapsed = cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
-    /// To, its context, from, its context.
+    /// The arguments are the target, its context, the source, and its context.
     copy_between = cuMemcpyPeerAsync(sys::CUdeviceptr, sys::CUcontext, sys::CUdeviceptr, sys::CUcontext, usize, sys::CUstream);
     function_attribute = cuFuncGetAttribute(*mut c_int, c_int, sys::CUfunction);
     /// The number of blocks that a multiprocessor holds, by threads and bytes of a block.

@@ -92,7 +92,7 @@ enum Made {
 
 /// The driver's form of a graph.
 struct OnGpu {
-    /// None where there is no block to run.
+    /// The driver's graph; `None` if no launch has blocks to run.
     replay: Option<Replay>,
     /// The number of each launch's node, if the launch has blocks to run.
     nodes: Vec<Option<usize>>,
@@ -383,7 +383,7 @@ impl Order {
         }
         after.sort_unstable();
         after.dedup();
-        // A launch that both reads and writes a slot is not behind itself.
+        // A launch that both reads and writes a slot does not depend on itself.
         after.retain(|other| *other != number);
         after
     }
