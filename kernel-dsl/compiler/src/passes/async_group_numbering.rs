@@ -27,7 +27,7 @@ fn waits(region: &Region) -> bool {
     region.insts.iter().any(|i| matches!(i.op, Op::CopyWait(_)) || i.op.regions().into_iter().any(waits))
 }
 
-/// Gives each wait for a group its count, in the order in which they stand.
+/// Sets the count of each wait for a group, in the order of the code.
 fn set(region: &mut Region, found: &[u32], next: &mut usize) {
     for inst in &mut region.insts {
         if let Op::CopyWait(landing @ WaitGroup::UpTo(_)) = &mut inst.op {
@@ -74,7 +74,7 @@ impl Ages {
         changed
     }
 
-    /// Returns the ages at a jump that hands `values` to `parameters`.
+    /// Returns the ages at a jump that passes `values` to `parameters`.
     fn handed(mut self, values: &[Value], parameters: &[Value]) -> Ages {
         let ages: Vec<u32> = values.iter().map(|v| self.of(*v)).collect();
         parameters.iter().zip(ages).for_each(|(p, age)| self.set(*p, age));
@@ -82,7 +82,7 @@ impl Ages {
     }
 }
 
-/// A construct around what is looked at.
+/// A construct around the current instruction.
 struct OpenConstruct {
     label: Label,
     /// The ages at each `break`, and the values that it passes on.
@@ -93,15 +93,15 @@ struct OpenConstruct {
 
 struct AgeWalk {
     open: Vec<OpenConstruct>,
-    /// The result at the last visit of each wait, in their order.
+    /// The count that the last visit of each wait gave, in the order of the code.
     found: Vec<u32>,
 }
 
-/// How a region ends where it is run through.
+/// How a region ends if its end is reached.
 type RegionEnd = Option<(Ages, Values)>;
 
 impl AgeWalk {
-    /// Goes through `region`; `at` counts the waits that stand before.
+    /// Walks `region`; `at` is the number of waits before it.
     fn region(&mut self, region: &Region, mut ages: Ages, at: &mut usize) -> RegionEnd {
         let mut insts = region.insts.iter();
         while let Some(inst) = insts.next() {

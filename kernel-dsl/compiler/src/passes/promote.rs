@@ -30,14 +30,14 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Replaces the reads of slots that are known. The writes of locals that do not fit stay, and with
-/// `partial` the reads of their known slots are replaced too.
+/// Replaces the reads of slots with known values. The writes of locals that do not fit stay. With
+/// `partial`, the reads of their known slots are replaced too.
 fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bool) {
     let mut first = Vec::with_capacity(kernel.locals.len());
     let mut slots = Vec::new();
     for (local, fits) in kernel.locals.iter().zip(fits) {
         let slot = LocalElement { ty: local.element, now: None, stays: !fits, unknown: false };
-        // The elements of an array in local memory stay there, which is why it is there.
+        // An array in local memory stays in memory: the kernel requested that.
         let replaced = *fits || partial && !local.memory;
         first.push(replaced.then_some(slots.len() as u32));
         slots.extend((0..local.len).filter(|_| replaced).map(|_| slot));
@@ -225,7 +225,7 @@ struct Promoter {
     /// The locals that each construct writes, in the order in which constructs begin.
     written: Vec<WrittenSlots>,
     next: usize,
-    /// The stamp that each slot was last given, so that a list holds it once.
+    /// The stamp that each slot got last, so that a list contains the slot once.
     seen: Vec<u32>,
     stamp: u32,
     open: Vec<OpenConstruct>,
@@ -314,7 +314,7 @@ impl Promoter {
         region.insts = insts;
     }
 
-    /// Rewrites an instruction; tells whether it stays.
+    /// Rewrites an instruction, and returns whether it stays.
     fn inst(&mut self, inst: &mut Inst, yields: &[u32]) -> bool {
         inst.op.map_operands(|v| self.replacements[v.0 as usize]);
         match &mut inst.op {

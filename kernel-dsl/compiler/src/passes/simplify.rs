@@ -21,7 +21,7 @@ enum ValueFact {
     Compare(Comparison, Value, Value),
     /// The sum of a `usize` and a constant, modulo 2³².
     Wrapping(Value, u64),
-    /// A multiple of that, which is not 0, modulo 2³²; `usize`.
+    /// A multiple of this number, which is not 0, modulo 2³²; `usize`.
     Multiple(u64),
     /// The value modulo a constant; unsigned.
     Remainder(Value, u64),
@@ -32,7 +32,7 @@ enum ValueFact {
 /// The result of a simplification.
 #[derive(Debug)]
 enum Simplified {
-    /// A value that is there already.
+    /// A value that exists already.
     Value(Value),
     /// An operation, perhaps a simpler one.
     Op(Op),
@@ -249,8 +249,8 @@ impl Simplifier {
             }
             (Rem, _, Some(d)) => self.remainder(ty, a, b, d),
             (And, _, Some(mask)) => self.masked(ty, a, b, mask),
-            // Addends gather into one constant; on usize, only where the sum says no more than its
-            // parts did.
+            // Constant addends become one; on `usize` only if the new sum assumes no more than the
+            // old sums did.
             (Add | WrappingAdd, _, Some(d)) => match self.fact(a) {
                 ValueFact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
                     let sum = self.constant(Type::Scalar(ty), c.wrapping_add(d) & ty.mask());
@@ -291,7 +291,7 @@ impl Simplifier {
         }
     }
 
-    /// Returns the bits of a that b has, which is the constant `mask`: masks gather into one.
+    /// Returns a & b, where b is the constant `mask`: several masks become one.
     fn masked(&mut self, ty: Scalar, a: Value, b: Value, mask: u64) -> Simplified {
         match self.fact(a) {
             ValueFact::Masked(x, c) => {
@@ -382,7 +382,7 @@ impl Simplifier {
         }
     }
 
-    /// `a`, or its inverse.
+    /// Returns `a` or its inverse.
     fn truth(&self, a: Value, same: bool) -> Simplified {
         if same { Simplified::Value(a) } else { self.unary(Unary::Not, a) }
     }

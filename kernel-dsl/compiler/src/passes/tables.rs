@@ -71,7 +71,7 @@ impl Reads {
             match &inst.op {
                 Op::Table(table) => self.bases.push((inst.results[0], *table)),
                 Op::Load { place: AccessPlace::Global { base, within: Some(within), .. }, .. } => {
-                    // Few tables, and fewer places where one is named.
+                    // There are few tables, and few places that name one.
                     let Some((_, table)) = self.bases.iter().find(|(b, _)| b == base) else { continue };
                     let same = |step: &Step| uniformity.of(step.index, UniformScope::Warp) == Verdict::Uniform;
                     let same = within.indices.iter().all(same);
