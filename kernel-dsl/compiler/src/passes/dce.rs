@@ -209,7 +209,7 @@ struct Sweep<'k> {
     open: Vec<KeptValues>,
 }
 
-/// Which of the values stay that terminators carry out of a construct.
+/// Flags of the values that stay, among those that terminators carry out of a construct.
 struct KeptValues {
     label: Option<Label>,
     yields: Vec<bool>,

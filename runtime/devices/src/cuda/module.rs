@@ -229,7 +229,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         let _ = self.context.run(
             || "unloading a module".into(),
-            // SAFETY: loaded in `load`; the device, which waits for its streams, has gone before.
+            // SAFETY: loaded in `load`; the device was dropped before, and waited for its streams.
             |driver| unsafe {
                 match self.code {
                     Code::Library(library, of) => (of.unload)(library),

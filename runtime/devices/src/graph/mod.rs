@@ -282,7 +282,7 @@ impl<'g> Graph<'g> {
     /// Checks a launch against its kernel's contract, and updates its node in the driver's graph.
     fn ready(&mut self, index: usize) -> Result<()> {
         let launch = &self.launches[index];
-        // SAFETY: they are looked at and not used.
+        // SAFETY: the arguments are inspected, and not used for an access.
         let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
         let part =
             self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
@@ -336,7 +336,7 @@ impl<'g> Graph<'g> {
         let mut order = Order::default();
         let (mut parts, mut nodes) = (Vec::new(), Vec::new());
         for (index, launch) in self.launches.iter().enumerate() {
-            // SAFETY: they are looked at and not used.
+            // SAFETY: the arguments are inspected, and not used for an access.
             let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
             let accesses = self.accesses(index)?;
             let made = |program: &_, approved: &ValidatedArgs<'_, '_>| {

@@ -129,7 +129,7 @@ impl<'g> Recording<'g> {
     /// Adds a launch, if it fits its kernel's contract.
     pub(super) fn push(&self, launch: Launch) -> Result<Node> {
         let slots = self.slots.borrow();
-        // SAFETY: they are looked at and not used.
+        // SAFETY: the arguments are inspected, and not used for an access.
         let arguments = unsafe { launch.arguments(&self.device, &slots) };
         self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
             if !approved.is_cooperative() {

@@ -361,7 +361,7 @@ impl Lowerer<'_> {
 
     /// Splits an `Offset` with a product, or with terms of several levels, into offsets by one
     /// index each: one for each product, and for the terms of each level. Returns `None` if there
-    /// is nothing to split.
+    /// is nothing to split, else the last of the offsets.
     fn regrouped(
         &mut self,
         base: Value,
