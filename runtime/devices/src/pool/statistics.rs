@@ -9,11 +9,11 @@ use std::fmt;
 pub struct MemoryStatistics {
     /// The bytes of live buffers, each rounded up to 256.
     pub in_use: u64,
-    /// The largest value of the previous field so far.
+    /// The largest value of `in_use` so far.
     pub peak_in_use: u64,
     /// The bytes of device memory that the pool holds, used or not.
     pub reserved: u64,
-    /// The largest value of the previous field so far.
+    /// The largest value of `reserved` so far.
     pub peak_reserved: u64,
     /// The largest buffer that the pool can allocate without the device.
     pub largest_free: u64,
