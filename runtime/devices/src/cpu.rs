@@ -240,7 +240,7 @@ impl Executable {
                     HOST.quiesce(address, bytes, left.map_or(&ByteRanges::default(), |(_, left)| left));
                 }
                 Ok(None) => {}
-                // Which bytes the launch has stored is not known.
+                // The stored bytes are not known.
                 Err(_) if approved.writes(index) => HOST.stored(address, bytes),
                 Err(_) => {}
             }

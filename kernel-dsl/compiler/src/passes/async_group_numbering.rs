@@ -39,8 +39,8 @@ fn set(region: &mut Region, found: &[u32], next: &mut usize) {
 }
 
 /// The number of groups closed since the group of a value. A value that is absent belongs to no
-/// known group and counts 0. [`NEVER_CLOSED`] means that the value is not a group, but for example
-/// a constant.
+/// known group and counts 0. [`NEVER_CLOSED`] means that the value is not a group. A constant is
+/// an example.
 #[derive(Clone, Default)]
 struct Ages(FastMap<Value, u32>);
 

@@ -1,4 +1,4 @@
-//! What a device does for the texts of a batch: caches, prompts, and steps by replayed graphs.
+//! Work of a device for the texts of a batch: caches, prompts, and steps by replayed graphs.
 //!
 //! A step passes rows through the model. They are the next tokens of several sequences, or the next
 //! token of one sequence and drafts of the tokens after it. There is a graph for each number of

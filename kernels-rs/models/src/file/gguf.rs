@@ -497,8 +497,8 @@ impl Gguf {
     /// Maps a file, or all parts of a split model, and reads the headers.
     ///
     /// # Errors
-    /// If a file cannot be opened or mapped, is not a GGUF file of version 2 or 3, or is truncated or
-    /// damaged.
+    /// If a file cannot be opened or mapped, is not a GGUF file of version 2 or 3, or is truncated
+    /// or damaged.
     pub fn open(path: &Path) -> Result<Gguf> {
         let map = |path: &Path| Bytes::map(path).map(|bytes| Part { file: name(path), bytes });
         let given = map(path)?;
@@ -523,8 +523,8 @@ impl Gguf {
     /// Reads a file from memory. Messages call it `file`.
     ///
     /// # Errors
-    /// If the bytes are not a GGUF file of version 2 or 3, are truncated or damaged, or are part of a
-    /// split model.
+    /// If the bytes are not a GGUF file of version 2 or 3, are truncated or damaged, or are part of
+    /// a split model.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Gguf> {
         let part = Part { file: file.to_owned(), bytes: Bytes::Owned(bytes) };
         let header = part.header(0)?;

@@ -88,11 +88,11 @@ enum PartOrigin {
 /// A use of a value.
 #[derive(Clone, Copy)]
 enum PartUse {
-    /// In a requested pack, by its number.
+    /// A requested pack, by its number.
     Pack(usize),
-    /// As a result of an `If`: its first result, and the number of the result.
+    /// A result of an `If`: its first result, and the number of the result.
     Yield(Value, usize),
-    /// In the select with this result.
+    /// The select with this result.
     Select(Value),
     Other,
 }
