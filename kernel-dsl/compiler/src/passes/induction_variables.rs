@@ -64,7 +64,7 @@ impl Reducer {
         });
     }
 
-    /// Notes that `values` are defined at the current depth.
+    /// Records that `values` are defined at the current depth.
     fn define(&mut self, values: &[Value]) {
         for v in values {
             self.levels[v.0 as usize] = self.depth;

@@ -302,7 +302,7 @@ impl Simplifier {
         }
     }
 
-    /// Notes that `index` runs from `start` in steps of `step`.
+    /// Records that `index` runs from `start` in steps of `step`.
     pub fn note_index(&mut self, index: Value, start: Value, step: Value) {
         let usize = self.ty(index) == Type::Scalar(Scalar::Usize);
         if let (true, Some(start), Some(step)) = (usize, self.constants.bits(start), self.constants.bits(step)) {

@@ -307,7 +307,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Notes that logits in some places are replaced.
+    /// Records that logits in some places are replaced.
     fn replace(&mut self, is_replaced: impl Fn(Source) -> bool) {
         for text in self.texts.iter_mut().filter(|text| text.logits.is_some_and(&is_replaced)) {
             text.logits = None;

@@ -66,7 +66,7 @@ impl Sampling {
     }
 }
 
-/// Notes that a token is in the text, and that it was generated if `generated` is 1.
+/// Records that a token is in the text, and that it was generated if `generated` is 1.
 #[kernel(block = 32, grid = token.len().div_ceil(32))]
 #[requires(seen.cols() == 2)]
 fn note(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
