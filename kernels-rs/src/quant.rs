@@ -7,8 +7,8 @@
 //! | [`Weights`] | the 13 [`formats`] of GGML, and rows of bytes; products with activations in `f32` or 16 bits | [`few`], [`many`], [`repack`] |
 //! | [`Activations`] | quantized once for several products of the same rows | [`activations`] |
 //! | [`Routing`] | mixtures of experts: routes of tokens, products with experts in any format, and their sums | [`routing`](mod@routing), [`few`], [`many`] |
-//! | [`Affine`] | scales and zero points by the extremes of a matrix or of its rows; bytes by them, and back | [`affine`] |
-//! | [`formats::host`] | the blocks of GGML's files on the host: numbers of blocks, blocks of numbers, planes of blocks and back | |
+//! | [`Affine`] | scales and zero points from the extremes of a matrix or of its rows; conversions to bytes and back | [`affine`] |
+//! | [`formats::host`] | conversions on the host of blocks of GGML's files: to numbers and back, and to planes and back | |
 //! | [`calibration`] | scales from samples, on the host: largest magnitude, percentile, least mean-square error | |
 //!
 //! # Extreme inputs
