@@ -30,7 +30,7 @@ macro_rules! of_blocks {
     };
 }
 
-/// The formats that numbers can be put into, with their numbers in `general.file_type`.
+/// The formats to which numbers can be converted, with their numbers in `general.file_type`.
 const TARGETS: [(Format, u32); 16] = [
     (Format::F32, 0),
     (Format::F16, 1),
@@ -50,7 +50,7 @@ const TARGETS: [(Format, u32); 16] = [
     (Format::MXFP4, 38),
 ];
 
-/// Returns the format of a name that numbers can be put into, in letters of any case.
+/// Returns the format of a name, in letters of any case, if numbers can be converted to it.
 ///
 /// # Errors
 /// If there is no format of this name.

@@ -185,7 +185,7 @@ impl TalkOptions {
     /// Loads a model and makes a session.
     fn session(&self, file: &Path) -> Result<Session, Error> {
         let model = self.run.load(&self.run.open(file)?)?;
-        // No text is longer than those the model was trained for.
+        // Texts are at most as long as those that the model was trained on.
         let room = self.room.min(model.configuration.context);
         model.session(self.run.session(room))
     }

@@ -169,7 +169,7 @@ fn replace_sums(instructions: &mut Instructions<'_>) {
     }
 }
 
-/// Returns a + b. A sum of lists is paid for before it is made.
+/// Returns a + b. The fuel for a sum of lists is consumed before the sum is computed.
 fn add(state: &State, a: Value, b: Value) -> std::result::Result<Value, minijinja::Error> {
     let length = |value: &Value| match value.kind() {
         ValueKind::Seq | ValueKind::Iterable => value.len(),
@@ -232,7 +232,7 @@ fn to_json(state: &State, value: Value, options: Kwargs) -> std::result::Result<
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Bytes that are paid for before they are written.
+/// A writer of bytes that consumes fuel before it writes.
 struct Charged<'a, 's, 'e> {
     state: &'a State<'s, 'e>,
     bytes: Vec<u8>,
@@ -241,7 +241,7 @@ struct Charged<'a, 's, 'e> {
 
 impl std::io::Write for Charged<'_, '_, '_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        // A call costs more than its bytes.
+        // Each call costs fuel in addition to that for its bytes.
         if self.state.consume_fuel(1 + bytes.len() as u64 / 64).is_err() {
             self.is_out = true;
             return Err(std::io::ErrorKind::OutOfMemory.into());

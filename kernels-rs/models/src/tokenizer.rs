@@ -44,9 +44,9 @@ pub enum TokenKind {
     UserDefined,
     /// A byte that the fallback of SentencePiece writes as `<0x0A>`.
     Byte,
-    /// The token of text that has no other.
+    /// The token for text that no other token represents.
     Unknown,
-    /// A number without use.
+    /// An unused number.
     Unused,
 }
 
@@ -84,7 +84,7 @@ struct Token {
     kind: TokenKind,
 }
 
-/// Tokens with a part to play.
+/// Tokens with a special purpose.
 #[derive(Clone, Debug, Default)]
 pub struct Special {
     /// The token before a text.
@@ -305,7 +305,8 @@ impl Tokenizer {
                 names.of(encoding).split(text, &mut tokens, text_to, Vec::push);
             }
             Algorithm::SentencePiece { pieces, names } => {
-                // A stretch at the begin or after a control token begins with an added space.
+                // A stretch at the beginning or after a control token gets an added space before
+                // it.
                 let mut state = (tokens, true);
                 let text_to = |state: &mut (Vec<u32>, bool), text| {
                     pieces.encode(text, state.1, &mut state.0);

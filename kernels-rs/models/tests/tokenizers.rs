@@ -148,7 +148,7 @@ fn pieces_have_the_tokens_of_sentencepiece() {
         assert_eq!(String::from_utf8(tokenizer.decode(&ids).unwrap()).unwrap(), decoded, "{text:?}");
         assert_eq!(*text, decoded);
     }
-    // User-defined pieces are always one token; the begin of a text is added where wanted.
+    // User-defined pieces are always one token; the beginning of a text is added if requested.
     let tool = tokenizer.find("<tool>").unwrap();
     let ids = tokenizer.encode("a<tool>b", Encoding { ends: true, ..Encoding::TEXT }).unwrap();
     assert_eq!((ids[0], ids.contains(&tool)), (1, true));

@@ -93,8 +93,9 @@ mod items {
 
 use items::*;
 
-/// Finds the `need` largest ranks of elements `from` to `to`, or more if their digits are equal.
-/// These are the ranks r with r >> bits ≥ prefix. Returns prefix and bits. It ends with a barrier.
+/// Finds the `need` largest ranks of elements `from` to `to`. If the smallest of them occurs
+/// several times, all occurrences are found. The found ranks are those with r >> bits ≥ prefix.
+/// Returns prefix and bits. It ends with a barrier.
 ///
 /// The zeros of threads beyond `to` are counted as well. They have the smallest digit, and
 /// therefore do not affect the result.

@@ -24,7 +24,7 @@ pub struct Axes {
 /// A way to stretch positions.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub enum Scaling {
-    /// Not at all.
+    /// Positions are not stretched.
     None,
     /// All frequencies are divided by a factor.
     Linear {
@@ -52,7 +52,7 @@ pub enum Scaling {
         slow: f64,
         /// Tokens of the texts before stretching.
         original: f64,
-        /// Multiplies the rotated numbers, if not the value of the paper.
+        /// The factor of the rotated numbers, if it is not that of the paper.
         attention: Option<f64>,
     },
     /// A divisor for each frequency, from the tensor `rope_freqs.weight`.

@@ -82,7 +82,7 @@ pub struct Batch {
     options: Options,
     run: Box<dyn Run>,
     texts: Vec<Text>,
-    /// Tokens that were guessed, and those of them that were right.
+    /// The number of guessed tokens, and how many of them were right.
     drafts: [usize; 2],
 }
 
@@ -152,8 +152,7 @@ impl Batch {
         })
     }
 
-    /// Returns the number of tokens at the begin of a new text whose keys and values a sequence
-    /// has.
+    /// Returns the number of leading tokens of a new text whose keys and values a sequence has.
     ///
     /// # Errors
     /// If the sequence does not exist.
@@ -188,8 +187,8 @@ impl Batch {
         Err(Error::Tokens { action: "set the text of a session", problem })
     }
 
-    /// Replaces the text of a sequence, and computes nothing. Keys and values of common tokens at
-    /// the begin are kept.
+    /// Replaces the text of a sequence, and computes nothing. Keys and values of the tokens with
+    /// which both texts begin are kept.
     ///
     /// # Errors
     /// If there are no tokens, more than there is room for, or tokens beyond the vocabulary, or the

@@ -69,7 +69,7 @@ impl Activations {
         prefix(&mut self.sums[0], self.extents)
     }
 
-    /// Queues the sum of features to rows, after a block.
+    /// Queues the addition of features to some rows, after a block.
     ///
     /// # Errors
     /// If extents do not match.

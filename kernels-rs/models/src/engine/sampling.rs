@@ -80,7 +80,7 @@ fn note(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
     }
 }
 
-/// Applies penalties: logit ← penalized logit for each token that was noted.
+/// Applies penalties: logit ← penalized logit for each recorded token.
 #[kernel(block = 256, grid = logits.len().div_ceil(256))]
 #[requires(seen.rows() == logits.len(), seen.cols() == 2)]
 fn penalize(repetition: f32, frequency: f32, presence: f32, seen: View<u32, 2>, logits: &mut [f32]) {

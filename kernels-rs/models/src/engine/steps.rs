@@ -113,8 +113,8 @@ struct Step<K: kernel_dsl::Element> {
     logits: SlotMut<f32>,
     /// The places and positions of the next step that are on the device.
     ready: Vec<(After, usize)>,
-    /// The likeliest tokens of the last step, which are those of the next one on the device. They
-    /// are none until the host has read them.
+    /// The likeliest tokens of the last step. On the device they are already the tokens of the next
+    /// step. `None` until the host has read them.
     likeliest: Option<Vec<u32>>,
 }
 
@@ -182,7 +182,7 @@ impl<K: Float + StoredElement + GenericArgument> Step<K> {
         let mut cache = Recorded(&caches, extents);
         let input = Input { tokens: of_tokens, images: &[] };
         model.run(&recording, input, &places, &mut cache, &mut to_logits, &mut memory)?;
-        // The likeliest token is that of the next replay, unless another one is drawn.
+        // The likeliest token is the input of the next replay, unless another token is drawn.
         let likeliest = Sample::new(0).temperature(0.0);
         likeliest.run(&recording, &logits.view(of_logits)?, &mut tokens.view_mut([width])?)?;
         // SAFETY: each thread changes an element of each buffer, after comparing its index.

@@ -41,7 +41,7 @@ impl Bpe {
             if rank as usize >= MAX_MERGES {
                 return Err(damaged(format!("expected at most {MAX_MERGES} merges")));
             }
-            // A space at the very begin would be part of the left token.
+            // A space at the first position would be part of the left token.
             let space = merge.iter().skip(1).position(|byte| *byte == b' ').map(|at| at + 1);
             let Some((left, right)) = space.map(|at| (&merge[..at], &merge[at + 1..])) else {
                 return Err(damaged(format!("expected two tokens with a space between, found {}", quoted(merge))));

@@ -99,7 +99,7 @@ impl Splitter {
         let mut from = 0;
         while let Some(found) = self.pattern.find_at(text, from) {
             let (mut end, piece) = (found.end(), found.as_str());
-            // Blanks that are followed by a word leave it the last one, unless there is only one.
+            // The last of several blanks before a word is left for the next match.
             let by_line = self.family != Family::Gpt2 && self.family != Family::SmolLm && piece.ends_with(['\r', '\n']);
             if end < text.len() && !by_line && piece.chars().all(char::is_whitespace) {
                 let last = piece.chars().next_back().map_or(0, char::len_utf8);
