@@ -141,7 +141,7 @@ pub fn half_warp(x: &[f32], y: &mut [f32]) {
     y[0] = warp::sum(x[0]);
 }
 
-/// A group of lanes that is no power of two
+/// A group of lanes that is not a power of two
 #[kernel(block = 64, grid = 1)]
 pub fn odd_group(x: &[f32], y: &mut [f32]) {
     y[0] = warp::group::<5>().sum(x[0]);

@@ -35,9 +35,9 @@ pub trait Halves: Copy + sealed::Sealed {
     fn word(self) -> u32;
 }
 
-/// Whether numbers are signed, and what their sums are.
+/// The signedness of numbers, and the types of their sums.
 pub trait Sign: sealed::Sealed {
-    /// Whether they are.
+    /// Whether the numbers are signed.
     const SIGNED: bool;
     /// The sum of products with numbers of the same signedness.
     type Own: Accumulator;

@@ -57,8 +57,8 @@ pub fn stride(n: usize) -> StepBy<Range<usize>> {
 /// # fn main() {}
 /// ```
 ///
-/// The machine has no instruction for it. PTX has the barrier of CUDA's cooperative groups. After a
-/// `bar.sync`, one thread of each block makes a fence and adds to a counter in the launch's
+/// The machine has no instruction for this barrier. The PTX is that of CUDA's cooperative groups.
+/// After a `bar.sync`, one thread of each block makes a fence and adds to a counter in the launch's
 /// workspace. The thread polls the counter until all blocks have added. A fence and a `bar.sync`
 /// follow. The driver supplies the workspace, and the counter needs no reset.
 ///

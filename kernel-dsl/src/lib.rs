@@ -143,11 +143,12 @@
 //! call; operations of [`warp`] need all lanes of the warp. The compiler decides from the values
 //! that control the path to the call.
 //!
-//! A parameter is uniform for the grid, a block index for the block, `warp::index()` and
-//! `grid::index() / 32` for the warp; `thread::x()` differs between threads. A value computed from
-//! uniform values is uniform. A variable is uniform if every value assigned to it is, and if
-//! control reaches each assignment uniformly. The result of a reduction, a vote, or a shuffle from
-//! one lane is uniform for the participants.
+//! A value is *uniform* for a group of threads if all of them have the same value. A parameter is
+//! uniform for the grid, a block index for the block, `warp::index()` and `grid::index() / 32` for
+//! the warp; `thread::x()` differs between threads. A value computed from uniform values is
+//! uniform. A variable is uniform if every value assigned to it is, and if control reaches each
+//! assignment uniformly. The result of a reduction, a vote, or a shuffle from one lane is uniform
+//! for the participants.
 //!
 //! An `if`, `while` or `for` on a value that is uniform for the warp keeps the warp converged; the
 //! same holds for the block. If only some threads take a `return`, `break` or `continue`, the
@@ -226,7 +227,7 @@
 //! pub mod activation {
 //!     use kernel_dsl::prelude::*;
 //!
-//!     /// What is done with each element.
+//!     /// A function of each element.
 //!     pub trait Activation: Copy {
 //!         fn apply(self, x: f32) -> f32;
 //!     }
@@ -326,7 +327,7 @@
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
-//! /// What the codes of four bits stand for.
+//! /// The values of the codes of four bits.
 //! #[device]
 //! const LEVELS: [f32; 16] = [
 //!     -1.0, -0.7, -0.53, -0.39, -0.28, -0.18, -0.09, 0.0, 0.08, 0.16, 0.25, 0.34, 0.44, 0.56, 0.72, 1.0,
@@ -357,6 +358,14 @@
 //! `#[device(constant)]` and `#[device(global)]` on a constant override the choice. A table forced
 //! into constant memory that does not fit is a compile error, and `kernels report` shows where its
 //! accesses serialize.
+//!
+//! # Arrays in local memory
+//!
+//! An array of a thread is in registers, which have no addresses. So each index must be a constant
+//! after unrolling. [`thread::local`] makes an array of each thread in local memory, whose indices
+//! may be computed: a stack, or a list of candidates. Each access is a load or store of the
+//! device's memory through its caches. The interpreter reports indices out of bounds, and elements
+//! that are read and were never written.
 //!
 //! # Targets
 //!
@@ -538,8 +547,8 @@
 //! a time, and checks every access, barrier and exchange. `kernels check` compares its results,
 //! before and after optimization, with plain Rust and with the GPU where there is one. The
 //! comparison is bit for bit, or within the kernel's tolerance where [`fast`] is used.
-//! [`host::run`] runs the kernel as rustc compiled it, one host thread a device thread; it tests
-//! that our compiler reads Rust as rustc does.
+//! [`host::run`] runs the kernel as rustc compiled it, with a host thread for each device thread.
+//! It tests that our compiler reads Rust as rustc does.
 //!
 //! # Modules
 //!

@@ -56,7 +56,7 @@ thread_local! {
     static GROUPS: RefCell<Groups> = RefCell::default();
 }
 
-/// A thread begins, in which no copy has.
+/// Forgets all copies, at the start of a thread.
 pub(crate) fn forget() {
     GROUPS.take();
 }

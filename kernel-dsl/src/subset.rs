@@ -151,7 +151,7 @@
 //! | A shuffle that some lanes do not reach | `warp::sum` must be reached by all lanes of the warp, but some may not reach it |
 //! | A reduction in a loop that lanes leave one by one | `warp::max` must be reached by all lanes of the warp, but some may not reach it |
 //! | A block with a partial warp | this operation needs whole warps of 32 threads; the block has 48 threads |
-//! | A group of lanes that is no power of two | invalid group size 5 |
+//! | A group of lanes that is not a power of two | invalid group size 5 |
 //! | A group of more lanes than a warp has | invalid group size 64 |
 //! | A feature that the target lacks | `warp::match_any` requires sm_70; the kernel is compiled for sm_61 |
 //! | A target that does not exist | unknown target `sm_62`; the targets are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90 |

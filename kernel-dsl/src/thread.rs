@@ -7,9 +7,9 @@ use crate::host::context::context;
 /// or a small table. Its elements are undefined until the thread writes them.
 ///
 /// An array in registers, `[0; 32]`, needs indices that are constant after unrolling. This one does
-/// not, and each access costs a load or store of the memory that caches of the device back, in PTX
+/// not, and each access is a load or store of the device's memory through its caches: in PTX
 /// `ld.local` and `st.local`. Threads of a warp that access the same index share sectors. The call
-/// is the value of a variable. If all its indices are constant, the array is in registers. A copy,
+/// must be the value of a `let`. If all indices are constant, the array is in registers. A copy,
 /// `let own = stack;`, is an array in registers.
 ///
 /// The interpreter reports an index out of bounds and a read of an element that was never written.

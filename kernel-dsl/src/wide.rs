@@ -29,11 +29,11 @@ pub(crate) fn aligned<T: DeviceCopy>(first: *const T, n: usize) {
     let bytes = at_once::<T>(n) * size_of::<T>();
     assert!(
         first.addr().is_multiple_of(bytes),
-        "misaligned: {first:p} is no multiple of the {bytes} bytes of an access"
+        "misaligned: {first:p} is not a multiple of the {bytes} bytes of an access"
     );
 }
 
-/// `at`, `n` elements on in the last dimension.
+/// Returns the indices `n` elements after `at` in the last dimension.
 pub(crate) fn on<const R: usize>(mut at: [usize; R], n: usize) -> [usize; R] {
     at[R - 1] = at[R - 1].saturating_add(n);
     at

@@ -67,9 +67,9 @@
 //! slices of the operands use the same registers in turn. The loop over slices of Q and K has 1024
 //! FFMA in 1080 issue slots, that over V 1024 in 1073 (`tests/tests/budgets.rs` requires 80 %). A
 //! whole step has 16,384 FFMA in some 18,600 slots. Both loops read 16 numbers from shared memory
-//! for 64 multiplications, as a matrix product does. With four queries and eight keys a thread, and
-//! 16 warps, it was 12 for 32. Then a fifth of all cycles issued nothing during the first product
-//! on an H200, whose shared memory is no faster relative to its multipliers.
+//! for 64 multiplications, as a matrix product does. An earlier design with four queries and eight
+//! keys a thread, and 16 warps, read 12 numbers for 32 multiplications. During its first product, a
+//! fifth of all cycles on an H200 issued nothing: shared memory was too slow there as well.
 //!
 //! # The cost of large logits
 //!
@@ -83,8 +83,8 @@
 //!
 //! A step is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, bytes with
 //! scales, or blocks of 32 numbers with a scale (q8_0 and q4_0, see [`cache`]), contiguous or in
-//! pages. Several tokens of a sequence, such as drafts to be verified,
-//! read it once for all ([`Decode::tokens`]).
+//! pages. A step can have several tokens of a sequence, such as drafts to be verified. The cache is
+//! then read once for all of them ([`Decode::tokens`]).
 //!
 //! # Measured
 //!
@@ -92,7 +92,7 @@
 //! `kernels bench attention` and `kernels bench decode`. For comparison, torch 2.11's
 //! memory-efficient attention, which uses tensor cores, ran on the same card:
 //!
-//! | batch × heads × length × element | full | causal | torch over ours |
+//! | batch × heads × length × element | full | causal | torch's time over ours |
 //! |---|---|---|---|
 //! | 1 × 16 × 2048 × 128, `f32` | 41.2 TFLOP/s | 40.2 | 0.96, 1.22 |
 //! | 1 × 16 × 4096 × 128, `f32` | 43.5 | 43.1 | 0.96, 1.09 |

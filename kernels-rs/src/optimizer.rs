@@ -10,8 +10,8 @@
 //!
 //! A thread has four elements of each array: the loads of all arrays are in flight together. The
 //! limit is memory: g is read, and w, m and v are read and written. The computation takes some 60
-//! slots an element on sm_61, and a Tesla P40 has 370 while its memory delivers one with `bf16`
-//! weights.
+//! slots an element on sm_61. A Tesla P40 has 370 slots while its memory delivers an element with
+//! `bf16` weights.
 //!
 //! # Extreme inputs
 //!

@@ -7,8 +7,8 @@
 //! | [`Weights`] | the 13 [`formats`] of GGML, and rows of bytes; products with activations in `f32` or 16 bits | [`few`], [`many`], [`repack`] |
 //! | [`Activations`] | quantized once for several products of the same rows | [`activations`] |
 //! | [`Routing`] | mixtures of experts: routes of tokens, products with experts in any format, and their sums | [`routing`](mod@routing), [`few`], [`many`] |
-//! | [`Affine`] | scales and zero points by the extremes of a matrix or of its rows; bytes by them, and back | [`affine`] |
-//! | [`formats::host`] | the blocks of GGML's files on the host: numbers of blocks, blocks of numbers, planes of blocks and back | |
+//! | [`Affine`] | scales and zero points from the extremes of a matrix or of its rows; conversions to bytes and back | [`affine`] |
+//! | [`formats::host`] | conversions on the host of blocks of GGML's files: to numbers and back, and to planes and back | |
 //! | [`calibration`] | scales from samples, on the host: largest magnitude, percentile, least mean-square error | |
 //!
 //! # Extreme inputs
@@ -49,12 +49,12 @@
 //!
 //! # Accuracy
 //!
-//! The table has errors relative to the size of what is exact, as root mean squares:
+//! The table has root mean square errors, relative to the root mean square of the exact values:
 //!
 //! - of normal weights, against the numbers that they were quantized from on the host;
 //! - of products of 4096 numbers, against the exact products of the same weights, for normal
 //!   activations;
-//! - of these products where one activation of a hundred is 20 times as large.
+//! - of the same products with one activation in a hundred 20 times as large.
 //!
 //! The cause of the errors of products is the quantization of activations to 8 bits, with a scale
 //! for each 32. `UPDATE=1 cargo test -p tests --test quant products_are_accurate` writes the table.

@@ -343,7 +343,7 @@ fn extents_are_compared() {
     let said = refused.unwrap_err().to_string();
     assert!(said.contains("the cache has 1 planes, and there are 2 queries"), "{said}");
 
-    // Scales of blocks of floats, and heads that are no whole words.
+    // Scales of blocks of floats, and heads that are not whole words.
     let mut scales = [(); 2].map(|()| device.zeros::<f16>(2).unwrap());
     let rows = [2, 1, 1, 4];
     let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());

@@ -1,6 +1,6 @@
 //! The compiler of kernel-dsl, as ordinary library code.
 //!
-//! # The way of a kernel
+//! # The stages of compilation
 //!
 //! ```text
 //! tokens ─▶ syntax ─▶ check ─▶ HIR                  (feature `frontend`; what the macros run)
@@ -20,13 +20,12 @@
 //! * [`analyses`] reject lowered IR with a proven mistake, and estimate the cost of a kernel.
 //! * [`passes`] rewrite IR without changing any value; each pass has its own file.
 //! * [`emit`] turns optimized IR into a PTX AST ([`ptx`]), whose instructions come from one table.
-//! * [`analyses`] tell what a kernel will cost.
 //! * [`oracle`] defines the checks of the interpreter in crate `runtime`.
 //! * [`launch`] evaluates the launch shape and conditions of a kernel on the host.
 //!
 //! [`driver`] connects the stages from HIR to text. [`source_file`] reads a kernel from the text of
-//! its file. [`lower::checked`] makes the checked form of a
-//! kernel, which checks its accesses on the device and reports violations.
+//! its file. [`lower::checked`] makes the checked form of a kernel, which checks its accesses on
+//! the device and reports violations.
 
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,7 @@ use crate::element::DeviceCopy;
 use crate::host::context::context;
 use crate::host::monitor::Scope;
 
-/// Hands `x` to all lanes, and gives theirs.
+/// Passes `x` to all lanes, and returns their values.
 #[track_caller]
 pub(crate) fn exchange<T: DeviceCopy>(operation: &'static str, x: T) -> Vec<T> {
     context(operation).meet(Scope::Warp, operation, x)

@@ -40,10 +40,9 @@ pub struct Architecture {
     pub sm: Number,
     /// Schedulers of a multiprocessor, each with its units.
     pub schedulers: Number,
-    /// Largest numbers of warps and blocks, registers, and bytes of shared memory of a
-    /// multiprocessor.
+    /// Largest number of resident warps of a multiprocessor.
     pub warps: Number,
-    /// Largest number of resident blocks.
+    /// Largest number of resident blocks of a multiprocessor.
     pub blocks: Number,
     /// Registers of a multiprocessor.
     pub registers: Number,
@@ -55,7 +54,7 @@ pub struct Architecture {
     pub l1_holds_all_loads: Number,
     /// Cycles between two instructions of a scheduler in one unit, by unit.
     pub intervals: BTreeMap<Unit, Number>,
-    /// Cycles from issue to result.
+    /// Latency of shared memory: cycles from issue to result, as for the other latencies.
     pub shared_latency: Number,
     /// Latency of a hit in the L1 cache.
     pub l1_latency: Number,

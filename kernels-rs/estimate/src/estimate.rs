@@ -25,11 +25,12 @@ const SAMPLED_INSTRUCTIONS: u64 = 8_000_000;
 const SAMPLED_BLOCKS: u64 = 12;
 /// Warp instructions after which a block counts as endless, for example one that waits for another.
 const FUEL: u64 = 1 << 26;
-/// Blocks and warp instructions of each that show how much memory concurrent blocks share.
+/// Number of blocks, and of warp instructions of each block, from which the share of memory is
+/// found that concurrent blocks have in common.
 const SHARING_BLOCKS: u64 = 48;
 const SHARING_INSTRUCTIONS: u64 = 1500;
-/// Sizes of the data of repeated launches, relative to the L2 cache: the largest that stays in
-/// the cache, and the least that leaves nothing of itself there.
+/// Sizes of the data of repeated launches, relative to the L2 cache. Up to the first, all data stay
+/// in the cache; from the second on, none do.
 const L2_HELD: f64 = 0.65;
 const L2_GONE: f64 = 0.95;
 
@@ -86,7 +87,7 @@ pub enum Error {
 pub struct LaunchEstimate {
     /// Name of the instance.
     pub instance: String,
-    /// Blocks, and threads of a block.
+    /// Number of blocks.
     pub blocks: u64,
     /// Threads of a block.
     pub threads: u64,
@@ -94,13 +95,14 @@ pub struct LaunchEstimate {
     pub time_us: f64,
     /// Resource that limits the launch.
     pub limiter: Limiter,
-    /// Registers per thread and resident blocks per multiprocessor.
+    /// Registers of a thread.
     pub registers: u32,
     /// Resident blocks of a multiprocessor.
     pub resident_blocks: u64,
     /// Share of the multiprocessor's warps that are resident.
     pub occupancy: f64,
-    /// Rounds in which the busiest multiprocessor runs its blocks, and how full the last one is.
+    /// Rounds in which the busiest multiprocessor runs its blocks; a fraction means that the last
+    /// round is not full.
     pub waves: f64,
     /// Share of the cycles in which schedulers issue.
     pub issue_share: f64,
@@ -108,7 +110,7 @@ pub struct LaunchEstimate {
     pub float_share: f64,
     /// Share of the device's peak memory bandwidth.
     pub dram_share: f64,
-    /// Bytes that the multiprocessors request from the L2 cache, and those that come from memory.
+    /// Bytes that the multiprocessors request from the L2 cache.
     pub l2_bytes: f64,
     /// Bytes from and to the memory.
     pub dram_bytes: f64,

@@ -30,7 +30,7 @@ pub fn widths() -> runtime::Result<()> {
     Ok(())
 }
 
-/// Computes a·b − a·b twice: with two roundings, and with one in the product's place.
+/// Computes a·b minus the rounded product: `y[0]` rounds a·b again, and `y[1]` does not.
 #[kernel(block = 1, grid = 1)]
 #[requires(y.len() == 2)]
 pub fn one_rounding(a: f32, b: f32, y: &mut [f32]) {

@@ -1,5 +1,5 @@
-//! A model on disk: its tensors, configuration, tokenizer and chat template, from either kind of
-//! file.
+//! A model on disk: its tensors, configuration, tokenizer and chat template, from GGUF or
+//! safetensors.
 
 use crate::configuration::{Configuration, Experts, Vision};
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ impl Checkpoint {
     /// Adds the vision tower of a GGUF file, which is a separate GGUF file ("mmproj").
     ///
     /// # Errors
-    /// If the model is no GGUF file, or the file of the tower cannot be opened or is damaged.
+    /// If the model is not a GGUF file, or the file of the tower cannot be opened or is damaged.
     pub fn with_projector(self, path: &Path) -> Result<Checkpoint> {
         if let Files::Safetensors(safetensors) = &self.files {
             let problem = "safetensors have their vision tower in the same files";
@@ -148,7 +148,7 @@ impl Checkpoint {
     /// Reads the chat template, `None` if the model has none.
     ///
     /// # Errors
-    /// If the template is no Jinja.
+    /// If the template is not Jinja.
     pub fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
         let source = match &self.files {
             Files::Gguf(gguf) => gguf.optional("tokenizer.chat_template", "a string", Value::text)?.map(str::to_owned),

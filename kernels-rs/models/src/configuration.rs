@@ -228,7 +228,7 @@ impl Vision {
         let wrong = |problem: String| Err(Error::field(fields.file(), "vision", problem));
         let Vision { layers, width, heads, positions, ref deepstack, .. } = self;
         if !width.is_multiple_of(heads) {
-            return wrong(format!("a width of {width} is no multiple of {heads} heads"));
+            return wrong(format!("a width of {width} is not a multiple of {heads} heads"));
         }
         if let Some(layer) = deepstack.iter().find(|layer| **layer >= layers) {
             return wrong(format!("features after layer {layer} of {layers}"));
@@ -237,7 +237,7 @@ impl Vision {
             return wrong(format!("the layers of features {deepstack:?} are not in order"));
         }
         if positions.isqrt().pow(2) != positions {
-            return wrong(format!("{positions} positions are no square"));
+            return wrong(format!("{positions} positions are not a square"));
         }
         Ok(self)
     }

@@ -1,4 +1,4 @@
-//! Running models: weights on a device, layers over the kernel library, and sessions.
+//! The engine that runs models: weights on a device, layers made of library kernels, and sessions.
 //!
 //! ```text
 //!   tokens ─ Embedding ─▶ x ─┬─ Block 0 ─ Block 1 ─ … ─┬─ RMS norm ─ output matrix ─▶ logits ─ Sampler ─▶ token
@@ -8,11 +8,11 @@
 //!
 //! | module | use |
 //! |---|---|
-//! | [`linear`] | a matrix in any format of a file, times activations |
+//! | [`linear`] | products of activations with a matrix, in any format of a file |
 //! | [`embedding`] | rows of the embedding by token |
 //! | [`attention`] | queries, keys and values, their cache, and the matrix after attention |
 //! | [`network`] | the gated network of a block |
-//! | [`experts`] | a mixture of experts in its place |
+//! | [`experts`] | a mixture of experts, which replaces that network |
 //! | [`block`] | a block, and the stream of activations between blocks |
 //! | [`vision`] | the features of an image |
 //! | [`prompt`] | the tokens of a text, and the images in it |
@@ -21,16 +21,18 @@
 //! | [`batch`] | texts that are decoded together, each step by a replayed graph |
 //! | [`session`] | one text that grows: prompt, decoding, generation |
 //!
-//! A GPU and the CPU device run one code, and the CPU device checks every access. Activations are
-//! `f32`. Products with quantized weights quantize the activations to 8 bits in blocks of 32.
+//! A GPU and the CPU device run the same code, and the CPU device can check every access.
+//! Activations are `f32`. Products with quantized weights quantize the activations to 8 bits in
+//! blocks of 32.
 //!
 //! # Equal tokens on different devices
 //!
 //! Attention and the gate use the hardware's approximate exponential, whose last bits differ
 //! between devices. Norms, attention and products of prompts add in an order that depends on the
-//! number of multiprocessors. A last bit decides how an activation is rounded to 8 bits. After some
-//! layers the logits differ by a few hundredths of the largest, enough for another token where two
-//! are nearly as likely. [`Options::exact`] gives equal bits on all devices, at a lower speed.
+//! number of multiprocessors. A last bit can change how an activation is rounded to 8 bits. After
+//! some layers the logits differ by a few hundredths of the largest logit. If two tokens are nearly
+//! equally likely, devices may then choose different ones. [`Options::exact`] gives equal bits on
+//! all devices, at a lower speed.
 
 pub mod attention;
 pub mod batch;

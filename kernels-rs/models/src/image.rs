@@ -124,7 +124,7 @@ pub struct Processor {
     patch: usize,
     /// Patches of the side of a square that becomes one token.
     merge: usize,
-    /// The least pixels of a resized image, and the most.
+    /// The minimum number of pixels of a resized image, and the maximum.
     pixels: [u64; 2],
     /// The mean of each color, which is subtracted. Bytes count as 0 to 1.
     mean: [f32; 3],
@@ -200,7 +200,7 @@ impl Processor {
         self.checked(&file)
     }
 
-    /// Rejects limits and deviations of no use.
+    /// Rejects limits and deviations that cannot be used.
     fn checked(self, file: &str) -> Result<Processor> {
         let [least, most] = self.pixels;
         if least == 0 || least > most || most > MAX_PIXELS {

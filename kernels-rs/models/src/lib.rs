@@ -8,12 +8,12 @@
 //!   a device ──────────── engine ───── tokens → the next token
 //! ```
 //!
-//! [`Checkpoint::open`] opens either kind of file. [`Model::load`] loads it to a device: a GPU, or
-//! the CPU, where every access is checked.
+//! [`Checkpoint::open`] opens GGUF and safetensors. [`Model::load`] loads the model to a device: a
+//! GPU, or the CPU, which can check every access.
 //!
-//! The crate reads files that others made, so that no input may end the program: a damaged file, or
-//! one that needs something unknown, gives an [`Error`] with the file, the byte offset or field,
-//! and what was expected.
+//! The crate reads files from unknown sources, so no input may crash the program. A damaged file,
+//! or one with an unsupported feature, gives an [`Error`]. The error names the file, the byte
+//! offset or the field, and what was expected.
 //!
 //! This crate is a separate workspace. Tokenizers, regular expressions and templates need some
 //! hundred other crates, which the kernels do without.

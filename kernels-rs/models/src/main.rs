@@ -1,5 +1,5 @@
-//! The command `models`: runs, serves and measures a model, and shows what is in a file, the tokens
-//! of a text, and the memory a model needs.
+//! The command `models`: runs, serves and measures a model; prints the content of a file, the
+//! tokens of a text, and the memory that a model needs.
 
 mod measure;
 mod serve;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// The widest line that is printed.
 const WIDTH: usize = 80;
 
-/// Language models that talk, and their files, tokens and memory.
+/// Runs language models, and prints their files, tokens and memory.
 #[derive(Parser)]
 #[command(version, max_term_width = WIDTH)]
 struct Options {
@@ -31,9 +31,9 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Continues a text.
+    /// Continues a text with tokens from the model.
     Generate {
-        /// The file or folder.
+        /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// The text.
         #[arg(long)]
@@ -43,7 +43,7 @@ enum Command {
     },
     /// Answers messages, in the chat template of the model. Each line of the input is a message.
     Chat {
-        /// The file or folder.
+        /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// A message before the conversation.
         #[arg(long)]
@@ -53,14 +53,14 @@ enum Command {
     },
     /// Answers requests by the HTTP interface of OpenAI, several at once.
     Serve {
-        /// The file or folder.
+        /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         #[command(flatten)]
         options: serve::ServeOptions,
     },
     /// Prints the perplexity of a text.
     Perplexity {
-        /// The file or folder.
+        /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// The file of the text, UTF-8.
         text: PathBuf,
@@ -73,9 +73,9 @@ enum Command {
         #[command(flatten)]
         options: talk::RunOptions,
     },
-    /// Prints tokens a second of a prompt and of generation.
+    /// Measures the tokens per second of a prompt and of generation.
     Bench {
-        /// The file or folder.
+        /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// Tokens of the prompt.
         #[arg(long, default_value_t = 512)]
@@ -83,7 +83,7 @@ enum Command {
         /// Tokens that are generated.
         #[arg(long, default_value_t = 128)]
         generate: usize,
-        /// Tokens before the prompt. It may be given several times.
+        /// Tokens that are in the cache before the prompt. It may be given several times.
         #[arg(long = "depth", default_values_t = [0])]
         depths: Vec<usize>,
         /// Prints JSON.
@@ -111,7 +111,7 @@ enum Command {
     /// Prints configuration, metadata, tensors and sizes of a GGUF file, a safetensors file or a
     /// folder.
     Inspect {
-        /// The file or folder.
+        /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// Prints JSON.
         #[arg(long)]
@@ -119,14 +119,14 @@ enum Command {
     },
     /// Prints the tokens of a text.
     Tokenize {
-        /// The file or folder, or a tokenizer.json.
+        /// The file or folder of a model, or a tokenizer.json.
         file: PathBuf,
         /// The text.
         text: String,
         /// Reads names of control tokens, such as <|im_end|>, as these tokens.
         #[arg(long)]
         control: bool,
-        /// Adds the tokens that the model expects at the ends of a text.
+        /// Adds the tokens that the model expects at the beginning and end of a text.
         #[arg(long)]
         ends: bool,
         /// Prints JSON.
@@ -135,7 +135,7 @@ enum Command {
     },
     /// Prints the memory that a model needs, and checks that all of its tensors are there.
     Fit {
-        /// The file or folder.
+        /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// The vision tower of a GGUF file, which is a separate GGUF file.
         #[arg(long)]
@@ -335,7 +335,7 @@ fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
     Ok(text)
 }
 
-/// Writes a file in other formats, and returns what became of the tensors.
+/// Writes a file in other formats, and returns a table of the changes.
 fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
     let [layers, ends] = formats.map(quantize::target);
     let formats = Formats { layers: layers?, ends: ends? };

@@ -19,7 +19,7 @@ fn mean(numbers: &[f32]) -> (f64, f64) {
 }
 
 /// Returns the perplexity of a text file: e to the mean of −ln of the probabilities of its tokens.
-/// Windows of `window` tokens are apart, and the first token of each has no probability.
+/// Windows of `window` tokens do not overlap, and the first token of each has no probability.
 pub fn perplexity(
     file: &Path,
     text: &Path,

@@ -1,7 +1,7 @@
 //! Files in another format: matrices are quantized, and everything else is kept.
 //!
-//! Blocks are made by the rules of `kernels_rs::quant::formats::host`, which look at the numbers
-//! alone. llama.cpp searches for scales that weigh the numbers, so that its files differ.
+//! Blocks are made by the rules of `kernels_rs::quant::formats::host`, which use only the numbers
+//! of a block. llama.cpp searches for the scales with the least weighted error: its files differ.
 
 use crate::error::{Error, Result};
 use crate::file::gguf::{Gguf, ValueType};
@@ -30,7 +30,7 @@ macro_rules! of_blocks {
     };
 }
 
-/// The formats that numbers can be put into, with their numbers in `general.file_type`.
+/// The formats to which numbers can be converted, with their numbers in `general.file_type`.
 const TARGETS: [(Format, u32); 16] = [
     (Format::F32, 0),
     (Format::F16, 1),
@@ -50,10 +50,10 @@ const TARGETS: [(Format, u32); 16] = [
     (Format::MXFP4, 38),
 ];
 
-/// Returns the format of a name that numbers can be put into, in letters of any case.
+/// Returns the format of a name, in letters of any case, if numbers can be converted to it.
 ///
 /// # Errors
-/// If there is none.
+/// If there is no format of this name.
 pub fn target(name: &str) -> Result<Format> {
     let found = TARGETS.iter().find(|(format, _)| format.name().eq_ignore_ascii_case(name));
     found.map(|(format, _)| *format).ok_or_else(|| {
@@ -275,7 +275,7 @@ fn header(gguf: &Gguf, tensors: &[(Tensor<'_>, Format)], formats: Formats) -> Re
         bytes.extend(offset.to_le_bytes());
         let columns = tensor.extents.last().copied().unwrap_or(1);
         let length = format.bytes(columns, tensor.elements()).ok_or_else(|| {
-            Error::tensor(gguf.file(), tensor.name, format!("rows of {columns} numbers are no blocks of {format}"))
+            Error::tensor(gguf.file(), tensor.name, format!("rows of {columns} numbers are not blocks of {format}"))
         })?;
         offset += length.next_multiple_of(ALIGNMENT);
     }

@@ -1,4 +1,4 @@
-//! The command `serve`: a model behind the HTTP interface of OpenAI.
+//! The command `serve`: an HTTP server for a model, with the interface of OpenAI.
 //!
 //! ```text
 //!   HTTP ─ api ─ request, tokens ─▶ queue ─▶ worker: a thread with a batch ─▶ pieces ─ answer ─▶ JSON or events
@@ -30,7 +30,7 @@ use tokio::net::TcpListener;
 pub struct ServeOptions {
     #[command(flatten)]
     run: RunOptions,
-    /// The address to listen at.
+    /// The address to listen on.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
     /// The port; 0 for a free one.
@@ -45,7 +45,7 @@ pub struct ServeOptions {
     /// Requests that wait while all sequences are in use.
     #[arg(long, default_value_t = 64)]
     queue: usize,
-    /// Tokens that prompt and answer may have together.
+    /// The largest number of tokens of prompt and answer together.
     #[arg(long, default_value_t = 4096)]
     room: usize,
     /// Prints the address as JSON.
@@ -68,7 +68,7 @@ fn name_of(file: &Path) -> String {
 /// Loads a model and answers requests until ctrl-C.
 pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let model = options.run.load(&options.run.open(file)?)?;
-    // No text is longer than those the model was trained for.
+    // Texts are at most as long as those that the model was trained on.
     let room = options.room.min(model.configuration.context);
     let batch = model.batch(options.run.session(room), options.sequences)?;
     let name = options.name.clone().unwrap_or_else(|| name_of(file));
@@ -103,7 +103,7 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
         let served = axum::serve(listener, api::routes(server)).with_graceful_shutdown(interrupted).await;
         served.map_err(failed("serve at", address))
     })?;
-    // The routes held the queue's only sender, so that the worker ends.
+    // The routes had the queue's only sender. Without it the worker ends.
     drop(runtime);
     let _ = worker.join();
     eprintln!("ended by ctrl-C");

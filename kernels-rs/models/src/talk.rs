@@ -1,4 +1,4 @@
-//! Commands in which a model talks, and the options of all that run one.
+//! The commands `generate` and `chat`, and the options of all commands that run a model.
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -46,7 +46,7 @@ pub enum Cache {
     F32,
 }
 
-/// Options of a model that runs.
+/// Options of each command that runs a model.
 #[derive(Args)]
 pub struct RunOptions {
     /// Where the model runs.
@@ -61,13 +61,13 @@ pub struct RunOptions {
     /// Computes without approximations: all devices give equal tokens, at a lower speed.
     #[arg(long)]
     exact: bool,
-    /// Guesses up to so many tokens from repetitions in the text, and verifies them in one step.
+    /// Guesses up to this many tokens from repetitions in the text, and verifies them in one step.
     #[arg(long, default_value_t = 0)]
     drafts: usize,
     /// The vision tower of a GGUF file, which is a separate GGUF file.
     #[arg(long)]
     mmproj: Option<PathBuf>,
-    /// The most tokens of an image. A larger image is scaled down.
+    /// The largest number of tokens of an image. A larger image is scaled down.
     #[arg(long, default_value_t = 1024)]
     image_tokens: usize,
 }
@@ -113,7 +113,7 @@ impl RunOptions {
         Ok(model)
     }
 
-    /// Returns the options of a session with room for so many tokens.
+    /// Returns the options of a session with room for `room` tokens.
     pub fn session(&self, room: usize) -> Options {
         let cache = match self.cache {
             Cache::F16 => CacheFormat::F16,
@@ -132,39 +132,39 @@ pub fn bar(template: &str) -> ProgressBar {
     bar
 }
 
-/// Options of a model that talks.
+/// Options of the commands that generate text.
 #[derive(Args)]
 pub struct TalkOptions {
     #[command(flatten)]
     run: RunOptions,
-    /// The most tokens of an answer.
+    /// The largest number of tokens of an answer.
     #[arg(long, default_value_t = 256)]
     tokens: usize,
-    /// Tokens that prompt and answers may have together.
+    /// The largest number of tokens of prompt and answers together.
     #[arg(long, default_value_t = 4096)]
     room: usize,
-    /// The divisor of logits; 0 takes the likeliest token.
+    /// The divisor of logits; 0 always takes the likeliest token.
     #[arg(long, default_value_t = 0.0)]
     temperature: f32,
     /// The seed of random numbers.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Draws from so many of the likeliest tokens; 0 for all.
+    /// Draws from this many of the likeliest tokens; 0 for all.
     #[arg(long, default_value_t = 0)]
     top_k: usize,
     /// Draws from the likeliest tokens whose probabilities add up to this.
     #[arg(long, default_value_t = 1.0)]
     top_p: f32,
-    /// Draws from tokens with at least this part of the largest probability.
+    /// Draws from tokens with at least this fraction of the largest probability.
     #[arg(long, default_value_t = 0.0)]
     min_p: f32,
-    /// Divides logits of tokens that are in the text.
+    /// Lowers logits of tokens in the text: positive ones are divided by this, others multiplied.
     #[arg(long, default_value_t = 1.0)]
     repetition: f32,
-    /// Is subtracted for each time that a token was generated.
+    /// Subtracts this from the logit of a token for each time that the token was generated.
     #[arg(long, default_value_t = 0.0)]
     frequency: f32,
-    /// Is subtracted if a token was generated.
+    /// Subtracts this from the logit of each token that was generated.
     #[arg(long, default_value_t = 0.0)]
     presence: f32,
     /// A text at which an answer ends. It may be given several times.
@@ -185,7 +185,7 @@ impl TalkOptions {
     /// Loads a model and makes a session.
     fn session(&self, file: &Path) -> Result<Session, Error> {
         let model = self.run.load(&self.run.open(file)?)?;
-        // No text is longer than those the model was trained for.
+        // Texts are at most as long as those that the model was trained on.
         let room = self.room.min(model.configuration.context);
         model.session(self.run.session(room))
     }
@@ -247,7 +247,7 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
     let seconds = (start.elapsed() - prompted).as_secs_f64();
     let rate = f64::from(count) / seconds.max(1e-9);
     let drafts = match session.drafts() {
-        [all, of_all] if all > drafts => format!("; {} of {} drafts were right", of_all - right, all - drafts),
+        [all, of_all] if all > drafts => format!("; {} of {} drafts were accepted", of_all - right, all - drafts),
         _ => String::new(),
     };
     let prompted = prompted.as_secs_f64();

@@ -1,10 +1,10 @@
 //! Chat templates: a conversation becomes the text of a prompt.
 //!
 //! Templates are programs in Jinja, which models carry in their files. They run with the settings
-//! and functions of Hugging Face's `apply_chat_template`. Fuel bounds the steps and memory of a
+//! and functions of Hugging Face's `apply_chat_template`. Fuel limits the steps and memory of a
 //! template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate charges
-//! for a sum of lists after it is made: a list that is added to itself again and again would fill
-//! the memory. So the instruction for sums is replaced by a call of a function that charges first.
+//! fuel for a sum of lists only after the sum is made. A template could add a list to itself until
+//! the memory is full. So a function that charges first replaces the instruction for sums.
 
 use crate::error::{Error, Result};
 use minijinja::machinery::{self, Instruction, Instructions};
@@ -99,7 +99,7 @@ impl ChatTemplate {
     /// which it may print.
     ///
     /// # Errors
-    /// If the template is no Jinja, or longer than 1 MB.
+    /// If the template is not Jinja, or longer than 1 MB.
     pub fn new(source: &str, begin: &str, end: &str) -> Result<ChatTemplate> {
         if source.len() > MAX_SOURCE {
             let problem = format!("the template has {} bytes; at most {MAX_SOURCE} are read", source.len());
@@ -169,7 +169,7 @@ fn replace_sums(instructions: &mut Instructions<'_>) {
     }
 }
 
-/// Returns a + b. A sum of lists is paid for before it is made.
+/// Returns a + b. The fuel for a sum of lists is consumed before the sum is computed.
 fn add(state: &State, a: Value, b: Value) -> std::result::Result<Value, minijinja::Error> {
     let length = |value: &Value| match value.kind() {
         ValueKind::Seq | ValueKind::Iterable => value.len(),
@@ -232,7 +232,7 @@ fn to_json(state: &State, value: Value, options: Kwargs) -> std::result::Result<
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Bytes that are paid for before they are written.
+/// A writer of bytes that consumes fuel before it writes.
 struct Charged<'a, 's, 'e> {
     state: &'a State<'s, 'e>,
     bytes: Vec<u8>,
@@ -241,7 +241,7 @@ struct Charged<'a, 's, 'e> {
 
 impl std::io::Write for Charged<'_, '_, '_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        // A call costs more than its bytes.
+        // Each call costs fuel in addition to that for its bytes.
         if self.state.consume_fuel(1 + bytes.len() as u64 / 64).is_err() {
             self.is_out = true;
             return Err(std::io::ErrorKind::OutOfMemory.into());

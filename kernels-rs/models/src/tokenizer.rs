@@ -38,15 +38,15 @@ const MAX_JSON: u64 = 256 << 20;
 pub enum TokenKind {
     /// A piece of text.
     Normal,
-    /// A marker such as `<|im_end|>`, which is no text.
+    /// A marker such as `<|im_end|>`, which is not text.
     Control,
     /// A piece of text that is always one token.
     UserDefined,
     /// A byte that the fallback of SentencePiece writes as `<0x0A>`.
     Byte,
-    /// The token of text that has no other.
+    /// The token for text that no other token represents.
     Unknown,
-    /// A number without use.
+    /// An unused number.
     Unused,
 }
 
@@ -84,7 +84,7 @@ struct Token {
     kind: TokenKind,
 }
 
-/// Tokens with a part to play.
+/// Tokens with a special purpose.
 #[derive(Clone, Debug, Default)]
 pub struct Special {
     /// The token before a text.
@@ -136,7 +136,7 @@ impl Matcher {
     fn split<'t, S>(&self, of: &'t str, state: &mut S, text: impl Fn(&mut S, &'t str), token: impl Fn(&mut S, u32)) {
         let mut from = 0;
         for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(of)) {
-            // A name that begins or ends inside a character is no text of a user.
+            // A name that begins or ends inside a character is not text of a user.
             let (Some(before), true) = (of.get(from..found.start()), of.is_char_boundary(found.end())) else {
                 continue;
             };
@@ -305,7 +305,8 @@ impl Tokenizer {
                 names.of(encoding).split(text, &mut tokens, text_to, Vec::push);
             }
             Algorithm::SentencePiece { pieces, names } => {
-                // A stretch at the begin or after a control token begins with an added space.
+                // A stretch at the beginning or after a control token gets an added space before
+                // it.
                 let mut state = (tokens, true);
                 let text_to = |state: &mut (Vec<u32>, bool), text| {
                     pieces.encode(text, state.1, &mut state.0);
@@ -326,7 +327,7 @@ impl Tokenizer {
     /// Returns the bytes of a text's tokens. Control tokens are left out.
     ///
     /// # Errors
-    /// If a number is no token.
+    /// If a number is not a token.
     pub fn decode(&self, tokens: &[u32]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for token in tokens {
@@ -345,7 +346,7 @@ impl Tokenizer {
             Some(Token { text, .. }) => Ok(text),
             None => Err(Error::Tokens {
                 action: "decode",
-                problem: format!("{token} is no token; the vocabulary has {} from 0", self.tokens.len()),
+                problem: format!("{token} is not a token: the vocabulary has {} tokens, from 0", self.tokens.len()),
             }),
         }
     }

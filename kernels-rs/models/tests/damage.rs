@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::{Writer, data, json};
 
-/// Notes the largest allocation of each thread.
+/// Records the largest allocation of each thread.
 struct Counting;
 
 thread_local! {

@@ -159,7 +159,7 @@ fn decoding_continues_a_prompt() {
     assert!(difference(&session.logits().unwrap(), &fresh.logits().unwrap()) < 2e-5);
     assert!(session.set(&[]).unwrap_err().to_string().contains("no token"));
     assert!(session.set(&[40]).unwrap_err().to_string().contains("beyond the vocabulary of 40"));
-    assert!(session.set(&[0; 13]).unwrap_err().to_string().contains("13 tokens, and the session room for 12"));
+    assert!(session.set(&[0; 13]).unwrap_err().to_string().contains("13 tokens; the session has room for 12"));
 }
 
 /// Applies each option of sampling.

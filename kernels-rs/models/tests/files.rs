@@ -81,7 +81,7 @@ fn damaged_files_are_refused_by_name() {
     let tensor = |extents: &[u64], format, n| Writer::default().tensor("t", extents, format, vec![0; n]).finish();
     refused(
         b"PK\x03\x04".to_vec(),
-        "x.gguf, byte 0, magic: expected `GGUF`, found `PK\\u{3}\\u{4}`: this is no GGUF file",
+        "x.gguf, byte 0, magic: expected `GGUF`, found `PK\\u{3}\\u{4}`: this is not a GGUF file",
     );
     refused(vec![], "x.gguf, byte 0, magic: needs 4 bytes, and the file ends after 0 more: it is truncated or damaged");
     let mut bytes = Writer::default().text("a", "text").finish();
@@ -100,7 +100,7 @@ fn damaged_files_are_refused_by_name() {
     );
     refused(
         Writer::default().u32("a", 1).u32("a", 2).finish(),
-        "x.gguf, byte 41, metadata entry 1: the key `a` is there twice",
+        "x.gguf, byte 41, metadata entry 1: the key `a` occurs twice",
     );
     refused(
         Writer::default().u32("general.alignment", 48).finish(),
@@ -140,7 +140,7 @@ fn damaged_files_are_refused_by_name() {
     refused(bytes.clone(), "x.gguf, byte 82, offset of tensor `b`: the tensor shares bytes with tensor `a`");
     bytes[at] = 4;
     refused(bytes, "x.gguf, byte 82, offset of tensor `b`: expected a multiple of the alignment 32, found 4");
-    refused(two.clone().tensor("a", &[8], 0, vec![0; 32]).finish(), "x.gguf, tensor `a`: the name is there twice");
+    refused(two.clone().tensor("a", &[8], 0, vec![0; 32]).finish(), "x.gguf, tensor `a`: the name occurs twice");
 }
 
 /// Rejects counts that a small file cannot hold, without memory for them.

@@ -148,7 +148,7 @@ fn pieces_have_the_tokens_of_sentencepiece() {
         assert_eq!(String::from_utf8(tokenizer.decode(&ids).unwrap()).unwrap(), decoded, "{text:?}");
         assert_eq!(*text, decoded);
     }
-    // User-defined pieces are always one token; the begin of a text is added where wanted.
+    // User-defined pieces are always one token; the beginning of a text is added if requested.
     let tool = tokenizer.find("<tool>").unwrap();
     let ids = tokenizer.encode("a<tool>b", Encoding { ends: true, ..Encoding::TEXT }).unwrap();
     assert_eq!((ids[0], ids.contains(&tool)), (1, true));
@@ -191,7 +191,7 @@ fn streamed_characters_are_whole() {
     assert_eq!(stream("a🦀".as_bytes()), ["a", "", "", "", "🦀", ""]);
     assert_eq!(stream(b"\xf0\x9fz\xff"), ["", "", "\u{fffd}z", "\u{fffd}", ""]);
     assert_eq!(stream(b"\xe2\x82"), ["", "", "\u{fffd}"]);
-    assert!(tokenizer.decode(&[u32::MAX]).unwrap_err().to_string().contains("4294967295 is no token"));
+    assert!(tokenizer.decode(&[u32::MAX]).unwrap_err().to_string().contains("4294967295 is not a token"));
 }
 
 /// Rejects what is missing or unknown, by name.
@@ -221,7 +221,7 @@ fn unsupported_vocabularies_are_refused_by_name() {
     let gpt2 = || vocabulary("gpt2").text("tokenizer.ggml.pre", "gpt-2");
     refused(
         gpt2().texts("tokenizer.ggml.merges", &["a b", "b a"]),
-        "x.gguf, metadata `tokenizer.ggml.merges`, element 1: `ba` is no token of the vocabulary",
+        "x.gguf, metadata `tokenizer.ggml.merges`, element 1: `ba` is not a token of the vocabulary",
     );
     refused(
         gpt2().texts("tokenizer.ggml.merges", &["ab"]),

@@ -223,7 +223,7 @@ fn gguf_files_have_the_logits_of_transformers() {
     assert!(difference(&session.logits().unwrap(), &expected_text[3 * 264..]) < 2e-5);
     let whole = prompt(&about, collapsed(&about.ids).len());
     let error = session.set_prompt(whole.clone()).unwrap_err().to_string();
-    assert!(error.contains("the text has images, and the model no vision tower"), "{error}");
+    assert!(error.contains("the text has images, but the model has no vision tower"), "{error}");
 
     let tower = projector("tower", Kind::F16, &[true, true, false]);
     let checkpoint = Checkpoint::open(&qwen3_vl_gguf("language")).unwrap().with_projector(&tower).unwrap();
@@ -334,9 +334,13 @@ fn texts_have_a_place_for_each_image() {
         assert_eq!(part, about.positions.clone().map(|axis| axis[from..40].to_vec()));
     }
     for (text, images, problem) in [
-        ("a", &images[..1], "1 images for 0 places of images in the text"),
-        ("<|image_pad|><|image_pad|>", &images[..1], "1 images for 2 places of images in the text"),
-        ("<|image_pad|>", &[], "0 images for 1 places of images in the text"),
+        ("a", &images[..1], "expected 0 images, one for each placeholder in the text; found 1"),
+        (
+            "<|image_pad|><|image_pad|>",
+            &images[..1],
+            "expected 2 images, one for each placeholder in the text; found 1",
+        ),
+        ("<|image_pad|>", &[], "expected 1 images, one for each placeholder in the text; found 0"),
     ] {
         let error = model.prompt_with(text, images, &processor).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
@@ -477,7 +481,7 @@ fn the_command_sees_images() {
     assert!(is_success && error.contains("3 tokens"), "{error}");
     // The image has 64 tokens or more by the settings of Qwen3-VL.
     let (is_success, error) = run(&["generate", "--prompt", "a", "--room", "16"]);
-    assert!(!is_success && error.contains("tokens, and the session room for 16"), "{error}");
+    assert!(!is_success && error.contains("tokens; the session has room for 16"), "{error}");
 }
 
 /// Compares a model of the extents of Qwen3-VL-2B, which `vision.py FOLDER 2b` makes, on a GPU. The

@@ -2,8 +2,8 @@
 //! `quantize_activations`, `gemv_blocks`, `gemm_blocks`, `add_parts`: weights in the formats of
 //! GGML, and bytes.
 //!
-//! Blocks are drawn as numbers and quantized on the host, and planes are made of them there. What a
-//! unit of planes holds is read by the format's own functions, which tests compare with another
+//! Blocks are drawn as numbers. They are quantized and converted to planes on the host. References
+//! read the units of planes by the format's own functions, which tests compare with another
 //! decoder.
 
 use super::stored::{at_rest, drawn, extremes, numbers, scalars, unread};
@@ -60,7 +60,7 @@ fn blocks<F: Ggml>(random: &mut Random, rows: usize, units: usize) -> Vec<u8> {
     host::quantize::<F>(&random.values(32 * rows * units))
 }
 
-/// `k` numbers in whole blocks, one at least, as units.
+/// Returns the number of units of `k` numbers: complete blocks, at least one.
 fn units<F: Ggml>(k: usize) -> usize {
     k.div_ceil(F::NUMBERS).max(1) * F::NUMBERS / 32
 }
@@ -97,7 +97,7 @@ fn read<F: Ggml>(words: &Input, halves: &Input) -> Vec<Unit> {
     (0..rows).flat_map(row).collect()
 }
 
-/// A number of a unit, less its minimum.
+/// Returns a number of a unit without the minimum's part.
 fn scaled<F: Ggml>(unit: &Unit, j: usize) -> f64 {
     f64::from(unit.scale[j / 16]) * f64::from(F::STEP) * byte(unit, j)
 }
@@ -143,7 +143,7 @@ fn unwritten<F: BlockFormat>(rows: usize, units: usize) -> [Input; 2] {
     ]
 }
 
-/// Returns the planes that `repack` makes of a file.
+/// Returns the planes to which `repack` converts a file.
 fn planes_of_file<F: BlockFormat>(file: &[u8], rows: usize, first: usize) -> Vec<Expected> {
     let planes = host::repack::<F>(file, rows);
     let (pitch, wide) = (host::pitch::<F>(planes.units).max(1), F::words(planes.units));
@@ -205,8 +205,8 @@ fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    // −8 has a scale of 1; of two magnitudes that are the largest the one above zero counts,
-    // wherever they are.
+    // The scale is 1, from −8. In the last blocks two magnitudes are the largest, in any order, and
+    // the positive number counts.
     let mut x: Vec<f32> = (0..6 * 32).map(|i| if i < 32 { 0.0 } else { -8.0 }).collect();
     for (block, [one, other]) in [[0, 1], [16, 17], [0, 16], [0, 2]].into_iter().enumerate() {
         (x[64 + 32 * block + one], x[64 + 32 * block + other]) = (16.0, -16.0);
@@ -214,7 +214,7 @@ fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
     numbers_of::<Q4_0>(instance, random, 1, &x)
 }
 
-/// Returns the file of blocks that `make` makes of each 32 numbers of a row.
+/// Returns a file in which `make` computes the block of each 32 numbers of a row.
 fn file(x: &Input, make: impl Fn(&[f64]) -> (f32, Vec<u8>)) -> Vec<u8> {
     let (values, &[rows, cols]) = (x.values(), x.extents()) else { return Vec::new() };
     let mut file = Vec::new();
@@ -268,7 +268,7 @@ fn planes_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         .into()
 }
 
-/// A scale times an integer is rounded, and what is left without the minimum.
+/// Returns the expected numbers: scale times integer, rounded, then less the minimum.
 fn dequantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     of_format!(instance, dequantized_of(inputs))
 }
@@ -305,7 +305,7 @@ fn rows(instance: &Instance, random: &mut Random) -> Vec<Case> {
             case(format!("{m} × {cols}, groups of {room}"), x, &[], 1, m, room, cols.div_ceil(32) + 1)
         })
         .into();
-    // Rows in another order, of which some are not there: each row gives two.
+    // The rows are in another order, and some do not exist. Each row of X gives two.
     for (order, room) in [(vec![5, -1, 0, 3], 2), (vec![1, 1, 4, -1, -1, 2, 3, 0, 5, -2, 0, 0, 0, 0, 0, 0], 8)] {
         let x = drawn(random, stored, 3 * 36, [3, 36], [36, 1]);
         cases.push(case(format!("order of {}", order.len()), x, &order, 2, order.len(), room, 2));
@@ -328,8 +328,9 @@ fn eight_bits(x: &[f64]) -> ([i8; 32], f32, [f32; 2]) {
     (q, top / 127.0, [sum(&q[..16]), sum(&q[16..])])
 }
 
-/// Returns what `quantize_activations` makes of rows of `cols` numbers, in `groups` groups of
-/// `room` rows of `units` units. `of` returns which row of `x` a row is, if any.
+/// Returns the results of `quantize_activations` for rows of `cols` numbers, in `groups` groups of
+/// `room` rows of `units` units. `of` returns the row of `x` that belongs to a row, if there is
+/// one.
 fn grouped(
     x: &[f64],
     cols: usize,
@@ -374,8 +375,8 @@ fn weights<F: Ggml>(random: &mut Random, [n, k]: [usize; 2], by_rows: bool) -> (
     (planes, of_row, Input::slice(&scales))
 }
 
-/// `m` rows of activations as `quantize_activations` leaves them in groups of `room`, with `units`
-/// units or a few more.
+/// Draws `m` rows of activations in the format of `quantize_activations`, in groups of `room`, with
+/// `units` units or a few more.
 fn activations(random: &mut Random, m: usize, room: usize, units: usize) -> [Input; 2] {
     let units = units.next_multiple_of(4);
     let x: Vec<f32> = random.values(m * units * 32);
@@ -383,14 +384,14 @@ fn activations(random: &mut Random, m: usize, room: usize, units: usize) -> [Inp
     activations_of(&x, m, room, units)
 }
 
-/// Returns what `quantize_activations` makes of `m` rows of `units` units in groups of `room`.
+/// Returns the results of `quantize_activations` for `m` rows of `units` units in groups of `room`.
 fn activations_of(x: &[f64], m: usize, room: usize, units: usize) -> [Input; 2] {
     let (groups, cols) = (m.div_ceil(room), room * units);
     let (bytes, factors) = grouped(x, 32 * units, [groups, room], units, |row| Some(row).filter(|row| *row < m));
     [Input::view(&bytes, [groups, 8 * cols]), Input::view(&factors, [groups, 4 * cols])]
 }
 
-/// Returns a number of an expert for each group; some are negative.
+/// Returns the number of an expert for each group; some are negative.
 fn experts(groups: usize) -> Vec<i32> {
     (0..groups).map(|group| [2, 0, -1, 1][group % 4]).collect()
 }
@@ -415,8 +416,8 @@ fn few_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [rows, 5, piece + 40],
         [rows, 3, 0],
         [0, 3, 32],
-        // With experts, where all rows of a group go to one: each row of X gives two of Y, or a
-        // group is not whole.
+        // With experts, all rows of a group have one expert. Each row of X gives two rows of Y, or
+        // a group is incomplete.
         [if fresh == 1 { 6 } else { 4 * room - 1 }, 5, 64],
     ];
     let mut case = |(i, [m, n, k]): (usize, [usize; 3])| {
@@ -498,7 +499,7 @@ fn product_of_few_of<F: Ggml>(instance: &Instance, inputs: &[Input]) -> Vec<Expe
     let experts: Vec<i32> = inputs[8].to_vec();
     let expert = |row: usize| experts.get(row / room).map_or(Some(0), |expert| usize::try_from(*expert).ok());
     let weights = [&inputs[4], &inputs[5], &inputs[7], &inputs[9]];
-    // A lane has every 32nd unit; lanes meet in five steps.
+    // A lane has every 32nd unit; lanes are added in five steps.
     product::<F>(instance, weights, (bytes, factors), expert, m, [n.div_ceil(32), 5], 9)
 }
 
@@ -530,7 +531,7 @@ fn many_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [3, 5, 0, 1, 1],
         [0, 3, 32, 1, 1],
         [tall - 1, 127, 96, 1, 1],
-        // Parts of whole blocks of 256, the last of which is smaller or empty.
+        // Parts of complete blocks of 256, the last of which is smaller or empty.
         [9, 5, 552, 2, 1],
         [2, 3, 300, 3, 1],
         [4 * tall - 3, 5, 64, 1, EXPERTS],

@@ -55,8 +55,8 @@
 //! over keys of `f16`. Therefore a query is rounded to integers of 16 bits, with a unit for the 8
 //! or 16 elements of a lane. `dp2a` multiplies them, two products an instruction. Values become
 //! floats by a byte permutation and a sum. Measured on an H100 in a graph, for 16 query and 8 key
-//! heads of 128 elements, in µs. A copy moves as many bytes; the form has lanes of a key and keys
-//! in flight:
+//! heads of 128 elements, in µs. Two numbers of a column are the lanes that share a key, and the
+//! keys in flight. The copy moves the same number of bytes:
 //!
 //! | keys of q8_0 | conversions | products of `f32` after permutations, 16, 8 | `dp2a`, 16, 4 | 16, 8 | 8, 4 | 8, 3, next keys prefetched | copy |
 //! |---|---|---|---|---|---|---|---|
@@ -64,9 +64,10 @@
 //! | 32,768 | 40.9 | 34.0 | 31.2 | 30.2 | 29.6 | 29.8 | 25.7 |
 //! | 131,072 | 138.7 | 107.2 | 103.3 | 98.3 | 95.6 | 97.4 | 95.8 |
 //!
-//! With 8 lanes a lane has 16 elements, and there are fewer exchanges. Prefetching does not pay,
-//! and neither do more or smaller blocks. Those are kernels of this cache alone. In this one, four
-//! keys in flight spill, so that there are three. By `kernels bench decode`, before and after:
+//! With 8 lanes for a key, a lane has 16 elements, and there are fewer exchanges. Prefetching does
+//! not help, and neither do more or smaller blocks. The table measures kernels for this cache
+//! alone. In the kernel below, which serves all caches, four keys in flight would spill registers,
+//! so it has three. By `kernels bench decode`, before and after:
 //!
 //! | keys | q8_0 | of a copy | q4_0 | of a copy |
 //! |---|---|---|---|---|

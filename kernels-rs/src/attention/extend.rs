@@ -200,7 +200,7 @@ pub(super) fn contiguous<K: Element>(sequences: usize, cache: [[usize; 4]; 2]) -
     Err(refused::<K, 4>(cache, why))
 }
 
-/// Rejects query heads, axis 1 of q, that are no multiple of the key heads.
+/// Rejects query heads, axis 1 of q, that are not a multiple of the key heads.
 pub(super) fn shared_heads<T: Element, K: Element, const R: usize>(
     q: &BufferView<'_, T, R>,
     k: &BufferView<'_, K, 4>,

@@ -96,7 +96,7 @@ impl Tile {
 }
 
 impl Plan {
-    /// Returns why this plan cannot compute a product of such operands, if it cannot.
+    /// Returns why this plan cannot compute a product of these operands, if it cannot.
     pub(super) fn unsuitable(self, transpose_a: bool, transpose_b: bool) -> Option<&'static str> {
         match self {
             Plan::Tiles(_, 0) => Some("a product by tiles has at least one part"),

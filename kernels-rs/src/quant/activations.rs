@@ -1,7 +1,8 @@
-//! Activations as bytes with a scale for each 32, quantized once for all that multiplies them.
+//! Activations that are stored as bytes with a scale for each 32. They are quantized once for all
+//! products that use them.
 //!
-//! Rows lie in groups of 8, or of 1, 2 or 4 if there are no more. Within a group, the rows of a
-//! unit lie side by side, so that a block of threads copies them as they are:
+//! Rows are stored in groups of 8, or of 1, 2 or 4 if there are fewer rows. Within a group, the
+//! same unit of all rows is contiguous, so that a block of threads copies it unchanged:
 //!
 //! ```text
 //!   bytes   group ─▶ unit 0: row 0, row 1, … │ unit 1: row 0, row 1, … │ …     8 words a row
@@ -16,9 +17,10 @@ use super::round::{Quad, quantize_quad};
 use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
-/// Quantizes rows of numbers by `quantize_quad`, in groups of `room`: eight lanes have a unit,
-/// four numbers each. Row i is row i of `x`, or row `order[i]` / `chosen` if `order` has numbers.
-/// Positions beyond a row's end, missing rows, and rows with a negative number are zeros.
+/// Quantizes rows of numbers by `quantize_quad`, in groups of `room` rows. Eight lanes compute a
+/// unit, four numbers each. Output row i is row i of `x`, or row `order[i]` / `chosen` if `order`
+/// is not empty. Elements beyond a row's end, missing rows, and rows whose `order` is negative are
+/// zeros.
 #[kernel(
     block = 256, grid = (bytes.dim(0) * bytes.dim(1)).div_ceil(256), writes(bytes = once, factors = once),
     instances(X = f32, V = 4 | 1; X = f16, V = 4),
@@ -41,7 +43,7 @@ pub fn quantize_activations<X: Float, const V: usize>(
     let (unit, word) = (at / 8 / room, at % 8);
     let mut row = group * room + at / 8 % room;
     if !order.is_empty() {
-        // Below 0, a number beyond all rows.
+        // A negative number selects a row beyond all rows.
         let of = if row < order.len() { order[row] } else { -1 };
         row = if of < 0 { x.rows() } else { of as usize / chosen };
     }
@@ -50,7 +52,7 @@ pub fn quantize_activations<X: Float, const V: usize>(
     } else {
         [0.0f32; 4]
     };
-    // Outside every `if`: all lanes are here.
+    // This is outside of all branches: all lanes take part.
     let Quad { q, scale } = quantize_quad(numbers);
     let sum = warp::group::<4>().sum(dp4a(q, [1i8; 4], 0));
     let other = warp::shuffle_xor(sum, 4);

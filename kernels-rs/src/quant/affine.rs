@@ -1,20 +1,21 @@
-//! Numbers to bytes and back by a scale and a zero point, for a matrix or each of its rows: x ≈
-//! scale · (q − zero).
+//! The conversion of numbers to bytes and back, with a scale and a zero point for a matrix or for
+//! each of its rows: x ≈ scale · (q − zero).
 //!
 //! ```text
 //!   x [rows, cols] ── extremes ──▶ [rows, parts] least and greatest ── affine_fit ──▶ scale, zero ──┐
 //!        └──────────────────────────────── quantize_affine ◀────────────────────────────────────────┘
 //! ```
 //!
-//! Each is bound by memory: x is read once for its extremes and once to be quantized, in accesses
-//! of four elements.
+//! All kernels are limited by memory: x is read once for its extremes and once to be quantized, by
+//! accesses of four elements.
 
 use super::round::unit;
 use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
-/// The least and the greatest finite number of each part of a row: a block goes by quads along
-/// every `parts`th piece of 1024 elements. Of no finite number the least is +∞ and the greatest −∞.
+/// Computes the least and the greatest finite number of each part of a row. A block reads every
+/// `parts`th piece of 1024 elements, four per thread. Without finite numbers, the least is +∞ and
+/// the greatest −∞.
 #[kernel(
     block = 256, grid = lows.dim(0) * lows.dim(1), writes(lows = once, highs = once),
     instances(X = f32 | f16, V = 4),
@@ -47,10 +48,10 @@ pub fn extremes<X: Float, const V: usize>(x: View<X, 2>, mut lows: ViewMut<f32, 
 
 /// Computes the scale and zero point of each row of extremes. A warp handles a row.
 ///
-/// Symmetric: scale = max(|low|, |high|) / 127, without a zero point. Otherwise low ≤ 0 ≤ high and
-/// scale = (high − low) / 255. The zero point is −128 − low / scale, rounded to even, so that 0 is
-/// exact (Jacob et al., 2018, section 3). Zeros have scale 0 and zero point 0. A scale is finite
-/// even if high − low is not, and a subnormal scale is rounded up.
+/// If symmetric, scale = max(|low|, |high|) / 127, and the zero point is 0. Otherwise low ≤ 0 ≤
+/// high and scale = (high − low) / 255. The zero point is −128 − low / scale, rounded to even, so
+/// that 0 is exact (Jacob et al., 2018, section 3). If all numbers are 0, both are 0. The scale is
+/// finite even if high − low is not. A subnormal scale is rounded up.
 #[kernel(block = 256, grid = scale.len().div_ceil(8), writes(scale = once, zero = once), instances(SYMMETRIC = true | false))]
 #[requires(lows.rows() == scale.len(), highs.rows() == scale.len(), highs.cols() == lows.cols(), zero.len() == scale.len())]
 pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>, scale: &mut [f32], zero: &mut [i32]) {
@@ -64,7 +65,7 @@ pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>
         high = high.max(highs[(row, i)]);
     }
     let (low, high) = (warp::min(low), warp::max(high));
-    // Halves, where the width overflows.
+    // If the difference overflows, it is computed from halves.
     let half = if high - low < f32::INFINITY { 1.0 } else { 0.5 };
     let unit = if SYMMETRIC { unit(high.max(-low), 127.0) } else { unit(high * half - low * half, 255.0 * half) };
     if warp::lane() == 0 {
@@ -73,8 +74,9 @@ pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>
     }
 }
 
-/// q = x · (1 / scale), rounded to even, plus zero, saturated, as infinities are; NaN becomes the
-/// byte 0. One scale and zero point, or one for each row.
+/// Computes q = x · (1 / scale), rounded to even, + zero. Results beyond the range of bytes,
+/// infinities included, become the nearest byte; a NaN becomes the byte 0. There is one scale and
+/// zero point, or one for each row.
 #[kernel(
     block = 256, grid = (x.dim(0) * x.dim(1).div_ceil(4)).div_ceil(256), writes(q = once),
     instances(X = f32, V = 4 | 1; X = f16, V = 4),
@@ -90,8 +92,8 @@ pub fn quantize_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], z
     }
     let (row, at) = (i / quads, i % quads * 4);
     let which = row.min(scale.len() - 1);
-    // 2⁶⁴ below 2⁻¹⁰⁰, so that the inverse of a subnormal scale is finite. A number that it makes
-    // infinite saturates in any case.
+    // The factor is 2⁶⁴ for scales below 2⁻¹⁰⁰, so that the inverse of a subnormal scale is finite.
+    // Numbers that become infinite by it are out of range in any case.
     let lift = if scale[which] < 7.888_609e-31 { 18_446_744_073_709_551_616.0f32 } else { 1.0 };
     let (inverse, zero) = (1.0 / (scale[which] * lift), zero[which] as f32);
     let byte = |x: X| ((x.to_f32() * lift * inverse).round_ties_even() + zero) as i8;
@@ -102,8 +104,8 @@ pub fn quantize_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], z
     }
 }
 
-/// x = scale · (q − zero), rounded once to `f32` and once to what x is stored as, and at most
-/// `f32::MAX` in magnitude before that. One scale and zero point, or one for each row.
+/// Computes x = scale · (q − zero). The product is rounded to `f32`, clamped to ±`f32::MAX`, and
+/// rounded to the type of x. There is one scale and zero point, or one for each row.
 #[kernel(
     block = 256, grid = (x.dim(0) * x.dim(1).div_ceil(4)).div_ceil(256), writes(x = once),
     instances(X = f32, V = 4 | 1),
@@ -120,7 +122,7 @@ pub fn dequantize_affine<X: Float, const V: usize>(q: View<i8, 2>, scale: &[f32]
     let (row, at) = (i / quads, i % quads * 4);
     let which = row.min(scale.len() - 1);
     let (scale, zero) = (scale[which], zero[which]);
-    // The ends may lie half a unit beyond the extremes.
+    // The least and the greatest byte may mean numbers half a unit beyond the extremes.
     let number = |q: i8| X::from_f32((scale * (q as i32 - zero) as f32).max(f32::MIN).min(f32::MAX));
     if V == 4 {
         x.store((row, at), q.load::<4>((row, at)).map(number));

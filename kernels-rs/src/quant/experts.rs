@@ -50,8 +50,9 @@ impl Routing {
     /// Queues the choice of experts for each token, by logits of [tokens, experts]. `bias` has a
     /// number for each expert that is added to its score for the choice alone, or none.
     ///
-    /// A logit is clamped to finite numbers, and a NaN counts as the lowest. Without a bias, the
-    /// experts with the largest logits are chosen. Of equals, the expert with the lower number is.
+    /// Logits are clamped to the finite numbers, and a NaN counts as the lowest. Without a bias,
+    /// the experts with the largest logits are chosen; of equal ones, the expert with the lower
+    /// number.
     ///
     /// # Errors
     /// Rejects 0 and more than 512 experts, and more than 32 or all experts for a token. Rejects a
@@ -83,8 +84,8 @@ impl Routing {
         let to_weights = weights.view_mut([tokens, chosen])?;
         dispatch!(let SIGMOID: bool = sigmoid; let SHARE: bool = share;
             let N: usize = count.div_ceil(32).next_power_of_two(), of [1, 2, 4, 8, 16];
-            // SAFETY: the launch compares the extents, and the kernel stays within them, as the
-            // oracle says (`kernels check`).
+            // SAFETY: the launch compares the extents, and the kernel's accesses stay within them.
+            // The oracle checks that (`kernels check`).
             unsafe { route::<T, SIGMOID, SHARE, N>::launch_unchecked(&LibraryCall(on), logits, *bias, scale, to_experts, to_weights)?; });
         Ok(Routes { tokens, count, chosen, experts, weights })
     }
@@ -140,8 +141,8 @@ impl Routes {
         let (mut order, mut groups) = (on.scratch::<i32>(rows)?, on.scratch::<i32>(rows / 8)?);
         let mut places = on.scratch::<i32>(routes)?;
         let experts = self.experts.view([routes])?;
-        // SAFETY: the launches compare the lengths, and the kernels stay within them for experts
-        // below their number, as `route` chooses them. The oracle ran them (`kernels check`).
+        // SAFETY: the launches compare the lengths, and the kernels' accesses stay within them for
+        // existing experts, which `route` chooses. The oracle checks that (`kernels check`).
         unsafe {
             count_routes::launch_unchecked(&LibraryCall(on), experts, counts.view_mut([self.count])?)?;
             place_routes::launch_unchecked(
@@ -170,15 +171,15 @@ struct Order {
     places: QueueMemory<i32>,
 }
 
-/// The rows of products with experts, and which expert multiplies each.
+/// The rows of products with experts, and the expert that multiplies each.
 ///
-/// Results of experts have [`count`](ExpertRows::count) rows, of which some belong to no token and
-/// contain any numbers. No call reads the routes on the host, so that a recorded graph serves other
-/// logits.
+/// Results of experts have [`count`](ExpertRows::count) rows. Some of them belong to no token, and
+/// their contents are arbitrary. No call reads the routes on the host, so that a recorded graph
+/// works for other logits, too.
 #[derive(Debug)]
 pub struct ExpertRows {
     rows: usize,
-    /// How rows in groups are multiplied; none for a row of each route.
+    /// The groups of rows, if rows are ordered by expert. `None` if there is a row for each route.
     plan: Option<Plan>,
     order: Option<Order>,
     routes: Routes,
@@ -295,8 +296,8 @@ impl ExpertRows {
         };
         let weights = self.routes.weights()?;
         dispatch!(let V: usize = if rows_are_whole(x, 4) && rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
-            // SAFETY: the launch compares the extents, and places are rows, as `place_routes`
-            // writes them. What the epilogue does is the caller's promise.
+            // SAFETY: the launch compares the extents, and `place_routes` writes only places of
+            // existing rows. The caller promises what the epilogue does.
             unsafe { combine::<T, E, V>::launch_unchecked(&LibraryCall(on), x, weights, places, y, epilogue) })
     }
 }

@@ -1,9 +1,9 @@
 //! Products of 1 to 8 rows with weights in blocks: the decoding step of a language model.
 //!
-//! What limits them is memory, and on narrow cards the issue of instructions. Each weight is read
-//! once, by a lane that has a unit of 32: it makes operands of the unit once, and multiplies them
-//! with all `R` rows of activations. A warp has `W` rows of weights, so that `W` units share each
-//! read of activations.
+//! The limit is memory, and on small GPUs the issue of instructions. A lane processes units of 32
+//! weights, and each weight is read once. The lane unpacks a unit to operands once, and multiplies
+//! them with all `R` rows of activations. A warp has `W` rows of weights, so that each read of
+//! activations is used for `W` units.
 //!
 //! ```text
 //!   activations: bytes and scales ──▶ shared, a piece of K at a time ──┐
@@ -14,13 +14,13 @@
 //!        └──────────────────────────────┘    sums of lanes meet by shuffles
 //! ```
 //!
-//! Units go from memory to registers `AHEAD` steps ahead of the multiplications, and while a piece
-//! is staged. A single row is quantized by each block for itself (`FRESH`), while its first weights
-//! are in flight; more rows are quantized once before, by
+//! Units are loaded to registers `AHEAD` steps before they are multiplied, also while a piece of
+//! the activations is staged. If there is a single row, each block quantizes it separately
+//! (`FRESH`) while its first weights are loaded. Several rows are quantized once, by a launch of
 //! [`quantize_activations`](super::activations::quantize_activations).
 //!
-//! Weights may be those of several experts, one matrix after another. Then a list on the device
-//! states which expert multiplies each group of rows.
+//! The weights may be those of several experts, one matrix after another. Then a list on the device
+//! gives the expert that multiplies each group of rows.
 
 use super::formats::device::*;
 use super::formats::*;
@@ -29,9 +29,9 @@ use crate::gemm::epilogue::*;
 use crate::gemm::gemv::{finish, piece};
 use kernel_dsl::prelude::*;
 
-/// Returns in lane i the sum of element i of all lanes' arrays, for i < `N` ≤ 32. Lanes that differ
-/// in bit 4 of their number meet first, those that differ in bit 0 last: the order of
-/// [`warp::sum`], in N shuffles instead of 5 N.
+/// Returns in lane i the sum of element i of all lanes' arrays, for i < `N` ≤ 32. Lanes whose
+/// numbers differ in bit 4 are added first, and those that differ in bit 0 last. This is the order
+/// of [`warp::sum`], but takes N shuffles instead of 5 N.
 #[device]
 fn sum_of_lane<const N: usize>(values: [f32; N]) -> f32 {
     let mut values = values;
@@ -50,8 +50,8 @@ fn sum_of_lane<const N: usize>(values: [f32; N]) -> f32 {
     values[0]
 }
 
-/// Returns how many factors of a unit of activations a format takes: the scale, the scaled sum, or
-/// those of both halves beside it.
+/// Returns the number of factors of a unit of activations that a format uses. These are the scale
+/// and the scaled sum, or the scale and the scaled sums of both halves as well.
 #[device]
 fn factors_of<F: BlockFormat>() -> usize {
     if F::MINS && F::HALVES {
@@ -63,7 +63,7 @@ fn factors_of<F: BlockFormat>() -> usize {
     }
 }
 
-/// Returns Σ of four products of words, and `sum`.
+/// Returns `sum` + Σ of the four products of words.
 #[device]
 fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
     let mut sum = sum;
@@ -73,16 +73,17 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
     sum
 }
 
-/// Computes Y ← epilogue(X·Wᵀ), `R` rows of Y by `W` columns a warp. W is in planes of format `F`
-/// (see `device`), times a number for each row of W if `scales` is not empty.
+/// Computes Y ← epilogue(X·Wᵀ), with `R` rows of Y by `W` columns per warp. W is in planes of
+/// format `F` (see `device`). If `scales` is not empty, each row of W is multiplied by its scale.
 ///
-/// With `FRESH`, X is `x`, of which each row gives `chosen` rows of Y. Each unit of it is quantized
-/// by its largest magnitude; numbers beyond its end are zeros. Otherwise X is `bytes` and
-/// `factors`, as `quantize_activations` makes them in groups of `ROOM` rows. A lane adds units that
-/// are 32 apart, in order; the lanes' sums meet by a butterfly, widest first.
+/// With `FRESH`, X is `x`, and each of its rows gives `chosen` rows of Y. Each unit of a row is
+/// quantized by its largest magnitude; numbers beyond the row's end are zeros. Otherwise X is given
+/// by `bytes` and `factors`, which `quantize_activations` makes in groups of `ROOM` rows. A lane
+/// adds every 32nd unit, in order; the lanes' sums are added by a butterfly, the most distant lanes
+/// first.
 ///
 /// `experts` is empty, or has a number for each `ROOM` rows of Y. W is then the matrices of all
-/// experts, and these rows are multiplied with the matrix of that number. For a negative number the
+/// experts, and these rows are multiplied with the matrix of that number. If it is negative, these
 /// rows of Y are epilogue(0).
 #[kernel(
     block = THREADS, max_registers = 128,
@@ -146,12 +147,13 @@ pub fn gemv_blocks<
     y: ViewMut<Y, 2>,
     epilogue: E,
 ) {
-    // A block quantizes four numbers a thread at once, and a lane has one of a warp's sums.
+    // All threads of a block quantize four numbers each at once, and a lane stores one sum of its
+    // warp.
     const { assert!(PIECE % (4 * THREADS) == 0 && R * W <= 32 && PIECE / 1024 % AHEAD == 0 && (R == 1 || !FRESH)) };
-    // Lanes that write halves of rows write them to other banks.
+    // The pitch puts the halves of rows that lanes write at once in different banks.
     let mut xs = Shared::<i32, 3>::with_pitch([R, 2, PIECE / 8], PIECE / 8 + if FRESH { 16 } else { 4 });
     let mut es = Shared::<f32, 3>::new([R, PIECE / 32, factors_of::<F>()]);
-    // Groups of rows that read the same weights follow one another, so that L2 has them.
+    // Groups of rows that read the same weights are neighbors, so that the weights are in L2.
     let groups = y.rows().div_ceil(R);
     let group = block::x() % groups;
     let (row0, col0) = (group * R, (block::x() / groups * (THREADS / 32) + warp::index()) * W);
@@ -186,8 +188,8 @@ pub fn gemv_blocks<
                 }
             }
         } else {
-            // Neighboring threads have the rows of a unit, as they lie in memory. A thread has the
-            // same row for all units.
+            // Neighboring threads load the rows of a unit in their order in memory. A thread has
+            // the same row for all units.
             let (r, half, u) = (thread::index() / 2 % ROOM, thread::index() % 2, thread::index() / (2 * ROOM));
             let row = (row0 + r).min(y.rows() - 1);
             let (from, at) = (row / ROOM, 8 * (row % ROOM) + 4 * half);
@@ -220,11 +222,11 @@ pub fn gemv_blocks<
             let (a, u) = (step % AHEAD, 32 * step + warp::lane());
             let unit = first + u;
             let now = ahead[a];
-            // After the last unit, that again: a load under a condition would copy what it
-            // replaces.
+            // At the end, the last unit is loaded again: a conditional load would need a copy of
+            // the registers that it replaces.
             ahead[a] = fetch((unit + 32 * AHEAD).min(units - 1));
             if unit < units {
-                // A lane's units are the same modulo 32.
+                // The numbers of a lane's units are equal modulo 32.
                 let weights: [Unit; W] = std::array::from_fn(|i| F::unpack(now[i], warp::lane()));
                 for r in unroll(0..R) {
                     let (low, high): ([i32; 4], [i32; 4]) = (xs.load((r, 0, 4 * u)), xs.load((r, 1, 4 * u)));

@@ -1,4 +1,4 @@
-//! The formats of GGML's files, a file each.
+//! The formats of GGML's files, each in its own file.
 //!
 //! | | numbers of a block | bytes | bits a number | a number is |
 //! |---|---|---|---|---|
@@ -17,10 +17,10 @@
 //! | [`Mxfp4`] | 32 | 17 | 4.25 | 2^e · float of four bits |
 //! | [`Int8`] | 32 | 32 | 8 | q, times a scale for each row; not of GGML |
 //!
-//! The file of a format states the fields of a block, the planes of a repacked row of blocks, and
-//! the rule of quantization. It also states how 32 numbers of the planes become operands of `dp4a`.
-//! [`device`] uses these facts in kernels, and [`host`] on the host. Planes hold all bits of a
-//! file's blocks: repacking is lossless, and [`host::restore`] is its inverse.
+//! The file of a format describes the fields of a block, the planes of a repacked row of blocks,
+//! and the rule of quantization. It also describes how 32 numbers of the planes become operands of
+//! `dp4a`. [`device`] uses these descriptions in kernels, and [`host`] on the host. Planes hold all
+//! bits of a file's blocks: repacking is lossless, and [`host::restore`] is its inverse.
 
 pub mod device;
 pub mod host;

@@ -15,10 +15,11 @@
 //!   └───────────┘
 //! ```
 //!
-//! The first threads bring activations to shared memory, the last 128 a unit of weights each, as
-//! operands: what unpacking costs is paid once for all rows. Each step is 256 `dp4a` a thread. A
-//! sum of integers begins as the bits of 1.5 · 2²³, and is then the bits of a float of that binade,
-//! less 1.5 · 2²³: no conversion, which runs at a quarter of the rate.
+//! The first threads load activations to shared memory. The last 128 load a unit of weights each,
+//! and store its operands, so that a unit is unpacked once for all rows. A step is 256 `dp4a` per
+//! thread. A sum of integers begins with the bits of the float 1.5 · 2²³. At the end its bits are a
+//! float between 2²³ and 2²⁴, from which 1.5 · 2²³ is subtracted. A conversion would run at a
+//! quarter of the rate.
 //!
 //! If there are too few tiles for the device, K is split: each part is a separate matrix, and
 //! [`add_parts`] adds them.
@@ -43,12 +44,12 @@ struct Staged {
     w: Shared<i32, 2>,
     /// Factors of activations.
     ex: Shared<f32, 2>,
-    /// Scales of weights, then their minima: of first and of last halves where they differ.
+    /// The scales of weights, then their minima; those of first and of last halves if they differ.
     ew: Shared<f32, 2>,
 }
 
-/// Brings what a thread has loaded to shared memory: the first 2 · `BM` threads 16 bytes of
-/// activations, the first `BM` their factors, the last 128 units of weights.
+/// Stores to shared memory what a thread has loaded: the first 2 · `BM` threads 16 bytes of
+/// activations, the first `BM` their factors, and the last 128 units of weights.
 #[device]
 fn put<F: BlockFormat, const BM: usize, const Q: usize>(
     to: Staged,
@@ -91,7 +92,7 @@ fn put<F: BlockFormat, const BM: usize, const Q: usize>(
     }
 }
 
-/// Returns the row of a tile's 128 whose unit `q` of those of thread `t` is.
+/// Returns the row, of a tile's 128, of the `q`-th unit of thread `t`.
 #[device]
 fn row_of_weights<const BM: usize>(t: usize, q: usize) -> usize {
     if 4 * BM > 128 { t % 128 } else { t + 4 * BM * q }
@@ -104,17 +105,18 @@ fn halves_of<F: BlockFormat>() -> usize {
 }
 
 /// Computes Y ← epilogue(X·Wᵀ). X has the layout of `quantize_activations` in groups of 8 rows. W
-/// is in planes of format `F`, times a number for each row of W if `scales` is not empty. Units are
-/// added in the order of k. A unit takes one fused multiplication of the product of its scales with
-/// its sum, and one for each minimum.
+/// is in planes of format `F`; if `scales` is not empty, each row of W is multiplied by its scale.
+/// Units are added in the order of k. A unit takes one fused multiplication of the product of its
+/// scales with its sum, and one for each minimum.
 ///
 /// Y has `rows` rows for each of `splits` parts of K. Each part is a separate product.
 ///
-/// `experts` is empty, or has a number for each 8 rows of X, the same for the rows of a tile. W is
+/// `experts` is empty, or has a number for each 8 rows of X, the same for all rows of a tile. W is
 /// then the matrices of all experts, and these rows are multiplied with the matrix of that number.
-/// For a negative number the rows of Y are epilogue(0).
+/// If it is negative, these rows of Y are epilogue(0).
 ///
-/// Tiles of 16 rows have two units of weights in flight for each thread, and 16 registers more.
+/// In tiles of 16 rows each thread loads two units of weights at once, which takes 16 more
+/// registers.
 #[kernel(
     block = T, min_blocks = 512 / T - 64 / T, max_registers = 128 + 64 / T * 16,
     grid = (rows.div_ceil(BM) * y.dim(1).div_ceil(128), splits),
@@ -170,17 +172,17 @@ pub fn gemm_blocks<
     let (tm, tn) = (t / 32 * 8, t % 32 * 4);
     let expert = if experts.is_empty() { 0 } else { experts[m0 / 8] };
     let matrix = if expert > 0 { expert as usize * y.cols() } else { 0 };
-    // A part is whole blocks of 256 numbers, which share a header.
+    // A part is complete blocks of 256 numbers, which share a header.
     let each = units.div_ceil(splits).next_multiple_of(8);
     let first = (block::y() * each).min(units);
     let end = if expert < 0 { first } else { (first + each).min(units) };
 
-    // Rows of weights beyond the last are the last: nothing of them is written. So are rows of
-    // activations.
+    // Rows beyond the last one, of weights and of activations, are copies of it; their results are
+    // not written.
     let wr: [usize; Q] = std::array::from_fn(|q| (matrix + n0 + row_of_weights::<BM>(t, q)).min(words.rows() - 1));
     let (xr, er) = ((m0 + t / 2 % BM).min(rows - 1), (m0 + t % BM).min(rows - 1));
     let (x_at, e_at) = (8 * (xr % 8) + t % 2 * 4, 4 * (er % 8));
-    // An empty part loads the last unit, and multiplies nothing.
+    // An empty part loads the last unit, but multiplies nothing.
     let begin = first.min(units - 1);
     let mut x: [i32; 4] = bytes.load((xr / 8, 64 * begin + x_at));
     let mut e: [f32; 4] = factors.load((er / 8, 32 * begin + e_at));
@@ -191,7 +193,7 @@ pub fn gemm_blocks<
     let mut acc = [[0.0f32; 4]; 8];
     let mut buf = 0;
     for unit in rolled(first..end) {
-        // After the last unit, that again: so no step asks.
+        // At the end, the last unit is loaded again, so that no iteration needs a condition.
         let next = (unit + 1).min(units - 1);
         if t < 2 * BM {
             x = bytes.load((xr / 8, 64 * next + x_at));
@@ -256,7 +258,7 @@ pub fn gemm_blocks<
     }
 }
 
-/// Y ← epilogue(Σ parts): adds the parts of a product whose K was split, in their order.
+/// Computes Y ← epilogue(Σ parts): adds the parts of a product whose K was split, in their order.
 #[kernel(
     block = 256, grid = (y.dim(0) * y.dim(1).div_ceil(V)).div_ceil(256), writes(y = once),
     instances(f32: Y = f32, E = Identity, V = 4 | 1; f16: Y = f16, E = Identity, V = 4),

@@ -4,8 +4,8 @@
 /// A way to compute a product with quantized weights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
-    /// [`gemv_blocks`](super::few::gemv_blocks), in groups of up to 8 rows that are as equal as can
-    /// be.
+    /// [`gemv_blocks`](super::few::gemv_blocks), in groups of up to 8 rows that are as equal as
+    /// possible.
     Few,
     /// [`gemm_blocks`](super::many::gemm_blocks), with K in a number of parts.
     Tiles(Tile, usize),
@@ -82,7 +82,7 @@ pub fn plan(costs: &Costs, [rows, cols, units]: [usize; 3], unit_bytes: f64, mul
         return Plan::Few;
     }
     let sms = multiprocessors.max(1);
-    // The time of blocks of `warps` warps, of which each takes `ns`.
+    // The time of blocks of `warps` warps, each of which takes `ns`.
     let time = |blocks: usize, warps: usize, ns: f64| {
         let each = blocks.div_ceil(sms);
         // Few warps cannot hide latency.

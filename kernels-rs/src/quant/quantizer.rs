@@ -84,8 +84,8 @@ impl Affine {
         self.of_rows(x)?;
         let four = rows_are_whole(x, 4) && rows_are_whole(&*q, 4);
         let (scale, zero) = self.views()?;
-        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its
-        // numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`).
+        // SAFETY: the launch compares the extents, and the kernel's accesses stay within them for
+        // any storage format. The oracle checks that for `f32` and `f16` (`kernels check`).
         unsafe {
             if four {
                 quantize_affine::<T, 4>::launch_unchecked(&LibraryCall(on), x, scale, zero, q)
@@ -119,7 +119,7 @@ impl Affine {
         }
     }
 
-    /// Rejects a matrix with another number of rows than scales, where there are several.
+    /// Rejects a matrix with another number of rows than scales, if there are several scales.
     fn of_rows(&self, matrix: &impl Operand<2>) -> Result<(), Error> {
         let ([[rows, _], _], n, zeros) = (matrix.layout(), self.scale.len(), self.zero.len());
         if (n == 1 || n == rows) && zeros == n {

@@ -1,5 +1,5 @@
-//! Weights to planes, from a file's blocks in every format, from bytes and from numbers; and planes
-//! to numbers.
+//! Kernels that make planes of weights, from a file's blocks in every format, from bytes and from
+//! numbers, and that make numbers of planes.
 
 use super::formats::device::*;
 use super::formats::*;
@@ -7,8 +7,8 @@ use super::round::{Quad, quantize_quad};
 use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
-/// Blocks of a file to planes, a unit a thread. A row of `file` has `units` units, whole blocks of
-/// them.
+/// Repacks blocks of a file to planes, one unit per thread. A row of `file` has `units` units in
+/// complete blocks.
 #[kernel(
     block = 256, grid = (file.dim(0) * units).div_ceil(256), writes(words = once, halves = once),
     instances(F = Q4_0 | Q8_0 | Q4K | Q6K | Mxfp4),
@@ -27,8 +27,9 @@ pub fn repack<F: BlockFormat>(file: View<u8, 2>, units: usize, words: ViewMut<u3
     }
 }
 
-/// Planes to numbers: eight lanes have a unit, four numbers each. A number is scale · q in `f32`,
-/// and less the minimum, each rounded, as ggml's reference has it; then as it is stored.
+/// Converts planes to numbers. Eight lanes have a unit, four numbers each. A number is scale · q in
+/// `f32`, minus the minimum; both are rounded, as in ggml's reference. The result is then rounded
+/// to its storage format.
 #[kernel(
     block = 256, grid = (8 * words.dim(0) * units).div_ceil(256), writes(x = once),
     instances(F = Q4_0 | Q8_0 | Q4K | Q6K, X = f32, V = 4; F = Mxfp4, X = f32, V = 1),
@@ -80,7 +81,7 @@ pub fn repack_rows(from: View<i8, 2>, units: usize, mut words: ViewMut<u32, 2>) 
     }
 }
 
-/// Rows of numbers to planes of Q8_0: eight lanes have a unit, four numbers each (see
+/// Quantizes rows of numbers to planes of Q8_0. Eight lanes have a unit, four numbers each (see
 /// `quantize_quad`). Numbers beyond a row's end are zeros.
 #[kernel(
     block = 256, grid = (8 * words.dim(0) * units).div_ceil(256), writes(words = once, halves = once),
@@ -100,7 +101,7 @@ pub fn quantize_q8<X: Float, const V: usize>(
     let (row, word) = (i / (8 * units), i % (8 * units));
     let inside = row < x.rows();
     let numbers = if inside { piece::<X, V, 4>(x, row, 4 * word, x.cols()).map(X::to_f32) } else { [0.0f32; 4] };
-    // Outside every `if`: all lanes are here.
+    // This is outside of all branches: all lanes take part.
     let Quad { q, scale } = quantize_quad(numbers);
     if inside {
         words[(row, in_halves(word, units))] = int::word(q) as u32;
@@ -110,10 +111,10 @@ pub fn quantize_q8<X: Float, const V: usize>(
     }
 }
 
-/// Rows of numbers to planes of Q4_0, as llama.cpp does it (`quantize_row_q4_0_ref`): d is the
-/// number of the largest magnitude over −8, so that it becomes 0, and q is ⌊x/d + 8.5⌋, at most 15.
-/// A NaN counts as 0. Zeros beyond a row's end. A lane has the numbers 2i, 2i + 1, 16 + 2i, 17 + 2i
-/// of a block, and even lanes write those of two.
+/// Quantizes rows of numbers to planes of Q4_0, as llama.cpp does (`quantize_row_q4_0_ref`). Let m
+/// be the number with the largest magnitude. Then d is m / −8, so that m becomes 0, and q is ⌊x/d +
+/// 8.5⌋, at most 15. A NaN counts as 0. Numbers beyond a row's end are zeros. A lane has the
+/// numbers 2i, 2i + 1, 16 + 2i and 17 + 2i of a block. Even lanes write the results of two lanes.
 #[kernel(block = 256, grid = (8 * words.dim(0) * units).div_ceil(256), writes(words = once, halves = once), instances(X = f32))]
 #[requires(
     words.rows() == x.rows(), words.cols() == Q4_0::words(units), halves.rows() == x.rows(), halves.cols() == Q4_0::halves(units),
@@ -131,7 +132,7 @@ pub fn quantize_q4<X: Float>(x: View<X, 2>, units: usize, mut words: ViewMut<u32
     let larger = |a: f32, b: f32| if b.abs() > a.abs() || (b.abs() == a.abs() && b > a) { b } else { a };
     let mine = larger(larger(numbers[0], numbers[1]), larger(numbers[2], numbers[3]));
     let top = warp::group::<8>().reduce(mine, larger);
-    // Zeros of any sign have scale 0.
+    // Zeros of either sign have the scale 0.
     let scale = top / -8.0 + 0.0;
     // A subnormal scale is 0 in `f16`, and its inverse may be infinite.
     let inverse = if scale.abs() < f32::MIN_POSITIVE { 0.0 } else { 1.0 / scale };
@@ -147,7 +148,7 @@ pub fn quantize_q4<X: Float>(x: View<X, 2>, units: usize, mut words: ViewMut<u32
     }
 }
 
-/// Returns the place of word `word` of a row of bytes in planes of first and of last halves.
+/// Returns the index of word `word` of a row of bytes, in planes of first and of last halves.
 #[device]
 fn in_halves(word: usize, units: usize) -> usize {
     word % 8 / 4 * 4 * units + word / 8 * 4 + word % 4

@@ -2,7 +2,7 @@
 
 use kernel_dsl::prelude::*;
 
-/// Four numbers as bytes, with their scale.
+/// Four numbers converted to bytes, with their scale.
 #[device]
 #[derive(Clone, Copy)]
 pub struct Quad {
@@ -12,8 +12,8 @@ pub struct Quad {
     pub scale: f32,
 }
 
-/// The least magnitude by which a block is quantized, 2⁻¹²⁰: 127 over it is finite, and it over 127
-/// normal.
+/// The least magnitude by which a block is quantized, 2⁻¹²⁰. 127 divided by it is finite, and it
+/// divided by 127 is a normal number.
 #[device]
 const MIN_MAGNITUDE: f32 = 7.523_164e-37;
 
@@ -32,11 +32,11 @@ pub fn quantize_quad(x: [f32; 4]) -> Quad {
     Quad { q: x.map(|x| (x * inverse).round_ties_even() as i8), scale: top / 127.0 }
 }
 
-/// Returns the unit of which `steps` make `range`, neither negative: at least so much, where the
-/// unit is subnormal, that they do not make less.
+/// Returns range / steps, for numbers that are not negative. If the quotient is subnormal, it is
+/// rounded such that `steps` times the result is at least `range`.
 #[device]
 pub fn unit(range: f32, steps: f32) -> f32 {
     let unit = range / steps;
-    // 2⁻¹⁴⁹ more.
+    // The next larger number.
     if unit < f32::MIN_POSITIVE && unit * steps < range { unit + 1e-45 } else { unit }
 }

@@ -1,5 +1,5 @@
-//! Mixtures of experts: which experts each token goes to, the order of rows by expert, and the sum
-//! of the experts' results.
+//! Mixtures of experts: the experts of each token, the order of rows by expert, and the sum of the
+//! experts' results.
 //!
 //! ```text
 //!   logits [tokens, experts] ─▶ route ─▶ experts, weights [tokens, chosen]
@@ -11,8 +11,8 @@
 //!                     products of these rows with their experts ─▶ combine
 //! ```
 //!
-//! All lists stay on the device, so that a recorded graph serves other routes. A route is a choice
-//! of a token: route i is choice i % chosen of token i / chosen.
+//! All lists stay on the device, so that a recorded graph works for other routes, too. A route is
+//! one choice of a token: route i is choice i % chosen of token i / chosen.
 
 use crate::activation::sigmoid;
 use crate::gemm::epilogue::*;
@@ -20,13 +20,14 @@ use crate::rowwise::softmax::decay;
 use crate::sampling::best::{column_of, rank};
 use kernel_dsl::prelude::*;
 
-/// Chooses experts for each token: a warp a token, `N` experts a lane.
+/// Chooses experts for each token, with one warp per token and `N` experts per lane.
 ///
-/// A logit is clamped to finite numbers, and a NaN counts as the lowest. An expert's score is the
-/// softmax of the token's logits, or the sigmoid of its logit with `SIGMOID`. Experts with the
-/// largest logits are chosen, or those with the largest sums of score and bias. The largest comes
-/// first, and of equals the expert with the lower number. An expert's weight is `scale` times its
-/// score, with `SHARE` divided by the sum of the chosen scores, or by 2⁻¹²⁶ where that is larger.
+/// Logits are clamped to the finite numbers, and a NaN counts as the lowest. An expert's score is
+/// the softmax of the token's logits, or with `SIGMOID` the sigmoid of its logit. The experts with
+/// the largest logits are chosen, or those with the largest sums of score and bias. They are
+/// ordered from the largest down; of equal ones, the expert with the lower number comes first. An
+/// expert's weight is `scale` times its score. With `SHARE` it is divided by the sum of the chosen
+/// scores, or by 2⁻¹²⁶ if that is larger.
 #[kernel(
     block = 256, grid = logits.dim(0).div_ceil(8), writes(experts = once, weights = once),
     instances(
@@ -52,7 +53,7 @@ pub fn route<X: Float, const SIGMOID: bool, const SHARE: bool, const N: usize>(
     let mut scores = [f32::MIN; N];
     for i in unroll(0..N) {
         if token < logits.rows() && lane + 32 * i < logits.cols() {
-            // The larger of a number and NaN is the number.
+            // The maximum of a number and a NaN is the number.
             scores[i] = logits[(token, lane + 32 * i)].to_f32().max(f32::MIN).min(f32::MAX);
         }
     }
@@ -120,7 +121,7 @@ pub fn route<X: Float, const SIGMOID: bool, const SHARE: bool, const N: usize>(
     }
 }
 
-/// Counts the routes to each expert: a warp an expert.
+/// Counts the routes to each expert, with one warp per expert.
 #[kernel(block = 256, grid = counts.len().div_ceil(8), writes(counts = once))]
 pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
     let (expert, lane) = (block::x() * 8 + warp::index(), warp::lane());
@@ -136,12 +137,12 @@ pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
     }
 }
 
-/// Orders routes by expert, and the routes of an expert by number: a warp an expert, and one for
-/// the rows after the last. The rows of an expert are a multiple of `room`, which is a multiple of
-/// 8.
+/// Orders routes by expert, and the routes of an expert by number. There is one warp per expert,
+/// and one for the rows after the last expert. The number of an expert's rows is a multiple of
+/// `room`, which is a multiple of 8.
 ///
-/// `order` is the route of each row, or −1; `groups` the expert of each 8 rows, or −1; `places` the
-/// row of each route.
+/// `order` is the route of each row, or −1. `groups` is the expert of each 8 rows, or −1. `places`
+/// is the row of each route.
 #[kernel(
     block = 256, grid = (counts.len() + 1).div_ceil(8), writes(order = once, groups = once),
 )]
@@ -195,8 +196,8 @@ pub fn place_routes(
     }
 }
 
-/// Y ← epilogue(Σ weight · row): a row of Y for each token, from the rows of its routes in the
-/// order of its choices. Route i is row `places[i]` of `x`, or row i where there are no places.
+/// Computes Y ← epilogue(Σ weight · row): a row of Y for each token, from the rows of its routes in
+/// the order of its choices. Route i is row `places[i]` of `x`, or row i if `places` is empty.
 #[kernel(
     block = 256, grid = (y.dim(0) * y.dim(1).div_ceil(V)).div_ceil(256), writes(y = once),
     instances(f32: X = f32, E = Identity, V = 4 | 1; f16: X = f16, E = Identity, V = 4),

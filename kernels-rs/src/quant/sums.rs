@@ -1,9 +1,9 @@
-//! Sums of bytes along one dimension: what zero points need of the other operand.
+//! Sums of bytes along one dimension, which products with zero points need.
 
 use crate::fold::{along_x, along_y, block_at};
 use kernel_dsl::prelude::*;
 
-/// sums[i, r] = Σ over c of x[i, r, c], a warp a row. Sums wrap.
+/// Computes sums[i, r] = Σ over c of x[i, r, c], with one warp per row. Sums wrap.
 #[kernel(
     block = 256, grid = (along_x(x.dim(1).div_ceil(8), x.dim(0), 1), along_y(x.dim(0), 1)),
     instances(V = 16 | 1), writes(sums = once),
@@ -31,8 +31,8 @@ pub fn sum_rows<const V: usize>(x: View<i8, 3>, mut sums: ViewMut<i32, 2>) {
     }
 }
 
-/// Computes sums[i, c] = Σ over r of x[i, r, c]. A block has 32 · V columns, a warp every eighth
-/// row. Sums wrap.
+/// Computes sums[i, c] = Σ over r of x[i, r, c]. A block has 32 · V columns, and each of its warps
+/// every eighth row. Sums wrap.
 #[kernel(
     block = 256, grid = (along_x(x.dim(2).div_ceil(32 * V), x.dim(0), 1), along_y(x.dim(0), 1)),
     instances(V = 4 | 1), writes(sums = once),

@@ -183,7 +183,7 @@ pub fn product<
     let mut acc = [[[[0i32; 4]; 4]; QN]; QM];
     let (mut fa, mut fb) = ([[[0i32; 4]; QM]; 2], [[[0i32; 4]; QN]; 2]);
 
-    // The short tile first: what is left of it tells how far the pointers go.
+    // The partial tile first: its size is the pointers' first increment.
     let mut tiles = depth.div_ceil(DEPTH).max(1);
     let short = depth - (tiles - 1) * DEPTH;
     put::<LA>(sa.at(0), !TA, BM, &fetch::<LA, V>(a, !TA, BM, short));

@@ -22,13 +22,13 @@ impl Weights {
     /// Queues Y ← X·Wᵀ: X is [M, K], Y is [M, N].
     ///
     /// Each 32 numbers of a row of X are quantized to 8 bits by their largest magnitude A, or by
-    /// 2⁻¹²⁰ where that is larger. What is multiplied differs from X by at most A / 254, and the
-    /// product with a row by at most Σ A·|w| / 254. A NaN counts as 0, and an infinity makes its
-    /// row of Y NaN. The sums of 32 products, or of 16 with a separate scale, are exact; they are
-    /// added in `f32`. The product of both scales is rounded first, to a multiple of 2⁻¹⁴⁹ if it is
-    /// below 2⁻¹²⁶. A single row is quantized in the product's own kernel; more are
-    /// quantized before, by a separate launch with separate memory: [`Activations`] are for several
-    /// products of the same rows.
+    /// 2⁻¹²⁰ if that is larger. A quantized number differs from that of X by at most A / 254, and
+    /// the product with a row by at most Σ A·|w| / 254. A NaN counts as 0, and an infinity makes
+    /// its row of Y NaN. The sums of 32 products, or of 16 with a separate scale, are exact; they
+    /// are added in `f32`. The product of both scales is rounded first, to a multiple of 2⁻¹⁴⁹ if
+    /// it is below 2⁻¹²⁶. A single row is quantized in the product's own kernel. Several rows are
+    /// quantized by a separate launch, whose result is in scratch memory. [`Activations`] keep it
+    /// for several products of the same rows.
     ///
     /// # Errors
     /// Returns an error if extents differ, Y overlaps X, a buffer belongs to another device, or
@@ -62,7 +62,7 @@ impl Weights {
         y.expected("y", [rows, of_y], "a row for each of x, with a number for each row of the weights")?;
         if rows > 1 {
             let x = Activations::quantize(on, x)?;
-            // SAFETY: what the epilogue does is the caller's promise.
+            // SAFETY: the caller promises what the epilogue does.
             return unsafe { self.product_of_with(on, &x, y, epilogue) };
         }
         let dense = on.scratch::<i32>(0)?;
@@ -97,7 +97,7 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        // SAFETY: what the epilogue does is the caller's promise.
+        // SAFETY: the caller promises what the epilogue does.
         unsafe { self.planned_with(on, self.plan(on, x.rows), x, y, epilogue) }
     }
 
@@ -165,8 +165,8 @@ impl Weights {
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = (on.scratch::<i32>(0)?, on.scratch::<f32>(0)?);
         let (bytes, factors) = (bytes.view([0, 0])?, factors.view([0, 0])?);
-        // A block quantizes whole pieces of K, so a piece is as short as K permits. No choice
-        // changes a bit: a lane always adds the same units in the same order.
+        // A block quantizes complete pieces of K, so a piece is as short as K permits. The choice
+        // does not change a bit of the result: a lane always adds the same units in the same order.
         let [w, threads, piece, ahead] = match (narrow, self.is_light(), k) {
             (true, _, ..=1024) => [2, 256, 1024, 1],
             (true, _, ..=2048) => [2, 256, 2048, 2],
@@ -185,9 +185,9 @@ impl Weights {
         let call = gemv_blocks::<F, T, T, E, true, 1, 4, 512, 4096, 1, 4, 4, 1>::call(
             x, chosen, bytes, factors, words, halves, lent.units, scales, *experts, y, epilogue,
         );
-        // SAFETY: the launch compares the extents, and the kernel stays within them whatever
-        // its numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`).
-        // What the epilogue does is the caller's promise.
+        // SAFETY: the launch compares the extents, and the kernel's accesses stay within them for
+        // any storage format. The oracle checks that for `f32` and `f16` (`kernels check`). The
+        // caller promises what the epilogue does.
         unsafe { queue(on, &call, &constants) }
     }
 
@@ -203,7 +203,7 @@ impl Weights {
         let (words, halves, scales) = lent.views()?;
         let none = on.scratch::<f32>(0)?;
         let (bytes, factors) = rows.x.views()?;
-        // Groups as equal as can be, or of all rows of an expert's group.
+        // Groups are as equal as possible, or consist of all rows of an expert's group.
         let group = if rows.whole { rows.x.rows.div_ceil(rows.x.rows.div_ceil(8).max(1)) } else { rows.x.room };
         let heavy = matches!(self.format(), Format::Q3K | Format::Q6K);
         dispatch!(let [R: usize, W: usize, N: usize, ROOM: usize] = match (group, self.is_light(), heavy) {
@@ -218,7 +218,7 @@ impl Weights {
             (5, ..) => [5, 3, 15, 8],
             (6, ..) => [6, 3, 18, 8],
             (7, ..) => [7, 3, 21, 8],
-            // Units of the most registers.
+            // The units that take the most registers.
             (_, _, true) => [8, 2, 16, 8],
             _ => [8, 3, 24, 8],
         };
@@ -303,24 +303,25 @@ impl Weights {
         })
     }
 
-    /// Returns whether units take few registers: two of them are in flight for each row of weights,
-    /// and a warp has four rows beside up to four of activations.
+    /// Returns whether units take few registers. Then two of them are in flight for each row of
+    /// weights. A warp has four rows of weights and up to four of activations.
+    /// weights, and a warp has four rows of weights and up to four of activations.
     fn is_light(&self) -> bool {
         matches!(self.format(), Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4)
     }
 }
 
-/// Rows of activations, and which matrix multiplies them.
+/// Rows of activations, and the matrix that multiplies them.
 pub(super) struct Rows<'a> {
     pub(super) x: &'a Activations,
     /// The number of an expert for each group of rows, or nothing.
     pub(super) experts: BufferView<'a, i32, 1>,
-    /// Whether groups may be divided otherwise.
+    /// Whether the rows may be divided into other groups.
     pub(super) whole: bool,
 }
 
-/// Activations as bytes with a scale for each 32 numbers, for products with any weights of as many
-/// columns.
+/// Activations as bytes with a scale for each 32 numbers, for products with any weights that have
+/// the same number of columns.
 #[derive(Debug)]
 pub struct Activations {
     rows: usize,
@@ -356,7 +357,7 @@ impl Activations {
         order: &BufferView<'_, i32, 1>,
         chosen: usize,
     ) -> Result<Activations, Error> {
-        // Whole blocks of 256 numbers, for every format.
+        // Complete blocks of 256 numbers, for every format.
         let (cols, units) = (x.extents()[1], x.extents()[1].div_ceil(256).max(1) * 8);
         let groups = rows.div_ceil(room);
         let mut bytes = on.scratch::<i32>(groups * 8 * room * units)?;

@@ -11,7 +11,7 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// Evaluates `$body` with `$F` as the type of a format; with `else`, of a format of GGML's files.
+/// Evaluates `$body` with `$F` as the type of a format. With `else`, only formats of GGML's files.
 macro_rules! with_format {
     ($format:expr, $F:ident => $body:expr) => {
         with_format!(@ $format, $F => $body, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4 Int8)
@@ -108,8 +108,7 @@ impl Format {
 
 /// A matrix of weights, [N, K], as planes for accesses of 16 bytes.
 ///
-/// K needs not be a multiple of 32, except in blocks of a file: what fills a row's last block is
-/// zeros.
+/// K need not be a multiple of 32, except in blocks of a file. Zeros fill the last block of a row.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -138,7 +137,7 @@ pub struct Weights {
     /// Planes of words, and of 16 bits.
     words: Arc<DeviceBuffer<u32>>,
     halves: Arc<DeviceBuffer<u16>>,
-    /// A number for each row; none but of [`Format::Int8`].
+    /// A scale for each row, only for [`Format::Int8`].
     scales: Arc<DeviceBuffer<f32>>,
 }
 
@@ -156,8 +155,8 @@ impl Weights {
             return Err(blocks.refused(why));
         }
         with_format!(format, F => Weights::made::<F>(on.device(), format, [rows, wide / bytes * numbers], |units, words, halves| {
-            // SAFETY: the launch compares the extents, and the kernel stays within them, as the
-            // oracle says (`kernels check`).
+            // SAFETY: the launch compares the extents, and the kernel's accesses stay within them.
+            // The oracle checks that (`kernels check`).
             unsafe { repack::<F>::launch_unchecked(&LibraryCall(on), blocks, units, words, halves) }
         }))
     }
@@ -183,10 +182,10 @@ impl Weights {
     /// Quantizes to [`Format::Q8_0`] each 32 numbers of a row by their largest magnitude A: d is
     /// A / 127, rounded to `f16`. [`host::quantize`] quantizes to all formats.
     ///
-    /// What the format does not hold, as in llama.cpp: A above 127 · 65504 ≈ 8.3·10⁶, and infinity,
-    /// make d infinite, and numbers of the block come back infinite or NaN. Below A = 127 · 2⁻¹⁴ ≈
-    /// 0.0078, d is subnormal, and below 127 · 2⁻²⁵ ≈ 3.8·10⁻⁶ it is 0, as all numbers of the block
-    /// then are. A NaN becomes 0.
+    /// The results outside of the format's range are those of llama.cpp. If A is above 127 · 65504
+    /// ≈ 8.3·10⁶, or infinite, d is infinite, and the block's numbers are restored as infinite or
+    /// NaN. Below A = 127 · 2⁻¹⁴ ≈ 0.0078, d is subnormal. Below 127 · 2⁻²⁵ ≈ 3.8·10⁻⁶ it is 0, and
+    /// then so are all restored numbers of the block. A NaN becomes 0.
     ///
     /// # Errors
     /// Returns the errors of [`from_blocks`](Weights::from_blocks).
@@ -206,14 +205,14 @@ impl Weights {
         })
     }
 
-    /// Quantizes to [`Format::Q4_0`] each 32 numbers of a row by the one of the largest magnitude
-    /// A, which becomes −8: d is that / −8, rounded to `f16`. [`host::quantize`] quantizes to all
-    /// formats.
+    /// Quantizes to [`Format::Q4_0`]. Of each 32 numbers of a row, the one with the largest
+    /// magnitude A becomes −8: d is this number / −8, rounded to `f16`. [`host::quantize`]
+    /// quantizes to all formats.
     ///
-    /// What the format does not hold, as in llama.cpp: A above 8 · 65504 ≈ 5.2·10⁵, and infinity,
-    /// make d infinite, and numbers of the block come back infinite or NaN. Below A = 8 · 2⁻¹⁴ ≈
-    /// 4.9·10⁻⁴, d is subnormal, and below 8 · 2⁻²⁵ ≈ 2.4·10⁻⁷ it is 0, as all numbers of the block
-    /// then are. A NaN becomes 0.
+    /// The results outside of the format's range are those of llama.cpp. If A is above 8 · 65504 ≈
+    /// 5.2·10⁵, or infinite, d is infinite, and the block's numbers are restored as infinite or
+    /// NaN. Below A = 8 · 2⁻¹⁴ ≈ 4.9·10⁻⁴, d is subnormal. Below 8 · 2⁻²⁵ ≈ 2.4·10⁻⁷ it is 0, and
+    /// then so are all restored numbers of the block. A NaN becomes 0.
     ///
     /// # Errors
     /// Returns the errors of [`from_blocks`](Weights::from_blocks).
@@ -239,8 +238,8 @@ impl Weights {
         [self.rows, self.cols]
     }
 
-    /// Writes the numbers of the weights, [N, K], in `f32` as ggml's reference has them. Of
-    /// [`Format::Int8`] this is an error.
+    /// Writes the numbers of the weights, [N, K], in `f32` as ggml's reference computes them. For
+    /// [`Format::Int8`] it returns an error.
     ///
     /// # Errors
     /// Returns an error if `to` has other extents, or belongs to another device.
@@ -270,8 +269,8 @@ impl Weights {
         })
     }
 
-    /// Makes planes for numbers of these extents, as `fill` leaves them. A row has a block at
-    /// least: of no numbers it is zeros.
+    /// Allocates planes for numbers of these extents, with the contents that `fill` gives them. A
+    /// row has at least one block, which is zeros if there are no numbers.
     fn made<F: BlockFormat>(
         device: &Device,
         format: Format,
@@ -305,17 +304,17 @@ impl Weights {
     }
 }
 
-/// Returns the number of units of a row of `cols` numbers: whole blocks, and one at least.
+/// Returns the number of units of a row of `cols` numbers: complete blocks, at least one.
 fn units<F: BlockFormat>(cols: usize) -> usize {
     cols.div_ceil(F::NUMBERS).max(1) * (F::NUMBERS / 32)
 }
 
-/// The planes of weights while launches are queued that read them.
+/// The planes of weights while launches that read them are queued.
 pub(super) struct LentPlanes {
     rows: usize,
     /// Units of a row.
     pub(super) units: usize,
-    /// Words of a row, and their distance to the next row's.
+    /// Words of a row, and the distance of rows in words.
     wide: [usize; 2],
     narrow: usize,
     words: Shared<u32>,
@@ -324,7 +323,7 @@ pub(super) struct LentPlanes {
     scaled: usize,
 }
 
-/// Words, halves, scales of rows.
+/// Words, 16-bit elements, and the scales of rows.
 type Planes<'a> = (BufferView<'a, u32, 2>, BufferView<'a, u16, 2>, BufferView<'a, f32, 1>);
 
 impl LentPlanes {

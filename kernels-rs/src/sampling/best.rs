@@ -21,13 +21,13 @@ pub fn rank(score: f32, column: usize) -> u64 {
     (orderable(score) as u64) << 32 | !(column as u32) as u64
 }
 
-/// Returns the column of a rank; `u32::MAX` for 0, which is no element's rank.
+/// Returns the column of a rank; `u32::MAX` for 0, which is not an element's rank.
 #[device]
 pub fn column_of(rank: u64) -> u32 {
     !(rank as u32)
 }
 
-/// Returns the score of a rank. It is −∞ for a NaN, and for 0, which is no element's rank.
+/// Returns the score of a rank. It is −∞ for a NaN, and for 0, which is not an element's rank.
 #[device]
 pub fn score_of(rank: u64) -> f32 {
     let bits = (rank >> 32) as u32;

@@ -38,20 +38,21 @@ mod items {
     use super::{AHEAD, THREADS};
     use kernel_dsl::prelude::*;
 
-    /// Elements with ranks, which a block takes by `AHEAD · THREADS`.
+    /// Elements and their ranks. A block reads `AHEAD · THREADS` of them at once.
     pub trait Ranked: Copy {
         /// An element as it is stored.
         type Stored: Copy;
-        /// Returns elements `base` + u · `THREADS` + t of thread t, zeros from `to` on.
+        /// Returns elements `base` + u · `THREADS` + t of thread t, with zeros from `to` on.
         fn elements(&self, base: usize, to: usize) -> [Self::Stored; AHEAD];
         /// Returns the rank of element `i`.
         fn rank(element: Self::Stored, i: usize) -> u64;
     }
 
-    /// The scores of a thread's columns, in registers; 0, less than each score, for no column.
+    /// The scores of a thread's columns, in registers. A score is positive; 0 means that there is
+    /// no column.
     #[derive(Clone, Copy)]
     pub struct Scores {
-        /// [Orderable](super::super::best::orderable) integers.
+        /// The scores as [orderable](super::super::best::orderable) integers.
         pub of: [u32; AHEAD],
     }
 
@@ -65,10 +66,10 @@ mod items {
         }
     }
 
-    /// Ranks in memory, and zeros where there is no element.
+    /// Ranks in memory; 0 means that there is no element.
     #[derive(Clone, Copy, DeviceCopy)]
     pub struct Ranks {
-        /// Ranks of a row.
+        /// The ranks of a row.
         pub of: View<u64, 1>,
     }
 
@@ -92,10 +93,12 @@ mod items {
 
 use items::*;
 
-/// Finds the `need` largest ranks of elements `from` to `to`, at least as many: these are the ranks
-/// r with r >> bits ≥ prefix. Returns prefix and bits. It ends with a barrier.
+/// Finds the `need` largest ranks of elements `from` to `to`. If the smallest of them occurs
+/// several times, all occurrences are found. The found ranks are those with r >> bits ≥ prefix.
+/// Returns prefix and bits. It ends with a barrier.
 ///
-/// The zeros of threads beyond `to` are counted as well, as the smallest digit: they never decide.
+/// The zeros of threads beyond `to` are counted as well. They have the smallest digit, and
+/// therefore do not affect the result.
 #[device]
 fn largest<R: Ranked>(of: R, from: usize, to: usize, need: u32) -> (u64, u32) {
     let t = thread::x();
@@ -142,10 +145,10 @@ fn largest<R: Ranked>(of: R, from: usize, to: usize, need: u32) -> (u64, u32) {
     (prefix, bits)
 }
 
-/// Finds the ranks of the `ranks.dim(2)` likeliest elements of each part of a row, of all where a
-/// part has no more. The rest is 0.
+/// Finds the ranks of the `ranks.dim(2)` likeliest elements of each part of a row, or of all
+/// elements of a smaller part. The remaining ranks are 0.
 ///
-/// A part has `each` columns, and the last parts of a row those that are left. A row is read once.
+/// A part has `each` columns, and the last parts of a row may have fewer. A row is read once.
 #[kernel(
     block = 1024, max_registers = 32, grid = (logits.rows(), ranks.dim(1)), writes(ranks = once),
     instances(T = f32 | f16),
@@ -210,7 +213,7 @@ fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
 }
 
 /// Draws a token of each row, from the `k` largest ranks, `K` at most, whose predecessors have less
-/// than `top_p` of their probability. Ranks of a row differ, except zeros, which are no elements.
+/// than `top_p` of their probability. Ranks of a row differ, except zeros, which are not elements.
 #[kernel(block = 1024, grid = ranks.rows(), instances(K = 64 | 1024), writes(tokens = once))]
 #[requires(
     tokens.len() == ranks.rows(), k > 0, k <= K, k <= ranks.cols(), top_p > 0.0,

@@ -48,7 +48,7 @@ fn calls_in_the_wrong_order() {
 fn invalid_handles() {
     let expected = [
         "cuStreamSynchronize: CUDA_ERROR_INVALID_HANDLE: the stream 0x",
-        "is no stream",
+        "is not a valid stream",
         "cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE: the function is null",
         "cuModuleUnload: CUDA_ERROR_INVALID_HANDLE: the module is null",
     ];
@@ -297,7 +297,7 @@ fn a_store_past_the_end_loses_the_context() {
 fn a_store_to_freed_memory_loses_the_context() {
     let expected = "CUDA_ERROR_ILLEGAL_ADDRESS";
     faults("a_store_to_freed_memory_loses_the_context", &[], expected, CUDA_ERROR_ILLEGAL_ADDRESS, || {
-        // An access through an address stored in memory, which is no parameter of the launch.
+        // An access through an address stored in memory, which is not a parameter of the launch.
         let (holder, freed) = (allocate(8), allocate(64));
         gives!(CUDA_SUCCESS, cuMemcpyHtoD_v2(holder, ptr::from_ref(&freed).cast(), 8));
         let behind = function("store_behind");

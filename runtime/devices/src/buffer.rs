@@ -116,7 +116,7 @@ impl RawBuffer {
         unsafe { queue.fill(&AccessSet::written(&self.uses), self.address(), self.bytes, value) }
     }
 
-    /// Overwrites all bytes; `from` has as many.
+    /// Overwrites all bytes with those of `from`, which has equal length.
     pub fn write(&mut self, from: &[u8]) -> Result<()> {
         assert_eq!(from.len(), self.bytes, "callers compare lengths");
         let backend = self.device.backend();
@@ -145,7 +145,7 @@ impl RawBuffer {
         queue.wait()
     }
 
-    /// Reads all bytes; `to` has as many.
+    /// Reads all bytes to `to`, which has equal length.
     pub fn read(&self, to: &mut [u8]) -> Result<()> {
         assert_eq!(to.len(), self.bytes, "callers compare lengths");
         let backend = self.device.backend();
@@ -162,7 +162,7 @@ impl RawBuffer {
         let staged = RawBuffer::new(&self.device, PoolKind::Pinned, self.bytes)?;
         let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
         let used = AccessSet::read(&self.uses).and(BufferAccess::Write(&staged.uses));
-        // SAFETY: as in `write`; the copy is over when it is looked at.
+        // SAFETY: as in `write`; the copy is complete before its bytes are read.
         unsafe {
             queue.read(&used, self.address(), start, self.bytes)?;
             queue.wait()?;
@@ -230,14 +230,14 @@ impl Device {
         Ok(DeviceBuffer { raw, element: PhantomData })
     }
 
-    /// A buffer that holds a copy of `data`.
+    /// Allocates a buffer with a copy of `data`.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, data.len())?;
         buffer.copy_from(data)?;
         Ok(buffer)
     }
 
-    /// A buffer of `len` zeros.
+    /// Allocates a buffer of `len` zeros.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
         buffer.raw.fill(0)?;
@@ -301,7 +301,7 @@ impl<T: Element> DeviceBuffer<T> {
     /// # Safety
     /// As for `of_raw`.
     pub(crate) unsafe fn of_raw_mut(raw: &mut RawBuffer) -> &mut DeviceBuffer<T> {
-        // SAFETY: as above. Whatever is put there is a `DeviceBuffer<T>` too.
+        // SAFETY: as above. A replacement is a `DeviceBuffer<T>` too.
         unsafe { &mut *ptr::from_mut(raw).cast() }
     }
 
@@ -345,7 +345,7 @@ impl<T: Element> DeviceBuffer<T> {
         self.address()
     }
 
-    /// A copy of all elements on the host: the counterpart of [`Device::upload`].
+    /// Copies all elements to the host: the counterpart of [`Device::upload`].
     pub fn download(&self) -> Result<Vec<T>> {
         let mut data = Vec::with_capacity(self.len());
         // SAFETY: all-zero bits are a value of `T`, as every bit pattern is; the capacity suffices.
@@ -357,7 +357,7 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(data)
     }
 
-    /// Copies all elements to `data`, which has as many.
+    /// Copies all elements to `data`, which has equal length.
     pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
         if data.len() != self.len() {
             return Err(Error::Length { direction: "from the device", buffer: self.len(), slice: data.len() });
@@ -367,7 +367,7 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.read(bytes)
     }
 
-    /// Overwrites all elements with those of `data`, which has as many.
+    /// Overwrites all elements with those of `data`, which has equal length.
     pub fn copy_from(&mut self, data: &[T]) -> Result<()> {
         if data.len() != self.len() {
             return Err(Error::Length { direction: "to the device", buffer: self.len(), slice: data.len() });

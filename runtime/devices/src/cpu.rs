@@ -32,7 +32,7 @@ const ALIGNMENT: usize = 256;
 /// The CPU and the kernels decoded for it.
 pub(crate) struct Cpu {
     facts: DeviceFacts,
-    /// By the artifact's address, which is static.
+    /// The decoded kernels, by the artifact's static address and the instance.
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
     limits: Mutex<Limits>,
@@ -49,7 +49,7 @@ pub type LaunchHandler = dyn Fn(&'static Artifact, &Monomorphic, &ValidatedArgs)
 struct Limits {
     /// The extent of the checks.
     checks: Checks,
-    /// How long it may take.
+    /// The longest duration of a launch; `None` is no limit.
     time: Option<Duration>,
     /// Warp instructions that a block may run; the interpreter's own limit where there is none.
     instructions: Option<u64>,
@@ -207,7 +207,7 @@ impl Executable {
     /// Runs the kernel on arguments in host memory, within `limits`. The effects of a faulty kernel
     /// up to its error remain.
     fn run_within(&self, approved: &ValidatedArgs, limits: Limits) -> Result<()> {
-        // Beside parts that other threads have.
+        // Other threads may use other parts of the buffers.
         let _turn = HOST_RANGES.take(parts(approved));
         // Warnings are not shown, so checks that only warn are disabled.
         let without = Check::ORIGINS.into_iter().collect();
@@ -240,7 +240,7 @@ impl Executable {
                     HOST.quiesce(address, bytes, left.map_or(&ByteRanges::default(), |(_, left)| left));
                 }
                 Ok(None) => {}
-                // How far it has come is not known.
+                // The stored bytes are not known.
                 Err(_) if approved.writes(index) => HOST.stored(address, bytes),
                 Err(_) => {}
             }
@@ -248,7 +248,8 @@ impl Executable {
         right(outcome?).map(|_| ())
     }
 
-    /// Runs it by other options; gives the warnings and what the run did, none if nothing has run.
+    /// Runs the kernel with other options. Returns the outcome with its warnings; `None` if nothing
+    /// has run.
     pub fn run_by(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
         right(self.outcome(approved, options)?)
     }
@@ -306,7 +307,7 @@ impl Executable {
     }
 
     /// Returns the result of `run` for a launch of the program on these arguments; `None` if there
-    /// is no block.
+    /// is not a block.
     pub fn launch<T>(
         &self,
         approved: &ValidatedArgs,

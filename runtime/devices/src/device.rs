@@ -36,9 +36,9 @@ pub struct Device(Arc<Inner>);
 struct Inner {
     backend: Backend,
     choice: Option<Choice>,
-    /// By the artifact's address, which is static.
+    /// The monomorphic programs, by the artifact's static address and the instance.
     programs: Cache<(usize, Instance), Monomorphic>,
-    /// By their type.
+    /// The extensions by type.
     extensions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -137,7 +137,7 @@ impl Device {
         Device::new(Backend::Cpu(Box::new(Cpu::with_facts(facts).with_handler(handler))), None)
     }
 
-    /// Returns the reason for this device, if [`Device::best`] or [`Device::choose`] chose it.
+    /// Returns the choice and its reason, if [`Device::best`] or [`Device::choose`] chose it.
     pub fn choice(&self) -> Option<&Choice> {
         self.0.choice.as_ref()
     }
@@ -418,7 +418,7 @@ impl Backend {
         self.with_pool(memory, |pool, source| pool.take(bytes, source))
     }
 
-    /// Takes so many bytes back, for others to have once `pending` is over.
+    /// Returns an allocation to its pool. The next owner's first use waits for `pending`.
     pub fn give(&self, memory: PoolKind, (piece, bytes): (Allocation, usize), pending: WaitSet) {
         event!(TRACE, ?memory, address = piece.address, "memory given back");
         if let Backend::Cpu(_) = self {
@@ -445,7 +445,7 @@ impl Backend {
         }
     }
 
-    /// Waits on the host for all of this.
+    /// Waits on the host until all pending accesses are complete.
     pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         match self {
             Backend::Cpu(_) => Ok(()),
@@ -476,6 +476,6 @@ impl Backend {
 pub enum PoolKind {
     /// Memory that kernels read and write.
     Device,
-    /// The host's, where the device copies from and to by itself. On the CPU there is one kind.
+    /// Page-locked host memory, which the device copies without the host. On the CPU both are one.
     Pinned,
 }

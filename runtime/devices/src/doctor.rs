@@ -4,7 +4,7 @@ use crate::cuda::{CudaVersion, DeviceInfo, Driver};
 use crate::{Choice, Device, Error};
 use serde::Serialize;
 
-/// The description.
+/// A description of what this machine has to run kernels.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Findings {
     /// The CUDA driver.
@@ -26,14 +26,14 @@ pub enum DriverFinding {
     Found {
         /// The version of CUDA that it supports.
         cuda: CudaVersion,
-        /// The oldest that would do.
+        /// The oldest version that suffices.
         needed: CudaVersion,
         /// The version of the kernel module, such as `580.82.07`, on Linux.
         release: Option<String>,
         /// Whether the driver is `cuda-on-cpu`, whose device is the PTX interpreter.
         on_cpu: bool,
     },
-    /// There is no library, or it does not serve; with the reason.
+    /// The library is absent or unusable, with the reason.
     Unusable { reason: String },
 }
 
@@ -45,11 +45,11 @@ pub struct DeviceFinding {
     pub info: Option<DeviceInfo>,
     /// Whether kernels run there.
     pub supported: bool,
-    /// Why not, if they do not.
+    /// Why kernels do not run there; `None` if they do.
     pub problem: Option<String>,
 }
 
-/// Looks.
+/// Examines this machine.
 pub fn examine() -> Findings {
     let (driver, devices) = match Driver::open() {
         Ok(driver) => {

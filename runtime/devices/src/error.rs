@@ -17,7 +17,7 @@ pub enum Error {
     /// No CUDA driver library on this machine.
     #[error(
         "no CUDA driver: neither libcuda nor nvcuda could be loaded. \
-         Needed: NVIDIA's driver (branch 580 is the last for Pascal); no toolkit. Device::cpu() works without"
+         Needed: NVIDIA's driver (branch 580 is the last for Pascal); no toolkit. Device::cpu() needs no driver"
     )]
     NoDriver,
 
@@ -158,7 +158,7 @@ pub enum Error {
     #[allow(missing_docs)]
     TooManySlots { most: usize },
 
-    /// Bytes that are no saved graph, or one that this program or these buffers do not fit.
+    /// Bytes that are not a saved graph, or a graph that does not fit the program or the buffers.
     #[error("cannot load the graph: {why}")]
     #[allow(missing_docs)]
     SavedGraph { why: String },

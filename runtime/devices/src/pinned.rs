@@ -22,7 +22,7 @@ pub struct PinnedBuffer<T: Element> {
 }
 
 impl Device {
-    /// Page-locked memory for `len` elements, which are what it held before.
+    /// Allocates page-locked memory for `len` elements. Their values are unspecified.
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
         let raw = RawBuffer::new(self, PoolKind::Pinned, bytes_of::<T>(self, len)?)?;
         Ok(PinnedBuffer { raw, len, element: PhantomData })

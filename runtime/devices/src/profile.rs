@@ -159,7 +159,7 @@ impl Profile {
     }
 }
 
-/// A text as JSON has it.
+/// Appends a JSON string.
 fn quote(json: &mut String, text: &str) {
     json.push('"');
     for c in text.chars() {

@@ -35,13 +35,13 @@ pub(crate) struct RangeLock {
 
 #[derive(Debug)]
 struct Running {
-    /// The number of the next turn.
+    /// The number of the next guard.
     next: u64,
     /// The ranges in use, with the number of their guard.
     spans: Vec<(u64, Span)>,
 }
 
-/// A launch that runs; it is over when this is dropped.
+/// The ranges of a running launch, which are unlocked when this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct RangeGuard<'a> {
     of: &'a RangeLock,

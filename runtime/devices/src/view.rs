@@ -310,7 +310,7 @@ impl<T: Element, const R: usize> BufferView<'_, T, R> {
         self.origin.device
     }
 
-    /// Returns the access that reading it is.
+    /// Returns the access of a read of the view.
     pub(crate) fn used(&self) -> AccessSet<'_> {
         match self.origin.keeper {
             Keeper::Nobody => AccessSet::default(),

@@ -2,16 +2,16 @@
 //!
 //! A kernel that violates a check on purpose declares so at the statement,
 //! `#[allow(global_race, reason = "…")]`. The violation is then listed with the reason
-//! ([`Report::allowed`](crate::Report::allowed)) and is no finding.
+//! ([`Report::allowed`](crate::Report::allowed)) and is not a finding.
 //! [`Options::without`](crate::Options::without) disables checks for a run.
 //!
 //! Other tools have checks that the language makes unnecessary:
 //!
 //! | error | why it cannot occur |
 //! |---|---|
-//! | an access in the wrong state space, a shared address that escapes its block | the type of an address contains its space, and an address is no number; `ptx!` has no addresses |
+//! | an access in the wrong state space, a shared address that escapes its block | the type of an address contains its space, and an address is not a number; `ptx!` has no addresses |
 //! | a load by the read-only path (`ld.global.nc`) of data that the launch writes | the read-only path serves only `&[T]` and `View`: they cannot be stored to, and a launch rejects one that overlaps a mutable argument |
-//! | memory that was freed, or belongs to another launch; an address truncated to 32 bits | arguments are borrows for the launch; addresses are no numbers |
+//! | memory that was freed, or belongs to another launch; an address truncated to 32 bits | arguments are borrows for the launch; addresses are not numbers |
 //! | padding of a vector store that was never written | elements have no padding, and a store names each scalar |
 //! | barriers of different numbers or counts, `bar.red` beside `bar.sync` | there is one `block::sync()` |
 //! | member masks of `*.sync` operations | an operation takes no mask: each is for the warp or the group, and `divergent-warp` reports missing lanes |
@@ -22,8 +22,8 @@
 //! | a subnormal that is flushed to zero | arithmetic flushes none; `fetch_add` on `f32` in global memory does, on every executor |
 //! | an index of 64 bits truncated to 32 | `u64 as usize` is rejected unless it is masked; any other cast that loses bits is `lossy-cast`, with notes enabled |
 //!
-//! Three kinds of results are no [`Check`], since no single run shows them. Their names, severities
-//! and kernels follow below, after those of the checks:
+//! Three kinds of results have no [`Check`], because no single run shows them. Their names,
+//! severities and kernels follow below, after those of the checks:
 //!
 //! | result | severity | reported by |
 //! |---|---|---|

@@ -9,12 +9,12 @@
 //! | instruction | operand | result | finding |
 //! |---|---|---|---|
 //! | `shfl` | bits of the lane operand above bit 4; bits of the clamp operand beside 0 to 4 and 8 to 12 | ignored | none |
-//! | `shfl` | a source lane that does not execute the instruction, or is not a member | what the source lane's register holds | undefined |
-//! | `vote.sync` | a lane that is not among its own members | the vote of its members that execute the instruction | members |
-//! | `vote.sync` | members that do not execute the instruction | ignored | members |
-//! | `vote.sync` | no members that execute the instruction | `.ballot` 0, `.any` false, `.all` and `.uni` true | members |
-//! | `fns` | a base above 31 | 0xFFFFFFFF | undefined |
-//! | `fns` | offset −2³¹ | 0 | undefined |
+//! | `shfl` | a source lane that does not execute the instruction, or is not a member | what the source lane's register holds | `undefined-value` |
+//! | `vote.sync` | a lane that is not among its own members | the vote of its members that execute the instruction | `divergent-warp` |
+//! | `vote.sync` | members that do not execute the instruction | ignored | `divergent-warp` |
+//! | `vote.sync` | no members that execute the instruction | `.ballot` 0, `.any` false, `.all` and `.uni` true | `divergent-warp` |
+//! | `fns` | a base above 31 | 0xFFFFFFFF | `undefined-value` |
+//! | `fns` | offset −2³¹ | 0 | `undefined-value` |
 
 use super::code::{Exchange, Gather, Inst, MemberResult, Poll, Shuffle, Vote};
 use super::machine::Machine;

@@ -7,7 +7,7 @@
 //!   one after the other up to the post-dominator, and reconverge there in the level outside.
 //! - A branch that an exit deprives of a post-dominator opens a merging level. There, groups merge
 //!   wherever they are at the same instruction, and the group that [`Structure::ranks`] puts first
-//!   runs. So an exit never is where live lanes reconverge.
+//!   runs. So live lanes never reconverge at an exit.
 //! - Under [`Policy::LowestFirst`], there is one level. It merges, and the lowest program counter
 //!   runs.
 

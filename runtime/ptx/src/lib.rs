@@ -96,7 +96,7 @@
 //! Uninitialized registers, quotients by zero, and values that a shuffle reads from an inactive
 //! lane are undefined (`undefined-value`). Undefined values propagate through computations. A
 //! report is made only where they matter: in an address, a condition or a stored value. So a
-//! speculated division with an unused result is no mistake.
+//! speculated division with an unused result is not a mistake.
 
 mod access;
 mod ahead;

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 /// Observer of a launch.
 pub trait Observer {
-    /// Notes that a block begins.
+    /// Records that a block begins.
     fn begin_block(&mut self);
 
-    /// Notes an instruction before a warp executes it.
+    /// Records an instruction before a warp executes it.
     fn execute(&mut self, executed: &Executed);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The interpreter then returns what the machine code returns that ptxas emits for sm_61. Where the
 //! result is a number that a kernel could rely on by mistake, the result counts as undefined: the
-//! finding `undefined` reports it where it reaches an address, a condition or memory.
+//! finding `undefined-value` reports it where it reaches an address, a condition or memory.
 #![doc = ""]
 #![doc = include_str!("unspecified.md")]
 
@@ -136,7 +136,7 @@ pub fn page() -> String {
         | instructions | operands | result | finding |\n|---|---|---|---|\n"
         .to_string();
     for UnspecifiedRow { instructions, operands, result, found } in TABLE {
-        let found = found.map_or("none", |_| "`undefined`, where it matters");
+        let found = found.map_or("none", |_| "`undefined-value`, where it matters");
         // Writing to a string cannot fail.
         let _ = writeln!(page, "| {instructions} | {operands} | {result} | {found} |");
     }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 /// The time slice: the number of instructions that a warp runs before the block's other warps run.
 const SLICE: u64 = 1 << 12;
 
-/// Atomic operations without effect after which a warp spins: its polls are no points at which to
+/// Atomic operations without effect after which a warp spins: its polls are not points at which to
 /// preempt it.
 const SPINNING: u32 = 4;
 

@@ -49,7 +49,7 @@ pub enum Held {
 }
 
 impl Foreign {
-    /// Reads an array of any library; `None` if the object is no array. `name` is its name in
+    /// Reads an array of any library; `None` if the object is not an array. `name` is its name in
     /// errors.
     pub fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Foreign>> {
         let py = object.py();
@@ -117,7 +117,7 @@ impl Foreign {
                 let long = shape.iter().map(|n| *n > 1);
                 if bytes.iter().zip(long).any(|(stride, long)| long && stride % width != 0) {
                     return Err(PyValueError::new_err(format!(
-                        "strides of {bytes:?} bytes are no multiples of an element's {width} bytes; copy the array"
+                        "strides of {bytes:?} bytes are not multiples of an element's {width} bytes; copy the array"
                     )));
                 }
                 bytes.into_iter().map(|stride| stride / width).collect()
@@ -563,9 +563,9 @@ pub fn zeros(
 #[pyo3(signature = (source, device = None))]
 pub fn array(py: Python<'_>, source: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Array> {
     let foreign = Foreign::of(source, "source")?;
-    let foreign = foreign.ok_or_else(|| PyTypeError::new_err("`source` is no array"))?;
+    let foreign = foreign.ok_or_else(|| PyTypeError::new_err("`source` is not an array"))?;
     if foreign.place != Where::Cpu || !foreign.is_contiguous() {
-        return Err(PyValueError::new_err("`source` is no row-major array in host memory"));
+        return Err(PyValueError::new_err("`source` is not a row-major array in host memory"));
     }
     let place = device.map_or(Ok(Where::Cpu), Where::of)?;
     let start = foreign.address as usize;
@@ -582,7 +582,7 @@ pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bou
     if let Ok(own) = source.cast::<Array>() {
         return Ok(own.clone());
     }
-    let foreign = Foreign::of(source, "source")?.ok_or_else(|| PyTypeError::new_err("`source` is no array"))?;
+    let foreign = Foreign::of(source, "source")?.ok_or_else(|| PyTypeError::new_err("`source` is not an array"))?;
     let (place, scalar, shape, writable) = (foreign.place, foreign.scalar, foreign.shape.clone(), foreign.writable);
     let opened = place.open(py)?;
     foreign.settle(py, &opened)?;
@@ -598,7 +598,7 @@ pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bou
 /// dtype, device and writable.
 #[pyfunction]
 pub fn describe<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-    let foreign = Foreign::of(array, "array")?.ok_or_else(|| PyTypeError::new_err("`array` is no array"))?;
+    let foreign = Foreign::of(array, "array")?.ok_or_else(|| PyTypeError::new_err("`array` is not an array"))?;
     let all = PyDict::new(py);
     all.set_item("address", foreign.address)?;
     all.set_item("shape", PyTuple::new(py, &foreign.shape)?)?;
@@ -662,7 +662,7 @@ pub fn number(value: &Bound<'_, PyAny>, scalar: Scalar, name: &str) -> PyResult<
         false => (0, (1i128 << bits) - 1),
     };
     if given < least || given > most {
-        return Err(PyValueError::new_err(format!("argument `{name}`: {given} is no {scalar}")));
+        return Err(PyValueError::new_err(format!("argument `{name}`: {given} is out of range for {scalar}")));
     }
     let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
     Ok(given as u64 & mask)

@@ -115,7 +115,7 @@ impl Arrays {
     fn of(given: &[(&'static str, Any<'_, '_>)]) -> PyResult<Arrays> {
         let read = given.iter().map(|(name, object)| {
             let array = Foreign::of(object, name)?;
-            Ok((*name, array.ok_or_else(|| PyTypeError::new_err(format!("`{name}` is no array")))?))
+            Ok((*name, array.ok_or_else(|| PyTypeError::new_err(format!("`{name}` is not an array")))?))
         });
         Ok(Arrays(read.collect::<PyResult<_>>()?))
     }

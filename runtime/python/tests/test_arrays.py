@@ -215,7 +215,7 @@ def test_threads_run_while_a_launch_does():
 def test_what_is_no_array_is_rejected():
     with pytest.raises(TypeError, match="complex"):
         kernels_rs.describe(np.zeros(3, np.complex64))
-    with pytest.raises(TypeError, match="is no array"):
+    with pytest.raises(TypeError, match="is not an array"):
         kernels_rs.describe([1.0, 2.0])
     unaligned = np.frombuffer(bytearray(17), np.uint8)[1:].view(np.float32)
     with pytest.raises(ValueError, match="not aligned"):

@@ -1,20 +1,22 @@
-//! The base of both interpreters: what the execution of a grid is made of, without the meaning of
-//! an instruction.
+//! The base of both interpreters: all parts of running a grid that do not depend on what an
+//! instruction does.
 //!
 //! The [PTX interpreter] and the [oracle] are independent witnesses of a kernel. They share this
-//! crate and nothing else, except that the oracle runs `ptx!(…)` by the PTX interpreter:
+//! crate, the compiler's list of checks, and its stand-ins for approximations. The oracle runs
+//! `ptx!(…)` by the PTX interpreter. Nothing else is shared. This crate has:
 //!
 //! - [`GridShape`]: blocks, threads and warps, and their indices;
 //! - [`LANES`], [`lanes_of`]: the lanes of a warp as bits of a mask;
-//! - [`Schedule`]: the order of blocks, warps and lanes where a launch leaves it open;
+//! - [`Schedule`]: the order of blocks, warps and lanes, which the language leaves open;
 //! - [`Scheduler`]: the loop that selects the next block and warp;
 //! - [`Interleaver`]: the loop for blocks that are resident at once, with [`Preemption`];
-//! - [`split`]: a launch on several host threads, each with copies of the memory, and the merge;
+//! - [`split`]: runs a launch on several host threads, each with a copy of the memory, and merges
+//!   the copies;
 //! - [`Bytes`], [`ByteRanges`]: the memory of a launch;
 //! - [`Statistics`], [`Thread`], [`number`]: what reports are made of;
 //! - [`report`]: the findings of a run, their collection, and their text and JSON.
 //!
-//! Both make checks of one list, [`Check`].
+//! Both interpreters take their checks from one list, [`Check`].
 //!
 //! Arithmetic, control flow, and the detection of violations are written twice on purpose: a
 //! mistake in one interpreter shows as a difference.

@@ -2,7 +2,7 @@
 
 use kernel_dsl_compiler::{Scalar, half};
 
-/// A scalar's value as Rust shows it.
+/// Formats a scalar's value in Rust's syntax.
 pub fn value(ty: Scalar, bits: u64) -> String {
     match ty {
         Scalar::F16 => format!("{:?}", half::f16_to_f32(bits as u16)),
@@ -16,7 +16,7 @@ pub fn value(ty: Scalar, bits: u64) -> String {
     }
 }
 
-/// A scalar in words: its value, and the bits where a float's value does not say all.
+/// Formats a scalar: its value, and the bits of a float.
 pub fn show(ty: Scalar, bits: u64) -> String {
     let value = value(ty, bits);
     match ty.bits() {
@@ -27,13 +27,13 @@ pub fn show(ty: Scalar, bits: u64) -> String {
     }
 }
 
-/// A scalar in as few words as tell it from others: its value, and the bits of a NaN.
+/// Formats a scalar in short: its value, and the bits of a NaN.
 pub fn short(ty: Scalar, bits: u64) -> String {
     let value = value(ty, bits);
     if value == "NaN" { show(ty, bits) } else { value }
 }
 
-/// A scalar's value as `f64`.
+/// Returns a scalar's value as `f64`.
 pub fn to_f64(ty: Scalar, bits: u64) -> f64 {
     let unused = 64 - ty.bits();
     match ty {

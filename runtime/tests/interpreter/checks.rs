@@ -550,7 +550,7 @@ fn integers_overflow_and_divide_by_zero() {
         assert_eq!((finding.severity, finding.count), (Severity::Error, 32));
         let outcome = arithmetic(op, Scalar::U32, a, b);
         assert_eq!(only(&outcome, Check::IntegerOverflow, 0).severity, Severity::Warning);
-        assert!(outcome.result().is_ok(), "a warning is no failure");
+        assert!(outcome.result().is_ok(), "a warning is not a failure");
     }
     clean(&arithmetic(Binary::Add, Scalar::Usize, max, 0));
     clean(&arithmetic(Binary::WrappingAdd, Scalar::Usize, max, 1));

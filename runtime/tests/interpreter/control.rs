@@ -13,7 +13,7 @@ const THREADS: u32 = 72;
 struct Open {
     label: Label,
     results: Vec<Scalar>,
-    /// The types of the carried values; `None` if the construct is no loop.
+    /// The types of the carried values; `None` if the construct is not a loop.
     carried: Option<Vec<Scalar>>,
 }
 

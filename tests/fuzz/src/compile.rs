@@ -111,7 +111,7 @@ impl Frontend {
         let instance = program.launch.instances.first().map(|declared| declared.arguments.clone()).unwrap_or_default();
         let grid = match program.launch.grid.first().map(|extent| &extent.kind) {
             Some(ExprKind::Literal(n)) => *n as u32,
-            other => return Err(refused("the launch")(format!("the grid is no number: {other:?}"))),
+            other => return Err(refused("the launch")(format!("the grid is not a number: {other:?}"))),
         };
         let lowered = driver::lowered(&program, &instance, target).map_err(|e| refused("lowering")(e.to_string()))?;
         let optimize =

@@ -190,7 +190,7 @@ impl Needs {
                 _ => {}
             }
             let made = match inst.op {
-                // Integers are no conditions.
+                // Integers are not conditions.
                 Op::Binary(_, a, _) | Op::Unary(_, a) if kernel.ty(a) != Type::Scalar(Scalar::Bool) => continue,
                 Op::Binary(Binary::And, a, b) => Made::And(a, b),
                 Op::Binary(Binary::Or, a, b) => Made::Or(a, b),

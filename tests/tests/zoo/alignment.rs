@@ -1,4 +1,4 @@
-//! Accesses of several elements at addresses that are no multiple of their size.
+//! Accesses of several elements at addresses that are not a multiple of their size.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;

@@ -113,7 +113,7 @@ impl Paragraphs {
     }
 }
 
-/// Whether a line begins a numbered list item.
+/// Returns whether a line begins a numbered list item.
 fn is_numbered(line: &str) -> bool {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
     digits > 0 && line[digits..].starts_with(". ")

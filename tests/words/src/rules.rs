@@ -69,12 +69,12 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// The folder of the file, `.` at the top level.
+    /// Returns the folder of the file; `.` at the top level.
     pub fn folder(&self) -> &str {
         self.file.rsplit_once('/').map_or(".", |(folder, _)| folder)
     }
 
-    /// The name of the rule, for summaries.
+    /// Returns the name of the rule, for summaries.
     pub fn rule_name(&self) -> String {
         match &self.rule {
             Rule::WideComment => "wide comment".to_owned(),
@@ -171,13 +171,15 @@ fn first_word(text: &str) -> &str {
     text.split(|c: char| c.is_whitespace() || c == ',' || c == ':' || c == '.').next().unwrap_or_default()
 }
 
-/// Whether a word looks like a verb in the third person: it ends in `s` and is none of the nouns that used to begin here.
+/// Returns whether a word looks like a verb in the third person: it ends in `s`, and `nouns.txt`
+/// does not list it.
 fn is_verb(word: &str) -> bool {
     const NOUNS: &str = include_str!("../nouns.txt");
     word.ends_with('s') && !word.ends_with("ss") && !NOUNS.split_whitespace().any(|noun| noun == word)
 }
 
-/// Whether `text`, in lower case, contains `phrase` between word borders. `…` in a phrase is any one word.
+/// Returns whether `text`, in lower case, contains `phrase` between word borders. `…` in a phrase
+/// is any one word.
 fn contains_phrase(text: &str, phrase: &str) -> bool {
     let bytes = text.as_bytes();
     text.match_indices(phrase).any(|(at, _)| {

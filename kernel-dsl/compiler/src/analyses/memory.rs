@@ -429,7 +429,7 @@ mod tests {
         let stride = |words: i64| ways(&by(|l| 4 * words * l), u32::MAX, 4, true);
         // Lanes with this stride use 32 / gcd(stride, 32) banks.
         assert_eq!([0, 1, 2, 3, 16, 32, 33].map(stride), [1, 1, 2, 1, 16, 32, 1]);
-        assert_eq!(ways(&by(|l| 4 * 32 * l), 0b11, 4, true), 2, "lanes that are not there ask for nothing");
+        assert_eq!(ways(&by(|l| 4 * 32 * l), 0b11, 4, true), 2, "absent lanes make no request");
         assert_eq!(ways(&by(|_| 0), u32::MAX, 4, false), 32, "atomic operations on one word");
         assert_eq!(ways(&by(|l| 16 * l), u32::MAX, 16, true), 1, "a quarter of a warp at once");
         assert_eq!(ways(&by(|l| 8 * l), u32::MAX, 8, true), 1);

@@ -138,7 +138,7 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// Notes for rustc to confirm that a path names the function `canonical` of the prelude. The
+    /// Requests that rustc confirms that a path names the function `canonical` of the prelude. The
     /// generic arguments are `arguments` and, if the function `combines` values, the type of a
     /// closure.
     pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[Id], combines: bool) {

@@ -46,7 +46,7 @@ impl Environment {
         self.names.insert(name, root);
     }
 
-    /// Notes the value `n` of a constant whose body is still to be checked.
+    /// Records the value `n` of a constant whose body is still to be checked.
     pub(super) fn is_number(&mut self, id: FunctionId, n: u32) {
         self.numbers.push((id, n));
     }

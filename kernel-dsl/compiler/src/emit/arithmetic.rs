@@ -141,7 +141,7 @@ impl Emitter<'_> {
         self.narrowed(result, s, narrow(s) && left, |e, d| e.op(opcode, [ty], [d.into(), a, distance]));
     }
 
-    /// A funnel shift of a value against itself; `.wrap` masks the distance.
+    /// Emits a rotation: a funnel shift of a value with itself. `.wrap` masks the distance.
     fn rotate(&mut self, result: Value, a: Value, distance: Value) {
         let (a, distance) = (self.operand(a), self.operand(distance));
         let d = self.define(result);
@@ -253,7 +253,7 @@ impl Emitter<'_> {
             return self.select_predicate(result, p, yes, no);
         }
         let ty = super::register_type(self.ty(result)).modifier();
-        // An address constant is no operand of `selp`.
+        // An address constant is not an operand of `selp`.
         let (yes, no) = if self.ty(result) == Type::Shared {
             (self.in_register(yes).into(), self.in_register(no).into())
         } else {
@@ -324,7 +324,7 @@ impl Emitter<'_> {
     }
 }
 
-/// A constant of a bitwise operation in hexadecimal, as far as its register goes.
+/// Returns a constant of a bitwise operation in hexadecimal, truncated to its register.
 pub(super) fn hexadecimal(operand: Operand, s: Scalar) -> Operand {
     match operand {
         Operand::Integer(n) if s.bits() == 64 => Operand::Bits(n as u64),

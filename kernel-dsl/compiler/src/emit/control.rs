@@ -27,9 +27,9 @@ pub(super) struct EmissionState {
     pub survey: Survey,
     /// The values that each carried register, or register of a construct's result, has held.
     occupants: HashMap<Register, SmallVec<[Value; 4]>>,
-    /// Where each value that ends its region should be, and where the one that is being defined
-    /// shall be.
+    /// The register in which each value that ends its region should be computed.
     wishes: HashMap<Value, Register>,
+    /// The register in which each value that is being defined will be computed.
     granted: HashMap<Value, Register>,
     /// The region that each value was defined in, by number, and the current one.
     homes: HashMap<Value, u32>,
@@ -67,12 +67,12 @@ impl EmissionState {
         }
     }
 
-    /// Returns the register that `value`, which is being defined, shall have.
+    /// Returns the register that `value`, which is being defined, will have.
     pub fn wanted(&self, value: Value) -> Option<Register> {
         self.granted.get(&value).copied()
     }
 
-    /// Notes that `register` holds `value` from now on.
+    /// Records that `register` holds `value` from now on.
     pub fn occupy(&mut self, register: Register, value: Value) {
         if let Some(o) = self.occupants.get_mut(&register) {
             o.push(value);
@@ -97,7 +97,7 @@ impl EmissionState {
 }
 
 impl<'k> Emitter<'k> {
-    /// Copies each operand to its register, all at once.
+    /// Copies each operand to its register, in parallel.
     fn copies(&mut self, moves: impl IntoIterator<Item = (Register, Operand)>) {
         let builder = &mut self.builder;
         let ordered = moves::sequence(moves, |like| {
@@ -120,7 +120,8 @@ impl<'k> Emitter<'k> {
         self.guarded(guard, Opcode::Bra, &[], [Operand::Label(to)]);
     }
 
-    /// Emits a region whose `Yield` hands its values to `yields`; whether control reaches its end.
+    /// Emits a region whose `Yield` passes its values to `yields`. Returns whether control reaches
+    /// its end.
     pub(super) fn region(&mut self, region: &'k Region, yields: &[Register]) -> bool {
         let outer = self.flow.home;
         self.flow.regions += 1;
@@ -172,8 +173,8 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Decides whether the results of `inst`, which `rest` of its region follows, get the registers
-    /// that they wish for.
+    /// Decides whether the results of `inst` get their preferred registers. `rest` is the code
+    /// after it in its region.
     fn grant(&mut self, inst: &Inst, rest: &[Inst]) {
         // The instruction writes a result before it has read all operands, or may not write it.
         let early = match &inst.op {
@@ -203,8 +204,8 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Returns the register of `kept`, one of the values `all` that lanes keep that do not load, if
-    /// `result` may have it. `first` is the first result of the load.
+    /// Returns the register of `kept`, if `result` may have it. `kept` is one of `all`, the values
+    /// of masked lanes. `first` is the first result of the load.
     fn taken_over(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<Register> {
         let root = self.flow.survey.root(kept);
         let Some(Binding::Register(register)) = self.bindings[root.0 as usize] else { return None };
@@ -237,7 +238,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Returns the registers for a construct's results, those that were wished for among them.
+    /// Returns the registers for a construct's results, preferred ones if there are some.
     fn results(&mut self, inst: &Inst) -> Registers {
         inst.results.iter().map(|r| self.result(*r)).collect()
     }
@@ -342,8 +343,8 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Returns the registers for a loop's parameters. `wished` holds for each the register that its
-    /// result has been granted.
+    /// Returns the registers for a loop's parameters. `wished` has the preferred register of each:
+    /// that of the corresponding result.
     fn carried(&mut self, parameters: &[Value], inits: &[Value], wished: &[Option<Register>]) -> Registers {
         let mut taken: Registers = wished.iter().flatten().copied().collect();
         let mut registers = Registers::new();

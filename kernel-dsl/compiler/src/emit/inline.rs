@@ -64,7 +64,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value in a register as a block has it.
+    /// Returns a register of the type that a block of inline PTX uses for the value.
     fn enter(&mut self, value: Value, ty: Scalar) -> Register {
         let register = self.in_register(value);
         let Some(short) = register_type(ty).filter(|_| is_short(ty)) else { return register };
@@ -73,7 +73,7 @@ impl Emitter<'_> {
         narrow
     }
 
-    /// A copy between registers of a block.
+    /// Emits a copy between registers of a block.
     fn copy_short(&mut self, to: Register, from: Operand, ty: Scalar) {
         match is_short(ty) {
             true => self.op(Opcode::Mov, [Modifier::B16], [to.into(), from]),

@@ -36,7 +36,7 @@ pub(super) fn operand(mut elements: Vec<Operand>) -> Operand {
 }
 
 impl Emitter<'_> {
-    /// A parameter's value in a register.
+    /// Loads a parameter to a register.
     pub(super) fn load_parameter(&mut self, ty: Type, stored: ptx::Type, symbol: Symbol) -> Register {
         let address = Operand::Address(Address { base: Base::Symbol(symbol), offset: 0 });
         let load = [Modifier::Param, stored.modifier()];
@@ -61,7 +61,7 @@ impl Emitter<'_> {
         self.op(Opcode::Setp, [Modifier::Ne, Modifier::U32], [to.into(), byte.into(), Operand::Integer(0)]);
     }
 
-    /// A truth value as a byte for memory.
+    /// Returns a truth value as a byte for memory.
     pub(super) fn byte(&mut self, value: Value) -> Operand {
         match self.operand(value) {
             Operand::Register(p) => {
@@ -282,7 +282,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A number used as an address: bytes from the start of shared memory, or the bits of a
+    /// Emits an address from a number: bytes from the start of shared memory, or the bits of a
     /// global address.
     pub(super) fn address_of(&mut self, result: Value, number: Value) {
         let bits = self.constant(number);

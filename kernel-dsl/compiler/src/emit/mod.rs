@@ -61,7 +61,7 @@ pub fn emit_with(kernel: &Optimized, lines: Lines) -> Result<ptx::Module, Errors
     if emitter.errors.is_empty() { emitter.builder.finish() } else { Err(Errors(emitter.errors)) }
 }
 
-/// The name of the block's shared memory. No Rust name can be it.
+/// The name of the block's shared memory, which no Rust name can equal.
 const SHARED: &str = "$smem";
 
 struct Emitter<'k> {
@@ -161,7 +161,7 @@ impl<'k> Emitter<'k> {
         })
     }
 
-    /// Notes a mistake at the current place.
+    /// Records an error at the current place.
     fn error(&mut self, error: Error) {
         let place = self.location.and_then(|l| {
             let at = self.kernel.locations.get(l.0 as usize)?;
@@ -170,7 +170,7 @@ impl<'k> Emitter<'k> {
         self.errors.push(Error { place: error.place.or(place), ..error });
     }
 
-    /// Notes that the IR is not in the form that emission takes.
+    /// Records that the IR is not in the form that emission accepts.
     fn malformed(&mut self, what: &str) {
         self.error(
             Error::whole(format!("internal: emission met {what}"))
@@ -215,7 +215,7 @@ impl<'k> Emitter<'k> {
     fn binding(&mut self, value: Value) -> Binding {
         let value = self.flow.survey.root(value);
         self.bindings[value.0 as usize].unwrap_or_else(|| {
-            // After a mistake, what it should have defined is no second one.
+            // After an error, the missing definition is not a second error.
             if self.errors.is_empty() {
                 self.malformed("a value before its definition");
             }
@@ -231,7 +231,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// `value` as an operand: its register, or the constant.
+    /// Returns `value` as an operand: its register, or the constant.
     fn operand(&mut self, value: Value) -> Operand {
         match self.binding(value) {
             Binding::Register(r) => Operand::Register(r),
@@ -242,7 +242,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// `value` in a register, a constant moved to a new one.
+    /// Returns a register with `value`: its register, or a new one for a constant.
     fn in_register(&mut self, value: Value) -> Register {
         match self.operand(value) {
             Operand::Register(r) => r,
@@ -314,7 +314,7 @@ impl<'k> Emitter<'k> {
         let declared = match (self.kernel.dynamic.is_empty(), bytes) {
             (true, 0) => return,
             (true, _) => self.builder.variable(SHARED, ptx::Space::Shared, 16, bytes),
-            // The launch gives all of it.
+            // The launch sets the size of all shared memory.
             (false, _) => self.builder.global(ptx::Variable {
                 linkage: ptx::Linkage::Extern,
                 dimensions: vec![None],
@@ -336,7 +336,7 @@ impl<'k> Emitter<'k> {
     fn body(&mut self) {
         let kernel = self.kernel;
         if self.region(&kernel.body, &[]) {
-            // The end of the kernel is no line's.
+            // The end of the kernel belongs to no line.
             self.location = None;
             self.op(Opcode::Ret, [], []);
         }

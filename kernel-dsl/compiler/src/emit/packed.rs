@@ -19,14 +19,14 @@ pub(super) fn as_words(n: usize, element: Scalar) -> bool {
     element.bytes() < WORD_BYTES && bytes > WORD_BYTES as usize && bytes.is_power_of_two()
 }
 
-/// Returns the words of an access of the machine, of an access to `n` elements.
+/// Returns the number of words of one machine access, for an access to `n` elements.
 fn words_at_once(n: usize, element: Scalar) -> usize {
     (n as u32 * element.bytes()).min(WIDEST) as usize / WORD_BYTES as usize
 }
 
 /// The lanes that load words.
 pub(super) struct Lanes {
-    /// Those; all, if there is none.
+    /// The condition of the lanes that load; `None` if all load.
     pub guard: Option<Guard>,
     /// The elements of masked lanes, if all of them are constant. Otherwise the registers hold them
     /// already.
@@ -34,7 +34,7 @@ pub(super) struct Lanes {
 }
 
 impl Emitter<'_> {
-    /// Loads words by `ld` with these modifiers, and takes the elements out of them into `to`.
+    /// Loads words by `ld` with these modifiers, and unpacks their elements into `to`.
     pub(super) fn load_words(
         &mut self,
         access: &AddressParts,
@@ -59,7 +59,7 @@ impl Emitter<'_> {
             self.guarded(guard, Opcode::Ld, &modifiers, [registers, access.part(first, element)]);
             loaded.extend(part);
         }
-        // All lanes have words now, or those that do not have elements.
+        // All lanes have words now, or masked lanes have elements.
         let guard = if constants.is_some() { None } else { guard };
         if element == Scalar::F16 {
             for (pair, word) in to.chunks(2).zip(&loaded) {
@@ -77,7 +77,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Puts elements together to words, and stores those.
+    /// Packs elements into words, and stores the words.
     pub(super) fn store_words(
         &mut self,
         access: &AddressParts,

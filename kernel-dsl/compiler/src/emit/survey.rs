@@ -40,8 +40,7 @@ impl Survey {
         survey
     }
 
-    /// Adds what `region` has; `read` collects the parameters that are read and the values that
-    /// they give.
+    /// Adds the facts of `region`; `read` collects the parameters that are read, and their values.
     fn walk(&mut self, kernel: &Kernel, region: &Region, read: &mut Vec<(u32, Value)>) {
         for inst in &region.insts {
             match (&inst.op, inst.results.first()) {
@@ -54,7 +53,7 @@ impl Survey {
                     }
                     self.shared_base |= kernel.ty(*r) == Type::Shared;
                 }
-                // The loop reads its index to count on.
+                // The loop reads its index to increment it.
                 (Op::For(l), _) => {
                     if let Some(index) = l.body.parameters.first() {
                         self.uses[index.0 as usize] += 1;
@@ -70,7 +69,7 @@ impl Survey {
             for inner in inst.op.regions() {
                 self.walk(kernel, inner, read);
             }
-            // And it does so behind all that is in it.
+            // The loop does so after its body.
             if let Op::For(l) = &inst.op
                 && let Some(index) = l.body.parameters.first()
             {
@@ -90,7 +89,7 @@ impl Survey {
         self.last[self.root(value).0 as usize] == Some(by)
     }
 
-    /// Returns how often the register of `value` is read, by whatever name.
+    /// Returns how often the register of `value` is read, through any of its values.
     pub fn uses(&self, value: Value) -> u32 {
         self.uses[self.root(value).0 as usize]
     }

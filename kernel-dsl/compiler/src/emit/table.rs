@@ -54,13 +54,13 @@ impl Emitter<'_> {
     }
 }
 
-/// A table's name in PTX, which others may have too. No Rust name can be it.
+/// Returns a table's name in PTX, which no Rust name can equal. Several tables may have one name.
 fn called(table: &ir::Table) -> String {
     let name: String = table.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("${name}")
 }
 
-/// A scalar as an initializer writes it.
+/// Returns a scalar as an initializer.
 fn initial(scalar: Scalar, bits: u64) -> Initializer {
     match scalar {
         Scalar::F32 => Initializer::F32(bits as u32),

@@ -12,7 +12,7 @@ pub(super) const ALL_LANES: Operand = Operand::Bits(0xffff_ffff);
 impl Emitter<'_> {
     pub(super) fn shuffle(&mut self, result: Value, mode: Shuffle, value: Value, selector: Value, width: u32) {
         if !matches!(width, 2 | 4 | 8 | 16 | 32) {
-            return self.malformed("a shuffle whose width is no power of two up to 32");
+            return self.malformed("a shuffle whose width is not a power of two up to 32");
         }
         let how = match mode {
             Shuffle::Index => Modifier::Idx,
@@ -83,7 +83,7 @@ impl Emitter<'_> {
             Binary::Add => Modifier::Add,
             Binary::Min => Modifier::Min,
             Binary::Max => Modifier::Max,
-            _ => return self.malformed("a reduction that is no sum, minimum or maximum"),
+            _ => return self.malformed("a reduction that is not a sum, minimum or maximum"),
         };
         let ty = scalar_type(s).modifier();
         let (value, d) = (self.operand(value), self.define(result));

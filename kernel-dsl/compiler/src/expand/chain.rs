@@ -25,9 +25,9 @@ use syn::{LitByteStr, Path, braced, bracketed, parenthesized};
 pub(super) enum ChainEnd {
     /// A kernel: the expression of its artifact.
     Kernel,
-    /// A device function: the items beside it.
+    /// A device function: the items that its expansion adds.
     Device,
-    /// Any other device item or a module: the items beside it.
+    /// Any other device item or a module: the items that its expansion adds.
     Module,
 }
 

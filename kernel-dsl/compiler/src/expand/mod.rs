@@ -1,6 +1,6 @@
 //! The expansion of `#[kernel]` and `#[device]`.
 //!
-//! A kernel becomes a type of its name, which serves as a namespace (`matmul::<16>::PTX`,
+//! A kernel becomes a type with its name, which serves as a namespace (`matmul::<16>::PTX`,
 //! `matmul::<16>::launch`). Beside the type, inside `const _`, are:
 //! * the *copy*: the function as written, with its spans, so that rustc checks it and editors work
 //!   in it. If our checker found errors, the copy makes them wait for rustc's errors;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The order of an atomic operation with other accesses of its thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum MemoryOrder {
-    /// None.
+    /// No fence.
     Relaxed,
     /// A fence follows.
     Acquire,

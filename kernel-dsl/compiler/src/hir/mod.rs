@@ -334,7 +334,7 @@ pub enum Size {
 /// Statements and the value of the last expression.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Block {
-    /// In order.
+    /// The statements in order.
     pub statements: Vec<Statement>,
     /// The block's value; `None` is `()`.
     pub value: Option<Box<Expr>>,

@@ -27,14 +27,14 @@ pub struct OpenAxis {
 const LANES: u32 = 32;
 
 impl Block {
-    /// A block of that size.
+    /// Returns a block of a fixed size.
     pub fn fixed(extents: [u32; 3]) -> Block {
         Block { most: extents, open: None, multiple: product(extents) }
     }
 
-    /// A block whose extent along `axis` is one of `least`, `least` + `step`, … and at most what
-    /// `most` says. `None` if there is no such number, or if an axis after that has more than one
-    /// thread.
+    /// Returns a block whose extent along `axis` is one of `least`, `least` + `step`, …, up to its
+    /// extent in `most`. Returns `None` if there is no such number, or if a later axis has more
+    /// than one thread.
     pub fn ranging(most: [u32; 3], axis: usize, least: u32, step: u32) -> Option<Block> {
         let last = *most.get(axis)?;
         if step == 0 || least > last || most[axis + 1..].iter().any(|n| *n != 1) {
@@ -90,12 +90,12 @@ impl Block {
         product(self.sized(|open| open.least))
     }
 
-    /// A number that divides the number of threads, whatever the launch.
+    /// Returns a number that divides the number of threads of every launch.
     pub fn multiple(&self) -> u32 {
         self.multiple
     }
 
-    /// A number that divides its extent along an axis, whatever the launch.
+    /// Returns a number that divides the extent along an axis in every launch.
     pub fn divisor(&self, axis: u8) -> u32 {
         match self.open {
             Some(open) if open.axis == usize::from(axis) => {

@@ -64,17 +64,17 @@ impl Builder {
         self.value(op, Type::Scalar(ty))
     }
 
-    /// A constant of type `ty`, by its bits.
+    /// Adds a constant of type `ty`, given by its bits.
     pub fn constant(&mut self, ty: Scalar, bits: u64) -> Value {
         self.scalar(Op::Constant(bits & ty.mask()), ty)
     }
 
-    /// A `usize` constant.
+    /// Adds a `usize` constant.
     pub fn index(&mut self, n: u32) -> Value {
         self.constant(Scalar::Usize, u64::from(n))
     }
 
-    /// A comparison.
+    /// Adds a comparison.
     pub fn compare(&mut self, comparison: Comparison, a: Value, b: Value) -> Value {
         self.scalar(Op::Compare(comparison, a, b), Scalar::Bool)
     }

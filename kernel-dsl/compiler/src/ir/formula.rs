@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// An expression over the parameters of an entry and the size of its blocks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Formula {
-    /// Each over earlier ones; the last is the result.
+    /// The operations, each over results of earlier ones. The last one gives the formula's value.
     steps: Vec<(Scalar, FormulaStep)>,
 }
 
@@ -52,7 +52,7 @@ impl FormulaStep {
     }
 }
 
-/// Why a kernel's value is no formula.
+/// Why a kernel's value is not a formula.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoFormula {
     /// The value depends on the thread or block.

@@ -175,7 +175,7 @@ pub struct SharedArray {
     pub shape: SmallVec<[u32; 3]>,
     /// Elements from one index to the next, outermost first; the last is 1.
     pub strides: SmallVec<[u32; 3]>,
-    /// How the strides came about, for the comment in the PTX and for reports.
+    /// How the strides were chosen, for the comment in the PTX and for reports.
     pub layout: Layout,
     /// The array whose bytes it is laid on, from the first on.
     pub over: Option<SharedId>,
@@ -218,8 +218,8 @@ impl SharedArray {
 pub enum Layout {
     /// No gap between rows.
     Packed,
-    /// No gap between rows. The array is the compiler's own, through which the threads of a block
-    /// hand each other values: all writes and reads of an element have barriers between them.
+    /// No gap between rows. The compiler made the array to exchange values between threads of a
+    /// block. Barriers separate all writes and reads of an element.
     Exchange,
     /// The pitch that the kernel names.
     Pitch,

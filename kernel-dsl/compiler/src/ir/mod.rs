@@ -610,7 +610,7 @@ pub enum WaitGroup {
     /// The group with this number, `usize`, and all earlier ones. The pass `async_group_numbering`
     /// replaces it by `AllBut`.
     UpTo(Value),
-    /// All closed groups except this many, the latest.
+    /// All closed groups except the latest ones, of this number.
     AllBut(u32),
 }
 

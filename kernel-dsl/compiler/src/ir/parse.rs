@@ -46,7 +46,7 @@ const FIRST_CONSTANT: u32 = 1 << 31;
 
 /// Reads the lines of a kernel, one item after the other.
 pub(super) struct Parser<'t> {
-    /// The lines that are no comments, without indentation, and their numbers.
+    /// The lines that are not comments, without indentation, and their numbers.
     lines: Vec<(u32, &'t str)>,
     line: usize,
     /// The position in the line.
@@ -591,7 +591,7 @@ impl<'t> Parser<'t> {
         self.kernel.target
     }
 
-    /// Parses a name, which is in quotes where it is no plain word.
+    /// Parses a name, which is in quotes where it is not a plain word.
     pub fn name(&mut self) -> Result<String, Fault> {
         if self.rest().starts_with('"') {
             return self.quoted();

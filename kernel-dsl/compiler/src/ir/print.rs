@@ -39,7 +39,7 @@ fn element(element: Element) -> String {
     }
 }
 
-/// Returns a name, in quotes where it is no plain word.
+/// Returns a name, in quotes where it is not a plain word.
 pub(super) fn name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || c == '_';
     let is_word = name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty();

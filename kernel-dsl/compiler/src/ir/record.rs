@@ -1,7 +1,7 @@
 //! The record of a checked launch: 32-bit words in global memory, all zero before the launch, that
 //! [`Op::RecordViolation`](super::Op::RecordViolation) fills once.
 //!
-//! Words 1 to 3 are free, so that the rest goes in accesses of 16 bytes.
+//! Words 1 to 3 are unused, so that accesses of 16 bytes can store the others.
 
 /// 0 as long as nothing was reported; then the site's number + 1.
 pub const STATE: usize = 0;

@@ -29,7 +29,7 @@ pub fn verify(kernel: &Kernel) -> Result<(), Errors> {
 }
 
 impl Kernel {
-    /// A mistake at `location`, or of the whole kernel where that is unknown.
+    /// Returns an error at `location`, or of the whole kernel if the location is unknown.
     pub fn error(&self, location: Location, message: impl Into<String>) -> Error {
         let place = self.locations.get(location.0 as usize);
         match place.and_then(|l| Some((self.sources.get(l.source as usize)?, l.span))) {

@@ -27,7 +27,7 @@ fn the_chapter_of_methods_and_the_checker_agree() {
         rows.push((name.trim_end_matches('`').to_string(), on.to_string()));
     }
     let written: BTreeSet<_> = rows.iter().cloned().collect();
-    assert_eq!(written.len(), rows.len(), "a method is there twice");
+    assert_eq!(written.len(), rows.len(), "a method occurs twice");
     let of_numbers = METHODS.iter().filter_map(|m| Some((m.name, word(m.on)?)));
     let of_arrays = ARRAY_METHODS.iter().map(|name| (*name, "arrays"));
     let of_options = OPTION_METHODS.iter().map(|name| (*name, "options"));

@@ -19,7 +19,8 @@ struct Exact {
     double: bool,
 }
 
-/// A method with a function of the same name in `math`, and perhaps in `math::f64` and `fast`.
+/// Returns the row of a method with a function of the same name in `math`. If `double`, `math::f64`
+/// has one too; if `fast`, `fast` has one.
 const fn named(method: &'static str, double: bool, fast: bool) -> Inexact {
     let math = Some(Exact { name: method, double });
     Inexact { method, math, fast: if fast { Some(method) } else { None } }

@@ -1,10 +1,10 @@
 //! A kernel's launch shape and conditions, evaluated on the host.
 //!
-//! Every launch passes [`shape`], which checks its [`Fact`]s. It reports all errors of a launch at
-//! once, each as a [`Refusal`] with the expected and given values. `contract` has the checks
-//! against the kernel's parameters, and `block` those of the block size. `evaluate` evaluates the
-//! expressions of `block`, `grid` and `requires`, `bounds` bounds them, and `explain` describes
-//! them.
+//! Every launch goes through [`shape`], which checks the [`Fact`]s of the launch. It reports all
+//! errors of a launch at once, each as a [`Refusal`] with the expected and given values. `contract`
+//! checks arguments against the kernel's parameters, and `block` checks the block size. `evaluate`
+//! evaluates the expressions of `block`, `grid` and `requires`, `bounds` computes their bounds, and
+//! `explain` describes them.
 
 mod block;
 mod bounds;

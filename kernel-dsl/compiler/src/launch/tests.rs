@@ -13,7 +13,7 @@ const I32: TypeId = TypeId(3);
 const U64: TypeId = TypeId(4);
 const F64: TypeId = TypeId(5);
 
-/// A kernel with these generics and parameters, an empty body, block 256 and grid 1.
+/// Returns a kernel with these generics and parameters, an empty body, block 256 and grid 1.
 fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
     let scalars = [Scalar::Usize, Scalar::Bool, Scalar::F32, Scalar::I32, Scalar::U64, Scalar::F64];
     let mut types: Vec<_> = scalars.into_iter().map(Type::Scalar).collect();
@@ -374,7 +374,7 @@ fn the_bounds_of_a_block_follow_from_its_expression() {
     let up = |a, b| call(USIZE, Intrinsic::NextMultipleOf, vec![a, b]);
     assert_eq!(of(min(local(0), number(1000))), Ok((1, 1000, 1)));
     assert_eq!(of(min(up(local(0), number(32)), number(1024))), Ok((32, 1024, 32)));
-    // 1000 is no multiple of 32, and 8 divides both.
+    // 1000 is not a multiple of 32, and 8 divides both.
     assert_eq!(of(min(up(local(0), number(32)), number(1000))), Ok((8, 1000, 8)));
     assert_eq!(of(method(Method::Clamp, vec![local(0), number(64), number(128)])), Ok((64, 128, 1)));
     assert_eq!(of(min(binary(Binary::Mul, local(0), number(64)), number(512))), Ok((64, 512, 64)));
@@ -568,7 +568,8 @@ fn limits_are_those_of_the_instance() {
     assert_eq!(refused(&program, 2), told);
 }
 
-/// A parameter whose extents are an array, in a struct with a slice, and in an array of structs.
+/// Tests a parameter whose extents are an array, in a struct with a slice, and in an array of
+/// structs.
 #[test]
 fn parts_of_parameters_are_values() {
     let mut program = kernel(&[], &[("x", slice(F32, false))]);

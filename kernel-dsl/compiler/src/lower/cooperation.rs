@@ -224,7 +224,7 @@ impl<'h> Lowerer<'h> {
                 let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
                 self.error_with_help(
                     span,
-                    "lanes and threads cannot exchange this value: it contains a view, a shared array, a copy in copy or a closure",
+                    "lanes and threads cannot exchange this value: it contains a view, a shared array, a copy in flight or a closure",
                     "exchange the index of the data instead",
                 );
                 Val::Unit

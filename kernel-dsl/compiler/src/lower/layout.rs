@@ -64,13 +64,13 @@ pub(super) struct SharedArrayPlan {
 }
 
 impl SharedArrayPlan {
-    /// Notes an opening brace. Returns what [`close`](Self::close) takes for its closing brace.
+    /// Records an opening brace. Returns what [`close`](Self::close) takes for its closing brace.
     pub(super) fn open(&mut self) -> usize {
         self.events.push(SharedArrayEvent::Open);
         self.events.len() - 1
     }
 
-    /// Notes a closing brace. The arrays that `value`, the value of the braces, names live on.
+    /// Records a closing brace. The arrays that `value`, the value of the braces, names live on.
     pub(super) fn close(&mut self, opened: usize, value: &Val) {
         if self.events.len() == opened + 1 {
             self.events.truncate(opened);

@@ -47,14 +47,14 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Notes a divisor of a value, unless it is 1.
+    /// Records a divisor of a value, unless it is 1.
     pub(super) fn divides(&mut self, value: Value, divisor: u32) {
         if divisor > 1 {
             self.divisibility.divisors.insert(value, divisor);
         }
     }
 
-    /// Notes a divisor of the result of an operation on `usize`.
+    /// Records a divisor of the result of an operation on `usize`.
     pub(super) fn note_divisor(&mut self, op: Binary, a: MaybeConst, b: MaybeConst, result: Value) {
         let (a, b) = (self.divisor(a), self.divisor(b));
         let divisor = match op {

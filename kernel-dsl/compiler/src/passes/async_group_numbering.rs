@@ -27,7 +27,7 @@ fn waits(region: &Region) -> bool {
     region.insts.iter().any(|i| matches!(i.op, Op::CopyWait(_)) || i.op.regions().into_iter().any(waits))
 }
 
-/// Gives each wait for a group its count, in the order in which they stand.
+/// Sets the count of each wait for a group, in the order of the code.
 fn set(region: &mut Region, found: &[u32], next: &mut usize) {
     for inst in &mut region.insts {
         if let Op::CopyWait(landing @ WaitGroup::UpTo(_)) = &mut inst.op {
@@ -39,7 +39,8 @@ fn set(region: &mut Region, found: &[u32], next: &mut usize) {
 }
 
 /// The number of groups closed since the group of a value. A value that is absent belongs to no
-/// known group and counts 0. [`NEVER_CLOSED`] means that the value is no group, as for a constant.
+/// known group and counts 0. [`NEVER_CLOSED`] means that the value is not a group. A constant is
+/// an example.
 #[derive(Clone, Default)]
 struct Ages(FastMap<Value, u32>);
 
@@ -73,7 +74,7 @@ impl Ages {
         changed
     }
 
-    /// Returns the ages at a jump that hands `values` to `parameters`.
+    /// Returns the ages at a jump that passes `values` to `parameters`.
     fn handed(mut self, values: &[Value], parameters: &[Value]) -> Ages {
         let ages: Vec<u32> = values.iter().map(|v| self.of(*v)).collect();
         parameters.iter().zip(ages).for_each(|(p, age)| self.set(*p, age));
@@ -81,26 +82,26 @@ impl Ages {
     }
 }
 
-/// A construct around what is looked at.
+/// A construct around the current instruction.
 struct OpenConstruct {
     label: Label,
-    /// At each `break`, and what it passes on.
+    /// The ages at each `break`, and the values that it passes on.
     left: Vec<(Ages, Values)>,
-    /// At each `continue`.
+    /// The ages at each `continue`, and the values that it passes on.
     again: Vec<(Ages, Values)>,
 }
 
 struct AgeWalk {
     open: Vec<OpenConstruct>,
-    /// The result at the last visit of each wait, in their order.
+    /// The count that the last visit of each wait gave, in the order of the code.
     found: Vec<u32>,
 }
 
-/// How a region ends where it is run through.
+/// How a region ends if its end is reached.
 type RegionEnd = Option<(Ages, Values)>;
 
 impl AgeWalk {
-    /// Goes through `region`; `at` counts the waits that stand before.
+    /// Walks `region`; `at` is the number of waits before it.
     fn region(&mut self, region: &Region, mut ages: Ages, at: &mut usize) -> RegionEnd {
         let mut insts = region.insts.iter();
         while let Some(inst) = insts.next() {
@@ -143,7 +144,7 @@ impl AgeWalk {
         Some((ages, Values::new()))
     }
 
-    /// A branch, loop or block; the ages behind it, its results among them.
+    /// Walks a branch, loop or block, and returns the ages after it, with those of its results.
     fn construct(&mut self, inst: &Inst, ages: Ages, at: &mut usize) -> Option<Ages> {
         let mut ends: Vec<(Ages, Values)> = Vec::new();
         match &inst.op {
@@ -175,8 +176,8 @@ impl AgeWalk {
         })
     }
 
-    /// A loop's body, until what is known where it begins holds for all its iterations: that, and
-    /// the ways out.
+    /// Walks a loop's body until the ages at its start hold for all iterations. Returns these ages,
+    /// and the ages and values at its exits.
     fn looping(
         &mut self,
         label: Label,

@@ -26,7 +26,7 @@ use smallvec::{SmallVec, smallvec};
 
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 
-/// Counts addresses in loops from parameters.
+/// Rewrites addresses in loops as indices from parameters.
 pub fn base_commoning(kernel: &mut Kernel) -> Result<(), Errors> {
     let n = kernel.values.len();
     let mut counter = Counter {
@@ -53,7 +53,7 @@ pub fn base_commoning(kernel: &mut Kernel) -> Result<(), Errors> {
 enum AddressSource {
     /// A parameter.
     Parameter,
-    /// An element from there.
+    /// An element at an index from the parameter.
     Row(MatrixRow),
 }
 
@@ -64,24 +64,24 @@ struct MatrixRow {
     bytes: u32,
 }
 
-/// The carried values of the current loop that count for one access alone.
+/// The carried values of the current loop that serve as the index of one access only.
 #[derive(Default)]
 struct OwnCarried {
     /// The index of each carried value, by the parameter of the body.
     carried: FastMap<Value, usize>,
-    /// Carried values that start further on, and by how much.
+    /// Carried values whose start is moved, with the distance.
     moved: Vec<(usize, Value)>,
 }
 
 struct Counter {
     types: Vec<Type>,
     constants: Constants,
-    /// How often what is not dead uses each value.
+    /// The number of uses of each value by instructions that are not dead.
     uses: Vec<u32>,
     loops: u32,
-    /// The loops in which an address is made of each row's.
+    /// The loops that make addresses from each row.
     served: FastMap<Value, SmallVec<[u32; 4]>>,
-    /// How many are made in a loop of all rows of a parameter.
+    /// The number of addresses that a loop makes from rows of a parameter.
     rows: FastMap<(u32, Value), u32>,
     /// Whether ptxas may unroll the current loop.
     unrolls: bool,
@@ -93,8 +93,8 @@ struct Counter {
 }
 
 impl Counter {
-    /// Counts uses in a region of the loop with this number, from the end, so that those by what is
-    /// dead are left out.
+    /// Counts uses in a region of the loop with this number. Counting from the end leaves out uses
+    /// by dead instructions.
     fn count(&mut self, region: &Region, within: Option<u32>) {
         for inst in region.insts.iter().rev() {
             if inst.op.is_pure() && inst.results.iter().all(|r| self.uses[r.0 as usize] == 0) {
@@ -114,7 +114,7 @@ impl Counter {
         }
     }
 
-    /// Returns whether a row serves loops only, and each of them alone.
+    /// Returns whether only loops use a row, and no loop uses another row of its parameter.
     fn serves_alone(&self, base: Value, row: MatrixRow) -> bool {
         let Some(served) = self.served.get(&base) else { return false };
         let alone = served.iter().all(|l| self.rows.get(&(*l, row.parameter)) == Some(&1));
@@ -166,8 +166,8 @@ impl Counter {
         }
     }
 
-    /// Returns the carried values that one instruction uses, besides the addition that alone
-    /// carries them on.
+    /// Returns the carried values that one instruction uses, besides the addition that computes
+    /// their next value.
     fn own(&self, l: &For, results: &[Value]) -> OwnCarried {
         let mut own = OwnCarried::default();
         let [next] = Exits::of(&l.body, l.label).next[..] else { return own };
@@ -184,7 +184,7 @@ impl Counter {
         own
     }
 
-    /// Notes what the addresses in a region are the elements of.
+    /// Records the origins of the addresses in a region.
     fn note(&mut self, region: &Region) {
         for inst in &region.insts {
             inst.op.regions().into_iter().for_each(|r| self.note(r));
@@ -206,7 +206,8 @@ impl Counter {
         }
     }
 
-    /// Counts an address in a loop from the parameter, if its row serves it alone.
+    /// Rewrites an address in a loop as an index from the parameter, if no other address in the
+    /// loop starts from its row.
     fn access(&mut self, inst: &mut Inst, own: Option<&mut OwnCarried>, before: &mut Vec<Inst>) {
         let Op::Offset { base, terms, bytes } = &mut inst.op else { return };
         let (Some(AddressSource::Row(row)), &[(index, None)]) = (self.made.get(base).copied(), &terms[..]) else {

@@ -13,8 +13,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Returns the constants of `kernel`, wherever they stand; those that lead the body are used
-    /// again.
+    /// Returns the constants of `kernel`, wherever they are. Constants at the start of the body are
+    /// reused.
     pub fn of(kernel: &Kernel) -> Constants {
         let mut constants = Constants { bits: vec![None; kernel.values.len()], ..Constants::default() };
         for inst in &kernel.body.insts {

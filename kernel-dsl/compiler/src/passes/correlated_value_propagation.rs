@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 
 const BOOL: Type = Type::Scalar(Scalar::Bool);
 
-/// Replaces comparisons whose outcome is known where they stand.
+/// Replaces comparisons whose outcome is known at their place.
 pub fn correlated_value_propagation(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut constants = Constants::of(kernel);
     let mut types = std::mem::take(&mut kernel.values);
@@ -32,13 +32,13 @@ pub fn correlated_value_propagation(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// How a truth value comes about.
+/// The definition of a truth value.
 #[derive(Clone, Copy)]
 enum Definition {
     Compare(Comparison, Value, Value),
-    /// All of both hold.
+    /// Both values hold.
     And(Value, Value),
-    /// One of both holds.
+    /// At least one of both values holds.
     Or(Value, Value),
     Not(Value),
 }
@@ -111,7 +111,7 @@ impl KnownFacts {
         }
     }
 
-    /// Leaves, of what `a` may be to `b`, only `orders`.
+    /// Restricts the possible orders of `a` and `b` to `orders`.
     fn restrict(&mut self, a: Value, b: Value, orders: Orders) {
         if a > b {
             return self.restrict(b, a, orders.mirrored());
@@ -123,7 +123,7 @@ impl KnownFacts {
         }
     }
 
-    /// Forgets what has been learnt since there were `kept` steps to undo.
+    /// Undoes all steps after the first `kept`.
     fn forget(&mut self, kept: usize) {
         for step in self.undo.drain(kept..).rev() {
             match step {
@@ -145,7 +145,7 @@ struct Reasoner<'k> {
 }
 
 impl Reasoner<'_> {
-    /// Visits a region; what is learnt in it holds to its end.
+    /// Visits a region. Facts that are found in it hold until its end.
     fn region(&mut self, region: &mut Region) {
         let kept = self.facts.undo.len();
         region.insts.retain_mut(|inst| self.inst(inst));
@@ -160,7 +160,7 @@ impl Reasoner<'_> {
         self.facts.forget(kept);
     }
 
-    /// Rewrites an instruction; tells whether it stays.
+    /// Rewrites an instruction, and returns whether it stays.
     fn inst(&mut self, inst: &mut Inst) -> bool {
         let (replacements, known, truths) = (&self.replacements, &self.facts.truths, self.truths);
         inst.op.map_operands(|v| {
@@ -172,7 +172,7 @@ impl Reasoner<'_> {
                 let (possible, holds) = (self.facts.orders(*a, *b), Orders::of(*comparison));
                 let result = inst.results[0].0 as usize;
                 match (possible.and(holds).none(), possible.except(holds).none()) {
-                    // Control does not come here.
+                    // This code is unreachable.
                     (true, true) | (false, false) => {
                         self.definitions[result] = Some(Definition::Compare(*comparison, *a, *b));
                     }
@@ -211,12 +211,12 @@ impl Reasoner<'_> {
         true
     }
 
-    /// Returns whether of two values of the type of `v` one is less, or they are equal.
+    /// Returns whether values of the type of `v` are totally ordered.
     fn ordered(&self, v: Value) -> bool {
         self.types[v.0 as usize].scalar().is_some_and(Scalar::is_integer)
     }
 
-    /// Takes a truth value for `truth` until the end of the scope.
+    /// Assumes that a truth value is `truth` until the end of the scope.
     fn assume(&mut self, value: Value, truth: bool) {
         if self.truths.contains(&value) || self.facts.truths.contains_key(&value.0) {
             return;
@@ -238,7 +238,7 @@ impl Reasoner<'_> {
     }
 }
 
-/// Returns whether control goes elsewhere at the end of a side of a branch, not on after it.
+/// Returns whether control leaves at the end of a side of a branch, instead of continuing after it.
 fn leaves(region: &Region) -> bool {
     region.yielded().is_none()
 }

@@ -16,7 +16,7 @@ use crate::scalar::Scalar;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// Merges what is computed twice.
+/// Merges instructions that compute the same value.
 pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut numbering = Numbering {
         replacements: (0..kernel.values.len() as u32).map(Value).collect(),
@@ -32,7 +32,7 @@ pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// A load of read-only memory: base and offset, the scalars, and the lanes that do.
+/// A load of read-only memory: base and offset, the scalars, and the lanes that load.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct LoadKey {
     base: Value,
@@ -75,7 +75,7 @@ impl Numbering<'_> {
         self.scope = around;
     }
 
-    /// Rewrites an instruction; tells whether it stays.
+    /// Rewrites an instruction, and returns whether it stays.
     fn inst(&mut self, inst: &mut Inst) -> bool {
         let replacements = &self.replacements;
         inst.op.map_operands(|v| replacements[v.0 as usize]);
@@ -109,7 +109,7 @@ impl Numbering<'_> {
 }
 
 impl Numbering<'_> {
-    /// Looks for a load that has brought the same; tells whether this one stays.
+    /// Searches for an earlier load of the same elements. Returns whether this load stays.
     fn load(&mut self, inst: &Inst) -> bool {
         let Op::Load { place: AccessPlace::Address { base, offset }, element, policy: Policy::ReadOnly, guard } =
             &inst.op
@@ -138,7 +138,7 @@ impl Numbering<'_> {
         true
     }
 
-    /// Returns the number of a block of inline PTX, the same for all that say the same.
+    /// Returns the number of a block of inline PTX. Equal blocks have equal numbers.
     fn block(&mut self, code: &Arc<Inline>) -> u32 {
         let at = self.blocks.iter().position(|b| Arc::ptr_eq(b, code) || b == code);
         if at.is_none() {

@@ -11,7 +11,7 @@
 use crate::error::Errors;
 use crate::ir::*;
 
-/// Drops what is not used.
+/// Drops unused instructions and values.
 pub fn dce(kernel: &mut Kernel) -> Result<(), Errors> {
     let values = kernel.values.len();
     let mut graph = Graph::new(values);
@@ -131,7 +131,7 @@ impl Graph {
             op => {
                 let results = &inst.results;
                 if op.is_droppable() {
-                    // The results of a vector load, or of inline PTX, stand and fall together.
+                    // If one result of a vector load or of inline PTX is live, all are.
                     if let [first, rest @ ..] = &results[..] {
                         op.for_each_operand(|v| self.edge(first.0, v.0));
                         for r in rest {
@@ -196,7 +196,7 @@ impl Graph {
     }
 }
 
-/// Drops what is not live, and numbers what is.
+/// Drops instructions and values that are not live, and numbers the others.
 struct Sweep<'k> {
     live: Vec<bool>,
     /// The node of the construct that begins next.
@@ -209,7 +209,7 @@ struct Sweep<'k> {
     open: Vec<KeptValues>,
 }
 
-/// The values that stay, of those that terminators carry out of a construct.
+/// Flags of the values that stay, among those that terminators carry out of a construct.
 struct KeptValues {
     label: Option<Label>,
     yields: Vec<bool>,
@@ -217,7 +217,7 @@ struct KeptValues {
     next: Vec<bool>,
 }
 
-/// Takes out the values that are not kept.
+/// Removes the values that are not kept.
 fn keep(values: &mut Values, kept: &[bool]) {
     let mut kept = kept.iter();
     values.retain(|_| kept.next().copied().unwrap_or(true));
@@ -315,7 +315,7 @@ impl Sweep<'_> {
     }
 }
 
-/// Constructs in a region, however deep.
+/// Returns the number of constructs in a region and in all regions inside it.
 fn constructs(region: &Region) -> usize {
     let inside = region.insts.iter().map(|i| {
         let regions = i.op.regions();

@@ -5,7 +5,7 @@ use crate::ir::{Label, Op, Region, Values};
 /// The exits of an iteration of a loop.
 #[derive(Default)]
 pub struct Exits<'r> {
-    /// The values that each end of an iteration carries on.
+    /// The values that each end of an iteration passes to the next.
     pub next: Vec<&'r Values>,
     /// The values of each `Break`.
     pub breaks: Vec<&'r Values>,

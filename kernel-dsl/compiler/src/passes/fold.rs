@@ -11,7 +11,7 @@ use super::table_reads::TableReads;
 use crate::error::Errors;
 use crate::ir::*;
 
-/// Folds what is constant.
+/// Folds constants.
 pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
     let types = std::mem::take(&mut kernel.values);
     let tables = std::mem::take(&mut kernel.tables);
@@ -32,7 +32,7 @@ struct Folder<'t> {
     simplifier: Simplifier,
     /// The replacement of each original value.
     replacements: Vec<Value>,
-    /// How many `Break`s each label has.
+    /// The number of `Break`s of each label.
     breaks: Vec<u32>,
     tables: TableReads<'t>,
 }
@@ -168,9 +168,9 @@ impl Folder<'_> {
         }
     }
 
-    /// Takes off the `Yield` (or `Break` of `label`) that a dissolved region left at the end of
-    /// `out`; its values replace `results`. Any other terminator ends the region
-    /// around it too: tells whether it is so.
+    /// Removes the `Yield` (or `Break` of `label`) that a dissolved region left at the end of
+    /// `out`; its values replace `results`. Any other terminator also ends the region around it.
+    /// Returns whether there is such a terminator.
     fn open(&mut self, label: Option<Label>, results: &Values, out: &mut Vec<Inst>) -> bool {
         let values = match out.last().map(|i| &i.op) {
             Some(Op::Yield(values)) => values.clone(),

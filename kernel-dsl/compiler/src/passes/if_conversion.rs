@@ -14,7 +14,7 @@ use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
 
-/// Cheap instructions that lanes may run for nothing.
+/// The largest number of cheap instructions that lanes may run without a need.
 pub const MAX_BRANCH_COST: u32 = 12;
 /// Loads and stores that are guarded rather than branched around: beyond a few, the branch is
 /// cheaper.
@@ -43,9 +43,9 @@ struct Converter {
     replacements: Vec<Value>,
 }
 
-/// One branch on its way to straight code.
+/// One branch that becomes straight-line code.
 struct BranchArm<'a> {
-    /// Holds in the lanes that take it.
+    /// The condition, which holds in the lanes that take the branch.
     condition: Value,
     /// The values that this branch yields, and those of the other branch.
     own: &'a [Value],
@@ -72,12 +72,12 @@ impl Converter {
         });
     }
 
-    /// Returns whether an `If` of these branches may become straight code.
+    /// Returns whether an `If` of these branches may become straight-line code.
     fn fits(&self, then: &Region, otherwise: &Region) -> bool {
         let (mut cost, mut accesses, mut moves) = (0, 0, 0);
         for inst in then.insts.iter().chain(&otherwise.insts) {
             match &inst.op {
-                // To wait for what has not begun is to wait for nothing.
+                // In lanes that have begun no copy, a wait has no effect.
                 Op::Yield(_) | Op::Constant(_) | Op::CopyWait(_) => {}
                 // Masked lanes need a value for a loaded value that the branch uses.
                 Op::Load { .. } if !inst.results.iter().all(|r| yields(then, *r) || yields(otherwise, *r)) => {
@@ -198,8 +198,8 @@ impl Converter {
         }
     }
 
-    /// Returns the result of the `If` that the loaded value `r` is, and for which the other
-    /// branch's value is there already.
+    /// Returns the result of the `If` that equals the loaded value `r`, if the other branch's value
+    /// for that result is defined already.
     fn elsewhere(&self, r: Value, arm: &BranchArm<'_>, whole: &[Option<Value>]) -> Option<usize> {
         let mut yielded = (0..arm.own.len()).filter(|k| arm.own[*k] == r);
         let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;
@@ -207,12 +207,12 @@ impl Converter {
     }
 }
 
-/// Returns whether a region's `Yield` hands `value` on.
+/// Returns whether a region's `Yield` passes `value` on.
 fn yields(region: &Region, value: Value) -> bool {
     region.yielded().is_some_and(|values| values.contains(&value))
 }
 
-/// Takes off a region's `Yield`.
+/// Removes a region's `Yield`.
 fn take_yield(region: &mut Region) -> Values {
     match region.insts.pop().map(|i| i.op) {
         Some(Op::Yield(values)) => values,

@@ -22,7 +22,7 @@ use smallvec::smallvec;
 
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 
-/// Carries along what loops compute from their indices.
+/// Turns values that loops compute from their indices into carried values.
 pub fn induction_variables(kernel: &mut Kernel) -> Result<(), Errors> {
     let constants = Constants::of(kernel);
     let mut simplifier = Simplifier::new(std::mem::take(&mut kernel.values));
@@ -41,10 +41,10 @@ struct Reducer {
     depth: u32,
     /// The number of loops that each value is defined inside of.
     levels: Vec<u32>,
-    /// How far a value moves in an iteration of the current loop, if it moves evenly; in elements
-    /// for addresses.
+    /// The distance by which a value changes in each iteration of the current loop, if it is the
+    /// same in all iterations; in elements for addresses.
     distances: Vec<Option<Value>>,
-    /// Whether something that stays uses a value.
+    /// Whether an instruction that stays uses a value.
     used: Vec<bool>,
 }
 
@@ -64,7 +64,7 @@ impl Reducer {
         });
     }
 
-    /// Notes that `values` are defined at the current depth.
+    /// Records that `values` are defined at the current depth.
     fn define(&mut self, values: &[Value]) {
         for v in values {
             self.levels[v.0 as usize] = self.depth;
@@ -102,7 +102,8 @@ impl Reducer {
         value
     }
 
-    /// Returns how far what `op` computes moves, with the code for that before the loop.
+    /// Returns the distance by which the result of `op` changes, and emits its code before the
+    /// loop.
     fn moves(&mut self, op: &Op, location: Location, out: &mut Vec<Inst>) -> Option<Value> {
         match *op {
             Op::Binary(Binary::Add, a, b) => match (self.distance(a), self.distance(b)) {
@@ -127,8 +128,7 @@ impl Reducer {
         }
     }
 
-    /// Rewrites a loop at the current depth; `out` holds the code before
-    /// it.
+    /// Rewrites a loop at the current depth; `out` holds the code before the loop.
     fn counted(&mut self, l: &mut For, results: &mut Values, out: &mut Vec<Inst>) {
         let Some(index) = l.body.parameters.first().copied().filter(|i| self.simplifier.ty(*i) == USIZE) else {
             return;
@@ -141,8 +141,8 @@ impl Reducer {
             if (ty == USIZE || ty.scalar().is_none())
                 && let Some(d) = self.moves(&inst.op, inst.location, out)
             {
-                // An address that moves is not a base of another: its distance would be in other
-                // elements.
+                // A moving address is not the base of another: their distances may be in elements
+                // of different sizes.
                 self.distances[result.0 as usize] = Some(d).filter(|_| ty == USIZE);
                 derived.push((at, d));
             }
@@ -237,8 +237,7 @@ impl Reducer {
         self.used.resize(n, false);
     }
 
-    /// Hands the carried values on at each end of an iteration, moved, and out of the loop as they
-    /// are.
+    /// Passes the carried values to the next iteration, advanced, and out of the loop unchanged.
     fn terminate(&mut self, region: &mut Region, label: Label, steps: &[(Value, Op, Location)], body: bool) {
         for inst in &mut region.insts {
             inst.op.regions_mut().into_iter().for_each(|r| self.terminate(r, label, steps, false));
@@ -261,7 +260,7 @@ impl Reducer {
     }
 }
 
-/// Marks what an instruction and all inside it use.
+/// Marks the values that an instruction and its regions use.
 fn use_all(inst: &Inst, used: &mut [bool]) {
     inst.op.for_each_operand(|v| used[v.0 as usize] = true);
     for region in inst.op.regions() {

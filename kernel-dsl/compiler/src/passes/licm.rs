@@ -9,7 +9,7 @@ use super::rewrite::rewrite;
 use crate::error::Errors;
 use crate::ir::*;
 
-/// Moves what is invariant out of loops.
+/// Moves invariant instructions out of loops.
 pub fn licm(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut mover = Mover {
         levels: vec![0; kernel.values.len()],
@@ -26,9 +26,10 @@ pub fn licm(kernel: &mut Kernel) -> Result<(), Errors> {
 
 struct Mover<'k> {
     types: &'k [Type],
-    /// The number of loops that each value is inside of, where it ended up.
+    /// The number of loops around each value, after it has moved.
     levels: Vec<u32>,
-    /// For each loop around the current instruction, outermost first, what is to stand before it.
+    /// For each loop around the current instruction, outermost first, the instructions that move
+    /// before the loop.
     before: Vec<Vec<Inst>>,
     /// Branches and blocks between the innermost loop and the current instruction.
     branches: u32,
@@ -52,7 +53,7 @@ impl Mover<'_> {
         });
     }
 
-    /// Visits an instruction, except what is inside a loop; tells whether it has moved away.
+    /// Visits an instruction, but not the inside of a loop. Returns whether the instruction moved.
     fn inst(&mut self, inst: &mut Inst) -> bool {
         let depth = self.before.len() as u32;
         if !inst.op.is_pure() {
@@ -80,7 +81,7 @@ impl Mover<'_> {
         true
     }
 
-    /// Visits a loop, and gives what has moved out of it.
+    /// Visits a loop, and returns the instructions that moved out of it.
     fn looping(&mut self, inst: &mut Inst) -> Vec<Inst> {
         self.before.push(Vec::new());
         let branches = std::mem::take(&mut self.branches);
@@ -90,7 +91,7 @@ impl Mover<'_> {
     }
 }
 
-/// Tens of instructions on sm_61, or who knows how many.
+/// Returns whether an operation takes tens of instructions on sm_61, or an unknown number.
 fn costly(op: &Op, ty: Type) -> bool {
     match op {
         Op::Binary(Binary::Div | Binary::Rem, ..) | Op::Unary(Unary::Sqrt, _) | Op::Inline { .. } => true,

@@ -7,7 +7,7 @@
 use crate::error::Errors;
 use crate::ir::*;
 
-/// Puts loads of read-only memory behind those that they stand beside.
+/// Moves loads of read-only memory after adjacent loads.
 pub fn load_scheduling(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut uses = vec![0; kernel.values.len()];
     count(&kernel.body, &mut uses);
@@ -26,7 +26,7 @@ fn region(region: &mut Region, uses: &[u32]) {
     for inst in &mut region.insts {
         inst.op.regions_mut().into_iter().for_each(|r| self::region(r, uses));
     }
-    // From the end: what has moved stays behind those that follow.
+    // From the end: a moved load stays after the loads that follow it.
     for at in (0..region.insts.len()).rev() {
         if address(&region.insts[at]).is_some_and(|(base, policy)| uses[base.0 as usize] == 1 && unwritten(policy)) {
             let to = last_beside(&region.insts, at, uses);
@@ -35,8 +35,8 @@ fn region(region: &mut Region, uses: &[u32]) {
     }
 }
 
-/// Returns the last of the loads that stand beside that at `at`, use none of its results and leave
-/// their address.
+/// Returns the last of the loads adjacent to the load at `at` that use none of its results, and
+/// whose address has other uses.
 fn last_beside(insts: &[Inst], at: usize, uses: &[u32]) -> usize {
     let mut last = at;
     for (to, inst) in insts.iter().enumerate().skip(at + 1) {

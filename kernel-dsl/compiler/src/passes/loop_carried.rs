@@ -14,7 +14,7 @@ pub fn loop_carried(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut finder = Finder { replacements: (0..kernel.values.len() as u32).map(Value).collect(), found: false };
     finder.region(&mut kernel.body);
     if finder.found {
-        // A loop's own body was seen before the replacements were known for its parameters.
+        // A loop's body was visited before the replacements of its parameters were known.
         finder.replace(&mut kernel.body);
     }
     Ok(())
@@ -41,7 +41,8 @@ impl Finder {
         }
     }
 
-    /// Visits a region, inner loops first: what they pass on unchanged, the outer loops may.
+    /// Visits a region, inner loops first: if inner loops pass a value on unchanged, outer loops
+    /// may do so too.
     fn region(&mut self, region: &mut Region) {
         for inst in &mut region.insts {
             inst.op.map_operands(|v| self.replacement(v));

@@ -175,7 +175,7 @@ pub fn with_places(mut kernel: Kernel) -> Result<Kernel, Errors> {
 /// Checks that IR is in the form that emission needs.
 ///
 /// # Errors
-/// Each instruction that is not.
+/// Each instruction that is not legal.
 pub fn legal(kernel: Kernel) -> Result<Optimized, Errors> {
     let mut errors = promote::unpromoted(&kernel);
     if errors.is_empty() {

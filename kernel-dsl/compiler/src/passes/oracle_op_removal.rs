@@ -1,6 +1,6 @@
 //! Oracle-op removal: drops operations that only the oracle runs. Marks of undefined bytes in
-//! shared memory and names of variables have no effect on the machine. Of assertions remains what
-//! their [`Outcome`] says: nothing, the end of the thread, or a trap without a message.
+//! shared memory and names of variables have no effect on the machine. An assertion becomes what
+//! its [`Outcome`] says: nothing, the end of the thread, or a trap without a message.
 
 use crate::assertion::Outcome;
 use crate::error::Errors;

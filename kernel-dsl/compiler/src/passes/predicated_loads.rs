@@ -2,15 +2,15 @@
 //! lanes.
 //!
 //! `x.get(i).unwrap_or(y)` is a predicated load that gives masked lanes zero, and a select by the
-//! same condition between the loaded value and `y`. Where `y` is constant, the load gives `y`
-//! directly, and the select goes.
+//! same condition between the loaded value and `y`. If `y` is constant, the load gives `y`
+//! directly, and the pass removes the select.
 
 use super::constants::Constants;
 use super::rewrite::rewrite;
 use crate::error::Errors;
 use crate::ir::*;
 
-/// Lets masked loads give what selects by their own conditions choose.
+/// Replaces selects by the condition of a masked load by the load's value for masked lanes.
 pub fn predicated_loads(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut constants = Constants::of(kernel);
     let mut uses = Uses { loaded: vec![None; kernel.values.len()], changed: false };
@@ -25,10 +25,10 @@ pub fn predicated_loads(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// A value that a masked load gives.
+/// A value of a masked load.
 #[derive(Clone, Copy)]
 struct MaskedLoad {
-    /// Holds in the lanes that load.
+    /// The condition, which holds in the lanes that load.
     condition: Value,
     /// The value for masked lanes that the uses of the load select.
     masked: MaskedValue,
@@ -36,7 +36,7 @@ struct MaskedLoad {
 
 #[derive(Clone, Copy, PartialEq)]
 enum MaskedValue {
-    /// No use so far.
+    /// No use was found so far.
     Open,
     /// The constant with these bits: each use is a select by the load's condition between what is
     /// loaded and that.
@@ -46,9 +46,9 @@ enum MaskedValue {
 }
 
 struct Uses {
-    /// By value.
+    /// The predicated load that defines each value, if one does.
     loaded: Vec<Option<MaskedLoad>>,
-    /// Whether some load is to give something else.
+    /// Whether the masked lanes of a load get another value.
     changed: bool,
 }
 
@@ -79,7 +79,7 @@ impl Uses {
         }
     }
 
-    /// Returns whether a load under that condition gives `value`.
+    /// Returns whether `value` comes from a load under this condition.
     fn is_of(&self, value: Value, condition: Value) -> bool {
         self.loaded[value.0 as usize].is_some_and(|loaded| loaded.condition == condition)
     }

@@ -6,9 +6,9 @@
 //! leaves it undefined.
 //!
 //! A local with an access by a non-constant or too large index stays a local. If the kernel has
-//! requested local memory for it, emission puts it there. Some indices are
-//! constant only after the values of other locals are folded: [`promote_folded`] promotes their
-//! arrays. [`unpromoted`] reports what is left, in the user's terms.
+//! requested local memory for it, emission puts it there. Some indices are constant only after the
+//! values of other locals are folded: [`promote_folded`] promotes their arrays. [`unpromoted`]
+//! reports what is left, in the user's terms.
 
 use super::constants::Constants;
 use super::correlated_value_propagation::correlated_value_propagation;
@@ -30,14 +30,14 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Replaces the reads of slots that are known. The writes of locals that do not fit stay, and with
-/// `partial` the reads of their known slots are replaced too.
+/// Replaces the reads of slots with known values. The writes of locals that do not fit stay. With
+/// `partial`, the reads of their known slots are replaced too.
 fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bool) {
     let mut first = Vec::with_capacity(kernel.locals.len());
     let mut slots = Vec::new();
     for (local, fits) in kernel.locals.iter().zip(fits) {
         let slot = LocalElement { ty: local.element, now: None, stays: !fits, unknown: false };
-        // The elements of an array in local memory stay there, which is why it is there.
+        // An array in local memory stays in memory: the kernel requested that.
         let replaced = *fits || partial && !local.memory;
         first.push(replaced.then_some(slots.len() as u32));
         slots.extend((0..local.len).filter(|_| replaced).map(|_| slot));
@@ -186,10 +186,10 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
             .help(format!("write `for {i} in unroll(…)`; an array in registers needs an index that is constant there")),
         Some(i) => kernel
             .error(location, format!("registers cannot be indexed by `{i}`, which is not a constant"))
-            .help("unroll the loops that it depends on, or keep the array in shared memory"),
+            .help("unroll the loops that it depends on, or use `thread::local::<[T; N]>()` or shared memory"),
         None => kernel
             .error(location, format!("`{}` is in registers, and its index is not a constant", local.name))
-            .help("unroll the loops that the index depends on, or keep the array in shared memory"),
+            .help("unroll the loops that the index depends on, or use `thread::local::<[T; N]>()` or shared memory"),
     }
 }
 
@@ -225,7 +225,7 @@ struct Promoter {
     /// The locals that each construct writes, in the order in which constructs begin.
     written: Vec<WrittenSlots>,
     next: usize,
-    /// The stamp that each slot was last given, so that a list holds it once.
+    /// The stamp that each slot got last, so that a list contains the slot once.
     seen: Vec<u32>,
     stamp: u32,
     open: Vec<OpenConstruct>,
@@ -314,7 +314,7 @@ impl Promoter {
         region.insts = insts;
     }
 
-    /// Rewrites an instruction; tells whether it stays.
+    /// Rewrites an instruction, and returns whether it stays.
     fn inst(&mut self, inst: &mut Inst, yields: &[u32]) -> bool {
         inst.op.map_operands(|v| self.replacements[v.0 as usize]);
         match &mut inst.op {
@@ -412,7 +412,7 @@ impl Promoter {
 /// The slots written in a construct.
 #[derive(Default)]
 struct WrittenSlots {
-    /// All of them, ascending.
+    /// The slots in ascending order.
     slots: Vec<u32>,
     /// Slots that a write by an unknown index may change.
     lost: Vec<u32>,

@@ -8,7 +8,7 @@ use crate::ir::{Inst, Location, Op, Values};
 /// further up.
 pub fn rewrite(insts: &mut Vec<Inst>, mut f: impl FnMut(&mut Inst, &mut Vec<Inst>) -> bool) {
     let mut inserts = Vec::new();
-    // How many instructions stay, and how many are inserted, up to each place of insertion.
+    // The numbers of instructions that stay and that are inserted, up to each place of insertion.
     let mut places: Vec<(usize, usize)> = Vec::new();
     let mut kept = 0;
     insts.retain_mut(|inst| {

@@ -21,7 +21,7 @@ enum ValueFact {
     Compare(Comparison, Value, Value),
     /// The sum of a `usize` and a constant, modulo 2³².
     Wrapping(Value, u64),
-    /// A multiple of that, which is not 0, modulo 2³²; `usize`.
+    /// A multiple of this number, which is not 0, modulo 2³²; `usize`.
     Multiple(u64),
     /// The value modulo a constant; unsigned.
     Remainder(Value, u64),
@@ -32,7 +32,7 @@ enum ValueFact {
 /// The result of a simplification.
 #[derive(Debug)]
 enum Simplified {
-    /// A value that is there already.
+    /// A value that exists already.
     Value(Value),
     /// An operation, perhaps a simpler one.
     Op(Op),
@@ -59,7 +59,7 @@ impl Simplifier {
         self.types[value.0 as usize]
     }
 
-    /// A new value.
+    /// Returns a new value.
     pub fn value(&mut self, ty: Type) -> Value {
         self.types.push(ty);
         Value(self.types.len() as u32 - 1)
@@ -163,7 +163,7 @@ impl Simplifier {
         }
     }
 
-    /// A constant in the second place of a commutative operation, so that each has one form.
+    /// Returns the operands with a constant second, if the operation is commutative: one form each.
     fn constant_last(&self, op: Binary, a: Value, b: Value) -> (Value, Value) {
         if op.commutes() && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() {
             (b, a)
@@ -249,8 +249,8 @@ impl Simplifier {
             }
             (Rem, _, Some(d)) => self.remainder(ty, a, b, d),
             (And, _, Some(mask)) => self.masked(ty, a, b, mask),
-            // Addends gather into one constant; on usize, only where the sum says no more than its
-            // parts did.
+            // Constant addends become one; on `usize` only if the new sum assumes no more than the
+            // old sums did.
             (Add | WrappingAdd, _, Some(d)) => match self.fact(a) {
                 ValueFact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
                     let sum = self.constant(Type::Scalar(ty), c.wrapping_add(d) & ty.mask());
@@ -270,9 +270,8 @@ impl Simplifier {
         }
     }
 
-    /// (x + c·d) / d is x / d + c on `usize`, where no sum overflows; the quotient, and c. So what
-    /// a thread has of an array by whole rows apart is so many rows further, each time in the same
-    /// column.
+    /// Returns x / d and c for (x + c·d) / d on `usize`, where no sum overflows. Elements of a
+    /// thread that are whole rows apart then have one column, and rows at constant distances.
     pub fn quotient_of_sum(&mut self, op: &Op) -> Option<(Op, Value)> {
         let Op::Binary(Binary::Div, a, b) = *op else { return None };
         let ty = self.ty(a);
@@ -292,7 +291,7 @@ impl Simplifier {
         }
     }
 
-    /// Returns the bits of a that b has, which is the constant `mask`: masks gather into one.
+    /// Returns a & b, where b is the constant `mask`: several masks become one.
     fn masked(&mut self, ty: Scalar, a: Value, b: Value, mask: u64) -> Simplified {
         match self.fact(a) {
             ValueFact::Masked(x, c) => {
@@ -303,7 +302,7 @@ impl Simplifier {
         }
     }
 
-    /// Says that `index` runs from `start` in steps of `step`.
+    /// Records that `index` runs from `start` in steps of `step`.
     pub fn note_index(&mut self, index: Value, start: Value, step: Value) {
         let usize = self.ty(index) == Type::Scalar(Scalar::Usize);
         if let (true, Some(start), Some(step)) = (usize, self.constants.bits(start), self.constants.bits(step)) {
@@ -352,7 +351,7 @@ impl Simplifier {
         Simplified::Op(Op::MulAdd(a, b, c))
     }
 
-    /// A float operation that another one came to.
+    /// Simplifies a float operation that replaces another one.
     fn again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
         let mut op = Op::Binary(op, a, b);
         match self.simplify(&mut op, Type::Scalar(ty)) {
@@ -383,7 +382,7 @@ impl Simplifier {
         }
     }
 
-    /// `a`, or its inverse.
+    /// Returns `a` or its inverse.
     fn truth(&self, a: Value, same: bool) -> Simplified {
         if same { Simplified::Value(a) } else { self.unary(Unary::Not, a) }
     }

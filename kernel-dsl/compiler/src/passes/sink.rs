@@ -12,7 +12,7 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 use std::collections::{HashMap, HashSet};
 
-/// Moves what is computed before loops and used after them.
+/// Moves instructions whose results are used only after a loop behind the loop.
 pub fn sink(kernel: &mut Kernel) -> Result<(), Errors> {
     let n = kernel.values.len();
     let mut sinker = Sinker { types: &kernel.values, free: vec![false; n], home: vec![None; n], regions: 0 };
@@ -22,7 +22,7 @@ pub fn sink(kernel: &mut Kernel) -> Result<(), Errors> {
 
 struct Sinker<'k> {
     types: &'k [Type],
-    /// Whether a value takes no register, or can be had again at any time.
+    /// Whether a value takes no register, or can be computed again at any time.
     free: Vec<bool>,
     /// The region that defines each value, by number, and the place in it.
     home: Vec<Option<(u32, usize)>>,
@@ -41,7 +41,7 @@ struct Uses {
 }
 
 impl Sinker<'_> {
-    /// Visits a region, the body of a loop or not.
+    /// Visits a region, which may be the body of a loop.
     fn region(&mut self, region: &mut Region, looping: bool) {
         self.regions += 1;
         let number = self.regions;
@@ -86,7 +86,7 @@ impl Sinker<'_> {
         uses
     }
 
-    /// Finds what sinks past the instruction at `barrier`, and the places of that.
+    /// Finds the instructions that sink past the instruction at `barrier`, and their new places.
     fn past(&self, region: &Region, uses: &Uses, barrier: usize, looping: bool, places: &mut [usize]) {
         let mut may = vec![false; barrier];
         for at in (0..barrier).rev() {
@@ -117,7 +117,7 @@ impl Sinker<'_> {
         }
     }
 
-    /// Returns whether a value is used past the instruction at `barrier` in any case.
+    /// Returns whether a value is used after the instruction at `barrier` anyway.
     fn lives_past(&self, v: Value, uses: &Uses, barrier: usize, looping: bool, places: &[usize]) -> bool {
         match self.home[v.0 as usize] {
             Some((home, at)) if home == uses.region => uses.users[at].iter().any(|user| places[*user] > barrier),

@@ -62,7 +62,7 @@ impl Reducer {
     }
 }
 
-/// 1/x, if x is a power of two whose inverse is one too and neither is subnormal.
+/// Returns 1/x, if x and 1/x are powers of two and neither is subnormal.
 fn inverse(ty: Scalar, bits: u64) -> Option<u64> {
     match ty {
         Scalar::F32 => {

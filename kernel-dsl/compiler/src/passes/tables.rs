@@ -10,7 +10,7 @@ use crate::analyses::uniformity::{UniformScope, Uniformity, Verdict};
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
-/// Says where each table lies that is still read.
+/// Places each table that the kernel still reads.
 pub fn tables(kernel: &mut Kernel) -> Result<(), Errors> {
     if kernel.tables.is_empty() {
         return Ok(());
@@ -71,7 +71,7 @@ impl Reads {
             match &inst.op {
                 Op::Table(table) => self.bases.push((inst.results[0], *table)),
                 Op::Load { place: AccessPlace::Global { base, within: Some(within), .. }, .. } => {
-                    // Few tables, and fewer places where one is named.
+                    // There are few tables, and few places that name one.
                     let Some((_, table)) = self.bases.iter().find(|(b, _)| b == base) else { continue };
                     let same = |step: &Step| uniformity.of(step.index, UniformScope::Warp) == Verdict::Uniform;
                     let same = within.indices.iter().all(same);

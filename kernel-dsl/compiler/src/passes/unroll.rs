@@ -15,9 +15,9 @@ use super::table_reads::TableReads;
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
-/// Iterations at most of a loop that is unrolled unasked.
+/// The largest number of iterations of a loop that is unrolled without a request.
 pub const MAX_AUTO_UNROLL_TRIPS: u64 = 4;
-/// Instructions at most that unrolling unasked makes of a loop.
+/// The largest number of instructions to which a loop is unrolled without a request.
 pub const MAX_AUTO_UNROLL_INSTRUCTIONS: u64 = 96;
 
 /// Unrolls small loops, and loops that the kernel marks.
@@ -66,13 +66,13 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
 
 /// How a copied region ends.
 enum RegionEnd {
-    /// With a `Yield` of these values, which is left to the caller to write.
+    /// With a `Yield` of these values, which the caller writes.
     Yields(Values),
-    /// With another terminator, which is written.
+    /// With another terminator, which is written already.
     Leaves,
 }
 
-/// Where a `Break` and a `Continue` of a label of the original go.
+/// The targets of a `Break` and a `Continue` of an original label.
 #[derive(Clone, Copy)]
 enum JumpTarget {
     /// To a loop or block copied as it was.
@@ -94,13 +94,13 @@ struct Unroller<'k> {
     /// The value in the current copy that replaces each original value.
     map: Vec<Value>,
     targets: Vec<(Label, JumpTarget)>,
-    /// Labels given out.
+    /// The number of labels in use.
     labels: u32,
     made: usize,
     registers: Registers,
     tables: TableReads<'k>,
     errors: Vec<Error>,
-    /// Whether an error says that the kernel is too large.
+    /// Whether an error was reported that the kernel is too large.
     is_too_large: bool,
 }
 
@@ -226,7 +226,7 @@ impl Unroller<'_> {
         self.region_of(parameters, region)
     }
 
-    /// A copy of `region`, whose parameters are these.
+    /// Copies `region`, with these parameters.
     fn region_of(&mut self, parameters: Values, region: &Region) -> Region {
         let mut insts = Vec::with_capacity(region.insts.len());
         if let RegionEnd::Yields(values) = self.insts(&region.insts, &mut insts) {
@@ -334,7 +334,7 @@ impl Unroller<'_> {
         self.errors.push(error.help("unroll fewer loops"));
     }
 
-    /// A copy of the loop's body for each iteration.
+    /// Copies the loop's body for each iteration.
     fn copies(&mut self, l: &For, range: &ConstantRange, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
         let Some((index, parameters)) = l.body.parameters.split_first() else { return RegionEnd::Leaves };
         let jumps = jumps(&l.body, l.label);
@@ -418,7 +418,7 @@ struct Registers {
 struct RegisterSlot {
     stretch: u32,
     value: Value,
-    /// The write that is still to come.
+    /// The write that was not emitted yet.
     write: Option<Write>,
 }
 
@@ -446,8 +446,8 @@ impl Registers {
         Some(first + index).filter(|s| *s < end).map(|s| s as usize)
     }
 
-    /// Writes what is not written yet, and forgets what is known: control flow, or an access to who
-    /// knows which element, comes next.
+    /// Emits pending writes, and forgets known values: control flow, or an access to an unknown
+    /// element, comes next.
     fn settle(&mut self, out: &mut Vec<Inst>) {
         for slot in self.unwritten.drain(..) {
             let slot = &mut self.slots[slot as usize];
@@ -509,7 +509,7 @@ impl Unroller<'_> {
     }
 }
 
-/// Whether a loop's body names the loop.
+/// Returns whether a loop's body names the loop.
 #[derive(Default)]
 struct Jumps {
     breaks: bool,
@@ -534,7 +534,8 @@ fn jumps(region: &Region, label: Label) -> Jumps {
     found
 }
 
-/// Returns the instructions of a region, constants aside; a loop inside counts as too many.
+/// Returns the number of instructions of a region, without constants. A loop inside counts as too
+/// many.
 fn size(region: &Region) -> u64 {
     let of = |inst: &Inst| match &inst.op {
         Op::Constant(_) => 0,

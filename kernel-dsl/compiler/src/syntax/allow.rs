@@ -66,7 +66,7 @@ pub(crate) fn is_allowance(attribute: &Attribute) -> bool {
 }
 
 impl Reader {
-    /// Notes the allowances of a statement.
+    /// Records the allowances of a statement.
     pub(super) fn allowed(&mut self, statement: &Stmt) {
         // The position of a statement's attributes in the tree depends on its kind; among its
         // tokens they are the first.

@@ -105,7 +105,7 @@ impl Callees {
         }
     }
 
-    /// Notes a path used as a value: a constant, an associated item or a variant.
+    /// Records a path used as a value: a constant, an associated item or a variant.
     fn value(&mut self, path: &Path) {
         if path.is_builtin() || language::constant(&path.name()).is_some() {
             return;
@@ -121,7 +121,7 @@ impl Callees {
         self.arguments(path);
     }
 
-    /// Notes a path that is called.
+    /// Records a path that is called.
     fn called(&mut self, path: &Path) {
         if !path.is_builtin() {
             self.named(path.item().unwrap_or_else(|| path.clone()));
@@ -237,7 +237,7 @@ impl Callees {
         self.pattern(pattern);
     }
 
-    /// Notes the items that a pattern names.
+    /// Records the items that a pattern names.
     fn pattern(&mut self, pattern: &Pattern) {
         match pattern {
             Pattern::Ignore | Pattern::Name { .. } | Pattern::None(_) | Pattern::Rest(_) => {}
@@ -297,7 +297,7 @@ impl Callees {
         }
     }
 
-    /// Notes arguments in which a function's path may replace a closure.
+    /// Records arguments in which a function's path may replace a closure.
     fn values(&mut self, arguments: &[Expr]) {
         for e in arguments {
             match &e.kind {

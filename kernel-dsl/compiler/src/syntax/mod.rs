@@ -1,9 +1,9 @@
 //! Syntax: from Rust tokens to the syntax tree of the language.
 //!
 //! The tree contains only what kernels support, with the positions of tokens. Reading rejects any
-//! other Rust with an error at the token that says what to write instead. Reading continues after
-//! an error, so that all errors are reported at once. Names are not resolved and expressions have
-//! no types; that is the work of [`check`](crate::check).
+//! other Rust by an error at its token, which says what to write instead. Reading continues after
+//! an error, so that all errors are reported at once. [`check`](crate::check) resolves names and
+//! computes the types of expressions.
 
 pub(crate) mod allow;
 mod assertion;
@@ -244,7 +244,7 @@ pub enum Argument {
 /// Statements and the value of the last expression.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// In order.
+    /// The statements in order.
     pub statements: Vec<Statement>,
     /// The block's value.
     pub value: Option<Box<Expr>>,
@@ -334,7 +334,7 @@ pub struct ClosureParameter {
     pub pattern: Pattern,
     /// The type, if written.
     pub ty: Option<Type>,
-    /// Both.
+    /// The span of pattern and type.
     pub mark: SpanPair,
 }
 

@@ -103,7 +103,7 @@ fn rows(text: &str) -> Vec<Row> {
             "values" => values(&all, &mut tokens, &mut rows),
             "programs" => programs(&all, text, &mut tokens, &mut rows),
             "items" => items(&mut tokens, &mut rows),
-            other => panic!("`{other}!` is no table"),
+            other => panic!("`{other}!` is not a table"),
         }
     }
     rows

@@ -61,7 +61,7 @@ impl<'a> Server<'a> {
         writeln!(out, "http://{} follows {}; Ctrl-C stops it", server.server_addr(), self.file.display())?;
         out.flush()?;
         for request in server.incoming_requests() {
-            // A reader that closes its connection is no error of the server.
+            // A reader that closes its connection is not an error of the server.
             let _ = self.answer(request);
         }
         Ok(Outcome::Good)

@@ -60,7 +60,7 @@ impl Configuration {
         let width = fields.extent("embedding_length", MAX_WIDTH)?;
         let head = fields.optional_extent("attention.key_length", MAX_WIDTH)?.unwrap_or(width / heads);
         let context = fields.extent("context_length", MAX_CONTEXT)?;
-        // Fields that change the result, and for which there is no code.
+        // Fields that would change the result, and that this crate does not support.
         for (key, usual) in [("attention.value_length", head), ("rope.dimension_count", head)] {
             if let Some(found) = fields.optional_extent(key, MAX_WIDTH)?.filter(|found| *found != usual) {
                 return Err(fields.unsupported(key, found.to_string(), &format!("the {usual} numbers of a key")));
@@ -199,7 +199,7 @@ impl Vision {
     /// Reads the configuration of a vision tower in an mmproj file.
     ///
     /// # Errors
-    /// If the file is no vision tower of Qwen3-VL, or a field is absent or out of range.
+    /// If the file is not a vision tower of Qwen3-VL, or a field is absent or out of range.
     pub fn from_gguf(gguf: &Gguf) -> Result<Vision> {
         let key = "clip.projector_type";
         let kind = gguf.optional(key, "a name", Value::text)?;

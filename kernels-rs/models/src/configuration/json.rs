@@ -107,7 +107,7 @@ impl Configuration {
         let is_vision = architecture == Architecture::Qwen3Vl;
         let text = if is_vision { root.object("text_config") } else { Object { path: String::new(), ..root } };
         let root = Object { file, path: String::new(), value: json };
-        // Fields that change the result, and for which there is no code.
+        // Fields that would change the result, and that this crate does not support.
         text.only("hidden_act", &"silu".into())?;
         text.only("mlp_bias", &false.into())?;
         text.only("use_sliding_window", &false.into())?;

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use serde::Serialize;
 use std::f64::consts::TAU;
 
-/// The two numbers of a head that turn together.
+/// The two numbers of a head that are rotated together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Pairing {
     /// Number i of the first half with number i of the second half.
@@ -24,7 +24,7 @@ pub struct Axes {
 /// A way to stretch positions.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub enum Scaling {
-    /// Not at all.
+    /// Positions are not stretched.
     None,
     /// All frequencies are divided by a factor.
     Linear {
@@ -52,7 +52,7 @@ pub enum Scaling {
         slow: f64,
         /// Tokens of the texts before stretching.
         original: f64,
-        /// Multiplies the rotated numbers, if not the value of the paper.
+        /// The factor of the rotated numbers, if it is not that of the paper.
         attention: Option<f64>,
     },
     /// A divisor for each frequency, from the tensor `rope_freqs.weight`.
@@ -64,13 +64,13 @@ pub enum Scaling {
 pub struct Rotary {
     /// The base: frequency i is `base^(-2·i/dimensions)`.
     pub base: f64,
-    /// Numbers of a head that turn.
+    /// The number of a head's numbers that are rotated.
     pub dimensions: usize,
-    /// The numbers that turn together.
+    /// The numbers that are rotated together.
     pub pairing: Pairing,
     /// The way to stretch positions.
     pub scaling: Scaling,
-    /// Axes of positions, `None` for text alone. Axes take pairs in turn, as
+    /// Axes of positions; `None` for text alone. The pairs alternate among the axes:
     /// `[t, h, w, t, h, w, …]`.
     pub axes: Option<Axes>,
 }
@@ -101,7 +101,7 @@ impl Rotary {
                     f * (blend + (1.0 - blend) / factor)
                 }
                 Scaling::Yarn { factor, fast, slow, original, .. } => {
-                    // The pair that makes so many rotations over the original text.
+                    // The pair that makes this number of rotations over the original text.
                     let pair = |rotations: f64| {
                         self.dimensions as f64 * (original / (rotations * TAU)).ln() / (2.0 * self.base.ln())
                     };

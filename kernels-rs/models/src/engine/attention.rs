@@ -13,7 +13,7 @@ use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// Up to so many tokens of a sequence, each is attended to by itself. More share tiles of 64.
+/// The largest number of tokens of a sequence that are computed one by one. More use tiles of 64.
 const APART: usize = 16;
 
 /// The extents of attention.
@@ -89,7 +89,7 @@ impl Work {
     /// tokens are attended to without approximations, each as if alone.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory runs out.
     pub fn new(on: &impl Queue, shape: Shape, tokens: usize, room: usize, exact: bool) -> Result<Work, Error> {
         let Shape { heads, groups, head, .. } = shape;
         let apart = tokens.min(APART);
@@ -119,7 +119,7 @@ impl Attention {
     /// heads.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn new(
         device: &Device,
         shape: Shape,
@@ -153,7 +153,7 @@ impl Attention {
     /// stored in the cache.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run<K: Float + StoredElement + GenericArgument>(
         &self,
         on: &impl Queue,

@@ -2,11 +2,11 @@
 //!
 //! Each sequence has a text, and rows of the cache for its keys and values. A step passes the next
 //! token of several sequences through the model at once, and reads each weight once for all of
-//! them. Texts may begin and end while others continue. A text that begins like the one that was in
-//! its sequence before keeps the common keys and values.
+//! them. Texts may begin and end while others continue. A sequence keeps the keys and values of its
+//! last text. A new text reuses those of the tokens with which both texts begin.
 //!
-//! With [`Options::exact`] the tokens of a text do not depend on the others. Otherwise the order of
-//! sums depends on the number of texts in a step, and the last bits of logits with it.
+//! With [`Options::exact`] the tokens of a text do not depend on the other texts. Otherwise the
+//! order of sums, and so the last bits of logits, depend on the number of texts in a step.
 
 use super::attention::After;
 use super::model::{Inserted, Model};
@@ -82,7 +82,7 @@ pub struct Batch {
     options: Options,
     run: Box<dyn Run>,
     texts: Vec<Text>,
-    /// Tokens that were guessed, and those of them that were right.
+    /// The number of guessed tokens, and how many of them were right.
     drafts: [usize; 2],
 }
 
@@ -152,8 +152,7 @@ impl Batch {
         })
     }
 
-    /// Returns the number of tokens at the begin of a new text whose keys and values a sequence
-    /// has.
+    /// Returns the number of leading tokens of a new text whose keys and values a sequence has.
     ///
     /// # Errors
     /// If the sequence does not exist.
@@ -167,7 +166,7 @@ impl Batch {
     /// Rejects a text that does not fit, and images that the model does not see.
     fn check(&self, prompt: &Prompt) -> Result<()> {
         if prompt.images() > 0 && self.model.tower.is_none() {
-            let problem = "the text has images, and the model no vision tower".to_owned();
+            let problem = "the text has images, but the model has no vision tower".to_owned();
             return Err(Error::Tokens { action: "set the text of a session", problem });
         }
         self.check_tokens(prompt.tokens())
@@ -178,7 +177,7 @@ impl Batch {
         let problem = match tokens.len() {
             0 => "the text has no token: a model needs one to begin with".to_owned(),
             n if n > self.options.room => {
-                format!("the text has {n} tokens, and the session room for {}", self.options.room)
+                format!("the text has {n} tokens; the session has room for {}", self.options.room)
             }
             _ => match tokens.iter().find(|token| **token as usize >= vocabulary) {
                 Some(token) => format!("the token {token} is beyond the vocabulary of {vocabulary}"),
@@ -188,8 +187,8 @@ impl Batch {
         Err(Error::Tokens { action: "set the text of a session", problem })
     }
 
-    /// Replaces the text of a sequence, and computes nothing. Keys and values of common tokens at
-    /// the begin are kept.
+    /// Replaces the text of a sequence, and computes nothing. Keys and values of the tokens with
+    /// which both texts begin are kept.
     ///
     /// # Errors
     /// If there are no tokens, more than there is room for, or tokens beyond the vocabulary, or the
@@ -307,7 +306,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Notes that logits in some places are replaced.
+    /// Records that logits in some places are replaced.
     fn replace(&mut self, is_replaced: impl Fn(Source) -> bool) {
         for text in self.texts.iter_mut().filter(|text| text.logits.is_some_and(&is_replaced)) {
             text.logits = None;

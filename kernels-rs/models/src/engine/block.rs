@@ -23,7 +23,7 @@ impl Norm {
     /// Uploads the weights of a norm.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory runs out.
     pub fn new(device: &Device, weight: &[f32], epsilon: f32) -> crate::Result<Norm> {
         Ok(Norm { weight: Arc::new(device.upload(weight)?), epsilon })
     }
@@ -48,11 +48,11 @@ pub struct Activations {
 }
 
 impl Activations {
-    /// Allocates the activations of so many tokens. With `exact`, norms add the numbers of each
+    /// Allocates the activations of `tokens` tokens. With `exact`, norms add the numbers of each
     /// token as if it were alone.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory runs out.
     pub fn new(on: &impl Queue, tokens: usize, width: usize, exact: bool) -> Result<Activations, Error> {
         let memory = || on.scratch::<f32>(tokens * width);
         let sums = [memory()?, memory()?];
@@ -69,7 +69,7 @@ impl Activations {
         prefix(&mut self.sums[0], self.extents)
     }
 
-    /// Queues the sum of features to rows, after a block.
+    /// Queues the addition of features to some rows, after a block.
     ///
     /// # Errors
     /// If extents do not match.
@@ -116,7 +116,7 @@ impl Activations {
     /// Queues the norm after the last block, and returns it.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory runs out.
     pub fn finish(&mut self, on: &impl Queue, norm: &Norm) -> Result<BufferView<'_, f32, 2>, Error> {
         self.norm(on, norm)?;
         Ok(prefix(&mut self.normed, self.extents)?.shared())
@@ -135,7 +135,7 @@ impl Work {
     /// tokens pass the blocks without approximations, each as if alone.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory runs out.
     pub fn new(
         on: &impl Queue,
         shape: attention::Shape,
@@ -175,7 +175,7 @@ impl Block {
     /// Queues the block for tokens, whose keys and values are stored in the cache.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run<K: Float + StoredElement + GenericArgument>(
         &self,
         on: &impl Queue,

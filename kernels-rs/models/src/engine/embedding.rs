@@ -44,7 +44,7 @@ impl Embedding {
     /// Uploads a table.
     ///
     /// # Errors
-    /// If the format has no kernels, or memory is short.
+    /// If the format has no kernels, or memory runs out.
     pub fn new(device: &Device, rows: &Rows<'_>) -> crate::Result<Embedding> {
         let table = match (rows.format, blocks(rows.format)) {
             (_, Some(format)) => Table::Blocks(format, Arc::new(device.upload(rows.bytes)?)),
@@ -68,7 +68,7 @@ impl Embedding {
     /// zeros.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run(
         &self,
         on: &impl Queue,

@@ -1,9 +1,9 @@
-//! Attention without approximations, in an order of sums that no device changes.
+//! Attention without approximations, whose order of sums is the same on every device.
 //!
 //! The kernels of `kernels_rs::attention` use the hardware's exponential, whose bits differ between
 //! GPUs, and split keys by the number of multiprocessors. This kernel is slower, but every device
-//! computes equal bits. A warp computes a head in three passes, as in a textbook: logits and their
-//! maximum, weights and their sum, the mean of values.
+//! computes equal bits. A warp computes a head in the three passes of the definition: logits and
+//! their maximum, weights and their sum, the weighted mean of the values.
 
 use kernel_dsl::prelude::*;
 

@@ -1,5 +1,5 @@
-//! A mixture of experts in place of the network of a block (Shazeer and others, 2017): each token
-//! passes the few of many networks that a router chooses.
+//! A mixture of experts, which replaces the network of a block (Shazeer and others, 2017). A router
+//! chooses a few of many networks for each token.
 
 use super::linear::Linear;
 use kernels_rs::Queue;
@@ -41,7 +41,7 @@ impl Experts {
     /// alone and without approximations.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run(
         &self,
         on: &impl Queue,

@@ -1,4 +1,4 @@
-//! A matrix in any format of a file, times activations.
+//! Products of activations with a matrix, in any format of a file.
 
 use crate::file::Format;
 use kernel_dsl::half::{bf16, f16};
@@ -55,7 +55,8 @@ pub(super) fn blocks(format: Format) -> Option<quant::Format> {
     })
 }
 
-/// Products of up to so many rows with blocks add in one order, which depends only on the matrix.
+/// The largest number of rows whose products with blocks add in an order that depends only on the
+/// matrix.
 pub(super) const ALIKE: usize = 8;
 
 /// Rows of a matrix as a file has them.
@@ -89,7 +90,7 @@ impl Linear {
     /// or none.
     ///
     /// # Errors
-    /// If parts differ in columns, a format has no kernels, or memory is short.
+    /// If parts differ in columns, a format has no kernels, or memory runs out.
     pub fn new(device: &Device, parts: &[Rows<'_>], bias: Option<&[f32]>) -> crate::Result<Linear> {
         let columns = parts.first().map_or(0, |part| part.extents[1]);
         let mut made = Vec::new();
@@ -131,7 +132,7 @@ impl Linear {
     /// bits of a product of that row alone.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run_as(
         &self,
         on: &impl Queue,
@@ -156,7 +157,7 @@ impl Linear {
     /// Queues y ← x·Wᵀ + bias: x is `[tokens, columns]`, y `[tokens, rows]`.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run(
         &self,
         on: &impl Queue,

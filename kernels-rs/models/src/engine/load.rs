@@ -1,4 +1,4 @@
-//! Tensors of a checkpoint to layers on a device.
+//! Loading: the tensors of a checkpoint become layers on a device.
 
 use super::attention::{Attention, Shape};
 use super::block::{Block, Norm, SecondHalf};

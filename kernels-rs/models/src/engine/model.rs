@@ -86,7 +86,7 @@ impl Model {
     /// Loads a GGUF file, a safetensors file or index, or a folder of safetensors.
     ///
     /// # Errors
-    /// If a file is damaged or needs something this crate lacks, or memory is short.
+    /// If a file is damaged or needs something this crate lacks, or memory runs out.
     pub fn load(device: &Device, path: &Path) -> Result<Model> {
         Model::load_with(device, &Checkpoint::open(path)?, |_, _| {})
     }
@@ -141,7 +141,7 @@ impl Model {
     /// Returns an empty text, with memory for what is going to be in it.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory runs out.
     pub fn session(&self, options: Options) -> Result<Session> {
         Session::new(self.clone(), options)
     }
@@ -149,7 +149,7 @@ impl Model {
     /// Returns empty texts that are decoded together, with memory for what is going to be in them.
     ///
     /// # Errors
-    /// If `sequences` is 0 or more than [`Batch::MAX_SEQUENCES`], or memory is short.
+    /// If `sequences` is 0 or more than [`Batch::MAX_SEQUENCES`], or memory runs out.
     pub fn batch(&self, options: Options, sequences: usize) -> Result<Batch> {
         Batch::new(self.clone(), options, sequences)
     }
@@ -161,7 +161,7 @@ impl Parts {
     /// tokens.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run<K: Float + StoredElement + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -234,7 +234,7 @@ impl StepMemory {
     /// `exact`, steps use no approximation, and compute each token as if it were alone.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory runs out.
     pub fn new(
         on: &impl Queue,
         configuration: &Configuration,

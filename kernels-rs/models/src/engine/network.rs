@@ -29,7 +29,7 @@ impl Work {
     /// the gate is computed without approximations, and each token as if alone.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory runs out.
     pub fn new(on: &impl Queue, inner: usize, tokens: usize, exact: bool) -> Result<Work, Error> {
         Ok(Work { both: on.scratch(tokens * 2 * inner)?, gated: on.scratch(tokens * inner)?, exact })
     }
@@ -64,7 +64,7 @@ impl Network {
     /// Queues y ← the network of x, both `[tokens, width]`.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn run(
         &self,
         on: &impl Queue,

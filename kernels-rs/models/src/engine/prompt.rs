@@ -52,7 +52,8 @@ impl Prompt {
         let mut prompt = Prompt::default();
         let places = tokens.iter().filter(|token| **token == placeholder).count();
         if places != pictures.len() {
-            let problem = format!("{} images for {places} places of images in the text", pictures.len());
+            let problem =
+                format!("expected {places} images, one for each placeholder in the text; found {}", pictures.len());
             return Err(Error::Tokens { action: "put images into a text", problem });
         }
         let mut parts = tokens.split(|token| *token == placeholder);
@@ -80,7 +81,8 @@ impl Prompt {
         self.tokens.push(token);
     }
 
-    /// Returns the number of tokens at the begin that are those of another text, with equal images.
+    /// Returns the number of leading tokens that are equal to those of another text, with equal
+    /// images.
     pub(super) fn common(&self, other: &Prompt) -> usize {
         let equal = self.tokens.iter().zip(&other.tokens).take_while(|(a, b)| a == b).count();
         let differing = (0..).map(|i| [self.images.get(i), other.images.get(i)]).take_while(|pair| *pair != [None; 2]);

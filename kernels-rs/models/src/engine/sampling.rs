@@ -13,7 +13,7 @@ pub struct Sampling {
     pub seed: u64,
     /// The divisor of logits; 0 takes the likeliest token.
     pub temperature: f32,
-    /// Draws from so many of the likeliest tokens; 0 for all.
+    /// Draws from this many of the likeliest tokens; 0 for all.
     pub top_k: usize,
     /// Draws from the likeliest tokens whose probabilities add up to this; 1 for all.
     pub top_p: f32,
@@ -66,7 +66,7 @@ impl Sampling {
     }
 }
 
-/// Notes that a token is in the text, and that it was generated if `generated` is 1.
+/// Records that a token is in the text, and that it was generated if `generated` is 1.
 #[kernel(block = 32, grid = token.len().div_ceil(32))]
 #[requires(seen.cols() == 2)]
 fn note(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
@@ -80,7 +80,7 @@ fn note(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
     }
 }
 
-/// Applies penalties: logit ← penalized logit for each token that was noted.
+/// Applies penalties: logit ← penalized logit for each recorded token.
 #[kernel(block = 256, grid = logits.len().div_ceil(256))]
 #[requires(seen.rows() == logits.len(), seen.cols() == 2)]
 fn penalize(repetition: f32, frequency: f32, presence: f32, seen: View<u32, 2>, logits: &mut [f32]) {
@@ -121,7 +121,7 @@ impl Sampler {
     /// Makes a sampler. `text` are the tokens so far.
     ///
     /// # Errors
-    /// If a number is outside its range, or memory is short.
+    /// If a number is outside its range, or memory runs out.
     pub fn new(device: &Device, sampling: Sampling, vocabulary: usize, text: &[u32]) -> Result<Sampler> {
         sampling.check()?;
         let mut seen = None;
@@ -147,7 +147,7 @@ impl Sampler {
     /// Queues a draw from `logits`, `[1, vocabulary]`, which penalties change.
     ///
     /// # Errors
-    /// If extents do not match, or memory is short.
+    /// If extents do not match, or memory runs out.
     pub fn draw(
         &mut self,
         on: &impl Queue,

@@ -45,7 +45,7 @@ pub struct Generation {
     pub tokens: usize,
     /// Texts at which generation stops. They are not part of the result.
     pub stops: Vec<String>,
-    /// Whether names of control tokens in the prompt are these tokens, as in chat templates.
+    /// Whether names of control tokens in the prompt become these tokens, as in chat templates.
     pub control: bool,
 }
 
@@ -123,8 +123,8 @@ impl Session {
         self.0.drafts()
     }
 
-    /// Replaces the text. Tokens at the begin that are already there are not computed again, except
-    /// the last.
+    /// Replaces the text. Tokens with which both texts begin are not computed again, except the
+    /// last.
     ///
     /// # Errors
     /// If there are no tokens, or more than there is room for, or a launch fails.
@@ -132,8 +132,8 @@ impl Session {
         self.set_prompt(tokens.to_vec().into())
     }
 
-    /// Replaces the text by one with images, as [`set`](Session::set) does. Equal images at the
-    /// begin are not computed again.
+    /// Replaces the text by one with images, as [`set`](Session::set) does. Images in the part with
+    /// which both texts begin are not computed again.
     ///
     /// # Errors
     /// Returns the errors of [`set`](Session::set). Also if there are images, and the model has no
@@ -184,8 +184,8 @@ impl Session {
 }
 
 impl Model {
-    /// Returns the tokens of a prompt. With `control`, names of control tokens are these tokens, as
-    /// in chat templates.
+    /// Returns the tokens of a prompt. With `control`, names of control tokens become these tokens,
+    /// as in chat templates.
     ///
     /// # Errors
     /// If the text cannot be encoded.
@@ -235,7 +235,7 @@ pub struct Output {
     stops: Vec<String>,
     /// Tokens that may still be generated.
     left: usize,
-    /// Text that may be the begin of a stop text.
+    /// Text that may be the beginning of a stop text.
     held: String,
     characters: Characters,
 }
@@ -251,7 +251,7 @@ impl Output {
     /// room for another.
     ///
     /// # Errors
-    /// If the number is no token.
+    /// If the number is not a token.
     pub fn push(&mut self, tokenizer: &Tokenizer, token: u32, is_full: bool) -> Result<Piece> {
         self.left = self.left.saturating_sub(1);
         let mut stop = tokenizer.special().end.contains(&token).then_some(Stop::End);

@@ -1,9 +1,9 @@
-//! The device's part of texts: their caches, prompts, and steps by replayed graphs.
+//! Work of a device for the texts of a batch: caches, prompts, and steps by replayed graphs.
 //!
-//! A step passes rows through the model: the next tokens of several sequences, or of one sequence a
-//! token and drafts of those after it. There is a graph for each width, 1, 2, 4, …, and a step
-//! takes the first that is wide enough. Rows beyond those of a step see no keys and store none. The
-//! graphs pass the caches on to each other, because a buffer has one owner.
+//! A step passes rows through the model. They are the next tokens of several sequences, or the next
+//! token of one sequence and drafts of the tokens after it. There is a graph for each number of
+//! rows 1, 2, 4, …, and a step replays the smallest that is large enough. Spare rows read no keys
+//! and store none. The graphs pass the caches on to each other, because a buffer has one owner.
 
 use super::attention::{After, KeyValues, Places};
 use super::linear::ALIKE;
@@ -64,9 +64,10 @@ pub trait Run: Send {
     fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features>;
     /// Runs the model for consecutive tokens of a sequence.
     fn append(&mut self, model: &Model, section: &Section<'_>) -> Result<()>;
-    /// Runs the model likewise, and returns −ln of the probability of a label after each token.
+    /// Runs the model for consecutive tokens, and returns −ln of the probability of a label after
+    /// each.
     fn losses(&mut self, model: &Model, tokens: &[u32], labels: &[u32], after: After) -> Result<Vec<f32>>;
-    /// Runs the model likewise, and returns the likeliest token after each token.
+    /// Runs the model for consecutive tokens, and returns the likeliest token after each.
     fn likeliest(&mut self, model: &Model, tokens: &[u32], after: After) -> Result<Vec<u32>>;
     /// Runs the model for rows.
     fn step(&mut self, rows: &[Row]) -> Result<()>;
@@ -112,8 +113,8 @@ struct Step<K: kernel_dsl::Element> {
     logits: SlotMut<f32>,
     /// The places and positions of the next step that are on the device.
     ready: Vec<(After, usize)>,
-    /// The likeliest tokens of the last step, which are those of the next one on the device. They
-    /// are none until the host has read them.
+    /// The likeliest tokens of the last step. On the device they are already the tokens of the next
+    /// step. `None` until the host has read them.
     likeliest: Option<Vec<u32>>,
 }
 
@@ -181,7 +182,7 @@ impl<K: Float + StoredElement + GenericArgument> Step<K> {
         let mut cache = Recorded(&caches, extents);
         let input = Input { tokens: of_tokens, images: &[] };
         model.run(&recording, input, &places, &mut cache, &mut to_logits, &mut memory)?;
-        // The likeliest token is that of the next replay, unless another one is drawn.
+        // The likeliest token is the input of the next replay, unless another token is drawn.
         let likeliest = Sample::new(0).temperature(0.0);
         likeliest.run(&recording, &logits.view(of_logits)?, &mut tokens.view_mut([width])?)?;
         // SAFETY: each thread changes an element of each buffer, after comparing its index.
@@ -382,7 +383,7 @@ impl<K: Float + StoredElement + GenericArgument> Run for Steps<K> {
         self.stream.wait()?;
         let token = self.drawn.download()?[0];
         if token as usize >= self.vocabulary {
-            let problem = "no logit is a number: the weights or the cache are damaged".to_owned();
+            let problem = "all logits are NaN: the weights or the cache are damaged".to_owned();
             return Err(Error::Tokens { action: "draw a token", problem });
         }
         Ok(token)

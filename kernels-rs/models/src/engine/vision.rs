@@ -239,7 +239,7 @@ impl Tower {
     /// Queues the tower for a picture, and returns its features.
     ///
     /// # Errors
-    /// If the picture has other patches than the tower, or memory is short.
+    /// If the picture has other patches than the tower, or memory runs out.
     pub fn run(&self, on: &Stream, picture: &Picture) -> Result<Features> {
         let Vision { width, patch, merge, ref deepstack, .. } = self.configuration;
         if picture.square() != [patch, merge] {

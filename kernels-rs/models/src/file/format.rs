@@ -1,4 +1,4 @@
-//! Formats of numbers in tensors, with the sizes of their blocks.
+//! The formats of tensors, with the sizes of their blocks.
 
 use std::fmt;
 

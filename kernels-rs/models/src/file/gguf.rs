@@ -307,7 +307,7 @@ impl Part {
         let mut cursor = Cursor { file: &self.file, bytes: &self.bytes, offset: 0 };
         let magic: [u8; 4] = cursor.array(|| "magic".to_owned())?;
         if magic != *b"GGUF" {
-            let problem = format!("expected `GGUF`, found {}: this is no GGUF file", quoted(&magic));
+            let problem = format!("expected `GGUF`, found {}: this is not a GGUF file", quoted(&magic));
             return Err(cursor.damaged(0, "magic", problem));
         }
         let version = cursor.u32(|| "version".to_owned())?;
@@ -367,7 +367,7 @@ fn entry(cursor: &mut Cursor<'_>, i: u64) -> Result<Entry> {
     Ok(Entry { key, value_type, value: start..cursor.offset, offset })
 }
 
-/// Reads tensor number `i`. Its bytes are given relative to the begin of the data.
+/// Reads tensor number `i`. Its offset is given relative to the beginning of the data.
 fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<Record> {
     let name = read_name(cursor, || format!("name of tensor {i}"))?;
     let at = cursor.offset;
@@ -497,8 +497,8 @@ impl Gguf {
     /// Maps a file, or all parts of a split model, and reads the headers.
     ///
     /// # Errors
-    /// If a file cannot be opened or mapped, is no GGUF file of version 2 or 3, or is truncated or
-    /// damaged.
+    /// If a file cannot be opened or mapped, is not a GGUF file of version 2 or 3, or is truncated
+    /// or damaged.
     pub fn open(path: &Path) -> Result<Gguf> {
         let map = |path: &Path| Bytes::map(path).map(|bytes| Part { file: name(path), bytes });
         let given = map(path)?;
@@ -523,8 +523,8 @@ impl Gguf {
     /// Reads a file from memory. Messages call it `file`.
     ///
     /// # Errors
-    /// If the bytes are no GGUF file of version 2 or 3, are truncated or damaged, or are part of a
-    /// split model.
+    /// If the bytes are not a GGUF file of version 2 or 3, are truncated or damaged, or are part of
+    /// a split model.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Gguf> {
         let part = Part { file: file.to_owned(), bytes: Bytes::Owned(bytes) };
         let header = part.header(0)?;
@@ -564,14 +564,14 @@ impl Gguf {
                     file,
                     offset: entry.offset as u64,
                     field: format!("metadata entry {i}"),
-                    problem: format!("the key `{}` is there twice", entry.key),
+                    problem: format!("the key `{}` occurs twice", entry.key),
                 });
             }
         }
         let mut by_name = HashMap::new();
         for (i, record) in tensors.iter().enumerate() {
             if by_name.insert(record.name.clone(), i).is_some() {
-                return Err(Error::tensor(&parts[record.part].file, &record.name, "the name is there twice"));
+                return Err(Error::tensor(&parts[record.part].file, &record.name, "the name occurs twice"));
             }
         }
         Ok(Gguf { parts, entries, by_key, version, tensors, by_name })

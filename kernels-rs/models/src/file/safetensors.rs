@@ -115,7 +115,7 @@ impl Safetensors {
         for (at, shard) in shards.into_iter().enumerate() {
             for record in shard.records(at)? {
                 if model.by_name.insert(record.name.clone(), model.tensors.len()).is_some() {
-                    return Err(Error::tensor(&shard.file, &record.name, "another shard has the name too"));
+                    return Err(Error::tensor(&shard.file, &record.name, "another shard has a tensor of this name"));
                 }
                 model.tensors.push(record);
             }

@@ -1,7 +1,6 @@
-//! Bicubic resizing with the bits of Pillow before version 13: each row first, then each column.
-//! Between both, and after them, numbers are rounded to bytes. Factors have 22 bits after the
-//! point.
-//! PyTorch has the same steps with factors of 15 bits, and differs by at most two levels.
+//! Bicubic resizing, bit for bit as Pillow before version 13 does it: first each row, then each
+//! column. After each of the two, numbers are rounded to bytes. Factors have 22 bits after the
+//! binary point. PyTorch does the same with factors of 15 bits, and differs by at most two levels.
 
 /// Bits of the factors after the point.
 const BITS: u32 = 22;

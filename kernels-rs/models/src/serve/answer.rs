@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the begin of the names of answers.
+    /// Returns the prefix of the names of answers.
     pub fn prefix(self) -> &'static str {
         match self {
             Kind::Chat => "chatcmpl",

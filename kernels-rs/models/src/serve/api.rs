@@ -108,8 +108,8 @@ type Shared = State<Arc<Server>>;
 
 /// Returns the routes.
 pub fn routes(server: Server) -> Router {
-    let unknown = || async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this address") };
-    let other = || async { Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the address has another method") };
+    let unknown = || async { Refusal::new(StatusCode::NOT_FOUND, "this path does not exist") };
+    let other = || async { Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method") };
     Router::new()
         .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
         .route("/v1/models", get(models))
@@ -292,7 +292,7 @@ impl Fields {
         let left = server.room.saturating_sub(tokens);
         if tokens == 0 || left == 0 {
             let field = if kind == Kind::Chat { "messages" } else { "prompt" };
-            let message = format!("the prompt has {tokens} tokens, and a text room for {}", server.room);
+            let message = format!("the prompt has {tokens} tokens; prompt and answer have room for {}", server.room);
             return Err(Refusal::field(field, message).code("context_length_exceeded"));
         }
         let most = match self.get("max_completion_tokens") {
@@ -378,7 +378,7 @@ fn image(part: &Value, server: &Server) -> Result<Image, String> {
     let url = part["image_url"]["url"].as_str().ok_or("a part has no `image_url` with a `url`")?;
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).map(|(_, data)| data);
     let data = data.ok_or("an image that is no `data:` URL in base64 is not supported")?;
-    let bytes = BASE64_STANDARD.decode(data).map_err(|error| format!("an image is no base64: {error}"))?;
+    let bytes = BASE64_STANDARD.decode(data).map_err(|error| format!("an image is not base64: {error}"))?;
     Image::read("an image", &bytes).map_err(|error| error.to_string())
 }
 

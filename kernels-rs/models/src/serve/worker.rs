@@ -28,7 +28,7 @@ pub struct Job {
 /// A part of an answer.
 #[derive(Debug)]
 pub enum Event {
-    /// The prompt is computed; so many of its tokens were there before.
+    /// The prompt is computed; this many of its tokens were reused from an earlier text.
     Begin(usize),
     /// A token, and the text that is complete with it.
     Piece(Piece),
@@ -108,7 +108,7 @@ impl Worker {
             }
             self.end(|active| active.job.events.is_closed().then_some(End::Left));
             if let Err(error) = self.round() {
-                // The device failed, which no text survives.
+                // The device failed, and with it all texts.
                 let why = error.to_string();
                 self.end(|_| Some(End::Failed(why.clone())));
             }
@@ -121,7 +121,7 @@ impl Worker {
             return;
         }
         let common = |sequence: &usize| self.batch.common(*sequence, &job.prompt).unwrap_or(0);
-        // The one that ended first, of equals.
+        // The one that ended first, if several are equal.
         let best = (0..self.free.len()).rev().max_by_key(|i| common(&self.free[*i]));
         let Some(sequence) = best.and_then(|i| self.free.remove(i)) else { return };
         match self.started(sequence, &job) {

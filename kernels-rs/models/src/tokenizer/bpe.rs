@@ -1,5 +1,5 @@
 //! Byte-pair encoding (Sennrich and others, 2016) over bytes, as GPT-2, Llama 3, Qwen and SmolLM
-//! have it.
+//! use it.
 
 use super::split::Splitter;
 use super::{TokenKind, alphabet, by_text, merge};
@@ -41,7 +41,7 @@ impl Bpe {
             if rank as usize >= MAX_MERGES {
                 return Err(damaged(format!("expected at most {MAX_MERGES} merges")));
             }
-            // A space at the very begin would be part of the left token.
+            // A space at the first position would be part of the left token.
             let space = merge.iter().skip(1).position(|byte| *byte == b' ').map(|at| at + 1);
             let Some((left, right)) = space.map(|at| (&merge[..at], &merge[at + 1..])) else {
                 return Err(damaged(format!("expected two tokens with a space between, found {}", quoted(merge))));
@@ -50,7 +50,9 @@ impl Bpe {
             whole.extend_from_slice(left);
             whole.extend_from_slice(right);
             let token = |text: &[u8]| {
-                ids.get(text).copied().ok_or_else(|| damaged(format!("{} is no token of the vocabulary", quoted(text))))
+                ids.get(text)
+                    .copied()
+                    .ok_or_else(|| damaged(format!("{} is not a token of the vocabulary", quoted(text))))
             };
             pairs.entry((token(left)?, token(right)?)).or_insert((rank, token(&whole)?));
         }

@@ -5,7 +5,7 @@ use crate::error::Result;
 
 /// Collects the bytes of tokens and releases whole characters.
 ///
-/// A character of several bytes may spread over tokens. Bytes that are no UTF-8 become U+FFFD, as
+/// A character of several bytes may spread over tokens. Bytes that are not UTF-8 become U+FFFD, as
 /// by [`String::from_utf8_lossy`].
 #[derive(Debug)]
 pub struct Decoder<'a> {
@@ -39,7 +39,7 @@ impl Decoder<'_> {
     /// Adds a token, and returns the text that is complete now.
     ///
     /// # Errors
-    /// If the number is no token.
+    /// If the number is not a token.
     pub fn push(&mut self, token: u32) -> Result<String> {
         self.characters.push(self.tokenizer, token)
     }
@@ -54,7 +54,7 @@ impl Characters {
     /// Adds a token of `tokenizer`, and returns the text that is complete now.
     ///
     /// # Errors
-    /// If the number is no token.
+    /// If the number is not a token.
     pub fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> Result<String> {
         let mut bytes = tokenizer.visible(token)?;
         if self.strips && !bytes.is_empty() {

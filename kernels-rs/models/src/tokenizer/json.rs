@@ -36,7 +36,7 @@ impl Json {
         let (writing, strips) = writing(file, &value["decoder"])?;
         let mut tokenizer: tokenizers::Tokenizer = serde_json::from_slice(bytes)
             .map_err(|error| Error::field(file, "tokenizer", format!("the tokenizers crate refuses it: {error}")))?;
-        // Lengths are the caller's affair.
+        // The caller limits the length.
         let _ = tokenizer.with_truncation(None);
         tokenizer.with_padding(None);
         let vocabulary = tokenizer.get_vocab(true);

@@ -1,4 +1,4 @@
-//! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), as Llama 2 has
+//! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), as Llama 2 uses
 //! them.
 
 use super::{Token, TokenKind, by_text, merge};
@@ -43,13 +43,13 @@ impl Pieces {
         })
     }
 
-    /// Adds the tokens of a text without control tokens. `begins` says that it is at the begin of a
-    /// text.
+    /// Adds the tokens of a text without control tokens. `begins` says that it is at the beginning
+    /// of a text.
     pub fn encode(&self, text: &str, begins: bool, tokens: &mut Vec<u32>) {
         let mut spaced = String::with_capacity(text.len() + 3);
         spaced.extend((begins && self.prefix).then_some(SPACE));
         spaced.extend(text.chars().map(|character| if character == ' ' { SPACE } else { character }));
-        // Characters that are no piece are numbers above the vocabulary's, and merge with nothing.
+        // Characters that are not pieces get numbers above the vocabulary's, and never merge.
         let vocabulary = self.texts.len() as u32;
         let mut symbols: Vec<u32> = spaced
             .char_indices()
@@ -123,7 +123,7 @@ pub fn token(text: &[u8], kind: TokenKind) -> Token {
     let text = match kind {
         TokenKind::Byte => byte(text).map_or_else(|| text.into(), |byte| [byte].into()),
         TokenKind::Normal | TokenKind::UserDefined => spaced(text),
-        // SentencePiece writes what it does not know as a separate sign.
+        // SentencePiece writes a separate sign for unknown text.
         TokenKind::Unknown => " \u{2047} ".as_bytes().into(),
         TokenKind::Control | TokenKind::Unused => text.into(),
     };

@@ -1,8 +1,8 @@
 //! Pre-tokenizers: the words of a text inside which byte pairs merge.
 //!
-//! Published patterns end with `\s+(?!\S)|\s+`: blanks before a word leave the last one to the
-//! word. A pattern here ends with `\s+`, and the code makes the cut. The pattern then needs no
-//! look-ahead, and the time is linear in the length of the text.
+//! Published patterns end with `\s+(?!\S)|\s+`: of several blanks before a word, the last one
+//! belongs to the word. A pattern here ends with `\s+`, and the code splits off the last blank. The
+//! pattern then needs no look-ahead, and the time is linear in the length of the text.
 
 use regex::Regex;
 
@@ -99,7 +99,7 @@ impl Splitter {
         let mut from = 0;
         while let Some(found) = self.pattern.find_at(text, from) {
             let (mut end, piece) = (found.end(), found.as_str());
-            // Blanks that are followed by a word leave it the last one, unless there is only one.
+            // The last of several blanks before a word is left for the next match.
             let by_line = self.family != Family::Gpt2 && self.family != Family::SmolLm && piece.ends_with(['\r', '\n']);
             if end < text.len() && !by_line && piece.chars().all(char::is_whitespace) {
                 let last = piece.chars().next_back().map_or(0, char::len_utf8);

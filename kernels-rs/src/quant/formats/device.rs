@@ -1,8 +1,8 @@
-//! Interface of a format to kernels, and the layout of its numbers in planes.
+//! The interface of a format to kernels, and the layout of its numbers in planes.
 //!
-//! A *unit* is 32 numbers of a row. The planes of a row, one after another, hold a record for each
-//! unit, or for each eight of them. So the 32 lanes of a warp load 32 units in accesses of 4, 8 or
-//! 16 bytes without gaps:
+//! A *unit* is 32 numbers of a row. A row has several planes, one after another. Each has a record
+//! for each unit, or for each eight units. So the 32 lanes of a warp load 32 units by accesses of
+//! 4, 8 or 16 bytes without gaps:
 //!
 //! ```text
 //!   file    │ block: scale, low bits, high bits │ block │ …          2-byte alignment at best
@@ -11,8 +11,8 @@
 //!   halves  │ scale of unit 0, 1, 2, … │ …                                          │   u16
 //! ```
 //!
-//! Inside a record, bits lie where few operations make bytes of them: [`nibbles`], [`pairs`],
-//! [`singles`] and [`selectors`] say how.
+//! The order of the bits in a record is such that few operations convert them to bytes. It is that
+//! of [`nibbles`], [`pairs`], [`singles`] and [`selectors`].
 
 pub use items::*;
 
@@ -20,7 +20,7 @@ pub use items::*;
 mod items {
     use kernel_dsl::prelude::*;
 
-    /// 32 numbers as `dp4a` takes them: number = scale · STEP · byte − min.
+    /// 32 numbers as operands of `dp4a`: number = scale · STEP · byte − min.
     #[derive(Clone, Copy)]
     pub struct Unit {
         /// Word j holds the bytes of numbers 4j to 4j + 3.
@@ -43,21 +43,21 @@ mod items {
         pub units: usize,
     }
 
-    /// A format of GGML: where the fields of its blocks lie, and how its planes become operands.
+    /// A format of GGML: the fields of its blocks, and the conversion of its planes to operands.
     ///
-    /// Fields are read from `block`, the bytes of a row from the block's first byte on.
+    /// Fields are read from `block`, the bytes of a row beginning with the block's first byte.
     pub trait BlockFormat: Copy {
         /// Numbers of a block: 32 or 256.
         const NUMBERS: usize;
         /// Bytes of a block.
         const BYTES: usize;
-        /// Whether units have scales: otherwise all are 1.
+        /// Whether units have scales; otherwise all scales are 1.
         const SCALED: bool;
         /// Whether 16 numbers share a scale instead of 32.
         const HALVES: bool;
         /// Whether a minimum is subtracted.
         const MINS: bool;
-        /// Value of a 1 in a byte of a [`Unit`], in units of the scale: a power of two.
+        /// Value of a 1 in a byte of a [`Unit`], relative to the scale: a power of two.
         const STEP: f32;
 
         /// Returns the bits of number `i`.
@@ -68,7 +68,8 @@ mod items {
         fn m(_block: View<u8, 1>) -> u32 {
             0
         }
-        /// Returns the bits of the scale of group `g`, of 16 numbers with `HALVES` or else of 32.
+        /// Returns the bits of the scale of group `g`, of 16 numbers with `HALVES`, otherwise of
+        /// 32.
         fn scale(_block: View<u8, 1>, _g: usize) -> u32 {
             0
         }
@@ -81,7 +82,7 @@ mod items {
         fn factor(d: u32, _scale: u32) -> f32 {
             float(d)
         }
-        /// Returns what is subtracted, from the block's bits and the group's.
+        /// Returns the number that is subtracted, from the block's bits and the group's.
         fn offset(_m: u32, _min: u32) -> f32 {
             0.0
         }
@@ -98,12 +99,12 @@ mod items {
         type Loaded: Copy;
         /// Loads unit `at`.
         fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Self::Loaded;
-        /// Makes operands of unit `unit`.
+        /// Converts unit `unit` to operands.
         fn unpack(loaded: Self::Loaded, unit: usize) -> Unit;
     }
 
-    /// Returns what a 1 in a byte of a unit is worth. Exact: a scale is far from the least `f32`,
-    /// but where `STEP` is 1.
+    /// Returns the number that a 1 in a byte of a unit means. The product is exact: unless `STEP`
+    /// is 1, scales are far above the least `f32`.
     pub fn scale_of_one<F: BlockFormat>(scale: f32) -> f32 {
         if F::STEP == 1.0 { scale } else { F::STEP * scale }
     }
@@ -118,8 +119,8 @@ mod items {
         block[at] as u32 | (block[at + 1] as u32) << 8
     }
 
-    /// Returns number `i` of 32 whose bytes begin at `at`: low halves are numbers 0 to 15, high
-    /// halves numbers 16 to 31.
+    /// Returns number `i` of 32 whose bytes begin at `at`. The lower halves of the bytes are
+    /// numbers 0 to 15, the upper halves numbers 16 to 31.
     pub fn nibble(block: View<u8, 1>, at: usize, i: usize) -> u32 {
         byte(block, at + i % 16) >> (i / 16 * 4) as u32 & 15
     }
@@ -129,8 +130,8 @@ mod items {
         f16::from_bits((bits & 0xffff) as u16).to_f32()
     }
 
-    /// Makes word `j` of four: byte b holds four bits of number 4j + b below those of number
-    /// 4j + b + 16.
+    /// Returns word `j` of four. Byte b has the four bits of number 4j + b, and above them those of
+    /// number 4j + b + 16.
     pub fn nibbles(j: usize, code: impl Fn(usize) -> u32) -> u32 {
         let mut word = 0u32;
         for b in unroll(0..4) {
@@ -139,7 +140,7 @@ mod items {
         word
     }
 
-    /// Makes word `j` of two: byte b holds two bits of numbers 16j + b, 16j + b + 4, 16j + b + 8
+    /// Returns word `j` of two. Byte b has two bits of numbers 16j + b, 16j + b + 4, 16j + b + 8
     /// and 16j + b + 12, the first lowest.
     pub fn pairs(j: usize, code: impl Fn(usize) -> u32) -> u32 {
         let mut word = 0u32;
@@ -151,7 +152,7 @@ mod items {
         word
     }
 
-    /// Makes the word whose byte b holds one bit of numbers b, b + 4, … b + 28, the first lowest.
+    /// Returns the word whose byte b has one bit of numbers b, b + 4, … b + 28, the first lowest.
     pub fn singles(code: impl Fn(usize) -> u32) -> u32 {
         let mut word = 0u32;
         for b in unroll(0..4) {
@@ -162,7 +163,7 @@ mod items {
         word
     }
 
-    /// Makes word `j` of four: the four bits of numbers 8j to 8j + 7, the first lowest.
+    /// Returns word `j` of four: the four bits of numbers 8j to 8j + 7, the first lowest.
     pub fn selectors(j: usize, code: impl Fn(usize) -> u32) -> u32 {
         let mut word = 0u32;
         for n in unroll(0..8) {
@@ -171,14 +172,14 @@ mod items {
         word
     }
 
-    /// Moves the bits of each byte up by `up` − `down` places and keeps those of `mask`, which has
-    /// none that come from a neighboring byte.
+    /// Shifts the bits of each byte up by `up` − `down` places and keeps those of `mask`. The mask
+    /// excludes bits that come from a neighboring byte.
     pub fn moved(word: u32, up: usize, down: usize, mask: u32) -> u32 {
         if up > down { word << (up - down) as u32 & mask } else { word >> (down - up) as u32 & mask }
     }
 
-    /// Returns the bytes of [`nibbles`], each number's four bits from bit `at` of its byte on: 0 to
-    /// 4.
+    /// Returns the bytes of [`nibbles`], with each number's four bits beginning at bit `at` of its
+    /// byte, 0 to 4.
     pub fn spread_nibbles(words: [u32; 4], at: usize) -> [u32; 8] {
         let mask = 0x0f0f_0f0fu32 << at as u32;
         let mut bytes = [0u32; 8];
@@ -189,7 +190,7 @@ mod items {
         bytes
     }
 
-    /// Adds the bits of [`pairs`], from bit `at` of each byte on.
+    /// Adds the bits of [`pairs`], beginning at bit `at` of each byte.
     pub fn with_pairs(bytes: [u32; 8], words: [u32; 2], at: usize) -> [u32; 8] {
         let mut bytes = bytes;
         for j in unroll(0..8) {
@@ -246,9 +247,9 @@ mod items {
         if u < 4 { byte(block, at + u + 4) & 63 } else { byte(block, at + u + 4) >> 4 | byte(block, at + u) >> 6 << 4 }
     }
 
-    /// Makes word `j` of the header of eight units with a scale and a minimum of six bits each:
-    /// d and m; low halves of scales; low halves of minima; and for each unit the two highest bits
-    /// of its scale below those of its minimum.
+    /// Returns word `j` of the header of eight units with a scale and a minimum of six bits each.
+    /// The words are d and m; the lower four bits of the scales; those of the minima; and for each
+    /// unit the two highest bits of its scale, with those of its minimum above them.
     pub fn header_of_six<F: BlockFormat>(_of: F, block: View<u8, 1>, j: usize) -> u32 {
         if j == 0 {
             F::d(block) | F::m(block) << 16
@@ -274,8 +275,8 @@ mod items {
         two_of_six([header[1], header[2], header[3]], unit)
     }
 
-    /// Returns two numbers of six bits of unit `unit` of eight: their low halves are in the first
-    /// two words, the highest bits of both in the last.
+    /// Returns two numbers of six bits of unit `unit` of eight. Their lower four bits are in the
+    /// first two words, and the highest bits of both in the last.
     pub fn two_of_six(words: [u32; 3], unit: usize) -> [u32; 2] {
         let at = (unit % 8 * 4) as u32;
         let high = words[2] >> at;

@@ -1,36 +1,40 @@
-//! Formats on the host: blocks to numbers, numbers to blocks, blocks to planes and back.
+//! Formats on the host: the conversions of blocks to numbers and back, and of blocks to planes and
+//! back.
 //!
-//! A format states once where each field of a block lies ([`BlockFormat::code`] and the others) and
-//! how a unit is written to planes ([`BlockFormat::pack`]). Both move bits and invert some. So
-//! their inverses need no code of a format's own: each bit of a block is set alone, and the one bit
-//! that changes is recorded (`Wiring`).
+//! A format describes only once where each field of a block is ([`BlockFormat::code`] and the
+//! others), and how a unit is written to planes ([`BlockFormat::pack`]). Packing only moves bits,
+//! and inverts some. Therefore one inverse serves all formats: each bit of a block is set alone,
+//! and the one bit of the result that then changes is recorded (`Wiring`).
+//! changes in the result is recorded (`Wiring`).
 
 use super::device::{BlockFormat, PlaneUnit};
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::{View, ViewMut};
 
-/// Rule by which a format quantizes. A NaN counts as 0, an infinity as the largest finite number of
-/// its sign. A scale beyond `f16` is ±65504, so that all numbers come back finite. Blocks of zeros
-/// become zeros.
+/// The rule by which a format quantizes. A NaN counts as 0, an infinity as the largest finite
+/// number of its sign. A scale beyond the range of `f16` is ±65504, so that all restored numbers
+/// are finite. Blocks of zeros become zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
-    /// The number of the largest magnitude becomes the least code; of two, the positive one.
+    /// The number with the largest magnitude becomes the least code. Of two, it is the positive
+    /// one.
     Largest,
-    /// 127 is the largest magnitude, at least 2⁻¹²⁰; ties go to even.
+    /// The largest magnitude, or 2⁻¹²⁰ if that is larger, becomes 127. Ties are rounded to even.
     Bytes,
-    /// The least number becomes code 0, the greatest the last code.
+    /// The least number becomes code 0, and the greatest the last code.
     Range,
     /// The scale is 2^⌊log₂ of the largest magnitude⌋ − 2.
     Exponent,
-    /// [`Largest`](Rule::Largest) in each group; scales of groups are integers from `least` on, the
-    /// largest of which in magnitude is `least`, stored with `bias` added.
+    /// [`Largest`](Rule::Largest) in each group. Scales of groups are integers that are at least
+    /// `least`, and the one with the largest magnitude is `least`. They are stored with `bias`
+    /// added.
     Groups {
         /// The least scale of a group.
         least: i32,
-        /// Number that is added to a scale of a group where it is stored.
+        /// The number that is added to the scale of a group when it is stored.
         bias: i32,
     },
-    /// [`Range`](Rule::Range) of the numbers and 0 in each group; scales and minima of groups are
+    /// [`Range`](Rule::Range) of the numbers and 0 in each group. Scales and minima of groups are
     /// integers from 0 to `most`.
     Minima {
         /// The greatest scale, and the greatest minimum, of a group.
@@ -38,9 +42,9 @@ pub enum Rule {
     },
 }
 
-/// Interface of a format to the host, beyond [`BlockFormat`].
+/// The interface of a format to the host, in addition to [`BlockFormat`].
 pub trait Ggml: BlockFormat {
-    /// The name that GGML's files use.
+    /// The name of the format in GGML's files.
     const NAME: &'static str;
     /// The number of codes: a power of two.
     const CODES: u32;
@@ -71,11 +75,10 @@ fn viewed<R>(bytes: &[u8], f: impl FnOnce(View<u8, 1>) -> R) -> R {
     f(unsafe { View::host(bytes, [bytes.len()]) })
 }
 
-/// Writes the numbers of `block`, each with the operations of `f32` in the order of ggml's
-/// reference: (d · s) · q, and − (m · t) where the format has minima.
+/// Writes the numbers of `block`. Each is computed with the operations of `f32` in the order of
+/// ggml's reference: (d · s) · q, and − (m · t) if the format has minima.
 ///
-/// # Panics
-/// Where `block` or `numbers` has another length than a block's.
+/// # Panics Panics if the length of `block` or `numbers` is not that of a block.
 pub fn dequantize_block<F: Ggml>(block: &[u8], numbers: &mut [f32]) {
     assert_eq!((block.len(), numbers.len()), (F::BYTES, F::NUMBERS), "a block of {}", F::NAME);
     viewed(block, |block| {
@@ -92,10 +95,9 @@ pub fn dequantize_block<F: Ggml>(block: &[u8], numbers: &mut [f32]) {
     });
 }
 
-/// Returns the numbers of blocks that follow one another.
+/// Returns the numbers of consecutive blocks.
 ///
-/// # Panics
-/// Where the last block is not whole.
+/// # Panics Panics if the last block is incomplete.
 #[must_use]
 pub fn dequantize<F: Ggml>(blocks: &[u8]) -> Vec<f32> {
     assert_eq!(blocks.len() % F::BYTES, 0, "whole blocks of {}", F::NAME);
@@ -146,7 +148,7 @@ impl Fields {
     }
 }
 
-/// Where each bit of some bytes goes, in a list of words.
+/// The place to which each bit of some bytes moves, in a list of words.
 struct Wiring {
     bytes: usize,
     /// Word and bit, and whether the bit is inverted.
@@ -154,10 +156,9 @@ struct Wiring {
 }
 
 impl Wiring {
-    /// Finds out where `f` moves each bit of so many bytes.
+    /// Finds the place to which `f` moves each bit of `bytes` bytes.
     ///
-    /// # Panics
-    /// Where `f` does more than to move and invert bits, or loses one.
+    /// # Panics Panics if `f` does not only move and invert bits, or loses one.
     fn of(bytes: usize, f: impl Fn(&[u8]) -> Vec<u32>) -> Wiring {
         let base = f(&vec![0; bytes]);
         let bits = (0..8 * bytes).map(|k| {
@@ -173,7 +174,7 @@ impl Wiring {
         Wiring { bytes, bits: bits.collect() }
     }
 
-    /// Returns the bytes of which `f` makes these words.
+    /// Returns the bytes that `f` converts to these words.
     fn invert(&self, words: &[u32]) -> Vec<u8> {
         let mut bytes = vec![0; self.bytes];
         for (k, (word, bit, inverted)) in self.bits.iter().enumerate() {
@@ -183,16 +184,16 @@ impl Wiring {
     }
 }
 
-/// Blocks as planes. A row of words ends at a multiple of 16 bytes.
+/// Blocks in the form of planes. A row of words ends at a multiple of 16 bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Planes {
-    /// Rows of words.
+    /// The words of all rows.
     pub words: Vec<u32>,
-    /// Rows of 16 bits.
+    /// The 16-bit elements of all rows.
     pub halves: Vec<u16>,
-    /// Rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Units of each row.
+    /// The number of units of each row.
     pub units: usize,
 }
 
@@ -202,10 +203,9 @@ pub fn pitch<F: BlockFormat>(units: usize) -> usize {
     F::words(units).next_multiple_of(4)
 }
 
-/// Repacks rows of whole blocks.
+/// Repacks rows of complete blocks.
 ///
-/// # Panics
-/// Where `blocks` are not `rows` rows of whole blocks.
+/// # Panics Panics if `blocks` are not `rows` rows of complete blocks.
 #[must_use]
 pub fn repack<F: BlockFormat>(blocks: &[u8], rows: usize) -> Planes {
     let row_bytes = blocks.len().checked_div(rows).unwrap_or(0);
@@ -217,8 +217,8 @@ pub fn repack<F: BlockFormat>(blocks: &[u8], rows: usize) -> Planes {
     let units = row_bytes / F::BYTES * units_of_block::<F>();
     let (wide, narrow) = (pitch::<F>(units), F::halves(units));
     let (mut words, mut halves) = (vec![0u32; rows * wide], vec![0u16; rows * narrow]);
-    // SAFETY: both views are used in this call alone, by one thread. The vectors outlive them, and
-    // are not used meanwhile.
+    // SAFETY: both views are used only in this call and by one thread. The vectors outlive them,
+    // and are not used meanwhile.
     let (to_words, to_halves) =
         unsafe { (ViewMut::host(&mut words, [rows, wide]), ViewMut::host(&mut halves, [rows, narrow])) };
     for row in 0..rows {
@@ -232,16 +232,16 @@ pub fn repack<F: BlockFormat>(blocks: &[u8], rows: usize) -> Planes {
     Planes { words, halves, rows, units }
 }
 
-/// Returns the blocks of which [`repack`] makes `planes`.
+/// Returns the blocks that [`repack`] converts to `planes`.
 ///
 /// # Panics
-/// Where the planes have other lengths than rows of so many units have.
+/// If the lengths of the planes do not match their numbers of rows and units.
 #[must_use]
 pub fn restore<F: Ggml>(planes: &Planes) -> Vec<u8> {
     let &Planes { ref words, ref halves, rows, units } = planes;
     let (wide, narrow) = (pitch::<F>(units), F::halves(units));
     assert_eq!((words.len(), halves.len()), (rows * wide, rows * narrow), "planes of {}", F::NAME);
-    // Eight units at once, and what is left of a row.
+    // Eight units at once, and the rest of a row.
     let wiring = |units: usize| {
         Wiring::of(units / units_of_block::<F>() * F::BYTES, |blocks| {
             let planes = repack::<F>(blocks, 1);
@@ -282,8 +282,7 @@ fn pieces<T: Copy>(row: &[T], each: &[usize], units: usize, first: usize, n: usi
 
 /// Quantizes numbers, block by block, by the format's [`Rule`].
 ///
-/// # Panics
-/// Where the last block is not whole.
+/// # Panics Panics if the last block is incomplete.
 #[must_use]
 pub fn quantize<F: Ggml>(numbers: &[f32]) -> Vec<u8> {
     assert_eq!(numbers.len() % F::NUMBERS, 0, "whole blocks of {}", F::NAME);
@@ -291,7 +290,7 @@ pub fn quantize<F: Ggml>(numbers: &[f32]) -> Vec<u8> {
     numbers.chunks(F::NUMBERS).flat_map(|numbers| wiring.invert(&fields::<F>(numbers).0)).collect()
 }
 
-/// A number as it is quantized: finite.
+/// Returns the finite number that replaces `x`.
 fn finite(x: f32) -> f32 {
     if x.is_nan() { 0.0 } else { x.clamp(f32::MIN, f32::MAX) }
 }
@@ -301,19 +300,19 @@ fn stored(x: f32) -> f16 {
     f16::from_f32(x.clamp(-65504.0, 65504.0))
 }
 
-/// Returns 1 / x, and 0 where that is not finite or x is subnormal.
+/// Returns 1 / x, or 0 if that is not finite or x is subnormal.
 fn inverse(x: f32) -> f32 {
     if x.abs() < f32::MIN_POSITIVE { 0.0 } else { 1.0 / x }
 }
 
-/// Returns the number of the largest magnitude; of two, the positive one.
+/// Returns the number with the largest magnitude. Of two, it is the positive one.
 fn largest(numbers: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b.abs() > a.abs() || (b.abs() == a.abs() && b > a) { b } else { a };
     numbers.iter().copied().fold(0.0, larger)
 }
 
-/// Returns the code whose integer is the nearest to x · inverse; of two, the greater code where
-/// codes are in order, the lesser where they select from a table.
+/// Returns the code whose integer is nearest to x · inverse. Of two codes it is the greater one if
+/// codes are in order, and the smaller one if they select from a table.
 fn nearest<F: Ggml>(x: f32, inverse: f32) -> u32 {
     let linear = (1..F::CODES).all(|code| F::value(code) == F::value(code - 1) + 1);
     if linear {
@@ -323,7 +322,7 @@ fn nearest<F: Ggml>(x: f32, inverse: f32) -> u32 {
     (1..F::CODES).fold(0, |best, code| if off(code) < off(best) { code } else { best })
 }
 
-/// Returns the integers that groups scale by: the nearest to scale / d from `least` to `most`.
+/// Returns the integer scales of groups: the nearest to scale / d, from `least` to `most`.
 fn whole(scale: f32, d: f32, least: i32, most: i32) -> i32 {
     ((scale * inverse(d)).round_ties_even() as i32).clamp(least, most)
 }
@@ -336,7 +335,7 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
     let top = (F::CODES - 1) as f32;
     match F::RULE {
         Rule::Largest => {
-            // Zeros of any sign give 0.
+            // Zeros of either sign become 0.
             let d = largest(&numbers) / F::value(0) as f32 + 0.0;
             *fields.d() = stored(d).to_bits().into();
             let inverse = inverse(d.clamp(-65504.0, 65504.0));
@@ -363,7 +362,7 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
         }
         Rule::Exponent => {
             let top = largest(&numbers).abs();
-            // ⌊log₂⌋ of a normal number; less than 2⁻¹²⁶ has the least scale anyhow.
+            // ⌊log₂⌋ of a normal number. A number below 2⁻¹²⁶ has the least scale in any case.
             let e = if top == 0.0 { 0 } else { ((top.to_bits() >> 23) as i32 - 2).max(0) as u32 };
             *fields.d() = e;
             // In `f64`: the inverse of a subnormal scale may be beyond `f32`.

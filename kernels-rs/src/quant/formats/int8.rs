@@ -1,7 +1,8 @@
-//! Bytes with a scale for each row, which products multiply by at their end: no format of GGML.
+//! Bytes with a scale for each row, by which a product is multiplied at its end. It is not a format
+//! of GGML.
 //!
-//! Block: 32 signed bytes. The planes are those of [`Q8_0`](super::Q8_0) without scales. Beyond the
-//! last byte of a row there are zeros.
+//! Block: 32 signed bytes. The planes are those of [`Q8_0`](super::Q8_0) without scales. Zeros
+//! follow the last byte of a row.
 
 pub use items::Int8;
 

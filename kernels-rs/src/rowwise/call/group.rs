@@ -73,9 +73,9 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     /// √(σ² + ε), which the gradient requires.
     ///
     /// # Errors
-    /// Returns an error if extents do not match, or the channels are no multiple of the groups or
-    /// have gaps. Also if an output overlaps another operand, or a buffer belongs to another
-    /// device.
+    /// Returns an error if extents do not match, or if the channels are not a multiple of the
+    /// groups or have gaps. Also if an output overlaps another operand, or a buffer belongs to
+    /// another device.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,

@@ -139,7 +139,7 @@ fn refusal<T: Object>(handle: Handle) -> Error {
     let why = match place::<T>(handle) {
         _ if handle.0 == 0 => format!("the {} is null", T::NAME),
         Some(_) => format!("the {} {:#x} does not exist or has been destroyed", T::NAME, handle.0),
-        None => format!("{:#x} is no {}", handle.0, T::NAME),
+        None => format!("{:#x} is not a valid {}", handle.0, T::NAME),
     };
     Error::new(T::REFUSAL, why)
 }
@@ -186,9 +186,9 @@ mod tests {
         for (handle, why) in [
             (Handle(0), "the cat is null"),
             (handles[7], "does not exist or has been destroyed"),
-            (dog, "is no cat"),
-            (Handle(0x7fff_1234_5678), "is no cat"),
-            (Handle(u64::MAX), "is no cat"),
+            (dog, "is not a valid cat"),
+            (Handle(0x7fff_1234_5678), "is not a valid cat"),
+            (Handle(u64::MAX), "is not a valid cat"),
             (Handle(0x4100_0000_FFFF_FFFF), "does not exist"),
         ] {
             for error in [cats.get(handle).unwrap_err(), cats.remove(handle).unwrap_err()] {

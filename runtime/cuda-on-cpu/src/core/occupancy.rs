@@ -1,5 +1,5 @@
-//! Occupancy, by the project's own calculator. Registers are no limit here, because the PTX is not
-//! register-allocated.
+//! Occupancy, by the project's own calculator. Registers do not limit it here, because nothing
+//! allocates registers for the PTX.
 
 use super::error::{Error, Result};
 use super::module::Function;

@@ -167,7 +167,7 @@ impl Resource {
     pub fn linear(start: u64, bytes: u64, (format, channels): (u32, u32)) -> Result<Resource> {
         let (channel, channels) = format_of(format, channels)?;
         if !start.is_multiple_of(TEXTURE_ALIGNMENT) {
-            let why = format!("{start:#x} is no multiple of {TEXTURE_ALIGNMENT}, the alignment of textures");
+            let why = format!("{start:#x} is not a multiple of {TEXTURE_ALIGNMENT}, the alignment of textures");
             return Err(Error::value(why));
         }
         let texels = bytes / u64::from(channel.bytes() * channels);
@@ -184,7 +184,7 @@ impl Resource {
         let [width, height] = size;
         if !start.is_multiple_of(TEXTURE_ALIGNMENT) || !pitch.is_multiple_of(PITCH_ALIGNMENT) {
             return Err(Error::value(format!(
-                "the address {start:#x} is no multiple of {TEXTURE_ALIGNMENT}, or the pitch {pitch} none of \
+                "the address {start:#x} is not a multiple of {TEXTURE_ALIGNMENT}, or the pitch {pitch} none of \
                  {PITCH_ALIGNMENT}"
             )));
         }

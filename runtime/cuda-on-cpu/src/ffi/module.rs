@@ -136,7 +136,7 @@ fn add_input(driver: &Driver, link: Handle, kind: c_int, name: &str, bytes: &[u8
         return driver.link_add(link, name, &ptx_of(bytes)?, log);
     }
     let Some(members) = crate::core::link::members(bytes) else {
-        return Err(Error::new(CUresult::CUDA_ERROR_INVALID_IMAGE, format!("`{name}` is no archive")));
+        return Err(Error::new(CUresult::CUDA_ERROR_INVALID_IMAGE, format!("`{name}` is not an archive")));
     };
     for (member, contents) in members {
         if !member.is_empty() && contents.starts_with(b".") | contents.starts_with(b"//") {

@@ -195,7 +195,7 @@ exports! {
         let reference = driver.reference(handle(reference), false)?;
         let behind = address % TEXTURE_ALIGNMENT;
         if behind != 0 && offset.is_null() {
-            let why = format!("{address:#x} is no multiple of {TEXTURE_ALIGNMENT}, and the offset is not requested");
+            let why = format!("{address:#x} is not a multiple of {TEXTURE_ALIGNMENT}, and the offset is not requested");
             return Err(Error::value(why));
         }
         reference.context.memory().check(address, bytes as u64)?;

@@ -440,7 +440,7 @@ def modes():
 
 
 def special():
-    """Reads at coordinates that are no numbers, and far away, and in layers that do not exist."""
+    """Reads at coordinates that are not numbers, and far away, and in layers that do not exist."""
     image = Image('1d', (8,), FLOAT, 1, seed=3)
     for mode, flags in ((CLAMP, 0), (BORDER, 0), (WRAP, NORMALIZED), (MIRROR, NORMALIZED)):
         for filter_ in (POINT, LINEAR):

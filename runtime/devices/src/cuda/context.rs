@@ -36,13 +36,13 @@ pub(super) struct Context {
     context: sys::CUcontext,
     kind: ContextOwner,
     lost: OnceLock<Arc<Loss>>,
-    /// In nanoseconds; 0 is none.
+    /// The time limit in nanoseconds; 0 is none.
     watchdog_timeout: AtomicU64,
-    /// Whether operations have events behind them because there is a limit, or will be.
+    /// Whether each operation is followed by an event, because there is a time limit or will be.
     timed: AtomicBool,
     /// The launches of each stream, which a loss reports.
     in_flight: Mutex<Vec<Weak<InFlight>>>,
-    /// The lanes' timelines.
+    /// The timelines of the streams.
     timelines: Mutex<Vec<Weak<Mutex<Timeline>>>>,
     /// Addresses of unused memory, to be freed when no work is in flight.
     left: Mutex<Vec<u64>>,
@@ -51,9 +51,9 @@ pub(super) struct Context {
 /// The owner of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ContextOwner {
-    /// The device's.
+    /// The device's primary context.
     Primary,
-    /// Ours, where the primary one is lost.
+    /// A separate context, if the primary one is lost.
     Own,
 }
 
@@ -63,7 +63,7 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// The context is current on this thread until this is dropped, at least. It stays on its thread.
+/// A guard that keeps the context current on this thread. It stays on its thread.
 struct Current<'a> {
     driver: &'a Driver,
     pushed: bool,
@@ -105,7 +105,7 @@ impl Context {
             Err(why) => return Err(Error::Driver(why)),
         }
         let opened = Context::new(driver, info, device, context, ContextOwner::Primary);
-        // Others of the process may have lost it, of which retaining it says nothing.
+        // Other code of the process may have lost it. Retaining it does not report that.
         let (mut free, mut total) = (0, 0);
         // SAFETY: both outlive the call.
         let works = opened.run(
@@ -177,7 +177,7 @@ impl Context {
     pub fn lose(&self, cause: Cause) -> Error {
         let loss = self.lost.get_or_init(|| {
             if self.kind == ContextOwner::Primary && matches!(cause, Cause::TimeLimit { .. }) {
-                // Before anybody can see the loss, and open the device anew.
+                // Done before any thread can see the loss and open the device again.
                 abandoned().push(self.info.ordinal);
             }
             let streams = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +202,8 @@ impl Context {
         self.timed.load(Ordering::Acquire)
     }
 
-    /// Sets that: before there is a limit, and when there is none any more.
+    /// Sets whether operations are followed by events: before a limit is set, and after it is
+    /// removed.
     pub fn set_timed(&self, timed: bool) {
         self.timed.store(timed, Ordering::Release);
     }
@@ -219,7 +220,7 @@ impl Context {
         self.timelines.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(timeline));
     }
 
-    /// Takes note of what is over on any lane; how many operations that were.
+    /// Updates the timelines of all streams, and returns the number of newly completed operations.
     pub fn progress(&self) -> Result<usize, Error> {
         let all: Vec<_> = {
             let timelines = self.timelines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -302,7 +303,7 @@ impl Context {
     /// Allocates `bytes` > 0 bytes of pinned host memory.
     pub fn allocate_pinned(&self, bytes: usize) -> Result<u64, Error> {
         event!(DEBUG, device = "the host (pinned)", bytes, "memory reserved");
-        /// Any context may use it so.
+        /// The flag that lets every context use the memory.
         const PORTABLE: u32 = 1;
         let mut address = ptr::null_mut();
         let made = self.run(
@@ -322,7 +323,7 @@ impl Context {
         }
     }
 
-    /// Frees it.
+    /// Frees pinned memory.
     ///
     /// # Safety
     /// `address` came from `allocate_pinned` and is not used any more.
@@ -373,7 +374,7 @@ impl Context {
         std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Frees what was left.
+    /// Frees memory whose release was deferred.
     ///
     /// # Safety
     /// It came from `take_left`.

@@ -110,12 +110,12 @@ functions! {
     event_record = cuEventRecord(sys::CUevent, sys::CUstream);
     event_query = cuEventQuery(sys::CUevent);
     event_wait = cuEventSynchronize(sys::CUevent);
-    /// From the first to the second, in milliseconds.
+    /// The time from the first event to the second, in milliseconds.
     event_elapsed = cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
-    /// To, its context, from, its context.
+    /// The arguments are the target, its context, the source, and its context.
     copy_between = cuMemcpyPeerAsync(sys::CUdeviceptr, sys::CUcontext, sys::CUdeviceptr, sys::CUcontext, usize, sys::CUstream);
     function_attribute = cuFuncGetAttribute(*mut c_int, c_int, sys::CUfunction);
-    /// Blocks of so many threads and bytes that a multiprocessor holds.
+    /// The number of blocks that a multiprocessor holds, by threads and bytes of a block.
     occupancy = cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, sys::CUfunction, c_int, usize);
 }
 

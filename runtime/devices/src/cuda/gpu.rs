@@ -36,26 +36,26 @@ pub(crate) struct Cuda {
     streams: StreamTable,
     memory: Pool,
     pinned: Pool,
-    /// Written to set a limit of time, and read by who must not be met by a new one.
+    /// A lock for writing while a time limit is set, and for reading while none may be set.
     limiting: RwLock<()>,
     /// The cache of compiled kernels.
     store: Mutex<Option<Store>>,
-    /// By the artifact's address, which is static.
+    /// The loaded kernels, by the artifact's static address and the instance.
     modules: Cache<(usize, Instance), Arc<Module>>,
     checked: Cache<(usize, Instance), (Arc<Module>, Arc<CheckedKernel>)>,
 }
 
-/// The open devices, including lost ones: the driver also has one primary context a device in a
-/// process.
+/// The open devices, including lost ones. The driver also has one primary context for each device
+/// in a process.
 struct OpenDevices {
     devices: Vec<(usize, Weak<Cuda>)>,
-    /// How many were opened beside one that was lost.
+    /// The number of devices that were opened after a loss of the same device.
     lost: u64,
 }
 
 /// Device memory.
 struct DeviceMemory<'a>(&'a Cuda);
-/// Host memory that the device copies from and to by itself.
+/// Page-locked host memory, which the device copies without the host.
 struct PinnedMemory<'a>(&'a Cuda);
 
 impl Cuda {
@@ -73,7 +73,7 @@ impl Cuda {
         if !known.is_empty() {
             open.lost += 1;
         }
-        // The driver on the CPU compiles nothing: it has no need of one, but that of a test.
+        // The driver on the CPU compiles nothing. It needs no cache, except in a test.
         let store = if context.driver.is_on_cpu() && !Store::is_asked_for() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
             streams: StreamTable::new(context.clone())?,
@@ -130,7 +130,7 @@ impl Cuda {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets that.
+    /// Sets the cache of compiled kernels; `None` disables it.
     pub fn set_store(&self, store: Option<Store>) {
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
     }
@@ -186,12 +186,12 @@ impl Cuda {
         self.with_memory(|| Mark::record(stream))
     }
 
-    /// Gives a lane back.
+    /// Returns a stream to the table of unused streams.
     pub fn give_lane(&self, stream: &CudaStream) {
         self.streams.give(stream);
     }
 
-    /// Waits on the host for all of this.
+    /// Waits on the host until all pending accesses are complete.
     pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         self.streams.wait_for(pending)
     }
@@ -275,7 +275,7 @@ impl Cuda {
             .submit(stream, used, operation, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
     }
 
-    /// Notes that work on the lane, before and behind this, does that with memory.
+    /// Records that work on the stream, submitted before and after this call, has these accesses.
     pub fn note(&self, stream: &CudaStream, used: &AccessSet<'_>) -> Result<()> {
         self.streams.note(stream, used)
     }
@@ -416,7 +416,7 @@ impl Cuda {
         self.with_memory(|| unsafe { launch.submit(&self.streams, stream, &mut state) })
     }
 
-    /// Runs a launch to its end, on the device's own lane: what is found is this launch's.
+    /// Runs a launch to its end on the device's default stream, and returns its violation.
     ///
     /// # Safety
     /// The requirements of [`submit`](Cuda::submit) apply.
@@ -488,8 +488,8 @@ impl SegmentSource for PinnedMemory<'_> {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // No caller is left to report to. Memory that a failing device does not release goes with
-        // its context.
+        // No caller is left that could get an error. Memory that a failing device does not release
+        // is freed with its context.
         let _ = self.streams.wait();
         let _ = self.memory.trim(&DeviceMemory(self));
         let _ = self.pinned.trim(&PinnedMemory(self));

@@ -47,9 +47,9 @@ pub(crate) struct Replay {
     graph: sys::CUgraph,
     executable: sys::CUgraphExec,
     nodes: Vec<(sys::CUgraphNode, Launch)>,
-    /// Where its checked launches report, if there are any.
+    /// The records of its checked launches, if there are any.
     findings: Option<Arc<Findings>>,
-    /// By node, the number of its record.
+    /// The number of each node's record.
     records: Vec<usize>,
     /// Nodes of distinct kernels, for reports of the launches in flight.
     distinct: Vec<usize>,
@@ -58,7 +58,7 @@ pub(crate) struct Replay {
 // SAFETY: any thread may use handles of graphs, one at a time: changing or submitting a graph takes
 // `&mut`.
 unsafe impl Send for Replay {}
-// SAFETY: as above; through `&` nothing is done.
+// SAFETY: as above; methods with `&self` do not use the handles.
 unsafe impl Sync for Replay {}
 
 impl Replay {
@@ -125,7 +125,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Has the launch of node `number` write to the record that the node has.
+    /// Makes the launch of node `number` write to the record of the node.
     fn report(&self, number: usize, launch: &mut Launch) {
         if let Some(findings) = &self.findings {
             launch.set_record(findings.record(self.records[number]));

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most kernels of a stream that are remembered by name between two waits. A later one replaces
-/// the last.
+/// The largest number of kernels of a stream that are recorded by name between two waits. A further
+/// one replaces the last.
 const ROOM: usize = 16;
 
 /// Launches of a kernel that no wait has covered.
@@ -16,7 +16,7 @@ pub struct InFlightLaunches {
     /// The shape of the last launch.
     shape: LaunchShape,
     times: u64,
-    /// The number of the last operation of the lane that was one.
+    /// The number of the stream's last operation that was such a launch.
     last: u64,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn shown(shape: LaunchShape) -> String {
 pub(super) struct InFlight(Mutex<SmallVec<[InFlightLaunches; 4]>>);
 
 impl InFlight {
-    /// Notes a launch that is submitted as the lane's operation `number`.
+    /// Records a launch that is submitted as the stream's operation `number`.
     pub fn note(&self, instance: &Arc<str>, shape: LaunchShape, number: u64) {
         let mut launched = self.lock();
         match launched.iter_mut().find(|l| Arc::ptr_eq(&l.instance, instance) || l.instance == *instance) {

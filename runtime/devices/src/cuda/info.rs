@@ -22,7 +22,7 @@ pub struct DeviceInfo {
     pub multiprocessors: u32,
     /// Global memory in bytes.
     pub memory_bytes: u64,
-    /// Boost clock of the multiprocessors in kHz; `None` where the driver does not tell.
+    /// Boost clock of the multiprocessors in kHz; `None` if the driver does not report it.
     pub clock_khz: Option<u32>,
 }
 

@@ -31,9 +31,9 @@ pub(super) struct Launch {
     /// Whether all blocks are resident at once.
     cooperative: bool,
     shared: u32,
-    /// The parameters, the record's address last where there is one.
+    /// The parameters; the last is the record's address, if there is a record.
     values: Box<[u64]>,
-    /// To each of `values`.
+    /// A pointer to each of `values`.
     pointers: Box<[*mut c_void]>,
 }
 
@@ -67,7 +67,7 @@ impl Launch {
         Ok(launch)
     }
 
-    /// Returns the meaning of its record, if it has one.
+    /// Returns the form that gives the launch's record its meaning, if it has a record.
     pub fn checked(&self) -> Option<&Arc<CheckedKernel>> {
         match &self.kernel {
             LoadedKernel::Unchecked(_) => None,
@@ -75,7 +75,7 @@ impl Launch {
         }
     }
 
-    /// Has it write to the record there.
+    /// Makes the launch write to the record at `address`.
     pub fn set_record(&mut self, address: u64) {
         if let (LoadedKernel::Checked(..), Some(record)) = (&self.kernel, self.values.last_mut()) {
             *record = address;
@@ -125,7 +125,7 @@ impl Launch {
         &self.instance
     }
 
-    /// Notes that it is submitted to `stream` next.
+    /// Records that the launch is submitted to `stream` next.
     pub fn note(&self, stream: &CudaStream) {
         stream.note(&self.instance, self.shape);
     }

@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A place in a lane, with its time.
+/// A point in the work of a stream, with its time.
 pub(crate) struct Mark {
     stream: Arc<CudaStream>,
     event: sys::CUevent,
@@ -38,7 +38,7 @@ impl Mark {
         Ok(mark)
     }
 
-    /// Has what `stream` is given from now on wait for it.
+    /// Makes later work of `stream` wait for the mark.
     pub fn hold(&self, stream: &CudaStream) -> Result<()> {
         stream.context().run(
             || "making a stream wait for an event".into(),

@@ -78,7 +78,7 @@ pub(super) fn kept(
     Ok(text)
 }
 
-/// Keeps something, if it can be; that it cannot is no reason to fail.
+/// Stores an entry in the cache. A failure is logged, and is not an error.
 fn keep(store: &Store, key: &Key, content: &[u8]) {
     match store.save(key, content) {
         Ok(()) => event!(DEBUG, entry = %key.name(), bytes = content.len(), "store: kept"),
@@ -229,7 +229,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         let _ = self.context.run(
             || "unloading a module".into(),
-            // SAFETY: loaded in `load`; the device, which waits for its streams, has gone before.
+            // SAFETY: loaded in `load`; the device was dropped before, and waited for its streams.
             |driver| unsafe {
                 match self.code {
                     Code::Library(library, of) => (of.unload)(library),

@@ -11,7 +11,7 @@ use std::ffi::{CString, c_char, c_int};
 
 const NAMES: [&str; 3] = ["libnvToolsExt.so.1", "libnvToolsExt.so", "nvToolsExt64_1.dll"];
 
-/// Variables that ask for ranges.
+/// The environment variables that request ranges.
 const ASKING: [&str; 2] = ["KERNELS_NVTX", "NVTX_INJECTION64_PATH"];
 
 /// The functions of the library.
@@ -20,7 +20,7 @@ pub(super) struct Nvtx {
     pop: unsafe extern "C" fn() -> c_int,
 }
 
-/// A range, until this is dropped. Ranges are a thread's, and nest.
+/// A range, which ends when this guard is dropped. Ranges belong to a thread, and nest.
 pub(super) struct Range<'n>(&'n Nvtx);
 
 impl Nvtx {
@@ -39,7 +39,7 @@ impl Nvtx {
         Some(nvtx)
     }
 
-    /// A range that is named after an operation.
+    /// Opens a range that is named after an operation.
     pub fn range(&self, operation: Operation<'_>) -> Range<'_> {
         let name = CString::new(operation.to_string()).unwrap_or_default();
         // SAFETY: a text that ends with a NUL, which the library copies.
@@ -50,7 +50,7 @@ impl Nvtx {
 
 impl Drop for Range<'_> {
     fn drop(&mut self) {
-        // SAFETY: it takes nothing, and ends what this thread has begun.
+        // SAFETY: the function has no arguments, and ends a range that this thread has begun.
         unsafe { (self.0.pop)() };
     }
 }

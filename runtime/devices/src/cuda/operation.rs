@@ -5,7 +5,7 @@ use kernel_dsl::compiler::launch::LaunchShape;
 use std::fmt;
 use std::sync::Arc;
 
-/// An operation of a lane.
+/// An operation of a stream.
 #[derive(Clone, Copy)]
 pub(crate) enum Operation<'a> {
     /// A kernel, with bytes of dynamic shared memory.
@@ -16,9 +16,9 @@ pub(crate) enum Operation<'a> {
     Download { bytes: usize, from: u64 },
     /// A copy within the device.
     Copy { bytes: usize, from: u64, to: u64 },
-    /// A graph, all of it.
+    /// A replay of a graph.
     Replay { launches: usize },
-    /// One byte again and again.
+    /// A fill with one byte.
     Fill { bytes: usize, at: u64 },
 }
 

@@ -15,9 +15,10 @@ use runtime_oracle::reported;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const RECORD_BYTES: usize = 4 * WORDS;
-/// Launches that a stream has room for between two waits. One more waits.
+/// The number of launches between two waits for which a stream has records. One more makes it wait.
 const ROOM: usize = 256;
-/// The most graphs whose replays a stream remembers between two waits. One more makes it wait.
+/// The largest number of graphs whose replays a stream records between two waits. One more makes it
+/// wait.
 const GRAPHS: usize = 64;
 
 /// The records of a stream's launches, in order.
@@ -25,11 +26,11 @@ const GRAPHS: usize = 64;
 pub(super) struct Records {
     /// Address of `ROOM` records, all zero beyond those that are in use; 0 before the first.
     address: u64,
-    /// Whether some may be other than zero that are not in use.
+    /// Whether records that are not in use may be other than zero.
     dirty: bool,
     /// The form of each record in use.
     forms: Vec<Arc<CheckedKernel>>,
-    /// A violation that was read when there was no room left.
+    /// A violation that was read when all records were in use.
     found: Option<Error>,
     /// The records of replayed graphs.
     graphs: Vec<Arc<Findings>>,
@@ -47,7 +48,8 @@ impl Records {
         if self.dirty && self.forms.is_empty() {
             context.run(
                 || "clearing the records of checked launches".into(),
-                // SAFETY: ours, with as many bytes; the launches that they were for have ended.
+                // SAFETY: this object owns the records, which have as many bytes; their launches
+                // have ended.
                 |driver| unsafe { (driver.memory_fill_in)(self.address, 0, ROOM * RECORD_BYTES, stream) },
             )?;
             self.dirty = false;
@@ -112,7 +114,7 @@ impl Records {
         first
     }
 
-    /// Leaves what graphs' launches find to others.
+    /// Stops reporting the violations of graphs; other streams report them.
     pub fn forget_graphs(&mut self) {
         self.graphs.clear();
     }
@@ -144,7 +146,7 @@ impl Records {
 
     pub fn free(self, context: &Context) {
         if self.address != 0 {
-            // SAFETY: from `next`; the stream is no more, and with it all launches.
+            // SAFETY: allocated in `next`; the stream has ended, and with it all launches.
             unsafe { context.free(self.address) };
         }
     }
@@ -156,14 +158,14 @@ pub(super) struct Findings {
     context: Arc<Context>,
     address: u64,
     forms: Vec<Arc<CheckedKernel>>,
-    /// The replays, which follow one another, and whom reading them waits for.
+    /// The tracker of the replays: they follow one another, and a reader waits for them.
     uses: HazardTracker,
-    /// None is submitted while another thread reads.
+    /// The lock of readers: no replay is submitted while a thread reads.
     reading: Mutex<()>,
 }
 
 impl Findings {
-    /// A record for a launch of each of `forms`, of which there is one at least.
+    /// Allocates a record for a launch of each of `forms`, which is not empty.
     pub fn new(context: Arc<Context>, forms: Vec<Arc<CheckedKernel>>) -> Result<Findings> {
         let address = context.allocate(forms.len() * RECORD_BYTES)?;
         let (uses, reading) = (HazardTracker::default(), Mutex::default());
@@ -209,7 +211,7 @@ impl Hazards for Findings {
 
 impl Drop for Findings {
     fn drop(&mut self) {
-        // SAFETY: from `new`; who may still write there are replays that have been submitted.
+        // SAFETY: allocated in `new`; only submitted replays may still write there.
         unsafe { self.context.free_or_leave(self.address) };
     }
 }

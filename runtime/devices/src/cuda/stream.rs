@@ -29,13 +29,13 @@ use std::time::{Duration, Instant};
 const NON_BLOCKING: u32 = 1;
 const NO_TIMING: u32 = 2;
 
-/// All lanes of a device. The first is the device's own.
+/// All streams of a device. The first is the device's default stream.
 pub(super) struct StreamTable {
     context: Arc<Context>,
-    /// Where NVIDIA's profilers can be told.
+    /// The library for NVIDIA's profilers, if it is loaded.
     nvtx: Option<Nvtx>,
     all: RwLock<Vec<Arc<CudaStream>>>,
-    /// Numbers of those that no stream has.
+    /// The numbers of unused streams.
     idle: Mutex<Vec<u16>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct CudaStream {
     mark: sys::CUevent,
     /// The number of the last operation that was submitted.
     submitted: AtomicU64,
-    /// The number of the last that is known to be over.
+    /// The number of the last operation that is known to be complete.
     completed: AtomicU64,
     in_flight: Arc<InFlight>,
     /// Whether the timeline is kept for a profile.
@@ -67,7 +67,7 @@ unsafe impl Sync for CudaStream {}
 /// The state that one submission at a time needs.
 #[derive(Default)]
 pub(super) struct SubmissionState {
-    /// By lane: the number of the last operation there that this lane waits for already.
+    /// For each other stream, the number of the last operation that this stream waits for already.
     waits: Vec<u64>,
     pub(super) records: Records,
 }
@@ -94,7 +94,7 @@ impl StreamTable {
         Ok(stream)
     }
 
-    /// Gives a lane back. What was submitted to it still runs.
+    /// Returns a stream to the table. Work that was submitted to it still runs.
     pub fn give(&self, stream: &CudaStream) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream.number);
     }
@@ -150,7 +150,7 @@ impl StreamTable {
         Ok(())
     }
 
-    /// Has what `stream` is given from now on wait for `moment`.
+    /// Makes later work of `stream` wait for `moment`.
     fn order(&self, stream: &CudaStream, state: &mut SubmissionState, moment: TimelinePoint) -> Result<()> {
         let at = usize::from(moment.stream);
         if moment.stream == stream.number || state.waits.get(at).is_some_and(|count| *count >= moment.count) {
@@ -217,7 +217,7 @@ impl StreamTable {
         }
     }
 
-    /// Waits for all that was submitted to any lane.
+    /// Waits for all work that was submitted to any stream.
     pub fn wait(&self) -> Result<()> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
         all.iter().try_for_each(|stream| stream.finish())
@@ -242,7 +242,7 @@ impl StreamTable {
         }
     }
 
-    /// Waits on the host for all of this.
+    /// Waits on the host until all pending accesses are complete.
     pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         pending.iter().try_for_each(|moment| {
             let stream = self.get(moment.stream);
@@ -316,7 +316,7 @@ impl CudaStream {
                 }
             },
         );
-        // The first is there though the second may not be.
+        // The first may exist without the second.
         (stream.raw, stream.mark) = (raw, mark);
         made?;
         stream.context.watch(&stream.in_flight, &stream.timeline);
@@ -406,7 +406,7 @@ impl CudaStream {
         let start = self.timeline().before(&self.context, self.raw)?;
         match submit() {
             Ok(()) => {
-                // The operation is there whether or not its end can be told.
+                // The operation was submitted, even if the event for its end failed.
                 let _ = self.timeline().after(&self.context, self.raw, start, operation);
                 Ok(())
             }
@@ -440,13 +440,13 @@ impl CudaStream {
             if self.context.progress()? > 0 {
                 since = Instant::now();
             }
-            // Where it was taken back meanwhile, what is submitted from then on has no events.
+            // If the limit was removed meanwhile, work submitted after that has no events.
             let limit = self.context.watchdog_timeout().unwrap_or(Duration::MAX);
             if since.elapsed() > limit {
                 let waiting_for = self.timeline().current().unwrap_or_else(|| what.to_string());
                 return Err(self.context.lose(Cause::TimeLimit { waiting_for, limit }));
             }
-            // Short work is over soon; long work does not feel a millisecond.
+            // Short work is complete soon. For long work a delay of a millisecond does not matter.
             looks = looks.saturating_add(1);
             match looks {
                 0..200 => std::thread::yield_now(),
@@ -479,7 +479,7 @@ impl CudaStream {
         self.in_flight.note(instance, shape, self.submitted.load(Ordering::Relaxed) + 1);
     }
 
-    /// Takes note that operation `count` is over.
+    /// Records that operation `count` is complete.
     pub fn is_over_until(&self, count: u64) {
         if self.completed.fetch_max(count, Ordering::AcqRel) < count {
             self.in_flight.over(count);

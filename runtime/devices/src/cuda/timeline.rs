@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use std::ptr;
 use std::time::Duration;
 
-/// Operations of which events are kept. Where there are more, the oldest is waited for.
+/// The largest number of operations with events. Before one more, the oldest is waited for.
 const ROOM: usize = 512;
 
-/// The operations that are not known to be over, with an event behind each.
+/// The operations that are not known to be complete, with an event after each.
 #[derive(Default)]
 pub(super) struct Timeline {
     steps: VecDeque<Step>,
@@ -29,7 +29,7 @@ unsafe impl Send for Timeline {}
 
 struct Step {
     what: Work,
-    /// Where it is profiled.
+    /// The profile, if the stream is profiled.
     start: Option<sys::CUevent>,
     end: sys::CUevent,
 }
@@ -67,12 +67,12 @@ impl Timeline {
         }))
     }
 
-    /// Comes before an operation.
+    /// Records the start of an operation.
     pub fn before(&mut self, context: &Context, stream: sys::CUstream) -> Result<Option<sys::CUevent>> {
         if self.is_profiling() { self.record(context, stream).map(Some) } else { Ok(None) }
     }
 
-    /// Comes after it. `start` is what `before` gave.
+    /// Records the end of an operation. `start` is the result of `before`.
     pub fn after(
         &mut self,
         context: &Context,
@@ -97,7 +97,7 @@ impl Timeline {
         self.spare.extend(start);
     }
 
-    /// Takes note of what is over; how many operations that were.
+    /// Removes completed operations, and returns their number.
     pub fn advance(&mut self, context: &Context) -> Result<usize> {
         let mut over = 0;
         while let Some(step) = self.steps.front() {
@@ -158,7 +158,7 @@ impl Timeline {
         recorded.map(|()| event).inspect_err(|_: &Error| self.spare.push(event))
     }
 
-    /// Ends all events.
+    /// Destroys all events.
     pub fn end(&mut self, context: &Context) {
         let steps = self.steps.drain(..).flat_map(|step| [Some(step.end), step.start]);
         let base = self.profile.take().map(|profile| profile.base);

@@ -12,13 +12,13 @@ use kernel_dsl::{Argument, Artifact, Element, LaunchForm};
 use std::sync::Arc;
 use std::{fmt, ptr};
 
-/// A buffer that a graph has: it lives as long as the graph does.
+/// A buffer of a graph, which lives as long as the graph.
 pub(super) struct OwnedBuffer<'g> {
     held: GraphBuffer<'g>,
     pub element: ElementType,
     /// The length in bytes: a replacement must have the same.
     pub bytes: usize,
-    /// Where it was when the launches were last made ready.
+    /// The address for which the launches were last prepared.
     bound: u64,
     /// The launches' access to it, if any.
     pub access: Option<AccessMode>,
@@ -94,7 +94,7 @@ impl<'g> OwnedBuffer<'g> {
     }
 }
 
-/// All that the launches of a graph use, as one.
+/// The memory that the launches of a graph use, as one set of accesses.
 pub(super) struct All<'a, 'g>(pub &'a [OwnedBuffer<'g>]);
 
 impl All<'_, '_> {
@@ -126,14 +126,14 @@ pub(super) struct Launch {
     pub arguments: Vec<RecordedArgument>,
 }
 
-/// An argument of it.
+/// An argument of a recorded launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum RecordedArgument {
     Scalar {
         ty: Scalar,
         bits: u64,
     },
-    /// Elements of a slot, so many bytes from its start.
+    /// Elements of a slot, from a byte offset on.
     Memory {
         slot: usize,
         element: ElementType,
@@ -204,7 +204,8 @@ impl Launch {
         arguments.collect()
     }
 
-    /// Returns the slots that it uses, with their access. `writes` tells which arguments it writes.
+    /// Returns the slots that the launch uses, with their access. `writes` states which arguments
+    /// the launch writes.
     pub fn accesses(&self, writes: impl Fn(usize) -> bool) -> Vec<(usize, AccessMode)> {
         let slots = self.arguments.iter().enumerate().filter_map(|(index, given)| match given {
             RecordedArgument::Scalar { .. } => None,

@@ -92,9 +92,9 @@ enum Made {
 
 /// The driver's form of a graph.
 struct OnGpu {
-    /// None where there is no block to run.
+    /// The driver's graph; `None` if no launch has blocks to run.
     replay: Option<Replay>,
-    /// By launch: the number of its node, if it has blocks to run.
+    /// The number of each launch's node, if the launch has blocks to run.
     nodes: Vec<Option<usize>>,
     /// Set when a launch gains or loses its blocks, and the graph must be rebuilt.
     stale: bool,
@@ -243,7 +243,7 @@ impl<'g> Graph<'g> {
         }
     }
 
-    /// Makes launches ready anew whose buffers have been exchanged.
+    /// Prepares launches again whose buffers have been exchanged.
     fn bind(&mut self) -> Result<()> {
         let home = self.device.id();
         let there = |lent: &OwnedBuffer| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
@@ -272,17 +272,17 @@ impl<'g> Graph<'g> {
         Ok(())
     }
 
-    /// Has the driver make the graph anew before the next replay.
+    /// Requests that the driver's graph is made again before the next replay.
     fn make_anew(&mut self) {
         if let Made::Cuda(_, on_gpu) = &mut self.made {
             on_gpu.stale = true;
         }
     }
 
-    /// Checks a launch against its kernel's contract, and tells the driver of it.
+    /// Checks a launch against its kernel's contract, and updates its node in the driver's graph.
     fn ready(&mut self, index: usize) -> Result<()> {
         let launch = &self.launches[index];
-        // SAFETY: they are looked at and not used.
+        // SAFETY: the arguments are inspected, and not used for an access.
         let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
         let part =
             self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
@@ -308,7 +308,7 @@ impl<'g> Graph<'g> {
         Ok(())
     }
 
-    /// Notes what the launches do with the slots.
+    /// Records which slots the launches read and write.
     fn note_accesses(&mut self) -> Result<()> {
         self.slots.iter_mut().for_each(|lent| lent.access = None);
         for index in 0..self.launches.len() {
@@ -327,7 +327,7 @@ impl<'g> Graph<'g> {
         Ok(launch.accesses(|argument| writes.get(argument).copied().unwrap_or(false)))
     }
 
-    /// Has the driver make the graph, if there is none that does what the launches say.
+    /// Makes the driver's graph, unless the present one matches the launches.
     fn refresh(&mut self) -> Result<()> {
         let Made::Cuda(cuda, on_gpu) = &self.made else { return Ok(()) };
         if !on_gpu.stale {
@@ -336,7 +336,7 @@ impl<'g> Graph<'g> {
         let mut order = Order::default();
         let (mut parts, mut nodes) = (Vec::new(), Vec::new());
         for (index, launch) in self.launches.iter().enumerate() {
-            // SAFETY: they are looked at and not used.
+            // SAFETY: the arguments are inspected, and not used for an access.
             let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
             let accesses = self.accesses(index)?;
             let made = |program: &_, approved: &ValidatedArgs<'_, '_>| {
@@ -358,7 +358,7 @@ impl<'g> Graph<'g> {
 /// The dependencies between launches, derived from their slots.
 #[derive(Default)]
 struct Order {
-    /// By slot: the last that wrote it, and those that have read it since.
+    /// The last launch that wrote each slot, and the launches that have read it since.
     slots: BTreeMap<usize, (Option<usize>, Vec<usize>)>,
 }
 
@@ -383,7 +383,7 @@ impl Order {
         }
         after.sort_unstable();
         after.dedup();
-        // A launch that both reads and writes a slot is not behind itself.
+        // A launch that both reads and writes a slot does not depend on itself.
         after.retain(|other| *other != number);
         after
     }

@@ -25,9 +25,9 @@ pub struct Recording<'g> {
 }
 
 impl Device {
-    /// A new recording of launches for this device.
+    /// Starts a recording of launches for this device.
     pub fn record<'g>(&self) -> Recording<'g> {
-        /// Tells recordings apart; 2³⁹ of them take a while.
+        /// The number of the next recording. Numbers repeat after 2³⁹ recordings.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed) % (1 << 39);
         Recording { device: self.clone(), number, slots: RefCell::default(), launches: RefCell::default() }
@@ -129,7 +129,7 @@ impl<'g> Recording<'g> {
     /// Adds a launch, if it fits its kernel's contract.
     pub(super) fn push(&self, launch: Launch) -> Result<Node> {
         let slots = self.slots.borrow();
-        // SAFETY: they are looked at and not used.
+        // SAFETY: the arguments are inspected, and not used for an access.
         let arguments = unsafe { launch.arguments(&self.device, &slots) };
         self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
             if !approved.is_cooperative() {

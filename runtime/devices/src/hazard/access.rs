@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 /// The hazards of an operation: the earlier operations it must wait for, and the record for later
 /// ones.
 pub(crate) trait Hazards {
-    /// Has each wait that the operation must not overtake.
+    /// Calls `wait` for each point that the operation must not overtake.
     fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()>;
 
-    /// Notes the operation with all of the memory.
+    /// Records the operation in the trackers of all its memory.
     fn note(&self, moment: TimelinePoint);
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum BufferAccess<'a> {
     Read(&'a SubrangeTracker),
     /// Writes an allocation that the operation has exclusively.
     Write(&'a HazardTracker),
-    /// A part of it is written, and others may use other parts.
+    /// Writes a part of an allocation, of which other operations may use other parts.
     WritePart(&'a SubrangeTracker),
 }
 

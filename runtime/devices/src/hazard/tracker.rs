@@ -15,7 +15,7 @@ use std::ops::Deref;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// An operation of a stream: it has ended once the stream has come so far.
+/// A point in the work of a stream: an operation, which ends when the stream has reached the point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TimelinePoint {
     /// The stream's number on its device.
@@ -29,7 +29,7 @@ impl TimelinePoint {
 
     /// Packs the point into 64 bits. 0 represents no point, because counts begin with 1.
     pub(super) fn packed(self) -> u64 {
-        // 2⁴⁸ operations take years, at one a microsecond nine.
+        // 2⁴⁸ operations take nine years at one operation per microsecond.
         u64::from(self.stream) << TimelinePoint::COUNT_BITS | self.count
     }
 
@@ -39,10 +39,10 @@ impl TimelinePoint {
     }
 }
 
-/// Moments that must be over before memory is anybody else's, one a stream.
+/// Points that must be complete before memory gets another owner: at most one for each stream.
 pub(crate) type WaitSet = SmallVec<[TimelinePoint; 2]>;
 
-/// Adds a moment, the later one where its stream is there already.
+/// Adds a point. If the set has a point of the same stream, the later one remains.
 pub(crate) fn add(pending: &mut WaitSet, moment: TimelinePoint) {
     match pending.iter_mut().find(|m| m.stream == moment.stream) {
         Some(m) => m.count = m.count.max(moment.count),
@@ -66,7 +66,7 @@ pub(crate) struct SubrangeTracker {
     read: AtomicU64,
     /// Accesses of other streams, and the wait set at the change of owner.
     others: Mutex<WaitSet>,
-    /// Whether there are others: where one stream is alone, the lock is left alone too.
+    /// Whether `others` has entries. While a single stream uses the memory, no lock is taken.
     crowded: AtomicBool,
     /// Whether parts were written since the last write of the whole, or former owners may still
     /// write. Their points are in `others`, and readers wait for them too. Only meaningful if
@@ -132,7 +132,7 @@ impl SubrangeTracker {
         pending
     }
 
-    /// Notes a read. Readers of several threads may do so at once.
+    /// Records a read. Several threads may record reads at once.
     pub fn note_read(&self, moment: TimelinePoint) {
         let mut noted = self.read.load(Ordering::Relaxed);
         loop {
@@ -152,7 +152,7 @@ impl SubrangeTracker {
         }
     }
 
-    /// Notes a write of a part. What is noted of other parts stays.
+    /// Records a write of a part. The records of other parts stay.
     pub fn note_part(&self, moment: TimelinePoint) {
         add(&mut self.others(), moment);
         self.crowded.store(true, Ordering::Release);

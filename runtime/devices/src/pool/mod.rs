@@ -2,8 +2,8 @@
 //! need no driver call.
 //!
 //! ```text
-//! take ─▶ a free block that is large enough ─ none ─▶ a segment more from the device ─ none left ─▶ trim, once more, error
-//! give ─▶ free, with the moments of streams that may still use it ─▶ merged with its neighbors
+//! take ─▶ a free block that is large enough ─ none ─▶ another segment of the device ─ none left ─▶ trim, retry, error
+//! give ─▶ free, with the accesses of streams that are in flight ─▶ merged with its neighbors
 //! ```
 //!
 //! Blocks are returned at once, even if work that uses them is still in flight. A block keeps its
@@ -36,7 +36,7 @@ const SEGMENT: u64 = 2 * MIB;
 /// their size.
 const LARGE_SEGMENT: u64 = 16 * MIB;
 
-/// Where segments come from.
+/// A source of segments.
 pub(crate) trait SegmentSource {
     /// Allocates memory, aligned to at least 256 bytes.
     fn reserve(&self, bytes: u64) -> Result<u64>;
@@ -44,17 +44,17 @@ pub(crate) trait SegmentSource {
     /// Returns the name of the device.
     fn name(&self) -> String;
 
-    /// Waits until all of this is over.
+    /// Waits until all pending accesses are complete.
     fn wait_for(&self, pending: &WaitSet) -> Result<()>;
 
-    /// Gives memory back.
+    /// Returns memory to the source.
     ///
     /// # Safety
     /// It came from `reserve` with as many bytes, and nothing uses it any more.
     unsafe fn release(&self, address: u64, bytes: u64);
 }
 
-/// Memory out of a pool. It goes back by [`Pool::give`].
+/// Memory of a pool. [`Pool::give`] returns it to the pool.
 #[derive(Debug)]
 pub(crate) struct Allocation {
     pub address: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Allocation {
 enum AllocationPlace {
     /// The allocation has no bytes.
     Nowhere,
-    /// A block of so many bytes.
+    /// A block of this many bytes.
     Block(SegmentKind, Id, u64),
     /// A separate allocation of this many bytes.
     Own(u64),
@@ -91,7 +91,7 @@ impl SegmentKind {
     }
 }
 
-/// A device's memory.
+/// The pool of a device's memory.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     state: Mutex<PoolState>,
@@ -163,7 +163,7 @@ impl Pool {
         ))
     }
 
-    /// Takes memory back. The next owner may write it once `pending` is over.
+    /// Takes memory back. The next owner may write it once `pending` is complete.
     pub fn give(&self, piece: Allocation, pending: WaitSet, source: &dyn SegmentSource) {
         match piece.place {
             AllocationPlace::Nowhere => {}
@@ -187,7 +187,7 @@ impl Pool {
         }
     }
 
-    /// Gives the device all segments of which nothing is used; the number of bytes.
+    /// Returns all unused segments to the device. Returns the number of their bytes.
     pub fn trim(&self, source: &dyn SegmentSource) -> Result<u64> {
         self.state().trim(source)
     }

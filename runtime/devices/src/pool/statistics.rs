@@ -3,25 +3,25 @@
 use serde::Serialize;
 use std::fmt;
 
-/// How a device's memory stands, in bytes unless it says otherwise.
+/// Statistics of a device's memory, in bytes unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MemoryStatistics {
-    /// In buffers that live, rounded up to 256.
+    /// The bytes of live buffers, each rounded up to 256.
     pub in_use: u64,
-    /// The most that ever was.
+    /// The largest value of `in_use` so far.
     pub peak_in_use: u64,
     /// The bytes of device memory that the pool holds, used or not.
     pub reserved: u64,
-    /// The most that ever was.
+    /// The largest value of `reserved` so far.
     pub peak_reserved: u64,
-    /// The largest buffer that can be had without asking the device.
+    /// The largest buffer that the pool can allocate without the device.
     pub largest_free: u64,
-    /// Number of parts that the device gave.
+    /// Number of segments that the device allocated.
     pub segments: u64,
-    /// Number of buffers made.
+    /// Number of allocated buffers.
     pub allocations: u64,
-    /// Number of those that the pool had memory for.
+    /// Number of buffers that the pool allocated without the device.
     pub hits: u64,
     /// The upper limit of `reserved`.
     pub limit: Option<u64>,

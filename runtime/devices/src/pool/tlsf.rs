@@ -11,13 +11,13 @@
 
 use crate::hazard::{WaitSet, add};
 
-/// Blocks are multiples of as many bytes, and begin at such.
+/// The unit of sizes and addresses of blocks, in bytes.
 pub(super) const GRANULE: u64 = 256;
 
-/// Lists a power of two.
+/// The number of lists for each power of two.
 const STEPS: u32 = 16;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
-/// Powers of two: up to 2⁴⁰ bytes.
+/// The number of powers of two with lists: up to 2⁴⁰ bytes.
 const POWERS: usize = 32;
 
 /// A block's place in the table.
@@ -26,7 +26,7 @@ pub(crate) struct Id(u32);
 
 const NONE: Id = Id(u32::MAX);
 
-/// Blocks given back last that are kept as they are.
+/// The number of recently freed blocks that are not merged with their neighbors.
 const RECENT: usize = 8;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct Block {
     pending: WaitSet,
 }
 
-/// A part of a segment, handed out.
+/// A part of a segment, as an allocation.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub id: Id,
@@ -57,7 +57,7 @@ pub(super) struct Taken {
 #[derive(Debug)]
 pub(super) struct Tlsf {
     blocks: Vec<Block>,
-    /// Places in `blocks` that are not used.
+    /// The unused places in `blocks`.
     vacant: Vec<Id>,
     /// The blocks freed last, oldest first. They are in no list, and count as used for their
     /// neighbors.
@@ -150,7 +150,7 @@ impl Tlsf {
         Some(Taken { id, address: block.address, bytes: block.bytes, pending: std::mem::take(&mut block.pending) })
     }
 
-    /// Takes a block back, which others may have once `pending` is over.
+    /// Takes a block back. The next owner may write it once `pending` is complete.
     pub fn give(&mut self, id: Id, pending: WaitSet) {
         let block = self.block_mut(id);
         block.pending = pending;
@@ -160,7 +160,7 @@ impl Tlsf {
         }
     }
 
-    /// Joins all that was given back to what is free beside it.
+    /// Merges all recently freed blocks with their free neighbors.
     pub fn settle(&mut self) {
         while let Some(id) = self.recent.oldest() {
             self.join(id);
@@ -250,7 +250,7 @@ impl Tlsf {
         (id != NONE).then_some(id)
     }
 
-    /// `into` takes in the block after it, which is in no list.
+    /// Merges the block after `into`, which is in no list, into `into`.
     fn merge(&mut self, into: Id, gone: Id) {
         let Block { bytes, after, .. } = *self.block(gone);
         let pending = std::mem::take(&mut self.block_mut(gone).pending);
@@ -323,7 +323,7 @@ impl Tlsf {
     }
 }
 
-/// Blocks given back last, with their bytes, oldest first.
+/// The recently freed blocks, with their bytes, oldest first.
 #[derive(Debug)]
 struct Recent {
     blocks: [(Id, u64); RECENT],
@@ -341,7 +341,7 @@ impl Recent {
         self.count == 0
     }
 
-    /// Takes out the latest of exactly so many bytes.
+    /// Removes and returns the latest block of exactly `bytes` bytes.
     fn take(&mut self, bytes: u64) -> Option<Id> {
         let at = self.blocks[..self.count].iter().rposition(|(_, b)| *b == bytes)?;
         let (id, _) = self.blocks[at];
@@ -349,7 +349,7 @@ impl Recent {
         Some(id)
     }
 
-    /// Adds one; gives the oldest, which goes, if there is no more room.
+    /// Adds a block. If the list was full, removes and returns the oldest block.
     fn add(&mut self, id: Id, bytes: u64) -> Option<Id> {
         let oldest = if self.count == RECENT { self.oldest() } else { None };
         self.blocks[self.count] = (id, bytes);
@@ -357,7 +357,7 @@ impl Recent {
         oldest
     }
 
-    /// Takes out the oldest.
+    /// Removes and returns the oldest block.
     fn oldest(&mut self) -> Option<Id> {
         let (id, _) = *self.blocks[..self.count].first()?;
         self.remove(0);

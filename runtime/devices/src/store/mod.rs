@@ -26,16 +26,16 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use entry::Key;
 
-/// Says where entries are, or `off`.
+/// The variable with the folder of the entries, or `off`.
 const FOLDER: &str = "KERNELS_CACHE";
-/// Says how many MiB they may take.
+/// The variable with the size limit of all entries, in MiB.
 const LIMIT: &str = "KERNELS_CACHE_LIMIT";
 const LIMIT_MIB: u64 = 256;
-/// The name of an entry's file ends so.
+/// The extension of an entry's file.
 const ENTRY: &str = "ptx-entry";
 /// The extension of an unfinished file.
 const UNFINISHED: &str = "tmp";
-/// The age after which the writer of such a file is presumed dead.
+/// The age after which the writer of an unfinished file is presumed dead.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// A folder of entries.
@@ -50,16 +50,16 @@ pub struct Store {
 pub struct Usage {
     /// Number of entries.
     pub entries: usize,
-    /// Bytes of all.
+    /// Bytes of all entries.
     pub bytes: u64,
-    /// Bytes that they may take.
+    /// The size limit in bytes.
     pub limit: u64,
 }
 
 /// A file of the folder.
 struct StoreFile {
     path: PathBuf,
-    /// Or being written.
+    /// Whether the file is a complete entry; otherwise it is being written.
     is_entry: bool,
     bytes: u64,
     /// When it was last used.
@@ -108,7 +108,7 @@ impl Store {
         Ok(usage)
     }
 
-    /// Removes all entries; what it held.
+    /// Removes all entries, and returns what the store held.
     ///
     /// # Errors
     /// The folder cannot be read, or a file not removed.
@@ -133,7 +133,8 @@ impl Store {
         Some(payload.to_vec())
     }
 
-    /// Keeps something for a key. Where there is then too much, what was not used for longest goes.
+    /// Stores a payload for a key. If the limit is then exceeded, the least recently used entries
+    /// are removed.
     pub(crate) fn save(&self, key: &Key, payload: &[u8]) -> io::Result<()> {
         self.save_by(key, payload, |path| File::create_new(path))
     }
@@ -222,7 +223,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a folder for the user alone: what is run is loaded from it.
+/// Makes a folder that only the user can access, because devices run code from it.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]

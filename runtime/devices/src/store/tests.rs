@@ -76,7 +76,7 @@ fn the_least_recently_used_entry_is_removed() {
     end(store);
 }
 
-/// A disk with room for so many bytes.
+/// A disk with room for `room` bytes.
 struct Full {
     file: File,
     room: usize,

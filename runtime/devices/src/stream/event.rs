@@ -6,7 +6,7 @@ use crate::{Device, Error, Result};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// A place in a stream: over once all is over that was submitted before it.
+/// A point in the work of a stream. It is complete when all work submitted before it is complete.
 pub struct Event {
     device: Device,
     at: EventTime,
@@ -39,7 +39,7 @@ impl Event {
         }
     }
 
-    /// Waits until it is over.
+    /// Waits until the event is complete.
     pub fn wait(&self) -> Result<()> {
         match &self.at {
             EventTime::Cpu(_) => Ok(()),
@@ -64,7 +64,7 @@ impl Event {
         }
     }
 
-    /// Has what `stream` is given from now on wait.
+    /// Makes later work of `stream` wait for the event.
     pub(super) fn hold(&self, stream: &CudaStream) -> Result<()> {
         match &self.at {
             EventTime::Cpu(_) => Ok(()),

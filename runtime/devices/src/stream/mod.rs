@@ -54,14 +54,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Stream {
     device: Device,
     queue: Queue,
-    /// On the CPU: what the first launch since the last wait found that found anything.
+    /// On the CPU: the first violation since the last wait.
     found: Mutex<Option<Error>>,
-    /// The same, while it is profiled.
+    /// On the CPU: the profile that is being recorded.
     recording: Recording,
 }
 
 impl Device {
-    /// A new stream.
+    /// Opens a new stream.
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.backend() {
             Backend::Cpu(_) => Queue::Cpu,
@@ -96,7 +96,7 @@ impl Stream {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
-    /// Marks the place between what was submitted so far and what comes.
+    /// Returns an event that is complete when all work submitted so far is complete.
     pub fn record(&self) -> Result<Event> {
         Event::new(&self.device, &self.queue)
     }

@@ -121,7 +121,7 @@ mod tests {
             let (bits, whole) = (u64::from(x.to_bits()), f64::from(x).trunc());
             macro_rules! held {
                 ($($ty:ident $scalar:ident),*) => {$(
-                    // The largest 64-bit integer is no float: every larger float loses information.
+                    // No float is the largest 64-bit integer: larger floats lose information.
                     let back = (x as $ty) as i128 as f64 == whole && whole < ($ty::MAX as i128 + 1) as f64;
                     assert_eq!(loses(Scalar::F32, Scalar::$scalar, bits), !back, "{x} as {}", stringify!($ty));
                     let wide = f64::from(x).to_bits();

@@ -88,7 +88,7 @@ impl Code {
 }
 
 /// The operands and results of an instruction that computes each lane from the operands of the same
-/// lane alone. Copies are no computations.
+/// lane alone. Copies are not computations.
 #[derive(Default)]
 pub struct Computation {
     /// The operands, in the order of the instruction.

@@ -7,7 +7,7 @@ use crate::code::Origin;
 use kernel_dsl_compiler::ir::{Kernel, Label, Op, Region, Role, Value, Values};
 use std::collections::HashMap;
 
-/// Returns the origin of each value; [`Origin::None`] for a value that is no global address.
+/// Returns the origin of each value; [`Origin::None`] for a value that is not a global address.
 pub fn origins(kernel: &Kernel) -> Vec<Origin> {
     let origins = vec![Origin::None; kernel.values.len()];
     let mut flow = OriginState { kernel, origins, locals: vec![Origin::None; kernel.locals.len()], changed: true };

@@ -11,7 +11,7 @@ use runtime_ptx::{Refusal, decode_inline};
 use std::sync::Arc;
 
 impl Decoder<'_> {
-    /// Decodes an operation that is no computation, or one without a single result.
+    /// Decodes an operation that is not a computation, or one without a single result.
     pub(super) fn effect(&mut self, inst: &ir::Inst, yields: &[Register]) -> Result<()> {
         let results = &inst.results;
         match &inst.op {

@@ -48,7 +48,7 @@ impl Machine<'_, '_> {
                 self.inspect_atomic(access.element, &part);
             }
         }
-        // A loop that reads ever higher elements is no loop that waits.
+        // A loop that reads ever higher elements is not a loop that waits.
         if any || highest > warp.highest {
             (warp.idle, warp.highest) = (u32::from(!any), highest);
         } else {

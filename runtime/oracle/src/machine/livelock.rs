@@ -34,7 +34,7 @@ const INSTRUCTIONS: u64 = 1 << 14;
 /// instructions.
 const TURNS: u64 = 32;
 
-/// Atomic operations without effect after which a warp spins: its polls are no points at which to
+/// Atomic operations without effect after which a warp spins: its polls are not points at which to
 /// preempt it.
 pub const SPINNING: u32 = 4;
 

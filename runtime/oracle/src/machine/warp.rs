@@ -475,7 +475,7 @@ impl Machine<'_, '_> {
             self.report(Check::LossyCast, site, warp.index, bad, |_, lane| {
                 let operand = value(from, register.get(&warp.rows, lane));
                 let why = match from.is_float() {
-                    true if operand == "NaN" => "is no integer",
+                    true if operand == "NaN" => "is not an integer",
                     true => "is outside the type's range",
                     false => "loses bits",
                 };

@@ -239,7 +239,7 @@ impl<'p> Precision<'p> {
     }
 }
 
-/// A relative error, in words.
+/// Describes a relative error.
 fn share(error: f64) -> String {
     match error {
         e if e < 0.01 => format!("{e:.1e} of it"),

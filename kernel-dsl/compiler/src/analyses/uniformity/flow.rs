@@ -225,8 +225,7 @@ impl<'k> UniformityState<'k> {
     fn leave(&mut self, label: Label, values: &Values, again: bool, inst: &Inst) {
         let Some(depth) = self.open.iter().rposition(|o| o.label == Some(label)) else { return };
         let who = self.since(depth);
-        // In a loop that is left by the way, each thread keeps the values of the iteration in which
-        // it left.
+        // In each loop that is left, a thread keeps the values of the iteration in which it left.
         let crossed = if again { depth + 1 } else { depth };
         let mut crosses = false;
         for i in crossed..self.open.len() {

@@ -33,7 +33,7 @@ enum Computation {
     Binary(Binary, Value, Value),
 }
 
-/// The definition of a value, as far as assuming its truth needs.
+/// The definition of a value, as far as it matters when the value is assumed to be true or false.
 #[derive(Clone, Copy, PartialEq)]
 enum Definition {
     Opaque,
@@ -64,7 +64,7 @@ impl Facts {
         }
     }
 
-    /// Notes what `inst` defines.
+    /// Records what `inst` defines.
     pub fn define(&mut self, kernel: &Kernel, inst: &Inst) {
         let n = kernel.values.len();
         self.bounds.resize(n, u32::MAX);

@@ -53,7 +53,7 @@ impl<'h> Tokens<'h> {
         self.later.get(&variable).cloned().unwrap_or_default()
     }
 
-    /// Notes copies that a variable has no registers for.
+    /// Records copies that a variable has no registers for.
     fn add_missing(&mut self, variable: u32, kinds: impl Iterator<Item = CopyKind>) {
         self.missing.entry(variable).or_default().extend(kinds);
     }
@@ -63,8 +63,8 @@ impl<'h> Tokens<'h> {
         self.missing.remove(&variable).filter(|kinds| !kinds.is_empty())
     }
 
-    /// Notes that `kinds` are assigned to a variable after its first value. Returns whether one of
-    /// them is new.
+    /// Records that `kinds` are assigned to a variable after its first value. Returns whether one
+    /// of them is new.
     fn add_later(&mut self, variable: u32, kinds: Vec<CopyKind>) -> bool {
         let later = self.later.entry(variable).or_default();
         let known = later.len();

@@ -16,8 +16,8 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 
-/// The largest constant, in elements, that is taken out of an index. Beyond, an access could not
-/// add it anyway, and the base cannot be moved back by it.
+/// The largest constant, in elements, that is split off from an index. An access could not add a
+/// larger one, and the base could not be moved back by it.
 const MAX_ACCESS_CONSTANT: u64 = 1 << 28;
 
 /// Bytes of the largest access.
@@ -52,16 +52,16 @@ pub fn address_lowering(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// How a value is made, as far as taking it apart needs.
+/// The definition of a value, if it is a sum that address lowering splits.
 #[derive(Clone, Copy, PartialEq)]
 enum Definition {
     Opaque,
     Add(Value, Value),
-    /// Less a constant.
+    /// A value minus a constant.
     Less(Value, u32),
-    /// Times a constant.
+    /// A value times a constant.
     Times(Value, u32),
-    /// An `Offset`, by index into the table of them.
+    /// An `Offset`, by index into the table of offsets.
     Offset(u32),
 }
 
@@ -81,7 +81,7 @@ struct AddressSum {
     constant: i64,
 }
 
-/// Where an `Offset` leads: its own base, and how far from there in elements.
+/// The result of an `Offset`: its base, and the distance from it in elements.
 #[derive(Clone)]
 struct MovedBase {
     base: Value,
@@ -97,7 +97,7 @@ struct Lowerer<'k> {
     definitions: Vec<Definition>,
     /// The number of loops around the point from which on a value no longer changes.
     levels: Vec<u32>,
-    /// Whether a value is a sum that is worth taking apart: it has a constant addend, or addends of
+    /// Whether a value is a sum that is worth splitting: it has a constant addend, or addends of
     /// several levels.
     mixed: Vec<bool>,
     offsets: Vec<MovedBase>,
@@ -143,7 +143,7 @@ impl Lowerer<'_> {
         });
     }
 
-    /// Notes how a value is made.
+    /// Records the definition of a value.
     fn define(&mut self, inst: &Inst) {
         let pure = inst.op.is_pure();
         let mut level = if pure { 0 } else { self.depth };
@@ -186,8 +186,8 @@ impl Lowerer<'_> {
         };
     }
 
-    /// `value` as a sum. `outermost` is false within another sum or product, where a negative
-    /// constant could make the sum of the other terms wrap although the whole does not.
+    /// Returns `value` as a sum. `outermost` is false within another sum or product, where a
+    /// negative constant could make the sum of the other terms wrap although the whole does not.
     fn split(&self, value: Value, outermost: bool) -> AddressSum {
         let sum = self.parts(value, outermost);
         if sum.constant.unsigned_abs() <= MAX_ACCESS_CONSTANT {
@@ -210,7 +210,7 @@ impl Lowerer<'_> {
         }
         match self.definitions[value.0 as usize] {
             Definition::Add(a, b) => {
-                // With one part constant, the other stands alone still.
+                // If one part is constant, the other is a term by itself.
                 let alone = self.constants.bits(a).is_some() || self.constants.bits(b).is_some();
                 let mut sum = self.split(a, outermost && alone);
                 let other = self.split(b, outermost && alone);
@@ -277,8 +277,8 @@ impl Lowerer<'_> {
         moved
     }
 
-    /// Adds `sum`, which is index times stride, or that product whole where a negative constant is
-    /// not alone, or is more than an access can add: no term could take it away again.
+    /// Adds `sum`, which is index times stride. If its constant is negative beside other terms, or
+    /// more than an access can add, adds the product as one term: no term could subtract it again.
     fn add(&self, to: &mut AddressSum, sum: AddressSum, index: Value, stride: Option<Value>, alone: bool) {
         if sum.constant < 0 && !alone {
             let whole = match stride.map(|s| self.constants.bits(s)) {
@@ -293,7 +293,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Returns where `base` leads from, if it is an offset in elements of the same size.
+    /// Returns the offset that defines `base`, if it is in elements of the same size.
     fn from(&self, base: Value, bytes: u32) -> MovedBase {
         if let Definition::Offset(i) = self.definitions[base.0 as usize] {
             let moved = &self.offsets[i as usize];
@@ -359,9 +359,9 @@ impl Lowerer<'_> {
         AccessPlace::Address { base: address, offset }
     }
 
-    /// Returns an `Offset` with a product, or with terms of several levels, as one of a single
-    /// index: the products and what changes in outer loops only stand by themselves. `None` where
-    /// it is as it should be.
+    /// Splits an `Offset` with a product, or with terms of several levels, into offsets by one
+    /// index each: one for each product, and for the terms of each level. Returns `None` if there
+    /// is nothing to split, else the last of the offsets.
     fn regrouped(
         &mut self,
         base: Value,
@@ -396,7 +396,7 @@ impl Lowerer<'_> {
         Some(Op::Offset { base: address, terms: smallvec![(last, None)], bytes })
     }
 
-    /// Σ terms + constant as a value.
+    /// Emits Σ terms + constant, and returns its value.
     fn total(&mut self, terms: &[AddressTerm], constant: u32, location: Location, out: &mut Vec<Inst>) -> Value {
         let sum = self.sum(terms, location, out);
         if constant == 0 {
@@ -409,7 +409,7 @@ impl Lowerer<'_> {
         self.push(Op::Binary(Binary::Add, sum, constant), Type::Scalar(Scalar::Usize), location, out)
     }
 
-    /// Σ terms as a value.
+    /// Emits Σ terms, and returns its value.
     fn sum(&mut self, terms: &[AddressTerm], location: Location, out: &mut Vec<Inst>) -> Value {
         let mut sum = None;
         for t in terms {
@@ -459,7 +459,7 @@ impl Lowerer<'_> {
         value
     }
 
-    /// Keeps the tables as long as that of values.
+    /// Extends the tables to the number of values.
     fn grow(&mut self) {
         self.definitions.resize(self.types.len(), Definition::Opaque);
         self.levels.resize(self.types.len(), 0);

@@ -40,8 +40,8 @@ impl Lowerer<'_> {
         self.shared(sum, location, out)
     }
 
-    /// Σ index · bytes in shared memory. Bytes there are few: sums cannot come near 2³², and so may
-    /// be grouped freely.
+    /// Returns Σ index · bytes in shared memory. Its sums stay far below 2³², so they may be
+    /// grouped freely.
     fn bytes(&self, parts: impl Iterator<Item = (Value, u32)>) -> AddressSum {
         let mut sum = AddressSum::default();
         for (index, bytes) in parts {
@@ -52,9 +52,9 @@ impl Lowerer<'_> {
         sum
     }
 
-    /// Returns where `column`, in bytes, lies in a swizzled row. Only the low bits of both count:
-    /// what moves a column by whole turns, and a row by whole periods, stays outside of the
-    /// exclusive or, and so in what accesses share.
+    /// Returns the position of `column`, in bytes, in a swizzled row. Only the low bits of both
+    /// matter. Terms that move the column or the row by whole periods stay outside the exclusive
+    /// or, so accesses can share them.
     fn swizzled(
         &mut self,
         swizzle: Swizzle,
@@ -112,8 +112,8 @@ impl Lowerer<'_> {
         sum
     }
 
-    /// Returns the address of an array of dynamic size: behind the static ones, and those of
-    /// dynamic size before it.
+    /// Returns the address of an array of dynamic size: after the static arrays, and after earlier
+    /// arrays of dynamic size.
     pub(super) fn dynamic(&mut self, array: DynamicId, extents: &[Value], at: Location, out: &mut Vec<Inst>) -> Op {
         let Some(element) = self.kernel.dynamic.get(array.0 as usize).map(|a| a.element) else {
             self.errors.push(self.kernel.error(at, "IR is malformed: there is no such array of dynamic size"));

@@ -8,19 +8,19 @@ use std::collections::HashSet;
 /// How far an address is moved: an index, and the bytes of an element.
 pub type Distance = (Value, u32);
 
-/// A loop's body, as far as its addresses are concerned.
+/// The addresses in a loop's body.
 pub struct Body<'r> {
     label: Label,
     region: &'r Region,
     /// The values that the body defines.
     inside: HashSet<Value>,
-    /// How addresses in it are made of others.
+    /// The moves that make addresses in the body from others.
     moved: FastMap<Value, &'r Op>,
-    /// The values that each end of an iteration carries on.
+    /// The values that each end of an iteration passes to the next.
     next: Vec<&'r Values>,
 }
 
-/// A carried address and all that it becomes on its way to the next iteration.
+/// A carried address, and the addresses made from it until the next iteration.
 pub struct Family {
     /// The loop's parameter and the addresses made of it.
     pub members: HashSet<Value>,
@@ -55,8 +55,8 @@ impl<'r> Body<'r> {
         }
     }
 
-    /// Returns the family of carried value `k`, which is `parameter`; `None` if it is made anew
-    /// rather than moved.
+    /// Returns the family of carried value `k`, which is `parameter`; `None` if the next value is
+    /// not a moved one.
     pub fn family(&self, k: usize, parameter: Value) -> Option<Family> {
         let mut family = Family { members: HashSet::from([parameter]), steps: Vec::new() };
         let mut rest: Vec<Value> = self.next.iter().map(|values| values[k]).collect();
@@ -79,8 +79,8 @@ impl<'r> Body<'r> {
         Some(family)
     }
 
-    /// Returns the distance, not changed by the loop, that each use of the family adds but those
-    /// that make it; `None` if there is no such.
+    /// Returns the loop-invariant distance that each use of the family adds, except uses that make
+    /// the family; `None` if uses add different distances.
     pub fn distance(&self, k: usize, family: &Family) -> Option<Distance> {
         let mut found = None;
         self.agrees(self.region, true, k, &family.members, &mut found).then_some(found?)

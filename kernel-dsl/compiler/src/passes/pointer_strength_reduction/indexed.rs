@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 
-/// Where an address starts from: a parameter of the kernel, and indices of elements from there.
+/// The start of an address: a parameter of the kernel, and indices of elements from there.
 #[derive(Clone, Debug)]
 pub struct Root {
     base: Value,
@@ -26,7 +26,7 @@ impl Root {
         (*self.bytes.get_or_insert(bytes) == bytes).then_some(self)
     }
 
-    /// Returns the same, if it counts in the elements that `steps` count in.
+    /// Returns this root, if its elements have the size of those that `steps` count.
     pub fn of_elements(mut self, steps: &[Distance]) -> Option<Root> {
         let bytes = *self.bytes.get_or_insert(steps.first()?.1);
         steps.iter().all(|step| step.1 == bytes).then_some(self)
@@ -53,7 +53,7 @@ struct Indices<'f> {
 }
 
 impl Mover {
-    /// Notes where an address starts from.
+    /// Records the start of an address.
     pub(super) fn note(&mut self, inst: &Inst) {
         let [result] = inst.results[..] else { return };
         if self.types[result.0 as usize] != Type::Global {
@@ -69,7 +69,7 @@ impl Mover {
         };
     }
 
-    /// Returns the index that an address is at, moved by `distance`, before its loop.
+    /// Returns the index of an address moved by `distance`, and emits its code before the loop.
     pub(super) fn index(
         &mut self,
         root: &Root,
@@ -98,8 +98,8 @@ impl Mover {
         value
     }
 
-    /// Makes the family of a carried value, number `carried` of those from parameter `first` of the
-    /// body on, indices from `root`.
+    /// Turns the family of a carried value into indices from `root`. The value is number `carried`
+    /// of the body's parameters from `first` on.
     pub(super) fn carry_index(
         &mut self,
         body: &mut Region,
@@ -124,8 +124,7 @@ impl Mover {
         self.indices_in(body, true, &mut indices, &FastMap::default());
     }
 
-    /// Rewrites a region of the loop; `addresses` are those that are made already in what is around
-    /// it.
+    /// Rewrites a region of the loop; `addresses` are those that the code around it has made.
     fn indices_in(
         &mut self,
         region: &mut Region,

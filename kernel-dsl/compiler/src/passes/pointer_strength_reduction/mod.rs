@@ -43,7 +43,7 @@ pub fn pointer_strength_reduction(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Marks what is used anywhere.
+/// Marks all used values.
 fn mark(region: &Region, used: &mut [bool]) {
     for inst in &region.insts {
         inst.op.for_each_operand(|v| used[v.0 as usize] = true);
@@ -54,9 +54,9 @@ fn mark(region: &Region, used: &mut [bool]) {
 struct Mover {
     types: Vec<Type>,
     constants: Constants,
-    /// Whether each value of the kernel as it was is used.
+    /// Whether each value of the unchanged kernel is used.
     used: Vec<bool>,
-    /// Where each address starts from, if it is from a parameter.
+    /// The start of each address that starts from a parameter.
     roots: Vec<Option<Root>>,
     /// The replacement of each value.
     replacements: Vec<Value>,
@@ -84,7 +84,7 @@ impl Mover {
         value
     }
 
-    /// Keeps the tables as long as that of values.
+    /// Extends the tables to the number of values.
     fn grow(&mut self) {
         for n in self.replacements.len()..self.types.len() {
             self.roots.push(None);
@@ -157,7 +157,7 @@ impl Mover {
         }
     }
 
-    /// Drops the moves of the family that were made before accesses: the family is there already.
+    /// Drops the moves before accesses: the family includes their distance already.
     fn spare(&mut self, region: &mut Region, family: &Family) {
         region.insts.retain_mut(|inst| {
             let replacements = &self.replacements;

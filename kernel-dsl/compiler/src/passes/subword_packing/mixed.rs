@@ -10,7 +10,7 @@ use crate::scalar::Scalar;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
-/// Where a small integer lies: in a word, as which part of it.
+/// The place of a small integer: a word, and the part of the word.
 pub(super) type Part = (Value, usize);
 
 /// A byte of a word.
@@ -26,12 +26,12 @@ pub(super) struct Mixer {
     packs: HashSet<Pack>,
     /// Halves of words that are mixed from four words, by the two words of each half.
     wanted: HashMap<[Value; 2], Vec<Half>>,
-    /// Where the halves are that are there already, in code that all of the region sees: in the
-    /// lower or the upper half of a word.
+    /// The halves that exist already, in code that dominates the region: each is the lower or the
+    /// upper half of a word.
     there: Halves,
 }
 
-/// Halves by the bytes that they are to be, and where those are now.
+/// Halves by the bytes that they consist of, with their present places.
 pub(super) type Halves = HashMap<Half, Half>;
 
 impl Mixer {
@@ -54,13 +54,13 @@ impl Mixer {
         self.packs.contains(pack)
     }
 
-    /// Returns the current state for [`Mixer::leave`]: code around a region does not see its
-    /// values.
+    /// Returns the current state for [`Mixer::leave`]. Code around a region cannot use the values
+    /// of the region.
     pub fn enter(&self) -> Halves {
         self.there.clone()
     }
 
-    /// Goes back to what was there outside of a region.
+    /// Restores the state from before a region.
     pub fn leave(&mut self, outside: Halves) {
         self.there = outside;
     }
@@ -90,7 +90,7 @@ impl Mixer {
         Some(code.permute(bytes))
     }
 
-    /// Returns the bytes of a pack; `None` where a part is in no word.
+    /// Returns the bytes of a pack; `None` if a part is not in a word.
     fn bytes(&self, pack: &[Value]) -> Option<[Byte; 4]> {
         let each = 4 / pack.len();
         let byte = |k: usize| {
@@ -100,8 +100,8 @@ impl Mixer {
         Some([byte(0)?, byte(1)?, byte(2)?, byte(3)?])
     }
 
-    /// Returns the two bytes side by side in a word: in one that is there, or in a new one,
-    /// together with two others of the same words that are wanted.
+    /// Returns the two bytes side by side in a word: in an existing word, or in a new one together
+    /// with two other requested bytes of the same words.
     fn half(&mut self, half: Half, code: &mut Code) -> Half {
         if let Some(there) = self.there.get(&half) {
             return *there;
@@ -131,7 +131,7 @@ fn words(bytes: &[Byte; 4]) -> SmallVec<[Value; 4]> {
     words
 }
 
-/// Where instructions go.
+/// The list to which new instructions are appended.
 pub(super) struct Code<'a> {
     pub types: &'a mut Vec<Type>,
     pub constants: &'a mut Constants,

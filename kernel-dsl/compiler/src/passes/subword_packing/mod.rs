@@ -34,7 +34,7 @@ pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     }
     let choices = packs.iter().filter_map(|pack| {
         let sides = uses.chosen(pack)?;
-        // One choice may be several parts.
+        // One selected value may be several parts.
         Some(Choice { pack: pack.clone(), sides, left: pack.iter().collect::<HashSet<_>>().len() })
     });
     let choices = choices.collect();
@@ -57,7 +57,7 @@ pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Returns the parts of a word of such integers.
+/// Returns how many integers of type `ty` a word holds, if they are narrower than a word.
 fn parts(ty: Type) -> Option<usize> {
     let scalar = ty.scalar().filter(|s| s.is_integer() && s.bits() < 32)?;
     Some((32 / scalar.bits()) as usize)
@@ -76,23 +76,23 @@ fn packs_of(kernel: &Kernel, values: &[Value]) -> Option<Vec<Pack>> {
     whole.then(|| values.chunks(n).map(SmallVec::from_slice).collect())
 }
 
-/// Where a value comes from: an instruction, by its first result, and as which of its results.
+/// The origin of a value: an instruction, by its first result, and the number of the result.
 #[derive(Clone, Copy)]
 enum PartOrigin {
     Load(Value, usize),
     If(Value, usize),
-    /// A choice by this condition, of two values.
+    /// A select by this condition between two values.
     Select(Value, [Value; 2]),
 }
 
-/// Where a value goes.
+/// A use of a value.
 #[derive(Clone, Copy)]
 enum PartUse {
-    /// Into a pack that is wanted, by its number.
+    /// A requested pack, by its number.
     Pack(usize),
-    /// Out of an `If`, by its first result, as that result.
+    /// A result of an `If`: its first result, and the number of the result.
     Yield(Value, usize),
-    /// Into the choice with this result.
+    /// The select with this result.
     Select(Value),
     Other,
 }
@@ -102,8 +102,7 @@ struct WantedPack {
     pack: Pack,
     /// Packs with equal numbers become words together or not at all.
     together: usize,
-    /// Whether it may be mixed: not the masked-lane values of a load, which has no place for more
-    /// instructions.
+    /// Whether other instructions may mix the word. They cannot for masked-lane values of a load.
     mixes: bool,
 }
 
@@ -114,8 +113,7 @@ struct Uses<'k> {
     uses: HashMap<Value, Vec<PartUse>>,
     wanted: Vec<WantedPack>,
     together: usize,
-    /// The results of each load of small integers, and the packs that stand in for them in other
-    /// lanes.
+    /// The results of each load of small integers, and the packs of their values in masked lanes.
     loads: HashMap<Value, (Vec<Pack>, Vec<Pack>)>,
     /// The values that the regions of each `If` yield, and its results.
     ifs: HashMap<Value, ([Vec<Value>; 2], Vec<Value>)>,
@@ -144,7 +142,7 @@ impl<'k> Uses<'k> {
                     self.want(vec![operands.clone()], true);
                     continue;
                 }
-                // A place that names elements names small ones.
+                // Indices of the place may be small integers.
                 Op::Store { place: AccessPlace::Address { .. }, values, .. } => {
                     if let Some(packs) = packs_of(self.kernel, values) {
                         self.want(packs, true);
@@ -201,7 +199,7 @@ impl<'k> Uses<'k> {
         }
     }
 
-    /// Packs that are words, or stay in parts, together.
+    /// Packs that either all become words or all stay in parts.
     fn want(&mut self, packs: Vec<Pack>, mixes: bool) {
         for pack in packs {
             for v in &pack {
@@ -234,7 +232,7 @@ impl<'k> Uses<'k> {
         Some([side(0)?, side(1)?])
     }
 
-    /// Returns where all of a pack comes from, if that is one place.
+    /// Returns the common origin of all parts of a pack, if there is one.
     fn origin(&self, pack: &Pack) -> Option<PartOrigin> {
         let origin = *self.origins.get(&pack[0])?;
         let follows = |(k, v): (usize, &Value)| match (origin, self.origins.get(v)) {
@@ -256,9 +254,10 @@ impl<'k> Uses<'k> {
         pack.iter().map(of).collect()
     }
 
-    /// Returns the packs that become words, and those that are wanted and mixed of parts of them.
+    /// Returns the packs that become words, and the requested packs that are mixed from parts of
+    /// these words.
     fn packs(&self) -> (Vec<Pack>, Vec<Pack>) {
-        // All that may: what is wanted, and what it is made of.
+        // All candidates: the requested packs, and the packs that they are made of.
         let mut open: Vec<Pack> = self.wanted.iter().map(|w| w.pack.clone()).collect();
         let mut mixed: HashSet<usize> = HashSet::new();
         for (number, WantedPack { pack, .. }) in self.wanted.iter().enumerate().filter(|(_, w)| w.mixes) {
@@ -282,7 +281,7 @@ impl<'k> Uses<'k> {
             }
             good.insert(pack);
         }
-        // Less those that something else speaks against.
+        // Then those are removed that cannot be words.
         loop {
             let apart: HashSet<usize> = self
                 .wanted
@@ -315,8 +314,8 @@ impl<'k> Uses<'k> {
         (good, mixed.into_iter().map(|number| self.wanted[number].pack.clone()).collect())
     }
 
-    /// Returns whether a pack can be a word if those in `good` are; `as_word` tells whether what is
-    /// wanted by a number takes the pack, or parts of it, as a word.
+    /// Returns whether a pack can be a word if the packs in `good` are. `as_word` returns whether
+    /// the requested pack of a number uses the pack, or parts of it, as a word.
     fn stays(
         &self,
         pack: &Pack,
@@ -359,17 +358,17 @@ struct Rewriter {
     /// The packs that become words, by their first part.
     words: HashMap<Value, (Pack, Value)>,
     mixer: Mixer,
-    /// The packs of choices.
+    /// The packs of selects.
     choices: Vec<Choice>,
     /// The replacements of the results of joins.
     replacements: HashMap<Value, Value>,
 }
 
-/// A pack of choices by one condition, which becomes one choice.
+/// A pack of selects by one condition, which becomes one select.
 struct Choice {
     pack: Pack,
     sides: [Pack; 2],
-    /// Members that are still to come.
+    /// The number of selects of the pack that were not visited yet.
     left: usize,
 }
 
@@ -397,12 +396,13 @@ impl Rewriter {
         self.mixer.mix(pack, &mut Code { types, constants, inserts, location })
     }
 
-    /// Returns whether a pack becomes a word that is no constant.
+    /// Returns whether a pack becomes a word that is not a constant.
     fn known(&self, pack: &[Value]) -> bool {
         self.words.get(&pack[0]).is_some_and(|(known, _)| known[..] == *pack) || self.mixer.mixes(pack)
     }
 
-    /// Returns the words of consecutive packs, if all are such; at least one of them no constant.
+    /// Returns the words of consecutive packs, if all values belong to packs, and at least one pack
+    /// is not constant.
     fn all(&mut self, values: &[Value], location: Location, inserts: &mut Vec<Inst>) -> Option<Values> {
         let n = parts(self.types[values.first()?.0 as usize])?;
         if !values.len().is_multiple_of(n) || !values.chunks(n).any(|pack| self.known(pack)) {
@@ -411,7 +411,7 @@ impl Rewriter {
         values.chunks(n).map(|pack| self.word_or_mixed(pack, location, inserts)).collect()
     }
 
-    /// `values` with words for the packs at which `results` have such.
+    /// Returns `values`, with a word instead of each pack for which `results` have a word.
     fn merged(&mut self, values: &[Value], results: &[Value]) -> Values {
         let (mut merged, mut at) = (Values::new(), 0);
         while at < values.len() {
@@ -430,7 +430,7 @@ impl Rewriter {
         self.mixer.leave(outside);
     }
 
-    /// Rewrites an instruction; tells whether it stays.
+    /// Rewrites an instruction, and returns whether it stays.
     fn inst(&mut self, inst: &mut Inst, inserts: &mut Vec<Inst>, within: &[Value]) -> bool {
         inst.op.map_operands(|v| self.replacements.get(&v).copied().unwrap_or(v));
         let location = inst.location;
@@ -465,7 +465,7 @@ impl Rewriter {
                 if choice.left > 0 {
                     return false;
                 }
-                // The last of the pack: all that is chosen from is there.
+                // This is the last select of the pack: all operands are defined.
                 let (pack, [a, b]) = (choice.pack.clone(), choice.sides.clone());
                 if let (Some(a), Some(b), Some(word)) = (self.word(&a), self.word(&b), self.word(&pack)) {
                     (*yes, *no) = (a, b);

@@ -18,30 +18,31 @@
 //! | `a:atype` | has the type chosen for the modifier of this name |
 //! | `d:wide` | is twice as wide as the instruction's type |
 //! | `d:type+` | may be a wider register: loads, stores, conversions |
-//! | `d:vec` | the same, and a vector where `.v2` or `.v4` is given |
+//! | `d:vec` | may be a wider register, and is a vector if `.v2` or `.v4` is given |
 //! | `a:b32x2`, `d:dtypex4` | is a vector of two `.b32`, of four of that type |
 //! | `%a` | is a register, never a constant |
-//! | `p`, `c:pred` | is a predicate; `{!}c:pred` perhaps negated |
-//! | `{-}a` | is perhaps negated |
-//! | `a{.part}`, `d.part` | may be a byte or a half of the register (`.b0`, `.h1`), is one |
+//! | `p`, `c:pred` | is a predicate; `{!}c:pred` may be negated |
+//! | `{-}a` | may be negated |
+//! | `a{.part}` | may be a byte or a half of the register (`.b0`, `.h1`) |
+//! | `d.part` | is a byte or a half of the register |
 //! | `a{.halves}`, `a{.bytes}` | may be chosen from the halves or bytes of two registers (`.h31`, `.b7531`) |
 //! | `d{.half_mask}`, `d{.byte_mask}` | may be written in part (`.h1`, `.b31`) |
 //! | `d{_}` | may be `_`, for an unused result |
 //! | `d{\|p}` | may be followed by a second, predicate, destination |
 //! | `[a]` | is an address |
 //! | `[texture]`, `[surface]`, `[sampler]` | is one of these: a variable, or its handle in a register |
-//! | `[own]` | is a texture that is its own sampler, as all are but in `texmode_independent` |
-//! | `[texture, c:ctype]` | is a place in one, of as many coordinates as the shape (`.2d`) has |
-//! | `e:offsets`, `x:slopes` | is a vector of as many `.s32` or `.f32` as the shape has axes |
+//! | `[own]` | is a texture with its own sampler: any texture outside `texmode_independent` |
+//! | `[texture, c:ctype]` | is a texture and its coordinates, one for each axis of the shape (`.2d`) |
+//! | `e:offsets`, `x:slopes` | is a vector of `.s32` or `.f32`, one for each axis of the shape |
 //! | `label`, `symbol`, `sreg` | is a label, the address of a variable or function, a special register |
 //! | `tlist` | is the name of a list of labels |
-//! | `callee` | is all that a call has |
+//! | `callee` | is the results, the callee and the arguments of a call |
 //! | `constant:u32` | is a constant |
 //! | `event:u32` | is the number of an event: a constant below 16 |
 //! | `barrier:u32` | is the number of a barrier: a constant is below 16 |
 //! | `threads:u32` | is a number of threads: a constant is a multiple of 32 |
 //! | `{, b:u32}` | may be left out |
-//! | `{.op, c:pred}` | is there if the modifier `.op` is |
+//! | `{.op, c:pred}` | is present if the modifier `.op` is |
 
 mod notation;
 

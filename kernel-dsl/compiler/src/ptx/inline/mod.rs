@@ -61,7 +61,7 @@ pub enum Direction {
     In,
     /// An output.
     Out,
-    /// Both.
+    /// An input and output.
     InOut,
 }
 

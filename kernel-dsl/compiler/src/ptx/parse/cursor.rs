@@ -72,13 +72,13 @@ impl<'a> Cursor<'a> {
         self.lines.partition_point(|start| *start <= token.start) as u32
     }
 
-    /// Notes an error.
+    /// Records an error.
     pub fn fail(&mut self, at: Token, mistake: Mistake) -> ParseFailed {
         self.mistakes.push((at.start, mistake));
         ParseFailed
     }
 
-    /// Notes that the token `at` is not the expected one.
+    /// Records that the token `at` is not the expected one.
     pub fn expected_at(&mut self, at: Token, expected: impl Into<String>) -> ParseFailed {
         let expected = expected.into();
         let found = match at.kind {
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         self.fail(at, Mistake::Expected { expected, found })
     }
 
-    /// Notes that the next token is not the expected one.
+    /// Records that the next token is not the expected one.
     pub fn expected(&mut self, expected: impl Into<String>) -> ParseFailed {
         self.expected_at(self.peek(), expected)
     }

@@ -171,7 +171,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Notes that an instruction is illegal, with the declared type of a block operand.
+    /// Records that an instruction is illegal, with the declared type of a block operand.
     fn unfit(&mut self, block: &Block<'_>, at: Token, places: &[Token], instruction: &Instruction, illegal: Illegal) {
         let given = match illegal.reason {
             Reason::Operand { operand, .. } => instruction.operands.get(operand),

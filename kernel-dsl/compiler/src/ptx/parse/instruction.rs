@@ -64,7 +64,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Notes that an instruction is illegal, at the wrong operand.
+    /// Records that an instruction is illegal, at the wrong operand.
     pub fn illegal(&mut self, at: Token, places: &[Token], illegal: Illegal) -> ParseFailed {
         let place = match illegal.reason {
             Reason::Operand { operand, .. } => places.get(operand).copied().unwrap_or(at),

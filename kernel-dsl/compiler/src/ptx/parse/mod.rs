@@ -1,6 +1,6 @@
 //! The parser: from text to a [`Module`]. It accepts the PTX of NVRTC, nvcc, clang and this
-//! project: versions 1.4 to 9.9 with 64-bit addresses. The table of
-//! instructions ends at version 8.8.
+//! project: versions 1.4 to 9.9 with 64-bit addresses. The table of instructions ends at version
+//! 8.8.
 //!
 //! Every instruction is checked against the table, for the `.target` and `.version` of the text.
 //! All errors are reported at once, each with its line and column. The parser neither panics nor
@@ -81,12 +81,12 @@ impl<'a> Parser<'a> {
         &mut self.module.functions[self.function]
     }
 
-    /// Notes an error with this message.
+    /// Records an error with this message.
     fn wrong(&mut self, at: Token, text: impl Into<String>) -> ParseFailed {
         self.cursor.fail(at, Mistake::Wrong(text.into()))
     }
 
-    /// Notes an error if the module's version or target lacks a feature.
+    /// Records an error if the module's version or target lacks a feature.
     fn since(&mut self, at: Token, what: &'static str, version: Version, target: u16) {
         if self.module.version < version || self.module.target.sm < target {
             self.cursor.fail(at, Mistake::Later { what, version, target });

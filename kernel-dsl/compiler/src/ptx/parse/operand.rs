@@ -167,7 +167,7 @@ impl Parser<'_> {
         Ok(Some(element))
     }
 
-    /// Notes an undefined name, once.
+    /// Records an undefined name, once.
     fn unknown(&mut self, at: Token, what: &'static str) -> ParseFailed {
         let name = self.cursor.text(at);
         if self.placeholders {

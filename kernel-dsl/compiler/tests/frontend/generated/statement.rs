@@ -240,7 +240,7 @@ impl Generator {
         if known.is_empty() || self.one_in(2) { self.below(below).to_string() } else { self.one_of(&known) }
     }
 
-    /// A loop that stays one, whose index is no index of registers.
+    /// A loop that stays one, whose index is not an index of registers.
     fn rolled(&mut self) {
         let (name, label) = (self.name("r"), self.name("'l"));
         let n = 5 + self.below(4);

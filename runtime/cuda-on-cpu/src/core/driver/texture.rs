@@ -45,7 +45,7 @@ impl Driver {
         Ok(made)
     }
 
-    /// Destroys a texture object. As in NVIDIA's driver, an unknown object is no error.
+    /// Destroys a texture object. As in NVIDIA's driver, an unknown object is not an error.
     pub fn destroy_texture(&self, texture: Handle) -> Result {
         let Ok(texture) = self.textures.remove(texture) else { return Ok(()) };
         texture.context.set_object(texture.handle.0, None);
@@ -61,7 +61,7 @@ impl Driver {
         Ok(made)
     }
 
-    /// Destroys a surface object. As in NVIDIA's driver, an unknown object is no error.
+    /// Destroys a surface object. As in NVIDIA's driver, an unknown object is not an error.
     pub fn destroy_surface(&self, surface: Handle) -> Result {
         let Ok(surface) = self.surfaces.remove(surface) else { return Ok(()) };
         surface.context.set_object(surface.handle.0, None);
@@ -110,7 +110,7 @@ impl Driver {
         let found = self.references.get(reference)?;
         if found.bound().is_surface != is_surface {
             let what = if is_surface { "surface" } else { "texture" };
-            let why = format!("{:#x} is no reference to a {what}", reference.0);
+            let why = format!("{:#x} is not a reference to a {what}", reference.0);
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         Ok(found)

@@ -246,7 +246,7 @@ impl Fill {
         if !self.address.is_multiple_of(value.width()) || extent.height > 1 && !self.pitch.is_multiple_of(value.width())
         {
             return Err(Error::value(format!(
-                "{:#x} or the pitch is no multiple of {} bytes",
+                "{:#x} or the pitch is not a multiple of {} bytes",
                 self.address,
                 value.width()
             )));
