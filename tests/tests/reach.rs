@@ -15,7 +15,7 @@ use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::{driver, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel as _};
-use runtime::interpreter::profile::{self, Profile, Touched, Ways};
+use runtime::interpreter::profile::{self, BranchCounts, Profile, Touched};
 use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, on_every_core};
 use std::cmp::Reverse;
 use {kernels_rs_specs as _, tests as _};
@@ -126,7 +126,7 @@ impl Proved {
         }
         for branch in uniformity::branches(&self.kernel) {
             let here = profile.branches.iter().filter(|b| (b.location, b.looped) == (branch.location, branch.looped));
-            let Some(ways) = here.map(|b| b.ways).reduce(Ways::and) else { continue };
+            let Some(ways) = here.map(|b| b.ways).reduce(BranchCounts::and) else { continue };
             found.branches += 1;
             if branch.scope <= UniformScope::Warp {
                 found.together += 1;
@@ -344,7 +344,7 @@ fn loops_without_a_count_have_a_row_each() {
     let measured: Vec<_> = loops
         .map(|branch| {
             let here = profile.branches.iter().filter(|b| b.looped && b.location == branch.location);
-            (branch.scope, here.map(|b| b.ways).reduce(Ways::and).unwrap())
+            (branch.scope, here.map(|b| b.ways).reduce(BranchCounts::and).unwrap())
         })
         .collect();
     // A warp evaluates the condition once per iteration, and once more to leave. It diverges where
@@ -353,7 +353,7 @@ fn loops_without_a_count_have_a_row_each() {
     let warp = |w: usize| x[32 * w..][..32].iter().map(|x| halvings(*x)).collect::<std::collections::BTreeSet<_>>();
     let decided = |w: usize| u64::from(warp(w).last().unwrap() + 1);
     let parted = |w: usize| warp(w).len() as u64 - 1;
-    let ways = |decided, parted| Ways { decided, parted };
+    let ways = |decided, parted| BranchCounts { decided, parted };
     assert_eq!(
         measured,
         [

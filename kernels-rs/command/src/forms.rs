@@ -7,7 +7,7 @@ use kernel_dsl::compiler::passes::{self, Optimized};
 use kernel_dsl::compiler::{Compilation, Errors, Target, emit, ptx};
 
 /// Compiled forms of one instance.
-pub(super) struct Forms<'c> {
+pub(super) struct CompiledForms<'c> {
     /// Name of the instance as all output prints it.
     pub(super) name: String,
     pub(super) target: Target,
@@ -21,13 +21,13 @@ pub(super) struct Forms<'c> {
     pub(super) machine: Option<(String, MachineCode)>,
 }
 
-impl<'c> Forms<'c> {
+impl<'c> CompiledForms<'c> {
     /// Compiles the forms of an instance, and assembles it with `tools`.
     pub(super) fn of(
         name: String,
         compilation: &'c Compilation<'c>,
         tools: Option<&Tools>,
-    ) -> Result<Forms<'c>, Error> {
+    ) -> Result<CompiledForms<'c>, Error> {
         let target = compilation.lowered().target;
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
         let optimized = compilation.optimized().map_err(failed)?;
@@ -38,6 +38,6 @@ impl<'c> Forms<'c> {
             Ok::<_, Error>((tools.ptxas.to_string(), machine))
         };
         let machine = tools.map(assemble).transpose()?;
-        Ok(Forms { name, target, compilation, optimized, module, with_places, machine })
+        Ok(CompiledForms { name, target, compilation, optimized, module, with_places, machine })
     }
 }

@@ -2,7 +2,7 @@
 //! it is found, by ptxas.
 
 use super::cases::{self, Wanted};
-use super::forms::Forms;
+use super::forms::CompiledForms;
 use super::lines::Lines;
 use super::machine::{Code, Issue, Tools};
 use super::name;
@@ -22,7 +22,7 @@ use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
 use kernel_dsl::compiler::ptx::cost::InstructionClass;
-use runtime::interpreter::profile::{self, Counts, Profile, ProfiledAccess, Touched, Ways};
+use runtime::interpreter::profile::{self, BranchCounts, Counts, Profile, ProfiledAccess, Touched};
 use runtime::testing::Profiler;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ pub(super) struct ReportJson {
     pub(super) lines: Vec<profile::Line>,
     pub(super) lints: Vec<Slowness>,
     /// Results that depend on the hardware's approximations.
-    pub(super) decisions: Vec<Doubt>,
+    pub(super) decisions: Vec<ApproximateDecision>,
 }
 
 #[derive(Serialize)]
@@ -218,7 +218,7 @@ pub(super) struct Branch {
     pub(super) scope: UniformScope,
     /// Divergence of warps in the case; `null` if the branch was not executed or nothing was
     /// measured.
-    pub(super) measured: Option<Ways>,
+    pub(super) measured: Option<BranchCounts>,
 }
 
 /// Code that is legal on the target and slow there.
@@ -235,7 +235,7 @@ pub(super) struct Slowness {
 
 /// Result that depends on an approximation.
 #[derive(Clone, PartialEq, Serialize)]
-pub(super) struct Doubt {
+pub(super) struct ApproximateDecision {
     decides: &'static str,
     place: SourcePlace,
     message: String,
@@ -314,11 +314,12 @@ fn arrays(kernel: &Kernel) -> Vec<String> {
 
 impl ReportJson {
     /// Computes the report of a compiled instance.
-    pub(super) fn of(forms: &Forms<'_>) -> ReportJson {
-        let Forms { name, target, compilation, optimized, module, with_places, machine } = forms;
+    pub(super) fn of(forms: &CompiledForms<'_>) -> ReportJson {
+        let CompiledForms { name, target, compilation, optimized, module, with_places, machine } = forms;
         let (target, optimized) = (*target, *optimized);
         let (lowered, approximations) = (compilation.lowered(), compilation.approximations());
-        let decisions = approximations.decisions.iter().map(|decision| Doubt::new(lowered, *decision)).collect();
+        let decisions =
+            approximations.decisions.iter().map(|decision| ApproximateDecision::new(lowered, *decision)).collect();
         let sites = memory::accesses(with_places);
         let reach = KernelAccesses::of(compilation.program(), with_places);
         let branches = uniformity::branches(with_places);
@@ -463,7 +464,7 @@ fn table<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> Result<()
 /// instances share appear once.
 fn print_shared(reports: &[ReportJson], out: &mut dyn Write) -> Result<(), Error> {
     let mut slow: Vec<(Slowness, usize)> = Vec::new();
-    let mut doubts: Vec<(Doubt, usize)> = Vec::new();
+    let mut doubts: Vec<(ApproximateDecision, usize)> = Vec::new();
     for instance in reports {
         for lint in &instance.lints {
             match slow.iter_mut().find(|(other, _)| other.is_like(lint)) {
@@ -589,11 +590,17 @@ impl SourcePlace {
     }
 }
 
-impl Doubt {
-    fn new(kernel: &Kernel, decision: Decision) -> Doubt {
+impl ApproximateDecision {
+    fn new(kernel: &Kernel, decision: Decision) -> ApproximateDecision {
         let error = decision.error(kernel);
         let place = SourcePlace::new(kernel, decision.location);
-        Doubt { decides: decision.decided.name(), place, message: error.message, notes: error.notes, help: error.help }
+        ApproximateDecision {
+            decides: decision.decided.name(),
+            place,
+            message: error.message,
+            notes: error.notes,
+            help: error.help,
+        }
     }
 
     fn print(&self, more: &str, out: &mut dyn Write) -> Result<(), Error> {
@@ -768,7 +775,7 @@ impl Branch {
     /// Takes what was measured of it.
     fn measure(&mut self, profile: &Profile) {
         let of_it = profile.branches.iter().filter(|b| (b.location, b.looped) == (self.location, self.looped));
-        self.measured = of_it.map(|b| b.ways).reduce(Ways::and);
+        self.measured = of_it.map(|b| b.ways).reduce(BranchCounts::and);
     }
 
     fn row(&self, measured: bool) -> [String; 4] {
@@ -776,9 +783,9 @@ impl Branch {
         let kind = if self.looped { "loop" } else { "branch" };
         let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
         let ways = match self.measured {
-            Some(Ways { decided, parted: 0 }) => format!("no divergence in {decided} executions"),
+            Some(BranchCounts { decided, parted: 0 }) => format!("no divergence in {decided} executions"),
             Some(ways) => {
-                let Ways { decided, parted } = ways;
+                let BranchCounts { decided, parted } = ways;
                 format!("diverges in {parted} of {decided} executions, {}", percent(ways.share()))
             }
             None if measured => "not executed".to_string(),

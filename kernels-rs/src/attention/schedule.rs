@@ -94,30 +94,31 @@ pub(super) struct Schedule {
 
 /// Consecutive key tiles of a list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Piece {
+struct KeySpan {
     tiles: usize,
     list: usize,
     before: usize,
     cut: bool,
 }
 
-impl Piece {
+impl KeySpan {
     /// Splits off the first `tiles` tiles.
-    fn split(self, tiles: usize) -> (Piece, Piece) {
-        let rest = Piece { tiles: self.tiles - tiles, before: self.before + tiles, cut: true, ..self };
-        (Piece { tiles, cut: true, ..self }, rest)
+    fn split(self, tiles: usize) -> (KeySpan, KeySpan) {
+        let rest = KeySpan { tiles: self.tiles - tiles, before: self.before + tiles, cut: true, ..self };
+        (KeySpan { tiles, cut: true, ..self }, rest)
     }
 }
 
 impl Schedule {
     /// Returns the fastest schedule found for these slots.
     pub fn new(work: Work<'_>, places: &BlockSlots) -> Schedule {
-        let whole: Vec<_> =
-            (0..work.lists.len()).map(|list| Piece { tiles: work.lists[list], list, before: 0, cut: false }).collect();
+        let whole: Vec<_> = (0..work.lists.len())
+            .map(|list| KeySpan { tiles: work.lists[list], list, before: 0, cut: false })
+            .collect();
         let mut best = head_after_head(whole.clone(), work.rows, places);
         if whole.len() <= ROUNDS * places.all() {
             let mut time = if work.scattered { SHARED * places.time(&best, f64::INFINITY) } else { f64::INFINITY };
-            let mut quicker = |pieces: Vec<Piece>, worth: f64| {
+            let mut quicker = |pieces: Vec<KeySpan>, worth: f64| {
                 let within = time / worth;
                 if places.share(&pieces) < within && work.allows(&pieces) {
                     let ends = places.time(&pieces, within);
@@ -136,7 +137,7 @@ impl Schedule {
 
     /// Returns the schedule of these pieces, with the parts of each list numbered by their first
     /// tile.
-    fn numbered(pieces: Vec<Piece>) -> Schedule {
+    fn numbered(pieces: Vec<KeySpan>) -> Schedule {
         let mut cut: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for piece in pieces.iter().filter(|p| p.cut) {
             cut.entry(piece.list).or_default().push(piece.before);
@@ -147,7 +148,7 @@ impl Schedule {
             first.insert(*list, slots);
             slots += begins.len();
         }
-        let item = |Piece { tiles, list, before, .. }: Piece| match (cut.get(&list), first.get(&list)) {
+        let item = |KeySpan { tiles, list, before, .. }: KeySpan| match (cut.get(&list), first.get(&list)) {
             (Some(begins), Some(slot)) => {
                 let part = begins.partition_point(|b| *b < before);
                 Item { list, before, tiles, part, parts: begins.len(), slot: *slot }
@@ -161,7 +162,7 @@ impl Schedule {
 impl Work<'_> {
     /// Returns whether the parts of each list are few enough for the reduction, and their results
     /// for memory.
-    fn allows(self, pieces: &[Piece]) -> bool {
+    fn allows(self, pieces: &[KeySpan]) -> bool {
         let mut parts = vec![0; self.lists.len()];
         pieces.iter().filter(|p| p.cut).for_each(|p| parts[p.list] += 1);
         parts.iter().all(|n| *n <= PARTS) && parts.iter().sum::<usize>() * self.bytes <= MEMORY
@@ -171,12 +172,12 @@ impl Work<'_> {
 impl BlockSlots {
     /// Returns the time at which all pieces have ended, if they begin in this order. If it is later
     /// than `limit`, any time after `limit` may be returned.
-    fn time(&self, pieces: &[Piece], limit: f64) -> f64 {
+    fn time(&self, pieces: &[KeySpan], limit: f64) -> f64 {
         self.ends(pieces.iter().map(|p| self.cost.of(p.tiles, p.cut)), limit)
     }
 
     /// Returns the cost of all pieces, divided equally among the slots.
-    fn share(&self, pieces: &[Piece]) -> f64 {
+    fn share(&self, pieces: &[KeySpan]) -> f64 {
         pieces.iter().map(|p| self.cost.of(p.tiles, p.cut)).sum::<f64>() / self.all() as f64
     }
 
@@ -189,7 +190,7 @@ impl BlockSlots {
 }
 
 /// Returns ways to cut the lists.
-fn divisions(whole: &[Piece], rows: usize, places: &BlockSlots) -> impl Iterator<Item = Vec<Piece>> {
+fn divisions(whole: &[KeySpan], rows: usize, places: &BlockSlots) -> impl Iterator<Item = Vec<KeySpan>> {
     let longest = whole.iter().map(|p| p.tiles).max().unwrap_or(0);
     let coarse = longest.div_ceil(LENGTHS).next_multiple_of(places.cost.step).max(1);
     let lengths = (MIN_PART_TILES.next_multiple_of(coarse)..longest).step_by(coarse);
@@ -202,7 +203,7 @@ fn divisions(whole: &[Piece], rows: usize, places: &BlockSlots) -> impl Iterator
 
 /// Sorts head after head, each with its longest lists first. The heads of the last rounds are
 /// sorted together, longest first.
-fn head_after_head(mut pieces: Vec<Piece>, rows: usize, places: &BlockSlots) -> Vec<Piece> {
+fn head_after_head(mut pieces: Vec<KeySpan>, rows: usize, places: &BlockSlots) -> Vec<KeySpan> {
     let rows = rows.max(1);
     let first = (pieces.len() / rows).saturating_sub(LAST * places.all() / rows);
     pieces.sort_by_key(|p| ((p.list / rows).min(first), Reverse(p.tiles), p.list));
@@ -211,7 +212,7 @@ fn head_after_head(mut pieces: Vec<Piece>, rows: usize, places: &BlockSlots) -> 
 
 /// Reverses the second round, so that a multiprocessor with one of the longest lists also gets one
 /// of the shorter.
-fn with_second_round_reversed(mut pieces: Vec<Piece>, places: &BlockSlots) -> Vec<Piece> {
+fn with_second_round_reversed(mut pieces: Vec<KeySpan>, places: &BlockSlots) -> Vec<KeySpan> {
     let (from, to) = (places.multiprocessors.min(pieces.len()), (2 * places.multiprocessors).min(pieces.len()));
     pieces[from..to].reverse();
     pieces
@@ -219,13 +220,13 @@ fn with_second_round_reversed(mut pieces: Vec<Piece>, places: &BlockSlots) -> Ve
 
 /// Sorts longest first. Pieces of equal length with the same keys of a head begin together, so that
 /// their keys come from the cache.
-fn longest_first(mut pieces: Vec<Piece>, rows: usize) -> Vec<Piece> {
+fn longest_first(mut pieces: Vec<KeySpan>, rows: usize) -> Vec<KeySpan> {
     pieces.sort_by_key(|p| (Reverse(p.tiles), p.list / rows.max(1), p.before, p.list));
     pieces
 }
 
 /// Cuts the lists into pieces of at most `length` tiles.
-fn cut_at(whole: &[Piece], length: usize) -> Vec<Piece> {
+fn cut_at(whole: &[KeySpan], length: usize) -> Vec<KeySpan> {
     let mut pieces = Vec::with_capacity(2 * whole.len());
     for piece in whole {
         let mut rest = *piece;
@@ -241,7 +242,7 @@ fn cut_at(whole: &[Piece], length: usize) -> Vec<Piece> {
 
 /// Fills slot after slot with lists, longest first, up to a cost of `room`. A list that exceeds the
 /// remaining room continues in the next slot.
-fn filled(whole: &[Piece], room: f64, places: &BlockSlots) -> Vec<Piece> {
+fn filled(whole: &[KeySpan], room: f64, places: &BlockSlots) -> Vec<KeySpan> {
     let mut lists = whole.to_vec();
     lists.sort_by_key(|p| (Reverse(p.tiles), p.list));
     let (mut pieces, mut place, mut left) = (Vec::with_capacity(whole.len() + places.all()), 0, room);
@@ -265,12 +266,12 @@ fn filled(whole: &[Piece], room: f64, places: &BlockSlots) -> Vec<Piece> {
 /// Fills each slot repeatedly with the longest list that fits the remaining `room`. Only a list
 /// longer than a whole slot is cut. Pieces are sorted by the expected end of their predecessors in
 /// the slot.
-fn packed(whole: &[Piece], room: f64, places: &BlockSlots) -> Vec<Piece> {
+fn packed(whole: &[KeySpan], room: f64, places: &BlockSlots) -> Vec<KeySpan> {
     let mut pool = whole.to_vec();
     pool.sort_unstable();
-    let cost = |p: &Piece| places.cost.of(p.tiles, p.cut);
+    let cost = |p: &KeySpan| places.cost.of(p.tiles, p.cut);
     // Pieces with their expected start times.
-    let mut planned: Vec<(f64, Piece)> = Vec::with_capacity(whole.len() + places.all());
+    let mut planned: Vec<(f64, KeySpan)> = Vec::with_capacity(whole.len() + places.all());
     let mut free = vec![room; places.all()];
     for left in &mut free {
         let Some(longest) = pool.last().copied() else { break };
@@ -363,7 +364,7 @@ mod tests {
         let whole: Vec<_> = lists
             .iter()
             .enumerate()
-            .map(|(list, tiles)| Piece { tiles: *tiles, list, before: 0, cut: false })
+            .map(|(list, tiles)| KeySpan { tiles: *tiles, list, before: 0, cut: false })
             .collect();
         let mut ways = 0;
         for pieces in divisions(&whole, 4, &small) {

@@ -4,7 +4,7 @@ use crate::device::{Backend, PoolKind};
 use crate::hazard::{AccessSet, BufferAccess, HazardTracker};
 use crate::pool::Allocation;
 use crate::uninit::HOST;
-use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
+use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout, Origin};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::launcher::{self, ArgumentShape, SliceArgument, SliceMutArgument};
@@ -490,7 +490,7 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     fn origin(&self) -> Origin<'_> {
-        Origin { device: self.device().id(), address: self.address(), keeper: Keeper::Whole(self.uses()) }
+        Origin { device: self.device().id(), address: self.address(), keeper: AccessTracker::Whole(self.uses()) }
     }
 
     pub(crate) fn address(&self) -> u64 {

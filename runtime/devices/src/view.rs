@@ -153,12 +153,12 @@ pub(crate) struct Origin<'a> {
     /// The address of the element from which layouts count.
     pub address: u64,
     /// The tracker of its accesses.
-    pub keeper: Keeper<'a>,
+    pub keeper: AccessTracker<'a>,
 }
 
 /// The tracker of accesses to memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Keeper<'a> {
+pub(crate) enum AccessTracker<'a> {
     /// No tracker.
     Nobody,
     /// The tracker of a whole buffer, which is borrowed entirely.
@@ -171,8 +171,8 @@ impl<'a> Origin<'a> {
     /// Restricts the tracker to that of a part.
     fn part(self) -> Origin<'a> {
         match self.keeper {
-            Keeper::Whole(uses) => Origin { keeper: Keeper::Part(uses.parts()), ..self },
-            Keeper::Nobody | Keeper::Part(_) => self,
+            AccessTracker::Whole(uses) => Origin { keeper: AccessTracker::Part(uses.parts()), ..self },
+            AccessTracker::Nobody | AccessTracker::Part(_) => self,
         }
     }
 }
@@ -313,9 +313,9 @@ impl<T: Element, const R: usize> BufferView<'_, T, R> {
     /// Returns the access of a read of the view.
     pub(crate) fn used(&self) -> AccessSet<'_> {
         match self.origin.keeper {
-            Keeper::Nobody => AccessSet::default(),
-            Keeper::Whole(uses) => AccessSet::default().and(BufferAccess::Read(uses.parts())),
-            Keeper::Part(parts) => AccessSet::default().and(BufferAccess::Read(parts)),
+            AccessTracker::Nobody => AccessSet::default(),
+            AccessTracker::Whole(uses) => AccessSet::default().and(BufferAccess::Read(uses.parts())),
+            AccessTracker::Part(parts) => AccessSet::default().and(BufferAccess::Read(parts)),
         }
     }
 }
@@ -356,9 +356,9 @@ fn memory<'a, T: Element, const R: usize>(
     let memory = unsafe {
         let memory = ArgumentMemory::new(T::TYPE, origin.device, address, shape, mutable);
         match origin.keeper {
-            Keeper::Nobody => memory,
-            Keeper::Whole(uses) => memory.owned_by(uses),
-            Keeper::Part(parts) => memory.owned_by(parts),
+            AccessTracker::Nobody => memory,
+            AccessTracker::Whole(uses) => memory.owned_by(uses),
+            AccessTracker::Part(parts) => memory.owned_by(parts),
         }
     };
     Argument::Memory(memory)
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn reinterpreted_views_are_checked_for_size_and_alignment() {
-        let at = |address| Origin { device: 0, address, keeper: Keeper::Nobody };
+        let at = |address| Origin { device: 0, address, keeper: AccessTracker::Nobody };
         let cast = |address, len| recast::<u8, f32>(at(address), &Layout::range::<u8>(len, 0..len).unwrap());
         assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
         assert_eq!(

@@ -19,7 +19,7 @@ use crate::machine::outputs::is_covered;
 use crate::machine::shadow::Shadow;
 use crate::machine::{LaunchConstants, Machine};
 use crate::{Checks, Options, Program, Statistics};
-use runtime_simt::split::{self, Demand, merge};
+use runtime_simt::split::{self, SplitLimits, merge};
 
 /// The results of one thread.
 struct ThreadResults {
@@ -77,7 +77,12 @@ pub fn run(
 }
 
 /// Returns the work of a launch, or `None` if its blocks must run in order.
-fn demand(program: &Program, setting: &LaunchConstants, buffers: &[Buffer<'_>], options: &Options) -> Option<Demand> {
+fn demand(
+    program: &Program,
+    setting: &LaunchConstants,
+    buffers: &[Buffer<'_>],
+    options: &Options,
+) -> Option<SplitLimits> {
     let code = &program.code;
     // Only these instructions can observe the order of blocks or a clock; a record keeps the first
     // report. A block that loads the store of another block alone finds the element uninitialized.
@@ -85,7 +90,7 @@ fn demand(program: &Program, setting: &LaunchConstants, buffers: &[Buffer<'_>], 
     if code.insts.iter().any(alone) {
         return None;
     }
-    Some(Demand {
+    Some(SplitLimits {
         grid: setting.grid,
         instructions: code.insts.len(),
         copied: buffers.iter().filter(|b| b.mutable).map(|b| b.bytes.get().len()).sum(),

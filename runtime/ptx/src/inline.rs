@@ -44,7 +44,7 @@ pub(super) enum StepAction {
 /// The position of a warp in its launch.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Standing {
+pub struct InlineContext {
     pub warp: u32,
     pub block: [u32; 3],
     /// The extents of a block in threads.
@@ -67,7 +67,7 @@ pub struct Undefined<'i> {
     pub lanes: u32,
 }
 
-impl Standing {
+impl InlineContext {
     /// Returns the value of a special register.
     pub(super) fn special(&self, special: Special, lane: usize) -> u64 {
         let at = lane as u32;
@@ -121,7 +121,7 @@ impl Inline {
         &'i self,
         registers: &mut Registers,
         mask: u32,
-        standing: &Standing,
+        standing: &InlineContext,
         time: u64,
         mut undefined: impl FnMut(Undefined<'i>),
     ) {

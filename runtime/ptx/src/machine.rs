@@ -2,7 +2,7 @@
 
 use super::code::{Code, Reduction};
 use super::cooperative::GRID_BARRIER;
-use super::inline::Standing;
+use super::inline::InlineContext;
 use super::launch::{Checks, Options, Outcome};
 use super::memory::{Buffer, Lookup, Scratch, View};
 use super::observe::Observer;
@@ -197,8 +197,8 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     /// Returns the position of a warp in the launch.
-    fn standing(&self, warp: u32) -> Standing {
-        Standing {
+    fn standing(&self, warp: u32) -> InlineContext {
+        InlineContext {
             warp,
             block: self.block,
             threads: self.grid.threads,

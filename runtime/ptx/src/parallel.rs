@@ -16,7 +16,7 @@ use super::machine::{LaunchSetting, Machine};
 use super::memory::Buffer;
 use super::program::Program;
 use super::touched::Touched;
-use runtime_simt::split::{self, Demand, merge};
+use runtime_simt::split::{self, SplitLimits, merge};
 
 /// The result of one thread.
 struct ThreadResult {
@@ -38,7 +38,7 @@ pub fn run(
     if !is_deaf(&program.code, options.checks) {
         return None;
     }
-    let demand = Demand {
+    let demand = SplitLimits {
         grid: setting.grid,
         instructions: program.code.insts.len(),
         // Each word needs tracking data, too.

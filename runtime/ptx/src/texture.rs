@@ -180,7 +180,7 @@ pub struct Sampler {
 
 /// A texel that contributes to a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tap {
+pub struct FilterTap {
     /// The texel, or `None` for the border color.
     pub texel: Option<[u32; 3]>,
     /// The weight, in units of 2⁻⁸.
@@ -292,7 +292,7 @@ impl Sampler {
     }
 
     /// Returns the texels that contribute to the value at a location.
-    pub fn taps(&self, texels: &Texels, at: &Location) -> SmallVec<[Tap; 8]> {
+    pub fn taps(&self, texels: &Texels, at: &Location) -> SmallVec<[FilterTap; 8]> {
         let layer = at.layer(texels);
         if !self.filters(texels.channel) {
             let mut texel = Some([0, 0, layer]);
@@ -304,7 +304,7 @@ impl Sampler {
                     texel
                 });
             }
-            return [Tap { texel, weight: WHOLE }].into_iter().collect();
+            return [FilterTap { texel, weight: WHOLE }].into_iter().collect();
         }
         let axis = |axis: usize| self.pair(axis, at.coordinates[axis], at.offset[axis], texels.size[axis]);
         let (xs, x) = axis(0);
@@ -320,7 +320,7 @@ impl Sampler {
             }
             _ => ([Some(layer); 2], [square(x, y), [0; 4]]),
         };
-        let corners = (0..8).map(|i| Tap {
+        let corners = (0..8).map(|i| FilterTap {
             texel: xs[i & 1].zip(ys[i >> 1 & 1]).zip(zs[i >> 2]).map(|((x, y), z)| [x, y, z]),
             weight: weights[i >> 2][i & 3],
         });
@@ -338,12 +338,12 @@ impl Sampler {
 
     /// Returns the four result words of taps. `read` returns the word of a channel of a texel,
     /// zero-extended.
-    pub fn value(&self, texels: &Texels, taps: &[Tap], mut read: impl FnMut([u32; 3], u32) -> u32) -> [u32; 4] {
+    pub fn value(&self, texels: &Texels, taps: &[FilterTap], mut read: impl FnMut([u32; 3], u32) -> u32) -> [u32; 4] {
         let mut result = MISSING_CHANNELS;
         for (channel, result) in (0..texels.channels).zip(&mut result) {
             let border = self.border[channel as usize];
             let alone = !self.filters(texels.channel);
-            if let ([Tap { texel, .. }], true) = (taps, alone) {
+            if let ([FilterTap { texel, .. }], true) = (taps, alone) {
                 *result = match texel {
                     Some(texel) => self.converted(texels.channel, read(*texel, channel)),
                     None if self.gives_integers(texels.channel) => border as i64 as u32,

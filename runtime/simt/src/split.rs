@@ -22,7 +22,7 @@ const MAX_COPIED_BYTES: usize = 1 << 30;
 
 /// The work of a launch, for choosing the number of threads.
 #[derive(Clone, Copy, Debug)]
-pub struct Demand {
+pub struct SplitLimits {
     /// The shape of the launch.
     pub grid: GridShape,
     /// The number of instructions of the code.
@@ -33,7 +33,7 @@ pub struct Demand {
     pub threads: Option<NonZeroUsize>,
 }
 
-impl Demand {
+impl SplitLimits {
     /// Returns the number of threads; `None` if one thread runs the launch.
     fn threads(self) -> Option<usize> {
         let (blocks, warps) = (self.grid.block_count(), u64::from(self.grid.warp_count()));
@@ -61,7 +61,7 @@ pub type Copies = Vec<Option<Vec<u8>>>;
 /// given blocks on them. Returns the result of each thread with its copies, or `None` if one thread
 /// must run the launch.
 pub fn run<T: Send>(
-    demand: Demand,
+    demand: SplitLimits,
     copies: impl Fn() -> Copies,
     run: impl Fn(&mut dyn Iterator<Item = u64>, &mut Copies) -> T + Sync,
 ) -> Option<(Vec<T>, Vec<Copies>)> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The time of one launch in each form, by the device's own clock. Each round gives one value, the
 /// mean over several launches in a row.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Forms {
+pub struct FormTimes {
     /// The kernel's own PTX, without checks.
     pub bare: Vec<Duration>,
     /// The checked form, in which every access is checked.
@@ -24,9 +24,9 @@ const MIN_ROUNDS: usize = 3;
 /// The largest number of launches in a row. The records of checked launches hold as much.
 const LAUNCHES: u32 = 50;
 
-impl Forms {
-    /// Compiles and loads both forms, so that [`measure`](Forms::measure) finds them ready on the
-    /// same device. Nothing is launched. Several threads may call this at once.
+impl FormTimes {
+    /// Compiles and loads both forms, so that [`measure`](FormTimes::measure) finds them ready on
+    /// the same device. Nothing is launched. Several threads may call this at once.
     ///
     /// # Errors
     /// If a form cannot be compiled or loaded, or if the arguments do not fit.
@@ -52,8 +52,8 @@ impl Forms {
         case: &Case,
         rounds: usize,
         limit: Duration,
-    ) -> Result<Forms> {
-        let mut forms = Forms::default();
+    ) -> Result<FormTimes> {
+        let mut forms = FormTimes::default();
         with(device, artifact, declared, case, |stream, call| {
             let mut checked = stream.prepare(call())?;
             // SAFETY: the kernel is registered as correct for this case, and the checked launch has

@@ -102,7 +102,7 @@ pub mod __private {
 pub use check::{Checker, Prepared};
 pub use compare::{Bound, Contents, Expected, Judge};
 pub use extremes::Extreme;
-pub use forms::Forms;
+pub use forms::FormTimes;
 pub use generate::Gen;
 pub use input::Input;
 #[doc(hidden)]

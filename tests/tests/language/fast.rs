@@ -281,7 +281,7 @@ fn decisions_by_exact_values_are_not_reported() {
 /// pass skips. The largest logit, which decides all others, is exact.
 #[test]
 fn attention_decides_by_exact_values() {
-    use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+    use kernel_dsl::compiler::analyses::approximate::{Approximations, DecisionKind};
     use kernel_dsl::compiler::driver;
     let all = kernel_dsl::kernels();
     let artifact = all.iter().find(|k| k.name == "flash_attention").expect("the kernel is linked");
@@ -290,7 +290,11 @@ fn attention_decides_by_exact_values() {
         let kernel = driver::lowered(&program, &Instance(instance.constants.to_vec()), artifact.target).unwrap();
         let found = Approximations::of(&kernel);
         assert!(!found.reached.is_empty());
-        assert!(found.decisions.iter().all(|decision| decision.decided == Decided::Branch), "{:?}", found.decisions);
+        assert!(
+            found.decisions.iter().all(|decision| decision.decided == DecisionKind::Branch),
+            "{:?}",
+            found.decisions
+        );
         assert!(found.decisions.len() <= 3, "{:?}", found.decisions);
     }
 }

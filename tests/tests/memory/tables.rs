@@ -291,7 +291,7 @@ fn divergent_constant_reads_are_reported() {
         let sites = accesses(&passes::with_places(lowered.clone().into()).unwrap());
         let lints = lints(&passes::optimize(lowered).unwrap(), &sites);
         let turns = |lint: &Lint| match lint.slow {
-            Slow::ConstantTurns(words) => Some(words),
+            Slow::ConstantSerialization(words) => Some(words),
             _ => None,
         };
         lints.iter().filter_map(turns).collect()

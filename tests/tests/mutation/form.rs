@@ -15,7 +15,7 @@ pub type Form = Vec<u32>;
 
 /// Names of computations and effects, shared by all kernels that are compared.
 #[derive(Default)]
-pub struct Forms {
+pub struct FormNames {
     known: HashMap<String, u32>,
     /// The linear combination of each named integer.
     sums: HashMap<u32, (Scalar, Sum)>,
@@ -37,7 +37,7 @@ struct Sum {
     constant: u64,
 }
 
-impl Forms {
+impl FormNames {
     /// Keeps all names so far permanently.
     pub fn keep(&mut self) {
         self.kept = self.known.len() as u32;
@@ -111,7 +111,7 @@ impl Sum {
 }
 
 struct Reader<'f, 'k> {
-    forms: &'f mut Forms,
+    forms: &'f mut FormNames,
     kernel: &'k Kernel,
     names: HashMap<Value, u32>,
     labels: HashMap<Label, Label>,
@@ -243,7 +243,7 @@ const DEPTH: usize = 64;
 /// Maximum depth where the substitution is tested for each select.
 const NEAR: usize = 6;
 
-impl Forms {
+impl FormNames {
     /// Returns the name of a pure operation on names. For a comparison, `integers` states whether
     /// its operands are integers.
     fn computed(&mut self, mut op: Op, ty: Type, integers: bool) -> u32 {

@@ -5,10 +5,10 @@
 //! compiler. The analyses provide the promises of a launch ([`Promised`]), numbers by thread
 //! ([`normal`]), the conditions under which values are demanded ([`needed`]), and the order of
 //! compared integers ([`Bounds`], [`folds`](super::folds)). The resulting kernels are compared by
-//! their effects and operands ([`Forms`]).
+//! their effects and operands ([`FormNames`]).
 
 use super::folds::Extents;
-use super::form::{Form, Forms};
+use super::form::{Form, FormNames};
 use super::multiples::multiples;
 use super::needed::needed;
 use super::normal::{Depth, Names, normal};
@@ -67,7 +67,7 @@ pub struct Prover {
     bounds: Bounds,
     extents: Extents,
     names: RefCell<Names>,
-    forms: RefCell<Forms>,
+    forms: RefCell<FormNames>,
     ptx: Option<String>,
     own: Vec<(Proof, Option<Form>)>,
 }

@@ -767,7 +767,7 @@ pub fn columns_of_a_padded_tile(x: &[f32], y: &mut [f32]) {
     y[32 * row + col] = tile[(31 - col, row)];
 }
 
-// constant-turns: wrong
+// constant-serialization: wrong
 #[device(constant)]
 const PINNED: [f32; 4] = [0.5, 0.25, 0.125, 0.0625];
 
@@ -777,7 +777,7 @@ pub fn weights_in_turns(x: &[f32], y: &mut [f32]) {
     y[i] = x[i] * PINNED[i % 4];
 }
 
-// constant-turns: right
+// constant-serialization: right
 #[device]
 const WEIGHTS: [f32; 4] = [0.5, 0.25, 0.125, 0.0625];
 

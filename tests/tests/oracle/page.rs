@@ -6,7 +6,7 @@
 
 use super::kernels::*;
 use super::support::{AlignedMemory, lowered, run_on};
-use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+use kernel_dsl::compiler::analyses::approximate::{Approximations, DecisionKind};
 use kernel_dsl::compiler::analyses::memory::accesses;
 use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
 use kernel_dsl::compiler::hir::Instance;
@@ -117,7 +117,7 @@ impl Refused {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum OtherReport {
     /// An approximate value decides.
-    Decides(Decided),
+    Decides(DecisionKind),
     /// The result depends on the order.
     Order,
     /// The code is legal and slow.
@@ -133,9 +133,9 @@ fn other_reports() -> Vec<(OtherReport, Option<[&'static Artifact; 2]>)> {
         };
     }
     let mut all = pairs! {
-        OtherReport::Decides(Decided::Branch) => kept_by_an_approximation, kept_by_a_value;
-        OtherReport::Decides(Decided::Index) => at_an_approximate_power, at_a_power;
-        OtherReport::Decides(Decided::Integer) => approximate_thirds, thirds;
+        OtherReport::Decides(DecisionKind::Branch) => kept_by_an_approximation, kept_by_a_value;
+        OtherReport::Decides(DecisionKind::Index) => at_an_approximate_power, at_a_power;
+        OtherReport::Decides(DecisionKind::Integer) => approximate_thirds, thirds;
         OtherReport::Order => added_as_they_come, added_by_block;
         OtherReport::Slow(Slow::Double) => a_tenth_in_f64, a_tenth;
         OtherReport::Slow(Slow::IntegerDivision(Scalar::Usize)) => next_by_remainder, next_by_comparison;
@@ -144,7 +144,7 @@ fn other_reports() -> Vec<(OtherReport, Option<[&'static Artifact; 2]>)> {
         OtherReport::Slow(Slow::SquareRoot(Scalar::F32)) => roots_in_a_loop, a_root_after_it;
         OtherReport::Slow(Slow::SharedAtomic(Scalar::F32)) => added_as_floats, added_as_integers;
         OtherReport::Slow(Slow::BankConflict(32)) => columns_of_a_tile, columns_of_a_padded_tile;
-        OtherReport::Slow(Slow::ConstantTurns(4)) => weights_in_turns, weights_at_once;
+        OtherReport::Slow(Slow::ConstantSerialization(4)) => weights_in_turns, weights_at_once;
         OtherReport::Slow(Slow::Scattered { sectors: 8, least: 4 }) => down_the_columns, along_the_rows;
         OtherReport::Slow(Slow::PartialWarp(48)) => a_warp_and_a_half, two_warps;
     };
@@ -184,7 +184,7 @@ impl OtherReport {
     /// Returns the source that declares the report, the enum, and the variant.
     fn declared(self) -> (&'static str, &'static str, String) {
         match self {
-            OtherReport::Decides(decided) => (APPROXIMATE, "Decided", variant(&decided)),
+            OtherReport::Decides(decided) => (APPROXIMATE, "DecisionKind", variant(&decided)),
             OtherReport::Order => (FAILURES, "Failure", "OrderDependent".to_string()),
             OtherReport::Slow(slow) => (LINTS, "Slow", variant(&slow)),
         }
@@ -427,7 +427,7 @@ fn other_reports_do_not_appear_for_correct_kernels() {
 #[test]
 fn other_reports_are_complete() {
     let there = other_reports();
-    for (source, of) in [(APPROXIMATE, "Decided"), (LINTS, "Slow")] {
+    for (source, of) in [(APPROXIMATE, "DecisionKind"), (LINTS, "Slow")] {
         let declared = variants(source, of);
         assert!(!declared.is_empty(), "{of}");
         for (variant, _) in declared {

@@ -38,7 +38,7 @@ mod warp_races;
 mod warps;
 
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+use kernel_dsl::compiler::analyses::approximate::{Approximations, DecisionKind};
 use kernel_dsl::compiler::analyses::bounds::{KernelAccesses, Site};
 use kernel_dsl::compiler::analyses::memory::accesses;
 use kernel_dsl::compiler::analyses::slow::{Lint, lints};
@@ -65,7 +65,7 @@ pub enum Class {
     /// Found by a run.
     Check(Check),
     /// Found before any run: a decision by an approximation.
-    Decides(Decided),
+    Decides(DecisionKind),
     /// Found by runs in several orders: the argument whose contents differ.
     Order(usize),
     /// Found before any run: legal and slow code, by its name in reports.
@@ -81,7 +81,7 @@ const SLOW: [&str; 10] = [
     "square-root",
     "shared-atomic-loop",
     "bank-conflict",
-    "constant-turns",
+    "constant-serialization",
     "scattered-access",
     "partial-warp",
 ];
@@ -89,7 +89,7 @@ const SLOW: [&str; 10] = [
 impl Class {
     /// Returns the classes that no single run finds, with one representative of `Order`.
     fn others() -> impl Iterator<Item = Class> {
-        let decided = [Decided::Branch, Decided::Index, Decided::Integer].map(Class::Decides);
+        let decided = [DecisionKind::Branch, DecisionKind::Index, DecisionKind::Integer].map(Class::Decides);
         decided.into_iter().chain([Class::Order(0)]).chain(SLOW.map(Class::Slow))
     }
 }
@@ -109,7 +109,7 @@ impl fmt::Display for Class {
 #[macro_export]
 macro_rules! bug {
     ($kernel:ident, decides $decided:ident, [$($input:expr),* $(,)?]) => {
-        $crate::bug!(of $kernel, Decides(kernel_dsl::compiler::analyses::approximate::Decided::$decided), [$($input),*])
+        $crate::bug!(of $kernel, Decides(kernel_dsl::compiler::analyses::approximate::DecisionKind::$decided), [$($input),*])
     };
     ($kernel:ident, order $argument:literal, [$($input:expr),* $(,)?]) => {
         $crate::bug!(of $kernel, Order($argument), [$($input),*])

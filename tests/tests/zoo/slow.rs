@@ -18,7 +18,7 @@ pub const BUGS: &[Bug] = &[
     bug!(longest_of_vectors, slow "square-root", [counted(128), counted(128), zeros(32)]),
     bug!(bins_of_floats, slow "shared-atomic-loop", [counted(64), zeros(64)]),
     bug!(tile_without_pad, slow "bank-conflict", [products(), Input::view(&[0f32; 1024], [32, 32])]),
-    bug!(taps_put_into_constants, slow "constant-turns", [counted(32), zeros(32)]),
+    bug!(taps_put_into_constants, slow "constant-serialization", [counted(32), zeros(32)]),
     bug!(row_of_each_lane, slow "scattered-access", [products(), zeros(32)]),
     bug!(warp_and_a_half, slow "partial-warp", [counted(48), zeros(48)]),
 ];
@@ -130,7 +130,7 @@ const TAPS: [f32; 8] = [1.0, 7.0, 21.0, 35.0, 35.0, 21.0, 7.0, 1.0];
 #[requires(x.len() == 32, y.len() == 32)]
 fn taps_put_into_constants<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
-    let weight = if MENDED { TAPS[i % 8] } else { PINNED[i % 8] }; //~ constant-turns
+    let weight = if MENDED { TAPS[i % 8] } else { PINNED[i % 8] }; //~ constant-serialization
     y[i] = x[i] * weight;
 }
 

@@ -35,7 +35,7 @@ type Column = (MarkedMemory, Option<u32>);
 
 /// Property that an approximation decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Decided {
+pub enum DecisionKind {
     /// The path of control, the number of iterations of a loop, or whether an access is executed.
     Branch,
     /// The accessed element, or the source lane of an exchange.
@@ -44,21 +44,21 @@ pub enum Decided {
     Integer,
 }
 
-impl Decided {
+impl DecisionKind {
     /// Returns the name of the decision in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Decided::Branch => "branch",
-            Decided::Index => "index",
-            Decided::Integer => "integer",
+            DecisionKind::Branch => "branch",
+            DecisionKind::Index => "index",
+            DecisionKind::Integer => "integer",
         }
     }
 
     fn message(self) -> &'static str {
         match self {
-            Decided::Branch => "this condition depends on an approximate value: a GPU may decide it differently",
-            Decided::Index => "this index depends on an approximate value: a GPU may compute another index",
-            Decided::Integer => "this integer depends on an approximate value: a GPU may compute another integer",
+            DecisionKind::Branch => "this condition depends on an approximate value: a GPU may decide it differently",
+            DecisionKind::Index => "this index depends on an approximate value: a GPU may compute another index",
+            DecisionKind::Integer => "this integer depends on an approximate value: a GPU may compute another integer",
         }
     }
 }
@@ -69,7 +69,7 @@ pub struct Decision {
     /// Location of the decision.
     pub location: Location,
     /// Property that is decided.
-    pub decided: Decided,
+    pub decided: DecisionKind,
     /// Location of the approximation; one of them if there are several.
     pub from: Location,
 }
@@ -239,7 +239,7 @@ impl MarkFlow<'_> {
         from.iter().zip(to).for_each(|(from, to)| self.flows(*from, *to));
     }
 
-    fn decides(&mut self, decided: Decided, by: impl IntoIterator<Item = Value>, location: Location) {
+    fn decides(&mut self, decided: DecisionKind, by: impl IntoIterator<Item = Value>, location: Location) {
         let Some(from) = by.into_iter().find_map(|v| self.values.get(&v).copied()) else { return };
         if let Some(found) = &mut self.decisions {
             found.insert(Decision { location, decided, from });
@@ -260,7 +260,7 @@ impl MarkFlow<'_> {
             }
             AccessPlace::Address { base, .. } => self.bases.get(base).into_iter().flatten().copied().collect(),
         };
-        self.decides(Decided::Index, indices, location);
+        self.decides(DecisionKind::Index, indices, location);
         memories
     }
 
@@ -281,7 +281,7 @@ impl MarkFlow<'_> {
         }
         let exact = values.iter().copied().filter(|v| !self.is_float(*v)).collect::<Vec<_>>();
         if memories.iter().any(|m| matches!(m, MarkedMemory::Argument(_))) {
-            self.decides(Decided::Integer, exact, location);
+            self.decides(DecisionKind::Integer, exact, location);
         }
     }
 
@@ -310,12 +310,12 @@ impl MarkFlow<'_> {
                     if !terms.iter().all(first) {
                         self.moves(results[0]);
                     }
-                    self.decides(Decided::Index, terms.iter().map(|(index, _)| *index), at);
+                    self.decides(DecisionKind::Index, terms.iter().map(|(index, _)| *index), at);
                 }
                 Op::Cast(a) => {
                     self.flows(*a, results[0]);
                     if self.is_float(*a) && !self.is_float(results[0]) {
-                        self.decides(Decided::Integer, [*a], at);
+                        self.decides(DecisionKind::Integer, [*a], at);
                     }
                 }
                 Op::Load { place, guard, .. } => {
@@ -324,14 +324,14 @@ impl MarkFlow<'_> {
                         self.mark(*result, self.held(&memories, column, i));
                     }
                     if let Some(Guard { condition, otherwise }) = guard {
-                        self.decides(Decided::Branch, [*condition], at);
+                        self.decides(DecisionKind::Branch, [*condition], at);
                         self.all(otherwise, results);
                     }
                 }
                 Op::Store { place, values, guard, .. } => {
                     let (memories, column) = (self.memories(place, at), self.column(place));
                     self.stored(&memories, column, values, at);
-                    self.decides(Decided::Branch, *guard, at);
+                    self.decides(DecisionKind::Branch, *guard, at);
                 }
                 Op::Atomic { place, values, .. } => {
                     let (memories, column) = (self.memories(place, at), self.column(place));
@@ -345,11 +345,11 @@ impl MarkFlow<'_> {
                     let (from, to) = (self.memories(&copy.from, at), self.memories(&copy.to, at));
                     let marked = self.held(&from, None, 0);
                     to.iter().for_each(|memory| self.mark_memory((*memory, None), marked));
-                    self.decides(Decided::Branch, copy.guard.into_iter().chain(copy.inside), at);
+                    self.decides(DecisionKind::Branch, copy.guard.into_iter().chain(copy.inside), at);
                 }
                 Op::ReadLocal { local, index } => {
                     let memory = MarkedMemory::Local(local.0);
-                    self.decides(Decided::Index, *index, at);
+                    self.decides(DecisionKind::Index, *index, at);
                     self.mark(results[0], self.memory.get(&(memory, None)).copied());
                     if let Some(bases) = self.behind.get(&memory).cloned() {
                         // The analysis does not track which of the stored addresses this is.
@@ -359,7 +359,7 @@ impl MarkFlow<'_> {
                 }
                 Op::WriteLocal { local, index, value } => {
                     let memory = MarkedMemory::Local(local.0);
-                    self.decides(Decided::Index, *index, at);
+                    self.decides(DecisionKind::Index, *index, at);
                     self.mark_memory((memory, None), self.values.get(value).copied());
                     if let Some(bases) = self.bases.get(value).cloned() {
                         let known = self.behind.entry(memory).or_default();
@@ -370,15 +370,15 @@ impl MarkFlow<'_> {
                 }
                 Op::Shuffle { value, selector, .. } => {
                     self.flows(*value, results[0]);
-                    self.decides(Decided::Index, [*selector], at);
+                    self.decides(DecisionKind::Index, [*selector], at);
                 }
                 Op::If { condition, then, otherwise } => {
-                    self.decides(Decided::Branch, [*condition], at);
+                    self.decides(DecisionKind::Branch, [*condition], at);
                     self.region(then, results);
                     self.region(otherwise, results);
                 }
                 Op::For(l) => {
-                    self.decides(Decided::Branch, [l.start, l.end, l.step], at);
+                    self.decides(DecisionKind::Branch, [l.start, l.end, l.step], at);
                     let carried = l.body.parameters[1..].to_vec();
                     if let Some(index) = l.body.parameters.first() {
                         self.flows(l.start, *index);

@@ -4,13 +4,13 @@
 //! source location gives one error, even if it became many operations. The trace lists each line
 //! once, from the operation back to the point where threads begin to diverge.
 
-use super::uniformity::{Happening, Step, UniformScope, Uniformity, Verdict};
+use super::uniformity::{Step, UniformScope, Uniformity, UniformityEvent, Verdict};
 use crate::error::Error;
 use crate::ir::{Inst, Kernel, Location, Op, Region, SourceLocation};
 use std::collections::BTreeMap;
 
 /// Operation that not all required threads reach.
-struct Apart<'k> {
+struct DivergentOperations<'k> {
     inst: &'k Inst,
     scope: UniformScope,
 }
@@ -45,19 +45,23 @@ fn needs(op: &Op) -> Option<UniformScope> {
 }
 
 /// Collects the first operation at each location among those that need the widest scope.
-fn collect<'k>(region: &'k Region, uniformity: &Uniformity<'k>, found: &mut BTreeMap<Location, Apart<'k>>) {
+fn collect<'k>(
+    region: &'k Region,
+    uniformity: &Uniformity<'k>,
+    found: &mut BTreeMap<Location, DivergentOperations<'k>>,
+) {
     for inst in &region.insts {
         if let Some(scope) = needs(&inst.op)
             && uniformity.control_at(inst, scope) == Some(Verdict::Varies)
             && found.get(&inst.location).is_none_or(|other| scope < other.scope)
         {
-            found.insert(inst.location, Apart { inst, scope });
+            found.insert(inst.location, DivergentOperations { inst, scope });
         }
         inst.op.regions().into_iter().for_each(|region| collect(region, uniformity, found));
     }
 }
 
-fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
+fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &DivergentOperations) -> Error {
     let at = &kernel.locations[apart.inst.location.0 as usize];
     let name = operation(kernel, at).unwrap_or_else(|| match apart.inst.op {
         Op::GridSync => "grid::sync".to_string(),
@@ -81,11 +85,11 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
     );
     error.notes = trace(kernel, &steps);
     error.help(match steps.first().map(|s| s.what) {
-        Some(Happening::Trips) => format!(
+        Some(UniformityEvent::Trips) => format!(
             "let all {threads} run the same number of iterations, and put the work of some under an `if` without the \
              `{name}`"
         ),
-        Some(Happening::Left) => {
+        Some(UniformityEvent::Left) => {
             format!("let all {threads} continue, and put the work of some under an `if` without the `{name}`")
         }
         _ => format!(
@@ -124,13 +128,15 @@ fn trace(kernel: &Kernel, steps: &[Step]) -> Vec<String> {
         // The last line is where threads begin to diverge, whatever else the line contains.
         let root = steps[i..].iter().all(|s| line(s) == at);
         let what = match step.what {
-            Happening::Computed if root && steps[steps.len() - 1].what == Happening::Index => "differs between threads",
-            Happening::Index => "differs between threads",
-            Happening::Memory => "is loaded from memory",
-            Happening::Computed => "depends on the thread",
-            Happening::Branch => "threads diverge",
-            Happening::Trips => "threads run different numbers of iterations",
-            Happening::Left => "some threads leave, and others continue",
+            UniformityEvent::Computed if root && steps[steps.len() - 1].what == UniformityEvent::Index => {
+                "differs between threads"
+            }
+            UniformityEvent::Index => "differs between threads",
+            UniformityEvent::Memory => "is loaded from memory",
+            UniformityEvent::Computed => "depends on the thread",
+            UniformityEvent::Branch => "threads diverge",
+            UniformityEvent::Trips => "threads run different numbers of iterations",
+            UniformityEvent::Left => "some threads leave, and others continue",
         };
         notes.push(format!("{of}line {number}{code}: {what}"));
     }

@@ -22,7 +22,7 @@ pub type Numbers = [i64; LANES];
 
 /// Knowledge about a value across the lanes of a warp.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Across {
+pub enum LaneValues {
     /// The number of each lane.
     Exact(Numbers),
     /// An unknown multiple of `multiple`, the same in all lanes, plus the number of each lane.
@@ -32,15 +32,15 @@ pub enum Across {
     Unknown,
 }
 
-impl Across {
+impl LaneValues {
     /// One unknown number, the same in all lanes.
-    pub const UNIFORM: Across = Across::Relative { lanes: [0; LANES], multiple: 1 };
+    pub const UNIFORM: LaneValues = LaneValues::Relative { lanes: [0; LANES], multiple: 1 };
 
     /// Returns the offsets of the lanes from a common number.
     pub fn relative(self) -> Option<Numbers> {
         match self {
-            Across::Exact(lanes) | Across::Relative { lanes, .. } => Some(lanes),
-            Across::Unknown => None,
+            LaneValues::Exact(lanes) | LaneValues::Relative { lanes, .. } => Some(lanes),
+            LaneValues::Unknown => None,
         }
     }
 
@@ -52,7 +52,7 @@ impl Across {
     /// Returns the number that all lanes have, if known.
     pub fn constant(self) -> Option<i64> {
         match self {
-            Across::Exact(lanes) if same(&lanes) => Some(lanes[0]),
+            LaneValues::Exact(lanes) if same(&lanes) => Some(lanes[0]),
             _ => None,
         }
     }
@@ -61,17 +61,17 @@ impl Across {
     /// is 0.
     pub fn multiple(self) -> u64 {
         match self {
-            Across::Exact(_) => 0,
-            Across::Relative { multiple, .. } => multiple,
-            Across::Unknown => 1,
+            LaneValues::Exact(_) => 0,
+            LaneValues::Relative { multiple, .. } => multiple,
+            LaneValues::Unknown => 1,
         }
     }
 
     /// Returns the same offsets without the known divisor of the common part.
-    fn loosened(self) -> Across {
+    fn loosened(self) -> LaneValues {
         match self.relative() {
-            Some(lanes) => Across::Relative { lanes, multiple: 1 },
-            None => Across::Unknown,
+            Some(lanes) => LaneValues::Relative { lanes, multiple: 1 },
+            None => LaneValues::Unknown,
         }
     }
 }
@@ -83,7 +83,7 @@ fn same(lanes: &Numbers) -> bool {
 /// Knowledge about each value of a kernel, in one warp of each block.
 #[derive(Debug)]
 pub struct Lanes {
-    values: Vec<Across>,
+    values: Vec<LaneValues>,
     /// Index of the warp in its block.
     warp: u32,
 }
@@ -91,47 +91,47 @@ pub struct Lanes {
 impl Lanes {
     /// Analyzes warp `warp` of a block. Lanes beyond the end of the block count as present.
     pub fn of(kernel: &Kernel, warp: u32) -> Lanes {
-        let mut lanes = Lanes { values: vec![Across::Unknown; kernel.values.len()], warp };
+        let mut lanes = Lanes { values: vec![LaneValues::Unknown; kernel.values.len()], warp };
         lanes.region(kernel, &kernel.body);
         lanes
     }
 
     /// Returns what is known about `value`.
-    pub fn get(&self, value: Value) -> Across {
+    pub fn get(&self, value: Value) -> LaneValues {
         self.values[value.0 as usize]
     }
 
     /// Returns the byte offset from the start of an element to the accessed part of it.
-    pub fn within(&self, within: Option<&ElementOffset>) -> Across {
-        let Some(within) = within else { return Across::Exact([0; LANES]) };
+    pub fn within(&self, within: Option<&ElementOffset>) -> LaneValues {
+        let Some(within) = within else { return LaneValues::Exact([0; LANES]) };
         let steps = within.indices.iter().map(|step| (step.index, step.bytes));
-        self.sum(Across::Exact([within.offset.into(); LANES]), steps)
+        self.sum(LaneValues::Exact([within.offset.into(); LANES]), steps)
     }
 
     /// Computes `first` + Σ index · scale.
-    pub fn sum(&self, first: Across, terms: impl IntoIterator<Item = (Value, u32)>) -> Across {
+    pub fn sum(&self, first: LaneValues, terms: impl IntoIterator<Item = (Value, u32)>) -> LaneValues {
         terms.into_iter().fold(first, |sum, (index, scale)| {
-            let term = binary(Binary::Mul, Scalar::U64, self.get(index), Across::Exact([scale.into(); LANES]));
+            let term = binary(Binary::Mul, Scalar::U64, self.get(index), LaneValues::Exact([scale.into(); LANES]));
             add(sum, term)
         })
     }
 
-    fn set(&mut self, value: Value, across: Across) {
+    fn set(&mut self, value: Value, across: LaneValues) {
         self.values[value.0 as usize] = across;
     }
 
     fn region(&mut self, kernel: &Kernel, region: &Region) {
         for inst in &region.insts {
             // An assumption about an earlier iteration of the analysis may not hold.
-            inst.results.iter().for_each(|r| self.set(*r, Across::Unknown));
+            inst.results.iter().for_each(|r| self.set(*r, LaneValues::Unknown));
             match &inst.op {
                 Op::For(l) => {
                     let known = self.get(l.start);
-                    let index = if self.get(l.step).is_uniform() { known.loosened() } else { Across::Unknown };
+                    let index = if self.get(l.step).is_uniform() { known.loosened() } else { LaneValues::Unknown };
                     let index = match (index, self.get(l.step).constant()) {
                         // Start and step determine the divisor of the common part.
-                        (Across::Relative { lanes, .. }, Some(step)) => {
-                            Across::Relative { lanes, multiple: gcd(known.multiple(), step.unsigned_abs()).max(1) }
+                        (LaneValues::Relative { lanes, .. }, Some(step)) => {
+                            LaneValues::Relative { lanes, multiple: gcd(known.multiple(), step.unsigned_abs()).max(1) }
                         }
                         (index, _) => index,
                     };
@@ -156,7 +156,7 @@ impl Lanes {
                             [Some(yes), Some(no)] => self.select(*condition, yes[i], no[i]),
                             // Only one branch reaches the end: its values are the results.
                             [Some(one), None] | [None, Some(one)] => self.get(one[i]),
-                            [None, None] => Across::Unknown,
+                            [None, None] => LaneValues::Unknown,
                         };
                         self.set(*result, across);
                     }
@@ -193,7 +193,7 @@ impl Lanes {
                 // diverge.
                 let one_way = next.iter().all(|v| v[i] == next[0][i]);
                 if !one_way || !next.iter().all(stays) {
-                    self.set(*parameter, Across::Unknown);
+                    self.set(*parameter, LaneValues::Unknown);
                     changed = true;
                 }
             }
@@ -203,34 +203,34 @@ impl Lanes {
         }
     }
 
-    fn select(&self, condition: Value, yes: Value, no: Value) -> Across {
+    fn select(&self, condition: Value, yes: Value, no: Value) -> LaneValues {
         let (condition, yes, no) = (self.get(condition), self.get(yes), self.get(no));
         match (condition, yes, no) {
-            (Across::Exact(c), Across::Exact(y), Across::Exact(n)) => {
-                Across::Exact(std::array::from_fn(|l| if c[l] != 0 { y[l] } else { n[l] }))
+            (LaneValues::Exact(c), LaneValues::Exact(y), LaneValues::Exact(n)) => {
+                LaneValues::Exact(std::array::from_fn(|l| if c[l] != 0 { y[l] } else { n[l] }))
             }
             _ if yes == no && yes.constant().is_some() => yes,
             _ if condition.is_uniform() && yes.relative() == no.relative() => yes.loosened(),
-            _ if condition.is_uniform() && yes.is_uniform() && no.is_uniform() => Across::UNIFORM,
-            _ => Across::Unknown,
+            _ if condition.is_uniform() && yes.is_uniform() && no.is_uniform() => LaneValues::UNIFORM,
+            _ => LaneValues::Unknown,
         }
     }
 
-    fn inst(&self, kernel: &Kernel, op: &Op, ty: Type) -> Across {
+    fn inst(&self, kernel: &Kernel, op: &Op, ty: Type) -> LaneValues {
         let integer = ty.scalar().filter(|s| s.is_integer() || *s == Scalar::Bool);
         let across = match op {
-            Op::Constant(bits) => Across::Exact([*bits as i64; LANES]),
-            Op::Table(_) => Across::Relative { lanes: [0; LANES], multiple: Table::ALIGN.into() },
-            Op::Parameter(_) if ty == Type::Global => Across::Relative { lanes: [0; LANES], multiple: ALIGNED },
-            Op::Parameter(_) | Op::Special(Special::Block(_) | Special::Grid(_)) => Across::UNIFORM,
+            Op::Constant(bits) => LaneValues::Exact([*bits as i64; LANES]),
+            Op::Table(_) => LaneValues::Relative { lanes: [0; LANES], multiple: Table::ALIGN.into() },
+            Op::Parameter(_) if ty == Type::Global => LaneValues::Relative { lanes: [0; LANES], multiple: ALIGNED },
+            Op::Parameter(_) | Op::Special(Special::Block(_) | Special::Grid(_)) => LaneValues::UNIFORM,
             Op::Special(Special::BlockDim(axis)) => match kernel.block.extent(*axis) {
-                Some(n) => Across::Exact([n.into(); LANES]),
-                None => Across::Relative { lanes: [0; LANES], multiple: kernel.block.divisor(*axis).into() },
+                Some(n) => LaneValues::Exact([n.into(); LANES]),
+                None => LaneValues::Relative { lanes: [0; LANES], multiple: kernel.block.divisor(*axis).into() },
             },
-            Op::Vote { .. } | Op::Reduce(..) => Across::UNIFORM,
+            Op::Vote { .. } | Op::Reduce(..) => LaneValues::UNIFORM,
             Op::Special(Special::Thread(axis)) => {
                 let ([x, y, _], first) = (kernel.block.most().map(i64::from), i64::from(self.warp) * LANES as i64);
-                Across::Exact(std::array::from_fn(|lane| {
+                LaneValues::Exact(std::array::from_fn(|lane| {
                     let thread = first + lane as i64;
                     match axis {
                         0 => thread % x,
@@ -244,19 +244,19 @@ impl Lanes {
                 match self.get(*a) {
                     // The discarded bits may differ between lanes where the sum with the unknown
                     // part carries.
-                    a if integer.is_some_and(|s| s.bits() < from) && matches!(a, Across::Relative { .. }) => {
-                        if a.is_uniform() { Across::UNIFORM } else { Across::Unknown }
+                    a if integer.is_some_and(|s| s.bits() < from) && matches!(a, LaneValues::Relative { .. }) => {
+                        if a.is_uniform() { LaneValues::UNIFORM } else { LaneValues::Unknown }
                     }
                     a => a,
                 }
             }
             Op::Unary(op @ (Unary::Neg | Unary::Not | Unary::Abs), a) if integer.is_some() => {
                 match (op, self.get(*a)) {
-                    (Unary::Neg, Across::Exact(lanes)) => Across::Exact(lanes.map(i64::wrapping_neg)),
-                    (Unary::Abs, Across::Exact(lanes)) => Across::Exact(lanes.map(i64::wrapping_abs)),
-                    (Unary::Not, Across::Exact(lanes)) => Across::Exact(lanes.map(|x| !x)),
-                    (_, a) if a.is_uniform() => Across::UNIFORM,
-                    _ => Across::Unknown,
+                    (Unary::Neg, LaneValues::Exact(lanes)) => LaneValues::Exact(lanes.map(i64::wrapping_neg)),
+                    (Unary::Abs, LaneValues::Exact(lanes)) => LaneValues::Exact(lanes.map(i64::wrapping_abs)),
+                    (Unary::Not, LaneValues::Exact(lanes)) => LaneValues::Exact(lanes.map(|x| !x)),
+                    (_, a) if a.is_uniform() => LaneValues::UNIFORM,
+                    _ => LaneValues::Unknown,
                 }
             }
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no),
@@ -265,25 +265,25 @@ impl Lanes {
                 binary(*op, integer.unwrap_or(Scalar::U64), self.get(*a), self.get(*b))
             }
             // Arrays of dynamic size are aligned to the widest access of the machine.
-            Op::Dynamic { .. } => Across::Relative { lanes: [0; LANES], multiple: WIDEST.into() },
+            Op::Dynamic { .. } => LaneValues::Relative { lanes: [0; LANES], multiple: WIDEST.into() },
             Op::Offset { base, terms, bytes } => terms.iter().fold(self.get(*base), |sum, (index, stride)| {
-                let stride = stride.map_or(Across::Exact([1; LANES]), |s| self.get(s));
+                let stride = stride.map_or(LaneValues::Exact([1; LANES]), |s| self.get(s));
                 let elements = binary(Binary::Mul, Scalar::U64, self.get(*index), stride);
-                let bytes = Across::Exact([i64::from(*bytes); LANES]);
+                let bytes = LaneValues::Exact([i64::from(*bytes); LANES]);
                 add(sum, binary(Binary::Mul, Scalar::U64, elements, bytes))
             }),
-            Op::Inline { code, .. } if code.effect() != Effect::None => Across::Unknown,
+            Op::Inline { code, .. } if code.effect() != Effect::None => LaneValues::Unknown,
             op => {
                 // Equal operands give equal results in all lanes, and one address gives one loaded
                 // value.
                 let mut uniform = op.is_pure() || matches!(op, Op::Load { .. } | Op::Inline { .. });
                 op.for_each_operand(|v| uniform &= self.get(v).is_uniform());
-                if uniform { Across::UNIFORM } else { Across::Unknown }
+                if uniform { LaneValues::UNIFORM } else { LaneValues::Unknown }
             }
         };
         match (across, integer) {
-            (Across::Exact(lanes), Some(ty)) => Across::Exact(lanes.map(|x| wrapped(ty, x))),
-            (Across::Exact(lanes), None) if ty.scalar().is_some() && !same(&lanes) => Across::Unknown,
+            (LaneValues::Exact(lanes), Some(ty)) => LaneValues::Exact(lanes.map(|x| wrapped(ty, x))),
+            (LaneValues::Exact(lanes), None) if ty.scalar().is_some() && !same(&lanes) => LaneValues::Unknown,
             (across, _) => across,
         }
     }
@@ -329,9 +329,9 @@ fn continues<'k>(region: &'k Region, label: Label, found: &mut Vec<&'k Values>) 
     }
 }
 
-fn compare(comparison: Comparison, a: Across, b: Across) -> Across {
+fn compare(comparison: Comparison, a: LaneValues, b: LaneValues) -> LaneValues {
     match (a, b) {
-        (Across::Exact(a), Across::Exact(b)) => Across::Exact(std::array::from_fn(|l| {
+        (LaneValues::Exact(a), LaneValues::Exact(b)) => LaneValues::Exact(std::array::from_fn(|l| {
             i64::from(match comparison {
                 Comparison::Eq => a[l] == b[l],
                 Comparison::Ne => a[l] != b[l],
@@ -341,22 +341,22 @@ fn compare(comparison: Comparison, a: Across, b: Across) -> Across {
                 Comparison::Ge => a[l] >= b[l],
             })
         })),
-        (a, b) if a.is_uniform() && b.is_uniform() => Across::UNIFORM,
-        _ => Across::Unknown,
+        (a, b) if a.is_uniform() && b.is_uniform() => LaneValues::UNIFORM,
+        _ => LaneValues::Unknown,
     }
 }
 
 /// Returns the sum of addresses or of parts of them.
-pub(super) fn add(a: Across, b: Across) -> Across {
+pub(super) fn add(a: LaneValues, b: LaneValues) -> LaneValues {
     binary(Binary::Add, Scalar::U64, a, b)
 }
 
-fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
-    use Across::{Exact, Relative, Unknown};
+fn binary(op: Binary, ty: Scalar, a: LaneValues, b: LaneValues) -> LaneValues {
+    use LaneValues::{Exact, Relative, Unknown};
     let zip = |x: Numbers, y: Numbers, f: fn(i64, i64) -> i64| std::array::from_fn(|l| f(x[l], y[l]));
     let both = |f: fn(i64, i64) -> i64| match (a, b) {
         (Exact(x), Exact(y)) => Exact(zip(x, y, f)),
-        _ if a.is_uniform() && b.is_uniform() => Across::UNIFORM,
+        _ if a.is_uniform() && b.is_uniform() => LaneValues::UNIFORM,
         _ => Unknown,
     };
     let shifted = |f: fn(i64, i64) -> i64| match (a, b) {
@@ -394,7 +394,7 @@ fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
         // A quotient by 0 is unspecified.
         Binary::Div | Binary::Rem if matches!(b, Exact(by) if by.contains(&0)) => {
             if a.is_uniform() && b.is_uniform() {
-                Across::UNIFORM
+                LaneValues::UNIFORM
             } else {
                 Unknown
             }

@@ -5,7 +5,7 @@
 //! a warp costs as many sectors as it touches. Constant memory serves one location of a warp at a
 //! time.
 
-use super::lanes::{self, Across, LANES, Lanes, Numbers};
+use super::lanes::{self, LANES, LaneValues, Lanes, Numbers};
 use super::uniformity::{UniformScope, Uniformity};
 use crate::ir::*;
 use crate::scalar::Scalar;
@@ -258,7 +258,7 @@ impl AccessWalk<'_> {
         }
     }
 
-    fn constant(&self, base: Value, address: Across, asked: WarpRequest) -> Option<Cost> {
+    fn constant(&self, base: Value, address: LaneValues, asked: WarpRequest) -> Option<Cost> {
         if let Some(addresses) = address.relative() {
             return Some(Cost::Constant { words: words(&addresses, asked.active, asked.bytes) });
         }
@@ -272,12 +272,12 @@ impl AccessWalk<'_> {
     /// Returns the lanes in which a condition holds, if it is known in each.
     fn holding(&self, condition: Value) -> Option<u32> {
         match self.lanes.get(condition) {
-            Across::Exact(lanes) => Some((0..LANES).filter(|l| lanes[*l] != 0).fold(0, |m, l| m | 1 << l)),
+            LaneValues::Exact(lanes) => Some((0..LANES).filter(|l| lanes[*l] != 0).fold(0, |m, l| m | 1 << l)),
             _ => None,
         }
     }
 
-    fn shared(&self, array: SharedId, indices: &[Value], within: Across, asked: WarpRequest) -> Option<Cost> {
+    fn shared(&self, array: SharedId, indices: &[Value], within: LaneValues, asked: WarpRequest) -> Option<Cost> {
         let array = &self.kernel.shared[array.0 as usize];
         let size = array.element.bytes();
         let terms = indices.iter().zip(&array.strides).map(|(index, stride)| (*index, stride.saturating_mul(size)));
@@ -306,7 +306,7 @@ impl AccessWalk<'_> {
 
     /// Returns the address of an element of `unit` bytes. Dimensions with an unknown stride are
     /// left out, and their indices are returned separately.
-    fn address(&self, base: Value, dims: &[Dim], unit: u32, within: Across) -> Option<(Across, [Numbers; 5])> {
+    fn address(&self, base: Value, dims: &[Dim], unit: u32, within: LaneValues) -> Option<(LaneValues, [Numbers; 5])> {
         let mut address = lanes::add(self.lanes.get(base), within);
         let mut rows = [[0i64; LANES]; 5];
         for (dim, row) in dims.iter().zip(&mut rows) {
@@ -324,7 +324,7 @@ impl AccessWalk<'_> {
                         // may start anywhere.
                         let zero = row.iter().all(|x| *x == 0);
                         let multiple = if zero { index.multiple().saturating_mul(unit.into()) } else { 1 };
-                        address = lanes::add(address, Across::Relative { lanes: [0; LANES], multiple });
+                        address = lanes::add(address, LaneValues::Relative { lanes: [0; LANES], multiple });
                     }
                 }
             }

@@ -42,7 +42,7 @@ pub enum Slow {
     /// Bank conflict of shared memory, with the number of words that one bank serves.
     BankConflict(u32),
     /// Read of constant memory, with the maximum number of distinct places.
-    ConstantTurns(u32),
+    ConstantSerialization(u32),
     /// Access to more sectors of global memory than its bytes would fill.
     #[allow(missing_docs)]
     Scattered { sectors: u32, least: u32 },
@@ -64,7 +64,7 @@ impl Slow {
             Slow::SquareRoot(_) => "square-root",
             Slow::SharedAtomic(_) => "shared-atomic-loop",
             Slow::BankConflict(_) => "bank-conflict",
-            Slow::ConstantTurns(_) => "constant-turns",
+            Slow::ConstantSerialization(_) => "constant-serialization",
             Slow::Scattered { .. } => "scattered-access",
             Slow::Spills { .. } => "spills",
             Slow::PartialWarp(_) => "partial-warp",
@@ -104,7 +104,7 @@ impl Slow {
             Slow::BankConflict(ways) => {
                 format!("the lanes of a warp access {ways} words of one bank of shared memory, one after the other")
             }
-            Slow::ConstantTurns(words) => {
+            Slow::ConstantSerialization(words) => {
                 format!("the lanes of a warp read up to {words} addresses of constant memory, one after the other")
             }
             Slow::Scattered { sectors, least } => {
@@ -136,7 +136,7 @@ impl Slow {
                 "use `u32` or `i32` (fixed point if necessary), or sum in the warp first, with `warp::sum`, and let one lane add"
             }
             Slow::BankConflict(_) => "make the array `Shared::padded`, or let lanes follow the last index",
-            Slow::ConstantTurns(_) => "remove `#[device(constant)]`, so that the table is in global memory",
+            Slow::ConstantSerialization(_) => "remove `#[device(constant)]`, so that the table is in global memory",
             Slow::Scattered { .. } => {
                 "let consecutive lanes follow the last index, or stage the data in a tile in shared memory"
             }
@@ -183,7 +183,7 @@ pub fn lints(kernel: &Optimized, sites: &[Site]) -> Vec<Lint> {
     for site in sites {
         let slow = match site.cost {
             Some(Cost::Shared { ways }) if ways > 1 => Slow::BankConflict(ways),
-            Some(Cost::Constant { words }) if words > 1 => Slow::ConstantTurns(words),
+            Some(Cost::Constant { words }) if words > 1 => Slow::ConstantSerialization(words),
             Some(Cost::Global { sectors, least, .. }) if sectors >= 2 * least && sectors > 2 => {
                 Slow::Scattered { sectors, least }
             }

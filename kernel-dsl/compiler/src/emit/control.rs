@@ -13,7 +13,7 @@
 //!
 //! The second rule tracks which values have occupied a carried register: its occupants.
 
-use super::survey::Survey;
+use super::survey::KernelFacts;
 use super::{Binding, Emitter, moves, scalar_type};
 use crate::ir::{AccessPlace, For, Inst, Label, Op, Region, Unroll, Value, Values};
 use crate::ptx::{self, Guard, Modifier, Opcode, Operand, Register};
@@ -24,13 +24,13 @@ type Registers = SmallVec<[Register; 4]>;
 
 /// The state of values and control flow at the current point of emission.
 pub(super) struct EmissionState {
-    pub survey: Survey,
+    pub survey: KernelFacts,
     /// The values that each carried register, or register of a construct's result, has held.
     occupants: HashMap<Register, SmallVec<[Value; 4]>>,
     /// The register in which each value that ends its region should be computed.
-    wishes: HashMap<Value, Register>,
+    preferred: HashMap<Value, Register>,
     /// The register in which each value that is being defined will be computed.
-    granted: HashMap<Value, Register>,
+    assigned: HashMap<Value, Register>,
     /// The region that each value was defined in, by number, and the current one.
     homes: HashMap<Value, u32>,
     home: u32,
@@ -52,12 +52,12 @@ struct Scope {
 }
 
 impl EmissionState {
-    pub fn new(survey: Survey) -> EmissionState {
+    pub fn new(survey: KernelFacts) -> EmissionState {
         EmissionState {
             survey,
             occupants: HashMap::new(),
-            wishes: HashMap::new(),
-            granted: HashMap::new(),
+            preferred: HashMap::new(),
+            assigned: HashMap::new(),
             homes: HashMap::new(),
             home: 0,
             regions: 0,
@@ -69,7 +69,7 @@ impl EmissionState {
 
     /// Returns the register that `value`, which is being defined, will have.
     pub fn wanted(&self, value: Value) -> Option<Register> {
-        self.granted.get(&value).copied()
+        self.assigned.get(&value).copied()
     }
 
     /// Records that `register` holds `value` from now on.
@@ -142,12 +142,12 @@ impl<'k> Emitter<'k> {
         if let Op::Yield(values) = &terminator.op {
             for (value, register) in values.iter().zip(yields) {
                 if self.flow.survey.root(*value) == *value {
-                    self.flow.wishes.insert(*value, *register);
+                    self.flow.preferred.insert(*value, *register);
                 }
             }
         }
         for (i, inst) in insts.iter().enumerate() {
-            self.grant(inst, &region.insts[i + 1..]);
+            self.assign(inst, &region.insts[i + 1..]);
             self.instruction(inst);
             if !std::mem::replace(&mut self.flow.reached, true) {
                 return false;
@@ -175,7 +175,7 @@ impl<'k> Emitter<'k> {
 
     /// Decides whether the results of `inst` get their preferred registers. `rest` is the code
     /// after it in its region.
-    fn grant(&mut self, inst: &Inst, rest: &[Inst]) {
+    fn assign(&mut self, inst: &Inst, rest: &[Inst]) {
         // The instruction writes a result before it has read all operands, or may not write it.
         let early = match &inst.op {
             Op::Load { guard, .. } => guard.is_some() || inst.results.len() > 1,
@@ -183,12 +183,12 @@ impl<'k> Emitter<'k> {
             _ => false,
         };
         for result in &inst.results {
-            if let Some(register) = self.flow.wishes.remove(result)
+            if let Some(register) = self.flow.preferred.remove(result)
                 && !early
                 && self.builder.entry().ty(register) == super::register_type(self.ty(*result))
                 && !self.flow.lives_in(register, rest)
             {
-                self.flow.granted.insert(*result, register);
+                self.flow.assigned.insert(*result, register);
             }
         }
         if let Op::Load { guard: Some(guard), place, .. } = &inst.op {
@@ -198,7 +198,7 @@ impl<'k> Emitter<'k> {
                 if Some(self.flow.survey.root(*kept)) != base
                     && let Some(register) = self.taken_over(inst.results[0], *result, *kept, &guard.otherwise)
                 {
-                    self.flow.granted.insert(*result, register);
+                    self.flow.assigned.insert(*result, register);
                 }
             }
         }
@@ -343,13 +343,13 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Returns the registers for a loop's parameters. `wished` has the preferred register of each:
-    /// that of the corresponding result.
-    fn carried(&mut self, parameters: &[Value], inits: &[Value], wished: &[Option<Register>]) -> Registers {
-        let mut taken: Registers = wished.iter().flatten().copied().collect();
+    /// Returns the registers for a loop's parameters. `preferred` has the preferred register of
+    /// each: that of the corresponding result.
+    fn carried(&mut self, parameters: &[Value], inits: &[Value], preferred: &[Option<Register>]) -> Registers {
+        let mut taken: Registers = preferred.iter().flatten().copied().collect();
         let mut registers = Registers::new();
-        for ((p, init), wish) in parameters.iter().zip(inits).zip(wished) {
-            let register = match (wish, self.operand(*init)) {
+        for ((p, init), preferred_register) in parameters.iter().zip(inits).zip(preferred) {
+            let register = match (preferred_register, self.operand(*init)) {
                 (Some(register), _) => *register,
                 (None, Operand::Register(r)) if self.gives_up(*init, *p) && !taken.contains(&r) => r,
                 _ => self.register(super::register_type(self.ty(*p))),
@@ -379,7 +379,7 @@ impl<'k> Emitter<'k> {
             return self.malformed("a counted loop whose carried values do not match");
         }
         // The register is written inside the body, where nothing that has had it may be used.
-        let wished: SmallVec<[Option<Register>; 4]> = inst
+        let preferred: SmallVec<[Option<Register>; 4]> = inst
             .results
             .iter()
             .map(|r| {
@@ -390,8 +390,8 @@ impl<'k> Emitter<'k> {
             })
             .collect();
         let inits: Values = [l.start].into_iter().chain(l.inits.iter().copied()).collect();
-        let wished: SmallVec<[Option<Register>; 4]> = [None].into_iter().chain(wished).collect();
-        let all = self.carried(&l.body.parameters, &inits, &wished);
+        let preferred: SmallVec<[Option<Register>; 4]> = [None].into_iter().chain(preferred).collect();
+        let all = self.carried(&l.body.parameters, &inits, &preferred);
         let (index_register, registers) = (all[0], Registers::from_slice(&all[1..]));
 
         let number = self.flow.number();

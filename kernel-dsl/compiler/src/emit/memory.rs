@@ -1,7 +1,7 @@
 //! Loads, stores and addresses. An address is a base register, or shared memory, plus constant
 //! bytes.
 
-use super::packed::{Lanes, as_words};
+use super::packed::{WordLanes, as_words};
 use super::{Emitter, constant, memory_type, register_type};
 use crate::ir::{AccessPlace, AsyncCopy, Guard, Policy, Type, Value, WIDEST};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
@@ -156,7 +156,7 @@ impl Emitter<'_> {
         if let Some(lanes) = lanes
             && words
         {
-            self.load_words(&access, &path, Lanes { guard: lanes, constants }, element, &written);
+            self.load_words(&access, &path, WordLanes { guard: lanes, constants }, element, &written);
         } else if let Some(lanes) = lanes {
             let n = at_once(results.len(), element);
             let ty = memory_type(element);

@@ -42,7 +42,7 @@ use crate::passes::Optimized;
 use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
-use survey::Survey;
+use survey::KernelFacts;
 
 pub use lines::{Lines, file_name};
 
@@ -152,7 +152,7 @@ impl<'k> Emitter<'k> {
             written: None,
             lines,
             bindings: vec![None; kernel.values.len()],
-            flow: control::EmissionState::new(Survey::new(kernel)),
+            flow: control::EmissionState::new(KernelFacts::new(kernel)),
             parameters: Vec::with_capacity(kernel.parameters.len()),
             shared: None,
             locals: HashMap::new(),

@@ -25,7 +25,7 @@ fn words_at_once(n: usize, element: Scalar) -> usize {
 }
 
 /// The lanes that load words.
-pub(super) struct Lanes {
+pub(super) struct WordLanes {
     /// The condition of the lanes that load; `None` if all load.
     pub guard: Option<Guard>,
     /// The elements of masked lanes, if all of them are constant. Otherwise the registers hold them
@@ -39,12 +39,12 @@ impl Emitter<'_> {
         &mut self,
         access: &AddressParts,
         path: &[Modifier],
-        lanes: Lanes,
+        lanes: WordLanes,
         element: Scalar,
         to: &[Register],
     ) {
         let (words, each) = (words_at_once(to.len(), element), (WORD_BYTES / element.bytes()) as usize);
-        let Lanes { guard, constants } = lanes;
+        let WordLanes { guard, constants } = lanes;
         let mut loaded: Vec<Register> = Vec::new();
         for first in (0..to.len()).step_by(words * each) {
             let part: Vec<Register> = (0..words).map(|_| self.register(Type::U32)).collect();

@@ -4,7 +4,7 @@ use super::cast::changes_nothing;
 use crate::ir::{Kernel, Op, Region, Type, Value};
 
 /// Facts from one walk over a kernel.
-pub(super) struct Survey {
+pub(super) struct KernelFacts {
     /// The value whose register a value shares: itself, except casts that change no bits.
     roots: Vec<Value>,
     /// How often each root is used.
@@ -18,10 +18,10 @@ pub(super) struct Survey {
     pub shared_base: bool,
 }
 
-impl Survey {
-    pub fn new(kernel: &Kernel) -> Survey {
+impl KernelFacts {
+    pub fn new(kernel: &Kernel) -> KernelFacts {
         let n = kernel.values.len();
-        let mut survey = Survey {
+        let mut survey = KernelFacts {
             roots: (0..n as u32).map(Value).collect(),
             uses: vec![0; n],
             last: vec![None; n],

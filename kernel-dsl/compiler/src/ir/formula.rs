@@ -66,7 +66,8 @@ impl Formula {
     pub fn of(kernel: &Kernel, value: Value) -> Result<Formula, NoFormula> {
         let mut definitions = HashMap::new();
         define(&kernel.body, &mut definitions);
-        let mut taker = Taker { kernel, definitions, formula: Formula { steps: Vec::new() }, taken: HashMap::new() };
+        let mut taker =
+            FormulaExtractor { kernel, definitions, formula: Formula { steps: Vec::new() }, taken: HashMap::new() };
         taker.take(value)?;
         Ok(taker.formula)
     }
@@ -197,14 +198,14 @@ fn define<'k>(region: &'k Region, definitions: &mut HashMap<Value, (&'k Inst, us
     }
 }
 
-struct Taker<'k> {
+struct FormulaExtractor<'k> {
     kernel: &'k Kernel,
     definitions: HashMap<Value, (&'k Inst, usize)>,
     formula: Formula,
     taken: HashMap<Value, usize>,
 }
 
-impl Taker<'_> {
+impl FormulaExtractor<'_> {
     /// Returns the step that computes `value`.
     fn take(&mut self, value: Value) -> Result<usize, NoFormula> {
         if let Some(step) = self.taken.get(&value) {

@@ -32,7 +32,7 @@ pub(super) fn parameter(program: &Monomorphic, ty: &Type) -> String {
 /// Returns the values that `expr` uses, in order and each once: `x.len() is 5, y.len() is 4`.
 pub(super) fn mentioned(expr: &Expr, facts: &Facts) -> String {
     let mut words = Vec::new();
-    Mentions(facts).collect(expr, &mut words);
+    MentionedFacts(facts).collect(expr, &mut words);
     let mut seen = Vec::new();
     for word in words {
         if !seen.contains(&word) {
@@ -42,9 +42,9 @@ pub(super) fn mentioned(expr: &Expr, facts: &Facts) -> String {
     seen.join(", ")
 }
 
-struct Mentions<'a>(&'a Facts<'a>);
+struct MentionedFacts<'a>(&'a Facts<'a>);
 
-impl Mentions<'_> {
+impl MentionedFacts<'_> {
     fn collect(&self, expr: &Expr, words: &mut Vec<String>) {
         match &expr.kind {
             ExprKind::Generic(index) => {

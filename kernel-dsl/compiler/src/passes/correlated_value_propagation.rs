@@ -19,7 +19,7 @@ pub fn correlated_value_propagation(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut types = std::mem::take(&mut kernel.values);
     let truths = [0, 1].map(|bits| constants.get(&mut types, BOOL, bits));
     let n = types.len();
-    let mut reasoner = Reasoner {
+    let mut reasoner = RangePropagator {
         types: &types,
         truths,
         replacements: (0..n as u32).map(Value).collect(),
@@ -134,7 +134,7 @@ impl KnownFacts {
     }
 }
 
-struct Reasoner<'k> {
+struct RangePropagator<'k> {
     types: &'k [Type],
     /// The constants `false` and `true`.
     truths: [Value; 2],
@@ -144,7 +144,7 @@ struct Reasoner<'k> {
     facts: KnownFacts,
 }
 
-impl Reasoner<'_> {
+impl RangePropagator<'_> {
     /// Visits a region. Facts that are found in it hold until its end.
     fn region(&mut self, region: &mut Region) {
         let kept = self.facts.undo.len();

@@ -3,7 +3,7 @@
 
 use crate::{equal, evaluator, generator};
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::analyses::lanes::{Across, LANES, Lanes};
+use kernel_dsl_compiler::analyses::lanes::{LANES, LaneValues, Lanes};
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::passes::with_places;
@@ -258,14 +258,14 @@ fn check(seed: u64, kernel: &Kernel) -> (usize, usize) {
         for ((value, at), lanes) in all {
             let wrong = |what: String| -> ! { panic!("seed {seed}, {value} in iteration {at:?}: {what}\n{kernel}") };
             match known.get(value) {
-                Across::Unknown => unsure += 1,
-                Across::Exact(exact) => {
+                LaneValues::Unknown => unsure += 1,
+                LaneValues::Exact(exact) => {
                     sure += 1;
                     if let Some((lane, x)) = lanes.iter().find(|(lane, x)| *x != exact[*lane]) {
                         wrong(format!("lane {lane} has {x}, not {}", exact[*lane]));
                     }
                 }
-                Across::Relative { lanes: relative, multiple } => {
+                LaneValues::Relative { lanes: relative, multiple } => {
                     sure += 1;
                     let bases: Vec<i64> = lanes.iter().map(|(lane, x)| x - relative[*lane]).collect();
                     if bases.iter().any(|b| *b != bases[0]) || bases[0].rem_euclid(multiple as i64) != 0 {

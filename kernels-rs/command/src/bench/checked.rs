@@ -5,7 +5,7 @@ use super::measure::Summary;
 use crate::cases;
 use crate::name::{self, Selected};
 use ::runtime::Device;
-use ::runtime::testing::{Case, Forms, Random, on_every_core};
+use ::runtime::testing::{Case, FormTimes, Random, on_every_core};
 use indicatif::ProgressBar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Declared};
@@ -118,7 +118,7 @@ fn load(device: &Device, declared: &[Of], bar: &ProgressBar, has_time: &(dyn Fn(
     on_every_core(declared, |(artifact, declared)| {
         let case = has_time().then(|| {
             let case = largest(artifact, declared);
-            let made = case.as_ref().map_or(Ok(()), |case| Forms::load(device, artifact, declared, case));
+            let made = case.as_ref().map_or(Ok(()), |case| FormTimes::load(device, artifact, declared, case));
             let name = case.as_ref().map_or_else(String::new, |case| case.name.clone());
             made.map_err(|source| failed(declared, name, source)).map(|()| case)
         });
@@ -138,7 +138,7 @@ fn one(
     case: &Case,
     rounds: usize,
 ) -> Result<super::Measurement, Error> {
-    let forms = Forms::measure(device, artifact, declared, case, rounds, EACH)
+    let forms = FormTimes::measure(device, artifact, declared, case, rounds, EACH)
         .map_err(|source| failed(declared, case.name.clone(), source))?;
     let summary =
         |times: Vec<std::time::Duration>| Summary::of(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect());

@@ -6,7 +6,7 @@
 use super::model::{LineIndex, RustLine};
 use crate::report::{AccessReport, ReportJson, percent};
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, SECTOR};
-use runtime::interpreter::profile::{Profile, RequestMemory, Touched, Ways};
+use runtime::interpreter::profile::{BranchCounts, Profile, RequestMemory, Touched};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -160,7 +160,7 @@ pub(super) fn advice(report: &ReportJson, lines: &[RustLine], index: &LineIndex)
     }
     for branch in &report.branches {
         let Some(ways) = branch.measured.filter(|ways| ways.share() > MANY_DIVERGE) else { continue };
-        let Ways { decided, parted } = ways;
+        let BranchCounts { decided, parted } = ways;
         let text = match branch.looped {
             true => format!(
                 "Lanes leave the loop before others of their warp in {parted} of {decided} decisions: let the bound \

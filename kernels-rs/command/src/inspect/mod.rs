@@ -10,7 +10,7 @@ mod serve;
 pub(super) use model::Inspection;
 
 use super::cases::Wanted;
-use super::forms::Forms;
+use super::forms::CompiledForms;
 use super::machine::Tools;
 use super::name::{self, Selected};
 use super::report::{ReportJson, measured};
@@ -90,7 +90,7 @@ pub(super) fn examine(
     let failed = |source: Errors| super::Error::Compile { instance: name.clone(), target, source };
     let program = monomorphic(program, instance).map_err(failed)?;
     let compilation = Compilation::new(&program, target).map_err(failed)?;
-    let forms = Forms::of(name.clone(), &compilation, tools)?;
+    let forms = CompiledForms::of(name.clone(), &compilation, tools)?;
     let mut report = ReportJson::of(&forms);
     let measure = |wanted| {
         let profiler = || Profiler::of_program(program.clone(), target);

@@ -7,7 +7,7 @@ use super::compare::Comparison;
 use super::limits::{Advice, Limits};
 use super::pictures::{AccessPicture, Occupancies, Tiles};
 use crate::emit_lines::LinkedLine;
-use crate::forms::Forms;
+use crate::forms::CompiledForms;
 use crate::machine::Code;
 use crate::report::ReportJson;
 use crate::sass::Line;
@@ -96,7 +96,7 @@ impl LineIndex {
 impl Inspection {
     /// Collects what is known of an instance. `profile` is the measurement of the case that
     /// `report` contains.
-    pub(crate) fn new(forms: &Forms<'_>, report: ReportJson, profile: Option<&Profile>) -> Inspection {
+    pub(crate) fn new(forms: &CompiledForms<'_>, report: ReportJson, profile: Option<&Profile>) -> Inspection {
         let (mut lines, index) = rust_lines(&forms.optimized.sources);
         let sass = machine_code(forms, &index, &mut lines);
         if let Some(profile) = profile {
@@ -176,7 +176,7 @@ fn linked(lines: &[LinkedLine], index: &LineIndex) -> Vec<CodeLine> {
 }
 
 /// Returns the machine code, and adds its costs to the lines of Rust.
-fn machine_code(forms: &Forms<'_>, index: &LineIndex, lines: &mut [RustLine]) -> Vec<CodeLine> {
+fn machine_code(forms: &CompiledForms<'_>, index: &LineIndex, lines: &mut [RustLine]) -> Vec<CodeLine> {
     let Some(code) = forms.machine.as_ref().and_then(|(_, machine)| machine.code.as_ref()) else { return Vec::new() };
     let at = |line: &Line| index.get(&line.file, line.number);
     let live = code.listing.live_registers();

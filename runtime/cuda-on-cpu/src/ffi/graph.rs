@@ -2,7 +2,7 @@
 
 use super::layout::{AllocationNode, Copy3D, HostNode, KernelNode, KernelNodeV2, MemsetNode, UpdateInfo};
 use super::{exports, get, handle, no_flags, pointer, put, put_if, text, wanted};
-use crate::core::driver::{Driver, Misfit};
+use crate::core::driver::{Driver, UpdateMismatch};
 use crate::core::error::{Error, Result};
 use crate::core::graph::{Mode, Node, Operation};
 use crate::core::handle::Handle;
@@ -160,7 +160,7 @@ unsafe fn add(
 fn update(driver: &Driver, executable: sys::CUgraphExec, graph: sys::CUgraph) -> Result<(u32, Handle, Result)> {
     Ok(match driver.update(handle(executable), handle(graph))? {
         None => (0, Handle(0), Ok(())),
-        Some(Misfit { result, node }) => {
+        Some(UpdateMismatch { result, node }) => {
             let why = "the graph has other nodes than the executable graph";
             (result, node, Err(Error::new(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)))
         }

@@ -195,9 +195,9 @@ impl Hazards for Reporting<'_> {
         self.1.map_or(Ok(()), |findings| findings.before(wait))
     }
 
-    fn note(&self, moment: TimelinePoint) {
-        self.0.note(moment);
-        self.1.iter().for_each(|findings| findings.note(moment));
+    fn note(&self, point: TimelinePoint) {
+        self.0.note(point);
+        self.1.iter().for_each(|findings| findings.note(point));
     }
 }
 

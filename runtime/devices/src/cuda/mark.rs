@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) struct Mark {
     stream: Arc<CudaStream>,
     event: sys::CUevent,
-    moment: TimelinePoint,
+    point: TimelinePoint,
 }
 
 // SAFETY: event handles may be used from any thread.
@@ -25,7 +25,7 @@ unsafe impl Sync for Mark {}
 impl Mark {
     /// Records an event after all work submitted so far.
     pub fn record(stream: &Arc<CudaStream>) -> Result<Mark> {
-        let mut mark = Mark { stream: stream.clone(), event: ptr::null_mut(), moment: stream.now() };
+        let mut mark = Mark { stream: stream.clone(), event: ptr::null_mut(), point: stream.now() };
         let mut event = ptr::null_mut();
         // SAFETY: `event` outlives the call.
         mark.context().run(|| "making an event".into(), |driver| unsafe { (driver.event_create)(&mut event, 0) })?;
@@ -61,7 +61,7 @@ impl Mark {
             },
         )?;
         if over {
-            self.stream.is_over_until(self.moment.count);
+            self.stream.is_over_until(self.point.count);
         }
         Ok(over)
     }
@@ -76,7 +76,7 @@ impl Mark {
             // SAFETY: as above.
             Some(_) => self.stream.poll_until("an event", |driver| unsafe { (driver.event_query)(self.event) })?,
         }
-        self.stream.is_over_until(self.moment.count);
+        self.stream.is_over_until(self.point.count);
         Ok(())
     }
 

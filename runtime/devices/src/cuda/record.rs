@@ -204,8 +204,8 @@ impl Hazards for Findings {
         self.uses.before_write().into_iter().try_for_each(wait)
     }
 
-    fn note(&self, moment: TimelinePoint) {
-        self.uses.note_write(moment);
+    fn note(&self, point: TimelinePoint) {
+        self.uses.note_write(point);
     }
 }
 

@@ -130,7 +130,7 @@ impl StreamTable {
     ) -> Result<()> {
         span!("submit", %operation);
         let _range = self.nvtx.as_ref().map(|nvtx| nvtx.range(operation));
-        used.before(&mut |moment| self.order(stream, state, moment))?;
+        used.before(&mut |point| self.order(stream, state, point))?;
         let submit = || stream.context.run(|| operation.to_string(), |driver| call(driver, stream.raw));
         if stream.is_timed() {
             stream.timed(operation, submit)?
@@ -145,19 +145,19 @@ impl StreamTable {
     /// wait for these hazards.
     pub fn note(&self, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
         let mut state = stream.state();
-        used.before(&mut |moment| self.order(stream, &mut state, moment))?;
+        used.before(&mut |point| self.order(stream, &mut state, point))?;
         used.note(stream.advance());
         Ok(())
     }
 
-    /// Makes later work of `stream` wait for `moment`.
-    fn order(&self, stream: &CudaStream, state: &mut SubmissionState, moment: TimelinePoint) -> Result<()> {
-        let at = usize::from(moment.stream);
-        if moment.stream == stream.number || state.waits.get(at).is_some_and(|count| *count >= moment.count) {
+    /// Makes later work of `stream` wait for `point`.
+    fn order(&self, stream: &CudaStream, state: &mut SubmissionState, point: TimelinePoint) -> Result<()> {
+        let at = usize::from(point.stream);
+        if point.stream == stream.number || state.waits.get(at).is_some_and(|count| *count >= point.count) {
             return Ok(());
         }
-        let other = self.get(moment.stream);
-        if other.is_over(moment.count) {
+        let other = self.get(point.stream);
+        if other.is_over(point.count) {
             return Ok(());
         }
         // All work submitted there so far, including the point: it was recorded after its
@@ -244,9 +244,9 @@ impl StreamTable {
 
     /// Waits on the host until all pending accesses are complete.
     pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
-        pending.iter().try_for_each(|moment| {
-            let stream = self.get(moment.stream);
-            if stream.is_over(moment.count) { Ok(()) } else { stream.finish() }
+        pending.iter().try_for_each(|point| {
+            let stream = self.get(point.stream);
+            if stream.is_over(point.count) { Ok(()) } else { stream.finish() }
         })
     }
 }

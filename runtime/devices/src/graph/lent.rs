@@ -111,8 +111,8 @@ impl Hazards for All<'_, '_> {
         self.uses().try_for_each(|used| used.before(wait))
     }
 
-    fn note(&self, moment: TimelinePoint) {
-        self.uses().for_each(|used| used.note(moment));
+    fn note(&self, point: TimelinePoint) {
+        self.uses().for_each(|used| used.note(point));
     }
 }
 

@@ -78,13 +78,13 @@ pub struct Graph<'g> {
     device: Device,
     recording: u64,
     /// Dropped before the buffers.
-    made: Made,
+    made: GraphBackend,
     launches: Vec<Launch>,
     slots: Vec<OwnedBuffer<'g>>,
 }
 
 /// The device's form of the graph.
-enum Made {
+enum GraphBackend {
     /// The launches, one by one.
     Cpu,
     Cuda(Arc<Cuda>, OnGpu),
@@ -110,8 +110,10 @@ pub struct Node {
 impl<'g> Graph<'g> {
     fn new(device: Device, recording: u64, slots: Vec<OwnedBuffer<'g>>, launches: Vec<Launch>) -> Result<Graph<'g>> {
         let made = match device.backend() {
-            Backend::Cpu(_) => Made::Cpu,
-            Backend::Cuda(cuda) => Made::Cuda(cuda.clone(), OnGpu { replay: None, nodes: Vec::new(), stale: true }),
+            Backend::Cpu(_) => GraphBackend::Cpu,
+            Backend::Cuda(cuda) => {
+                GraphBackend::Cuda(cuda.clone(), OnGpu { replay: None, nodes: Vec::new(), stale: true })
+            }
         };
         let mut graph = Graph { device, recording, made, launches, slots };
         graph.note_accesses()?;
@@ -212,7 +214,7 @@ impl<'g> Graph<'g> {
         self.bind()?;
         self.refresh()?;
         match (&mut self.made, stream.queue()) {
-            (Made::Cuda(_, on_gpu), Queue::Cuda(cuda, stream)) => match &mut on_gpu.replay {
+            (GraphBackend::Cuda(_, on_gpu), Queue::Cuda(cuda, stream)) => match &mut on_gpu.replay {
                 None => Ok(()),
                 // SAFETY: the graph has the buffers, and their accesses are tracked for a later
                 // free. The launches were validated for these addresses; the caller that recorded
@@ -274,7 +276,7 @@ impl<'g> Graph<'g> {
 
     /// Requests that the driver's graph is made again before the next replay.
     fn make_anew(&mut self) {
-        if let Made::Cuda(_, on_gpu) = &mut self.made {
+        if let GraphBackend::Cuda(_, on_gpu) = &mut self.made {
             on_gpu.stale = true;
         }
     }
@@ -287,13 +289,13 @@ impl<'g> Graph<'g> {
         let part =
             self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
                 match &self.made {
-                    Made::Cpu => Ok(None),
-                    Made::Cuda(cuda, _) => {
+                    GraphBackend::Cpu => Ok(None),
+                    GraphBackend::Cuda(cuda, _) => {
                         PendingLaunch::new(cuda, launch.form, launch.kernel, program, approved, Vec::new()).map(Some)
                     }
                 }
             })?;
-        if let Made::Cuda(cuda, on_gpu) = &mut self.made {
+        if let GraphBackend::Cuda(cuda, on_gpu) = &mut self.made {
             match (part, on_gpu.nodes.get(index).copied().flatten(), &mut on_gpu.replay) {
                 _ if on_gpu.stale => {}
                 (Some(part), Some(node), Some(replay)) => {
@@ -329,7 +331,7 @@ impl<'g> Graph<'g> {
 
     /// Makes the driver's graph, unless the present one matches the launches.
     fn refresh(&mut self) -> Result<()> {
-        let Made::Cuda(cuda, on_gpu) = &self.made else { return Ok(()) };
+        let GraphBackend::Cuda(cuda, on_gpu) = &self.made else { return Ok(()) };
         if !on_gpu.stale {
             return Ok(());
         }
@@ -348,7 +350,7 @@ impl<'g> Graph<'g> {
             parts.extend(part);
         }
         let replay = if parts.is_empty() { None } else { Some(Replay::new(cuda, parts)?) };
-        if let Made::Cuda(_, on_gpu) = &mut self.made {
+        if let GraphBackend::Cuda(_, on_gpu) = &mut self.made {
             *on_gpu = OnGpu { replay, nodes, stale: false };
         }
         Ok(())

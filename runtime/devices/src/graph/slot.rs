@@ -1,7 +1,7 @@
 //! Placeholders for buffers while launches are recorded.
 
 use crate::Result;
-use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
+use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout, Origin};
 use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
 use std::fmt;
@@ -46,7 +46,7 @@ impl SlotId {
     }
 
     fn origin<'a>(self) -> Origin<'a> {
-        Origin { device: self.device(), address: BASE, keeper: Keeper::Nobody }
+        Origin { device: self.device(), address: BASE, keeper: AccessTracker::Nobody }
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) trait Hazards {
     fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()>;
 
     /// Records the operation in the trackers of all its memory.
-    fn note(&self, moment: TimelinePoint);
+    fn note(&self, point: TimelinePoint);
 }
 
 /// The memory that an operation reads and writes.
@@ -51,8 +51,8 @@ impl Hazards for AccessSet<'_> {
         self.memory.iter().try_for_each(|used| used.before(wait))
     }
 
-    fn note(&self, moment: TimelinePoint) {
-        self.memory.iter().for_each(|used| used.note(moment));
+    fn note(&self, point: TimelinePoint) {
+        self.memory.iter().for_each(|used| used.note(point));
     }
 }
 
@@ -66,11 +66,11 @@ impl Hazards for BufferAccess<'_> {
         before.into_iter().try_for_each(wait)
     }
 
-    fn note(&self, moment: TimelinePoint) {
+    fn note(&self, point: TimelinePoint) {
         match self {
-            BufferAccess::Read(parts) => parts.note_read(moment),
-            BufferAccess::Write(uses) => uses.note_write(moment),
-            BufferAccess::WritePart(parts) => parts.note_part(moment),
+            BufferAccess::Read(parts) => parts.note_read(point),
+            BufferAccess::Write(uses) => uses.note_write(point),
+            BufferAccess::WritePart(parts) => parts.note_part(point),
         }
     }
 }

@@ -43,10 +43,10 @@ impl TimelinePoint {
 pub(crate) type WaitSet = SmallVec<[TimelinePoint; 2]>;
 
 /// Adds a point. If the set has a point of the same stream, the later one remains.
-pub(crate) fn add(pending: &mut WaitSet, moment: TimelinePoint) {
-    match pending.iter_mut().find(|m| m.stream == moment.stream) {
-        Some(m) => m.count = m.count.max(moment.count),
-        None => pending.push(moment),
+pub(crate) fn add(pending: &mut WaitSet, point: TimelinePoint) {
+    match pending.iter_mut().find(|m| m.stream == point.stream) {
+        Some(m) => m.count = m.count.max(point.count),
+        None => pending.push(point),
     }
 }
 
@@ -91,9 +91,9 @@ impl HazardTracker {
     }
 
     /// Records a write of the whole memory by its exclusive owner, after all recorded accesses.
-    pub fn note_write(&self, moment: TimelinePoint) {
+    pub fn note_write(&self, point: TimelinePoint) {
         let all = &self.0;
-        all.written.store(moment.packed(), Ordering::Release);
+        all.written.store(point.packed(), Ordering::Release);
         all.read.store(0, Ordering::Relaxed);
         if all.crowded.swap(false, Ordering::Relaxed) {
             all.parted.store(false, Ordering::Relaxed);
@@ -128,24 +128,24 @@ impl SubrangeTracker {
             false => WaitSet::new(),
         };
         let last = [&self.written, &self.read].map(|at| TimelinePoint::unpacked(at.load(Ordering::Acquire)));
-        last.into_iter().flatten().for_each(|moment| add(&mut pending, moment));
+        last.into_iter().flatten().for_each(|point| add(&mut pending, point));
         pending
     }
 
     /// Records a read. Several threads may record reads at once.
-    pub fn note_read(&self, moment: TimelinePoint) {
+    pub fn note_read(&self, point: TimelinePoint) {
         let mut noted = self.read.load(Ordering::Relaxed);
         loop {
             match TimelinePoint::unpacked(noted) {
-                Some(last) if last.stream != moment.stream => {
-                    add(&mut self.others(), moment);
+                Some(last) if last.stream != point.stream => {
+                    add(&mut self.others(), point);
                     self.crowded.store(true, Ordering::Release);
                     return;
                 }
-                Some(last) if last.count >= moment.count => return,
+                Some(last) if last.count >= point.count => return,
                 _ => {}
             }
-            match self.read.compare_exchange_weak(noted, moment.packed(), Ordering::Release, Ordering::Relaxed) {
+            match self.read.compare_exchange_weak(noted, point.packed(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(other) => noted = other,
             }
@@ -153,8 +153,8 @@ impl SubrangeTracker {
     }
 
     /// Records a write of a part. The records of other parts stay.
-    pub fn note_part(&self, moment: TimelinePoint) {
-        add(&mut self.others(), moment);
+    pub fn note_part(&self, point: TimelinePoint) {
+        add(&mut self.others(), point);
         self.crowded.store(true, Ordering::Release);
         self.parted.store(true, Ordering::Release);
     }

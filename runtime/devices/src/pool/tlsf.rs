@@ -46,7 +46,7 @@ struct Block {
 
 /// A part of a segment, as an allocation.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct AllocatedBlock {
     pub id: Id,
     pub address: u64,
     pub bytes: u64,
@@ -109,10 +109,15 @@ impl Default for Tlsf {
 impl Tlsf {
     /// Takes `bytes` bytes, a multiple of the granule, from a free block; `None` if no block is
     /// large enough.
-    pub fn take(&mut self, bytes: u64) -> Option<Taken> {
+    pub fn take(&mut self, bytes: u64) -> Option<AllocatedBlock> {
         if let Some(id) = self.recent.take(bytes) {
             let block = self.block_mut(id);
-            return Some(Taken { id, address: block.address, bytes, pending: std::mem::take(&mut block.pending) });
+            return Some(AllocatedBlock {
+                id,
+                address: block.address,
+                bytes,
+                pending: std::mem::take(&mut block.pending),
+            });
         }
         let id = match self.find(bytes) {
             Some(id) => id,
@@ -147,7 +152,12 @@ impl Tlsf {
         }
         let block = self.block_mut(id);
         block.free = false;
-        Some(Taken { id, address: block.address, bytes: block.bytes, pending: std::mem::take(&mut block.pending) })
+        Some(AllocatedBlock {
+            id,
+            address: block.address,
+            bytes: block.bytes,
+            pending: std::mem::take(&mut block.pending),
+        })
     }
 
     /// Takes a block back. The next owner may write it once `pending` is complete.
@@ -260,7 +270,7 @@ impl Tlsf {
         let block = self.block_mut(into);
         block.bytes += bytes;
         block.after = after;
-        pending.into_iter().for_each(|moment| add(&mut block.pending, moment));
+        pending.into_iter().for_each(|point| add(&mut block.pending, point));
         self.forget(gone);
     }
 
@@ -444,7 +454,7 @@ mod tests {
             let mut tlsf = Tlsf::default();
             let segments = [(0u64, 1000 * GRANULE), (1 << 30, 3000 * GRANULE), (1 << 31, 17 * GRANULE)];
             segments.iter().for_each(|&(at, bytes)| tlsf.add(at, bytes));
-            let mut taken: BTreeMap<u64, Taken> = BTreeMap::new();
+            let mut taken: BTreeMap<u64, AllocatedBlock> = BTreeMap::new();
             for _ in 0..4000 {
                 if random(5) < 3 {
                     let most = 1 << random(9);

@@ -10,7 +10,7 @@
 //! one by one.
 
 use crate::code::uniform::Kinds;
-use crate::code::{Arithmetic, Code, Element, Fused, Inst, Local, Operand, RowIndex, Split, Turns, Word};
+use crate::code::{Arithmetic, Code, Element, Fused, Inst, Local, Operand, RowIndex, Split, UniformLoop, Word};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::Binary;
 
@@ -115,7 +115,7 @@ impl Finder<'_> {
     /// Returns the loop around a sequence from `first` on, if it is the whole body and accumulates
     /// in one element. An operand is indexed by the loop index, so the number of words bounds the
     /// iterations.
-    fn turns(&self, first: usize, run: &Fused) -> Option<Turns> {
+    fn turns(&self, first: usize, run: &Fused) -> Option<UniformLoop> {
         let Inst::StepUniform { index, step, limit, body, .. } = *self.code.insts.get(first + run.length as usize)?
         else {
             return None;
@@ -130,7 +130,7 @@ impl Finder<'_> {
             _ => false,
         };
         let whole = body as usize == first && adds && run.operands.iter().all(known);
-        (whole && run.operands.iter().any(by_index)).then_some(Turns { index, step, limit })
+        (whole && run.operands.iter().any(by_index)).then_some(UniformLoop { index, step, limit })
     }
 
     /// Returns the row that the instruction at `pc` provides as an operand, and its source.

@@ -644,13 +644,13 @@ pub struct Fused {
     /// The variable that the result is written to.
     pub variable: Option<Element>,
     /// The loop around the sequence, if the sequence is its whole body and accumulates a product.
-    pub turns: Option<Turns>,
+    pub turns: Option<UniformLoop>,
 }
 
 /// A loop whose index, step and limit are uniform across the active lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub struct Turns {
+pub struct UniformLoop {
     pub index: RowIndex,
     pub step: RowIndex,
     pub limit: RowIndex,

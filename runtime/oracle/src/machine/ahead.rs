@@ -21,12 +21,12 @@ pub struct Copies {
     /// The number of groups that each lane has closed.
     closed: [u32; LANES],
     /// The copies in flight, in the order in which they began.
-    flying: Vec<Flying>,
+    flying: Vec<InFlightCopy>,
 }
 
 /// A copy in flight.
 #[derive(Clone, PartialEq, Debug)]
-struct Flying {
+struct InFlightCopy {
     /// Index into the code's copies.
     copy: u32,
     /// The instruction that began the copy.
@@ -81,7 +81,7 @@ impl Machine<'_, '_> {
         let mut data = [[0; MAX_COPY_BYTES]; LANES];
         let brings = self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);
         let (group, offset) = (warp.copies.closed, to.offset);
-        warp.copies.flying.push(Flying { copy: index, site, lanes: to.lanes, brings, group, offset, data });
+        warp.copies.flying.push(InFlightCopy { copy: index, site, lanes: to.lanes, brings, group, offset, data });
     }
 
     /// Reads the sources of a copy, up to the size that each lane specifies, and returns lanes that

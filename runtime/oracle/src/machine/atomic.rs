@@ -38,7 +38,7 @@ impl Machine<'_, '_> {
                 },
                 Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
-            let Stepped { written, changed } = step(memory, warp, atomic, &part, self.options.schedule);
+            let AtomicEffect { written, changed } = step(memory, warp, atomic, &part, self.options.schedule);
             any |= changed;
             highest = lanes_of(part.lanes).map(|lane| part.offset[lane]).fold(highest, u64::max);
             if TIER >= ALL {
@@ -71,7 +71,7 @@ impl Machine<'_, '_> {
 }
 
 /// The effect of an atomic operation.
-struct Stepped {
+struct AtomicEffect {
     /// The lanes that have written their element: all except failed compare-exchanges.
     written: u32,
     /// Whether an element has changed.
@@ -79,10 +79,10 @@ struct Stepped {
 }
 
 /// Performs `atomic`.
-fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &TargetLanes, schedule: Schedule) -> Stepped {
+fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &TargetLanes, schedule: Schedule) -> AtomicEffect {
     let Atomic { access, operation, expected, to } = atomic;
     let size = access.element.bytes() as usize;
-    let mut stepped = Stepped { written: 0, changed: false };
+    let mut stepped = AtomicEffect { written: 0, changed: false };
     for lane in schedule.lanes(part.lanes) {
         let start = part.offset[lane] as usize;
         // Offsets have been checked against `memory`; an offset outside nevertheless leaves it

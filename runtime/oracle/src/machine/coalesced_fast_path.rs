@@ -11,18 +11,18 @@ use crate::machine::{ACCESSES, ALL, Machine, Warp};
 /// The location of a view in its buffer: the offset of its first element in bytes, and its
 /// dimensions. The extent and stride of each are uniform.
 #[derive(Clone, Copy)]
-pub(crate) struct Flat<'a> {
+pub(crate) struct UniformView<'a> {
     start: u64,
     dims: &'a [Dim],
 }
 
 versions! {
     /// `to` ← the words of `memory` that the lanes access. Returns whether the fast path applies.
-    fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool;
+    fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: UniformView<'_>) -> bool;
 }
 
 #[inline(always)]
-fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool {
+fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: UniformView<'_>) -> bool {
     let mut words = [0u32; LANES];
     let (mut beyond, mut most) = (0, 0u64);
     for dim in flat.dims {
@@ -83,7 +83,7 @@ impl Machine<'_, '_> {
         {
             return false;
         }
-        let flat = Flat { start: address.wrapping_sub(buffer.base), dims };
+        let flat = UniformView { start: address.wrapping_sub(buffer.base), dims };
         self.simd.load_halves(&mut warp.rows, access.values[0].row, buffer.bytes.get(), flat)
     }
 }

@@ -5,7 +5,7 @@ use crate::code::frame::lanes_of;
 use crate::code::{Inline, Pc};
 use crate::machine::{ACCESSES, Machine, Warp};
 use crate::report::Description;
-use runtime_ptx::inline::Standing;
+use runtime_ptx::inline::InlineContext;
 
 impl Machine<'_, '_> {
     /// Runs block `index` of the kernel on the lanes of `mask`; `count` is the number of
@@ -23,7 +23,7 @@ impl Machine<'_, '_> {
             lanes_of(mask).for_each(|lane| registers.set(*to, lane, from.get(&warp.rows, lane)));
         }
         let shared = &program.memory;
-        let standing = Standing {
+        let standing = InlineContext {
             warp: warp.index,
             block: self.block,
             threads: self.setting.grid.threads,

@@ -77,7 +77,7 @@ pub struct LaunchConstants {
 }
 
 /// Hits of a check in lanes of a warp.
-pub struct Hits {
+pub struct CheckHits {
     pub count: u32,
     pub warp: u32,
     /// The lanes that hit; the first of them is described.
@@ -475,7 +475,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         describe: impl FnOnce(&Self, usize) -> Description,
     ) {
         if mask != 0 {
-            self.report_against(check, site, None, Hits { count: mask.count_ones(), warp, first: mask }, describe);
+            self.report_against(check, site, None, CheckHits { count: mask.count_ones(), warp, first: mask }, describe);
         }
     }
 
@@ -486,7 +486,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         check: Check,
         site: Pc,
         other: Option<Pc>,
-        Hits { count, warp, first }: Hits,
+        CheckHits { count, warp, first }: CheckHits,
         describe: impl FnOnce(&Self, usize) -> Description,
     ) {
         let silent = self.options.without.contains(check) && !check.ends_launch();

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 /// The accesses before a fence: the thread's up to the fence, its warp's up to the last warp
 /// barrier, and the block's up to the last block barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Past {
+pub struct ReleasedAccesses {
     /// The epoch in which the block began.
     block: u32,
     at: FenceEpochs,
@@ -57,14 +57,14 @@ impl AcquiringThreads {
 /// A set of released accesses that an element carries.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
-    past: Past,
+    past: ReleasedAccesses,
     reach: AcquiringThreads,
 }
 
 /// Released accesses that lanes of a warp have read and may acquire.
 #[derive(Clone, Copy, Debug)]
 struct Read {
-    past: Past,
+    past: ReleasedAccesses,
     reach: AcquiringThreads,
     lanes: u32,
 }
@@ -90,7 +90,7 @@ impl FenceEpochs {
     }
 }
 
-impl Past {
+impl ReleasedAccesses {
     /// Returns whether the set contains `access`.
     fn holds(self, access: Stamp, slices: &[TimeSlice]) -> bool {
         let (epoch, at) = (access.epoch(), self.at);
@@ -110,7 +110,7 @@ pub type Element = (Option<usize>, u64);
 /// Accesses that some lanes of a warp have acquired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AcquiredAccesses {
-    past: Past,
+    past: ReleasedAccesses,
     lanes: u32,
     /// The lanes that have made a fence since, of block scope or wider, and of a wider scope.
     released: [u32; 2],
@@ -268,7 +268,7 @@ impl Order {
         let carried = all.entry(element).or_default();
         for (far, reach) in [AcquiringThreads::Block(block), AcquiringThreads::Device].into_iter().enumerate() {
             if let Some(fenced) = own.fenced[far].iter().find(|fenced| fenced.lanes >> lane & 1 == 1) {
-                let past = Past { block, at: fenced.at, thread: 32 * warp + lane };
+                let past = ReleasedAccesses { block, at: fenced.at, thread: 32 * warp + lane };
                 merge(carried, Carried { past, reach });
                 let known = own.known.iter().filter(|known| known.released[far] >> lane & 1 == 1);
                 known.for_each(|known| merge(carried, Carried { past: known.past, reach }));
@@ -297,9 +297,9 @@ impl Order {
     }
 }
 
-impl Past {
+impl ReleasedAccesses {
     /// Returns whether both belong to one thread.
-    fn is_like(&self, other: &Past) -> bool {
+    fn is_like(&self, other: &ReleasedAccesses) -> bool {
         (self.block, self.thread) == (other.block, other.thread)
     }
 }

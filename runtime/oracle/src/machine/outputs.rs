@@ -9,7 +9,7 @@ use crate::machine::address::TargetLanes;
 use crate::machine::memory::Buffer;
 use crate::machine::memory::word;
 use crate::machine::shadow::{Clock, Shadow, Stamp, TimeSlice};
-use crate::machine::{Hits, Machine, Warp};
+use crate::machine::{CheckHits, Machine, Warp};
 use crate::report::{Description, Object, Space, Thread, Values};
 use runtime_simt::ByteRanges;
 use runtime_simt::number::short;
@@ -99,7 +99,7 @@ impl Machine<'_, '_> {
                     seen.push((at, lane as u32));
                 }
                 let Some(before) = first else { return };
-                let hits = Hits { count: again.count_ones(), warp: warp.index, first: again };
+                let hits = CheckHits { count: again.count_ones(), warp: warp.index, first: again };
                 self.report_against(Check::WrittenTwice, site, Some(before.site()), hits, |machine, lane| {
                     let object = machine.object(part.target, part.offset[lane], access);
                     let (name, element) = (&object.name, object.element.unwrap_or(0));

@@ -8,7 +8,7 @@ use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::memory::word;
 use crate::machine::shadow::{By, Clock, Conflict, Life, Shadow, Stamp, TimeSlice};
-use crate::machine::{Hits, Machine, Warp};
+use crate::machine::{CheckHits, Machine, Warp};
 use crate::report::{Description, Values};
 use kernel_dsl_compiler::ir;
 use runtime_simt::number::short;
@@ -102,7 +102,7 @@ impl Machine<'_, '_> {
         certain: bool,
     ) {
         let Conflict { stamp, by, latest } = race.with;
-        let hits = Hits { count: race.lanes.count_ones(), warp: warp.index, first: 1 << race.lane };
+        let hits = CheckHits { count: race.lanes.count_ones(), warp: warp.index, first: 1 << race.lane };
         self.report_against(check, site, Some(stamp.site()), hits, |machine, lane| {
             let offset = part.offset[lane] + u64::from(race.scalar * access.element.bytes());
             let object = machine.object(part.target, offset, access);
@@ -170,7 +170,7 @@ impl Machine<'_, '_> {
         lanes: u32,
         other: Stamp,
     ) {
-        let hits = Hits { count: lanes.count_ones(), warp: warp.index, first: lanes };
+        let hits = CheckHits { count: lanes.count_ones(), warp: warp.index, first: lanes };
         self.report_against(Check::UnfinishedCopy, site, Some(other.site()), hits, |machine, lane| {
             let object = machine.object(part.target, part.offset[lane], access);
             let thread = machine.thread_at(other.epoch(), other.thread());

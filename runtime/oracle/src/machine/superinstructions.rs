@@ -3,7 +3,7 @@
 use crate::code::Pc;
 use crate::code::SHARED_WORDS;
 use crate::code::frame::{FULL, LANES, Row, Word as _};
-use crate::code::{Arithmetic, Element, Fused, Operand, Turns, Word};
+use crate::code::{Arithmetic, Element, Fused, Operand, UniformLoop, Word};
 use crate::machine::shadow::{Clock, Stamp};
 use crate::machine::shared_fast_path::{HALF, Pattern, loads_well, parted};
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
@@ -179,7 +179,7 @@ impl Machine<'_, '_> {
         warp: &mut Warp,
         mask: u32,
         fused: &Fused,
-        Turns { index, step, limit }: Turns,
+        UniformLoop { index, step, limit }: UniformLoop,
         fuel: u64,
     ) -> u64 {
         let lane = mask.trailing_zeros() as usize % LANES;

@@ -33,7 +33,7 @@ const GROWTH: f64 = 8.0;
 
 /// A float with more digits.
 #[derive(Clone, Copy, Debug)]
-pub struct Twin {
+pub struct ShadowFloat {
     ty: Scalar,
     /// The bits of the value.
     of: u64,
@@ -61,19 +61,19 @@ fn least(ty: Scalar) -> f64 {
     }
 }
 
-impl Twin {
+impl ShadowFloat {
     /// Returns the twin of an exact value.
-    fn itself(ty: Scalar, of: u64) -> Twin {
-        Twin { ty, of, exact: float(ty, of).into(), event: 0 }
+    fn itself(ty: Scalar, of: u64) -> ShadowFloat {
+        ShadowFloat { ty, of, exact: float(ty, of).into(), event: 0 }
     }
 
     /// Returns the twin of a computed value. A value beyond the range of its type counts as exact:
     /// other checks report overflow and underflow.
-    fn new(ty: Scalar, of: u64, exact: DoubleDouble) -> Twin {
+    fn new(ty: Scalar, of: u64, exact: DoubleDouble) -> ShadowFloat {
         let near = exact.first == 0.0 || exact.first.abs() >= least(ty);
         match float(ty, of).is_finite() && exact.first.is_finite() && near {
-            true => Twin { ty, of, exact, event: 0 },
-            false => Twin::itself(ty, of),
+            true => ShadowFloat { ty, of, exact, event: 0 },
+            false => ShadowFloat::itself(ty, of),
         }
     }
 
@@ -103,7 +103,7 @@ struct Event {
     thread: Thread,
     operation: String,
     inputs: Vec<String>,
-    twin: Twin,
+    shadow_float: ShadowFloat,
 }
 
 /// The propagation of twins.
@@ -116,32 +116,33 @@ pub struct Precision<'p> {
     known: HashMap<(Pc, u32), u32>,
 }
 
-impl LabeledValue<Twin> {
+impl LabeledValue<ShadowFloat> {
     /// Returns the twin of a float.
-    fn twin(&self) -> Twin {
-        let kept = self.label.filter(|twin| twin.ty == self.ty && twin.of == self.bits);
-        kept.unwrap_or_else(|| Twin::itself(self.ty, self.bits))
+    fn shadow_float(&self) -> ShadowFloat {
+        let kept = self.label.filter(|shadow_float| shadow_float.ty == self.ty && shadow_float.of == self.bits);
+        kept.unwrap_or_else(|| ShadowFloat::itself(self.ty, self.bits))
     }
 }
 
 impl Propagation for Precision<'_> {
-    type Label = Twin;
+    type Label = ShadowFloat;
 
     fn computed(
         &mut self,
         lane: Lane<'_>,
-        result: LabeledValue<Twin>,
-        operands: &[LabeledValue<Twin>],
-    ) -> Option<Twin> {
+        result: LabeledValue<ShadowFloat>,
+        operands: &[LabeledValue<ShadowFloat>],
+    ) -> Option<ShadowFloat> {
         let inst = lane.inst;
         if let Inst::Cast { from, into, .. } = *inst {
-            return (is_followed(from) && is_followed(into)).then(|| self.converted(result, operands[0].twin()));
+            return (is_followed(from) && is_followed(into))
+                .then(|| self.converted(result, operands[0].shadow_float()));
         }
         if !result.ty.is_float() || lane.machine.program.is_math(lane.site) {
             return None;
         }
-        let twins: Vec<Twin> = operands.iter().map(LabeledValue::twin).collect();
-        let exact: Vec<DoubleDouble> = twins.iter().map(|twin| twin.exact).collect();
+        let shadow_floats: Vec<ShadowFloat> = operands.iter().map(LabeledValue::shadow_float).collect();
+        let exact: Vec<DoubleDouble> = shadow_floats.iter().map(|shadow_float| shadow_float.exact).collect();
         let exact = match (*inst, &exact[..]) {
             (Inst::Unary { op: Unary::Neg, .. }, [a]) => a.neg(),
             (Inst::Unary { op: Unary::Abs, .. }, [a]) => a.abs(),
@@ -152,38 +153,45 @@ impl Propagation for Precision<'_> {
             (Inst::Binary { op: Binary::Div, .. }, [a, b]) => a.div(*b),
             // The twin of the operand that was selected, even of two close ones.
             (Inst::Binary { op: Binary::Min | Binary::Max, .. }, _) => {
-                return twins.into_iter().find(|twin| twin.of == result.bits);
+                return shadow_floats.into_iter().find(|shadow_float| shadow_float.of == result.bits);
             }
             (Inst::MulAdd { .. }, [a, b, c]) => a.mul(*b).add(*c),
             _ => return None,
         };
-        let mut twin = Twin::new(result.ty, result.bits, exact);
-        let error = twin.error();
+        let mut shadow_float = ShadowFloat::new(result.ty, result.bits, exact);
+        let error = shadow_float.error();
         if error > self.bound {
-            let worst = twins.iter().map(|twin| twin.error()).fold(0.0, f64::max);
-            let before = twins.iter().map(|twin| twin.event).find(|event| *event != 0);
+            let worst = shadow_floats.iter().map(|shadow_float| shadow_float.error()).fold(0.0, f64::max);
+            let before = shadow_floats.iter().map(|shadow_float| shadow_float.event).find(|event| *event != 0);
             let sums = matches!(inst, Inst::MulAdd { .. } | Inst::Binary { op: Binary::Add | Binary::Sub, .. });
-            twin.event = match before {
+            shadow_float.event = match before {
                 Some(event) => event,
-                None if sums && error >= GROWTH * worst => {
-                    self.event(lane, twins.iter().map(|twin| twin.value()).collect(), twin)
-                }
+                None if sums && error >= GROWTH * worst => self.event(
+                    lane,
+                    shadow_floats.iter().map(|shadow_float| shadow_float.value()).collect(),
+                    shadow_float,
+                ),
                 None => 0,
             };
         }
-        Some(twin)
+        Some(shadow_float)
     }
 
-    fn copied(&mut self, lane: Lane<'_>, from: Register, label: Option<Twin>) -> Option<Twin> {
-        label.filter(|twin| twin.of == lane.bits(from))
+    fn copied(&mut self, lane: Lane<'_>, from: Register, label: Option<ShadowFloat>) -> Option<ShadowFloat> {
+        label.filter(|shadow_float| shadow_float.of == lane.bits(from))
     }
 
-    fn stored(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, value: LabeledValue<Twin>) -> Option<Twin> {
-        let twin = is_followed(value.ty).then(|| value.twin())?;
-        if to.is_buffer() && twin.error() > self.bound {
-            self.report(lane, to, twin);
+    fn stored(
+        &mut self,
+        lane: Lane<'_>,
+        to: AccessedLanes<'_>,
+        value: LabeledValue<ShadowFloat>,
+    ) -> Option<ShadowFloat> {
+        let shadow_float = is_followed(value.ty).then(|| value.shadow_float())?;
+        if to.is_buffer() && shadow_float.error() > self.bound {
+            self.report(lane, to, shadow_float);
         }
-        Some(twin)
+        Some(shadow_float)
     }
 
     fn found(self) -> Report {
@@ -198,13 +206,13 @@ impl<'p> Precision<'p> {
         Precision { findings, bound, events: Vec::new(), known: HashMap::new() }
     }
 
-    /// Returns the twin of `result`, which was converted from the value of `twin`.
-    fn converted(&self, result: LabeledValue<Twin>, twin: Twin) -> Twin {
-        let made = Twin::new(result.ty, result.bits, twin.exact);
-        Twin { event: if made.error() > self.bound { twin.event } else { 0 }, ..made }
+    /// Returns the twin of `result`, which was converted from the value of `shadow_float`.
+    fn converted(&self, result: LabeledValue<ShadowFloat>, shadow_float: ShadowFloat) -> ShadowFloat {
+        let made = ShadowFloat::new(result.ty, result.bits, shadow_float.exact);
+        ShadowFloat { event: if made.error() > self.bound { shadow_float.event } else { 0 }, ..made }
     }
 
-    fn event(&mut self, lane: Lane<'_>, inputs: Vec<String>, twin: Twin) -> u32 {
+    fn event(&mut self, lane: Lane<'_>, inputs: Vec<String>, shadow_float: ShadowFloat) -> u32 {
         let (site, thread) = (lane.site, lane.thread());
         let next = self.events.len() as u32 + 1;
         let event = *self.known.entry((site, thread.warp)).or_insert(next);
@@ -214,24 +222,24 @@ impl<'p> Precision<'p> {
                 (Inst::MulAdd { .. }, [a, b, c]) => format!("({a}).mul_add({b}, {c})"),
                 (_, inputs) => inputs.join(" + "),
             };
-            self.events.push(Event { site, thread, operation, inputs, twin });
+            self.events.push(Event { site, thread, operation, inputs, shadow_float });
         }
         event
     }
 
     /// Reports that a lane stores a result of canceled digits to a buffer.
-    fn report(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, twin: Twin) {
-        let Some(event) = self.events.get(twin.event.wrapping_sub(1) as usize) else { return };
+    fn report(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, shadow_float: ShadowFloat) {
+        let Some(event) = self.events.get(shadow_float.event.wrapping_sub(1) as usize) else { return };
         let culprit = Culprit { check: Check::Cancellation, site: event.site, thread: event.thread };
         report_store(&mut self.findings, (lane, to), culprit, |name, element| {
-            let result = event.twin.value();
-            let more = if event.twin.ty == Scalar::F64 { "with twice its digits" } else { "in `f64`" };
+            let result = event.shadow_float.value();
+            let more = if event.shadow_float.ty == Scalar::F64 { "with twice its digits" } else { "in `f64`" };
             let message = format!(
                 "cancellation: `{}` is {result}, but {} when computed {more}; the value stored to element {element} of \
                  `{name}` has an error of {}",
                 event.operation,
-                event.twin.would_be(),
-                share(twin.error()),
+                event.shadow_float.would_be(),
+                share(shadow_float.error()),
             );
             let operation = format!("`{}`", event.operation);
             (Produced { operation, inputs: event.inputs.clone(), result }, message)

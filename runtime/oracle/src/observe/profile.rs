@@ -87,22 +87,22 @@ pub struct Branched {
     pub looped: bool,
     /// The decisions of warps.
     #[serde(flatten)]
-    pub ways: Ways,
+    pub ways: BranchCounts,
 }
 
 /// The number of decisions of a warp at a branch, and of those at which its lanes diverged.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Ways {
+pub struct BranchCounts {
     /// Decisions with at least one active lane.
     pub decided: u64,
     /// The number of decisions at which the active lanes diverged.
     pub parted: u64,
 }
 
-impl Ways {
+impl BranchCounts {
     /// Returns the sum of both.
-    pub fn and(self, other: Ways) -> Ways {
-        Ways { decided: self.decided + other.decided, parted: self.parted + other.parted }
+    pub fn and(self, other: BranchCounts) -> BranchCounts {
+        BranchCounts { decided: self.decided + other.decided, parted: self.parted + other.parted }
     }
 
     /// Returns the fraction of the decisions at which lanes diverged.
@@ -290,7 +290,7 @@ impl Counts {
 #[derive(Default)]
 pub(crate) struct Counters {
     accesses: BTreeMap<(Pc, RequestKind), Counter>,
-    branches: BTreeMap<Pc, Ways>,
+    branches: BTreeMap<Pc, BranchCounts>,
     /// By end of a loop without a counter and by warp: the lanes that had left the loop at its
     /// previous iteration, while others continue.
     left: BTreeMap<(Pc, u32), u32>,
@@ -368,7 +368,7 @@ impl Counters {
         }
         if on | left != 0 {
             let ways = self.branches.entry(site).or_default();
-            *ways = ways.and(Ways { decided: 1, parted: (on != 0 && left != 0).into() });
+            *ways = ways.and(BranchCounts { decided: 1, parted: (on != 0 && left != 0).into() });
         }
     }
 
@@ -391,7 +391,7 @@ impl Counters {
         if active != 0 {
             let parted = active & on != 0 && active & !on != 0;
             let ways = self.branches.entry(site).or_default();
-            *ways = ways.and(Ways { decided: 1, parted: parted.into() });
+            *ways = ways.and(BranchCounts { decided: 1, parted: parted.into() });
         }
     }
 
@@ -494,7 +494,7 @@ impl Counters {
             let touched = array.is_some().then_some(touched);
             ProfiledAccess { location, place, kind, array, bytes, counts, touched, sample }
         };
-        let branched = |(site, ways): (Pc, Ways)| {
+        let branched = |(site, ways): (Pc, BranchCounts)| {
             let looped = !matches!(program.code.insts[site as usize], Inst::If { .. });
             Branched { location: locations[site as usize], place: program.place(site), looped, ways }
         };

@@ -5,7 +5,7 @@
 //! GPU may compute others within the bound.
 
 use super::convert::to_float;
-use super::float::{F16, F32, F64, F64_UPPER, Format, Manner, Number, Rounding};
+use super::float::{F16, F32, F64, F64_UPPER, Format, Number, Rounding, RoundingMode};
 use kernel_dsl_compiler::Approximation;
 
 /// Returns the result in single precision, which the IR interpreter and the prelude also compute.
@@ -40,7 +40,7 @@ pub fn double(what: Approximation, bits: u64) -> u64 {
 /// result's. The lower half is 0.
 pub fn upper_half(what: Approximation, bits: u64) -> u64 {
     let x = F64_UPPER.flush(bits >> 32) << 32;
-    let how = Manner { rounding: Rounding::Nearest, flush: true };
+    let how = RoundingMode { rounding: Rounding::Nearest, flush: true };
     to_float(F64, F64_UPPER, what.exact(f64::from_bits(x)).to_bits(), how) << 32
 }
 
@@ -63,7 +63,7 @@ pub const DIVISION_BOUND: &str = "2 ulp";
 
 /// Returns the quotient of `div.approx.f32`, which multiplies a by the reciprocal of b. For 2^126 <
 /// |b| < 2^128 the reciprocal is 0, so that the result is a zero, or a NaN where a is infinite.
-pub fn divide(format: Format, a: u64, b: u64, how: Manner) -> u64 {
+pub fn divide(format: Format, a: u64, b: u64, how: RoundingMode) -> u64 {
     let largest = format.one() + (126 << 23);
     let beyond = b & (format.sign() - 1) > largest && matches!(format.decode(b), Number::Finite(_));
     if beyond { format.mul(a, b & format.sign(), how) } else { format.div(a, b, how) }

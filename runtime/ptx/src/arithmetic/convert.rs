@@ -1,6 +1,6 @@
 //! The conversions of `cvt`.
 
-use super::float::{Exact, F64, Format, Manner, Number, Rounding};
+use super::float::{Exact, F64, Format, Number, Rounding, RoundingMode};
 use super::integer::Integer;
 
 /// Rounds a number to an integer, or returns `None` beyond 127 bits.
@@ -56,7 +56,7 @@ pub fn from_integer(from: Integer, to: Format, word: u64, rounding: Rounding) ->
 }
 
 /// Converts a float to another format.
-pub fn to_float(from: Format, to: Format, bits: u64, how: impl Into<Manner>) -> u64 {
+pub fn to_float(from: Format, to: Format, bits: u64, how: impl Into<RoundingMode>) -> u64 {
     match from.decode(bits) {
         Number::Nan => to.nan_from(from, bits),
         Number::Infinite { negative } => to.infinity() | if negative { to.sign() } else { 0 },

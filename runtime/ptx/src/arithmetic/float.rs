@@ -38,16 +38,16 @@ impl Rounding {
 
 /// The conversion of an exact result to a representable number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Manner {
+pub struct RoundingMode {
     /// The rounding direction.
     pub rounding: Rounding,
     /// `.ftz`: whether a result below the smallest normal number becomes a zero of its sign.
     pub flush: bool,
 }
 
-impl From<Rounding> for Manner {
-    fn from(rounding: Rounding) -> Manner {
-        Manner { rounding, flush: false }
+impl From<Rounding> for RoundingMode {
+    fn from(rounding: Rounding) -> RoundingMode {
+        RoundingMode { rounding, flush: false }
     }
 }
 
@@ -218,8 +218,8 @@ impl Format {
 
     /// Returns the number rounded to this format. The last bit of a significand that has more bits
     /// than the format, and one to spare, may represent everything below it.
-    pub fn encode(self, number: Exact, how: impl Into<Manner>) -> u64 {
-        let Manner { rounding, flush } = how.into();
+    pub fn encode(self, number: Exact, how: impl Into<RoundingMode>) -> u64 {
+        let RoundingMode { rounding, flush } = how.into();
         let Exact { negative, significand, exponent } = number;
         if significand == 0 || flush && self.is_tiny(number, rounding) {
             return self.signed(negative, 0);
@@ -260,17 +260,17 @@ impl Format {
     }
 
     /// Computes a + b.
-    pub fn add(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
+    pub fn add(self, a: u64, b: u64, how: impl Into<RoundingMode>) -> u64 {
         self.sum(self.decode(a), self.decode(b), how.into()).unwrap_or_else(|| self.nan_of([a, b]))
     }
 
     /// Computes a − b.
-    pub fn sub(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
+    pub fn sub(self, a: u64, b: u64, how: impl Into<RoundingMode>) -> u64 {
         self.sum(self.decode(a), self.decode(b ^ self.sign()), how.into()).unwrap_or_else(|| self.nan_of([a, b]))
     }
 
     /// Computes a · b.
-    pub fn mul(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
+    pub fn mul(self, a: u64, b: u64, how: impl Into<RoundingMode>) -> u64 {
         match product(self.decode(a), self.decode(b)) {
             Number::Nan => self.nan_of([a, b]),
             Number::Infinite { negative } => self.infinite(negative),
@@ -279,13 +279,13 @@ impl Format {
     }
 
     /// Computes a · b + c, rounded once.
-    pub fn fma(self, a: u64, b: u64, c: u64, how: impl Into<Manner>) -> u64 {
+    pub fn fma(self, a: u64, b: u64, c: u64, how: impl Into<RoundingMode>) -> u64 {
         let product = product(self.decode(a), self.decode(b));
         self.sum(product, self.decode(c), how.into()).unwrap_or_else(|| self.nan_of([a, c, b]))
     }
 
     /// Returns a + b, or `None` for a NaN.
-    fn sum(self, a: Number, b: Number, how: Manner) -> Option<u64> {
+    fn sum(self, a: Number, b: Number, how: RoundingMode) -> Option<u64> {
         match (a, b) {
             (Number::Nan, _) | (_, Number::Nan) => None,
             (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a != b => None,
@@ -295,7 +295,7 @@ impl Format {
     }
 
     /// Computes a / b.
-    pub fn div(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
+    pub fn div(self, a: u64, b: u64, how: impl Into<RoundingMode>) -> u64 {
         let negative = (a ^ b) & self.sign() != 0;
         match (self.decode(a), self.decode(b)) {
             (Number::Nan, _) | (_, Number::Nan) => self.nan_of([b, a]),
@@ -320,7 +320,7 @@ impl Format {
     }
 
     /// Computes √a.
-    pub fn sqrt(self, a: u64, how: impl Into<Manner>) -> u64 {
+    pub fn sqrt(self, a: u64, how: impl Into<RoundingMode>) -> u64 {
         match self.decode(a) {
             Number::Finite(x) if x.significand == 0 => a,
             Number::Infinite { negative: false } => self.infinity(),

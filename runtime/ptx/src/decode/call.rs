@@ -8,7 +8,7 @@ use super::super::code::{
     Window,
 };
 use super::super::memory::function_address;
-use super::operand::Home;
+use super::operand::VariableLocation;
 use super::{Decoded, Decoder, Frame, GAP, Result};
 use kernel_dsl_compiler::ptx::ast::Call;
 use kernel_dsl_compiler::ptx::{Callee, Callees, Function, Module, Operand, Parameter, Register, Statement, Symbol};
@@ -244,19 +244,22 @@ impl<'m> Decoder<'m> {
         let function = &self.module.functions()[index];
         let (start, first) = (self.here(), self.registers.len());
         let mut layout = Layout::default();
-        let mut home = |p: &Parameter| Home::Frame { offset: layout.add(&p.name, p.size(), p.alignment(), GAP) };
-        let parameters: Vec<Home> = function.parameters.iter().map(&mut home).collect();
-        let returns: Vec<Home> = function.returns.iter().map(&mut home).collect();
+        let mut home =
+            |p: &Parameter| VariableLocation::Frame { offset: layout.add(&p.name, p.size(), p.alignment(), GAP) };
+        let parameters: Vec<VariableLocation> = function.parameters.iter().map(&mut home).collect();
+        let returns: Vec<VariableLocation> = function.returns.iter().map(&mut home).collect();
         let mut frame = self.frame_with(index, parameters.clone(), returns.clone(), Some(&mut layout));
-        let mut slots = |list: &[Parameter], homes: &[Home]| -> Vec<ParameterLocation> {
-            let slot = |(p, home): (&Parameter, &Home)| match (p.register, home) {
+        let mut slots = |list: &[Parameter], homes: &[VariableLocation]| -> Vec<ParameterLocation> {
+            let slot = |(p, home): (&Parameter, &VariableLocation)| match (p.register, home) {
                 (Some(register), _) => {
                     let source = self.register(&mut frame, register);
                     source.map_or(ParameterLocation::Frame { offset: 0, bytes: 0 }, |source| {
                         ParameterLocation::Register(source.data())
                     })
                 }
-                (None, Home::Frame { offset }) => ParameterLocation::Frame { offset: *offset, bytes: p.size() },
+                (None, VariableLocation::Frame { offset }) => {
+                    ParameterLocation::Frame { offset: *offset, bytes: p.size() }
+                }
                 (None, _) => ParameterLocation::Frame { offset: 0, bytes: 0 },
             };
             list.iter().zip(homes).map(slot).collect()
@@ -281,11 +284,13 @@ impl<'m> Decoder<'m> {
         for (home, operand) in self.handed(frame, operands)?.into_iter().zip(operands) {
             list.push(match home {
                 _ if *operand == Operand::Sink => PassLocation::Nothing,
-                Home::Value(source) => PassLocation::Register(source.data()),
-                Home::Constant { bits } => PassLocation::Constant(bits),
-                Home::Memory { window, offset } => PassLocation::Memory { window, offset },
-                Home::Frame { offset } => PassLocation::Frame { offset },
-                Home::Buffer { .. } => return Err("a variable of the module is passed by value".to_string()),
+                VariableLocation::Value(source) => PassLocation::Register(source.data()),
+                VariableLocation::Constant { bits } => PassLocation::Constant(bits),
+                VariableLocation::Memory { window, offset } => PassLocation::Memory { window, offset },
+                VariableLocation::Frame { offset } => PassLocation::Frame { offset },
+                VariableLocation::Buffer { .. } => {
+                    return Err("a variable of the module is passed by value".to_string());
+                }
             });
         }
         Ok(list)
@@ -315,19 +320,19 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the arguments or results of a call.
-    fn handed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<Home>> {
+    fn handed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<VariableLocation>> {
         let mut homes = Vec::new();
         for operand in operands {
             homes.push(match operand {
-                Operand::Register(r) => Home::Value(self.register(frame, *r)?),
+                Operand::Register(r) => VariableLocation::Value(self.register(frame, *r)?),
                 Operand::Symbol(Symbol::Variable(i), 0) => frame.variables[*i as usize]
                     .ok_or_else(|| "the interpreter has no location for an argument".to_string())?,
                 Operand::Symbol(Symbol::Parameter(i), 0) => frame.parameters[*i as usize],
                 Operand::Symbol(Symbol::Return(i), 0) => frame.returns[*i as usize],
-                Operand::Integer(n) => Home::Constant { bits: *n as u64 },
-                Operand::Bits(n) | Operand::F64(n) => Home::Constant { bits: *n },
-                Operand::F32(n) => Home::Constant { bits: u64::from(*n) },
-                Operand::Sink => Home::Value(self.fresh(64)),
+                Operand::Integer(n) => VariableLocation::Constant { bits: *n as u64 },
+                Operand::Bits(n) | Operand::F64(n) => VariableLocation::Constant { bits: *n },
+                Operand::F32(n) => VariableLocation::Constant { bits: u64::from(*n) },
+                Operand::Sink => VariableLocation::Value(self.fresh(64)),
                 _ => return Err("the interpreter does not support such an argument".to_string()),
             });
         }
@@ -342,26 +347,28 @@ impl<'m> Decoder<'m> {
             let Some(register) = parameter.register else {
                 // Memory is passed by its address; a register must first be stored there.
                 match home {
-                    Home::Value(from) => {
+                    VariableLocation::Value(from) => {
                         let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), GAP);
                         self.store_local(from, to, parameter.size());
-                        callee.parameters[i] = Home::local(to);
+                        callee.parameters[i] = VariableLocation::local(to);
                     }
-                    Home::Constant { bits } => {
+                    VariableLocation::Constant { bits } => {
                         let from = self.constant(bits, parameter.ty.bits());
                         let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), GAP);
                         self.store_local(from, to, parameter.size());
-                        callee.parameters[i] = Home::local(to);
+                        callee.parameters[i] = VariableLocation::local(to);
                     }
-                    Home::Memory { .. } | Home::Frame { .. } | Home::Buffer { .. } => {}
+                    VariableLocation::Memory { .. }
+                    | VariableLocation::Frame { .. }
+                    | VariableLocation::Buffer { .. } => {}
                 }
                 continue;
             };
             let to = self.register(callee, register)?;
             let from = match home {
-                Home::Value(from) => from,
-                Home::Constant { bits } => self.constant(bits, parameter.ty.bits()),
-                Home::Memory { .. } | Home::Frame { .. } | Home::Buffer { .. } => {
+                VariableLocation::Value(from) => from,
+                VariableLocation::Constant { bits } => self.constant(bits, parameter.ty.bits()),
+                VariableLocation::Memory { .. } | VariableLocation::Frame { .. } | VariableLocation::Buffer { .. } => {
                     return Err("bytes are passed where a register is expected".to_string());
                 }
             };
@@ -369,10 +376,10 @@ impl<'m> Decoder<'m> {
         }
         for (i, result) in function.returns.iter().enumerate() {
             if result.register.is_none()
-                && let Home::Value(_) | Home::Constant { .. } = callee.returns[i]
+                && let VariableLocation::Value(_) | VariableLocation::Constant { .. } = callee.returns[i]
             {
                 let to = self.code.local.add(&result.name, result.size(), result.alignment(), GAP);
-                callee.returns[i] = Home::local(to);
+                callee.returns[i] = VariableLocation::local(to);
             }
         }
         Ok(())
@@ -392,7 +399,7 @@ impl<'m> Decoder<'m> {
                     self.move_register(to, from);
                 }
                 (None, Some(to)) => {
-                    if let Home::Memory { window: Window::Local, offset } = callee.returns[i] {
+                    if let VariableLocation::Memory { window: Window::Local, offset } = callee.returns[i] {
                         self.load_local(to, offset, result.size());
                     }
                 }

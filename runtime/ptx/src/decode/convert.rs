@@ -1,7 +1,7 @@
 //! Conversions by `cvt`.
 
 use super::super::arithmetic::convert::{from_integer, to_float, to_integer, to_integral};
-use super::super::arithmetic::float::{BF16, F16, F32, F64, Format, Manner, Rounding};
+use super::super::arithmetic::float::{BF16, F16, F32, F64, Format, Rounding, RoundingMode};
 use super::super::arithmetic::integer::Integer;
 use super::super::body::unary;
 use super::super::code::Body;
@@ -77,7 +77,7 @@ impl Conversion {
                     Some(integral) if to == from => to_integral(to, bits, integral),
                     // The machine copies the bits.
                     None if to == F64 && from == F64 => bits,
-                    _ => to_float(from, to, bits, Manner { rounding, flush: self.ftz && to == F32 }),
+                    _ => to_float(from, to, bits, RoundingMode { rounding, flush: self.ftz && to == F32 }),
                 };
                 finish(to, result)
             }

@@ -1,7 +1,7 @@
 //! Arithmetic on floats.
 
 use super::super::arithmetic::approximate::{self, DIVISION_BOUND};
-use super::super::arithmetic::float::{F16, F32, F64, Format, Manner, Rounding};
+use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding, RoundingMode};
 use super::super::arithmetic::native;
 use super::super::body::{binary, put_predicate, ternary, unary};
 use super::super::code::{Body, DefinednessRule, InstructionKind};
@@ -42,12 +42,12 @@ impl Mode {
     }
 
     /// Returns the rounding of results.
-    fn manner(self) -> Manner {
-        Manner { rounding: self.rounding, flush: self.ftz }
+    fn manner(self) -> RoundingMode {
+        RoundingMode { rounding: self.rounding, flush: self.ftz }
     }
 
     /// Applies `f` to each element of the operands.
-    pub fn apply(self, operands: [u64; 4], f: impl Fn(Format, [u64; 4], Manner) -> u64) -> u64 {
+    pub fn apply(self, operands: [u64; 4], f: impl Fn(Format, [u64; 4], RoundingMode) -> u64) -> u64 {
         let one = |operands: [u64; 4]| {
             let flush = |x| if self.ftz { self.format.flush(x) } else { x };
             let result = f(self.format, operands.map(flush), self.manner());
@@ -121,7 +121,7 @@ impl<'m> Decoder<'m> {
         if !keeps_nan && let Some(body) = fast(opcode, mode, to, &from) {
             return Ok(self.compute(to, &from, body));
         }
-        let f = move |format: Format, [a, b, c, _]: [u64; 4], how: Manner| match opcode {
+        let f = move |format: Format, [a, b, c, _]: [u64; 4], how: RoundingMode| match opcode {
             Opcode::Add => format.add(a, b, how),
             Opcode::Sub => format.sub(a, b, how),
             Opcode::Mul => format.mul(a, b, how),

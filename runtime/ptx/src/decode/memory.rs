@@ -4,7 +4,7 @@ use super::super::access::generic;
 use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
 use super::super::code::{Atomic, Copy, Data, InstructionKind, MemoryAccess, Update, Window};
 use super::super::memory::{window_base, window_of};
-use super::operand::Home;
+use super::operand::VariableLocation;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
@@ -243,7 +243,7 @@ impl<'m> Decoder<'m> {
             .iter()
             .flatten()
             .filter_map(|home| match home {
-                Home::Buffer { address, bytes, constant: true } => Some((*address, *bytes)),
+                VariableLocation::Buffer { address, bytes, constant: true } => Some((*address, *bytes)),
                 _ => None,
             })
             .collect();

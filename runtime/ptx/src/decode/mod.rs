@@ -34,8 +34,8 @@ use kernel_dsl_compiler::ptx::{
     self, Callee, Function, In, Instruction, Item, Label, Modifier, Module, Names, Opcode, Operand, Register, Space,
     SpecialRegister, Statement, table,
 };
-pub use operand::Home;
 use operand::OperandLocation;
+pub use operand::VariableLocation;
 use place::reachable;
 use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, HashSet};
@@ -138,9 +138,9 @@ pub(super) struct Frame<'m> {
     forward: Vec<(Pc, usize, Label)>,
     /// The returns to resolve, or `None` in the entry.
     returns_at: Option<Vec<Pc>>,
-    variables: Vec<Option<Home>>,
-    parameters: Vec<Home>,
-    returns: Vec<Home>,
+    variables: Vec<Option<VariableLocation>>,
+    parameters: Vec<VariableLocation>,
+    returns: Vec<VariableLocation>,
 }
 
 /// Decodes an entry of a module.
@@ -150,9 +150,9 @@ pub(super) struct Decoder<'m> {
     constants: HashMap<(u64, operand::Width), OperandLocation>,
     specials: HashMap<SpecialRegister, OperandLocation>,
     /// The location of each of the module's variables.
-    globals: Vec<Option<Home>>,
+    globals: Vec<Option<VariableLocation>>,
     /// Locations of function variables that all threads share, by function and variable.
-    own: HashMap<(usize, usize), Home>,
+    own: HashMap<(usize, usize), VariableLocation>,
     /// The registers of the stack's end and of the running routine's frame, if the kernel has a
     /// stack.
     stack: Option<(OperandLocation, OperandLocation)>,
@@ -231,7 +231,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     let parameters = entry
         .parameters
         .iter()
-        .map(|p| Home::Memory {
+        .map(|p| VariableLocation::Memory {
             window: super::code::Window::Param,
             offset: decoder.code.parameters.add(&p.name, p.size(), p.alignment(), 0),
         })
@@ -302,7 +302,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the frame of function `index` for an inlined call.
-    fn frame(&mut self, index: usize, parameters: Vec<Home>, returns: Vec<Home>) -> Frame<'m> {
+    fn frame(&mut self, index: usize, parameters: Vec<VariableLocation>, returns: Vec<VariableLocation>) -> Frame<'m> {
         self.frame_with(index, parameters, returns, None)
     }
 
@@ -311,8 +311,8 @@ impl<'m> Decoder<'m> {
     fn frame_with(
         &mut self,
         index: usize,
-        parameters: Vec<Home>,
-        returns: Vec<Home>,
+        parameters: Vec<VariableLocation>,
+        returns: Vec<VariableLocation>,
         mut layout: Option<&mut Layout>,
     ) -> Frame<'m> {
         let function = &self.module.functions()[index];
@@ -323,8 +323,10 @@ impl<'m> Decoder<'m> {
                 Space::Local | Space::Param => {
                     let bytes = v.size().and_then(|n| u32::try_from(n).ok())?;
                     Some(match &mut layout {
-                        Some(layout) => Home::Frame { offset: layout.add(&v.name, bytes, v.alignment(), GAP) },
-                        None => Home::local(self.code.local.add(&v.name, bytes, v.alignment(), GAP)),
+                        Some(layout) => {
+                            VariableLocation::Frame { offset: layout.add(&v.name, bytes, v.alignment(), GAP) }
+                        }
+                        None => VariableLocation::local(self.code.local.add(&v.name, bytes, v.alignment(), GAP)),
                     })
                 }
             })

@@ -39,7 +39,7 @@ impl Width {
 
 /// The location of a variable or parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Home {
+pub enum VariableLocation {
     /// Bytes of a state space, from an offset.
     #[allow(missing_docs)]
     Memory { window: Window, offset: u32 },
@@ -56,25 +56,25 @@ pub enum Home {
     Constant { bits: u64 },
 }
 
-impl Home {
+impl VariableLocation {
     /// Returns the location of a variable in shared memory.
-    pub fn shared(offset: u32) -> Home {
-        Home::Memory { window: Window::Shared, offset }
+    pub fn shared(offset: u32) -> VariableLocation {
+        VariableLocation::Memory { window: Window::Shared, offset }
     }
 
     /// Returns the location of a variable in local memory.
-    pub fn local(offset: u32) -> Home {
-        Home::Memory { window: Window::Local, offset }
+    pub fn local(offset: u32) -> VariableLocation {
+        VariableLocation::Memory { window: Window::Local, offset }
     }
 
     /// Returns the state space, and the address in it.
     fn address(self) -> Option<(Window, u64)> {
         match self {
-            Home::Memory { window, offset } => Some((window, offset.into())),
-            Home::Buffer { address, constant, .. } => {
+            VariableLocation::Memory { window, offset } => Some((window, offset.into())),
+            VariableLocation::Buffer { address, constant, .. } => {
                 Some((if constant { Window::Const } else { Window::Global }, address))
             }
-            Home::Frame { .. } | Home::Value(_) | Home::Constant { .. } => None,
+            VariableLocation::Frame { .. } | VariableLocation::Value(_) | VariableLocation::Constant { .. } => None,
         }
     }
 }
@@ -208,7 +208,7 @@ impl<'m> Decoder<'m> {
                 self.constant(function_address(index as usize) & mask, ty.bits())
             }
             Operand::Symbol(symbol, offset) => {
-                if let Home::Frame { offset: at } = self.home(frame, *symbol)? {
+                if let VariableLocation::Frame { offset: at } = self.home(frame, *symbol)? {
                     return Ok(self.frame_address(u64::from(at).wrapping_add(*offset as u64), ty.bits()));
                 }
                 let (_, address) = self.symbol(frame, *symbol)?;
@@ -266,7 +266,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the location of a variable or parameter.
-    fn home(&self, frame: &Frame<'m>, symbol: Symbol) -> Result<Home> {
+    fn home(&self, frame: &Frame<'m>, symbol: Symbol) -> Result<VariableLocation> {
         let home = match symbol {
             Symbol::Parameter(i) => frame.parameters.get(i as usize).copied(),
             Symbol::Return(i) => frame.returns.get(i as usize).copied(),
@@ -305,7 +305,7 @@ impl<'m> Decoder<'m> {
                 Ok((window, Some(self.register(frame, *r)?), i64::from(*offset)))
             }
             Base::Symbol(symbol) => {
-                if let Home::Frame { offset: start } = self.home(frame, *symbol)? {
+                if let VariableLocation::Frame { offset: start } = self.home(frame, *symbol)? {
                     let at = i64::from(start) + i64::from(*offset);
                     let register = self.frame_register();
                     return match named {

@@ -3,7 +3,7 @@
 use super::super::global::{Global, Owner};
 use super::super::memory::{MAX_BUFFERS, base};
 use super::call::callees;
-use super::operand::Home;
+use super::operand::VariableLocation;
 use super::{Decoder, GAP};
 use kernel_dsl_compiler::ptx::{Base, Function, Initializer, Module, Operand, Space, Statement, Symbol, Variable};
 
@@ -86,7 +86,7 @@ impl<'m> Decoder<'m> {
         }
         for global in &mut globals {
             global.link(|variable| match self.globals.get(variable) {
-                Some(Some(Home::Buffer { address, .. })) => Some(*address),
+                Some(Some(VariableLocation::Buffer { address, .. })) => Some(*address),
                 _ => None,
             });
         }
@@ -94,7 +94,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns a buffer for a variable: the launch's own, or the one in a device's memory.
-    fn buffer(&mut self, owner: Owner, variable: &Variable, globals: &mut Vec<Global>) -> Option<Home> {
+    fn buffer(&mut self, owner: Owner, variable: &Variable, globals: &mut Vec<Global>) -> Option<VariableLocation> {
         let constant = variable.space == Space::Const;
         let placed = self.places.map(|places| places.get(&owner));
         let why = match Global::of(variable) {
@@ -108,7 +108,7 @@ impl<'m> Decoder<'m> {
                         base(globals.len() - 1)
                     }
                 };
-                return Some(Home::Buffer { address, bytes, constant });
+                return Some(VariableLocation::Buffer { address, bytes, constant });
             }
             Ok(_) => "there are too many variables".to_string(),
             Err(why) => why,
@@ -131,7 +131,7 @@ impl<'m> Decoder<'m> {
             match variable.size().and_then(|n| u32::try_from(n).ok()) {
                 Some(bytes) if bytes > 0 => {
                     let offset = self.code.shared.add(&variable.name, bytes, variable.alignment(), GAP);
-                    self.globals[index] = Some(Home::shared(offset));
+                    self.globals[index] = Some(VariableLocation::shared(offset));
                 }
                 _ => {
                     align = align.max(variable.alignment());
@@ -146,12 +146,12 @@ impl<'m> Decoder<'m> {
                 }
                 let bytes = variable.size().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
                 let offset = self.code.shared.add(&variable.name, bytes, variable.alignment(), GAP);
-                self.own.insert((function, index), Home::shared(offset));
+                self.own.insert((function, index), VariableLocation::shared(offset));
             }
         }
         let dynamic = self.code.shared.bytes.next_multiple_of(align);
         for index in open {
-            self.globals[index] = Some(Home::shared(dynamic));
+            self.globals[index] = Some(VariableLocation::shared(dynamic));
         }
         dynamic
     }

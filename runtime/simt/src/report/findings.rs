@@ -63,9 +63,9 @@ impl Description {
         self
     }
 
-    /// Adds the values of the access.
+    /// Adds the values of the access, if any is known.
     pub fn with(mut self, values: Values) -> Description {
-        self.values = Some(values);
+        self.values = (values != Values::default()).then_some(values);
         self
     }
 

@@ -29,7 +29,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Origin of a variable.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Of {
+enum VariableOrigin {
     Extent(Extent),
     Parameter(u32),
     Special(Special),
@@ -46,9 +46,9 @@ enum Of {
 /// Variables, and facts about them that hold in every launch.
 #[derive(Clone, Default)]
 pub struct Bounds {
-    variables: HashMap<Of, Variable>,
+    variables: HashMap<VariableOrigin, Variable>,
     /// Origin of each variable, by number.
-    named: Vec<Of>,
+    named: Vec<VariableOrigin>,
     /// Polynomials that are ≥ 0 in every launch.
     known: Vec<Polynomial>,
     /// Polynomials about a variable that are ≥ 0 wherever its value is used.
@@ -86,7 +86,7 @@ impl Bounds {
         bounds
     }
 
-    fn variable(&mut self, of: Of) -> (Polynomial, bool) {
+    fn variable(&mut self, of: VariableOrigin) -> (Polynomial, bool) {
         let next = self.variables.len() as Variable;
         let known = *self.variables.entry(of.clone()).or_insert(next);
         if known == next {
@@ -96,7 +96,7 @@ impl Bounds {
     }
 
     fn extent(&mut self, extent: Extent, promised: &Promised) -> Polynomial {
-        self.variable(Of::Extent(promised.first(extent))).0
+        self.variable(VariableOrigin::Extent(promised.first(extent))).0
     }
 
     /// Records the fact a ≥ b about a variable.
@@ -148,7 +148,8 @@ impl Bounds {
 
     /// Returns the divisor of a variable that is a quotient.
     fn divisor(&self, variable: Variable) -> Option<&Polynomial> {
-        let is_quotient = matches!(self.named[variable as usize], Of::Quotient(_) | Of::Ceiling(_));
+        let is_quotient =
+            matches!(self.named[variable as usize], VariableOrigin::Quotient(_) | VariableOrigin::Ceiling(_));
         self.made.get(&variable).filter(|_| is_quotient).map(|[_, by]| by)
     }
 
@@ -168,7 +169,7 @@ impl Bounds {
         let (quotient, new) = match (a.number(), b.number()) {
             (_, Some(1)) => return Some(a.clone()),
             (Some(a), Some(b)) if b > 0 => return Some(Polynomial::constant(a / b)),
-            _ => self.variable(Of::Quotient(format!("{a:?} / {b:?}"))),
+            _ => self.variable(VariableOrigin::Quotient(format!("{a:?} / {b:?}"))),
         };
         if new {
             self.make(&quotient, [a, b]);
@@ -184,7 +185,7 @@ impl Bounds {
         if b.number() == Some(1) {
             return Some(a.clone());
         }
-        let (quotient, new) = self.variable(Of::Ceiling(format!("{a:?} / {b:?}")));
+        let (quotient, new) = self.variable(VariableOrigin::Ceiling(format!("{a:?} / {b:?}")));
         if new {
             let product = quotient.times(b)?;
             self.at_least(&quotient, &product, a);
@@ -196,7 +197,8 @@ impl Bounds {
     fn extreme(&mut self, operator: Binary, a: &Polynomial, b: &Polynomial) -> Polynomial {
         let name = format!("{a:?}, {b:?}");
         let least = operator == Binary::Min;
-        let (extreme, new) = self.variable(if least { Of::Least(name) } else { Of::Most(name) });
+        let (extreme, new) =
+            self.variable(if least { VariableOrigin::Least(name) } else { VariableOrigin::Most(name) });
         self.make(&extreme, [a, b]);
         for of in [a, b].into_iter().filter(|_| new) {
             if least { self.at_least(&extreme, of, &extreme) } else { self.at_least(&extreme, &extreme, of) }
@@ -316,7 +318,7 @@ impl Bounds {
         let outcomes = [0, 1].map(|_| kernel.value(Type::Scalar(Scalar::Bool)));
         let mut body = std::mem::take(&mut kernel.body);
         let mut decider = self.decider(&kernel, promised, outcomes);
-        decider.look = Some(Look::default());
+        decider.look = Some(AccessCollector::default());
         decider.region(&mut body);
         let look = decider.look.take().unwrap_or_default();
         let variables = decider.bounds.meanings(&kernel, promised, look.turns);
@@ -329,21 +331,21 @@ impl Bounds {
             let is = |p: &u32| extent_of(kernel, *p).is_some_and(|e| promised.first(e) == extent);
             (0..kernel.parameters.len() as u32).find(is)
         };
-        let meaning = |(variable, of): (usize, &Of)| {
+        let meaning = |(variable, of): (usize, &VariableOrigin)| {
             let variable = variable as Variable;
             let parts = || self.made.get(&variable).cloned();
             match of {
-                Of::Extent(extent) => parameter(*extent).map_or(Meaning::Unknown, Meaning::Parameter),
-                Of::Parameter(p) => Meaning::Parameter(*p),
-                Of::Special(special) => Meaning::Special(*special),
-                Of::Value(_) => match turns.get(&variable) {
-                    Some(goes_on) => Meaning::Turn(goes_on.clone()),
+                VariableOrigin::Extent(extent) => parameter(*extent).map_or(Meaning::Unknown, Meaning::Parameter),
+                VariableOrigin::Parameter(p) => Meaning::Parameter(*p),
+                VariableOrigin::Special(special) => Meaning::Special(*special),
+                VariableOrigin::Value(_) => match turns.get(&variable) {
+                    Some(goes_on) => Meaning::Iteration(goes_on.clone()),
                     None => Meaning::Unknown,
                 },
-                Of::Quotient(_) => parts().map_or(Meaning::Unknown, Meaning::Quotient),
-                Of::Ceiling(_) => parts().map_or(Meaning::Unknown, Meaning::Ceiling),
-                Of::Least(_) => parts().map_or(Meaning::Unknown, Meaning::Least),
-                Of::Most(_) => parts().map_or(Meaning::Unknown, Meaning::Most),
+                VariableOrigin::Quotient(_) => parts().map_or(Meaning::Unknown, Meaning::Quotient),
+                VariableOrigin::Ceiling(_) => parts().map_or(Meaning::Unknown, Meaning::Ceiling),
+                VariableOrigin::Least(_) => parts().map_or(Meaning::Unknown, Meaning::Least),
+                VariableOrigin::Most(_) => parts().map_or(Meaning::Unknown, Meaning::Most),
             }
         };
         Variables(self.named.iter().enumerate().map(meaning).collect())
@@ -358,12 +360,17 @@ impl Bounds {
                 Some((self.in_thread(a, thread)?, self.in_thread(b, thread)?))
             };
             match &self.named[variable as usize] {
-                Of::Special(Special::Thread(axis)) => thread.get(usize::from(*axis)).map(|i| i128::from(*i)),
-                Of::Quotient(_) => both().filter(|(_, b)| *b > 0).map(|(a, b)| a.div_euclid(b)),
-                Of::Ceiling(_) => both().filter(|(_, b)| *b > 0).map(|(a, b)| -(-a).div_euclid(b)),
-                Of::Least(_) => both().map(|(a, b)| a.min(b)),
-                Of::Most(_) => both().map(|(a, b)| a.max(b)),
-                Of::Extent(_) | Of::Parameter(_) | Of::Special(_) | Of::Value(_) => None,
+                VariableOrigin::Special(Special::Thread(axis)) => {
+                    thread.get(usize::from(*axis)).map(|i| i128::from(*i))
+                }
+                VariableOrigin::Quotient(_) => both().filter(|(_, b)| *b > 0).map(|(a, b)| a.div_euclid(b)),
+                VariableOrigin::Ceiling(_) => both().filter(|(_, b)| *b > 0).map(|(a, b)| -(-a).div_euclid(b)),
+                VariableOrigin::Least(_) => both().map(|(a, b)| a.min(b)),
+                VariableOrigin::Most(_) => both().map(|(a, b)| a.max(b)),
+                VariableOrigin::Extent(_)
+                | VariableOrigin::Parameter(_)
+                | VariableOrigin::Special(_)
+                | VariableOrigin::Value(_) => None,
             }
         };
         number.terms().try_fold(0i128, |sum, (monomial, factor)| {
@@ -389,7 +396,7 @@ pub(super) struct AccessBounds {
 
 /// State of the collection of accesses.
 #[derive(Default)]
-struct Look {
+struct AccessCollector {
     seen: Vec<AccessBounds>,
     /// Start of the facts of each enclosing branch or loop in the list of known facts, with its
     /// location.
@@ -447,7 +454,7 @@ struct Decider<'a> {
     asked: Vec<Polynomial>,
     changed: bool,
     /// State of the collection of accesses, if requested.
-    look: Option<Look>,
+    look: Option<AccessCollector>,
 }
 
 /// Maximum number of case distinctions over the two values of a choice.
@@ -529,7 +536,7 @@ impl Decider<'_> {
                 self.group(at);
                 if let Some(index) = l.body.parameters.first().copied().filter(|index| self.is_usize(*index)) {
                     let (start, end, step) = (self.number(l.start), self.number(l.end), self.number(l.step));
-                    let turn = self.bounds.variable(Of::Value(index)).0;
+                    let turn = self.bounds.variable(VariableOrigin::Value(index)).0;
                     let way = step.times(&turn);
                     if let (Some(way), Some(look)) = (&way, &mut self.look) {
                         let goes_on = facts(Comparison::Lt, &start.plus(way, 1), &end).into_iter().next();
@@ -579,7 +586,7 @@ impl Decider<'_> {
     fn number(&mut self, value: Value) -> Polynomial {
         match self.numbers.get(&value) {
             Some(number) => number.clone(),
-            None => self.bounds.variable(Of::Value(value)).0,
+            None => self.bounds.variable(VariableOrigin::Value(value)).0,
         }
     }
 
@@ -603,7 +610,7 @@ impl Decider<'_> {
             Op::Constant(bits) => Some(Polynomial::constant((*bits).into())),
             Op::Parameter(p) => Some(match extent_of(self.kernel, *p) {
                 Some(extent) => self.bounds.extent(extent, self.promised),
-                None => self.bounds.variable(Of::Parameter(*p)).0,
+                None => self.bounds.variable(VariableOrigin::Parameter(*p)).0,
             }),
             Op::Special(special) => Some(self.special(*special)),
             Op::Binary(operator, a, b) => match (operator, self.numbers.get(b).and_then(Polynomial::number)) {
@@ -621,7 +628,7 @@ impl Decider<'_> {
                 }
             },
             Op::Select { condition, yes, no } => {
-                let (variable, _) = self.bounds.variable(Of::Value(result));
+                let (variable, _) = self.bounds.variable(VariableOrigin::Value(result));
                 for of in variable.variables() {
                     self.bounds.either.insert(of, (*condition, *yes, *no));
                 }
@@ -654,7 +661,7 @@ impl Decider<'_> {
             }
             _ => {}
         }
-        let (variable, new) = self.bounds.variable(Of::Special(special));
+        let (variable, new) = self.bounds.variable(VariableOrigin::Special(special));
         if new {
             let above = match special {
                 Special::Thread(_) => Some(Polynomial::constant(self.kernel.block.most()[usize::from(axis)].into())),

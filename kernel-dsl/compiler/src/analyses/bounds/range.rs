@@ -40,7 +40,7 @@ pub(super) enum Meaning {
     Parameter(u32),
     Special(Special),
     /// The iteration number of a loop, which continues while the polynomial is ≥ 0.
-    Turn(Polynomial),
+    Iteration(Polynomial),
     Quotient([Polynomial; 2]),
     Ceiling([Polynomial; 2]),
     Least([Polynomial; 2]),
@@ -68,7 +68,7 @@ impl Variables {
         }
         // Threads and blocks come before iterations, and outer iterations before inner ones, whose
         // ends may depend on them.
-        search.free.sort_by_key(|v| (matches!(self.0[*v as usize], Meaning::Turn(_)), *v));
+        search.free.sort_by_key(|v| (matches!(self.0[*v as usize], Meaning::Iteration(_)), *v));
         search.search(0)?;
         let Some((first, last)) = search.found else { return Some(0..0) };
         let end = last.checked_add(i128::from(formula.bytes))?;
@@ -107,7 +107,7 @@ impl Search<'_> {
                     self.free.push(variable);
                     None
                 }
-                Meaning::Turn(goes_on) => {
+                Meaning::Iteration(goes_on) => {
                     self.free.push(variable);
                     self.settle(goes_on, seen)?;
                     None
@@ -161,7 +161,7 @@ impl Search<'_> {
         };
         for value in 0..end.unwrap_or(u32::MAX) {
             self.values[variable as usize] = Some(value.into());
-            if let Meaning::Turn(goes_on) = &variables.0[variable as usize]
+            if let Meaning::Iteration(goes_on) = &variables.0[variable as usize]
                 && self.value(goes_on)? < 0
             {
                 break;

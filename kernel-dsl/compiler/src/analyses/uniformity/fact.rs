@@ -1,7 +1,7 @@
 //! Facts about a value: its form m·U + tₙ in thread n, and verdicts.
 
 use super::threads::{Threads, gcd};
-use super::verdict::{CausedVerdict, Hop, UniformScope, Verdict, Verdicts};
+use super::verdict::{CauseStep, CausedVerdict, UniformScope, Verdict, Verdicts};
 use crate::ir::Location;
 
 /// All bits of the lane index.
@@ -85,7 +85,7 @@ impl Fact {
     }
 
     /// Returns the fact about a copy, with `hop` at `location` added to the trace.
-    pub fn told(&self, hop: Hop, location: Location) -> Fact {
+    pub fn told(&self, hop: CauseStep, location: Location) -> Fact {
         let (base, varies) = (self.base.told(hop, location), self.varies.told(hop, location));
         Fact { base, varies, ..self.clone() }
     }

@@ -16,13 +16,13 @@ use super::Races;
 use super::fact::{Fact, settle_only_warp};
 use super::locals::{Locals, State};
 use super::operation::Facts;
-use super::verdict::{Cause, CausedVerdict, Hop, UniformScope, Verdicts};
+use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
 
 /// Uniformity of the threads that have left each open construct, innermost last, and the kernel.
 #[derive(Clone)]
-struct Gone {
+struct ExitedThreads {
     constructs: Vec<LeftThreads>,
     returned: Verdicts,
 }
@@ -47,15 +47,15 @@ impl LeftThreads {
     }
 }
 
-impl Gone {
-    fn join(&mut self, other: &Gone) {
+impl ExitedThreads {
+    fn join(&mut self, other: &ExitedThreads) {
         self.returned = self.returned.join(other.returned);
         for (mine, theirs) in self.constructs.iter_mut().zip(&other.constructs) {
             *mine = mine.join(*theirs);
         }
     }
 
-    fn agrees(&self, other: &Gone) -> bool {
+    fn agrees(&self, other: &ExitedThreads) -> bool {
         let same = |(a, b): (&LeftThreads, &LeftThreads)| {
             a.by_break.agrees(&b.by_break) && a.by_continue.agrees(&b.by_continue)
         };
@@ -73,13 +73,13 @@ struct EnclosingConstruct {
     /// For a loop, the facts before it.
     before: Option<State>,
     /// Paths out of the construct by `Break`.
-    exits: Vec<Way>,
+    exits: Vec<ControlPath>,
     /// Paths to the next iteration by `Continue`.
-    again: Vec<Way>,
+    again: Vec<ControlPath>,
 }
 
 /// Path to a point where paths merge.
-struct Way {
+struct ControlPath {
     state: State,
     values: Values,
     /// Uniformity of the threads that take the path, among the threads that entered the construct.
@@ -102,11 +102,11 @@ pub(super) struct UniformityState<'k> {
     pub facts: Facts<'k>,
     locals: Locals<'k>,
     open: Vec<EnclosingConstruct>,
-    gone: Gone,
+    gone: ExitedThreads,
     heads: FastMap<Label, Head>,
     /// Uniformity of control at the instructions with effects, by their address.
     pub control: FastMap<usize, Verdicts>,
-    /// Causes for threads having left, for [`Hop::Left`].
+    /// Causes for threads having left, for [`CauseStep::Left`].
     pub leaving: Vec<Cause>,
     /// Uniformity of the threads that leave a loop by its breaks, by the instruction's address.
     pub breaks: FastMap<usize, Verdicts>,
@@ -119,7 +119,7 @@ impl<'k> UniformityState<'k> {
             facts: Facts::new(kernel, races),
             locals: Locals::new(kernel),
             open: Vec::new(),
-            gone: Gone { constructs: Vec::new(), returned: Verdicts::UNIFORM },
+            gone: ExitedThreads { constructs: Vec::new(), returned: Verdicts::UNIFORM },
             heads: FastMap::default(),
             control: FastMap::default(),
             leaving: Vec::new(),
@@ -213,7 +213,7 @@ impl<'k> UniformityState<'k> {
         for scope in [UniformScope::Grid, UniformScope::Block, UniformScope::Warp] {
             let new = who.at(scope);
             if let Some(why) = new.cause().filter(|_| new.verdict > left.at(scope).verdict) {
-                let cause = Cause { hop: Hop::Left(self.leaving.len() as u32), location: inst.location };
+                let cause = Cause { hop: CauseStep::Left(self.leaving.len() as u32), location: inst.location };
                 self.leaving.push(why);
                 left.set(scope, CausedVerdict::because(new.verdict, cause));
             }
@@ -244,7 +244,7 @@ impl<'k> UniformityState<'k> {
             told.by_break = self.left(left.by_break, who, inst);
         }
         self.gone.constructs[depth] = told;
-        let way = Way { state: self.locals.now.clone(), values: values.clone(), who, crosses };
+        let way = ControlPath { state: self.locals.now.clone(), values: values.clone(), who, crosses };
         let open = &mut self.open[depth];
         if again { open.again.push(way) } else { open.exits.push(way) }
     }
@@ -255,7 +255,7 @@ impl<'k> UniformityState<'k> {
             self.pass_on(&inst.results, &values, inst);
             return true;
         }
-        let parts = self.facts.of(condition).verdicts().told(Hop::Branch(condition), inst.location);
+        let parts = self.facts.of(condition).verdicts().told(CauseStep::Branch(condition), inst.location);
         let (before, gone) = (self.locals.now.clone(), self.gone.clone());
         // All threads that do not fail take the other arm.
         let enters = |other: &Region| if other.panics().is_some() { Verdicts::UNIFORM } else { parts };
@@ -293,7 +293,7 @@ impl<'k> UniformityState<'k> {
     /// Sets the facts of results to those of these values.
     fn pass_on(&mut self, results: &[Value], values: &[Value], inst: &Inst) {
         for (result, value) in results.iter().zip(values) {
-            let fact = self.facts.of(*value).told(Hop::From(*value), inst.location);
+            let fact = self.facts.of(*value).told(CauseStep::From(*value), inst.location);
             self.facts.set(*result, fact);
         }
     }
@@ -303,23 +303,28 @@ impl<'k> UniformityState<'k> {
         let end = self.region(body);
         let (mut open, _) = self.pop();
         if let Some(values) = end {
-            open.exits.push(Way { state: self.locals.now.clone(), values, who: Verdicts::UNIFORM, crosses: false });
+            open.exits.push(ControlPath {
+                state: self.locals.now.clone(),
+                values,
+                who: Verdicts::UNIFORM,
+                crosses: false,
+            });
         }
         self.meet(open.exits, Verdicts::UNIFORM, inst)
     }
 
     /// Ends a construct: merges all its exits. Returns whether there is one.
-    fn meet(&mut self, ways: Vec<Way>, also: Verdicts, inst: &Inst) -> bool {
+    fn meet(&mut self, ways: Vec<ControlPath>, also: Verdicts, inst: &Inst) -> bool {
         let who = ways.iter().fold(also, |all, way| all.join(way.who));
         let crosses = ways.iter().any(|way| way.crosses);
         let Some((first, others)) = ways.split_first() else { return false };
         for (i, result) in inst.results.iter().enumerate() {
             let value = first.values[i];
-            let mut fact = self.facts.of(value).told(Hop::From(value), inst.location);
+            let mut fact = self.facts.of(value).told(CauseStep::From(value), inst.location);
             let one = others.iter().all(|way| way.values[i] == value);
             for other in others.iter().filter(|_| !one).map(|way| way.values[i]) {
                 let small = self.facts.is_small(other);
-                fact = fact.or(&self.facts.of(other).told(Hop::From(other), inst.location), small);
+                fact = fact.or(&self.facts.of(other).told(CauseStep::From(other), inst.location), small);
             }
             // A value from inside a loop is the one of the iteration in which the thread left.
             let left = crosses || matches!(inst.op, Op::Loop { .. } | Op::For(_));
@@ -355,7 +360,7 @@ impl<'k> UniformityState<'k> {
                 self.facts.set(body.parameters[0], index);
             }
             for (i, (parameter, init)) in body.parameters[carried..].iter().zip(inits).enumerate() {
-                let mut fact = self.facts.of(*init).told(Hop::From(*init), at);
+                let mut fact = self.facts.of(*init).told(CauseStep::From(*init), at);
                 if let Some(again) = head.parameters.get(i) {
                     fact = fact.or(again, self.facts.is_small(*parameter));
                 }
@@ -376,7 +381,7 @@ impl<'k> UniformityState<'k> {
             let (mut open, left) = self.pop();
             if let Some(values) = end {
                 let state = std::mem::take(&mut self.locals.now);
-                open.again.push(Way { state, values, who: Verdicts::UNIFORM, crosses: false });
+                open.again.push(ControlPath { state, values, who: Verdicts::UNIFORM, crosses: false });
             }
             let mut changed = !left.by_break.agrees(&by_break) || !self.gone.agrees(&gone);
             head.left = Some(left.by_break);
@@ -392,7 +397,7 @@ impl<'k> UniformityState<'k> {
             let mut ways = open.exits;
             if range.is_some() {
                 let values = body.parameters[carried..].into();
-                ways.push(Way { state: self.locals.now.clone(), values, who: trips, crosses: false });
+                ways.push(ControlPath { state: self.locals.now.clone(), values, who: trips, crosses: false });
             }
             let who = ways.iter().fold(trips, |all, way| all.join(way.who));
             self.heads.insert(label, head);
@@ -405,7 +410,7 @@ impl<'k> UniformityState<'k> {
 
     /// Merges the paths back to the head of a loop into its facts. Returns whether the facts became
     /// weaker.
-    fn back(&mut self, head: &mut Head, at_head: &State, ways: Vec<Way>, parameters: &[Value]) -> bool {
+    fn back(&mut self, head: &mut Head, at_head: &State, ways: Vec<ControlPath>, parameters: &[Value]) -> bool {
         let who = ways.iter().fold(Verdicts::UNIFORM, |all, way| all.join(way.who));
         let mut changed = false;
         for (i, parameter) in parameters.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::fact::Fact;
 use super::operation::{Facts, is_small};
-use super::verdict::{Hop, Verdict, Verdicts};
+use super::verdict::{CauseStep, Verdict, Verdicts};
 use crate::ir::{Kernel, LocalId, Location, Value};
 
 /// Maximum length of arrays that are tracked by element.
@@ -110,12 +110,12 @@ impl<'k> Locals<'k> {
     /// Updates the facts after a write.
     pub fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, at: Location, facts: &Facts) {
         let (slots, certain) = self.slots_of(local, index, facts);
-        let fact = facts.of(value).told(Hop::From(value), at);
+        let fact = facts.of(value).told(CauseStep::From(value), at);
         if certain {
             self.now[slots.start] = self.remember(fact);
             return;
         }
-        let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().told(Hop::From(i), at));
+        let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().told(CauseStep::From(i), at));
         for slot in slots {
             let either = self.known[self.now[slot] as usize].or(&fact, self.small[slot]);
             self.now[slot] = self.remember(either.tainted(which));

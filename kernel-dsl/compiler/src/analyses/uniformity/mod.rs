@@ -28,7 +28,7 @@ pub use ways::{Branch, branches};
 
 use crate::ir::{Inst, Kernel, Location, Value};
 use flow::UniformityState;
-use verdict::{Cause, Hop};
+use verdict::{Cause, CauseStep};
 
 /// Maximum number of steps in a trace, which people read line by line.
 const MAX_EXPLANATION_STEPS: usize = 64;
@@ -50,14 +50,14 @@ pub struct Uniformity<'k> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
     /// Event of the step.
-    pub what: Happening,
+    pub what: UniformityEvent,
     /// Location in the Rust source.
     pub location: Location,
 }
 
 /// Event that makes threads differ, or passes a difference on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Happening {
+pub enum UniformityEvent {
     /// The index of a thread or block is read.
     Index,
     /// Memory is read.
@@ -131,24 +131,24 @@ impl<'k> Uniformity<'k> {
         while let Some(cause) = next.filter(|_| steps.len() < MAX_EXPLANATION_STEPS) {
             steps.push(Step { what: happening(cause), location: cause.location });
             next = match cause.hop {
-                Hop::Index(_) | Hop::Memory => None,
-                Hop::From(value) | Hop::Branch(value) | Hop::Trips(value) => {
+                CauseStep::Index(_) | CauseStep::Memory => None,
+                CauseStep::From(value) | CauseStep::Branch(value) | CauseStep::Trips(value) => {
                     self.flow.facts.of(value).verdicts().at(scope).cause()
                 }
-                Hop::Left(why) => self.flow.leaving.get(why as usize).copied(),
+                CauseStep::Left(why) => self.flow.leaving.get(why as usize).copied(),
             };
         }
         steps
     }
 }
 
-fn happening(cause: Cause) -> Happening {
+fn happening(cause: Cause) -> UniformityEvent {
     match cause.hop {
-        Hop::Index(_) => Happening::Index,
-        Hop::Memory => Happening::Memory,
-        Hop::From(_) => Happening::Computed,
-        Hop::Branch(_) => Happening::Branch,
-        Hop::Trips(_) => Happening::Trips,
-        Hop::Left(_) => Happening::Left,
+        CauseStep::Index(_) => UniformityEvent::Index,
+        CauseStep::Memory => UniformityEvent::Memory,
+        CauseStep::From(_) => UniformityEvent::Computed,
+        CauseStep::Branch(_) => UniformityEvent::Branch,
+        CauseStep::Trips(_) => UniformityEvent::Trips,
+        CauseStep::Left(_) => UniformityEvent::Left,
     }
 }

@@ -3,7 +3,7 @@
 use super::Races;
 use super::fact::{ALL_LANES, Fact, WARPS};
 use super::threads::{Threads, gcd};
-use super::verdict::{Cause, CausedVerdict, Hop, UniformScope, Verdict, Verdicts};
+use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, Verdict, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::eval;
 use crate::ir::{
@@ -103,7 +103,7 @@ impl<'k> Facts<'k> {
 
     /// Returns the joined verdicts of `values`, traced as operands of a computation.
     pub fn told(&self, values: &[Value], at: Location) -> Verdicts {
-        let told = values.iter().map(|v| self.of(*v).verdicts().told(Hop::From(*v), at));
+        let told = values.iter().map(|v| self.of(*v).verdicts().told(CauseStep::From(*v), at));
         told.fold(Verdicts::UNIFORM, Verdicts::join)
     }
 
@@ -123,7 +123,7 @@ impl<'k> Facts<'k> {
                 return Verdicts::UNIFORM.at(scope);
             }
             let from = values.iter().find(|v| !self.of(**v).threads.agree(scope)).or(values.first());
-            let hop = from.map_or(Hop::Memory, |v| Hop::From(*v));
+            let hop = from.map_or(CauseStep::Memory, |v| CauseStep::From(*v));
             CausedVerdict::because(Verdict::Varies, Cause { hop, location: at })
         });
         let of_base = Fact::opaque(base).merged();
@@ -132,7 +132,7 @@ impl<'k> Facts<'k> {
     }
 
     fn special(&self, special: Special, at: Location) -> Fact {
-        let varies = CausedVerdict::because(Verdict::Varies, Cause { hop: Hop::Index(special), location: at });
+        let varies = CausedVerdict::because(Verdict::Varies, Cause { hop: CauseStep::Index(special), location: at });
         match special {
             Special::Grid(_) => Fact::undefined(),
             Special::BlockDim(axis) => match self.kernel.block.extent(axis) {
@@ -178,7 +178,7 @@ impl<'k> Facts<'k> {
         let types = self.kernel.ty(a).scalar().zip(self.kernel.ty(inst.results[0]).scalar());
         let Some((from, to)) = types else { return self.opaque(&[a], at) };
         if !fact.is_known() && unsigned(self.kernel.ty(a)) && unsigned(Type::Scalar(to)) && from.bits() <= to.bits() {
-            let base = fact.base.told(Hop::From(a), at);
+            let base = fact.base.told(CauseStep::From(a), at);
             return self.made(fact.multiple, fact.threads.clone(), base, &[a], at);
         }
         self.each(a, at, |_, bits| eval::cast(from, to, bits))
@@ -215,7 +215,7 @@ impl<'k> Facts<'k> {
         let (x, y) = (self.of(a), self.of(b));
         let made = |multiple, threads, base: [Verdicts; 2]| {
             let [p, q] = base;
-            let base = p.told(Hop::From(a), at).join(q.told(Hop::From(b), at));
+            let base = p.told(CauseStep::From(a), at).join(q.told(CauseStep::From(b), at));
             Some(self.made(multiple, threads, base, &[a, b], at))
         };
         if !unsigned(Type::Scalar(ty)) {
@@ -285,9 +285,9 @@ impl<'k> Facts<'k> {
     pub fn select(&self, condition: Value, yes: Value, no: Value, at: Location) -> Fact {
         let (which, y, n) = (self.of(condition), self.of(yes), self.of(no));
         match which.same() {
-            Some(0) => return n.told(Hop::From(no), at),
-            Some(_) => return y.told(Hop::From(yes), at),
-            None if yes == no => return y.told(Hop::From(yes), at),
+            Some(0) => return n.told(CauseStep::From(no), at),
+            Some(_) => return y.told(CauseStep::From(yes), at),
+            None if yes == no => return y.told(CauseStep::From(yes), at),
             None => {}
         }
         if which.is_known() && y.is_known() && n.is_known() {
@@ -298,8 +298,8 @@ impl<'k> Facts<'k> {
                 return self.made(0, threads, Verdicts::UNIFORM, &[condition, yes, no], at);
             }
         }
-        let chosen = y.told(Hop::From(yes), at).or(&n.told(Hop::From(no), at), self.is_small(yes));
-        let chosen = chosen.tainted(which.verdicts().told(Hop::From(condition), at));
+        let chosen = y.told(CauseStep::From(yes), at).or(&n.told(CauseStep::From(no), at), self.is_small(yes));
+        let chosen = chosen.tainted(which.verdicts().told(CauseStep::From(condition), at));
         Fact { merged: chosen.merged | self.merged(&[condition, yes, no]), ..chosen }
     }
 
@@ -349,7 +349,7 @@ impl<'k> Facts<'k> {
         let (merged, asked) = (self.of(value).merged(), self.of(selector).merged());
         if merged & ALL_LANES == ALL_LANES {
             // The source lane does not matter.
-            return self.of(value).told(Hop::From(value), at);
+            return self.of(value).told(CauseStep::From(value), at);
         }
         let within = (width - 1) as u8 & ALL_LANES;
         let one = asked & ALL_LANES == ALL_LANES;
@@ -373,7 +373,7 @@ impl<'k> Facts<'k> {
     pub fn trips(&self, [start, end, step]: [Value; 3], at: Location) -> Verdicts {
         let ty = self.kernel.ty(start).scalar().unwrap_or(Scalar::Usize);
         let [from, to, by] = [start, end, step].map(|v| self.of(v));
-        let told = |v: Value| self.of(v).verdicts().told(Hop::Trips(v), at);
+        let told = |v: Value| self.of(v).verdicts().told(CauseStep::Trips(v), at);
         let all = told(start).join(told(end)).join(told(step));
         if from.is_known() && to.is_known() && by.is_known() {
             let length = from.threads.zip(&to.threads, |from, to| {
@@ -407,7 +407,7 @@ impl<'k> Facts<'k> {
         let verdicts = self.told(&[start, step], at);
         match by.same().filter(|_| self.is_small(start)) {
             Some(by) if by > 0 => {
-                let base = from.base.told(Hop::From(start), at);
+                let base = from.base.told(CauseStep::From(start), at);
                 self.made(gcd(from.multiple, by), from.threads.clone(), base, &[start], at)
             }
             _ => Fact::opaque(verdicts),
@@ -417,7 +417,7 @@ impl<'k> Facts<'k> {
 
 /// Returns an unknown fact with memory as its cause.
 fn memory(at: Location) -> Verdicts {
-    Verdicts::all(CausedVerdict::because(Verdict::Unknown, Cause { hop: Hop::Memory, location: at }))
+    Verdicts::all(CausedVerdict::because(Verdict::Unknown, Cause { hop: CauseStep::Memory, location: at }))
 }
 
 /// Returns `by` as a signed number if it divides m, so that U contributes no remainder.

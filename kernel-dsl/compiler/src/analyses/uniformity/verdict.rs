@@ -48,14 +48,14 @@ pub enum Verdict {
 /// Cause of a verdict other than uniform: one hop of a trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Cause {
-    pub hop: Hop,
+    pub hop: CauseStep,
     /// Location in the Rust source.
     pub location: Location,
 }
 
 /// Hop of a trace, from its end back to its root.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Hop {
+pub(super) enum CauseStep {
     /// A root: the index of a thread or block.
     Index(Special),
     /// A root: the contents of memory.
@@ -140,7 +140,7 @@ impl Verdicts {
     }
 
     /// Returns the same entry with `hop` at `location` added to its cause.
-    pub fn told(self, hop: Hop, location: Location) -> Verdicts {
+    pub fn told(self, hop: CauseStep, location: Location) -> Verdicts {
         Verdicts(self.0.map(|e| CausedVerdict::because(e.verdict, Cause { hop, location })))
     }
 

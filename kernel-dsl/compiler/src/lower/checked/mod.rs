@@ -115,7 +115,7 @@ impl CheckedKernel {
         let parameter = kernel.parameters.len() as u32 - 1;
         let record = kernel.value(Type::Global);
         let body = std::mem::take(&mut kernel.body);
-        let mut guarder = Guarder {
+        let mut guarder = CheckInserter {
             facts: Facts::new(&kernel),
             kernel,
             record,
@@ -135,7 +135,7 @@ impl CheckedKernel {
     }
 }
 
-struct Guarder {
+struct CheckInserter {
     kernel: ir::Kernel,
     facts: Facts,
     record: Value,
@@ -165,7 +165,7 @@ fn count(insts: &[Inst]) -> usize {
     insts.iter().map(|inst| 1 + inst.op.regions().into_iter().map(|r| count(&r.insts)).sum::<usize>()).sum()
 }
 
-impl Guarder {
+impl CheckInserter {
     /// Rewrites a region. `body` is the loop whose body the region is, if that loop is checked.
     fn region(&mut self, region: Region, body: Option<CountedLoop>) -> Region {
         let outer = std::mem::take(&mut self.out);

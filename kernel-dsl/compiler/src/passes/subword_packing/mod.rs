@@ -98,7 +98,7 @@ enum PartUse {
 }
 
 /// A pack that an operation uses as a word.
-struct WantedPack {
+struct RequestedPack {
     pack: Pack,
     /// Packs with equal numbers become words together or not at all.
     together: usize,
@@ -111,7 +111,7 @@ struct Uses<'k> {
     constants: Constants,
     origins: HashMap<Value, PartOrigin>,
     uses: HashMap<Value, Vec<PartUse>>,
-    wanted: Vec<WantedPack>,
+    wanted: Vec<RequestedPack>,
     together: usize,
     /// The results of each load of small integers, and the packs of their values in masked lanes.
     loads: HashMap<Value, (Vec<Pack>, Vec<Pack>)>,
@@ -205,7 +205,7 @@ impl<'k> Uses<'k> {
             for v in &pack {
                 self.uses.entry(*v).or_default().push(PartUse::Pack(self.wanted.len()));
             }
-            self.wanted.push(WantedPack { pack, together: self.together, mixes });
+            self.wanted.push(RequestedPack { pack, together: self.together, mixes });
         }
         self.together += 1;
     }
@@ -260,7 +260,7 @@ impl<'k> Uses<'k> {
         // All candidates: the requested packs, and the packs that they are made of.
         let mut open: Vec<Pack> = self.wanted.iter().map(|w| w.pack.clone()).collect();
         let mut mixed: HashSet<usize> = HashSet::new();
-        for (number, WantedPack { pack, .. }) in self.wanted.iter().enumerate().filter(|(_, w)| w.mixes) {
+        for (number, RequestedPack { pack, .. }) in self.wanted.iter().enumerate().filter(|(_, w)| w.mixes) {
             if let (None, Some(of)) = (self.origin(pack), self.loaded(pack)) {
                 mixed.insert(number);
                 open.extend(of.into_iter().cloned());

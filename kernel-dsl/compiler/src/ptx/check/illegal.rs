@@ -1,6 +1,6 @@
 //! The reasons why an instruction is illegal, and their messages.
 
-use super::Takes;
+use super::AcceptedOperands;
 use crate::ptx::ast::Architecture;
 use crate::ptx::form::{Row, Set};
 use crate::ptx::table;
@@ -36,7 +36,7 @@ pub enum Reason {
         /// The operand.
         operand: usize,
         /// The accepted operand; `None` if there is none.
-        takes: Option<Takes>,
+        takes: Option<AcceptedOperands>,
     },
     /// A call has the wrong number of arguments or returned values.
     #[allow(missing_docs)]

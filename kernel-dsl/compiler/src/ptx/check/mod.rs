@@ -6,7 +6,7 @@ mod takes;
 
 pub use call::check_call;
 pub use illegal::{Illegal, Reason};
-pub use takes::Takes;
+pub use takes::AcceptedOperands;
 
 use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol, Texel};
 use super::form::{Limit, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Row, Selection, Set};

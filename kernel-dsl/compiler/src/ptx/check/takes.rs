@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The operand that a form accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Takes {
+pub struct AcceptedOperands {
     form: OperandForm,
     ty: Option<Type>,
     /// The number of elements, if it is a vector.
@@ -17,7 +17,7 @@ pub struct Takes {
 }
 
 /// Returns the operand that `form` accepts with these modifiers.
-pub(super) fn takes(form: &OperandForm, chosen: &Chosen) -> Takes {
+pub(super) fn takes(form: &OperandForm, chosen: &Chosen) -> AcceptedOperands {
     let vector = match form.kind {
         OperandKind::Vectorized => chosen.iter().flatten().find_map(|m: &Modifier| m.vector()),
         OperandKind::Vector(n) => Some(usize::from(n)),
@@ -25,12 +25,12 @@ pub(super) fn takes(form: &OperandForm, chosen: &Chosen) -> Takes {
         _ => None,
     };
     let shape = matches!(form.kind, OperandKind::Texel(_)).then(|| super::shape(chosen)).flatten();
-    Takes { form: *form, ty: operand_type(form, chosen), vector, shape }
+    AcceptedOperands { form: *form, ty: operand_type(form, chosen), vector, shape }
 }
 
-impl fmt::Display for Takes {
+impl fmt::Display for AcceptedOperands {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Takes { form, ty, vector, shape } = self;
+        let AcceptedOperands { form, ty, vector, shape } = self;
         if let (Some(shape), OperandKind::Texel(object), Some(ty)) = (shape, form.kind, ty) {
             write!(f, "a location in brackets: {}", name(object))?;
             f.write_str(if object == Type::Texref {

@@ -13,7 +13,7 @@ use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
 /// The reason why an executable graph cannot be updated: `CUgraphExecUpdateResult`.
-pub struct Misfit {
+pub struct UpdateMismatch {
     /// The number of the reason.
     pub result: u32,
     /// The node of the new graph that does not fit.
@@ -237,18 +237,18 @@ impl Driver {
 
     /// Replaces the operations of an executable graph by those of a graph with the same nodes.
     /// Returns why the graph does not fit, if so.
-    pub fn update(&self, executable: Handle, graph: Handle) -> Result<Option<Misfit>> {
+    pub fn update(&self, executable: Handle, graph: Handle) -> Result<Option<UpdateMismatch>> {
         const TOPOLOGY: u32 = 2;
         const TYPE: u32 = 3;
         let (executable, graph) = (self.executables.get(executable)?, self.graphs.get(graph)?);
         let new = graph.steps()?;
         let mut steps = executable.steps();
         if steps.len() != new.len() {
-            return Ok(Some(Misfit { result: TOPOLOGY, node: Handle(0) }));
+            return Ok(Some(UpdateMismatch { result: TOPOLOGY, node: Handle(0) }));
         }
         let misfit = steps.iter().zip(&new).find(|(old, new)| old.operation.kind() != new.operation.kind());
         if let Some((_, new)) = misfit {
-            return Ok(Some(Misfit { result: TYPE, node: new.node }));
+            return Ok(Some(UpdateMismatch { result: TYPE, node: new.node }));
         }
         for (step, new) in steps.iter_mut().zip(new) {
             step.operation = new.operation;

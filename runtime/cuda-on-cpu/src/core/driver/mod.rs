@@ -12,7 +12,7 @@ mod stream;
 mod texture;
 
 pub use context::set_capture_mode;
-pub use graph::Misfit;
+pub use graph::UpdateMismatch;
 pub use memory::Pool;
 pub use module::parameters;
 
