@@ -66,7 +66,8 @@
 //!
 //! With 8 lanes a lane has 16 elements, and there are fewer exchanges. Prefetching does not pay,
 //! and neither do more or smaller blocks. Those are kernels of this cache alone. In this one, four
-//! keys in flight spill, so that there are three. By `kernels bench decode`, before and after:
+//! keys in flight spill, so that there are three. By `kernels bench --suite decode`, before and
+//! after:
 //!
 //! | keys | q8_0 | of a copy | q4_0 | of a copy |
 //! |---|---|---|---|---|
