@@ -568,6 +568,7 @@ function linesAfter(n) {
     marked = [];
     for (const change of changes) {
       if (typeof change === "string") marked.push(["+", change]);
+      else if (change.to !== undefined) { marked.push(["", change.to]); from++; }
       else {
         const gone = Array.isArray(change), count = gone ? change[0] : change;
         for (const text of lines.slice(from, from + count)) marked.push([gone ? "−" : "", text]);
@@ -579,10 +580,12 @@ function linesAfter(n) {
   return marked;
 }
 
+const marks = (pass) => pass.changes === null || pass.changes.some((c) => typeof c === "string" || Array.isArray(c));
+
 function drawPasses() {
   byId("passes").hidden = model.passes.length === 0;
   if (byId("passes").hidden) return;
-  const changing = model.passes.map((pass, i) => pass.changes?.length ? i : -1).filter((i) => i >= 0);
+  const changing = model.passes.map((pass, i) => pass.changes && marks(pass) ? i : -1).filter((i) => i >= 0);
   if (!changing.includes(shownPass)) shownPass = changing[0] ?? null;
   let html = "", equal = [];
   const endEqual = (next) => {
@@ -590,7 +593,7 @@ function drawPasses() {
     equal = [];
   };
   model.passes.forEach((pass, i) => {
-    if (pass.changes?.length === 0) return void equal.push(pass.name);
+    if (!marks(pass)) return void equal.push(pass.name);
     endEqual(i);
     if (pass.changes === null) return void (html += `<li value="${i + 1}">${escape(pass.name)}: the page has no room for its changes</li>`);
     const added = pass.changes.filter((c) => typeof c === "string").length;

@@ -1,5 +1,7 @@
-//! The IR after each pass, as changes of the lines before it.
+//! The IR after each pass, as changes of the lines before it. A line whose values have other numbers
+//! only is no change.
 
+use super::compare::plain;
 use kernel_dsl::compiler::Errors;
 use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::passes;
@@ -31,6 +33,8 @@ pub(crate) enum LineChange {
     Removed([u32; 1]),
     /// A new line.
     Inserted(String),
+    /// A line whose values have new numbers.
+    Renumbered { to: String },
 }
 
 /// Runs the passes on IR as lowered, and returns their changes.
@@ -41,7 +45,7 @@ pub(super) fn of(lowered: &Kernel) -> Result<Vec<PassStep>, Errors> {
         let after = lines(kernel);
         let changes = changes(&before, &after);
         let inserted = |change: &LineChange| match change {
-            LineChange::Inserted(line) => line.len(),
+            LineChange::Inserted(line) | LineChange::Renumbered { to: line } => line.len(),
             _ => 0,
         };
         bytes += changes.iter().map(inserted).sum::<usize>();
@@ -60,13 +64,20 @@ fn changes(before: &[String], after: &[String]) -> Vec<LineChange> {
     if before == after {
         return Vec::new();
     }
-    let ops =
-        similar::capture_diff_slices_deadline(Algorithm::Patience, before, after, Some(Instant::now() + DEADLINE));
+    let plain = |lines: &[String]| lines.iter().map(|line| plain(line)).collect::<Vec<_>>();
+    let (old, new, deadline) = (plain(before), plain(after), Instant::now() + DEADLINE);
+    let ops = similar::capture_diff_slices_deadline(Algorithm::Patience, &old, &new, Some(deadline));
     let mut all = Vec::new();
     for op in ops {
         let (removed, inserted) = match op {
-            DiffOp::Equal { len, .. } => {
-                all.push(LineChange::Kept(len as u32));
+            DiffOp::Equal { old_index, new_index, len } => {
+                for (before, after) in before[old_index..old_index + len].iter().zip(&after[new_index..]) {
+                    match all.last_mut() {
+                        _ if before != after => all.push(LineChange::Renumbered { to: after.clone() }),
+                        Some(LineChange::Kept(lines)) => *lines += 1,
+                        _ => all.push(LineChange::Kept(1)),
+                    }
+                }
                 continue;
             }
             DiffOp::Delete { old_len, .. } => (old_len, 0..0),
@@ -88,7 +99,7 @@ mod tests {
     #[test]
     fn changes_rebuild_the_lines() {
         let lines = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
-        let (before, after) = (lines("a b c d e"), lines("a x y c e f"));
+        let (before, after) = (lines("a b %1 d e"), lines("a x y %2 e f"));
         let changes = changes(&before, &after);
         let (mut from, mut built) = (before.iter().cloned(), Vec::new());
         for change in &changes {
@@ -96,9 +107,11 @@ mod tests {
                 LineChange::Kept(n) => built.extend(from.by_ref().take(*n as usize)),
                 LineChange::Removed([n]) => drop(from.by_ref().take(*n as usize).collect::<Vec<_>>()),
                 LineChange::Inserted(line) => built.push(line.clone()),
+                LineChange::Renumbered { to } => built.push(from.next().map(|_| to.clone()).unwrap()),
             }
         }
         assert_eq!(built, after);
+        assert!(changes.contains(&LineChange::Renumbered { to: "%2".to_string() }), "{changes:?}");
         assert_eq!(from.next(), None);
         assert_eq!(super::changes(&before, &before), []);
     }
