@@ -33,8 +33,8 @@ impl Examined {
         Ok(Examined(inspect::examine(&selected, program, target, Tools::find(target).as_ref(), None, None)?))
     }
 
-    /// Marks the differences from a PTX text, as `kernels inspect --against FILE.ptx` does. The page
-    /// calls the text `name`.
+    /// Marks the differences from a PTX text, as `kernels inspect --against FILE.ptx` does. The
+    /// page calls the text `name`.
     ///
     /// # Errors
     /// PTX that ptxas rejects for `target`, if ptxas is found.

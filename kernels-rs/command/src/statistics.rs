@@ -166,9 +166,9 @@ pub(crate) enum Verdict {
 }
 
 impl Difference {
-    /// Compares `new` with `old`. A difference is significant if the test's p-value is below 0.05,
-    /// the interval of the ratio excludes 1, and the medians differ by more than the fraction
-    /// `least`.
+    /// Compares `new` with `old`. A difference is significant if three conditions hold: the test's
+    /// p-value is below 0.05, the interval of the ratio excludes 1, and the medians differ by more
+    /// than the fraction `least`.
     pub(crate) fn of(new: &[f64], old: &[f64], least: f64) -> Difference {
         let ratio = median(new) / median(old);
         let ci95 = ratio_interval(new, old);
@@ -212,7 +212,7 @@ mod tests {
         (a - b).abs() <= 1e-10 * b.abs()
     }
 
-    /// SciPy 1.17: `scipy.stats.mannwhitneyu(a, b, method="asymptotic").pvalue`.
+    /// Compares with SciPy 1.17: `scipy.stats.mannwhitneyu(a, b, method="asymptotic").pvalue`.
     #[test]
     fn p_values_are_those_of_scipy() {
         let first = mann_whitney(&[19.0, 22.0, 16.0, 29.0, 24.0], &[20.0, 11.0, 17.0, 12.0]);
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!([mann_whitney(&[1.0; 5], &[1.0; 5]), mann_whitney(&[], &[1.0])], [1.0, 1.0]);
     }
 
-    /// SciPy 1.17: `scipy.special.erfc`.
+    /// Compares with SciPy 1.17: `scipy.special.erfc`.
     #[test]
     fn erfc_is_that_of_scipy() {
         let known = [
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Values by NumPy, from the definition.
+    /// Compares with values by NumPy, from the definition.
     #[test]
     fn effect_sizes_are_those_of_numpy() {
         let g = hedges_g(&[19.0, 22.0, 16.0, 29.0, 24.0], &[20.0, 11.0, 17.0, 12.0]);
@@ -255,10 +255,10 @@ mod tests {
         assert!(hedges_g(&[2.0], &B).is_nan());
     }
 
-    /// The median of 11 resampled values is at most the k-th value if 6 of them are, so that it has a
-    /// binomial distribution: at most the second with probability 0.009, and at most the third with
-    /// 0.053. The ratio is that of SciPy 1.17, `scipy.stats.bootstrap(…, method="percentile")` with
-    /// 99,999 resamples; medians of these values have few ratios.
+    /// Compares with binomial probabilities: the median of 11 resampled values is at most the k-th
+    /// value if 6 of them are. That is the second with probability 0.007, and the third with 0.051.
+    /// The ratio is that of SciPy 1.17, `scipy.stats.bootstrap(…, method="percentile")` with 99,999
+    /// resamples; medians of these values have few ratios.
     #[test]
     fn intervals_are_those_of_the_exact_distribution() {
         let values: Vec<f64> = (1..=10).map(f64::from).chain([100.0]).collect();

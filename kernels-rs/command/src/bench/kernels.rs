@@ -14,6 +14,7 @@ use crate::{Error, Outcome, counted, json};
 use ::runtime::testing::{self, Case, Profiler};
 use ::runtime::{Device, DeviceBuffer, Prepared, Stream};
 use clap::{Args, ValueEnum};
+use kernel_dsl::compiler::hir::Constant;
 use kernels_rs_estimate::Estimator;
 use kernels_rs_estimate::device::Model;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, fs};
+use std::{fmt, fs, thread};
 
 /// Options of measurements of kernels.
 #[derive(Args)]
@@ -81,7 +82,7 @@ struct CaseCosts {
     /// Times on the GPU; empty without one.
     times: Vec<LaunchTimes>,
     /// Estimate for the model; `null` with a GPU, and without ptxas and nvdisasm.
-    estimate: Option<Estimated>,
+    estimate: Option<CaseEstimate>,
 }
 
 /// Contents of the L2 cache when a measured launch begins.
@@ -94,6 +95,9 @@ enum CacheContents {
     Cold,
 }
 
+/// Times in milliseconds, by contents of the cache.
+type Samples = Vec<(CacheContents, Vec<f64>)>;
+
 /// Times of a launch.
 #[derive(Serialize, Deserialize)]
 struct LaunchTimes {
@@ -104,14 +108,15 @@ struct LaunchTimes {
     gflops: f64,
     /// Counted bytes per second, in units of 10⁹.
     gb_per_s: f64,
-    /// Share of the rate that the roofline of the device allows; `null` for a device without data.
+    /// Share of the rate that the roofline of the device allows; `null` for a device without data,
+    /// and with a warm cache, whose bandwidth the roofline does not have.
     roofline: Option<f64>,
     samples_ms: Vec<f64>,
 }
 
 /// Estimate of a launch.
 #[derive(Serialize, Deserialize)]
-struct Estimated {
+struct CaseEstimate {
     device: String,
     time_us: f64,
     /// Issue slots of the machine code, in all warps.
@@ -125,12 +130,12 @@ struct CaseDifference {
     instance: String,
     case: String,
     #[serde(flatten)]
-    compared: Compared,
+    compared: ComparedFigures,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "of", rename_all = "lowercase")]
-enum Compared {
+enum ComparedFigures {
     /// Measured times.
     Times {
         cache: CacheContents,
@@ -141,20 +146,24 @@ enum Compared {
     Estimates { ratio: f64, verdict: Verdict },
 }
 
-impl Compared {
+impl ComparedFigures {
     fn verdict(&self) -> Verdict {
         match self {
-            Compared::Times { difference, .. } => difference.verdict,
-            Compared::Estimates { verdict, .. } => *verdict,
+            ComparedFigures::Times { difference, .. } => difference.verdict,
+            ComparedFigures::Estimates { verdict, .. } => *verdict,
         }
     }
 }
 
-/// Time that the launches of a warm measurement take at least, so that the resolution of events does
-/// not matter.
+/// Least time of the launches of a warm measurement, so that the resolution of events does not
+/// matter.
 const ROUND: Duration = Duration::from_micros(200);
 /// Largest number of launches of a warm measurement.
 const LAUNCHES: u32 = 200;
+/// Number of passes over all cases.
+const PASSES: usize = 5;
+/// Time under load after which clocks have settled.
+const SETTLED: Duration = Duration::from_millis(500);
 /// Bytes that replace the contents of the L2 cache: several times the largest cache of a GPU.
 const FLUSHED_BYTES: usize = 256 << 20;
 
@@ -177,13 +186,15 @@ impl KernelArgs {
             tasks.extend(cases.into_iter().map(|case| (selected.clone(), case)));
         }
         let cases = with_bar(tasks.len(), |bar| {
-            let measure = |(selected, case): &(Selected, Case)| {
+            let count = |(selected, case): &(Selected, Case)| {
                 bar.set_message(selected.name());
                 let costs = meter.costs(selected, case, self.wanted.seed());
                 bar.inc(1);
                 costs
             };
-            tasks.iter().map(measure).collect::<Result<Vec<_>, Error>>()
+            let mut cases = tasks.iter().map(count).collect::<Result<Vec<_>, Error>>()?;
+            meter.add_times(&tasks, &mut cases)?;
+            Ok::<_, Error>(cases)
         })?;
         let clocks = meter.clocks();
         let mut measured = Measurements { device: device.to_string(), clocks, cases, differences: Vec::new() };
@@ -204,7 +215,7 @@ impl KernelArgs {
     }
 }
 
-/// Names the suite, if an unknown kernel has the name of one.
+/// Returns an error that names the suite, if an unknown kernel has the name of one.
 fn of_suite(error: name::Error) -> Error {
     match error {
         name::Error::Unknown { name, .. } if Suite::from_str(&name, false).is_ok() => Error::Suite { name },
@@ -219,15 +230,15 @@ fn read(path: &Path) -> Result<Measurements, Error> {
     serde_json::from_str(&text).map_err(|e| failed(format!("{e}; `kernels bench NAME --save FILE` writes such a file")))
 }
 
-/// What measures or estimates times.
+/// Device or model by which times are measured or estimated.
 struct Meter {
     rounds: usize,
-    /// Name of the GPU, what times on it, and memory whose initialization replaces the contents of
+    /// Name of the GPU, a timer on it, and memory whose initialization replaces the contents of
     /// its L2 cache.
     gpu: Option<(String, Timer, RefCell<DeviceBuffer<u8>>)>,
     /// Data of the GPU, if there are any.
     data: Option<Model>,
-    /// What estimates times without a GPU.
+    /// Estimator of times without a GPU.
     estimator: Option<Arc<Estimator>>,
 }
 
@@ -263,33 +274,67 @@ impl Meter {
             times: Vec::new(),
             estimate: None,
         };
-        if let Some(work) = work {
-            if let Some((_, timer, flushed)) = &self.gpu {
-                let declared = artifact.instances.iter().map(|declared| declared.constants);
-                let declared = { declared }.find(|constants| **constants == instance.0[..]);
-                // A call borrows its constants for ever. Instances that the kernel does not declare
-                // come from the command line, so that there are few.
-                let constants = declared.unwrap_or_else(|| Box::leak(instance.0.clone().into_boxed_slice()));
-                let mut samples = Ok(Vec::new());
-                let measure = |launch: &mut Prepared<'_>| {
-                    samples = self.samples(timer, flushed, launch);
-                    Ok(())
-                };
-                testing::prepared(timer.stream(), artifact, constants, case, measure).map_err(failed)?;
-                costs.times = samples?.into_iter().map(|(cache, times)| self.times(&work, cache, times)).collect();
-            }
-            if let Some(estimator) = &self.estimator {
-                let device = estimator.device();
-                testing::launch(artifact, instance, case, &device).map_err(failed)?;
-                costs.estimate = estimator.take()?.pop().map(|launch| Estimated {
-                    device: estimator.model().device.name.clone(),
-                    time_us: launch.time_us,
-                    slots: launch.slots,
-                    limiter: launch.limiter.name(),
-                });
-            }
+        if let (Some(_), Some(estimator)) = (work, &self.estimator) {
+            testing::launch(artifact, instance, case, &estimator.device()).map_err(failed)?;
+            costs.estimate = estimator.take()?.pop().map(|launch| CaseEstimate {
+                device: estimator.model().device.name.clone(),
+                time_us: launch.time_us,
+                slots: launch.slots,
+                limiter: launch.limiter.name(),
+            });
         }
         Ok(costs)
+    }
+
+    /// Measures the cases on the GPU, if there is one. Several passes over all cases spread the
+    /// measurements of each over time and over places in memory. So their interval covers both.
+    fn add_times(&self, tasks: &[(Selected, Case)], cases: &mut [CaseCosts]) -> Result<(), Error> {
+        let Some((_, timer, flushed)) = &self.gpu else { return Ok(()) };
+        // Clocks rise under load.
+        timer.busy_during(|| {
+            thread::sleep(SETTLED);
+            Some(())
+        });
+        let mut samples: Vec<Samples> = cases.iter().map(|_| Vec::new()).collect();
+        let of_instance = |(Selected { artifact, instance }, _): &(Selected, Case)| {
+            let mut declared = artifact.instances.iter().map(|declared| declared.constants);
+            let declared = declared.find(|constants| **constants == instance.0[..]);
+            // A call borrows its constants for ever. Instances that the kernel does not declare
+            // come from the command line, so that there are few.
+            declared.unwrap_or_else(|| Box::leak(instance.0.clone().into_boxed_slice()))
+        };
+        let constants: Vec<&'static [Constant]> = tasks.iter().map(of_instance).collect();
+        for _ in 0..PASSES {
+            let all = tasks.iter().zip(&constants).zip(&*cases).zip(&mut samples);
+            for ((((Selected { artifact, .. }, case), constants), costs), samples) in all {
+                if costs.work.is_none() {
+                    continue;
+                }
+                let mut measured = Ok(Vec::new());
+                let measure = |launch: &mut Prepared<'_>| {
+                    measured = self.samples(timer, flushed, launch);
+                    Ok(())
+                };
+                let failed = |source| Error::Profile {
+                    instance: costs.instance.clone(),
+                    case: case.name.clone(),
+                    source: Box::new(source),
+                };
+                testing::prepared(timer.stream(), artifact, constants, case, measure).map_err(failed)?;
+                for (cache, times) in measured? {
+                    match samples.iter_mut().find(|(known, _)| *known == cache) {
+                        Some((_, all)) => all.extend(times),
+                        None => samples.push((cache, times)),
+                    }
+                }
+            }
+        }
+        for (costs, samples) in cases.iter_mut().zip(samples) {
+            if let Some(work) = costs.work {
+                costs.times = samples.into_iter().map(|(cache, times)| self.times(&work, cache, times)).collect();
+            }
+        }
+        Ok(())
     }
 
     /// Measures a prepared launch with a warm and with a cold L2 cache.
@@ -298,17 +343,18 @@ impl Meter {
         timer: &Timer,
         flushed: &RefCell<DeviceBuffer<u8>>,
         launch: &mut Prepared<'_>,
-    ) -> Result<Vec<(CacheContents, Vec<f64>)>, Error> {
+    ) -> Result<Samples, Error> {
+        let rounds = self.rounds.div_ceil(PASSES);
         let mut once = timer.timed("once", 1, || launch.launch());
         // The first launch loads the kernel.
         (once.run)()?;
         let time = (once.run)()?;
         drop(once);
         let launches = (ROUND.as_nanos() / time.as_nanos().max(1)).clamp(1, u128::from(LAUNCHES)) as u32;
-        let warm = in_turns(&mut [timer.timed("warm", launches, || launch.launch())], self.rounds, || ())?;
+        let warm = in_turns(&mut [timer.timed("warm", launches, || launch.launch())], rounds, || ())?;
         let flushed = &mut *flushed.borrow_mut();
         let flush = |stream: &Stream| stream.fill_zero(flushed);
-        let cold = in_turns(&mut [timer.timed_after("cold", flush, || launch.launch())], self.rounds, || ())?;
+        let cold = in_turns(&mut [timer.timed_after("cold", flush, || launch.launch())], rounds, || ())?;
         let all = |times: Vec<Vec<f64>>| times.concat();
         Ok(vec![(CacheContents::Warm, all(warm)), (CacheContents::Cold, all(cold))])
     }
@@ -317,7 +363,8 @@ impl Meter {
         let summary = Summary::of(&samples_ms);
         let seconds = summary.median_ms / 1e3;
         // The least time that the device's peak rates allow, over the measured time.
-        let roofline = self.data.as_ref().map(|data| {
+        let data = self.data.as_ref().filter(|_| cache == CacheContents::Cold);
+        let roofline = data.map(|data| {
             let arithmetic = work.operations as f64 / data.peak_flops();
             let memory = work.bytes() as f64 / (data.device.dram_gb_per_s.value * 1e9);
             arithmetic.max(memory) / seconds
@@ -372,7 +419,7 @@ impl Measurements {
             for times in &new.times {
                 if let Some(old) = old.times.iter().find(|old| old.cache == times.cache) {
                     let difference = Difference::of(&times.samples_ms, &old.samples_ms, least);
-                    add(Compared::Times { cache: times.cache, difference });
+                    add(ComparedFigures::Times { cache: times.cache, difference });
                 }
             }
             if let (Some(new), Some(old)) = (&new.estimate, &old.estimate)
@@ -384,7 +431,7 @@ impl Measurements {
                     ratio if ratio < 1.0 - least => Verdict::Faster,
                     _ => Verdict::NoSignificantDifference,
                 };
-                add(Compared::Estimates { ratio, verdict });
+                add(ComparedFigures::Estimates { ratio, verdict });
             }
         }
         match self.differences.is_empty() {
@@ -407,8 +454,8 @@ impl fmt::Display for Measurements {
             let of_case = |d: &&CaseDifference| (&d.instance, &d.case) == (&costs.instance, &costs.case);
             for CaseDifference { compared, .. } in differences.iter().filter(of_case) {
                 match compared {
-                    Compared::Times { cache, difference } => writeln!(f, "  {:<10}{difference}", cache.name())?,
-                    Compared::Estimates { ratio, verdict } => {
+                    ComparedFigures::Times { cache, difference } => writeln!(f, "  {:<10}{difference}", cache.name())?,
+                    ComparedFigures::Estimates { ratio, verdict } => {
                         writeln!(f, "  {:<10}{verdict}: {ratio:.3} × of the earlier estimate", "estimate")?;
                     }
                 }
@@ -445,7 +492,7 @@ impl fmt::Display for CaseCosts {
             let part = roofline.map_or_else(String::new, |part| format!(", {:.1} % of the roofline", 100.0 * part));
             writeln!(f, "  {:<10}{summary}, {gflops:.1} GFLOP/s, {gb_per_s:.1} GB/s{part}", cache.name())?;
         }
-        if let Some(Estimated { device, time_us, slots, limiter }) = &self.estimate {
+        if let Some(CaseEstimate { device, time_us, slots, limiter }) = &self.estimate {
             writeln!(
                 f,
                 "  {:<10}{time_us:.2} µs on {device}, limited by {limiter}; {slots:.0} issue slots; not a measurement",
@@ -477,7 +524,7 @@ mod tests {
             roofline: None,
             samples_ms: times.to_vec(),
         };
-        let estimate = estimate_us.map(|time_us| Estimated {
+        let estimate = estimate_us.map(|time_us| CaseEstimate {
             device: "P4".to_string(),
             time_us,
             slots: 1.0,

@@ -1,5 +1,5 @@
-//! A case on the interpreter: the oracle's findings, and the trace of one thread in steps that a page
-//! can follow forwards and backwards.
+//! A case on the interpreter: the oracle's findings, and the trace of one thread in steps that a
+//! page can follow forwards and backwards.
 
 use super::model::{Inspection, LineIndex};
 use crate::trace::ThreadArgs;
@@ -15,7 +15,7 @@ const STEPS: usize = 4000;
 /// Largest size of the steps' text in bytes, which bounds the page.
 const MAX_TEXT_BYTES: usize = 600_000;
 
-/// What the oracle reports of a case.
+/// Findings of the oracle in a case, and the steps of a thread.
 #[derive(Serialize)]
 pub(crate) struct Execution {
     pub findings: Vec<FindingText>,
@@ -33,7 +33,7 @@ pub(crate) struct FindingText {
     pub severity: String,
     pub check: &'static str,
     pub message: String,
-    /// What to do, for checks with a general answer.
+    /// Advice, for checks with a general answer.
     pub help: Option<&'static str>,
     /// Number of hits, counted by thread.
     pub count: u64,

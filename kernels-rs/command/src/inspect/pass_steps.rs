@@ -1,5 +1,5 @@
-//! The IR after each pass, as changes of the lines before it. A line whose values have other numbers
-//! only is no change.
+//! The IR after each pass, as changes of the lines before it. A line whose values only have other
+//! numbers is no change.
 
 use super::compare::plain;
 use kernel_dsl::compiler::Errors;
@@ -18,8 +18,8 @@ const MAX_TEXT_BYTES: usize = 1_000_000;
 #[derive(Serialize)]
 pub(crate) struct PassStep {
     pub name: &'static str,
-    /// Changes of the lines before the pass; empty if nothing changed, and `null` if the page has no
-    /// room for them.
+    /// Changes of the lines before the pass; empty if nothing changed, and `null` if the page has
+    /// no room for them.
     pub changes: Option<Vec<LineChange>>,
 }
 

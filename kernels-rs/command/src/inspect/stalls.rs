@@ -25,7 +25,7 @@ pub(crate) struct EstimatedTime {
     /// Name of the device.
     pub device: String,
     pub microseconds: f64,
-    /// What limits the launch, in words.
+    /// Limit of the launch, in words.
     pub limiter: String,
     /// Reasons and their shares of the waiting time, the largest first.
     pub reasons: Vec<(&'static str, f64)>,
