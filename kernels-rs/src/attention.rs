@@ -89,8 +89,8 @@
 //! # Measured
 //!
 //! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench attention` and `kernels bench decode`. For comparison, torch 2.11's
-//! memory-efficient attention, which uses tensor cores, ran on the same card:
+//! `kernels bench --suite attention` and `kernels bench --suite decode`. For comparison, torch
+//! 2.11's memory-efficient attention, which uses tensor cores, ran on the same card:
 //!
 //! | batch × heads × length × element | full | causal | torch's time over ours |
 //! |---|---|---|---|

@@ -19,7 +19,7 @@
 //! # Measured
 //!
 //! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench memory`, with 32768 × 4096 elements:
+//! `kernels bench --suite memory`, with 32768 × 4096 elements:
 //!
 //! - `silu` of `f32`: 4.03 TB/s, 0.96 × a copy; with `fast::exp2` 4.26, 1.01 ×;
 //! - `swiglu` with `fast::exp2` and a row for all: 4.21, 1.00 ×; of halves 4.32, 1.02 ×;

@@ -16,7 +16,7 @@
 //! multiplications. In the loop of the tile 128 × 128 × 8, 97.2 % of the issue slots are FFMA, and
 //! 7 % of those wait for a register bank. In that of `f16`, 128 × 128 × 16, it is 98.7 % and 5 %.
 //! For the first loop `tests/tests/budgets.rs` requires 97 % and 20 %. The same PTX on an H200 is
-//! as fast as cuBLAS in `f32`. `kernels bench gemm` measures the local device.
+//! as fast as cuBLAS in `f32`. `kernels bench --suite gemm` measures the local device.
 //!
 //! # The simplest kernel
 //!
@@ -28,8 +28,8 @@
 //! # Measured
 //!
 //! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench gemm`. The comparison is with cuBLAS in plain `f32`, and with a copy of the same
-//! number of bytes:
+//! `kernels bench --suite gemm`. The comparison is with cuBLAS in plain `f32`, and with a copy of
+//! the same number of bytes:
 //!
 //! | M × N × K | | |
 //! |---|---|---|

@@ -8,7 +8,7 @@
 //! | [`gather::gather_rows`] | rows by index | 16 bytes |
 //!
 //! The limit of all of them is memory. They use at most 32 registers, so that a multiprocessor of
-//! sm_61 has the maximum number of warps (`tests/tests/budgets.rs`). `kernels bench memory`
+//! sm_61 has the maximum number of warps (`tests/tests/budgets.rs`). `kernels bench --suite memory`
 //! compares them with a device-to-device copy.
 //!
 //! Elements are copied bit for bit in every format, including −0, subnormal numbers, infinities and
@@ -23,7 +23,7 @@
 //! # Measured
 //!
 //! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench memory`, 32768 × 4096, compared with a copy by the driver:
+//! `kernels bench --suite memory`, 32768 × 4096, compared with a copy by the driver:
 //!
 //! | | TB/s | × copy |
 //! |---|---|---|

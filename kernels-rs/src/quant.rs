@@ -63,8 +63,8 @@
 //!
 //! # Measured
 //!
-//! On an H200 (driver 580.159, which compiles the PTX of sm_61), `kernels bench quant` compares
-//! with `dp4a` alone ([`peak`]) and cuBLAS in `f32`:
+//! On an H200 (driver 580.159, which compiles the PTX of sm_61), `kernels bench --suite quant`
+//! compares with `dp4a` alone ([`peak`]) and cuBLAS in `f32`:
 //!
 //! | | | |
 //! |---|---|---|

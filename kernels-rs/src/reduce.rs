@@ -37,8 +37,8 @@
 //! # Measured
 //!
 //! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench memory`, 32768 × 4096. The comparison is with a copy of the same number of bytes
-//! read and written:
+//! `kernels bench --suite memory`, 32768 × 4096. The comparison is with a copy of the same number
+//! of bytes read and written:
 //!
 //! - sums of rows 4.44 TB/s, 1.06 ×; of columns 4.09, 0.97 ×; of all 4.23, 1.01 ×;
 //! - arg-max of rows 4.43, 1.06 ×; sums of rows of `f16` 4.08, 1.00 ×.

@@ -42,7 +42,7 @@
 //! # Measured
 //!
 //! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench softmax`, `norm` and `loss`, compared with a copy:
+//! `kernels bench --suite softmax`, `norm` and `loss`, compared with a copy:
 //!
 //! | | 32768 × 4096 | × copy | × torch 2.11 | 8192 × 1024, × copy |
 //! |---|---|---|---|---|

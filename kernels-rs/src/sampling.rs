@@ -31,8 +31,8 @@
 //! # Measured
 //!
 //! Measured on an H100 (driver 580, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench sampling`, for a row of 151,936 logits and for 64 rows. A copy of the logits
-//! takes 2.0 and 12.1 µs:
+//! `kernels bench --suite sampling`, for a row of 151,936 logits and for 64 rows. A copy of the
+//! logits takes 2.0 and 12.1 µs:
 //!
 //! - the likeliest token: 5.6 and 15.2 µs; a draw from all tokens: 7.2 and 39.7 µs;
 //! - from the likeliest 50: 19 and 60 µs; from 1024 with p = 0.9: 33 and 76 µs. One block for each

@@ -65,4 +65,4 @@ pub use runtime_devices::{
 };
 pub use runtime_oracle as interpreter;
 pub use runtime_ptx as ptx;
-pub use runtime_testing::{self as testing, register};
+pub use runtime_testing::{self as testing, register, register_bench};

@@ -118,6 +118,83 @@ test("the keyboard alone suffices", async () => {
   await page.close();
 });
 
+test("a thread is followed forwards and backwards by the keyboard", async () => {
+  const page = await open(address(inspect("matmul<T = 16>", "--case", "36 × 37", "--block", "1,1", "--thread", "3,2")));
+  assert.match(await page.textContent("#trace-about"), /Thread 3, 2, 0 of block 1, 1, 0/);
+  const shown = () => page.evaluate(() => [step, byId("step-code").textContent, byId("variables").tBodies[0].textContent]);
+  await page.focus("#step");
+  const seen = [await shown()];
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press("ArrowRight");
+    seen.push(await shown());
+  }
+  assert.deepEqual(seen.map(([n]) => n), seen.map((_, i) => i));
+  // The values are those of the last assignment at or before the step.
+  const expected = await page.evaluate(() => {
+    const values = new Map();
+    for (const { set = [] } of model.execution.steps.slice(0, step + 1)) for (const [name, value] of set) values.set(name, value);
+    return [...values].map((row) => row.join("")).join("");
+  });
+  assert.equal(seen.at(-1)[2], expected);
+  assert.match(expected, /acc/);
+  for (let i = 39; i >= 0; i--) {
+    await page.keyboard.press("ArrowLeft");
+    assert.deepEqual(await shown(), seen[i], "a step back restores the values");
+  }
+  // The line of the step is marked in the source, and the next step at a marked line is found.
+  await page.focus("[data-step=last]");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => step), await page.evaluate(() => model.execution.steps.length - 1));
+  const at = await page.evaluate(() => { goTo(0); const { at } = model.execution.steps.at(-2); pin(at); return at; });
+  await page.focus("[data-step=next-here]");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => model.execution.steps[step].at), at);
+  assert.equal(await page.$eval("#list-rust .step", (row) => Number(row.dataset.at)), at);
+  assert.match(await page.textContent("#finding-list"), /Nothing in case/);
+  assert.deepEqual(page.messages, []);
+  await page.close();
+});
+
+test("the trace is that of `kernels trace`", async () => {
+  const page = await open(address(inspect("softmax<ROWS = 4>", "--thread", "5")));
+  const trace = JSON.parse(execFileSync(KERNELS, ["trace", "softmax<ROWS = 4>", "--thread", "5", "--lines", "100000", "--json"],
+    { cwd: REPOSITORY, maxBuffer: 1e8 }));
+  const steps = await page.evaluate(() => model.execution.steps.map((s) => [model.lines[s.at]?.number, s.set ?? []]));
+  assert.equal(steps.length, trace.lines.length);
+  trace.lines.forEach((line, i) => {
+    const set = line.events.filter((e) => e.event === "assigned").map((e) => [e.name, e.value]);
+    assert.deepEqual(steps[i], [line.line, set]);
+  });
+  await page.close();
+});
+
+test("passes rebuild the optimized IR", async () => {
+  const page = await open(address(inspect("matmul<T = 16>")));
+  const [after, optimized] = await page.evaluate(() => [
+    linesAfter(model.passes.length - 1).filter(([sign]) => sign !== "−").map(([, text]) => text),
+    model.optimized.map((line) => line.text)]);
+  assert.deepEqual(after, optimized);
+  const buttons = await page.$$("#pass-list button");
+  assert.ok(buttons.length > 5);
+  await buttons[1].focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await page.$$eval("#pass-list [aria-pressed=true]", (all) => all.length), 1);
+  assert.ok((await page.$$("#pass-code .this")).length + (await page.$$("#pass-code .other")).length > 0);
+  assert.match(await page.textContent("#pass-list"), /no change/);
+  assert.deepEqual(page.messages, []);
+  await page.close();
+});
+
+test("lines show where warps wait", { skip: !assembled }, async () => {
+  const page = await open(address(inspect("matmul<T = 16>")));
+  const stalls = await page.evaluate(() => model.lines.filter((l) => l.stall).map((l) => l.stall.share));
+  assert.ok(stalls.length > 3);
+  const sum = stalls.reduce((a, b) => a + b, 0);
+  assert.ok(sum > 0.5 && sum < 1.001, `shares of the waiting time: ${sum}`);
+  assert.match(await page.$eval("figure svg[aria-label^='Where warps wait']", (s) => s.getAttribute("aria-label")), /latency|memory|barrier/);
+  await page.close();
+});
+
 test("pictures show what was measured", async () => {
   const page = await open(address(inspect("matmul<T = 16>")));
   const titles = await page.$$eval("figure h3", (all) => all.map((h) => h.textContent));
@@ -190,6 +267,28 @@ test("a comparison marks the lines of each side", async () => {
   assert.ok((await page.$$("#facts .other")).length > 0);
   assert.deepEqual(page.messages, []);
   await page.close();
+});
+
+test("a served page shows the oracle's findings", async () => {
+  const source = join(folder, "elementwise.rs");
+  const original = readFileSync(join(REPOSITORY, "kernels-rs/src/elementwise.rs"), "utf8");
+  writeFileSync(source, original.replace("if i < y.len() {", "if i <= y.len() {"));
+  const server = spawn(KERNELS, ["inspect", "saxpy", "--serve", "--source", source], { cwd: REPOSITORY });
+  try {
+    const url = await new Promise((resolve, reject) => {
+      server.stdout.on("data", (data) => /http:\S+/.test(data) && resolve(/http:\S+/.exec(data)[0]));
+      server.stderr.on("data", (data) => reject(new Error(String(data))));
+    });
+    const page = await open(url);
+    await page.waitForFunction(() => model.execution?.findings.length > 0, null, { timeout: 20000 });
+    assert.match(await page.textContent("#finding-list"), /error\[out-of-bounds\]: index 10007 is out of bounds of `[xy]`, which has 10007 elements/);
+    await page.click("#finding-list button");
+    assert.match(await page.textContent("#list-rust .pin"), /mul_add/);
+    assert.deepEqual(page.messages, []);
+    await page.close();
+  } finally {
+    server.kill();
+  }
 });
 
 test("a served page follows the source", async () => {

@@ -43,6 +43,44 @@ fn abridged_blocks_are_parts_of_complete_ones() {
     }
 }
 
+/// Checks that the page of crates names each feature and each dependency of the published crates.
+#[test]
+fn the_page_of_crates_names_features_and_dependencies() {
+    let page = std::fs::read_to_string(format!("{ROOT}/kernel-dsl/docs/crates.md")).unwrap();
+    let folders = [
+        "kernel-dsl",
+        "kernel-dsl/compiler",
+        "kernel-macros",
+        "kernels-rs",
+        "kernels-rs/command",
+        "kernels-rs/estimate",
+        "kernels-rs/specs",
+        "runtime",
+        "runtime/devices",
+        "runtime/oracle",
+        "runtime/ptx",
+        "runtime/simt",
+        "runtime/testing",
+    ];
+    let mut dependencies = 0;
+    for folder in folders {
+        let manifest = std::fs::read_to_string(format!("{ROOT}/{folder}/Cargo.toml")).unwrap();
+        let mut section = "";
+        for line in manifest.lines() {
+            if line.starts_with('[') {
+                section = line;
+            }
+            let name = line.split(['.', ' ', '=']).next().unwrap();
+            let listed = !name.is_empty() && !name.starts_with(['#', '[', '"', ']']) && name != "default";
+            if listed && matches!(section, "[features]" | "[dependencies]") {
+                assert!(page.contains(&format!("`{name}`")), "crates.md does not name `{name}` of {folder}");
+                dependencies += 1;
+            }
+        }
+    }
+    assert!(dependencies > 40, "{dependencies}");
+}
+
 #[test]
 fn the_ptx_of_saxpy() {
     shows(saxpy::PTX);

@@ -3,7 +3,7 @@
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Case, KernelSpec, Random, kernel_specs};
+use runtime::testing::{Case, KernelSpec, Random, bench_cases, kernel_specs};
 use std::cmp::Reverse;
 
 /// Options that select a case of an instance.
@@ -40,9 +40,28 @@ pub(super) fn of_kernel(artifact: &Artifact) -> impl Iterator<Item = &'static Ke
 impl Wanted {
     /// Returns the selected cases, the largest first; there is at least one.
     pub(super) fn of(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
+        self.choose(artifact, instance, of_kernel(artifact).map(|spec| spec.cases))
+    }
+
+    /// Returns the selected cases for measurements, as [`of`](Wanted::of) does.
+    pub(super) fn of_bench(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
+        let path = (artifact.module, artifact.name);
+        let registered = bench_cases().into_iter().filter(|bench| (bench.artifact.module, bench.artifact.name) == path);
+        let registered: Vec<_> = registered.map(|bench| bench.cases).collect();
+        match registered.is_empty() {
+            true => self.of(artifact, instance),
+            false => self.choose(artifact, instance, registered.into_iter()),
+        }
+    }
+
+    fn choose(
+        &self,
+        artifact: &Artifact,
+        instance: &Instance,
+        sources: impl Iterator<Item = fn(&Instance, &mut Random) -> Vec<Case>>,
+    ) -> Result<Vec<Case>, Error> {
         let name = || artifact.instance_name(&instance.0);
-        let mut cases: Vec<_> =
-            of_kernel(artifact).flat_map(|spec| (spec.cases)(instance, &mut Random::new(self.seed))).collect();
+        let mut cases: Vec<_> = sources.flat_map(|cases| cases(instance, &mut Random::new(self.seed))).collect();
         if cases.is_empty() {
             return Err(Error::NoSpec { instance: name() });
         }

@@ -89,7 +89,7 @@ const MAX_AT_ONCE_ON_GPU: usize = 12;
 
 /// Device requested with `--device`.
 #[derive(Clone, Copy)]
-enum DeviceArg {
+pub(super) enum DeviceArg {
     Best,
     Cpu,
     Cuda(usize),
@@ -97,7 +97,7 @@ enum DeviceArg {
 
 /// Returns the selected device and the reason.
 #[derive(Serialize)]
-struct Used {
+pub(super) struct Used {
     device: String,
     reason: String,
 }
@@ -277,7 +277,8 @@ fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
     Ok(tasks)
 }
 
-fn device_arg(text: &str) -> Result<DeviceArg, String> {
+/// Parses the name of a device.
+pub(super) fn device_arg(text: &str) -> Result<DeviceArg, String> {
     match (text, text.strip_prefix("cuda:").map(str::parse)) {
         ("best", _) => Ok(DeviceArg::Best),
         ("cpu", _) => Ok(DeviceArg::Cpu),
@@ -287,7 +288,7 @@ fn device_arg(text: &str) -> Result<DeviceArg, String> {
 }
 
 impl DeviceArg {
-    fn device(self) -> Result<(Device, Used), Error> {
+    pub(super) fn device(self) -> Result<(Device, Used), Error> {
         let asked = |device: Device| (Used { device: device.to_string(), reason: "as asked".to_string() }, device);
         let (used, device) = match self {
             DeviceArg::Cpu => asked(Device::cpu()),

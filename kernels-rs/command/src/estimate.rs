@@ -1,8 +1,9 @@
 //! `kernels estimate`: the time of kernels on a device that is not here.
 
-use super::bench::{Suite, Timed};
+use super::bench::{EstimableSuite, Timed};
 use super::cases::Wanted;
 use super::progress::with_bar;
+use super::statistics::median;
 use super::{Error, Outcome, counted, json, name};
 use clap::Args;
 use kernels_rs_estimate::device::Model;
@@ -26,14 +27,15 @@ pub(super) struct Estimate {
     /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'
     #[arg(value_name = "NAME", required_unless_present = "bench")]
     names: Vec<String>,
-    /// Estimate the measurements of a group of `kernels bench` instead
+    /// Estimate the measurements of `kernels bench --suite GROUP` instead
     #[arg(long, value_name = "GROUP", conflicts_with = "names")]
-    bench: Option<Suite>,
+    bench: Option<EstimableSuite>,
     /// The device: gtx1050ti, gtx1060, gtx1070, gtx1080, gtx1080ti, titanx-pascal, p4, p40, p100,
     /// h100 or h200
     #[arg(long)]
     device: String,
-    /// Compare with the output of `kernels bench GROUP --json` on the device, and print a table
+    /// Compare with the output of `kernels bench --suite GROUP --json` on the device, and print a
+    /// table
     #[arg(long, value_name = "FILE", requires = "bench")]
     measured: Option<PathBuf>,
     /// With --measured, also leave out each part of the model in turn
@@ -102,7 +104,7 @@ impl Estimate {
         Ok(Outcome::Good)
     }
 
-    fn suite(&self, suite: Suite, estimator: &Arc<Estimator>, out: &mut dyn Write) -> Result<Outcome, Error> {
+    fn suite(&self, suite: EstimableSuite, estimator: &Arc<Estimator>, out: &mut dyn Write) -> Result<Outcome, Error> {
         let estimates = suite.estimates(estimator)?;
         let Some(path) = &self.measured else {
             if self.json {
@@ -124,11 +126,11 @@ impl Estimate {
         compared.print(out)?;
         if self.ablation {
             writeln!(out, "\n| without | median error |\n|---|---|")?;
-            writeln!(out, "| nothing | {:.1} % |", 100.0 * median(compared.errors(|_| true)))?;
+            writeln!(out, "| nothing | {:.1} % |", 100.0 * median(&compared.errors(|_| true)))?;
             for part in ModelPart::ALL {
                 estimator.leave_out(Some(part));
                 let compared = Comparison::new(&suite.estimates(estimator)?, &measured);
-                let error = 100.0 * median(compared.errors(|_| true));
+                let error = 100.0 * median(&compared.errors(|_| true));
                 writeln!(out, "| {} | {error:.1} % |", part.name())?;
                 out.flush()?;
             }
@@ -187,7 +189,7 @@ impl Comparison {
             let most = errors.iter().copied().fold(0.0, f64::max);
             let pairs: Vec<_> = rows.iter().map(|row| (row.estimated_us, row.measured_us)).collect();
             let tau = if family.is_some() { format!("{:.2}", kendall(&pairs)) } else { String::new() };
-            let (all, held_out, most) = (percent(median(errors)), percent(median(held_out)), percent(most));
+            let (all, held_out, most) = (percent(median(&errors)), percent(median(&held_out)), percent(most));
             writeln!(out, "| {} | {} | {all} | {held_out} | {most} | {tau} |", family.unwrap_or("all"), rows.len())?;
         }
         writeln!(out, "\n| family | shape | measured µs | estimate µs | error | |\n|---|---|---|---|---|---|")?;
@@ -201,15 +203,6 @@ impl Comparison {
             )?;
         }
         Ok(())
-    }
-}
-
-/// Returns the median; NaN without values.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n => (values[(n - 1) / 2] + values[n / 2]) / 2.0,
     }
 }
 
@@ -280,6 +273,5 @@ mod tests {
         let pairs = [(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 4.0), (5.0, 5.0)];
         assert_eq!(kendall(&pairs), 0.8);
         assert_eq!(kendall(&pairs[..1]), 0.0);
-        assert_eq!(median(vec![3.0, 1.0, 2.0, 4.0]), 2.5);
     }
 }

@@ -30,7 +30,17 @@ impl Examined {
         target: Target,
     ) -> Result<Examined, Error> {
         let selected = Selected { artifact, instance };
-        Ok(Examined(inspect::examine(&selected, program, target, Tools::find(target).as_ref(), None)?))
+        Ok(Examined(inspect::examine(&selected, program, target, Tools::find(target).as_ref(), None, None)?))
+    }
+
+    /// Marks the differences from a PTX text, as `kernels inspect --against FILE.ptx` does. The
+    /// page calls the text `name`.
+    ///
+    /// # Errors
+    /// PTX that ptxas rejects for `target`, if ptxas is found.
+    pub fn compare_ptx(&mut self, name: &str, ptx: &str, target: Target) -> Result<(), Error> {
+        self.0.compare(inspect::ptx_code(name, ptx, target)?);
+        Ok(())
     }
 
     /// Returns the report of `kernels report`.

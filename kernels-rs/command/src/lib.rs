@@ -67,6 +67,7 @@ mod progress;
 mod report;
 mod run;
 mod show;
+mod statistics;
 mod summary;
 mod trace;
 
@@ -158,6 +159,10 @@ enum Error {
     UnknownDevice(#[from] kernels_rs_estimate::device::Error),
     #[error(transparent)]
     Estimate(#[from] kernels_rs_estimate::estimate::Error),
+    #[error("unknown kernel `{name}`; `kernels bench --suite {name}` measures the suite of that name")]
+    Suite { name: String },
+    #[error("cannot save to {}: {source}", .path.display())]
+    Save { path: std::path::PathBuf, source: io::Error },
     #[error("cannot use the measurements in {}: {why}", .path.display())]
     Measured { path: std::path::PathBuf, why: String },
     #[error("cannot write to stdout: {0}")]
@@ -179,6 +184,8 @@ impl Error {
             | Error::UnknownDevice(_)
             | Error::Estimate(_)
             | Error::Measured { .. }
+            | Error::Save { .. }
+            | Error::Suite { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
             Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,

@@ -23,7 +23,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
 use kernel_dsl::compiler::ptx::cost::InstructionClass;
 use runtime::interpreter::profile::{self, BranchCounts, Counts, Profile, ProfiledAccess, Touched};
-use runtime::testing::Profiler;
+use runtime::testing::{Case, Profiler};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -251,7 +251,7 @@ impl InstanceSummary {
             let target = self.target.unwrap_or(selected.artifact.target);
             let tools = tools.entry(target).or_insert_with(|| Tools::find(target));
             let program = name::program(selected.artifact)?;
-            inspect::examine(selected, &program, target, tools.as_ref(), Some(&self.wanted))
+            inspect::examine(selected, &program, target, tools.as_ref(), Some(&self.wanted), None)
         });
         let inspections = inspections.collect::<Result<Vec<_>, _>>()?;
         if !self.all && !self.json {
@@ -287,20 +287,20 @@ pub(super) fn measured(
     instance: &Instance,
     name: &str,
     profiler: impl FnOnce() -> runtime::Result<Profiler>,
-) -> Result<Option<(String, Profile)>, Error> {
+) -> Result<Option<(Case, Profile)>, Error> {
     let cases = match wanted.of(artifact, instance) {
         // Without a requested case, the report omits the measurements.
         Err(cases::Error::NoSpec { .. }) if !wanted.is_said() => return Ok(None),
         cases => cases?,
     };
-    let Some(case) = cases.first() else { return Ok(None) };
-    let profiled = profiler().and_then(|profiler| profiler.run(case));
+    let Some(case) = cases.into_iter().next() else { return Ok(None) };
+    let profiled = profiler().and_then(|profiler| profiler.run(&case));
     let profiled = profiled.map_err(|source| Error::Profile {
         instance: name.to_string(),
         case: case.name.clone(),
         source: source.into(),
     })?;
-    Ok(profiled.map(|(_, profile)| (case.name.clone(), profile)))
+    Ok(profiled.map(|(_, profile)| (case, profile)))
 }
 
 /// Describes the arrays in shared memory.

@@ -20,12 +20,8 @@ pub(super) struct Trace {
     /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. A kernel's name, or a pattern,
     /// is enough if it selects one instance
     name: String,
-    /// Index of the block in x, y, z; omitted y and z are 0
-    #[arg(long, value_name = "X,Y,Z", default_value = "0", value_parser = index)]
-    block: [u32; 3],
-    /// Index of the thread in its block
-    #[arg(long, value_name = "X,Y,Z", default_value = "0", value_parser = index)]
-    thread: [u32; 3],
+    #[command(flatten)]
+    followed: ThreadArgs,
     #[command(flatten)]
     wanted: Wanted,
     #[command(flatten)]
@@ -36,6 +32,24 @@ pub(super) struct Trace {
     /// Print a JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// Options that select the thread to follow.
+#[derive(Args)]
+pub(super) struct ThreadArgs {
+    /// Index of the block in x, y, z; omitted y and z are 0
+    #[arg(long, value_name = "X,Y,Z", default_value = "0", value_parser = index)]
+    block: [u32; 3],
+    /// Index of the thread in its block
+    #[arg(long, value_name = "X,Y,Z", default_value = "0", value_parser = index)]
+    thread: [u32; 3],
+}
+
+impl ThreadArgs {
+    /// Returns the thread, with a limit of lines.
+    pub(super) fn thread(&self, limit: usize) -> Thread {
+        Thread { block: self.block, thread: self.thread, limit }
+    }
 }
 
 /// Contents of the trace.
@@ -53,7 +67,7 @@ impl Trace {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let Selected { artifact, instance } = name::instance(&self.name)?;
         let cases = self.wanted.of(artifact, &instance)?;
-        let thread = Thread { block: self.block, thread: self.thread, limit: self.lines };
+        let thread = self.followed.thread(self.lines);
         let mut refused = None;
         for case in &cases {
             match testing::trace(artifact, &instance, case, thread, self.oracle.options()) {

@@ -348,8 +348,8 @@ fn inspect_writes_a_page() {
         linked("sass", "FFMA");
         assert!(lines[at]["slots"].as_u64() > Some(3) && lines[at]["live"].as_u64() > Some(3), "{}", lines[at]);
     }
-    // 512 multiplications with additions; 512 floats of x and of y are touched.
-    assert_eq!((&model["limits"]["operations"], &model["limits"]["bytes"]), (&1024.into(), &4096.into()));
+    // 512 multiplications with additions; 512 floats of x and of y are read, and as many written.
+    assert_eq!((&model["limits"]["operations"], &model["limits"]["bytes"]), (&1024.into(), &6144.into()));
     // Two reads and a write of 512 floats move 64 sectors each.
     assert_eq!(model["limits"]["requested"], 3 * 64 * 32);
     let lanes = model["accesses"][0]["request"]["lanes"].as_array().unwrap();
@@ -393,4 +393,56 @@ fn cache_shows_and_clears_its_contents() {
     assert!(folder.join("notes.txt").exists());
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(run("off", &["cache"]).starts_with("the cache is disabled: "));
+}
+
+/// A transpose by hand: it reads and writes each element once, and computes nothing.
+#[test]
+fn bench_counts_what_a_case_does() {
+    let folder = std::env::temp_dir().join(format!("kernels-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let saved = folder.join("saved.json");
+    let saved = saved.to_str().unwrap();
+    let rows = ["bench", "map_2@swiglu_f32_v1", "--device", "cpu"];
+    let all = json(&[&rows[..], &["--all-cases", "--json"]].concat());
+    assert!(all["cases"].as_array().unwrap().len() > 3, "{all}");
+
+    let measured = json(&["bench", "transpose", "--device", "cpu", "--save", saved, "--json"]);
+    assert_eq!(measured["cases"].as_array().unwrap().len(), 1);
+    let case = &measured["cases"][0];
+    let name = case["case"].as_str().unwrap();
+    let extents: Vec<u64> = name.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+    let bytes = 4 * extents.iter().take(2).product::<u64>();
+    assert_eq!((case["work"]["read"].as_u64(), case["work"]["written"].as_u64()), (Some(bytes), Some(bytes)), "{name}");
+    assert_eq!(case["work"]["operations"], 0);
+    assert!(case["work"]["sectors"].as_u64().unwrap() >= 2 * bytes / 32);
+
+    // Compared with itself there is no difference; with a better estimate of before it is slower.
+    let again = ["bench", "transpose", "--device", "cpu", "--against", saved];
+    if case["estimate"].is_object() {
+        assert!(stdout(&again).contains("no significant difference: 1.000 ×"));
+        let mut faster = measured.clone();
+        let us = faster["cases"][0]["estimate"]["time_us"].as_f64().unwrap();
+        faster["cases"][0]["estimate"]["time_us"] = (0.9 * us).into();
+        std::fs::write(saved, faster.to_string()).unwrap();
+        let slower = kernels(&again);
+        assert_eq!(slower.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&slower.stdout).contains("slower: 1.111 ×"));
+    }
+    let other = ["bench", "saxpy", "--device", "cpu", "--against", saved];
+    assert!(refusal(&other).contains("no measured case is in it"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn bench_refuses_what_it_cannot_measure() {
+    assert!(refusal(&["bench", "memory"]).contains("`kernels bench --suite memory` measures the suite of that name"));
+    assert!(refusal(&["bench"]).contains("<NAME>"));
+    let missing = refusal(&["bench", "saxpy", "--against", "does/not/exist.json"]);
+    assert!(missing.contains("cannot use the measurements in does/not/exist.json"), "{missing}");
+    let broken = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+    assert!(
+        refusal(&["bench", "saxpy", "--against", &broken])
+            .contains("`kernels bench NAME --save FILE` writes such a file")
+    );
+    assert!(refusal(&["bench", "saxpy", "--device", "cpu", "--model", "gtx1081"]).contains("gtx1080ti"));
 }

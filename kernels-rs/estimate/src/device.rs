@@ -20,6 +20,8 @@ pub struct Number {
 pub struct Device {
     /// Name as NVIDIA writes it.
     pub name: String,
+    /// Name as the driver reports it, without a leading "NVIDIA".
+    pub driver_name: String,
     /// File of the architecture.
     pub architecture: String,
     /// Number of multiprocessors.
@@ -181,6 +183,27 @@ impl Model {
         Ok(Model { key, device, architecture })
     }
 
+    /// Returns the device that the driver calls so; `None` if there are no data for it.
+    ///
+    /// # Errors
+    /// A malformed data file.
+    pub fn of_driver_name(given: &str) -> Result<Option<Model>, Error> {
+        let given = given.strip_prefix("NVIDIA ").unwrap_or(given);
+        for name in names() {
+            let model = Model::named(name)?;
+            if model.device.driver_name == given {
+                return Ok(Some(model));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the operations on `f32` per second at the device's best.
+    pub fn peak_flops(&self) -> f64 {
+        let lanes = self.device.multiprocessors.value * self.architecture.schedulers.value * 32.0;
+        2.0 * lanes * self.device.clock_mhz.value * 1e6
+    }
+
     /// Returns the cycles between two instructions of a scheduler in `unit`.
     pub fn interval(&self, unit: Unit) -> f64 {
         self.architecture.intervals.get(&unit).map_or(1.0, |number| number.value)
@@ -208,6 +231,10 @@ mod tests {
             }
             assert!(model.architecture.intervals.values().all(|n| n.value > 0.0 && !n.source.is_empty()), "{name}");
         }
+        let of_driver = |name: &str| Model::of_driver_name(name).unwrap().map(|model| model.key);
+        assert_eq!(of_driver("NVIDIA GeForce GTX 1080"), Some("gtx1080"));
+        assert_eq!(of_driver("Tesla P4"), Some("p4"));
+        assert_eq!(of_driver("NVIDIA GeForce GTX 1080 SUPER"), None);
         assert!(Model::named("gtx1081").unwrap_err().to_string().contains("gtx1080ti"));
     }
 
@@ -215,9 +242,7 @@ mod tests {
     #[test]
     fn peak_rates_are_those_published() {
         for (name, tflops) in [("gtx1080", 8.87), ("gtx1080ti", 11.34), ("p4", 5.44), ("p40", 11.76), ("p100", 10.6)] {
-            let Model { device, architecture, .. } = Model::named(name).unwrap();
-            let lanes = device.multiprocessors.value * architecture.schedulers.value * 32.0;
-            let peak = 2.0 * lanes * device.clock_mhz.value / 1e6;
+            let peak = Model::named(name).unwrap().peak_flops() / 1e12;
             assert!((peak / tflops - 1.0).abs() < 0.01, "{name}: {peak}");
         }
     }

@@ -104,6 +104,8 @@ pub struct LaunchEstimate {
     /// Rounds in which the busiest multiprocessor runs its blocks; a fraction means that the last
     /// round is not full.
     pub waves: f64,
+    /// Issue slots of the machine code, in all warps.
+    pub slots: f64,
     /// Share of the cycles in which schedulers issue.
     pub issue_share: f64,
     /// Share of the device's peak rate of `f32` multiply-adds.
@@ -116,7 +118,7 @@ pub struct LaunchEstimate {
     pub dram_bytes: f64,
     /// Share of the waiting time of warps by reason.
     pub stalls: BTreeMap<Stall, f64>,
-    /// Lines of Rust with most waiting time.
+    /// Waiting time by line of Rust, the longest first.
     pub lines: Vec<LineStalls>,
 }
 
@@ -503,15 +505,16 @@ impl Estimator {
             Some((share, limiter)) if share >= 0.6 => limiter,
             _ => Limiter::Latency,
         };
+        // Executions of the instructions that `counts` selects, by a warp on average.
+        let executed = |counts: &dyn Fn(&Instruction) -> bool| -> f64 {
+            let of_block = |block: &Block| {
+                let selected = block.range.clone().filter(|at| counts(&code.listing.instructions[*at])).count();
+                selected as f64 * if block.count.is_finite() { block.count } else { 0.0 }
+            };
+            paths.iter().map(of_block).sum()
+        };
         // Multiply-adds of all warps, two operations each, of the device's lanes.
-        let fma: f64 = paths
-            .iter()
-            .map(|block| {
-                let class = |at: &usize| Class::of(&code.listing.instructions[*at]) == Class::Fma;
-                block.range.clone().filter(class).count() as f64
-                    * if block.count.is_finite() { block.count } else { 0.0 }
-            })
-            .sum();
+        let fma = executed(&|inst| Class::of(inst) == Class::Fma);
         let float_share =
             fma * (blocks * warps) as f64 / (multiprocessors * schedulers) / (time_us * device.clock_mhz.value);
         let total: f64 = simulated.stalls.iter().flatten().sum::<f64>().max(1.0);
@@ -533,7 +536,6 @@ impl Estimator {
             })
             .collect();
         lines.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.line.cmp(&b.line)));
-        lines.truncate(8);
         LaunchEstimate {
             instance,
             blocks,
@@ -544,6 +546,7 @@ impl Estimator {
             resident_blocks: resident,
             occupancy: (resident * warps) as f64 / architecture.warps.value,
             waves: blocks as f64 / multiprocessors / resident as f64,
+            slots: executed(&|inst| !inst.idle() && !inst.paired) * (blocks * warps) as f64,
             issue_share,
             float_share,
             dram_share: dram_bytes / (time_us * device.dram_gb_per_s.value * 1e3),

@@ -11,6 +11,7 @@ use kernels_rs::elementwise::saxpy;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random, edges};
 
 runtime::register!(saxpy, cases, reference);
+runtime::register_bench!(saxpy, large);
 runtime::register!(map_1<f32, f32, silu, 4, 4, 1>, map_cases, silu_reference);
 runtime::register!(map_2<f32, f32, f32, swiglu, 4, 4, 4, 1, 1>, map_cases, swiglu_reference);
 runtime::register!(map_3<f32, f32, f32, f32, multiply_add, 4, 4, 4, 4, 1, 1, 1>, map_cases, multiply_add_reference);
@@ -29,6 +30,12 @@ fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         all.push(case(format!("700 elements of extremes, a = {a:e}"), &[vec![a], x, y]));
     }
     all
+}
+
+/// Returns a case that no launch cost hides.
+fn large(_: &Instance, random: &mut Random) -> Vec<Case> {
+    let n = 1 << 22;
+    vec![case(format!("{n} elements"), &[random.values(1), random.values(n), random.values(n)])]
 }
 
 fn case(name: String, [a, x, y]: &[Vec<f32>; 3]) -> Case {

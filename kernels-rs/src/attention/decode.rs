@@ -67,7 +67,7 @@
 //! With 8 lanes for a key, a lane has 16 elements, and there are fewer exchanges. Prefetching does
 //! not help, and neither do more or smaller blocks. The table measures kernels for this cache
 //! alone. In the kernel below, which serves all caches, four keys in flight would spill registers,
-//! so it has three. By `kernels bench decode`, before and after:
+//! so it has three. By `kernels bench --suite decode`, before and after:
 //!
 //! | keys | q8_0 | of a copy | q4_0 | of a copy |
 //! |---|---|---|---|---|

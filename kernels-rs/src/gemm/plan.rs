@@ -34,8 +34,8 @@ pub enum GemvWidth {
     Columns16,
 }
 
-/// The costs of the kernels on a device, from which a plan is chosen. `kernels bench plan` measures
-/// them.
+/// The costs of the kernels on a device, from which a plan is chosen. `kernels bench --suite plan`
+/// measures them.
 ///
 /// Costs are per multiprocessor. The work of a multiprocessor per clock has not changed since
 /// Pascal. Therefore another device's costs are those of an H200 times a factor, and lead to the

@@ -100,8 +100,8 @@ impl Gemm {
         Gemm { transpose_b: true, ..self }
     }
 
-    /// Sets the costs of the kernels, if they were measured on the device (`kernels bench plan`).
-    /// They decide which kernel is used.
+    /// Sets the costs of the kernels, if they were measured on the device
+    /// (`kernels bench --suite plan`). They decide which kernel is used.
     pub const fn costs(self, costs: Costs) -> Gemm {
         Gemm { costs, ..self }
     }

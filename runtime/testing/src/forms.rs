@@ -1,10 +1,11 @@
-//! The cost of checking: measurements of the unchecked and the checked form of an instance.
+//! Prepared launches of an instance in a case, and the cost of checking: measurements of the
+//! unchecked and the checked form.
 
 use super::Case;
 use super::signature::Signature;
-use kernel_dsl::compiler::hir::{Instance, monomorphic};
+use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic};
 use kernel_dsl::{Artifact, Call, Declared};
-use runtime_devices::{Device, Error, Result, Stream};
+use runtime_devices::{Device, Error, Prepared, Result, Stream};
 use std::time::{Duration, Instant};
 
 /// The time of one launch in each form, by the device's own clock. Each round gives one value, the
@@ -31,7 +32,7 @@ impl FormTimes {
     /// # Errors
     /// If a form cannot be compiled or loaded, or if the arguments do not fit.
     pub fn load(device: &Device, artifact: &'static Artifact, declared: &'static Declared, case: &Case) -> Result<()> {
-        with(device, artifact, declared, case, |stream, call| {
+        with(&device.stream()?, artifact, declared.constants, case, |stream, call| {
             drop(stream.prepare(call())?);
             // SAFETY: the prepared launch is dropped, not launched.
             drop(unsafe { stream.prepare_unchecked(call())? });
@@ -54,7 +55,7 @@ impl FormTimes {
         limit: Duration,
     ) -> Result<FormTimes> {
         let mut forms = FormTimes::default();
-        with(device, artifact, declared, case, |stream, call| {
+        with(&device.stream()?, artifact, declared.constants, case, |stream, call| {
             let mut checked = stream.prepare(call())?;
             // SAFETY: the kernel is registered as correct for this case, and the checked launch has
             // just found no fault.
@@ -79,23 +80,47 @@ impl FormTimes {
     }
 }
 
-/// Runs `act` with a stream and with a function that makes the launch of `case`. The arguments are
-/// in memory of the device.
-fn with(
-    device: &Device,
+/// Prepares the launch of an instance's PTX, without checks, on copies of a case's inputs in memory
+/// of the stream's device, and passes it to `act`. The kernel must be correct for the case; a
+/// checked launch runs first and finds faults.
+///
+/// # Errors
+/// The errors of the launches, and those of `act`.
+pub fn prepared(
+    stream: &Stream,
     artifact: &'static Artifact,
-    declared: &'static Declared,
+    constants: &'static [Constant],
     case: &Case,
-    act: impl for<'a> FnOnce(&Stream, &'a dyn Fn() -> Call<'a>) -> Result<()>,
+    act: impl FnOnce(&mut Prepared<'_>) -> Result<()>,
 ) -> Result<()> {
-    let instance = Instance(declared.constants.to_vec());
+    with(stream, artifact, constants, case, |stream, call| {
+        stream.prepare(call())?.launch()?;
+        stream.wait()?;
+        // SAFETY: the kernel is registered as correct for this case, and the checked launch has
+        // just found no fault.
+        let mut bare = unsafe { stream.prepare_unchecked(call())? };
+        act(&mut bare)?;
+        stream.wait()
+    })
+}
+
+/// Runs `act` with a stream and with a function that makes the launch of `case`. The arguments are
+/// in memory of the stream's device.
+fn with(
+    stream: &Stream,
+    artifact: &'static Artifact,
+    constants: &'static [Constant],
+    case: &Case,
+    act: impl for<'a> FnOnce(&'a Stream, &'a dyn Fn() -> Call<'a>) -> Result<()>,
+) -> Result<()> {
+    let instance = Instance(constants.to_vec());
     let program = artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
     let program = monomorphic(&program, &instance)
-        .map_err(|source| Error::Compile { instance: declared.name.to_string(), source })?;
+        .map_err(|source| Error::Compile { instance: artifact.instance_name(constants), source })?;
     let signature = Signature::of(&program);
     let case = signature.sized(&program, case).pop().unwrap_or_else(|| case.clone());
-    signature.run(device, &case, |arguments| {
-        act(&device.stream()?, &|| Call::new(artifact, declared.constants, case.block, arguments.to_vec()))
+    signature.run(stream.device(), &case, |arguments| {
+        act(stream, &|| Call::new(artifact, constants, case.block, arguments.to_vec()))
     })?;
     Ok(())
 }

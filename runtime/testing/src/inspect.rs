@@ -30,17 +30,52 @@ pub fn trace(
     artifact: &'static Artifact,
     instance: &Instance,
     case: &Case,
+    thread: Thread,
+    options: Options,
+) -> Result<(Outcome, Trace)> {
+    let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
+    let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+    trace_of_program(program, artifact.target, case, thread, options)
+}
+
+/// Traces a thread as [`trace`] does, of a program that was read from source text, for example.
+pub fn trace_of_program(
+    program: Monomorphic,
+    target: Target,
+    case: &Case,
     Thread { block, thread, limit }: Thread,
     options: Options,
 ) -> Result<(Outcome, Trace)> {
-    let named = |program: &Monomorphic| lower::lower_named(program, artifact.target);
-    let inspection = Inspection::new(artifact, instance, named, Executable::new)?;
-    let no_thread = |why| Error::NoThread { instance: artifact.instance_name(&instance.0), why };
+    let instance = program.instance_name();
+    let named = |program: &Monomorphic| lower::lower_named(program, target);
+    let inspection = Inspection::of(program, named, Executable::new)?;
+    let no_thread = |why| Error::NoThread { instance, why };
     match inspection.run(case, options, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
         Some(Ok(traced)) => Ok(traced),
         Some(Err(mismatch)) => Err(no_thread(mismatch.to_string())),
         None => Err(no_thread("the grid of this case has no block".to_string())),
     }
+}
+
+/// Passes the checked arguments of a program's launch in a case to `act`. Memory is that of
+/// `device`.
+#[doc(hidden)]
+pub fn validated<T>(
+    program: &Monomorphic,
+    case: &Case,
+    device: &Device,
+    act: impl FnOnce(&ValidatedArgs<'_, '_>) -> Result<T>,
+) -> Result<T> {
+    let signature = Signature::of(program);
+    let sized = signature.sized(program, case);
+    let case = sized.first().unwrap_or(case);
+    let mut result = None;
+    signature.run(device, case, |arguments| {
+        let approved = ValidatedArgs::new(program, device.identity(), case.block, arguments)?;
+        result = Some(act(&approved)?);
+        Ok(())
+    })?;
+    Ok(result.expect("`run` calls the closure, or fails"))
 }
 
 /// Launches a case on `device`.
@@ -138,15 +173,7 @@ impl Inspection {
         options: Options,
         run: impl FnOnce(&Program, Launch<'_>) -> Result<T, LaunchFailure>,
     ) -> Result<Option<T>> {
-        let sized = self.signature.sized(&self.program, case);
-        let case = sized.first().unwrap_or(case);
-        let (device, mut told) = (Device::cpu(), None);
         let options = Options { uninitialized: case.holding_nothing(), ..options };
-        self.signature.run(&device, case, |arguments| {
-            let approved = ValidatedArgs::new(&self.program, device.identity(), case.block, arguments)?;
-            told = self.executable.launch(&approved, None, options, run)?;
-            Ok(())
-        })?;
-        Ok(told)
+        validated(&self.program, case, &Device::cpu(), |approved| self.executable.launch(approved, None, options, run))
     }
 }

@@ -92,7 +92,7 @@ mod signature;
 pub mod strategy;
 mod value;
 
-/// Items that [`register!`] names. Not part of the interface.
+/// Items that [`register!`] and [`register_bench!`] name. Not part of the interface.
 #[doc(hidden)]
 pub mod __private {
     pub use inventory;
@@ -102,17 +102,17 @@ pub mod __private {
 pub use check::{Checker, Prepared};
 pub use compare::{Bound, Contents, Expected, Judge};
 pub use extremes::Extreme;
-pub use forms::FormTimes;
+pub use forms::{FormTimes, prepared};
 pub use generate::Gen;
 pub use input::Input;
+pub use inspect::{Profiler, Thread, trace, trace_of_program, unreached};
 #[doc(hidden)]
-pub use inspect::launch;
-pub use inspect::{Profiler, Thread, trace, unreached};
+pub use inspect::{launch, validated};
 pub use oracle::{Oracle, Trial};
 pub use parallel::on_every_core;
 pub use property::{Counterexample, Property, Tested, property};
 pub use random::{Draw, Random, Simple};
-pub use registry::kernel_specs;
+pub use registry::{BenchCases, bench_cases, kernel_specs};
 pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Skipped, Stop, Warned};
 #[doc(hidden)]
 pub use runtime_devices::executor;

@@ -1,9 +1,30 @@
 //! A registry of the specs that a program links. `kernels check` runs all of them.
 
-use super::KernelSpec;
+use super::{Case, KernelSpec, Random};
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::Instance;
 
-// Only `register!` makes entries.
+// Only `register!` and `register_bench!` make entries.
 inventory::collect!(KernelSpec);
+inventory::collect!(BenchCases);
+
+/// The cases in which `kernels bench` measures a kernel, instead of those of its spec. They may be
+/// larger than what `kernels check` runs on the interpreter.
+#[derive(Clone, Copy, Debug)]
+pub struct BenchCases {
+    /// The kernel.
+    pub artifact: &'static Artifact,
+    /// Generates the cases of an instance. All random choices must come from the given generator.
+    pub cases: fn(&Instance, &mut Random) -> Vec<Case>,
+}
+
+/// Returns the cases for measurements that the program links, sorted by module and name of the
+/// kernel.
+pub fn bench_cases() -> Vec<&'static BenchCases> {
+    let mut all: Vec<_> = inventory::iter::<BenchCases>().collect();
+    all.sort_by_key(|bench| (bench.artifact.module, bench.artifact.name));
+    all
+}
 
 /// Returns the specs that the program links, sorted by module and name of the kernel.
 pub fn kernel_specs() -> Vec<&'static KernelSpec> {
@@ -25,6 +46,21 @@ macro_rules! register {
                 artifact: <$kernel as $crate::__private::Kernel>::ARTIFACT,
                 cases: $cases,
                 reference: $reference,
+            }
+        }
+    };
+}
+
+/// Registers the cases in which `kernels bench` measures a kernel:
+/// `runtime::register_bench!(saxpy, cases)`. Without them, `kernels bench` takes those of
+/// [`register!`].
+#[macro_export]
+macro_rules! register_bench {
+    ($kernel:ty, $cases:expr $(,)?) => {
+        $crate::__private::inventory::submit! {
+            $crate::BenchCases {
+                artifact: <$kernel as $crate::__private::Kernel>::ARTIFACT,
+                cases: $cases,
             }
         }
     };

@@ -10,6 +10,9 @@
 //! of eight per thread, which determine the number of resident warps. `README.md` is the table;
 //! `UPDATE=1` writes it. Without ptxas and nvdisasm (`tests/get-nvdisasm`) the test compares
 //! nothing, and prints a note.
+//!
+//! The test also writes a page for each kernel, as `kernels inspect --against` does, into
+//! `target/tmp/nvrtc`; `index.html` there links them.
 
 #[path = "../every_target/mod.rs"]
 #[allow(dead_code, reason = "not every test assembles")]
@@ -22,12 +25,15 @@ mod rows;
 mod support;
 mod values;
 
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::{Artifact, Kernel};
+use kernels_rs_command::examine::Examined;
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::Ptxas;
 use kernels_rs_command::sass::Listing;
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The instructions that are counted, and their elements of work.
 enum Work {
@@ -115,19 +121,18 @@ fn slots(name: &str, listing: &Listing, work: &Work) -> f64 {
     phases.iter().map(of_phase).sum()
 }
 
-fn kernels() -> Vec<(&'static str, &'static str, Work)> {
+fn kernels() -> Vec<(&'static Artifact, Work)> {
     const NOTHING: &str = "";
     vec![
-        ("saxpy", plain::saxpy::PTX, Work::Whole),
-        ("strided_sum", plain::strided_sum::PTX, Work::Loops(&[Phase { counts: "FADD", without: NOTHING }])),
-        ("block_sum", plain::block_sum::PTX, Work::Whole),
-        ("warp_scan", plain::warp_scan::PTX, Work::Whole),
-        ("tiled", products::tiled::PTX, Work::Loops(&[Phase { counts: "FFMA", without: NOTHING }])),
-        ("blocked", products::blocked::PTX, Work::Loops(&[Phase { counts: "FFMA", without: NOTHING }])),
-        ("transpose", plain::transpose::PTX, Work::Whole),
+        (plain::saxpy::ARTIFACT, Work::Whole),
+        (plain::strided_sum::ARTIFACT, Work::Loops(&[Phase { counts: "FADD", without: NOTHING }])),
+        (plain::block_sum::ARTIFACT, Work::Whole),
+        (plain::warp_scan::ARTIFACT, Work::Whole),
+        (products::tiled::ARTIFACT, Work::Loops(&[Phase { counts: "FFMA", without: NOTHING }])),
+        (products::blocked::ARTIFACT, Work::Loops(&[Phase { counts: "FFMA", without: NOTHING }])),
+        (plain::transpose::ARTIFACT, Work::Whole),
         (
-            "softmax",
-            rows::softmax::PTX,
+            rows::softmax::ARTIFACT,
             Work::Loops(&[
                 Phase { counts: "FMNMX", without: "MUFU" },
                 Phase { counts: "MUFU", without: "STG" },
@@ -135,19 +140,65 @@ fn kernels() -> Vec<(&'static str, &'static str, Work)> {
             ]),
         ),
         (
-            "layernorm",
-            rows::layernorm::PTX,
+            rows::layernorm::ARTIFACT,
             Work::Loops(&[
                 Phase { counts: "FADD", without: "FFMA" },
                 Phase { counts: "FFMA", without: "STG" },
                 Phase { counts: "STG", without: NOTHING },
             ]),
         ),
-        ("histogram", plain::histogram::PTX, Work::Loops(&[Phase { counts: "ATOMS", without: NOTHING }])),
-        ("stencil", plain::stencil::PTX, Work::Whole),
-        ("dot", rows::dot::PTX, Work::Loops(&[Phase { counts: "IDP", without: NOTHING }])),
-        ("rotary", rows::rotary::PTX, Work::Loops(&[Phase { counts: "STG", without: NOTHING }])),
+        (plain::histogram::ARTIFACT, Work::Loops(&[Phase { counts: "ATOMS", without: NOTHING }])),
+        (plain::stencil::ARTIFACT, Work::Whole),
+        (rows::dot::ARTIFACT, Work::Loops(&[Phase { counts: "IDP", without: NOTHING }])),
+        (rows::rotary::ARTIFACT, Work::Loops(&[Phase { counts: "STG", without: NOTHING }])),
     ]
+}
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvrtc")
+}
+
+/// Returns NVRTC's PTX of a kernel.
+fn theirs(name: &str) -> String {
+    let path = here().join(format!("cuda/{name}.ptx"));
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Writes the page of each kernel with the differences from NVRTC's code, as `kernels inspect
+/// --against` does, and a page with links to them.
+#[test]
+fn pages_show_the_differences_from_nvrtc() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc");
+    fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let write = |file: String, text: &str| {
+        let path = folder.join(file);
+        fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    };
+    let mut links = String::new();
+    for (kernel, _) in &kernels() {
+        let name = kernel.name;
+        let program = kernel.program().unwrap_or_else(|e| panic!("{name}: {e}"));
+        let instance = Instance(kernel.instances[0].constants.to_vec());
+        let examined = Examined::new(kernel, &program, instance, kernel.target);
+        let mut examined = examined.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let compared = examined.compare_ptx("NVRTC 12.9", &theirs(name), kernel.target);
+        compared.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let page = examined.page();
+        // Each side has lines that the other lacks.
+        for side in ["this", "other"] {
+            assert!(page.contains(&format!("\"only\":\"{side}\"")), "{name}");
+        }
+        write(format!("{name}.html"), &page);
+        let _ = writeln!(links, "<li><a href=\"{name}.html\">{name}</a></li>");
+    }
+    write(
+        "index.html".to_string(),
+        &format!(
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>kernels-rs and NVRTC</title>\n\
+             <h1>Our code beside that of NVRTC 12.9, for sm_61</h1>\n<ul>\n{links}</ul></html>\n"
+        ),
+    );
+    println!("{}", folder.join("index.html").display());
 }
 
 #[test]
@@ -158,21 +209,19 @@ fn code_is_as_good_as_that_of_nvrtc() {
         );
         return;
     };
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvrtc");
     let mut page = "Issue slots per element of work and registers per thread on sm_61, with ptxas 12.9 and NVRTC 12.9.86. Written by \
         `UPDATE=1 cargo test -p tests --test nvrtc`.\n\n| kernel | slots | NVRTC's | ratio | registers | NVRTC's | allocated | NVRTC's |\n\
         |---|---|---|---|---|---|---|---|\n"
         .to_string();
     let (mut slots, mut registers, mut allocated) = (Ratios::default(), Ratios::default(), Ratios::default());
     let mut fewer_warps = Vec::new();
-    for (name, ptx, work) in &kernels() {
-        let path = here.join(format!("cuda/{name}.ptx"));
-        let theirs = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let (ours, theirs) = (tools.cost(name, ptx, work), tools.cost(name, &theirs, work));
+    for (kernel, work) in &kernels() {
+        let name = kernel.name;
+        let (ours, theirs) = (tools.cost(name, kernel.instances[0].ptx, work), tools.cost(name, &theirs(name), work));
         let ratio = slots.push(ours.slots, theirs.slots);
         registers.push(ours.registers.into(), theirs.registers.into());
         if allocated.push(ours.allocated().into(), theirs.allocated().into()) > 1.1 && ours.allocated() > FULL {
-            fewer_warps.push(*name);
+            fewer_warps.push(name);
         }
         let row = [ours.registers, theirs.registers, ours.allocated(), theirs.allocated()].map(|n| n.to_string());
         let _ =
@@ -192,7 +241,7 @@ fn code_is_as_good_as_that_of_nvrtc() {
          fewer have no benefit.\n"
     );
     print!("{page}");
-    let path = here.join("README.md");
+    let path = here().join("README.md");
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, &page).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }

@@ -1,9 +1,9 @@
 //! Benchmarks of checked kernels compared with the unchecked PTX.
 
 use super::Error;
-use super::measure::Summary;
 use crate::cases;
 use crate::name::{self, Selected};
+use crate::statistics::{self, Summary};
 use ::runtime::Device;
 use ::runtime::testing::{Case, FormTimes, Random, on_every_core};
 use indicatif::ProgressBar;
@@ -93,7 +93,8 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<CheckedCosts, E
     }
     let ratios = |long: bool| {
         let of = instances.iter().filter(|m: &&super::Measurement| !long || m.time.median_ms > LONG_MS);
-        median(of.map(|m| m.ratio["checked"]).collect())
+        let ratios: Vec<f64> = of.map(|m| m.ratio["checked"]).collect();
+        (!ratios.is_empty()).then(|| statistics::median(&ratios))
     };
     let (median_ratio, median_ratio_long) = (ratios(false).unwrap_or(1.0), ratios(true));
     Ok(CheckedCosts { device: device.to_string(), median_ratio, median_ratio_long, instances, left_out })
@@ -141,7 +142,7 @@ fn one(
     let forms = FormTimes::measure(device, artifact, declared, case, rounds, EACH)
         .map_err(|source| failed(declared, case.name.clone(), source))?;
     let summary =
-        |times: Vec<std::time::Duration>| Summary::of(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect());
+        |times: Vec<Duration>| Summary::of(&times.iter().map(|time| time.as_secs_f64() * 1e3).collect::<Vec<_>>());
     let (time, checked) = (summary(forms.bare), summary(forms.checked));
     Ok(super::Measurement {
         kernel: declared.name,
@@ -161,10 +162,4 @@ fn largest(artifact: &'static Artifact, declared: &'static Declared) -> Option<C
         .flat_map(|spec| (1..=SEEDS).map(move |seed| (spec, seed)))
         .flat_map(|(spec, seed)| (spec.cases)(&instance, &mut Random::new(seed)));
     all.max_by_key(|case| case.inputs.iter().map(|input| input.values().len()).sum::<usize>())
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
 }

@@ -7,6 +7,7 @@ use kernels_rs::quant::peak::dp4a_peak;
 use kernels_rs_estimate::Estimator;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Allocates `n` ordinary values on the device: clocks and power depend on the values.
@@ -82,6 +83,37 @@ impl Timer {
         mut work: impl FnMut() -> ::runtime::Result<()> + 'a,
     ) -> Contender<'a> {
         self.timed_peer(name, times, move || work().map_err(Error::Device))
+    }
+
+    /// Returns a contender that queues `prepare` and then times the library's `work` alone.
+    /// `prepare` must keep the device busy for longer than the host takes to queue the work.
+    pub fn timed_after<'a>(
+        &'a self,
+        name: &'static str,
+        mut prepare: impl FnMut(&Stream) -> ::runtime::Result<()> + 'a,
+        mut work: impl FnMut() -> ::runtime::Result<()> + 'a,
+    ) -> Contender<'a> {
+        Contender::new(name, move || {
+            let mut run = || {
+                prepare(&self.stream)?;
+                let start = self.stream.record()?;
+                work()?;
+                let end = self.stream.record()?;
+                end.wait()?;
+                end.since(&start)
+            };
+            run().map_err(Error::Device)
+        })
+    }
+
+    /// Keeps the device busy until `work` returns, which runs in another thread.
+    pub fn busy_during<T: Send>(&self, work: impl FnOnce() -> Option<T> + Send) -> Option<T> {
+        let rounds = (MAX_BUSY.as_secs_f64() / self.round.as_secs_f64()) as usize;
+        thread::scope(|scope| {
+            let work = scope.spawn(work);
+            while !work.is_finished() && self.busy(rounds).and_then(|()| self.stream.wait()).is_ok() {}
+            work.join().ok().flatten()
+        })
     }
 
     /// Returns a contender that queues the vendor's `work` `times` times.

@@ -1,6 +1,5 @@
 //! Timing of contenders in alternation, so that disturbances of the machine affect all of them.
 
-use serde::Serialize;
 use std::time::Duration;
 
 /// Timed work: it runs once and returns its duration.
@@ -22,23 +21,15 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Summary of a contender's times.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub(super) struct Summary {
-    pub median_ms: f64,
-    /// 95 % confidence interval of the true median, in milliseconds.
-    pub ci95_ms: [f64; 2],
-}
-
 /// Number of warm-up rounds: caches, clocks and pools settle.
 const WARM_UP: usize = 5;
 
-/// Runs each contender once a round and returns their summaries in order.
+/// Runs each contender once a round and returns their times in milliseconds, in order.
 pub(super) fn in_turns(
     contenders: &mut [Contender<'_>],
     rounds: usize,
     mut after: impl FnMut(),
-) -> Result<Vec<Summary>, super::Error> {
+) -> Result<Vec<Vec<f64>>, super::Error> {
     let mut times = vec![Vec::with_capacity(rounds); contenders.len()];
     for round in 0..WARM_UP + rounds {
         for (contender, times) in contenders.iter_mut().zip(&mut times) {
@@ -49,36 +40,12 @@ pub(super) fn in_turns(
         }
         after();
     }
-    Ok(times.into_iter().map(Summary::of).collect())
-}
-
-impl Summary {
-    /// Computes the median and the 95 % confidence interval, whatever the distribution of the
-    /// times. The bounds are order statistics: of n sorted times, those at n/2 ± 0.98 √n (the
-    /// normal approximation of the binomial distribution).
-    pub fn of(mut times: Vec<f64>) -> Summary {
-        times.sort_by(f64::total_cmp);
-        let n = times.len();
-        let Some(last) = n.checked_sub(1) else { return Summary { median_ms: 0.0, ci95_ms: [0.0; 2] } };
-        let median_ms = (times[last / 2] + times[n / 2]) / 2.0;
-        let reach = 0.98 * (n as f64).sqrt();
-        let low = (n as f64 / 2.0 - reach).floor().max(0.0) as usize;
-        let high = ((n as f64 / 2.0 + reach).ceil() as usize).min(last);
-        Summary { median_ms, ci95_ms: [times[low], times[high]] }
-    }
+    Ok(times)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_in_its_interval() {
-        let summary = Summary::of((1..=100).rev().map(f64::from).collect());
-        assert_eq!(summary, Summary { median_ms: 50.5, ci95_ms: [41.0, 61.0] });
-        assert_eq!(Summary::of(vec![7.0]), Summary { median_ms: 7.0, ci95_ms: [7.0, 7.0] });
-        assert_eq!(Summary::of(vec![]).median_ms, 0.0);
-    }
 
     #[test]
     fn contenders_alternate() {
@@ -91,8 +58,8 @@ mod tests {
             })
         };
         let mut contenders = [contender("a"), contender("bb")];
-        let summaries = in_turns(&mut contenders, 3, || ()).unwrap();
-        assert_eq!(summaries.iter().map(|s| s.median_ms).collect::<Vec<_>>(), [1.0, 2.0]);
+        let times = in_turns(&mut contenders, 3, || ()).unwrap();
+        assert_eq!(times, [[1.0; 3], [2.0; 3]]);
         assert_eq!(*order.borrow(), "abb".repeat(WARM_UP + 3));
     }
 }

@@ -1,4 +1,5 @@
-//! `kernels bench`: speed on this machine's GPU, compared with the vendor's libraries.
+//! `kernels bench`: costs of kernels in the cases of their specs, and suites of the library,
+//! compared with the vendor's libraries.
 
 mod attention;
 mod checked;
@@ -7,6 +8,7 @@ mod cublas;
 mod device;
 mod driver;
 mod gemm;
+mod kernels;
 mod measure;
 mod memory;
 mod plan;
@@ -16,47 +18,74 @@ mod runtime;
 
 use super::progress::with_bar;
 use super::{Outcome, json};
+use crate::statistics::Summary;
 use ::runtime::Device;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use device::Timer;
 use kernels_rs_estimate::Estimator;
-use measure::{Contender, Summary, in_turns};
+use measure::{Contender, in_turns};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub(super) use super::Error;
 
-/// Measures speed on this machine's GPU, compared with the vendor's libraries
+/// Measures kernels in the cases of their specs: times, rates and counts
 ///
-/// Contenders alternate, so that clock changes and other load affect all of them. A time is the
-/// median with its 95 % confidence interval.
+/// On a GPU, a time is the median with its 95 % confidence interval, once with the data in the L2
+/// cache and once without. The interpreter counts operations and bytes, so that rates need no
+/// formula. Without a GPU, the counts remain, and an estimate of the time on --model if ptxas and
+/// nvdisasm are found. --suite measures a group of the library instead, compared with the vendor's
+/// libraries.
 #[derive(Args)]
 pub(super) struct Bench {
-    /// Group of measurements to run
-    what: What,
-    /// For `checked`: kernels, instances or patterns to measure; for `quant`: formats of weights;
-    /// all if none is named
-    #[arg(value_name = "NAME")]
+    /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'. With
+    /// --suite checked also none, for all; with --suite quant, formats of weights
+    #[arg(value_name = "NAME", required_unless_present = "suite")]
     names: Vec<String>,
+    /// Group of measurements to run instead
+    #[arg(long)]
+    suite: Option<Suite>,
     /// Number of measurements of each item
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// Print a JSON array of objects
+    #[command(flatten)]
+    kernels: kernels::KernelArgs,
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum What {
+/// Group of measurements of the library.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Suite {
+    /// A group that can be estimated too.
+    Estimable(EstimableSuite),
+    /// A group that needs a GPU.
+    OnGpu(GpuSuite),
+}
+
+/// Group of measurements that need a GPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum GpuSuite {
     /// Launches, loads and allocations, compared with direct driver calls
     Runtime,
-    /// Matrix products, compared with cuBLAS and a copy of the same number of bytes
-    Gemm,
     /// Integer products, compared with cuBLAS in f32, and products with quantized weights, compared
     /// with a copy of the same number of bytes
     Quant,
+    /// The PTX of every kernel, compared with its checked form, by the device's clock
+    Checked,
+    /// Costs of the matrix product kernels on this device; prints a new selection table
+    Plan,
+}
+
+/// Group of measurements that can be estimated too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum EstimableSuite {
+    /// Matrix products, compared with cuBLAS and a copy of the same number of bytes
+    Gemm,
     /// Memory-bound kernels, compared with a copy of the same number of bytes
     Memory,
     /// Attention with many queries, dense and with block masks, and its gradients
@@ -71,42 +100,28 @@ enum What {
     Loss,
     /// Token sampling, compared with a copy of as much data as the logits
     Sampling,
-    /// The PTX of every kernel, compared with its checked form, by the device's clock
-    Checked,
     /// Fixed plans and shapes from small to large, which validate `kernels estimate`
     Configurations,
-    /// Costs of the matrix product kernels on this device; prints a new selection table
-    Plan,
 }
 
-/// Group of measurements that can be estimated too.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum Suite {
-    /// Matrix products
-    Gemm,
-    /// Memory-bound kernels
-    Memory,
-    /// Attention with many queries
-    Attention,
-    /// Attention of a decoding step
-    Decode,
-    /// Softmax of rows
-    Softmax,
-    /// Layer norm, RMS norm and group norm
-    Norm,
-    /// Cross-entropy and its gradient
-    Loss,
-    /// Token sampling
-    Sampling,
-    /// Fixed plans and shapes from small to large
-    Configurations,
-}
-
-impl Suite {
-    fn on_card(self, rounds: usize) -> Result<Vec<Measurement>, Error> {
-        self.times(&Timer::new(&Device::cuda(0).map_err(Error::Device)?)?, rounds)
+impl ValueEnum for Suite {
+    fn value_variants<'a>() -> &'a [Suite] {
+        static ALL: LazyLock<Vec<Suite>> = LazyLock::new(|| {
+            let estimable = EstimableSuite::value_variants().iter().copied().map(Suite::Estimable);
+            estimable.chain(GpuSuite::value_variants().iter().copied().map(Suite::OnGpu)).collect()
+        });
+        &ALL
     }
 
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Suite::Estimable(suite) => suite.to_possible_value(),
+            Suite::OnGpu(suite) => suite.to_possible_value(),
+        }
+    }
+}
+
+impl EstimableSuite {
     /// Returns the estimated time of each measurement.
     pub(super) fn estimates(self, estimator: &Arc<Estimator>) -> Result<Vec<Timed>, Error> {
         let times = self.times(&Timer::estimated(estimator.clone())?, 1)?;
@@ -117,15 +132,15 @@ impl Suite {
 
     fn times(self, timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
         match self {
-            Suite::Gemm => gemm::measure(timer, rounds),
-            Suite::Memory => memory::measure(timer, rounds),
-            Suite::Attention => attention::measure(timer, rounds),
-            Suite::Decode => attention::measure_decode(timer, rounds),
-            Suite::Softmax => rowwise::softmax(timer, rounds),
-            Suite::Norm => rowwise::norm(timer, rounds),
-            Suite::Loss => rowwise::loss(timer, rounds),
-            Suite::Sampling => rowwise::sampling(timer, rounds),
-            Suite::Configurations => configurations::measure(timer, rounds),
+            EstimableSuite::Gemm => gemm::measure(timer, rounds),
+            EstimableSuite::Memory => memory::measure(timer, rounds),
+            EstimableSuite::Attention => attention::measure(timer, rounds),
+            EstimableSuite::Decode => attention::measure_decode(timer, rounds),
+            EstimableSuite::Softmax => rowwise::softmax(timer, rounds),
+            EstimableSuite::Norm => rowwise::norm(timer, rounds),
+            EstimableSuite::Loss => rowwise::loss(timer, rounds),
+            EstimableSuite::Sampling => rowwise::sampling(timer, rounds),
+            EstimableSuite::Configurations => configurations::measure(timer, rounds),
         }
     }
 }
@@ -179,20 +194,15 @@ struct Measurement {
 impl Bench {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let rounds = usize::from(self.rounds);
-        let measured = match self.what {
-            What::Runtime => runtime::measure(rounds)?,
-            What::Quant => quant::measure(&self.names, rounds)?,
-            What::Checked => return self.checked(out),
-            What::Plan => return self.plan(out),
-            What::Gemm => Suite::Gemm.on_card(rounds)?,
-            What::Memory => Suite::Memory.on_card(rounds)?,
-            What::Attention => Suite::Attention.on_card(rounds)?,
-            What::Decode => Suite::Decode.on_card(rounds)?,
-            What::Softmax => Suite::Softmax.on_card(rounds)?,
-            What::Norm => Suite::Norm.on_card(rounds)?,
-            What::Loss => Suite::Loss.on_card(rounds)?,
-            What::Sampling => Suite::Sampling.on_card(rounds)?,
-            What::Configurations => Suite::Configurations.on_card(rounds)?,
+        let measured = match self.suite {
+            None => return self.kernels.run(&self.names, rounds, self.json, out),
+            Some(Suite::Estimable(suite)) => {
+                suite.times(&Timer::new(&Device::cuda(0).map_err(Error::Device)?)?, rounds)?
+            }
+            Some(Suite::OnGpu(GpuSuite::Runtime)) => runtime::measure(rounds)?,
+            Some(Suite::OnGpu(GpuSuite::Quant)) => quant::measure(&self.names, rounds)?,
+            Some(Suite::OnGpu(GpuSuite::Checked)) => return self.checked(out),
+            Some(Suite::OnGpu(GpuSuite::Plan)) => return self.plan(out),
         };
         if self.json {
             json(out, &measured)?;
@@ -244,9 +254,9 @@ fn print(out: &mut dyn Write, measured: &[Measurement], first: &str) -> Result<(
             (_, Some(rate)) => format!(", {rate:.2} TB/s"),
             _ => String::new(),
         };
-        writeln!(out, "  {first:<24} {}{rate}", shown(&m.time))?;
+        writeln!(out, "  {first:<24} {}{rate}", m.time)?;
         for (peer, time) in &m.peers {
-            writeln!(out, "  {peer:<24} {}, {:.2} × {first}", shown(time), m.ratio[peer])?;
+            writeln!(out, "  {peer:<24} {}, {:.2} × {first}", time, m.ratio[peer])?;
         }
     }
     Ok(())
@@ -260,12 +270,13 @@ fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measurement>, Error>
             // Peers are measured only.
             let estimate = trial.contenders.first_mut().filter(|contender| contender.estimated);
             let times = match estimate {
-                Some(ours) => vec![Summary::of(vec![(ours.run)()?.as_secs_f64() * 1e3])],
+                Some(ours) => vec![vec![(ours.run)()?.as_secs_f64() * 1e3]],
                 None => in_turns(&mut trial.contenders, rounds, &mut trial.after)?,
             };
+            let times = times.iter().map(|times| Summary::of(times));
             bar.inc(1);
             let mut named = trial.contenders.iter().map(|c| c.name).zip(times);
-            let (_, time) = named.next().unwrap_or(("", Summary { median_ms: 0.0, ci95_ms: [0.0; 2] }));
+            let (_, time) = named.next().unwrap_or(("", Summary::of(&[])));
             let peers: BTreeMap<_, _> = named.collect();
             let ratio = peers.iter().map(|(name, peer)| (*name, peer.median_ms / time.median_ms)).collect();
             let per_second = |work: f64| work / time.median_ms / 1e9;
@@ -278,15 +289,4 @@ fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measurement>, Error>
         });
         measured.collect()
     })
-}
-
-/// Formats a time as `1.234 µs (1.200 to 1.300)`.
-fn shown(time: &Summary) -> String {
-    let (unit, factor) = match time.median_ms {
-        t if t < 1e-3 => ("ns", 1e6),
-        t if t < 1.0 => ("µs", 1e3),
-        _ => ("ms", 1.0),
-    };
-    let [low, high] = time.ci95_ms;
-    format!("{:.3} {unit} ({:.3} to {:.3})", time.median_ms * factor, low * factor, high * factor)
 }

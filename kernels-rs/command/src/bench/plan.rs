@@ -3,6 +3,7 @@
 use super::Error;
 use super::device::{Timer, drawn};
 use super::measure::in_turns;
+use crate::statistics;
 use ::runtime::Device;
 use ::runtime::testing::Random;
 use kernels_rs::gemm::epilogue::Identity;
@@ -110,6 +111,6 @@ fn parts(timer: &Timer, [m, n]: [usize; 2], splits: usize, rounds: usize) -> Res
 }
 
 fn median(timer: &Timer, rounds: usize, work: impl FnMut() -> ::runtime::Result<()>) -> Result<f64, Error> {
-    let summaries = in_turns(&mut [timer.timed("ours", 10, work)], rounds, || ())?;
-    Ok(summaries.first().map_or(0.0, |summary| summary.median_ms * 1e6))
+    let times = in_turns(&mut [timer.timed("ours", 10, work)], rounds, || ())?;
+    Ok(times.first().map_or(0.0, |times| statistics::median(times) * 1e6))
 }

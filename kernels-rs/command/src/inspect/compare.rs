@@ -98,7 +98,7 @@ fn merged(these: Vec<CodeLine>, others: Vec<CodeLine>) -> Vec<CodeLine> {
 }
 
 /// Returns a line without the numbers of registers, values, labels and addresses of machine code.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let words = text.split_inclusive(|c: char| !(c.is_alphanumeric() || matches!(c, '%' | '$' | '_')));
     let word = |(i, word): (usize, &str)| {
         let name = word.trim_end_matches(|c: char| !(c.is_alphanumeric() || matches!(c, '%' | '$' | '_')));

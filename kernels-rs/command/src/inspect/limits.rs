@@ -6,8 +6,8 @@
 use super::model::{LineIndex, RustLine};
 use crate::report::{AccessReport, ReportJson, percent};
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, SECTOR};
-use runtime::interpreter::profile::{BranchCounts, Profile, RequestMemory, Touched};
-use serde::Serialize;
+use runtime::interpreter::profile::{BranchCounts, Profile, RequestKind, RequestMemory, Touched};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A card whose rates the bounds use.
@@ -23,10 +23,29 @@ pub(crate) struct Card {
 
 /// Figures of NVIDIA's whitepaper on the GeForce GTX 1080.
 const CARD: Card = Card { name: "GeForce GTX 1080", multiprocessors: 20, clock: 1.733e9, memory: 320e9 };
+/// Name of the card among the devices of estimates.
+pub(super) const CARD_KEY: &str = "gtx1080";
 /// Lanes of a multiprocessor that execute `f32` instructions, each with up to two operations.
 const LANES: f64 = 128.0;
 /// Warp schedulers of a multiprocessor, each of which issues one instruction per cycle.
 const SCHEDULERS: f64 = 4.0;
+
+/// Work of a case, as the interpreter counts it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Work {
+    /// Operations on floats.
+    pub operations: u64,
+    /// Bytes of global memory that are read at least once.
+    pub read: u64,
+    /// Bytes of global memory that are written at least once.
+    pub written: u64,
+    /// Instructions that warps execute.
+    pub instructions: u64,
+    /// Sectors of global memory that all requests move, if no cache keeps one.
+    pub sectors: u64,
+    /// Passes in which shared memory serves all requests.
+    pub bank_passes: u64,
+}
 
 /// Costs of a case.
 #[derive(Serialize)]
@@ -34,11 +53,11 @@ pub(crate) struct Limits {
     pub card: Card,
     /// Operations on floats.
     pub operations: u64,
-    /// Bytes of global memory that are touched at least once.
+    /// Bytes of global memory that are read or written at least once.
     pub bytes: u64,
     /// Bytes of the sectors that all requests move, if no cache keeps one.
     pub requested: u64,
-    /// Operations per touched byte.
+    /// Operations per byte.
     pub intensity: f64,
     /// Operations per second of the card at its best.
     pub peak: f64,
@@ -56,25 +75,41 @@ pub(crate) struct Bound {
     pub microseconds: f64,
 }
 
-impl Limits {
-    /// Computes the bounds from the counts of a case.
-    pub(crate) fn of(profile: &Profile) -> Limits {
+impl Work {
+    /// Sums the counts of a case.
+    pub(crate) fn of(profile: &Profile) -> Work {
         let total = |memory: RequestMemory, cost: fn(u64, u32) -> u64| -> u64 {
             let of_it = profile.accesses.iter().filter(|access| access.counts.memory == memory);
             of_it.map(|access| cost(access.counts.cost, access.bytes)).sum()
         };
-        // A request of 8 or 16 bytes per lane is served in two or four passes.
-        let passes = total(RequestMemory::Shared, |cost, bytes| cost * u64::from(bytes / 4).max(1));
-        let requested = total(RequestMemory::Global, |cost, _| cost * SECTOR as u64);
-        let bytes = touched(profile);
-        let issued: u64 = profile.lines.iter().map(|line| line.instructions).sum();
-        let operations = profile.float_operations;
+        Work {
+            operations: profile.float_operations,
+            read: touched(profile, |kind| kind != RequestKind::Store),
+            written: touched(profile, |kind| kind != RequestKind::Load),
+            instructions: profile.lines.iter().map(|line| line.instructions).sum(),
+            sectors: total(RequestMemory::Global, |cost, _| cost),
+            // A request of 8 or 16 bytes per lane is served in two or four passes.
+            bank_passes: total(RequestMemory::Shared, |cost, bytes| cost * u64::from(bytes / 4).max(1)),
+        }
+    }
+
+    /// Returns the bytes that memory must move at least.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.read + self.written
+    }
+}
+
+impl Limits {
+    /// Computes the bounds from the counts of a case.
+    pub(crate) fn of(profile: &Profile) -> Limits {
+        let work = Work::of(profile);
+        let (operations, bytes) = (work.operations, work.bytes());
         let cycles = f64::from(CARD.multiprocessors) * CARD.clock;
         let bound = |unit, seconds: f64| Bound { unit, microseconds: 1e6 * seconds };
         let mut bounds = vec![
-            bound("issue slots", issued as f64 / SCHEDULERS / cycles),
+            bound("issue slots", work.instructions as f64 / SCHEDULERS / cycles),
             bound("float arithmetic", operations as f64 / 2.0 / LANES / cycles),
-            bound("shared memory", passes as f64 / cycles),
+            bound("shared memory", work.bank_passes as f64 / cycles),
             bound("global memory", bytes as f64 / CARD.memory),
         ];
         bounds.sort_by(|a, b| b.microseconds.total_cmp(&a.microseconds));
@@ -92,7 +127,7 @@ impl Limits {
             card: CARD,
             operations,
             bytes,
-            requested,
+            requested: work.sectors * SECTOR as u64,
             intensity: operations as f64 / bytes.max(1) as f64,
             peak: 2.0 * LANES * cycles,
             grid: profile.launched.grid,
@@ -102,10 +137,12 @@ impl Limits {
     }
 }
 
-/// Returns the bytes of global memory between the first and the last touched byte of each buffer.
-fn touched(profile: &Profile) -> u64 {
+/// Returns the bytes of global memory between the first and the last byte of each buffer that
+/// accesses of these kinds touch.
+fn touched(profile: &Profile, counts: impl Fn(RequestKind) -> bool) -> u64 {
     let mut by_array: BTreeMap<&str, Touched> = BTreeMap::new();
-    for access in profile.accesses.iter().filter(|access| access.counts.memory == RequestMemory::Global) {
+    let global = profile.accesses.iter().filter(|access| access.counts.memory == RequestMemory::Global);
+    for access in global.filter(|access| counts(access.kind)) {
         if let (Some(array), Some(touched)) = (&access.array, access.touched) {
             by_array.entry(array).and_modify(|all| *all = all.and(touched)).or_insert(touched);
         }

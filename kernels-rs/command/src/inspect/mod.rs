@@ -1,11 +1,14 @@
 //! `kernels inspect`: an instance as a page, with all forms of its code linked line by line.
 
 mod compare;
-mod limits;
+mod execution;
+pub(super) mod limits;
 mod model;
 mod page;
+mod pass_steps;
 mod pictures;
 mod serve;
+mod stalls;
 
 pub(super) use model::Inspection;
 
@@ -14,6 +17,7 @@ use super::forms::CompiledForms;
 use super::machine::Tools;
 use super::name::{self, Selected};
 use super::report::{ReportJson, measured};
+use super::trace::ThreadArgs;
 use super::{Outcome, emit_lines};
 use clap::Args;
 use compare::ComparedCode;
@@ -59,6 +63,8 @@ pub(super) struct Inspect {
     target: Option<Target>,
     #[command(flatten)]
     wanted: Wanted,
+    #[command(flatten)]
+    followed: ThreadArgs,
 }
 
 /// Error that keeps a page from being made.
@@ -77,13 +83,15 @@ pub(super) enum Error {
 }
 
 /// Examines an instance of `program`, which is that of the artifact or a newer one. Machine code
-/// requires `tools`; measurements require `wanted`, which selects their case.
+/// requires `tools`; measurements require `wanted`, which selects their case. `followed` is a
+/// thread of that case to trace.
 pub(super) fn examine(
     selected: &Selected,
     program: &Program,
     target: Target,
     tools: Option<&Tools>,
     wanted: Option<&Wanted>,
+    followed: Option<&ThreadArgs>,
 ) -> Result<Inspection, super::Error> {
     let Selected { artifact, instance } = selected;
     let name = artifact.instance_name(&instance.0);
@@ -98,9 +106,17 @@ pub(super) fn examine(
     };
     let profile = wanted.map(measure).transpose()?.flatten();
     if let Some((case, profile)) = &profile {
-        report.measure(case.clone(), profile);
+        report.measure(case.name.clone(), profile);
     }
-    Ok(Inspection::new(&forms, report, profile.as_ref().map(|(_, profile)| profile)))
+    let mut inspection = Inspection::new(&forms, report, profile.as_ref().map(|(_, profile)| profile));
+    if let (Some((case, _)), Some(followed)) = (&profile, followed) {
+        inspection.execute(&program, target, case, followed)?;
+        if tools.is_some() {
+            inspection.estimate(artifact, &program, target, case)?;
+        }
+        inspection.passes = pass_steps::of(compilation.lowered()).map_err(failed)?;
+    }
+    Ok(inspection)
 }
 
 /// Returns the page of an inspection, which does not change while it is open.
@@ -142,7 +158,7 @@ impl Inspect {
             Depth::Compiled => (None, None),
             Depth::Complete => (Tools::find(target), Some(&self.wanted)),
         };
-        examine(selected, program, target, tools.as_ref(), wanted)
+        examine(selected, program, target, tools.as_ref(), wanted, wanted.map(|_| &self.followed))
     }
 
     /// Returns the other side of a comparison: a file, or else an instance.
@@ -158,28 +174,32 @@ impl Inspect {
         if ending == Some("html") {
             return Ok(page::read(&text).ok_or_else(|| Error::NoPage { file: file.into() })?);
         }
-        let target = self.target.unwrap_or(Target::SM_61);
-        let lines = emit_lines::of_text(&text).into_iter();
-        let ptx = lines.map(|line| CodeLine { text: line.text, ..CodeLine::default() }).collect();
-        let mut other = ComparedCode {
-            name: against.to_string(),
-            facts: Vec::new(),
-            lowered: Vec::new(),
-            optimized: Vec::new(),
-            ptx,
-            sass: Vec::new(),
-        };
-        if let Some(tools) = Tools::find(target) {
-            let machine = tools.assemble(against, &text, target)?;
-            other.facts.push(("registers".to_string(), machine.resources.registers.to_string()));
-            if let Some(code) = machine.code {
-                let (instructions, slots) = code.size();
-                other.facts.push(("issue slots".to_string(), format!("{slots} for {instructions} instructions")));
-                other.sass = model::listed(&code, &|_| None);
-            }
-        }
-        Ok(other)
+        ptx_code(against, &text, self.target.unwrap_or(Target::SM_61))
     }
+}
+
+/// Returns a PTX text as the other side of a comparison.
+pub(super) fn ptx_code(name: &str, ptx: &str, target: Target) -> Result<ComparedCode, super::Error> {
+    let lines = emit_lines::of_text(ptx).into_iter();
+    let lines = lines.map(|line| CodeLine { text: line.text, ..CodeLine::default() }).collect();
+    let mut other = ComparedCode {
+        name: name.to_string(),
+        facts: Vec::new(),
+        lowered: Vec::new(),
+        optimized: Vec::new(),
+        ptx: lines,
+        sass: Vec::new(),
+    };
+    if let Some(tools) = Tools::find(target) {
+        let machine = tools.assemble(name, ptx, target)?;
+        other.facts.push(("registers".to_string(), machine.resources.registers.to_string()));
+        if let Some(code) = machine.code {
+            let (instructions, slots) = code.size();
+            other.facts.push(("issue slots".to_string(), format!("{slots} for {instructions} instructions")));
+            other.sass = model::listed(&code, &|_| None);
+        }
+    }
+    Ok(other)
 }
 
 /// Returns the name of an instance in characters that file names may contain.

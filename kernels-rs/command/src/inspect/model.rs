@@ -4,8 +4,11 @@
 //! The page is made from the JSON of an [`Inspection`] alone.
 
 use super::compare::Comparison;
+use super::execution::Execution;
 use super::limits::{Advice, Limits};
+use super::pass_steps::PassStep;
 use super::pictures::{AccessPicture, Occupancies, Tiles};
+use super::stalls::{EstimatedTime, LineStall};
 use crate::emit_lines::LinkedLine;
 use crate::forms::CompiledForms;
 use crate::machine::Code;
@@ -37,6 +40,15 @@ pub(crate) struct Inspection {
     /// Costs of the case; `null` without a case.
     pub limits: Option<Limits>,
     pub advice: Vec<Advice>,
+    /// Findings of the oracle in the case, and the trace of a thread; `null` without a case.
+    pub execution: Option<Execution>,
+    /// Estimate of the case's time; `null` without a case and without ptxas and nvdisasm.
+    pub estimate: Option<EstimatedTime>,
+    /// The IR after each pass that changed it.
+    pub passes: Vec<PassStep>,
+    /// Lines of Rust by file and number.
+    #[serde(skip)]
+    pub index: LineIndex,
     pub comparison: Option<Comparison>,
     /// Messages of the compiler about the source as it is now; the rest of the page is older.
     pub error: Option<String>,
@@ -58,6 +70,8 @@ pub(crate) struct RustLine {
     pub share: Option<f64>,
     /// Mean fraction of active lanes.
     pub active: Option<f64>,
+    /// Estimate of the time that warps wait at the line.
+    pub stall: Option<LineStall>,
 }
 
 /// A line of IR, PTX or machine code.
@@ -79,14 +93,14 @@ pub(crate) struct CodeLine {
 }
 
 /// Index of lines of Rust by file and number.
-pub(super) struct LineIndex(HashMap<(String, u32), usize>);
+pub(crate) struct LineIndex(HashMap<(String, u32), usize>);
 
 impl LineIndex {
     pub(super) fn get(&self, file: &str, number: u32) -> Option<usize> {
         self.0.get(&(file.to_string(), number)).copied()
     }
 
-    fn of_location(&self, kernel: &Kernel, location: Location) -> Option<usize> {
+    pub(super) fn of_location(&self, kernel: &Kernel, location: Location) -> Option<usize> {
         let at = kernel.locations.get(location.0 as usize)?;
         let source = kernel.sources.get(at.source as usize)?;
         self.get(&source.file, source.line + u32::from(at.span.line))
@@ -123,6 +137,10 @@ impl Inspection {
             advice,
             lines,
             report,
+            execution: None,
+            estimate: None,
+            passes: Vec::new(),
+            index,
             comparison: None,
             error: None,
         }
@@ -151,6 +169,7 @@ fn rust_lines(sources: &[KernelSource]) -> (Vec<RustLine>, LineIndex) {
                 live: 0,
                 share: None,
                 active: None,
+                stall: None,
             });
         }
     }

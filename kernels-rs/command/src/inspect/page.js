@@ -22,6 +22,7 @@ function rustRows() {
   let file = null, html = "";
   const most = Math.max(1e-9, ...model.lines.map((l) => l.share ?? 0));
   const live = Math.max(1, ...model.lines.map((l) => l.live));
+  const stalled = model.lines.some((l) => l.stall), waits = Math.max(1e-9, ...model.lines.map((l) => l.stall?.share ?? 0));
   const machine = model.sass.length > 0, measured = model.lines.some((l) => l.share !== null);
   model.lines.forEach((line, i) => {
     const name = line.function && (line.file !== file || i > 0) ? `${line.file}: ${line.function}` : null;
@@ -35,6 +36,10 @@ function rustRows() {
     if (measured) {
       const share = line.share === null ? "" : `${percent(line.share)} %`;
       gutters += `<span class="bar-cell" style="--part:${(line.share ?? 0) / most}">${share}</span>`;
+    }
+    if (stalled) {
+      const title = line.stall ? ` title="${escape(line.stall.reason)}"` : "";
+      gutters += `<span class="bar-cell" style="--part:${(line.stall?.share ?? 0) / waits}"${title}>${line.stall ? `${percent(line.stall.share)} %` : ""}</span>`;
     }
     html += row("rust", i, i, gutters + colored(line.text, "rust"), null);
   });
@@ -86,6 +91,7 @@ const heads = {
     let text = `<span class="gutter">line</span>`;
     if (model.sass.length > 0) text += `<span class="gutter cost">slots</span><span class="gutter">live</span>`;
     if (model.lines.some((l) => l.share !== null)) text += `<span class="bar-cell">executed</span>`;
+    if (model.lines.some((l) => l.stall)) text += `<span class="bar-cell" title="estimate">waiting</span>`;
     return text;
   },
   sass: () => `<span class="gutter">live</span>address, instruction (+ shares a slot)`,
@@ -117,9 +123,10 @@ function drawCode() {
     list.scrollTop = scrolled[list.dataset.form];
   }
   mark();
+  markStep(false);
 }
 
-const lists = () => [...document.querySelectorAll(".list")];
+const lists = () => [...document.querySelectorAll("#panes .list")];
 
 /* Marks: the lines that belong to one line of Rust */
 
@@ -141,6 +148,7 @@ function mark() {
   const costs = [];
   if (model.sass.length > 0) costs.push(`${line.slots} issue slots, ${line.live} live registers`);
   if (line.share !== null) costs.push(`${percent(line.share)} % of executed instructions, ${percent(line.active)} % of lanes active`);
+  if (line.stall) costs.push(`an estimated ${percent(line.stall.share)} % of the waiting time, most of it for ${line.stall.reason}`);
   byId("status").textContent = `${line.file}:${line.number} ${line.text.trim()} — ${[...costs, counts.join(", ")].join("; ")}`;
 }
 
@@ -455,6 +463,9 @@ function drawPictures() {
     all.push(figure("Lower bounds of the time", `By unit, in µs on a ${limits.card.name}, counted by the interpreter in this case: a model, not a measurement.`,
       bars(limits.bounds.map((b) => ({ name: b.unit, value: b.microseconds, label: b.microseconds.toPrecision(3) })), "Lower bounds", " µs")));
   }
+  if (model.estimate) all.push(figure("Where warps wait", `An estimate, not a measurement: ${model.estimate.microseconds.toPrecision(3)} µs on a ${escape(model.estimate.device)},
+    limited by ${escape(model.estimate.limiter)}. Shares of the waiting time of warps by reason.`,
+    bars(model.estimate.reasons.filter(([, share]) => share >= 0.005).map(([name, share]) => ({ name, value: 100 * share, label: percent(share) })), "Where warps wait", " %")));
   all.push(lanesPicture());
   const mix = report.machine_code?.sass?.mix ?? report.instructions;
   all.push(figure("Instruction mix", report.machine_code?.sass ? "Instructions of the machine code by unit; one in a loop counts once." : "Instructions of the PTX; one in a loop counts once.",
@@ -467,12 +478,154 @@ function drawPictures() {
   byId("pictures").innerHTML = all.join("");
 }
 
+/* One thread, step by step */
+
+let step = 0;
+
+function drawTrace() {
+  const { execution } = model;
+  byId("trace").hidden = !execution || execution.steps.length === 0;
+  if (byId("trace").hidden) return;
+  const more = execution.left_out > 0 ? ` The page leaves out ${execution.left_out} later steps; kernels trace prints them.` : "";
+  byId("trace-about").textContent = `Thread ${execution.thread.join(", ")} of block ${execution.block.join(", ")} in case “${model.report.case}”, as the oracle runs the kernel
+    as written; --case, --block and --thread select another.${more}`;
+  byId("step").max = execution.steps.length - 1;
+  goTo(Math.min(step, execution.steps.length - 1), false);
+}
+
+/* Shows step `n`, and scrolls the Rust source to its line if `follow`. */
+function goTo(n, follow = true) {
+  const { steps } = model.execution;
+  step = Math.max(0, Math.min(steps.length - 1, n));
+  const { at, set = [], events = [] } = steps[step];
+  // The values before this step; stepping back needs no record of older values.
+  const values = new Map();
+  for (let i = 0; i <= step; i++) for (const [name, value] of steps[i].set ?? []) values.set(name, value);
+  const changed = new Set(set.map(([name]) => name));
+  const line = at === null ? null : model.lines[at];
+  byId("step").value = step;
+  byId("step").setAttribute("aria-valuetext", `step ${step + 1} of ${steps.length}${line ? `, line ${line.number}` : ""}`);
+  byId("step-number").textContent = `${step + 1} of ${steps.length}`;
+  byId("step-code").textContent = line ? `${line.file.split("/").pop()}:${line.number}  ${line.text.trim()}` : "code that is not on this page";
+  byId("step-events").innerHTML = [...set.map(([name, value]) => `${name} = ${value}`), ...events].map((text) => `<li>${escape(text)}</li>`).join("");
+  byId("variables").tBodies[0].innerHTML = [...values].map(([name, value]) =>
+    `<tr${changed.has(name) ? ' class="changed"' : ""}><td>${escape(name)}</td><td>${escape(value)}</td></tr>`).join("");
+  // Scrolls within its card only: `scrollIntoView` would also move the page.
+  const row = byId("variables").querySelector(".changed"), card = byId("variables").parentElement;
+  if (row) card.scrollTop = Math.max(0, row.offsetTop + row.offsetHeight - card.clientHeight);
+  markStep(follow);
+}
+
+function markStep(follow) {
+  document.querySelectorAll(".row.step").forEach((element) => element.classList.remove("step"));
+  const at = model.execution?.steps[step]?.at ?? null;
+  if (at === null) return;
+  for (const [form, of] of Object.entries(rows)) for (const element of of.get(at) ?? []) {
+    element.classList.add("step");
+    if (follow && form === "rust") reveal(element);
+  }
+}
+
+/* Returns the nearest step at the marked line, in a direction. */
+function stepAtMark(direction) {
+  const { steps } = model.execution;
+  for (let i = step + direction; pinned !== null && i >= 0 && i < steps.length; i += direction) if (steps[i].at === pinned) return i;
+  return step;
+}
+
+byId("step").addEventListener("input", () => goTo(Number(byId("step").value)));
+byId("steps").addEventListener("click", (event) => {
+  const to = {
+    first: () => 0, back: () => step - 1, forward: () => step + 1, last: () => model.execution.steps.length - 1,
+    "previous-here": () => stepAtMark(-1), "next-here": () => stepAtMark(1),
+  }[event.target.dataset.step];
+  if (to) goTo(to());
+});
+
+function drawFindings() {
+  const { execution } = model;
+  byId("findings").hidden = !execution;
+  if (!execution) return;
+  byId("finding-list").innerHTML = execution.findings.map((f) => {
+    const place = f.at === null ? escape(f.place) : `<button type="button" data-pin="${f.at}">${escape(f.place)}</button>`;
+    const hits = f.count > 1 ? ` <span class="hint">(${f.count} hits)</span>` : "";
+    return `<li>${place}<span class="${f.severity}">${f.severity}[${f.check}]</span>: ${escape(f.message)}${hits}${f.help ? `<br><span class="hint">${escape(f.help)}</span>` : ""}</li>`;
+  }).join("") || `<li class="none">Nothing in case “${escape(model.report.case ?? "")}”.</li>`;
+}
+
+/* The IR after each pass */
+
+let shownPass = null;
+
+/* Returns the lines after pass `n`, each with the sign of its change. */
+function linesAfter(n) {
+  let lines = model.lowered.filter((line) => line.only !== "other").map((line) => line.text), marked = null;
+  for (let i = 0; i <= n; i++) {
+    const { changes } = model.passes[i];
+    if (changes === null) return null;
+    if (changes.length === 0) { marked = lines.map((text) => ["", text]); continue; }
+    let from = 0;
+    marked = [];
+    for (const change of changes) {
+      if (typeof change === "string") marked.push(["+", change]);
+      else if (change.to !== undefined) { marked.push(["", change.to]); from++; }
+      else {
+        const gone = Array.isArray(change), count = gone ? change[0] : change;
+        for (const text of lines.slice(from, from + count)) marked.push([gone ? "−" : "", text]);
+        from += count;
+      }
+    }
+    lines = marked.filter(([sign]) => sign !== "−").map(([, text]) => text);
+  }
+  return marked;
+}
+
+const marks = (pass) => pass.changes === null || pass.changes.some((c) => typeof c === "string" || Array.isArray(c));
+
+function drawPasses() {
+  byId("passes").hidden = model.passes.length === 0;
+  if (byId("passes").hidden) return;
+  const changing = model.passes.map((pass, i) => pass.changes && marks(pass) ? i : -1).filter((i) => i >= 0);
+  if (!changing.includes(shownPass)) shownPass = changing[0] ?? null;
+  let html = "", equal = [];
+  const endEqual = (next) => {
+    if (equal.length > 0) html += `<li value="${next}">${equal.map(escape).join(", ")}: no change</li>`;
+    equal = [];
+  };
+  model.passes.forEach((pass, i) => {
+    if (!marks(pass)) return void equal.push(pass.name);
+    endEqual(i);
+    if (pass.changes === null) return void (html += `<li value="${i + 1}">${escape(pass.name)}: the page has no room for its changes</li>`);
+    const added = pass.changes.filter((c) => typeof c === "string").length;
+    const removed = pass.changes.reduce((sum, c) => sum + (Array.isArray(c) ? c[0] : 0), 0);
+    html += `<li value="${i + 1}"><button type="button" data-pass="${i}" aria-pressed="${i === shownPass}">${escape(pass.name)} +${added} −${removed}</button></li>`;
+  });
+  endEqual(model.passes.length);
+  byId("pass-list").innerHTML = html;
+  const lines = shownPass === null ? [] : linesAfter(shownPass);
+  byId("pass-code").innerHTML = lines.map(([sign, text]) =>
+    `<div class="row${{ "+": " this", "−": " other" }[sign] ?? ""}"><span class="gutter" style="width:1ch">${sign}</span>${colored(text, "optimized")}</div>`).join("");
+  const first = byId("pass-code").querySelector(".this, .other");
+  if (first) byId("pass-code").scrollTop = first.offsetTop - 40;
+}
+
+byId("pass-list").addEventListener("click", (event) => {
+  const pass = event.target.dataset.pass;
+  if (pass === undefined) return;
+  shownPass = Number(pass);
+  drawPasses();
+  byId("pass-list").querySelector(`[data-pass="${pass}"]`).focus();
+});
+
 function draw() {
   if (pinned !== null && pinned >= model.lines.length) pinned = null;
   hovered = null;
   drawHead();
   drawCode();
+  drawTrace();
+  drawFindings();
   drawPictures();
+  drawPasses();
 }
 draw();
 

@@ -22,7 +22,7 @@ pub(crate) struct AccessPicture {
     pub memory: Option<&'static str>,
     /// Bytes that a lane accesses.
     pub bytes: u32,
-    /// Ways of the worst bank conflict, or sectors, as computed; `null` if not known.
+    /// BranchCounts of the worst bank conflict, or sectors, as computed; `null` if not known.
     pub computed: Option<u32>,
     /// Mean cost of a request, as measured.
     pub measured: Option<f64>,

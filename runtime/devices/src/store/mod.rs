@@ -1,7 +1,8 @@
 //! The disk cache of compiled kernels: the PTX of instances made at run time.
 //!
 //! The driver caches its machine code itself (`CUDA_CACHE_PATH`, `~/.nv/ComputeCache`).
-//! `kernels cache` shows and clears this cache; `kernels bench runtime` measures what it saves.
+//! `kernels cache` shows and clears this cache; `kernels bench --suite runtime` measures what it
+//! saves.
 //!
 //! | variable | |
 //! |---|---|
