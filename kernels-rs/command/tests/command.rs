@@ -446,3 +446,23 @@ fn bench_refuses_what_it_cannot_measure() {
     );
     assert!(refusal(&["bench", "saxpy", "--device", "cpu", "--model", "gtx1081"]).contains("gtx1080ti"));
 }
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_bench_measures_with_warm_and_cold_caches() {
+    let measured = json(&["bench", "matmul<T = 16>", "--device", "cuda:0", "--rounds", "5", "--json"]);
+    let case = &measured["cases"][0];
+    assert!(case["estimate"].is_null());
+    let times = case["times"].as_array().unwrap();
+    assert_eq!(times.iter().map(|t| t["cache"].as_str().unwrap()).collect::<Vec<_>>(), ["warm", "cold"]);
+    for time in times {
+        let samples = time["samples_ms"].as_array().unwrap();
+        assert!(samples.len() >= 5 && samples.iter().all(|ms| ms.as_f64().unwrap() > 0.0), "{time}");
+        let [median, low, high] =
+            [&time["median_ms"], &time["ci95_ms"][0], &time["ci95_ms"][1]].map(|ms| ms.as_f64().unwrap());
+        assert!(low <= median && median <= high, "{time}");
+        // The rates follow from the counts.
+        let operations = case["work"]["operations"].as_f64().unwrap();
+        assert!((time["gflops"].as_f64().unwrap() / (operations / median / 1e6) - 1.0).abs() < 1e-9, "{time}");
+    }
+}
