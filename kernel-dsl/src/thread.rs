@@ -10,7 +10,8 @@ use crate::host::context::context;
 /// not, and each access costs a load or store of the memory that caches of the device back, in PTX
 /// `ld.local` and `st.local`. Threads of a warp that access the same index share sectors. The call
 /// is the value of a variable. If all its indices are constant, the array is in registers. A copy,
-/// `let own = stack;`, is an array in registers.
+/// `let own = stack;`, is an array in registers. `kernels report` prints the bytes of a thread, and
+/// the sectors of each access.
 ///
 /// The interpreter reports an index out of bounds and a read of an element that was never written.
 ///

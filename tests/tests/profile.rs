@@ -214,6 +214,7 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
             Cost::Shared { ways } => (ways, 1),
             Cost::Global { sectors, least, .. } => (sectors, least),
             Cost::Constant { words } => (words, 1),
+            Cost::Local { sectors, least } => (sectors, least),
         };
         let found = counts.fullest;
         let at = kernel.locations[site.location.0 as usize];
