@@ -35,15 +35,22 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
 struct Member<'a> {
     id: FunctionId,
     function: &'a syntax::Function,
-    scope: Scope<'a>,
-    around: ContainingItem<'a>,
+    surroundings: Surroundings<'a>,
     /// A function that impls of the trait must provide: it has no body.
     required: bool,
 }
 
+/// The surroundings of a function of a module.
+#[derive(Clone, Copy, Default)]
+struct Surroundings<'a> {
+    scope: Scope<'a>,
+    item: ContainingItem<'a>,
+}
+
 /// The item that contains a function of a module.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 enum ContainingItem<'a> {
+    #[default]
     Nothing,
     Impl(&'a syntax::Impl),
     Trait,
@@ -71,7 +78,7 @@ pub enum ItemPart {
 
 impl Member<'_> {
     fn within(&self) -> Option<ItemPart> {
-        let of = match self.around {
+        let of = match self.surroundings.item {
             ContainingItem::Nothing => None,
             ContainingItem::Impl(i) => Some(i.written.0.clone()),
             ContainingItem::Trait => return None,
@@ -119,7 +126,7 @@ pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModu
     }
     let mut functions = Vec::new();
     for member in members.iter().filter(|m| !m.required) {
-        let mut checker = Checker::new(member.function, &member.scope, &environment);
+        let mut checker = Checker::new(member.function, &member.surroundings.scope, &environment);
         checker.signature();
         let mut body = checker.body();
         match checker.finish(&mut body).done(body) {
@@ -165,22 +172,17 @@ fn declare<'a>(
         count += 1;
         mix(&[module.hash, own, count])
     };
-    let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, scope, around, required| {
+    let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, surroundings, required| {
         let id = FunctionId(environment.functions.len() as u32);
         environment.functions.push(hir::Function { hash, ..blank(function) });
-        members.push(Member { id, function, scope, around, required });
+        members.push(Member { id, function, surroundings, required });
         id
     };
+    let alone = Surroundings::default();
     for item in &module.items {
         let (name, root) = match item {
-            Item::Function(f) => (
-                &f.name,
-                Root::Function(member(environment, f, mixed(f.hash), Scope::default(), ContainingItem::Nothing, false)),
-            ),
-            Item::Constant(f) => (
-                &f.name,
-                Root::Constant(member(environment, f, mixed(f.hash), Scope::default(), ContainingItem::Nothing, false)),
-            ),
+            Item::Function(f) => (&f.name, Root::Function(member(environment, f, mixed(f.hash), alone, false))),
+            Item::Constant(f) => (&f.name, Root::Constant(member(environment, f, mixed(f.hash), alone, false))),
             Item::Struct(s) | Item::Alias(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
                 environment.items.structs.push(hir::Struct {
@@ -207,30 +209,17 @@ fn declare<'a>(
             Item::Trait(t) => {
                 let id = TraitId(environment.items.traits.len() as u32);
                 let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(id)) };
+                let within = Surroundings { scope, item: ContainingItem::Trait };
                 let mut items = Vec::new();
                 for item in &t.items {
                     let (name, kind) = match item {
                         TraitItem::Type { name, .. } => (name, TraitItemKind::Type(Vec::new())),
                         TraitItem::Constant { function, provided } => {
-                            let id = member(
-                                environment,
-                                function,
-                                mixed(function.hash),
-                                scope,
-                                ContainingItem::Trait,
-                                !provided,
-                            );
+                            let id = member(environment, function, mixed(function.hash), within, !provided);
                             (&function.name, TraitItemKind::Constant { function: id, provided: *provided })
                         }
                         TraitItem::Function { function, provided } => {
-                            let id = member(
-                                environment,
-                                function,
-                                mixed(function.hash),
-                                scope,
-                                ContainingItem::Trait,
-                                !provided,
-                            );
+                            let id = member(environment, function, mixed(function.hash), within, !provided);
                             let (provided, receiver) = (*provided, function.receiver);
                             (&function.name, TraitItemKind::Function { function: id, provided, receiver })
                         }
@@ -243,14 +232,14 @@ fn declare<'a>(
             }
             Item::Impl(i) => {
                 let scope = Scope { generics: &i.generics, itself: Some(SelfMeaning::Type(&i.for_type)) };
+                let within = Surroundings { scope, item: ContainingItem::Impl(i) };
                 let mut functions = Vec::new();
                 for f in &i.constants {
-                    let id = member(environment, f, mixed(f.hash), scope, ContainingItem::Impl(i), false);
+                    let id = member(environment, f, mixed(f.hash), within, false);
                     functions.push((f.name.to_string(), Associated::Constant(id)));
                 }
                 for f in &i.functions {
-                    let (id, receiver) =
-                        (member(environment, f, mixed(f.hash), scope, ContainingItem::Impl(i), false), f.receiver);
+                    let (id, receiver) = (member(environment, f, mixed(f.hash), within, false), f.receiver);
                     let name = i.operator.map_or_else(|| f.name.to_string(), language::operator_function);
                     functions.push((name, Associated::Function { function: id, receiver }));
                 }
@@ -493,7 +482,7 @@ fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
 
 /// Returns the signature of a member.
 fn signature(member: &Member, environment: &Environment) -> Result<hir::Function, Vec<Diagnostic>> {
-    let mut checker = Checker::new(member.function, &member.scope, environment);
+    let mut checker = Checker::new(member.function, &member.surroundings.scope, environment);
     checker.signature();
     let (function, _) = checker.finish(&mut hir::Block::default()).done(hir::Block::default())?;
     Ok(function)
