@@ -196,6 +196,18 @@ fn declare<'a>(
                 (&s.name, if matches!(item, Item::Alias(_)) { Root::Alias(id) } else { Root::Struct(id) })
             }
             Item::Enum(e) => {
+                let data = e.data.as_ref().map(|data| {
+                    let id = StructId(environment.items.structs.len() as u32);
+                    environment.items.structs.push(hir::Struct {
+                        name: format!("data of {}", data.name),
+                        hash: mixed(data.hash),
+                        generics: Vec::new(),
+                        types: Vec::new(),
+                        fields: Vec::new(),
+                        repr_c: false,
+                    });
+                    id
+                });
                 let id = EnumId(environment.items.enums.len() as u32);
                 let variants =
                     e.variants.iter().map(|(name, value)| hir::Variant { name: name.clone(), value: *value });
@@ -203,6 +215,7 @@ fn declare<'a>(
                     name: e.name.to_string(),
                     hash: mixed(e.hash),
                     variants: variants.collect(),
+                    data,
                 });
                 (&e.name, Root::Enum(id))
             }
@@ -283,11 +296,11 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
     aliases(module, structs.clone(), environment);
     let mut structs = structs;
     for item in &module.items {
+        if let Some(s) = item.fields() {
+            let at = structs.next().expect("each struct was declared");
+            fields(s, at, environment, diagnostics);
+        }
         match item {
-            Item::Struct(s) | Item::Alias(s) => {
-                let at = structs.next().expect("each struct was declared");
-                fields(s, at, environment, diagnostics);
-            }
             Item::Trait(t) => {
                 let at = traits.next().expect("each trait was declared");
                 let nothing = nothing(&t.name, &[]);
@@ -340,7 +353,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
 
 /// Checks the type aliases, so that fields can name them. An alias may name aliases after it.
 fn aliases(module: &syntax::Module, structs: std::ops::Range<usize>, environment: &mut Environment) {
-    let all = module.items.iter().filter(|item| matches!(item, Item::Struct(_) | Item::Alias(_)));
+    let all = module.items.iter().filter(|item| item.fields().is_some());
     let aliases: Vec<_> = all.zip(structs).filter(|(item, _)| matches!(item, Item::Alias(_))).collect();
     // An alias that names others needs at most one more round than each of these.
     for _ in 0..aliases.len() {
@@ -378,7 +391,7 @@ fn own(
     let last = |all: usize, n: usize| all - n..all;
     let items = &environment.items;
     (
-        last(items.structs.len(), count(|i| matches!(i, Item::Struct(_) | Item::Alias(_)))),
+        last(items.structs.len(), count(|i| i.fields().is_some())),
         last(items.traits.len(), count(|i| matches!(i, Item::Trait(_)))),
         last(items.impls.len(), count(|i| matches!(i, Item::Impl(_)))),
     )

@@ -25,6 +25,7 @@ mod pattern;
 mod shared;
 mod statement;
 mod types;
+mod variant;
 mod written;
 
 use crate::Scalar;
@@ -437,7 +438,8 @@ impl<'a> Checker<'a> {
                 let fields = self.field_types(item, &arguments);
                 fields.into_iter().all(|(_, field)| self.can_be_passed(field))
             }
-            Ty::Scalar(_) | Ty::Slice { .. } | Ty::View { .. } | Ty::Enum(_) | Ty::Wrong => true,
+            Ty::Scalar(_) | Ty::Slice { .. } | Ty::View { .. } | Ty::Wrong => true,
+            Ty::Enum(_) => self.is_discriminant(id),
             Ty::Parameter(_) | Ty::Projection { .. } => true,
             _ => false,
         }

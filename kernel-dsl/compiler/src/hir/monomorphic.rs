@@ -276,7 +276,13 @@ impl Monomorphizer<'_> {
                 self.opened.pop();
                 Type::Tuple(fields)
             }
-            Type::Enum(_) => Type::Scalar(Scalar::I32),
+            Type::Enum(id) => match self.source.items.enums[id.0 as usize].data {
+                Some(data) => {
+                    let data = self.intern(Type::Struct(data, Vec::new()));
+                    self.erased[data.0 as usize].clone()
+                }
+                None => Type::Scalar(Scalar::I32),
+            },
             Type::Item(_) => Type::Unit,
             other => other.clone(),
         };
