@@ -483,7 +483,7 @@ impl Checker<'_> {
     /// Returns the type `ty` of a table with `generics` as generic arguments.
     pub(super) fn instantiate(&mut self, types: &[hir::Type], ty: TypeId, generics: &[Id]) -> Id {
         let size = |checker: &mut Self, size: hir::Size| match size {
-            hir::Size::Known(_) => checker.table.add(Ty::Size(size)),
+            hir::Size::Known(_) | hir::Size::Value(_) => checker.table.add(Ty::Size(size)),
             hir::Size::Generic(i) => generics[i as usize],
         };
         let ty = match types[ty.0 as usize].clone() {

@@ -349,6 +349,7 @@ impl<'a> Checker<'a> {
         let constants = instance.arguments.iter().map(|argument| match argument {
             syntax::InstanceArgument::Usize(n) => Some(hir::Constant::Usize(*n)),
             syntax::InstanceArgument::Bool(b) => Some(hir::Constant::Bool(*b)),
+            syntax::InstanceArgument::Integer(n) => Some(hir::Constant::Integer(*n)),
             syntax::InstanceArgument::Type { path, .. } => self.constant_type(path),
         });
         let arguments = hir::Instance(constants.collect::<Option<_>>().unwrap_or_default());
@@ -712,6 +713,7 @@ fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) ->
                     let n = proc_macro2::Literal::usize_unsuffixed(*n as usize);
                     quote!(#n)
                 }
+                hir::Size::Value(_) => return None,
                 hir::Size::Generic(i) => {
                     let name = ident(&generics[*i as usize].name);
                     quote!(#name)
@@ -728,6 +730,7 @@ fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) ->
                 let n = proc_macro2::Literal::usize_unsuffixed(*n as usize);
                 quote!(#n)
             }
+            hir::Size::Value(_) => return None,
             hir::Size::Generic(i) => {
                 let name = ident(&generics[*i as usize].name);
                 quote!(#name)

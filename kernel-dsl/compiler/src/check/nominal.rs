@@ -85,7 +85,7 @@ impl Checker<'_> {
     /// Returns the arguments for these generic parameters, as given or to be inferred.
     pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[Argument]) -> Vec<Id> {
         let one = |(i, generic): (usize, &hir::Generic)| match (given.get(i), &generic.kind) {
-            (Some(argument), hir::GenericKind::Constant(_)) => self.size(argument),
+            (Some(argument), hir::GenericKind::Constant(scalar)) => self.constant(argument, *scalar),
             (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::UnknownKind::Size)),
             (Some(Argument::Type(ty)), hir::GenericKind::Type(_)) => self.type_argument(ty),
             (Some(Argument::Number(_, mark) | Argument::Bool(_, mark)), hir::GenericKind::Type(_)) => {
@@ -187,6 +187,7 @@ impl Checker<'_> {
             (T::Array(p, n), Ty::Array(q, m)) => {
                 self.fits(types, *p, *q, bound)
                     && match (n, self.table.get(*m)) {
+                        (hir::Size::Value(_), _) => false,
                         (hir::Size::Known(n), Ty::Size(hir::Size::Known(m))) => n == m,
                         // An impl cannot name a length that is a parameter of the function.
                         (hir::Size::Known(_), Ty::Size(hir::Size::Generic(_))) => false,

@@ -505,12 +505,11 @@ impl Reader {
                     syn::Type::Path(p) => p.path.get_ident().and_then(|i| Scalar::from_name(&i.to_string())),
                     _ => None,
                 };
-                match ty {
-                    Some(ty @ (Scalar::Usize | Scalar::Bool)) => {
-                        Some(Generic { name: c.ident.clone(), kind: GenericKind::Constant(ty) })
-                    }
-                    _ => {
-                        self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant must be a `usize` or a `bool`"));
+                match ty.filter(|ty| ty.is_integer() || *ty == Scalar::Bool) {
+                    Some(ty) => Some(Generic { name: c.ident.clone(), kind: GenericKind::Constant(ty) }),
+                    None => {
+                        let message = "a generic constant must be an integer or a `bool`";
+                        self.refuse(syn::Error::new_spanned(&c.ty, message));
                         None
                     }
                 }
