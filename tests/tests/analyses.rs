@@ -148,7 +148,6 @@ fn swizzled_and_dynamic_shared_memory() {
     assert_eq!(cost("row", AccessKind::Store, 4), Some(Cost::Shared { ways: 2 }));
 }
 
-/// Copies tiles with 16 bytes per lane, through registers and with `cp.async`.
 /// Accesses an array in local memory at indices that the lanes of a warp share, know and compute.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32, y.len() == 32)]
@@ -184,6 +183,7 @@ fn local_memory() {
     assert_eq!(found, expected);
 }
 
+/// Copies tiles with 16 bytes per lane, through registers and with `cp.async`.
 #[kernel(block = (32, 4), grid = 4)]
 #[requires(x.aligned(4), x.cols() % 4 == 0)]
 pub fn wide_tiles(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
