@@ -148,7 +148,7 @@ fn swizzled_and_dynamic_shared_memory() {
     assert_eq!(cost("row", AccessKind::Store, 4), Some(Cost::Shared { ways: 2 }));
 }
 
-/// Accesses an array in local memory at indices that the lanes of a warp share, know and compute.
+/// Reads an array in local memory at indices that the lanes of a warp share, know and compute.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32, y.len() == 32)]
 pub fn in_local_memory(x: &[u32], y: &mut [u64]) {
