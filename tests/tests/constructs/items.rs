@@ -131,7 +131,7 @@ fn enums(x: &[f32], y: &mut [f32]) {
 
 #[device]
 #[derive(Clone, Copy)]
-enum Shape {
+enum Figure {
     Point,
     Square(f32),
     Line { from: f32, factor: f32 },
@@ -140,16 +140,16 @@ enum Shape {
 #[kernel(block = 64, grid = 1)]
 fn data_enums(x: &[f32], y: &mut [f32]) {
     let v = x[thread::x()];
-    let mut shape = Shape::Point;
+    let mut figure = Figure::Point;
     if v > 16.0 {
-        shape = Shape::Line { from: 1.0, factor: 2.0 };
+        figure = Figure::Line { from: 1.0, factor: 2.0 };
     } else if v > 4.0 {
-        shape = Shape::Square(v);
+        figure = Figure::Square(v);
     }
-    y[thread::x()] = match shape {
-        Shape::Point => 5.0,
-        Shape::Square(side) => side * side,
-        Shape::Line { from, factor } => factor * v + from,
+    y[thread::x()] = match figure {
+        Figure::Point => 5.0,
+        Figure::Square(side) => side * side,
+        Figure::Line { from, factor } => factor * v + from,
     };
 }
 

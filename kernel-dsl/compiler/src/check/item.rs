@@ -31,6 +31,11 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
     }
 }
 
+/// Returns a struct whose fields are not checked yet, which reserves its index.
+fn blank_struct(name: String, hash: u64, repr_c: bool) -> hir::Struct {
+    hir::Struct { name, hash, generics: Vec::new(), types: Vec::new(), fields: Vec::new(), repr_c }
+}
+
 /// A function of a module with its surroundings.
 struct Member<'a> {
     id: FunctionId,
@@ -185,27 +190,14 @@ fn declare<'a>(
             Item::Constant(f) => (&f.name, Root::Constant(member(environment, f, mixed(f.hash), alone, false))),
             Item::Struct(s) | Item::Alias(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
-                environment.items.structs.push(hir::Struct {
-                    name: s.name.to_string(),
-                    hash: mixed(s.hash),
-                    generics: Vec::new(),
-                    types: Vec::new(),
-                    fields: Vec::new(),
-                    repr_c: s.repr_c,
-                });
+                environment.items.structs.push(blank_struct(s.name.to_string(), mixed(s.hash), s.repr_c));
                 (&s.name, if matches!(item, Item::Alias(_)) { Root::Alias(id) } else { Root::Struct(id) })
             }
             Item::Enum(e) => {
                 let data = e.data.as_ref().map(|data| {
                     let id = StructId(environment.items.structs.len() as u32);
-                    environment.items.structs.push(hir::Struct {
-                        name: format!("data of {}", data.name),
-                        hash: mixed(data.hash),
-                        generics: Vec::new(),
-                        types: Vec::new(),
-                        fields: Vec::new(),
-                        repr_c: false,
-                    });
+                    let name = format!("data of {}", data.name);
+                    environment.items.structs.push(blank_struct(name, mixed(data.hash), false));
                     id
                 });
                 let id = EnumId(environment.items.enums.len() as u32);
@@ -300,31 +292,28 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
             let at = structs.next().expect("each struct was declared");
             fields(s, at, environment, diagnostics);
         }
-        match item {
-            Item::Trait(t) => {
-                let at = traits.next().expect("each trait was declared");
-                let nothing = nothing(&t.name, &[]);
-                let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
-                let mut checker = Checker::new(&nothing, &scope, environment);
-                let bounds = checker.bounds(&t.bounds);
-                let of_types: Vec<_> = t
-                    .items
-                    .iter()
-                    .map(|item| match item {
-                        TraitItem::Type { bounds, .. } => Some(checker.bounds(bounds)),
-                        _ => None,
-                    })
-                    .collect();
-                diagnostics.append(&mut checker.diagnostics);
-                let item = &mut environment.items.traits[at];
-                item.bounds = bounds;
-                for (item, bounds) in item.items.iter_mut().zip(of_types) {
-                    if let Some(bounds) = bounds {
-                        item.kind = TraitItemKind::Type(bounds);
-                    }
+        if let Item::Trait(t) = item {
+            let at = traits.next().expect("each trait was declared");
+            let nothing = nothing(&t.name, &[]);
+            let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
+            let mut checker = Checker::new(&nothing, &scope, environment);
+            let bounds = checker.bounds(&t.bounds);
+            let of_types: Vec<_> = t
+                .items
+                .iter()
+                .map(|item| match item {
+                    TraitItem::Type { bounds, .. } => Some(checker.bounds(bounds)),
+                    _ => None,
+                })
+                .collect();
+            diagnostics.append(&mut checker.diagnostics);
+            let item = &mut environment.items.traits[at];
+            item.bounds = bounds;
+            for (item, bounds) in item.items.iter_mut().zip(of_types) {
+                if let Some(bounds) = bounds {
+                    item.kind = TraitItemKind::Type(bounds);
                 }
             }
-            _ => {}
         }
     }
     for item in &module.items {
