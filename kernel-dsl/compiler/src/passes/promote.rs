@@ -186,10 +186,10 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
             .help(format!("write `for {i} in unroll(…)`; an array in registers needs an index that is constant there")),
         Some(i) => kernel
             .error(location, format!("registers cannot be indexed by `{i}`, which is not a constant"))
-            .help("unroll the loops that it depends on, or keep the array in shared memory"),
+            .help("unroll the loops that it depends on, or use an array of `thread::local` or `Shared`"),
         None => kernel
             .error(location, format!("`{}` is in registers, and its index is not a constant", local.name))
-            .help("unroll the loops that the index depends on, or keep the array in shared memory"),
+            .help("unroll the loops that the index depends on, or use an array of `thread::local` or `Shared`"),
     }
 }
 
