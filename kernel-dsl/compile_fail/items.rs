@@ -3,8 +3,8 @@
 use kernel_dsl::prelude::*;
 
 #[device]
-pub enum Shape {
-    Circle(f32),
+pub enum Shape<T> {
+    Circle(T),
     Point,
 }
 

@@ -210,9 +210,9 @@ pub fn lifetimes<'a>(x: &'a [f32]) -> f32 {
     x[0]
 }
 
-/// `const N: u32`, or other types than `usize` and `bool`
+/// `const C: char`, or other types than integers and `bool`
 #[device]
-pub fn other_constants<const N: u32>(x: f32) -> f32 {
+pub fn other_constants<const C: char>(x: f32) -> f32 {
     x
 }
 
@@ -234,10 +234,10 @@ pub fn unknown_clause(y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// An enum that holds data
+/// An enum with generic parameters
 #[device]
-pub enum Shape {
-    Circle(f32),
+pub enum Shape<T> {
+    Circle(T),
     Point,
 }
 

@@ -218,8 +218,8 @@
 //!
 //! # Structs, traits, and kernels that are generic over types
 //!
-//! `#[device]` also applies to constants, structs, enums without data, type aliases, and modules. A
-//! device module may hold traits and impls.
+//! `#[device]` also applies to constants, structs, enums, type aliases, and modules. A device
+//! module may hold traits and impls.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -264,18 +264,60 @@
 //! # fn main() { assert!(activate::<Leaky, f16>::PTX.contains(".param .f32 a_slope")); }
 //! ```
 //!
-//! A kernel's generic parameters are constants and types. An instance gives a value to each
-//! parameter: element types, device structs and enums, and functions marked `#[device(value)]`,
-//! which implement [`DeviceFn`]. Bounds are device traits, or [`Element`], [`Number`], [`Float`],
-//! [`Integer`] and [`DeviceFn`] of the prelude. An instance with a type of another crate is
-//! compiled at its first launch: `activate::<TheirActivation, f32>::launch(…)`. A generic constant
-//! that follows from the others is declared by `derived(N = 16 / size_of::<T>())`.
+//! A kernel's generic parameters are constants, of any integer type or `bool`, and types. An
+//! instance gives a value to each parameter: numbers, element types, device structs and enums, and
+//! functions marked `#[device(value)]`, which implement [`DeviceFn`]. Bounds are device traits, or
+//! [`Element`], [`Number`], [`Float`], [`Integer`] and [`DeviceFn`] of the prelude. An instance
+//! with a type of another crate is compiled at its first launch:
+//! `activate::<TheirActivation, f32>::launch(…)`. A generic constant that follows from the others
+//! is declared by `derived(N = 16 / size_of::<T>())`.
 //!
 //! A struct that derives [`DeviceCopy`](trait@DeviceCopy) works in shuffles, reductions and shared
 //! memory. A struct that is also `repr(C)`, made of numbers and without padding, can be an element
 //! of a buffer. A struct passed to a kernel becomes one parameter of the entry for each number in
 //! it. Methods, associated constants, associated types and provided methods work as in Rust. Every
 //! call is resolved when the instance is compiled.
+//!
+//! The variants of an enum may hold data, and `match`, `if let` and `let … else` take it apart. A
+//! value is in registers: its discriminant, and the fields of all variants, of which the compiler
+//! removes those that nothing reads. An enum with data can be passed between device functions, and
+//! between lanes if it derives [`DeviceCopy`](trait@DeviceCopy). Buffers and shared memory cannot
+//! hold it, and a launch cannot pass it.
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! #[device]
+//! #[derive(Clone, Copy)]
+//! pub enum Step {
+//!     Stay,
+//!     Move(f32),
+//!     Turn { by: f32, sign: f32 },
+//! }
+//!
+//! #[device]
+//! pub fn next(x: f32) -> Step {
+//!     if x < 0.0 {
+//!         Step::Turn { by: 0.5, sign: -1.0 }
+//!     } else if x < 1.0 {
+//!         Step::Move(0.25)
+//!     } else {
+//!         Step::Stay
+//!     }
+//! }
+//!
+//! #[kernel(block = 256, grid = x.len().div_ceil(256))]
+//! pub fn steps(x: &mut [f32]) {
+//!     let i = grid::index();
+//!     if i < x.len() {
+//!         x[i] = match next(x[i]) {
+//!             Step::Stay => x[i],
+//!             Step::Move(far) => x[i] + far,
+//!             Step::Turn { by, sign } => sign * x[i] * by,
+//!         };
+//!     }
+//! }
+//! # fn main() { assert!(steps::PTX.contains(".entry steps(")); }
+//! ```
 //!
 //! A device module may implement the operators of [`std::ops`] for its types: arithmetic, bitwise
 //! and shift operators, their assigning forms, `-x` and `!x`. An operator is a call of the function
@@ -485,11 +527,11 @@
 //!
 //! # Optional values
 //!
-//! `Option<T>` is the one enum with data: a `bool` and the parts of `T`, in registers.
-//! `v.get((row, col))` of a view is `Some(element)` inside the extents; `x.get(i).copied()` is the
-//! form for slices. Either is one predicated load, skipped by threads outside. `if let`,
-//! `while let`, `let … else` and `match` destructure an option. The [methods](methods#options) of
-//! Rust's `Option` that cannot panic are available.
+//! `Option<T>` is a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a view is
+//! `Some(element)` inside the extents; `x.get(i).copied()` is the form for slices. Either is one
+//! predicated load, skipped by threads outside. `if let`, `while let`, `let … else` and `match`
+//! destructure an option. The [methods](methods#options) of Rust's `Option` that cannot panic are
+//! available.
 //!
 //! # The language
 //!
@@ -500,11 +542,11 @@
 //!
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the 16-bit floats
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with the methods that [`half`] lists. Tuples and
-//!   arrays of these types live in registers. Further types are `Option`, `#[device]` structs,
-//!   enums without data, and slices, views and handles as above. Elements of buffers are the
-//!   numbers except `usize`, arrays of numbers, and `repr(C)` structs. Shared memory also holds
-//!   `bool`, `usize`, tuples and other structs. A part of an element is a place:
-//!   `w[(row, b)].qs[j]` loads one number.
+//!   arrays of these types live in registers, and arrays of [`thread::local`] in local memory.
+//!   Further types are `Option`, `#[device]` structs and enums, and slices, views and handles as
+//!   above. Elements of buffers are the numbers except `usize`, arrays of numbers, and `repr(C)`
+//!   structs. Shared memory also holds `bool`, `usize`, tuples and other structs. A part of an
+//!   element is a place: `w[(row, b)].qs[j]` loads one number.
 //! * **Statements**: `let` with tuple and array patterns; plain, destructuring and compound
 //!   assignment; `if` and `while` with conditions and `let`s joined by `&&`; `match` with numbers,
 //!   ranges, tuples, arrays, `|`, bindings and guards; `loop`; labels on loops and blocks; `break`,

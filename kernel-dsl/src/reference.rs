@@ -361,6 +361,7 @@
 //! | `Struct { field, ..rest }` | of what it is used in | sm_61 |  |
 //! | a pattern of a struct | of what it is used in | sm_61 |  |
 //! | `#[device] enum` | of what it is used in | sm_61 |  |
+//! | `#[device] enum`, with data | of what it is used in | sm_61 |  |
 //! | `#[repr(C)]` elements of buffers | of what it is used in | sm_61 |  |
 //! | `#[derive(DeviceCopy)]` in shared memory | of what it is used in | sm_61 |  |
 //! | a method | of what it is used in | sm_61 |  |
@@ -377,6 +378,7 @@
 //! | `ptx!(…)` | of what it is used in | sm_61 |  |
 //! | a constant array at an index of run time | of what it is used in | sm_61 |  |
 //! | `const { assert!(…) }` | of what it is used in | sm_61 |  |
+//! | `const K: i32` of a kernel, and other integers | of what it is used in | sm_61 |  |
 //! | `const P: bool` of a kernel | of what it is used in | sm_61 |  |
 //! | `T: Float` of a kernel | of what it is used in | sm_61 |  |
 //! | `F: DeviceFn` of a kernel | of what it is used in | sm_61 |  |
@@ -491,6 +493,9 @@
 //! | `thread::y()` | none | sm_61 |  |
 //! | `thread::z()` | none | sm_61 |  |
 //! | `thread::index()` | `mov.u32` | sm_61 | 1 |
+//! | `thread::local::<[T; N]>()` | none | sm_61 |  |
+//! | `stack[i] = v` | `mov.u32`, `mad.lo.u32`, `st.local.u32` | sm_61 | 1, 1/2, global |
+//! | `stack[i]` | `mov.u32`, `mad.lo.u32`, `ld.local.u32` | sm_61 | 1, 1/2, global |
 //! | `block::x()` | `mov.u32` | sm_61 | 1 |
 //! | `block::y()` | `mov.u32` | sm_61 | 1 |
 //! | `block::z()` | `mov.u32` | sm_61 | 1 |

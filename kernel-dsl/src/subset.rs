@@ -78,11 +78,11 @@
 //! | `unsafe fn` | a device function cannot be `unsafe`: remove it; the oracle checks every memory access |
 //! | `extern "C" fn` | a device function cannot declare an ABI: remove `extern` |
 //! | `'a`: named lifetimes | lifetime parameters are not supported: write `&[T]`, and views without a lifetime |
-//! | `const N: u32`, or other types than `usize` and `bool` | a generic constant must be a `usize` or a `bool` |
+//! | `const C: char`, or other types than integers and `bool` | a generic constant must be an integer or a `bool` |
 //! | `[T; N + 1]`: arithmetic in a type | expected a size: a number or the name of a generic constant |
 //! | A kernel without a shape | missing clause `block`: write `#[kernel(block = …, grid = …)]` |
 //! | A clause that does not exist | unknown clause `cluster` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, assertions, cooperative, tolerance, writes, target and crate |
-//! | An enum that holds data | a variant of a device enum cannot hold data (except in `Option`): use a struct, or store the data beside the enum |
+//! | An enum with generic parameters | a device enum cannot have generic parameters |
 //! | A trait with generic parameters | a device trait cannot have generic parameters: use associated types or constants |
 //! | `union` | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
 //! | `static` items | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |

@@ -30,6 +30,7 @@ experts! {
     heat "../../kernels-rs/examples/heat.rs"
     histogram "../../kernels-rs/examples/histogram.rs"
     keccak "../../kernels-rs/examples/keccak.rs"
+    knn "../../kernels-rs/examples/knn.rs"
     look_back "../../kernels-rs/examples/look_back.rs"
     nbody "../../kernels-rs/examples/nbody.rs"
     q8_gemm "../../kernels-rs/examples/q8_gemm.rs"

@@ -148,6 +148,41 @@ fn swizzled_and_dynamic_shared_memory() {
     assert_eq!(cost("row", AccessKind::Store, 4), Some(Cost::Shared { ways: 2 }));
 }
 
+/// Reads an array in local memory at indices that the lanes of a warp share, know and compute.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == 32, y.len() == 32)]
+pub fn in_local_memory(x: &[u32], y: &mut [u64]) {
+    let t = thread::x();
+    let mut own = thread::local::<[u64; 40]>();
+    for k in rolled(0..40) {
+        own[k] = k as u64;
+    }
+    let halves = own[t / 16];
+    let apart = own[t];
+    let unknown = own[x[t] as usize % 40];
+    y[t] = halves ^ apart ^ unknown;
+}
+
+#[test]
+fn local_memory() {
+    let all = sites(in_local_memory::ARTIFACT);
+    let own: Vec<_> = all.iter().filter(|site| site.array.as_deref() == Some("own")).collect();
+    let found: Vec<_> = own.iter().map(|site| (site.kind, site.bytes, site.loops, site.cost)).collect();
+    // Word w of lane l is at 4 · (32 · w + l).
+    let sectors = |index: &dyn Fn(usize) -> usize| {
+        let words = (0..32).flat_map(|lane| [0, 1].map(|half| 32 * (2 * index(lane) + half) + lane));
+        words.map(|word| word / 8).collect::<std::collections::BTreeSet<_>>().len() as u32
+    };
+    let cost = |sectors| Some(Cost::Local { sectors, least: 8 });
+    let expected = [
+        (AccessKind::Store, 8, 1, cost(sectors(&|_| 3))),
+        (AccessKind::Load, 8, 0, cost(sectors(&|lane| lane / 16))),
+        (AccessKind::Load, 8, 0, cost(sectors(&|lane| lane))),
+        (AccessKind::Load, 8, 0, cost(64)),
+    ];
+    assert_eq!(found, expected);
+}
+
 /// Copies tiles with 16 bytes per lane, through registers and with `cp.async`.
 #[kernel(block = (32, 4), grid = 4)]
 #[requires(x.aligned(4), x.cols() % 4 == 0)]

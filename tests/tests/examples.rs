@@ -61,7 +61,7 @@ macro_rules! kernels {
         }
     };
 }
-kernels!(sgemm q8_gemm flash_attention decode_attention scan histogram bitonic conv3d elementwise topk bfs bvh fft hash_table heat keccak look_back nbody radix_sort sha256 smith_waterman
+kernels!(sgemm q8_gemm flash_attention decode_attention scan histogram bitonic conv3d elementwise topk bfs bvh fft hash_table heat keccak knn look_back nbody radix_sort sha256 smith_waterman
     work_queue);
 
 #[test]

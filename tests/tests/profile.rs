@@ -36,9 +36,11 @@ enum Other {
 }
 
 /// Accesses whose cases violate an assumption: file, kind of access, array, and the assumption.
-const OTHERWISE: [(&str, AccessKind, &str, Other); 22] = [
+const OTHERWISE: [(&str, AccessKind, &str, Other); 24] = [
     ("bfs.rs", AccessKind::Load, "frontier", Other::Few),
     ("bvh.rs", AccessKind::Load, "rays", Other::Near),
+    ("knn.rs", AccessKind::Load, "queries", Other::Near),
+    ("knn.rs", AccessKind::Store, "nearest", Other::Near),
     ("nbody.rs", AccessKind::Load, "bodies", Other::Near),
     ("nbody.rs", AccessKind::Store, "accelerations", Other::Near),
     ("smith_waterman.rs", AccessKind::Load, "a", Other::Odd),
@@ -212,6 +214,7 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
             Cost::Shared { ways } => (ways, 1),
             Cost::Global { sectors, least, .. } => (sectors, least),
             Cost::Constant { words } => (words, 1),
+            Cost::Local { sectors, least } => (sectors, least),
         };
         let found = counts.fullest;
         let at = kernel.locations[site.location.0 as usize];

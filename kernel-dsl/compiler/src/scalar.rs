@@ -108,6 +108,15 @@ impl Scalar {
         matches!(self, Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64)
     }
 
+    /// Returns whether an integer type has the value `n`.
+    pub fn holds(self, n: i128) -> bool {
+        match (self.is_integer(), self.is_signed()) {
+            (true, true) => (-(1i128 << (self.bits() - 1))..1i128 << (self.bits() - 1)).contains(&n),
+            (true, false) => (0..=i128::from(self.mask())).contains(&n),
+            (false, _) => false,
+        }
+    }
+
     /// Returns whether the type is `f32` or `f64`, in which arithmetic is done.
     pub const fn is_float(self) -> bool {
         matches!(self, Scalar::F32 | Scalar::F64)

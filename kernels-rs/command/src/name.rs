@@ -174,7 +174,7 @@ fn constant(text: &str) -> Option<Constant> {
             None if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
                 Some(Constant::Item(Item { name: text.to_string().into(), hash: UNKNOWN, library: Vec::new().into() }))
             }
-            None => text.parse().ok().map(Constant::Usize),
+            None => text.parse().map(Constant::Usize).or_else(|_| text.parse().map(Constant::Integer)).ok(),
         },
     }
 }
@@ -246,10 +246,16 @@ fn spelled(artifact: &Artifact, given: Vec<(Option<&str>, Constant)>, name: &str
     for (_, constant) in positional {
         *slots.iter_mut().find(|slot| slot.is_none()).ok_or_else(refused)? = Some(constant);
     }
-    let constants = slots.into_iter().map(|slot| slot.map(|constant| of_declared(artifact, constant)));
+    let of_parameter = |(slot, generic): (Option<Constant>, &Generic)| match (slot?, &generic.kind) {
+        // A number is one of the parameter's type.
+        (Constant::Usize(n), GenericKind::Constant(ty)) if *ty != Scalar::Usize => Some(Constant::Integer(n.into())),
+        (constant, _) => Some(of_declared(artifact, constant)),
+    };
+    let constants = slots.into_iter().zip(generics).map(of_parameter);
     let constants: Vec<_> = constants.collect::<Option<_>>().ok_or_else(refused)?;
     let fits = |(constant, generic): (&Constant, &Generic)| match (constant, &generic.kind) {
         (Constant::Usize(_), GenericKind::Constant(ty)) => *ty == Scalar::Usize,
+        (Constant::Integer(n), GenericKind::Constant(ty)) => *ty != Scalar::Usize && ty.holds(*n),
         (Constant::Bool(_), GenericKind::Constant(ty)) => *ty == Scalar::Bool,
         (Constant::Scalar(_), GenericKind::Type(_)) => true,
         (Constant::Item(item), GenericKind::Type(_)) => item.hash != UNKNOWN,

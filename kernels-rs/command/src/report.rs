@@ -20,12 +20,12 @@ use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
 use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
+use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Local, Location, Op, Region, Role};
 use kernel_dsl::compiler::ptx::cost::InstructionClass;
 use runtime::interpreter::profile::{self, BranchCounts, Counts, Profile, ProfiledAccess, Touched};
 use runtime::testing::{Case, Profiler};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::ops::Range;
 
@@ -76,6 +76,10 @@ pub(super) struct ReportJson {
     pub(super) shared_bytes: u32,
     /// Types and sizes of the arrays in shared memory.
     pub(super) shared: Vec<String>,
+    /// Bytes of the arrays in local memory, of a thread.
+    pub(super) local_bytes: u32,
+    /// Names, types and sizes of the arrays in local memory.
+    pub(super) local: Vec<String>,
     /// Resources of the machine code; `null` if there is no ptxas that supports the target.
     pub(super) machine_code: Option<MachineCode>,
     /// Occupancy with the largest block. Unknown registers are treated as no limit.
@@ -312,6 +316,21 @@ fn arrays(kernel: &Kernel) -> Vec<String> {
     fixed.chain(dynamic).collect()
 }
 
+/// Returns the arrays in local memory that the kernel accesses.
+fn local_arrays(kernel: &Kernel) -> Vec<&Local> {
+    fn walk(region: &Region, used: &mut BTreeSet<u32>) {
+        for inst in &region.insts {
+            if let Op::ReadLocal { local, .. } | Op::WriteLocal { local, .. } = &inst.op {
+                used.insert(local.0);
+            }
+            inst.op.regions().into_iter().for_each(|region| walk(region, used));
+        }
+    }
+    let mut used = BTreeSet::new();
+    walk(&kernel.body, &mut used);
+    used.into_iter().map(|i| &kernel.locals[i as usize]).filter(|array| array.memory).collect()
+}
+
 impl ReportJson {
     /// Computes the report of a compiled instance.
     pub(super) fn of(forms: &CompiledForms<'_>) -> ReportJson {
@@ -324,6 +343,7 @@ impl ReportJson {
         let reach = KernelAccesses::of(compilation.program(), with_places);
         let branches = uniformity::branches(with_places);
         let branches = branches.into_iter().map(|branch| Branch::new(with_places, branch)).collect();
+        let local = local_arrays(optimized);
         let machine_code = machine.as_ref().map(|(ptxas, machine)| MachineCode {
             ptxas: ptxas.clone(),
             resources: machine.resources,
@@ -352,6 +372,8 @@ impl ReportJson {
             blocks: optimized.block.to_string(),
             shared_bytes,
             shared: arrays(optimized),
+            local_bytes: local.iter().map(|array| array.bytes()).sum(),
+            local: local.into_iter().map(Local::to_string).collect(),
             machine_code,
             occupancy: shares(optimized.block.most()),
             by_block,
@@ -383,6 +405,12 @@ impl ReportJson {
         }
         writeln!(out, "shared        {} bytes", self.shared_bytes)?;
         for array in &self.shared {
+            writeln!(out, "              {array}")?;
+        }
+        if !self.local.is_empty() {
+            writeln!(out, "local         {} bytes a thread", self.local_bytes)?;
+        }
+        for array in &self.local {
             writeln!(out, "              {array}")?;
         }
         let unless = if self.machine_code.is_none() { ", unless by registers" } else { "" };
@@ -626,7 +654,9 @@ impl AccessReport {
                 _ => None,
             })
         };
-        let element_bytes = element_bytes.or_else(dynamic).or_else(parameter);
+        // An element at a time.
+        let local = || matches!(cost, Some(Cost::Local { .. })).then_some(bytes);
+        let element_bytes = element_bytes.or_else(dynamic).or_else(parameter).or_else(local);
         let mut access = AccessReport {
             location,
             place,
@@ -690,6 +720,7 @@ impl AccessReport {
         let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
         let looped = if self.loops > 0 { ", looped" } else { "" };
         let found = self.measured.as_ref();
+        let local = matches!(self.cost, Some(Cost::Local { .. }));
         let (lines, used) = match self.cost {
             Some(Cost::Global { sectors, lines, used, .. }) => {
                 let moved = f64::from(sectors) * memory::SECTOR as f64;
@@ -706,13 +737,18 @@ impl AccessReport {
             self.address.name().to_string(),
             match found {
                 Some(found) => format!("{} · {}", self.costs(), found.costs()),
-                None if measured => format!("{} · not executed", self.costs()),
+                // The interpreter does not measure local memory.
+                None if measured && !local => format!("{} · not executed", self.costs()),
                 None => self.costs(),
             },
             both(lines, lines_found),
             both(used, global.and_then(|m| m.efficiency).map(percent)),
             found.map_or(String::new(), |m| percent(m.active)),
-            self.within.as_ref().map_or("not proved".to_string(), ProofFacts::words),
+            if local {
+                String::new()
+            } else {
+                self.within.as_ref().map_or("not proved".to_string(), ProofFacts::words)
+            },
             self.elements(),
         ]
     }
@@ -725,6 +761,8 @@ impl AccessReport {
             Some(Cost::Constant { words }) => format!("up to {words} places"),
             Some(Cost::Global { sectors, least, .. }) if sectors == least => format!("{sectors} sectors"),
             Some(Cost::Global { sectors, least, .. }) => format!("{sectors} sectors for {least}"),
+            Some(Cost::Local { sectors, least }) if sectors == least => format!("{sectors} sectors of local memory"),
+            Some(Cost::Local { sectors, least }) => format!("up to {sectors} sectors of local memory for {least}"),
             None => "not known".to_string(),
         }
     }

@@ -31,6 +31,10 @@ pub(super) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
     }
     screen.row("shared", &format!("{} bytes", report.shared_bytes))?;
     screen.list("", &report.shared, MAX_ARRAYS)?;
+    if !report.local.is_empty() {
+        screen.row("local", &format!("{} bytes a thread", report.local_bytes))?;
+        screen.list("", &report.local, MAX_ARRAYS)?;
+    }
     let occupancy = &report.occupancy.occupancy;
     let limits: Vec<_> = occupancy.limited_by.iter().map(|limit| limit.name()).collect();
     let (warps, of, percent, blocks) = (occupancy.warps, occupancy.of, report.occupancy.percent, occupancy.blocks);
@@ -150,7 +154,9 @@ fn excess(access: &AccessReport) -> f64 {
     match access.cost {
         Some(Cost::Shared { ways }) => f64::from(ways),
         Some(Cost::Constant { words }) => f64::from(words),
-        Some(Cost::Global { sectors, least, .. }) => f64::from(sectors) / f64::from(least.max(1)),
+        Some(Cost::Global { sectors, least, .. } | Cost::Local { sectors, least }) => {
+            f64::from(sectors) / f64::from(least.max(1))
+        }
         None => measured.unwrap_or(0.0),
     }
 }

@@ -478,6 +478,9 @@ impl Kernel {
             GenericKind::Constant(Scalar::Bool) => {
                 value.extract().map(Constant::Bool).map_err(|_| wrong("a bool".to_string()))
             }
+            GenericKind::Constant(scalar) if *scalar != Scalar::Usize => {
+                value.extract().map(Constant::Integer).map_err(|_| wrong(format!("a number of the type {scalar}")))
+            }
             GenericKind::Constant(_) => {
                 value.extract().map(Constant::Usize).map_err(|_| wrong("a number below 2**32".to_string()))
             }

@@ -16,6 +16,7 @@ mod hash_table;
 mod heat;
 mod histogram;
 mod keccak;
+mod knn;
 mod look_back;
 mod nbody;
 mod q8_gemm;

@@ -21,6 +21,32 @@ programs! { places, "Places", slices(x: &[f32], y: &mut [f32]):
         let i = thread::index();
         y[i] = 1.0;
     }
+    "`thread::local::<[T; N]>()`" fn thread_local {
+        let t = thread::x();
+        let mut own = thread::local::<[u32; 8]>();
+        for k in 0..8 {
+            own[k] = (k * k) as u32;
+        }
+        y[t] = own[t % 8] as f32;
+    }
+    "`stack[i] = v`" fn thread_local_write {
+        let (t, v) = (thread::x(), 7u32);
+        let mut stack = thread::local::<[u32; 8]>();
+        for i in rolled(0..8) {
+            stack[i] = v;
+        }
+        y[t] = stack[t % 8] as f32;
+    }
+    "`stack[i]`" fn thread_local_read {
+        let t = thread::x();
+        let mut own = thread::local::<[u32; 8]>();
+        for k in rolled(0..8) {
+            own[k] = (k * k) as u32;
+        }
+        let (stack, i) = (&own, t % 8);
+        let v = stack[i];
+        y[t] = v as f32;
+    }
     "`block::x()`" fn block_x {
         let i = block::x();
         y[thread::x()] = i as f32;

@@ -14,6 +14,7 @@ items! { "Items":
     "`Struct { field, ..rest }`" updates, |x| 2.0 * x;
     "a pattern of a struct" struct_patterns, |x| x - 4.0;
     "`#[device] enum`" enums, |x| if x > 16.0 { 10.0 } else { x };
+    "`#[device] enum`, with data" data_enums, |x| if x > 16.0 { 2.0 * x + 1.0 } else if x > 4.0 { x * x } else { 5.0 };
     "`#[repr(C)]` elements of buffers" elements, |x| x;
     "`#[derive(DeviceCopy)]` in shared memory" in_shared, |x| x + 1.0;
     "a method" methods, |x| x * x;
@@ -30,6 +31,7 @@ items! { "Items":
     "`ptx!(…)`" inline, |x| x + 1.0;
     "a constant array at an index of run time" looked_up, |x| x + [1.0, 20.0, -3.0, 0.5][x as usize % 4];
     "`const { assert!(…) }`" asserted::<4>, |x| x;
+    "`const K: i32` of a kernel, and other integers" over_integers::<-3>, |x| x - 3.0;
     "`const P: bool` of a kernel" over_truths::<true>, |x| -x;
     "`T: Float` of a kernel" over_types::<f32, Thrice>, |x| 3.0 * x;
     "`F: DeviceFn` of a kernel" over_functions::<squared>, |x| x * x;
@@ -124,6 +126,30 @@ fn enums(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = match size {
         Size::Small => v,
         Size::Large => size as u32 as f32,
+    };
+}
+
+#[device]
+#[derive(Clone, Copy)]
+enum Figure {
+    Point,
+    Square(f32),
+    Line { from: f32, factor: f32 },
+}
+
+#[kernel(block = 64, grid = 1)]
+fn data_enums(x: &[f32], y: &mut [f32]) {
+    let v = x[thread::x()];
+    let mut figure = Figure::Point;
+    if v > 16.0 {
+        figure = Figure::Line { from: 1.0, factor: 2.0 };
+    } else if v > 4.0 {
+        figure = Figure::Square(v);
+    }
+    y[thread::x()] = match figure {
+        Figure::Point => 5.0,
+        Figure::Square(side) => side * side,
+        Figure::Line { from, factor } => factor * v + from,
     };
 }
 
@@ -316,6 +342,11 @@ fn looked_up(x: &[f32], y: &mut [f32]) {
 fn asserted<const N: usize>(x: &[f32], y: &mut [f32]) {
     const { assert!(N % 4 == 0) };
     y[thread::x()] = x[thread::x()];
+}
+
+#[kernel(block = 64, grid = 1, instances(K = -3))]
+fn over_integers<const K: i32>(x: &[f32], y: &mut [f32]) {
+    y[thread::x()] = x[thread::x()] + K as f32;
 }
 
 #[kernel(block = 64, grid = 1, instances(P = true))]

@@ -6,6 +6,7 @@ mod blocks;
 mod collectives;
 mod contract;
 mod cooperation;
+mod enums;
 #[path = "../every_target/mod.rs"]
 mod every_target;
 mod fast;

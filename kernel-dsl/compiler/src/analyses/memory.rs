@@ -3,13 +3,15 @@
 //! Shared memory has 32 banks of 4 bytes. A bank serves one word at a time, so lanes that access
 //! different words of a bank are serialized. Global memory moves sectors of 32 bytes: the access of
 //! a warp costs as many sectors as it touches. Constant memory serves one location of a warp at a
-//! time.
+//! time. Local memory interleaves the arrays of the lanes word by word: word w of lane l is at
+//! 4 · (32 · w + l), so that lanes with one index share sectors.
 
 use super::lanes::{self, LANES, LaneValues, Lanes, Numbers};
 use super::uniformity::{UniformScope, Uniformity};
 use crate::ir::*;
 use crate::scalar::Scalar;
 use serde::Serialize;
+use std::collections::HashSet;
 
 /// Size of a sector in bytes.
 pub const SECTOR: i64 = 32;
@@ -78,6 +80,14 @@ pub enum Cost {
         /// if the addresses are not understood.
         words: u32,
     },
+    /// An access to an array in local memory.
+    Local {
+        /// Number of touched sectors; the maximum possible number if the indices are not
+        /// understood.
+        sectors: u32,
+        /// Number of sectors if all lanes use one index.
+        least: u32,
+    },
 }
 
 impl Cost {
@@ -86,7 +96,9 @@ impl Cost {
         match self {
             Cost::Shared { ways } => f64::from(ways),
             Cost::Constant { words } => f64::from(words),
-            Cost::Global { sectors, least, .. } => f64::from(sectors) / f64::from(least.max(1)),
+            Cost::Global { sectors, least, .. } | Cost::Local { sectors, least } => {
+                f64::from(sectors) / f64::from(least.max(1))
+            }
         }
     }
 }
@@ -212,6 +224,23 @@ impl AccessWalk<'_> {
                 Op::Store { place, element, values, guard } => {
                     Some((AccessKind::Store, place, *element, values.len(), *guard))
                 }
+                Op::ReadLocal { local, index } | Op::WriteLocal { local, index, .. } => {
+                    let array = &self.kernel.locals[local.0 as usize];
+                    if array.memory {
+                        let load = matches!(inst.op, Op::ReadLocal { .. });
+                        found.push(Site {
+                            location: inst.location,
+                            kind: if load { AccessKind::Load } else { AccessKind::Store },
+                            array: Some(array.name.clone()),
+                            bytes: array.element_bytes(),
+                            count: 1,
+                            loops,
+                            cost: Some(self.local(array, *index)),
+                            address: index.map_or(UniformScope::Grid, |index| self.uniformity.scope_of(index)),
+                        });
+                    }
+                    continue;
+                }
                 Op::Atomic { place, element, .. } => Some((AccessKind::Atomic, place, *element, 1, None)),
                 Op::If { condition, then, otherwise } => {
                     let holds = self.holding(*condition);
@@ -256,6 +285,26 @@ impl AccessWalk<'_> {
             }
             AccessPlace::Address { .. } => None,
         }
+    }
+
+    fn local(&self, array: &Local, index: Option<Value>) -> Cost {
+        let (bytes, lanes_a_sector) = (array.element_bytes(), SECTOR as usize / 4);
+        let words = bytes.div_ceil(4);
+        let least = words * (LANES / lanes_a_sector) as u32;
+        let rows = index.and_then(|index| self.lanes.get(index).relative());
+        let sectors = match (rows, index) {
+            (_, None) => least,
+            (_, Some(index)) if self.uniformity.scope_of(index) <= UniformScope::Warp => least,
+            (Some(rows), _) => {
+                let touched: HashSet<_> = (0..LANES).map(|lane| (rows[lane], lane / lanes_a_sector)).collect();
+                words * touched.len() as u32
+            }
+            (None, _) => {
+                let all = array.bytes().div_ceil(4) * (LANES / lanes_a_sector) as u32;
+                all.min(words * LANES as u32)
+            }
+        };
+        Cost::Local { sectors, least }
     }
 
     fn constant(&self, base: Value, address: LaneValues, asked: WarpRequest) -> Option<Cost> {

@@ -7,26 +7,11 @@ use super::{
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, Intrinsic};
 use crate::language::ARRAY_METHODS;
-use crate::syntax::{self, Argument, Path, SpanPair};
+use crate::syntax::{self, Path, SpanPair};
 use proc_macro2::Ident;
 
 /// The methods of arrays.
 impl Checker<'_> {
-    /// Checks `thread::local::<[T; N]>()`
-    pub(super) fn thread_local(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
-        const NAME: &str = "thread::local";
-        self.count(NAME, 0, arguments.len(), mark);
-        if let [Argument::Type(ty)] = path.segments.last().map_or(&[][..], |s| &s.arguments) {
-            let ty = self.ty(ty);
-            if matches!(self.table.get(ty), Ty::Array(..)) {
-                self.confirm(path, NAME, &[ty], false);
-                return (ExprKind::Intrinsic { intrinsic: Intrinsic::ThreadLocal, arguments: Vec::new() }, ty);
-            }
-        }
-        self.report(path.mark, "`thread::local` needs the type of its array: `thread::local::<[u32; 32]>()`");
-        (ExprKind::Tuple(Vec::new()), self.wrong())
-    }
-
     pub(super) fn array_method(
         &mut self,
         receiver: Expr,

@@ -55,9 +55,6 @@ impl Checker<'_> {
         if name == "warp::group" {
             return self.group(path, arguments, mark);
         }
-        if name == "thread::local" {
-            return self.thread_local(path, arguments, mark);
-        }
         if name == "pipeline::wait" {
             return self.pipeline_wait(path, arguments, mark);
         }
@@ -103,13 +100,21 @@ impl Checker<'_> {
         mark: SpanPair,
     ) -> (ExprKind, Id) {
         let same = self.table.unknown();
-        let uses_same = function.parameters.contains(&SignatureType::This);
+        let stated = function.returns == SignatureType::StatedArray;
+        let uses_same = stated || function.parameters.contains(&SignatureType::This);
         let combines = function.parameters.contains(&SignatureType::CombineFn);
         match path.segments.last().map_or(&[][..], |s| &s.arguments) {
-            [] => {}
+            [] if !stated => {}
             [Argument::Type(ty), closure @ ..] if uses_same && closure.len() == usize::from(combines) => {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
+                if stated && !matches!(self.table.get(ty), Ty::Array(..) | Ty::Wrong) {
+                    self.states_array(function.path, path.mark);
+                }
+            }
+            _ if stated => {
+                self.states_array(function.path, path.mark);
+                return (ExprKind::Tuple(Vec::new()), self.wrong());
             }
             _ => self.report(path.mark, format!("`{}` does not take these generic arguments", function.path)),
         }
@@ -136,6 +141,11 @@ impl Checker<'_> {
         }
         let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
+    }
+
+    /// Reports a call that does not state the type of its array.
+    fn states_array(&mut self, name: &str, mark: SpanPair) {
+        self.report(mark, format!("`{name}` needs the type of its array: `{name}::<[u32; 32]>()`"));
     }
 
     /// Requests that rustc confirms that a path names the function `canonical` of the prelude. The
@@ -168,7 +178,7 @@ impl Checker<'_> {
             SignatureType::U32 => self.table.scalar(Scalar::U32),
             SignatureType::Usize => self.table.scalar(Scalar::Usize),
             SignatureType::F32 => self.table.scalar(Scalar::F32),
-            SignatureType::This => same,
+            SignatureType::This | SignatureType::StatedArray => same,
             SignatureType::UnsignedBits => self.table.scalar(match scalar.map(Scalar::bits) {
                 Some(64) => Scalar::U64,
                 Some(16) => Scalar::U16,
@@ -473,7 +483,7 @@ impl Checker<'_> {
     /// Returns the type `ty` of a table with `generics` as generic arguments.
     pub(super) fn instantiate(&mut self, types: &[hir::Type], ty: TypeId, generics: &[Id]) -> Id {
         let size = |checker: &mut Self, size: hir::Size| match size {
-            hir::Size::Known(_) => checker.table.add(Ty::Size(size)),
+            hir::Size::Known(_) | hir::Size::Value(_) => checker.table.add(Ty::Size(size)),
             hir::Size::Generic(i) => generics[i as usize],
         };
         let ty = match types[ty.0 as usize].clone() {

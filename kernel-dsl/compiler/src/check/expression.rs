@@ -165,14 +165,8 @@ impl Checker<'_> {
             let ty = Id(e.ty.0);
             let fits = matches!(
                 self.table.get(ty),
-                Ty::Scalar(_)
-                    | Ty::Unknown(_)
-                    | Ty::Parameter(_)
-                    | Ty::Projection { .. }
-                    | Ty::Enum(_)
-                    | Ty::Wrong
-                    | Ty::Never
-            );
+                Ty::Scalar(_) | Ty::Unknown(_) | Ty::Parameter(_) | Ty::Projection { .. } | Ty::Wrong | Ty::Never
+            ) || self.is_discriminant(ty);
             if !fits {
                 let name = self.named(ty);
                 self.report(
@@ -357,7 +351,7 @@ impl Checker<'_> {
                 let a = self.expr(a, None);
                 let b = self.wanted(b, Id(a.ty.0));
                 let ordered = !matches!(comparison, ir::Comparison::Eq | ir::Comparison::Ne);
-                if ordered || self.as_enum(Id(a.ty.0)).is_none() {
+                if ordered || !self.is_discriminant(Id(a.ty.0)) {
                     self.operands(Id(a.ty.0), !ordered, true, mark);
                 }
                 (ExprKind::Compare(comparison, Box::new(a), Box::new(b)), bool)
@@ -539,7 +533,7 @@ impl Checker<'_> {
         let fits = match (self.table.get(from).clone(), self.table.get(to).clone()) {
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,
             (Ty::Unknown(UnknownKind::Integer | UnknownKind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
-            (Ty::Enum(_), Ty::Scalar(to)) => to.is_integer(),
+            (Ty::Enum(_), Ty::Scalar(to)) => self.is_discriminant(from) && to.is_integer(),
             (Ty::Scalar(from), Ty::Scalar(to)) => {
                 if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !meant && !masked(value, from) {
                     self.report(

@@ -31,19 +31,31 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
     }
 }
 
+/// Returns a struct whose fields are not checked yet, which reserves its index.
+fn blank_struct(name: String, hash: u64, repr_c: bool) -> hir::Struct {
+    hir::Struct { name, hash, generics: Vec::new(), types: Vec::new(), fields: Vec::new(), repr_c }
+}
+
 /// A function of a module with its surroundings.
 struct Member<'a> {
     id: FunctionId,
     function: &'a syntax::Function,
-    scope: Scope<'a>,
-    around: ContainingItem<'a>,
+    surroundings: Surroundings<'a>,
     /// A function that impls of the trait must provide: it has no body.
     required: bool,
 }
 
+/// The surroundings of a function of a module.
+#[derive(Clone, Copy, Default)]
+struct Surroundings<'a> {
+    scope: Scope<'a>,
+    item: ContainingItem<'a>,
+}
+
 /// The item that contains a function of a module.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 enum ContainingItem<'a> {
+    #[default]
     Nothing,
     Impl(&'a syntax::Impl),
     Trait,
@@ -71,7 +83,7 @@ pub enum ItemPart {
 
 impl Member<'_> {
     fn within(&self) -> Option<ItemPart> {
-        let of = match self.around {
+        let of = match self.surroundings.item {
             ContainingItem::Nothing => None,
             ContainingItem::Impl(i) => Some(i.written.0.clone()),
             ContainingItem::Trait => return None,
@@ -119,7 +131,7 @@ pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModu
     }
     let mut functions = Vec::new();
     for member in members.iter().filter(|m| !m.required) {
-        let mut checker = Checker::new(member.function, &member.scope, &environment);
+        let mut checker = Checker::new(member.function, &member.surroundings.scope, &environment);
         checker.signature();
         let mut body = checker.body();
         match checker.finish(&mut body).done(body) {
@@ -165,35 +177,29 @@ fn declare<'a>(
         count += 1;
         mix(&[module.hash, own, count])
     };
-    let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, scope, around, required| {
+    let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, surroundings, required| {
         let id = FunctionId(environment.functions.len() as u32);
         environment.functions.push(hir::Function { hash, ..blank(function) });
-        members.push(Member { id, function, scope, around, required });
+        members.push(Member { id, function, surroundings, required });
         id
     };
+    let alone = Surroundings::default();
     for item in &module.items {
         let (name, root) = match item {
-            Item::Function(f) => (
-                &f.name,
-                Root::Function(member(environment, f, mixed(f.hash), Scope::default(), ContainingItem::Nothing, false)),
-            ),
-            Item::Constant(f) => (
-                &f.name,
-                Root::Constant(member(environment, f, mixed(f.hash), Scope::default(), ContainingItem::Nothing, false)),
-            ),
+            Item::Function(f) => (&f.name, Root::Function(member(environment, f, mixed(f.hash), alone, false))),
+            Item::Constant(f) => (&f.name, Root::Constant(member(environment, f, mixed(f.hash), alone, false))),
             Item::Struct(s) | Item::Alias(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
-                environment.items.structs.push(hir::Struct {
-                    name: s.name.to_string(),
-                    hash: mixed(s.hash),
-                    generics: Vec::new(),
-                    types: Vec::new(),
-                    fields: Vec::new(),
-                    repr_c: s.repr_c,
-                });
+                environment.items.structs.push(blank_struct(s.name.to_string(), mixed(s.hash), s.repr_c));
                 (&s.name, if matches!(item, Item::Alias(_)) { Root::Alias(id) } else { Root::Struct(id) })
             }
             Item::Enum(e) => {
+                let data = e.data.as_ref().map(|data| {
+                    let id = StructId(environment.items.structs.len() as u32);
+                    let name = format!("data of {}", data.name);
+                    environment.items.structs.push(blank_struct(name, mixed(data.hash), false));
+                    id
+                });
                 let id = EnumId(environment.items.enums.len() as u32);
                 let variants =
                     e.variants.iter().map(|(name, value)| hir::Variant { name: name.clone(), value: *value });
@@ -201,36 +207,24 @@ fn declare<'a>(
                     name: e.name.to_string(),
                     hash: mixed(e.hash),
                     variants: variants.collect(),
+                    data,
                 });
                 (&e.name, Root::Enum(id))
             }
             Item::Trait(t) => {
                 let id = TraitId(environment.items.traits.len() as u32);
                 let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(id)) };
+                let within = Surroundings { scope, item: ContainingItem::Trait };
                 let mut items = Vec::new();
                 for item in &t.items {
                     let (name, kind) = match item {
                         TraitItem::Type { name, .. } => (name, TraitItemKind::Type(Vec::new())),
                         TraitItem::Constant { function, provided } => {
-                            let id = member(
-                                environment,
-                                function,
-                                mixed(function.hash),
-                                scope,
-                                ContainingItem::Trait,
-                                !provided,
-                            );
+                            let id = member(environment, function, mixed(function.hash), within, !provided);
                             (&function.name, TraitItemKind::Constant { function: id, provided: *provided })
                         }
                         TraitItem::Function { function, provided } => {
-                            let id = member(
-                                environment,
-                                function,
-                                mixed(function.hash),
-                                scope,
-                                ContainingItem::Trait,
-                                !provided,
-                            );
+                            let id = member(environment, function, mixed(function.hash), within, !provided);
                             let (provided, receiver) = (*provided, function.receiver);
                             (&function.name, TraitItemKind::Function { function: id, provided, receiver })
                         }
@@ -243,14 +237,14 @@ fn declare<'a>(
             }
             Item::Impl(i) => {
                 let scope = Scope { generics: &i.generics, itself: Some(SelfMeaning::Type(&i.for_type)) };
+                let within = Surroundings { scope, item: ContainingItem::Impl(i) };
                 let mut functions = Vec::new();
                 for f in &i.constants {
-                    let id = member(environment, f, mixed(f.hash), scope, ContainingItem::Impl(i), false);
+                    let id = member(environment, f, mixed(f.hash), within, false);
                     functions.push((f.name.to_string(), Associated::Constant(id)));
                 }
                 for f in &i.functions {
-                    let (id, receiver) =
-                        (member(environment, f, mixed(f.hash), scope, ContainingItem::Impl(i), false), f.receiver);
+                    let (id, receiver) = (member(environment, f, mixed(f.hash), within, false), f.receiver);
                     let name = i.operator.map_or_else(|| f.name.to_string(), language::operator_function);
                     functions.push((name, Associated::Function { function: id, receiver }));
                 }
@@ -294,35 +288,32 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
     aliases(module, structs.clone(), environment);
     let mut structs = structs;
     for item in &module.items {
-        match item {
-            Item::Struct(s) | Item::Alias(s) => {
-                let at = structs.next().expect("each struct was declared");
-                fields(s, at, environment, diagnostics);
-            }
-            Item::Trait(t) => {
-                let at = traits.next().expect("each trait was declared");
-                let nothing = nothing(&t.name, &[]);
-                let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
-                let mut checker = Checker::new(&nothing, &scope, environment);
-                let bounds = checker.bounds(&t.bounds);
-                let of_types: Vec<_> = t
-                    .items
-                    .iter()
-                    .map(|item| match item {
-                        TraitItem::Type { bounds, .. } => Some(checker.bounds(bounds)),
-                        _ => None,
-                    })
-                    .collect();
-                diagnostics.append(&mut checker.diagnostics);
-                let item = &mut environment.items.traits[at];
-                item.bounds = bounds;
-                for (item, bounds) in item.items.iter_mut().zip(of_types) {
-                    if let Some(bounds) = bounds {
-                        item.kind = TraitItemKind::Type(bounds);
-                    }
+        if let Some(s) = item.fields() {
+            let at = structs.next().expect("each struct was declared");
+            fields(s, at, environment, diagnostics);
+        }
+        if let Item::Trait(t) = item {
+            let at = traits.next().expect("each trait was declared");
+            let nothing = nothing(&t.name, &[]);
+            let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
+            let mut checker = Checker::new(&nothing, &scope, environment);
+            let bounds = checker.bounds(&t.bounds);
+            let of_types: Vec<_> = t
+                .items
+                .iter()
+                .map(|item| match item {
+                    TraitItem::Type { bounds, .. } => Some(checker.bounds(bounds)),
+                    _ => None,
+                })
+                .collect();
+            diagnostics.append(&mut checker.diagnostics);
+            let item = &mut environment.items.traits[at];
+            item.bounds = bounds;
+            for (item, bounds) in item.items.iter_mut().zip(of_types) {
+                if let Some(bounds) = bounds {
+                    item.kind = TraitItemKind::Type(bounds);
                 }
             }
-            _ => {}
         }
     }
     for item in &module.items {
@@ -351,7 +342,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
 
 /// Checks the type aliases, so that fields can name them. An alias may name aliases after it.
 fn aliases(module: &syntax::Module, structs: std::ops::Range<usize>, environment: &mut Environment) {
-    let all = module.items.iter().filter(|item| matches!(item, Item::Struct(_) | Item::Alias(_)));
+    let all = module.items.iter().filter(|item| item.fields().is_some());
     let aliases: Vec<_> = all.zip(structs).filter(|(item, _)| matches!(item, Item::Alias(_))).collect();
     // An alias that names others needs at most one more round than each of these.
     for _ in 0..aliases.len() {
@@ -389,7 +380,7 @@ fn own(
     let last = |all: usize, n: usize| all - n..all;
     let items = &environment.items;
     (
-        last(items.structs.len(), count(|i| matches!(i, Item::Struct(_) | Item::Alias(_)))),
+        last(items.structs.len(), count(|i| i.fields().is_some())),
         last(items.traits.len(), count(|i| matches!(i, Item::Trait(_)))),
         last(items.impls.len(), count(|i| matches!(i, Item::Impl(_)))),
     )
@@ -493,7 +484,7 @@ fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
 
 /// Returns the signature of a member.
 fn signature(member: &Member, environment: &Environment) -> Result<hir::Function, Vec<Diagnostic>> {
-    let mut checker = Checker::new(member.function, &member.scope, environment);
+    let mut checker = Checker::new(member.function, &member.surroundings.scope, environment);
     checker.signature();
     let (function, _) = checker.finish(&mut hir::Block::default()).done(hir::Block::default())?;
     Ok(function)

@@ -25,6 +25,7 @@ mod pattern;
 mod shared;
 mod statement;
 mod types;
+mod variant;
 mod written;
 
 use crate::Scalar;
@@ -348,6 +349,7 @@ impl<'a> Checker<'a> {
         let constants = instance.arguments.iter().map(|argument| match argument {
             syntax::InstanceArgument::Usize(n) => Some(hir::Constant::Usize(*n)),
             syntax::InstanceArgument::Bool(b) => Some(hir::Constant::Bool(*b)),
+            syntax::InstanceArgument::Integer(n) => Some(hir::Constant::Integer(*n)),
             syntax::InstanceArgument::Type { path, .. } => self.constant_type(path),
         });
         let arguments = hir::Instance(constants.collect::<Option<_>>().unwrap_or_default());
@@ -437,7 +439,8 @@ impl<'a> Checker<'a> {
                 let fields = self.field_types(item, &arguments);
                 fields.into_iter().all(|(_, field)| self.can_be_passed(field))
             }
-            Ty::Scalar(_) | Ty::Slice { .. } | Ty::View { .. } | Ty::Enum(_) | Ty::Wrong => true,
+            Ty::Scalar(_) | Ty::Slice { .. } | Ty::View { .. } | Ty::Wrong => true,
+            Ty::Enum(_) => self.is_discriminant(id),
             Ty::Parameter(_) | Ty::Projection { .. } => true,
             _ => false,
         }
@@ -710,6 +713,7 @@ fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) ->
                     let n = proc_macro2::Literal::usize_unsuffixed(*n as usize);
                     quote!(#n)
                 }
+                hir::Size::Value(_) => return None,
                 hir::Size::Generic(i) => {
                     let name = ident(&generics[*i as usize].name);
                     quote!(#name)
@@ -726,6 +730,7 @@ fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) ->
                 let n = proc_macro2::Literal::usize_unsuffixed(*n as usize);
                 quote!(#n)
             }
+            hir::Size::Value(_) => return None,
             hir::Size::Generic(i) => {
                 let name = ident(&generics[*i as usize].name);
                 quote!(#name)

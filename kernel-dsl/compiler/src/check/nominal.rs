@@ -3,6 +3,7 @@
 use super::{
     Checker,
     types::{Id, Ty},
+    variant::{Variant, members},
 };
 use crate::Scalar;
 use crate::hir::{
@@ -20,12 +21,15 @@ pub(super) enum ResolvedItem {
     /// A function or constant of a trait, as the trait declares it; the first of `generics` is
     /// `Self`.
     Method { of_trait: TraitId, item: u32, function: FunctionId, generics: Vec<Id>, receiver: bool },
-    /// The discriminant of a variant.
-    Variant(i32),
+    /// A variant of an enum, by its index.
+    #[allow(missing_docs)]
+    Variant { of: EnumId, index: usize },
     /// `T::from_f32` or `T::to_f32`: a conversion between the two types.
     Convert { from: Id, to: Id },
     /// `T::default`, `N::default`: zero.
     Default,
+    /// No item: the error is reported.
+    Missing,
 }
 
 impl Checker<'_> {
@@ -81,7 +85,7 @@ impl Checker<'_> {
     /// Returns the arguments for these generic parameters, as given or to be inferred.
     pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[Argument]) -> Vec<Id> {
         let one = |(i, generic): (usize, &hir::Generic)| match (given.get(i), &generic.kind) {
-            (Some(argument), hir::GenericKind::Constant(_)) => self.size(argument),
+            (Some(argument), hir::GenericKind::Constant(scalar)) => self.constant(argument, *scalar),
             (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::UnknownKind::Size)),
             (Some(Argument::Type(ty)), hir::GenericKind::Type(_)) => self.type_argument(ty),
             (Some(Argument::Number(_, mark) | Argument::Bool(_, mark)), hir::GenericKind::Type(_)) => {
@@ -183,6 +187,7 @@ impl Checker<'_> {
             (T::Array(p, n), Ty::Array(q, m)) => {
                 self.fits(types, *p, *q, bound)
                     && match (n, self.table.get(*m)) {
+                        (hir::Size::Value(_), _) => false,
                         (hir::Size::Known(n), Ty::Size(hir::Size::Known(m))) => n == m,
                         // An impl cannot name a length that is a parameter of the function.
                         (hir::Size::Known(_), Ty::Size(hir::Size::Generic(_))) => false,
@@ -298,7 +303,7 @@ impl Checker<'_> {
             let ty = self.named(of);
             let mark = SpanPair { first: last.name.span(), last: last.name.span(), ..path.mark };
             self.report(mark, format!("there is no `{}` of `{ty}` on the device", last.name));
-            ResolvedItem::Variant(0)
+            ResolvedItem::Missing
         }))
     }
 
@@ -308,8 +313,8 @@ impl Checker<'_> {
         let text = name.to_string();
         if let Ty::Enum(id) = *self.table.get(of) {
             let variants = &environment.items.enums[id.0 as usize].variants;
-            if let Some(variant) = variants.iter().find(|v| v.name == text) {
-                return Some(ResolvedItem::Variant(variant.value));
+            if let Some(index) = variants.iter().position(|v| v.name == text) {
+                return Some(ResolvedItem::Variant { of: id, index });
             }
         }
         let inherent = environment.inherent(&text, |i| self.may_be(i, of));
@@ -344,11 +349,8 @@ impl Checker<'_> {
     /// closure.
     pub(super) fn associated_value(&mut self, found: ResolvedItem, path: &Path) -> (ExprKind, Id) {
         match found {
-            ResolvedItem::Variant(value) => {
-                let literal = self.literal(super::Literal::Integer(u64::from(value as u32), path.mark));
-                let ty = path.item().and_then(|owner| self.named_type(&owner)).unwrap_or_else(|| self.wrong());
-                (literal, ty)
-            }
+            ResolvedItem::Variant { of, index } => self.unit_variant(Variant::new(of, index), path.mark),
+            ResolvedItem::Missing => (ExprKind::Tuple(Vec::new()), self.wrong()),
             ResolvedItem::Default => {
                 let ty = path.item().and_then(|owner| self.named_type(&owner)).unwrap_or_else(|| self.wrong());
                 (self.zero(path.mark), ty)
@@ -404,7 +406,11 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let name = path.name();
         match found {
-            ResolvedItem::Variant(_) => {
+            ResolvedItem::Variant { of, index } => {
+                let fields = arguments.iter().enumerate().map(|(i, e)| (Member::Index(i as u32), e));
+                self.variant_value(Variant::new(of, index), fields.collect(), path)
+            }
+            ResolvedItem::Missing => {
                 arguments.iter().for_each(|e| {
                     self.expr(e, None);
                 });
@@ -577,6 +583,9 @@ impl Checker<'_> {
         rest: Option<&syntax::Expr>,
         expected: Option<Id>,
     ) -> (ExprKind, Id) {
+        if let Some(variant) = self.variant(path) {
+            return self.variant_value(variant, given.iter().map(|(member, e)| (member.clone(), e)).collect(), path);
+        }
         let Some((id, arguments, ty)) = self.struct_type(path) else {
             given.iter().for_each(|(_, e)| {
                 self.expr(e, None);
@@ -662,6 +671,9 @@ impl Checker<'_> {
         unset: bool,
         mark: SpanPair,
     ) -> Pattern {
+        if let Some(variant) = self.variant(path) {
+            return self.variant_pattern(variant, fields, ty, unset, mark);
+        }
         let Some((id, arguments, whole)) = self.struct_type(path) else {
             self.report(path.mark, format!("`{}` is not a device struct: mark it `#[device]`", path.name()));
             return Pattern::Ignore;
@@ -669,7 +681,8 @@ impl Checker<'_> {
         self.coerce(ty, whole, mark);
         let types = self.field_types(id, &arguments);
         let mut parts = vec![Pattern::Ignore; types.len()];
-        for (member, pattern) in fields {
+        for (member, pattern) in members(fields, types.len()) {
+            let member = &member;
             match types.iter().position(|(name, _)| *name == member.to_string()) {
                 Some(i) => parts[i] = self.bind(pattern, types[i].1, unset, mark),
                 None => self.report(mark, format!("`{}` has no field `{member}`", path.name())),
@@ -678,12 +691,9 @@ impl Checker<'_> {
         Pattern::Parts(parts)
     }
 
-    /// Returns the enum of a type.
-    pub(super) fn as_enum(&self, ty: Id) -> Option<EnumId> {
-        match self.table.get(ty) {
-            Ty::Enum(id) => Some(*id),
-            _ => None,
-        }
+    /// Returns whether a type is an enum whose variants hold no data.
+    pub(super) fn is_discriminant(&self, ty: Id) -> bool {
+        matches!(self.table.get(ty), Ty::Enum(id) if self.environment.items.enums[id.0 as usize].data.is_none())
     }
 }
 

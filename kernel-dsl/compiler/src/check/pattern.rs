@@ -33,7 +33,14 @@ impl Checker<'_> {
                 let parts = parts.iter().map(|p| self.bind(p, element, unset, mark)).collect();
                 hir::Pattern::Parts(with_rest(parts, rest))
             }
-            Pattern::Value(e) => hir::Pattern::Value(Box::new(self.wanted(e, ty))),
+            Pattern::Value(e) => {
+                if let syntax::ExprKind::Path(path) = &e.kind
+                    && let Some(variant) = self.variant(path)
+                {
+                    return self.variant_pattern(variant, &[], ty, unset, e.mark);
+                }
+                hir::Pattern::Value(Box::new(self.wanted(e, ty)))
+            }
             Pattern::Range { low, high, closed } => {
                 let mut bound = |e: &Option<Box<syntax::Expr>>| e.as_ref().map(|e| Box::new(self.wanted(e, ty)));
                 hir::Pattern::Range { low: bound(low), high: bound(high), closed: *closed }

@@ -254,6 +254,7 @@ impl Table {
                 format!("impl Fn({}){returns}", parameters.join(", "))
             }
             Ty::Size(hir::Size::Known(n)) => n.to_string(),
+            Ty::Size(hir::Size::Value(n)) => n.to_string(),
             Ty::Size(hir::Size::Generic(i)) | Ty::Parameter(i) => generics[*i as usize].name.clone(),
             Ty::Projection { of, of_trait, item } => {
                 let item = &names.items.a_trait(*of_trait).items[*item as usize];

@@ -115,7 +115,7 @@ impl Checker<'_> {
         match arguments {
             [syntax::Argument::Type(element), syntax::Argument::Number(rank, _)] => {
                 let element = if name == "Shared" { self.ty(element) } else { self.element(element)? };
-                Some((element, *rank))
+                Some((element, u32::try_from(*rank).unwrap_or(0)))
             }
             _ => {
                 self.report(mark, format!("`{name}` takes an element type and a rank: `{name}<f32, 2>`"));
@@ -176,10 +176,39 @@ impl Checker<'_> {
         }
     }
 
+    /// Returns a generic constant of the type `scalar`: a literal or a generic constant.
+    pub(super) fn constant(&mut self, argument: &syntax::Argument, scalar: Scalar) -> Id {
+        if matches!(scalar, Scalar::Usize | Scalar::Bool) {
+            return self.size(argument);
+        }
+        let (n, mark) = match argument {
+            syntax::Argument::Number(n, mark) => (*n, *mark),
+            argument => {
+                let size = self.size(argument);
+                let Ty::Size(hir::Size::Known(n)) = *self.table.get(size) else { return size };
+                let mark = match argument {
+                    syntax::Argument::Type(ty) => ty.mark,
+                    syntax::Argument::Number(_, mark) | syntax::Argument::Bool(_, mark) => *mark,
+                };
+                (n.into(), mark)
+            }
+        };
+        if !scalar.holds(n) {
+            self.report(mark, format!("`{n}` does not fit in `{scalar}`"));
+        }
+        self.table.add(Ty::Size(hir::Size::Value(n)))
+    }
+
     /// Returns a number in a type: a literal or a generic constant.
     pub(super) fn size(&mut self, argument: &syntax::Argument) -> Id {
         let size = match argument {
-            syntax::Argument::Number(n, _) => hir::Size::Known(*n),
+            syntax::Argument::Number(n, mark) => match u32::try_from(*n) {
+                Ok(n) => hir::Size::Known(n),
+                Err(_) => {
+                    self.report(*mark, format!("`{n}` does not fit in `usize`, which has 32 bits on the device"));
+                    return self.wrong();
+                }
+            },
             syntax::Argument::Bool(b, _) => hir::Size::Known(u32::from(*b)),
             syntax::Argument::Type(syntax::Type { kind: syntax::TypeKind::Infer, .. }) => {
                 return self.table.add(Ty::Unknown(UnknownKind::Size));

@@ -5,11 +5,11 @@ use crate::ir::{LocalId, Type, Value};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand};
 use crate::scalar::Scalar;
 
-/// Returns the type of an element in local memory, and its size in bytes.
-fn stored(element: Type) -> (ptx::Type, u32) {
+/// Returns the type of an element in local memory.
+fn stored(element: Type) -> ptx::Type {
     match element {
-        Type::Scalar(s) => (memory_type(s), s.bytes()),
-        ty => (register_type(ty), register_type(ty).bits() / 8),
+        Type::Scalar(s) => memory_type(s),
+        ty => register_type(ty),
     }
 }
 
@@ -38,13 +38,13 @@ impl Emitter<'_> {
             self.malformed("a variable that no pass replaced by values");
             return None;
         };
-        let (ty, size) = stored(array.element);
+        let (ty, size) = (stored(array.element), array.element_bytes());
         let symbol = match self.locals.get(&local) {
             Some(symbol) => *symbol,
             None => {
                 // No Rust name can be it.
                 let name = format!("$local_{}", self.locals.len());
-                match self.builder.variable(&name, ptx::Space::Local, size, size.saturating_mul(array.len)) {
+                match self.builder.variable(&name, ptx::Space::Local, size, array.bytes()) {
                     Ok(symbol) => *self.locals.entry(local).or_insert(symbol),
                     Err(e) => {
                         self.errors.extend(e.0);

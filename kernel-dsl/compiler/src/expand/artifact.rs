@@ -146,6 +146,7 @@ impl ArtifactInstance {
         let constants = instance.arguments.iter().map(|argument| match argument {
             InstanceArgument::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#argument)),
             InstanceArgument::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#argument)),
+            InstanceArgument::Integer(_) => quote!(#facade::compiler::hir::Constant::Integer(#argument)),
             InstanceArgument::Type { .. } => quote!(<#argument as #facade::GenericArgument>::CONSTANT),
         });
         quote!(#facade::Declared { name: #name, constants: &[#(#constants),*], ptx: #ptx })

@@ -111,7 +111,9 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
         let argument = generics.params.is_empty().then(|| generic_argument(facade, name, hash, &bytes));
         let value = match named {
             Item::Struct(s) => a_struct(facade, s),
-            _ => an_enum(facade, name),
+            Item::Enum(e) if e.variants.iter().all(|v| matches!(v.fields, Fields::Unit)) => an_enum(facade, name),
+            // A launch cannot pass an enum with data.
+            _ => TokenStream::new(),
         };
         all.extend(quote!(#conditions const _: () = { #argument #value };));
     }
@@ -308,12 +310,17 @@ pub(super) fn device_copy(item: &DeriveInput) -> syn::Result<TokenStream> {
             )
         }
         Data::Enum(data) => {
-            let first = data.variants.first().filter(|v| matches!(v.fields, Fields::Unit));
-            let Some(variant) = first.map(|v| &v.ident) else {
-                let message = "`DeviceCopy` needs an initial value: add a variant without data";
+            let Some(first) = data.variants.first() else {
+                let message = "`DeviceCopy` needs an initial value: add a variant";
                 return Err(syn::Error::new_spanned(name, message));
             };
-            (quote!(Self::#variant), quote!(Self::#variant))
+            let variant = &first.ident;
+            let members: Vec<_> = first.fields.members().collect();
+            let types: Vec<_> = first.fields.iter().map(|f| &f.ty).collect();
+            (
+                quote!(Self::#variant { #(#members: <#types as #bound>::undefined()),* }),
+                quote!(Self::#variant { #(#members: <#types as #bound>::zero()),* }),
+            )
         }
         Data::Union(_) => return Err(syn::Error::new_spanned(name, "unions are not supported on the device")),
     };

@@ -106,6 +106,7 @@ fn constants(item: &ItemFn, facade: &Path) -> TokenStream {
             let name = &constant.ident;
             let make = match &constant.ty {
                 syn::Type::Path(p) if p.path.is_ident("bool") => quote!(Bool(#name)),
+                syn::Type::Path(p) if !p.path.is_ident("usize") => quote!(Integer(#name as i128)),
                 _ => quote!(Usize(#facade::__private::device_usize(#name))),
             };
             Some(quote!(#facade::compiler::hir::Constant::#make,))

@@ -26,6 +26,8 @@ pub struct DeclaredInstance {
 pub enum Constant {
     Usize(u32),
     Bool(bool),
+    /// A value of another integer type, which the parameter declares.
+    Integer(i128),
     /// An element type.
     Scalar(Scalar),
     /// A struct or enum, or a device function passed for a type with `DeviceFn`.
@@ -61,6 +63,7 @@ impl fmt::Display for Constant {
         match self {
             Constant::Usize(n) => write!(f, "{n}"),
             Constant::Bool(b) => write!(f, "{b}"),
+            Constant::Integer(n) => write!(f, "{n}"),
             Constant::Scalar(s) => write!(f, "{s}"),
             Constant::Item(item) => f.write_str(&item.name),
         }
@@ -101,7 +104,7 @@ pub fn spelled<'a>(kernel: &str, parameters: impl Iterator<Item = &'a str>, argu
         return kernel.to_string();
     }
     let arguments = parameters.zip(arguments).map(|(parameter, argument)| match argument {
-        Constant::Usize(_) | Constant::Bool(_) => format!("{parameter} = {argument}"),
+        Constant::Usize(_) | Constant::Bool(_) | Constant::Integer(_) => format!("{parameter} = {argument}"),
         Constant::Scalar(_) | Constant::Item(_) => argument.to_string(),
     });
     format!("{kernel}<{}>", arguments.collect::<Vec<_>>().join(", "))

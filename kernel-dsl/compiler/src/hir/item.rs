@@ -41,7 +41,7 @@ pub struct Field {
     pub ty: TypeId,
 }
 
-/// An enum without data.
+/// An enum.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Enum {
     /// Returns the name in Rust.
@@ -50,6 +50,9 @@ pub struct Enum {
     pub hash: u64,
     /// The variants, in order; an enum without variants has no values and serves only as a type.
     pub variants: Vec<Variant>,
+    /// The parts of a value, if a variant holds data: the discriminant, and a field
+    /// `Variant.field` for each field of each variant. An enum without data is its discriminant.
+    pub data: Option<StructId>,
 }
 
 /// A variant of an enum, with its discriminant.

@@ -44,7 +44,7 @@ pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library
         };
     }
     place!(structs, StructId, structs);
-    place!(enums, EnumId, _enums);
+    place!(enums, EnumId, enums);
     place!(traits, TraitId, traits);
     for i in new {
         places.function(&mut functions[i]);
@@ -53,6 +53,10 @@ pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library
         let item = &mut items.structs[i];
         places.generics(&mut item.generics);
         places.types(&mut item.types);
+    }
+    for i in enums {
+        let data = &mut items.enums[i].data;
+        *data = data.map(|id| places.structs[id.0 as usize]);
     }
     for i in traits {
         let item = &mut items.traits[i];

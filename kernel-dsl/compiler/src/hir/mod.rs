@@ -325,8 +325,10 @@ pub(crate) fn view_name(mutable: bool, strided: bool) -> &'static str {
 /// A number in a type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Size {
-    /// A literal size.
+    /// A literal size, or a `bool`.
     Known(u32),
+    /// A constant of another integer type. No length is one.
+    Value(i128),
     /// A generic constant, by index into [`Function::generics`].
     Generic(u32),
 }

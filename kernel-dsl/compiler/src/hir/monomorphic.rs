@@ -58,6 +58,7 @@ impl Monomorphic {
                 if arguments.is_empty() { name.clone() } else { format!("{name}<{}>", arguments.join(", ")) }
             }
             Type::Constant(Size::Known(n)) => n.to_string(),
+            Type::Constant(Size::Value(n)) => n.to_string(),
             Type::Enum(id) => self.items.enums[id.0 as usize].name.clone(),
             other => format!("{other:?}"),
         }
@@ -241,6 +242,9 @@ impl Monomorphizer<'_> {
     fn argument(&mut self, constant: &Constant, kind: &GenericKind) -> Option<TypeId> {
         let ty = match (constant, kind) {
             (Constant::Usize(n), GenericKind::Constant(Scalar::Usize)) => Type::Constant(Size::Known(*n)),
+            (Constant::Integer(n), GenericKind::Constant(scalar)) if *scalar != Scalar::Usize && scalar.holds(*n) => {
+                Type::Constant(Size::Value(*n))
+            }
             (Constant::Bool(b), GenericKind::Constant(Scalar::Bool)) => Type::Constant(Size::Known(u32::from(*b))),
             (Constant::Scalar(s), GenericKind::Type(_)) => Type::Scalar(*s),
             (Constant::Item(_), GenericKind::Type(_)) => {
@@ -276,7 +280,13 @@ impl Monomorphizer<'_> {
                 self.opened.pop();
                 Type::Tuple(fields)
             }
-            Type::Enum(_) => Type::Scalar(Scalar::I32),
+            Type::Enum(id) => match self.source.items.enums[id.0 as usize].data {
+                Some(data) => {
+                    let data = self.intern(Type::Struct(data, Vec::new()));
+                    self.erased[data.0 as usize].clone()
+                }
+                None => Type::Scalar(Scalar::I32),
+            },
             Type::Item(_) => Type::Unit,
             other => other.clone(),
         };
@@ -384,7 +394,7 @@ impl Monomorphizer<'_> {
             }
             (Type::Array(p, n), Type::Array(q, m)) => {
                 let known = match n {
-                    Size::Known(_) => n == m,
+                    Size::Known(_) | Size::Value(_) => n == m,
                     Size::Generic(i) => {
                         let m = self.intern(Type::Constant(*m));
                         *bound[*i as usize].get_or_insert(m) == m
@@ -508,11 +518,12 @@ impl Monomorphizer<'_> {
                 self.errors.push(Error::at(&function.source, e.span, message));
             }
             ExprKind::Generic(i) if !keep => {
-                let n = match self.types[arguments[*i as usize].0 as usize] {
-                    Type::Constant(Size::Known(n)) => n,
+                let bits = match (&self.types[arguments[*i as usize].0 as usize], &self.types[e.ty.0 as usize]) {
+                    (Type::Constant(Size::Known(n)), _) => u64::from(*n),
+                    (Type::Constant(Size::Value(n)), Type::Scalar(scalar)) => *n as u64 & scalar.mask(),
                     _ => 0,
                 };
-                e.kind = ExprKind::Literal(u64::from(n));
+                e.kind = ExprKind::Literal(bits);
             }
             ExprKind::Call { function: callee, generics, .. } | ExprKind::Function { function: callee, generics } => {
                 let generics: Vec<_> =

@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Increment it with every change of a type in
 /// [`hir`](super) or of a type that such a type contains.
-pub const VERSION: u16 = 12;
+pub const VERSION: u16 = 13;
 
 const HEADER_BYTES: usize = 10;
 
@@ -150,6 +150,7 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
     };
     inside &=
         items.structs.iter().all(|s| types(&s.types) && s.fields.iter().all(|f| (f.ty.0 as usize) < s.types.len()));
+    inside &= items.enums.iter().filter_map(|e| e.data).all(|id| (id.0 as usize) < items.structs.len());
     inside &= items.traits.iter().flat_map(|t| &t.items).all(|item| match item.kind {
         TraitItemKind::Type(_) => true,
         TraitItemKind::Constant { function: id, .. } | TraitItemKind::Function { function: id, .. } => function(id),

@@ -282,6 +282,22 @@ pub struct Local {
     pub memory: bool,
 }
 
+impl Local {
+    /// Returns the bytes that an element takes in local memory.
+    pub fn element_bytes(&self) -> u32 {
+        match self.element {
+            Type::Scalar(scalar) => scalar.bytes(),
+            Type::Global | Type::Constant => 8,
+            Type::Shared => 4,
+        }
+    }
+
+    /// Returns the bytes that the array takes in local memory of each thread.
+    pub fn bytes(&self) -> u32 {
+        self.element_bytes().saturating_mul(self.len)
+    }
+}
+
 /// A location in the source of one of the functions that a kernel is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SourceLocation {

@@ -30,6 +30,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("thread::y", Intrinsic::Thread(1), &[], Type::Usize),
     function("thread::z", Intrinsic::Thread(2), &[], Type::Usize),
     function("thread::index", Intrinsic::ThreadIndex, &[], Type::Usize),
+    function("thread::local", Intrinsic::ThreadLocal, &[], Type::StatedArray),
     function("block::x", Intrinsic::Block(0), &[], Type::Usize),
     function("block::y", Intrinsic::Block(1), &[], Type::Usize),
     function("block::z", Intrinsic::Block(2), &[], Type::Usize),

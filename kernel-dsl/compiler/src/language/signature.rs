@@ -16,6 +16,8 @@ pub enum SignatureType {
     F32,
     /// The receiver's type, or the function's one type parameter `T`.
     This,
+    /// The function's type parameter `T`, which each call states, and which is an array.
+    StatedArray,
     /// The unsigned integer with the width of `This`.
     UnsignedBits,
     /// The unsigned counterpart of an integer `This`.

@@ -22,12 +22,12 @@ pub fn owns_bound(last: &str) -> bool {
 }
 
 /// Returns the layout of `Float16<exponent, bias, policy>`, where no policy means `Ieee`.
-pub fn float16(exponent: u32, bias: u32, policy: Option<&str>) -> Option<Format> {
+pub fn float16([exponent, bias]: [i128; 2], policy: Option<&str>) -> Option<Format> {
     let policy = match policy {
         None | Some("Ieee") => Policy::Ieee,
         Some("Finite") => Policy::Finite,
         Some("Saturating") => Policy::Saturating,
         Some(_) => return None,
     };
-    Format::new(exponent, i32::try_from(bias).ok()?, policy)
+    Format::new(u32::try_from(exponent).ok()?, i32::try_from(bias).ok()?, policy)
 }

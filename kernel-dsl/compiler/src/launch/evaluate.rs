@@ -153,6 +153,10 @@ impl Facts<'_> {
             ExprKind::Generic(index) => match self.instance.0.get(*index as usize) {
                 Some(Constant::Usize(n)) => Ok(Value::Scalar(Scalar::Usize, u64::from(*n))),
                 Some(Constant::Bool(b)) => Ok(Value::Scalar(Scalar::Bool, u64::from(*b))),
+                Some(Constant::Integer(n)) => match self.function.types.get(expr.ty.0 as usize) {
+                    Some(Type::Scalar(ty)) => Ok(Value::Scalar(*ty, *n as u64 & ty.mask())),
+                    _ => invalid("contains a generic constant that is not a scalar"),
+                },
                 Some(Constant::Scalar(_) | Constant::Item(_)) => invalid("uses a type where a number is needed"),
                 None => invalid(format!("uses generic constant {index}, which the instance lacks")),
             },

@@ -170,6 +170,8 @@ impl<'h> Lowerer<'h> {
         let values: Vec<_> = fields.iter().map(|(i, value)| (*i as usize, self.expr(value))).collect();
         let mut parts = match rest.map(|rest| self.expr(rest)) {
             Some(Val::Tuple(parts)) => parts,
+            // The fields of the other variants of an enum.
+            _ if fields.len() < types.len() => types.iter().map(|ty| self.nothing(*ty, e.span)).collect(),
             _ => vec![Val::Unit; types.len()],
         };
         for (i, value) in values {

@@ -291,7 +291,7 @@ impl<'h> Lowerer<'h> {
     fn size(&self, size: Size) -> u32 {
         match size {
             Size::Known(n) => n,
-            Size::Generic(_) => unreachable!("a monomorphic program has no generic sizes"),
+            Size::Value(_) | Size::Generic(_) => unreachable!("a length of a monomorphic program is known"),
         }
     }
 

@@ -24,7 +24,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers an unused value of type `ty`.
-    fn nothing(&mut self, ty: TypeId, span: Span) -> Val {
+    pub(super) fn nothing(&mut self, ty: TypeId, span: Span) -> Val {
         match self.ty(ty) {
             hir::Type::Unit | hir::Type::Never => Val::Unit,
             hir::Type::Scalar(s) => Val::Scalar(MaybeConst { value: self.builder.constant(*s, 0), bits: None }),
@@ -46,7 +46,7 @@ impl<'h> Lowerer<'h> {
             _ => {
                 self.error_with_help(
                     span,
-                    "an `Option` that can be `None` cannot hold a shared array, reference or closure",
+                    "an `Option` that can be `None`, or an enum, cannot hold a shared array, reference or closure",
                     "keep the value in a variable, with a separate `bool`",
                 );
                 Val::Unit

@@ -222,6 +222,8 @@ pub struct InstanceOf {
 pub enum Argument {
     Usize(u32),
     Bool(bool),
+    /// A value of another integer type.
+    Integer(i128),
     /// An element type, a struct or enum, or a device function.
     Type {
         path: Path,
@@ -234,6 +236,7 @@ impl Argument {
         match (self, other) {
             (Argument::Usize(a), Argument::Usize(b)) => a == b,
             (Argument::Bool(a), Argument::Bool(b)) => a == b,
+            (Argument::Integer(a), Argument::Integer(b)) => a == b,
             (Argument::Type { path: a, tokens: x }, Argument::Type { path: b, tokens: y }) => {
                 a.written() == b.written() && x.to_string() == y.to_string()
             }
@@ -247,6 +250,12 @@ impl ToTokens for Argument {
         match self {
             Argument::Usize(n) => Literal::u32_unsuffixed(*n).to_tokens(out),
             Argument::Bool(b) => b.to_tokens(out),
+            Argument::Integer(n) => {
+                if *n < 0 {
+                    out.extend(quote::quote!(-));
+                }
+                Literal::u128_unsuffixed(n.unsigned_abs()).to_tokens(out);
+            }
             Argument::Type { tokens, .. } => out.extend(tokens.clone()),
         }
     }
@@ -257,6 +266,7 @@ impl std::fmt::Display for Argument {
         match self {
             Argument::Usize(n) => write!(f, "{n}"),
             Argument::Bool(b) => write!(f, "{b}"),
+            Argument::Integer(n) => write!(f, "{n}"),
             Argument::Type { path, .. } => match path.segments.last() {
                 Some(last) => match last.float16() {
                     Some(Ok(format)) => write!(f, "{format}"),
@@ -574,7 +584,7 @@ impl Reader {
             for generic in generics {
                 if let Some((name, value)) = derived.iter().find(|(name, _)| *name == generic.name) {
                     for given in &mut product {
-                        match derive(value, generics, given) {
+                        match derive(value, &generic.kind, generics, given) {
                             Some(n) => given.push(n),
                             None => {
                                 self.refuse(syn::Error::new_spanned(
@@ -638,6 +648,9 @@ impl Reader {
             (Some(syn::Lit::Int(n)), GenericKind::Constant(Scalar::Usize)) => {
                 n.base10_parse().ok().map(Argument::Usize)
             }
+            (Some(syn::Lit::Int(n)), GenericKind::Constant(scalar)) => {
+                n.base10_parse().ok().filter(|n| scalar.holds(*n)).map(Argument::Integer)
+            }
             (Some(syn::Lit::Bool(b)), GenericKind::Constant(Scalar::Bool)) => Some(Argument::Bool(b.value)),
             (None, GenericKind::Type(_)) => match value {
                 syn::Type::Path(p) if p.qself.is_none() => {
@@ -649,9 +662,10 @@ impl Reader {
         };
         if argument.is_none() {
             let wanted = match kind {
-                GenericKind::Constant(Scalar::Bool) => "`true` or `false`",
-                GenericKind::Constant(_) => "a number of at most 32 bits",
-                GenericKind::Type(_) => "a type by its name: `f32`, a device struct, or a device function",
+                GenericKind::Constant(Scalar::Bool) => "`true` or `false`".to_string(),
+                GenericKind::Constant(Scalar::Usize) => "a number of at most 32 bits".to_string(),
+                GenericKind::Constant(scalar) => format!("a number of the type `{scalar}`"),
+                GenericKind::Type(_) => "a type by its name: `f32`, a device struct, or a device function".to_string(),
             };
             self.refuse(syn::Error::new_spanned(value, format!("expected {wanted}")));
         }
@@ -675,6 +689,7 @@ fn instance_name(
         }
         let part = match argument {
             Argument::Usize(n) => format!("_{}{n}", generic.name),
+            Argument::Integer(n) => format!("_{}{n}", generic.name).replace('-', "minus"),
             Argument::Bool(true) => format!("_{}", generic.name),
             Argument::Bool(false) => String::new(),
             Argument::Type { .. } => format!("_{argument}"),
@@ -693,11 +708,14 @@ fn ungrouped(mut e: &syn::Expr) -> &syn::Expr {
 }
 
 /// Returns the value of a derived constant, given the arguments of the parameters before it.
-fn derive(value: &syn::Expr, generics: &[super::Generic], given: &[Argument]) -> Option<Argument> {
+fn derive(value: &syn::Expr, kind: &GenericKind, generics: &[super::Generic], given: &[Argument]) -> Option<Argument> {
     let named = |name: &Ident| generics.iter().position(|g| g.name == *name).and_then(|i| given.get(i));
-    Some(match evaluate(value, &named)? {
-        Number::Integer(n) => Argument::Usize(u32::try_from(n).ok()?),
-        Number::Bool(b) => Argument::Bool(b),
+    Some(match (evaluate(value, &named)?, kind) {
+        (Number::Bool(b), _) => Argument::Bool(b),
+        (Number::Integer(n), GenericKind::Constant(scalar)) if *scalar != Scalar::Usize => {
+            Argument::Integer(Some(n.into()).filter(|n| scalar.holds(*n))?)
+        }
+        (Number::Integer(n), _) => Argument::Usize(u32::try_from(n).ok()?),
     })
 }
 
@@ -723,6 +741,7 @@ fn evaluate<'a>(e: &syn::Expr, named: &dyn Fn(&Ident) -> Option<&'a Argument>) -
         syn::Expr::Path(p) => match named(p.path.get_ident()?)? {
             Argument::Usize(n) => Number::Integer(u64::from(*n)),
             Argument::Bool(b) => Number::Bool(*b),
+            Argument::Integer(n) => Number::Integer(u64::try_from(*n).ok()?),
             Argument::Type { .. } => return None,
         },
         syn::Expr::Binary(b) => {

@@ -38,12 +38,12 @@ impl Segment {
             return None;
         }
         let format = match self.arguments.as_slice() {
-            [Argument::Number(exponent, _), Argument::Number(bias, _)] => language::float16(*exponent, *bias, None),
+            [Argument::Number(exponent, _), Argument::Number(bias, _)] => language::float16([*exponent, *bias], None),
             [
                 Argument::Number(exponent, _),
                 Argument::Number(bias, _),
                 Argument::Type(Type { kind: TypeKind::Path(policy), .. }),
-            ] => language::float16(*exponent, *bias, Some(&policy.last_name())),
+            ] => language::float16([*exponent, *bias], Some(&policy.last_name())),
             _ => None,
         };
         Some(format.ok_or_else(|| {

@@ -105,6 +105,11 @@ impl Callees {
         }
     }
 
+    /// Records the path of a struct, or of a variant of an enum.
+    fn constructed(&mut self, path: &Path) {
+        self.named(path.item().unwrap_or_else(|| path.clone()));
+    }
+
     /// Records a path used as a value: a constant, an associated item or a variant.
     fn value(&mut self, path: &Path) {
         if path.is_builtin() || language::constant(&path.name()).is_some() {
@@ -208,7 +213,7 @@ impl Callees {
                 c.generics(&s.generics);
                 s.fields.iter().for_each(|(_, ty)| c.ty(ty));
             }),
-            Item::Enum(_) => {}
+            Item::Enum(e) => e.data.iter().flat_map(|data| &data.fields).for_each(|(_, ty)| self.ty(ty)),
             Item::Trait(t) => {
                 self.bounds(&t.bounds);
                 for item in &t.items {
@@ -250,7 +255,7 @@ impl Callees {
                 self.pattern(pattern);
             }
             Pattern::Struct { path, fields, .. } => {
-                self.named(path.clone());
+                self.constructed(path);
                 fields.iter().for_each(|(_, p)| self.pattern(p));
             }
         }
@@ -322,7 +327,7 @@ impl Callees {
                 self.argument(size);
             }
             ExprKind::Struct { path, fields, rest } => {
-                self.named(path.clone());
+                self.constructed(path);
                 self.arguments(path);
                 fields.iter().for_each(|(_, e)| self.expr(e));
                 rest.iter().for_each(|e| self.expr(e));

@@ -42,6 +42,17 @@ pub enum Item {
     Impl(Impl),
 }
 
+impl Item {
+    /// Returns the struct of a struct, a type alias, or an enum with data.
+    pub fn fields(&self) -> Option<&Struct> {
+        match self {
+            Item::Struct(s) | Item::Alias(s) => Some(s),
+            Item::Enum(e) => e.data.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// A struct.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -55,12 +66,15 @@ pub struct Struct {
     pub hash: u64,
 }
 
-/// An enum without data.
+/// An enum.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Enum {
     pub name: Ident,
     pub variants: Vec<(String, i32)>,
+    /// The parts of a value, if a variant holds data: the discriminant `tag`, and a field
+    /// `Variant.field` for each field of each variant.
+    pub data: Option<Struct>,
     pub hash: u64,
 }
 
@@ -325,14 +339,14 @@ impl Reader {
             self.refuse(syn::Error::new_spanned(&e.generics, "a device enum cannot have generic parameters"));
         }
         let mut variants: Vec<(String, i32)> = Vec::new();
+        let mut fields: Vec<(String, Type)> = Vec::new();
         let mut next = Some(0);
         for variant in &e.variants {
             self.unconditional(&variant.attrs);
-            if !matches!(variant.fields, Fields::Unit) {
-                self.refuse(syn::Error::new_spanned(
-                    variant,
-                    "a variant of a device enum cannot hold data (except in `Option`): use a struct, or store the data beside the enum",
-                ));
+            for (field, member) in variant.fields.iter().zip(variant.fields.members()) {
+                self.unconditional(&field.attrs);
+                let ty = self.ty(&field.ty);
+                fields.push((format!("{}.{}", variant.ident, member.to_token_stream()), ty));
             }
             let value = match &variant.discriminant {
                 None => next,
@@ -345,7 +359,12 @@ impl Reader {
             variants.push((variant.ident.to_string(), value));
             next = value.checked_add(1);
         }
-        Enum { name: e.ident.clone(), variants, hash: place::hash_of(&e.ident, e) }
+        let hash = place::hash_of(&e.ident, e);
+        let data = (!fields.is_empty()).then(|| {
+            fields.insert(0, ("tag".to_string(), self.ty(&syn::parse_quote!(i32))));
+            Struct { name: e.ident.clone(), generics: Vec::new(), fields, repr_c: false, hash }
+        });
+        Enum { name: e.ident.clone(), variants, data, hash }
     }
 
     fn a_trait(&mut self, t: &syn::ItemTrait) -> Trait {
@@ -486,12 +505,11 @@ impl Reader {
                     syn::Type::Path(p) => p.path.get_ident().and_then(|i| Scalar::from_name(&i.to_string())),
                     _ => None,
                 };
-                match ty {
-                    Some(ty @ (Scalar::Usize | Scalar::Bool)) => {
-                        Some(Generic { name: c.ident.clone(), kind: GenericKind::Constant(ty) })
-                    }
-                    _ => {
-                        self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant must be a `usize` or a `bool`"));
+                match ty.filter(|ty| ty.is_integer() || *ty == Scalar::Bool) {
+                    Some(ty) => Some(Generic { name: c.ident.clone(), kind: GenericKind::Constant(ty) }),
+                    None => {
+                        let message = "a generic constant must be an integer or a `bool`";
+                        self.refuse(syn::Error::new_spanned(&c.ty, message));
                         None
                     }
                 }

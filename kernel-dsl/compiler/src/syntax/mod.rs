@@ -235,8 +235,8 @@ pub struct Segment {
 pub enum Argument {
     /// A type, or the name of a generic constant.
     Type(Type),
-    /// A number.
-    Number(u32, SpanPair),
+    /// A number. A length has at most 32 bits.
+    Number(i128, SpanPair),
     /// `true` or `false`.
     Bool(bool, SpanPair),
 }

@@ -94,7 +94,7 @@ impl Reader {
             .iter()
             .filter_map(|a| match a {
                 syn::GenericArgument::Type(t) => Some(Argument::Type(self.ty(t))),
-                syn::GenericArgument::Const(e) => Some(self.length(e)),
+                syn::GenericArgument::Const(e) => Some(self.constant_argument(e)),
                 other => {
                     self.refuse(syn::Error::new(other.span(), "expected a type or a constant as generic argument"));
                     None
@@ -103,15 +103,33 @@ impl Reader {
             .collect()
     }
 
-    /// Reads an array length or constant argument: a number, `true`, `false`, or the name of a
-    /// generic constant.
+    /// Reads an array length: a number, or the name of a generic constant.
     pub(super) fn length(&mut self, e: &syn::Expr) -> Argument {
+        let length = self.constant_argument(e);
+        if let Argument::Number(n, mark) = length
+            && u32::try_from(n).is_err()
+        {
+            self.refuse(syn::Error::new_spanned(e, "this size does not fit in 32 bits"));
+            return Argument::Number(1, mark);
+        }
+        length
+    }
+
+    /// Reads a constant argument: a number, `true`, `false`, or the name of a generic constant.
+    fn constant_argument(&mut self, e: &syn::Expr) -> Argument {
         let mark = self.mark(e);
         match e {
-            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => match n.base10_parse::<u32>() {
-                Ok(n) => return Argument::Number(n, mark),
-                Err(_) => self.refuse(syn::Error::new_spanned(n, "this size does not fit in 32 bits")),
+            // A literal may include its minus sign.
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => match n.base10_parse::<i128>() {
+                Ok(n) if (i64::MIN.into()..=u64::MAX.into()).contains(&n) => return Argument::Number(n, mark),
+                _ => self.refuse(syn::Error::new_spanned(n, "this number does not fit in 64 bits")),
             },
+            syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => {
+                if let Argument::Number(n, _) = self.constant_argument(expr) {
+                    return Argument::Number(-n, mark);
+                }
+                self.refuse(syn::Error::new_spanned(e, "expected a size: a number or the name of a generic constant"));
+            }
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(b), .. }) => return Argument::Bool(b.value, mark),
             syn::Expr::Path(p) if p.qself.is_none() => {
                 let path = self.path(&p.path);
@@ -119,7 +137,7 @@ impl Reader {
             }
             syn::Expr::Block(b) if b.label.is_none() => {
                 if let [syn::Stmt::Expr(inner, None)] = b.block.stmts.as_slice() {
-                    return self.length(inner);
+                    return self.constant_argument(inner);
                 }
                 self.refuse(syn::Error::new_spanned(e, "expected a size: a number or the name of a generic constant"));
             }

@@ -353,7 +353,7 @@ fn every_word_of_the_language_has_a_program() {
         .into_iter()
         .filter(|word| match word {
             Word::Function(path) | Word::Method { name: path, .. } if OF_LAUNCHES.contains(path) => false,
-            Word::Function(path) => !has(&[], &[format!("{path}(")]),
+            Word::Function(path) => !has(&[], &[format!("{path}("), format!("{path}::<")]),
             Word::Constructor(name) => !has(&["Shared memory"], &[format!("::{name}(")]),
             Word::Method { on, name } => !has(chapters(on), &[format!(".{name}("), format!(".{name}::<")]),
         })

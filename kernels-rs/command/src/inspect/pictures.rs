@@ -62,6 +62,7 @@ pub(super) fn accesses(report: &ReportJson, profile: Option<&Profile>, index: &L
             Some(Cost::Shared { ways }) => (Some(ways), Some(1), Some("shared")),
             Some(Cost::Global { sectors, least, .. }) => (Some(sectors), Some(least), Some("global")),
             Some(Cost::Constant { words }) => (Some(words), Some(1), Some("constant")),
+            Some(Cost::Local { sectors, least }) => (Some(sectors), Some(least), Some("local")),
             None => (None, None, None),
         };
         let measured_memory = fullest.map(|accessed| match accessed.counts.memory {

@@ -186,6 +186,7 @@ impl<'p> Reader<'p> {
             ExprKind::Literal(n) => Some(*n),
             ExprKind::Generic(i) => match self.program.instance().0.get(*i as usize)? {
                 Constant::Usize(n) => Some((*n).into()),
+                Constant::Integer(n) => u64::try_from(*n).ok(),
                 _ => None,
             },
             _ => None,

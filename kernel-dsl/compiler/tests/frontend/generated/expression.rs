@@ -57,6 +57,18 @@ impl Generator {
         }
     }
 
+    /// A `usize` below `below` that may depend on the thread.
+    fn any_index(&mut self, below: usize, depth: u32) -> String {
+        let counted: Vec<String> =
+            self.scope.iter().filter(|v| v.name.starts_with('r')).map(|v| v.name.clone()).collect();
+        match self.below(5) {
+            0 if self.kernel => format!("(x[t] as usize + n) % {below}"),
+            1 if self.kernel => format!("(t ^ {}) % {below}", self.index(8, depth)),
+            2 | 3 if !counted.is_empty() => format!("{} as usize % {below}", self.one_of(&counted)),
+            _ => self.index(below, depth),
+        }
+    }
+
     /// Returns an element of a constant array of indices below `below`.
     fn table(&mut self, below: usize, depth: u32) -> Option<String> {
         let known: Vec<IndexTable> = self.tables.iter().filter(|t| t.below <= below).cloned().collect();
@@ -160,6 +172,19 @@ impl Generator {
                     fields.iter().enumerate().map(|(i, f)| format!("f{i}: {}", self.value(f, d))).collect();
                 format!("S{id} {{ {} }}", values.join(", "))
             }
+            Ty::Enum(id) => {
+                let variants = self.enums[*id].variants.clone();
+                let i = self.below(variants.len());
+                let values: Vec<String> = variants[i].iter().map(|ty| self.value(ty, d)).collect();
+                match (values.len(), i % 2) {
+                    (0, _) => format!("E{id}::V{i}"),
+                    (_, 0) => format!("E{id}::V{i}({})", values.join(", ")),
+                    _ => {
+                        let named: Vec<_> = values.iter().enumerate().map(|(f, v)| format!("f{f}: {v}")).collect();
+                        format!("E{id}::V{i} {{ {} }}", named.join(", "))
+                    }
+                }
+            }
             Ty::Number(name) => self.number(name, depth),
         }
     }
@@ -171,7 +196,7 @@ impl Generator {
     /// Calls `f` with an index in scope.
     pub fn with_index<T>(&mut self, name: &str, below: usize, f: impl FnOnce(&mut Generator) -> T) -> T {
         let (name, ty) = (name.to_string(), Ty::Number("usize"));
-        self.scope.push(Variable { name, ty, mutable: false, below: Some(below), region: self.region });
+        self.scope.push(Variable { name, ty, mutable: false, below: Some(below), region: self.region, memory: false });
         let result = f(self);
         self.scope.pop();
         result
@@ -185,8 +210,19 @@ impl Generator {
         }
         let d = depth - 1;
         let ty = Ty::Number(name);
-        match self.below(9) {
+        match self.below(11) {
             0 => literal,
+            9 => {
+                let known: Vec<_> = self.constants.iter().filter(|f| f.element == name).cloned().collect();
+                let function = if known.is_empty() { return literal } else { self.one_of(&known) };
+                let (constant, value) = (self.constant_value(function.constant), self.value(&ty, d));
+                format!("{}::<{constant}>({value})", function.name)
+            }
+            10 if !self.enums.is_empty() => {
+                let id = self.below(self.enums.len());
+                let value = self.value(&Ty::Enum(id), d);
+                self.matched(&value, id, name, &literal)
+            }
             1 | 2 if self.kernel => {
                 let at = match self.below(3) {
                     0 => "t".to_string(),
@@ -221,6 +257,32 @@ impl Generator {
         }
     }
 
+    /// A `match` of an enum with a number as value.
+    fn matched(&mut self, value: &str, id: usize, name: &str, literal: &str) -> String {
+        // The value may be a literal of a struct, which needs parentheses here.
+        let mut text = format!("(match ({value}) {{ ");
+        for (i, fields) in self.enums[id].variants.clone().into_iter().enumerate() {
+            let names: Vec<String> = fields.iter().map(|_| self.name("v")).collect();
+            let mut found = None;
+            for (name, ty) in names.iter().zip(&fields) {
+                let (name, ty) = (name.clone(), ty.clone());
+                let of = Variable { name, ty, mutable: false, below: None, region: self.region, memory: false };
+                found = found.or(self.some_number(&of));
+            }
+            let pattern = match (fields.len(), i % 2) {
+                (0, _) => String::new(),
+                (_, 0) => format!("({})", names.join(", ")),
+                _ => {
+                    let named: Vec<_> = names.iter().enumerate().map(|(f, v)| format!("f{f}: {v}")).collect();
+                    format!(" {{ {} }}", named.join(", "))
+                }
+            };
+            let value = found.map_or(literal.to_string(), |found| format!("{found} as {name}"));
+            text += &format!("E{id}::V{i}{pattern} => {value}, ");
+        }
+        text + "})"
+    }
+
     /// A place of a type in a variable, and the variable.
     pub fn place_of(&mut self, ty: &Ty, mutable: bool, depth: u32) -> Option<(String, Variable)> {
         let fits = |v: &&Variable| v.below.is_none() && (v.mutable || !mutable);
@@ -236,8 +298,10 @@ impl Generator {
         }
         let (variable, path) = self.one_of(&found);
         let mut text = variable.name.clone();
-        for step in path {
+        for (nth, step) in path.into_iter().enumerate() {
             text += &match step {
+                // Only the outermost index is that of the array in local memory.
+                Step::Index(n) if nth == 0 && variable.memory => format!("[{}]", self.any_index(n, depth)),
                 Step::Index(n) => format!("[{}]", self.index(n, depth)),
                 Step::Part(name) => format!(".{name}"),
             };
@@ -258,7 +322,7 @@ impl Generator {
                 let fields = self.structs[*id].fields.iter().enumerate();
                 fields.map(|(i, f)| (Step::Part(format!("f{i}")), f.clone())).collect()
             }
-            Ty::Number(_) | Ty::Bool => Vec::new(),
+            Ty::Number(_) | Ty::Bool | Ty::Enum(_) => Vec::new(),
         };
         for (step, part) in parts {
             so_far.push(step);

@@ -14,6 +14,8 @@ pub enum Ty {
     Tuple(Vec<Ty>),
     /// A struct of the module, by its index.
     Struct(usize),
+    /// An enum of the module, by its index.
+    Enum(usize),
 }
 
 /// Numbers that registers hold.
@@ -31,6 +33,8 @@ pub struct Variable {
     /// The code that all threads reach with the same history, in which the variable was declared.
     /// Assignments to indices elsewhere would make them depend on the thread.
     pub region: u32,
+    /// Whether it is an array in local memory, whose indices any thread may compute.
+    pub memory: bool,
 }
 
 /// A constant array of indices of the module, or a part of its elements.
@@ -74,6 +78,22 @@ pub struct Struct {
     pub fields: Vec<Ty>,
 }
 
+/// An enum: the types of the fields of the variants `V0`, `V1`, …. Those of odd variants have the
+/// names `f0`, `f1`, ….
+#[derive(Clone, Debug)]
+pub struct Enum {
+    pub variants: Vec<Vec<Ty>>,
+}
+
+/// A device function with a generic constant.
+#[derive(Clone, Debug)]
+pub struct ConstantFunction {
+    pub name: String,
+    pub element: &'static str,
+    /// The type of the constant.
+    pub constant: &'static str,
+}
+
 pub struct Generator {
     pub random: Random,
     pub text: String,
@@ -85,6 +105,8 @@ pub struct Generator {
     pub functions: Vec<IndexFunction>,
     pub arrays: Vec<ArrayFunction>,
     pub structs: Vec<Struct>,
+    pub enums: Vec<Enum>,
+    pub constants: Vec<ConstantFunction>,
     /// The current region: see [`Variable::region`].
     pub region: u32,
     pub regions: u32,
@@ -118,6 +140,8 @@ impl Generator {
             functions: Vec::new(),
             arrays: Vec::new(),
             structs: Vec::new(),
+            enums: Vec::new(),
+            constants: Vec::new(),
             region: 0,
             regions: 0,
             jumps: Vec::new(),
@@ -159,16 +183,18 @@ impl Generator {
             Ty::Array(of, n) => format!("[{}; {n}]", self.written(of)),
             Ty::Tuple(parts) => format!("({},)", parts.iter().map(|p| self.written(p)).collect::<Vec<_>>().join(", ")),
             Ty::Struct(id) => format!("S{id}"),
+            Ty::Enum(id) => format!("E{id}"),
         }
     }
 
     /// A type without indices.
     pub fn ty(&mut self, depth: u32) -> Ty {
-        match self.below(if depth == 0 { 3 } else { 12 }) {
+        match self.below(if depth == 0 { 3 } else { 13 }) {
             0..=2 => Ty::Number(self.one_of(&NUMBERS)),
             3 => Ty::Bool,
             4..=8 => Ty::Array(Box::new(self.ty(depth - 1)), 2 + self.below(4)),
             9 => Ty::Tuple((0..2 + self.below(2)).map(|_| self.ty(depth - 1)).collect()),
+            10 if !self.enums.is_empty() => Ty::Enum(self.below(self.enums.len())),
             _ if self.structs.is_empty() => Ty::Number("u32"),
             _ => Ty::Struct(self.below(self.structs.len())),
         }
@@ -185,6 +211,12 @@ impl Generator {
         }
         for id in 0..self.below(3) {
             self.a_struct(id);
+        }
+        for id in 0..self.below(3) {
+            self.an_enum(id);
+        }
+        for _ in 0..self.below(3) {
+            self.constant_function();
         }
         for _ in 0..self.below(3) {
             self.index_function();
@@ -279,6 +311,58 @@ impl Generator {
         self.structs.push(Struct { fields });
     }
 
+    /// Writes an enum with a variant without data, and others with data.
+    fn an_enum(&mut self, id: usize) {
+        let mut variants = vec![Vec::new()];
+        for _ in 0..1 + self.below(3) {
+            let fields = (0..self.below(3)).map(|_| self.ty(1)).collect();
+            variants.push(fields);
+        }
+        self.line("#[derive(Clone, Copy)]");
+        self.line(&format!("pub enum E{id} {{"));
+        for (i, fields) in variants.iter().enumerate() {
+            let named = |(f, ty): (usize, &Ty)| match i % 2 {
+                0 => self.written(ty),
+                _ => format!("f{f}: {}", self.written(ty)),
+            };
+            let text = fields.iter().enumerate().map(named).collect::<Vec<_>>().join(", ");
+            let text = match (fields.len(), i % 2) {
+                (0, _) => String::new(),
+                (_, 0) => format!("({text})"),
+                _ => format!(" {{ {text} }}"),
+            };
+            self.line(&format!("    V{i}{text},"));
+        }
+        self.line("}");
+        self.enums.push(Enum { variants });
+    }
+
+    /// Writes a function with a generic constant.
+    fn constant_function(&mut self) {
+        let (name, element) = (self.name("c"), self.one_of(&NUMBERS));
+        let constant = self.one_of(&["u8", "i32", "u64", "bool", "usize", "i16", "i64"]);
+        let other = self.constant_value(constant);
+        let value = match constant {
+            "bool" => format!("if K {{ v }} else {{ {} as {element} }}", self.below(9)),
+            _ => format!("if K > {other} {{ K as {element} }} else {{ v }}"),
+        };
+        self.line(&format!("pub fn {name}<const K: {constant}>(v: {element}) -> {element} {{ {value} }}"));
+        self.constants.push(ConstantFunction { name, element, constant });
+    }
+
+    /// A value of a generic constant.
+    pub fn constant_value(&mut self, ty: &str) -> String {
+        match ty {
+            "bool" => self.one_of(&["true", "false"]).to_string(),
+            "u8" => self.one_of(&["0", "7", "255"]).to_string(),
+            "i16" => self.one_of(&["-32768", "-1", "5"]).to_string(),
+            "i32" => self.one_of(&["-2147483648", "-3", "2147483647"]).to_string(),
+            "i64" => self.one_of(&["-9223372036854775808", "-3", "4294967296"]).to_string(),
+            "u64" => self.one_of(&["18446744073709551615", "1", "4294967296"]).to_string(),
+            _ => self.below(9).to_string(),
+        }
+    }
+
     /// A function from indices to indices.
     fn index_function(&mut self) {
         let (name, of, below) = (self.name("at"), 2 + self.below(4), 2 + self.below(4));
@@ -291,7 +375,7 @@ impl Generator {
 
     fn parameter(&self, name: &str, below: usize) -> Variable {
         let (name, ty) = (name.to_string(), Ty::Number("usize"));
-        Variable { name, ty, mutable: false, below: Some(below), region: self.region }
+        Variable { name, ty, mutable: false, below: Some(below), region: self.region, memory: false }
     }
 
     /// A function of an array and indices of it.
@@ -300,7 +384,8 @@ impl Generator {
         let (indices, changes) = (1 + self.below(2), self.one_in(2));
         let array = Ty::Array(Box::new(Ty::Number(element)), len);
         let place = if changes { "(*a)" } else { "a" };
-        let of = Variable { name: place.to_string(), ty: array, mutable: true, below: None, region: self.region };
+        let region = self.region;
+        let of = Variable { name: place.to_string(), ty: array, mutable: true, below: None, region, memory: false };
         self.scope = vec![of];
         for i in 0..indices {
             let index = self.parameter(&format!("i{i}"), len);

@@ -1,5 +1,6 @@
 //! Generated kernels that index register arrays by constants, tables, arrays of indices and indices
-//! of unrolled loops, compiled from Rust text to PTX.
+//! of unrolled loops, compiled from Rust text to PTX. They also use arrays in local memory,
+//! structs, enums with data, and generic constants.
 //!
 //! Every kernel compiles, unless the generator gave it an index that only a thread knows. Such a
 //! kernel may be rejected, by a message that names the index.

@@ -36,17 +36,34 @@ impl Generator {
     }
 
     fn declare(&mut self, name: String, ty: Ty, mutable: bool, below: Option<usize>) {
-        self.scope.push(Variable { name, ty, mutable, below, region: self.region });
+        self.scope.push(Variable { name, ty, mutable, below, region: self.region, memory: false });
     }
 
     /// Declares an array of numbers, on which the statements work.
     pub fn let_array(&mut self) {
+        if self.one_in(4) {
+            return self.local_array();
+        }
         let (name, n, element) = (self.name("a"), 2 + self.below(4), self.one_of(&super::generator::NUMBERS));
         let ty = Ty::Array(Box::new(Ty::Number(element)), n);
         let value = self.value(&ty, 2);
         let written = self.written(&ty);
         self.line(&format!("let mut {name}: {written} = {value};"));
         self.declare(name, ty, true, None);
+    }
+
+    /// Declares an array in local memory, and writes each element.
+    fn local_array(&mut self) {
+        let (name, n, of) = (self.name("m"), 2 + self.below(4), self.ty(1));
+        let written = self.written(&of);
+        self.line(&format!("let mut {name} = thread::local::<[{written}; {n}]>();"));
+        let index = self.name("i");
+        let value = self.value(&of, 1);
+        let wrapped = self.one_of(&["0..", "rolled(0..", "unroll(0.."]);
+        let end = if wrapped.contains('(') { ")" } else { "" };
+        self.line(&format!("for {index} in {wrapped}{n}{end} {{ {name}[{index}] = {value}; }}"));
+        let ty = Ty::Array(Box::new(of), n);
+        self.scope.push(Variable { name, ty, mutable: true, below: None, region: self.region, memory: true });
     }
 
     fn statement(&mut self) {

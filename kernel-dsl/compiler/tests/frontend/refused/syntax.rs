@@ -91,7 +91,7 @@ fn types(a: *const f32, b: fn(f32) -> f32, c: impl Copy, d: &dyn Copy, e: !) {
 async unsafe extern "C" fn qualified(y: &mut [f32]) {}
 
 #[kernel(block = 32, grid = 1)]
-fn generic<T, 'a, const N: u32>((a, b): (f32, f32), y: &mut [f32])
+fn generic<T, 'a, const C: char>((a, b): (f32, f32), y: &mut [f32])
 where
     T: Copy,
 {
