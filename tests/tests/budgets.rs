@@ -32,7 +32,7 @@ use kernels_rs::reduce::kernels::{reduce_columns, reduce_parts, reduce_rows};
 use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
 use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
 use kernels_rs::rowwise::group::{group_norm, group_norm_backward};
-use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
+use kernels_rs::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sampling::best::best_parts;
 use kernels_rs::sampling::threshold::sample_likely;
@@ -385,7 +385,7 @@ fn repacking_reaches_full_occupancy() {
         costs::<repack_rows>(),
         costs::<quantize_q8<f32, 4>>(),
         costs::<quantize_q4<f32>>(),
-        costs::<quantize_activations<f32, 4>>(),
+        costs::<quantize_activations<f32, swiglu, false, 4>>(),
         costs::<dequantize<Q4_0, f32, 4>>(),
         costs::<add_parts<f32, Identity, 4>>(),
     ];
@@ -426,6 +426,7 @@ fn rows_stay_in_registers() {
         .into_iter()
         .chain(costs::<norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>>())
         .chain(costs::<norm_quantized<f32, f32, false, 256, 1, 4, 4, 2>>())
+        .chain(costs::<norm_activations<f32, f32, false, 256, 1, 4, 2, 2>>())
         .chain(costs::<softmax_backward<f32, false, 512, 1, 4, 2, 2>>())
         .chain(costs::<norm_backward<f32, f32, true, 512, 1, 4, 2, 2>>())
         .chain(costs::<group_norm<f32, f32, f32, 256, 1, 4, 4, 2>>())

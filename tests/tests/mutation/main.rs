@@ -158,6 +158,7 @@ const INSTANCES: &[(&str, usize)] = &[
     ("flash_attention", 3),
     ("gemv_n", 4),
     ("gemv_normed", 3),
+    ("norm_activations", 2),
     ("norm_quantized", 1),
     ("rotate", 5),
     ("rotate_in_place", 2),
