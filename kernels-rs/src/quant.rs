@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`Igemm`] | op(A)·op(B) of signed bytes, exact in 32 bits, as `i32`, or by scales as `f32`, `f16` or bytes again | [`igemm`](mod@igemm), [`sums`] |
 //! | [`Weights`] | the 13 [`formats`] of GGML, and rows of bytes; products with activations in `f32` or 16 bits | [`few`], [`many`], [`repack`] |
-//! | [`Activations`] | quantized once for several products of the same rows | [`activations`] |
+//! | [`Activations`] | quantized once for several products of the same rows; also where the gate or the norm before the product is computed | [`activations`], [`norm_activations`](crate::rowwise::norm::norm_activations) |
 //! | [`Routing`] | mixtures of experts: routes of tokens, products with experts in any format, and their sums | [`routing`](mod@routing), [`few`], [`many`] |
 //! | [`Affine`] | scales and zero points from the extremes of a matrix or of its rows; conversions to bytes and back | [`affine`] |
 //! | [`formats::host`] | conversions on the host of blocks of GGML's files: to numbers and back, and to planes and back | |
@@ -87,7 +87,7 @@ pub mod plan;
 mod product;
 mod quantizer;
 pub mod repack;
-mod round;
+pub(crate) mod round;
 pub mod routing;
 pub mod sums;
 mod tile;

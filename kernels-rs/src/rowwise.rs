@@ -6,7 +6,7 @@
 //! | kernels | for |
 //! |---|---|
 //! | [`softmax::softmax_rows`] | softmax and log-softmax, scaled, masked |
-//! | [`norm::norm_rows`], [`norm::norm_quantized`] | layer norm and RMS norm, with a residual added, in floats or in 8 bits |
+//! | [`norm::norm_rows`], [`norm::norm_quantized`], [`norm::norm_activations`] | layer norm and RMS norm, with a residual added, in floats or in 8 bits, with a scale for each row or each 32 numbers |
 //! | [`backward::softmax_backward`], [`backward::norm_backward`] | gradients of the inputs |
 //! | [`backward::norm_columns`], [`backward::norm_columns_sum`] | gradients of weight and bias |
 //! | [`group::group_norm`], [`group::group_norm_backward`], [`group::group_norm_channels`] | group norm, and its gradients |

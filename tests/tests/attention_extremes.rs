@@ -531,6 +531,69 @@ fn gpu_unread() {
     unread(&Device::cuda(0).unwrap());
 }
 
+/// Checks that a query with a NaN or an infinity makes its row NaN over a cache of integers, whose
+/// kernel rounds queries to integers. The other head of the group is finite. A sequence without
+/// keys gives zeros, whatever its query is.
+fn queries_not_finite<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
+    device: &Device,
+    stored: impl Fn(f32) -> K,
+    width: usize,
+) {
+    let (room, lengths) = (40, [37u32, 0]);
+    let elements: Vec<K> = (0..2 * room * width / K::NUMBERS).map(|i| stored((i % 7) as f32 - 3.0)).collect();
+    let elements = device.upload(&elements).unwrap();
+    let rows = elements.view([2, 1, room, width / K::NUMBERS]).unwrap();
+    let blocks = width.div_ceil(32);
+    let of_blocks = device.upload(&vec![f16::from_f32(0.125); 2 * room * blocks]).unwrap();
+    let of_rows = device.upload(&vec![0.125f32; 2 * room]).unwrap();
+    let cache = KvCache::new(rows, rows);
+    let of_blocks = of_blocks.view([2, 1, room, blocks]).unwrap();
+    let mut caches = vec![cache.blocks([of_blocks; 2])];
+    if K::NUMBERS == 1 {
+        let of_rows = of_rows.view([2, 1, room]).unwrap();
+        caches.push(cache.scaled([of_rows; 2]));
+    }
+    let lengths = device.upload(&lengths).unwrap();
+    let of_q = [2, 2, width];
+    for cache in caches {
+        for (at, odd) in [(0, f32::NAN), (width - 1, f32::INFINITY), (width / 2, f32::NEG_INFINITY)] {
+            let mut q = vec![T::from_f32(0.5); 4 * width];
+            // Head 1 of each sequence.
+            [q[width + at], q[3 * width + at]] = [T::from_f32(odd); 2];
+            let (q, mut o) = (device.upload(&q).unwrap(), device.zeros::<T>(4 * width).unwrap());
+            let mut scratch = Scratch::with_splits(device, of_q, 2).unwrap();
+            let (q, lengths) = (q.view(of_q).unwrap(), lengths.view([2]).unwrap());
+            Decode::new().run(device, &q, cache, &lengths, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            let o: Vec<f32> = o.download().unwrap().into_iter().map(T::to_f32).collect();
+            let [finite, row, empty] = [&o[..width], &o[width..2 * width], &o[2 * width..]];
+            assert!(finite.iter().all(|x| x.is_finite()), "{width}, {odd} at {at}: {finite:?}");
+            assert!(row.iter().all(|x| x.is_nan()), "{width}, {odd} at {at}: {row:?}");
+            assert!(empty.iter().all(|x| *x == 0.0), "{width}, {odd} at {at}: {empty:?}");
+        }
+    }
+}
+
+/// Checks it with lanes of 16 and of 8 numbers.
+fn all_queries_not_finite(device: &Device) {
+    let word = |x: f32| (0..8).fold(0, |word, i| word | (x as i32 as u32 & 15) << (4 * i));
+    for width in [64, 40] {
+        queries_not_finite::<f32, i8>(device, |x| x as i8, width);
+        queries_not_finite::<f16, i8>(device, |x| x as i8, width);
+        queries_not_finite::<f32, u32>(device, word, width);
+    }
+}
+
+#[test]
+fn cpu_queries_not_finite() {
+    all_queries_not_finite(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_queries_not_finite() {
+    all_queries_not_finite(&Device::cuda(0).unwrap());
+}
+
 /// Checks that the step limit applies to each block: a launch of more blocks ends, and an endless
 /// loop is stopped at the device's limit.
 #[test]

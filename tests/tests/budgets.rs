@@ -32,7 +32,7 @@ use kernels_rs::reduce::kernels::{reduce_columns, reduce_parts, reduce_rows};
 use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
 use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
 use kernels_rs::rowwise::group::{group_norm, group_norm_backward};
-use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
+use kernels_rs::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sampling::best::best_parts;
 use kernels_rs::sampling::threshold::sample_likely;
@@ -151,7 +151,7 @@ fn memory_bound_kernels_leave_registers_for_warps() {
         assert!(resources.registers <= if few { 48 } else { 128 }, "{name}: {} registers", resources.registers);
     }
     for Cost { name, resources, loops, .. } in
-        costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128>>()
+        costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>>()
     {
         assert!(resources.registers <= 128, "{name}: {} registers", resources.registers);
         for l in loops.iter().filter(|l| ffma(l) >= 64) {
@@ -161,8 +161,8 @@ fn memory_bound_kernels_leave_registers_for_warps() {
         // a lane has bytes of keys and values, and its share of their scales. The instance of q4_0
         // has pages, whose number is a division for each key.
         let of_integers = match name {
-            "flash_decode@q8_0" => Some((3.0 * (32.0 + 2.0), 4.8)),
-            "flash_decode@q4_0" => Some((3.0 * (16.0 + 2.0), 12.8)),
+            "flash_decode@q8_0" => Some((4.0 * (32.0 + 2.0), 4.8)),
+            "flash_decode@q4_0" => Some((4.0 * (16.0 + 2.0), 12.8)),
             "flash_decode@f32_i8_contiguous" => Some((8.0 * (16.0 + 0.5), 5.7)),
             _ => None,
         };
@@ -383,7 +383,7 @@ fn repacking_reaches_full_occupancy() {
         costs::<repack_rows>(),
         costs::<quantize_q8<f32, 4>>(),
         costs::<quantize_q4<f32>>(),
-        costs::<quantize_activations<f32, 4>>(),
+        costs::<quantize_activations<f32, swiglu, false, 4>>(),
         costs::<dequantize<Q4_0, f32, 4>>(),
         costs::<add_parts<f32, Identity, 4>>(),
     ];
@@ -424,6 +424,7 @@ fn rows_stay_in_registers() {
         .into_iter()
         .chain(costs::<norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>>())
         .chain(costs::<norm_quantized<f32, f32, false, 256, 1, 4, 4, 2>>())
+        .chain(costs::<norm_activations<f32, f32, false, 256, 1, 4, 2, 2>>())
         .chain(costs::<softmax_backward<f32, false, 512, 1, 4, 2, 2>>())
         .chain(costs::<norm_backward<f32, f32, true, 512, 1, 4, 2, 2>>())
         .chain(costs::<group_norm<f32, f32, f32, 256, 1, 4, 4, 2>>())

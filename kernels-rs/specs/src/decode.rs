@@ -12,7 +12,7 @@ use kernels_rs::attention::cache::{BLOCK, Blocks, Contiguous, Paged, Scaled, Uns
 use kernels_rs::attention::decode::flash_decode;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
-runtime::register!(flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128>, cases, reference);
+runtime::register!(flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>, cases, reference);
 runtime::register!(cache_append<f32, f32, f32, Contiguous, 0, false>, append_cases, append_reference);
 
 /// Rows of a page.
@@ -86,7 +86,7 @@ struct Constants {
 
 impl Constants {
     fn of(instance: &Instance) -> Option<Constants> {
-        let &[lanes, wide, each, group, in_flight, several, sets, threads] = numbers(instance).as_slice() else {
+        let &[lanes, wide, each, group, in_flight, several, sets, threads, ..] = numbers(instance).as_slice() else {
             return None;
         };
         let turn = threads / sets / lanes * in_flight;

@@ -1,15 +1,17 @@
-//! Specs of `norm_rows`, `norm_quantized`.
+//! Specs of `norm_rows`, `norm_quantized`, `norm_activations`.
 
+use super::quant_formats::near_units;
 use super::rows::{Team, rows_of};
 use super::stored::{at_rest, drawn, extremes, numbers, rounded, scalars};
 use super::{TINY, U, gamma, overflowed};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
+use kernels_rs::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>, cases, reference);
 runtime::register!(norm_quantized<f32, f32, false, 256, 1, 4, 4, 2>, quantized_cases, quantized_reference);
+runtime::register!(norm_activations<f32, f32, false, 256, 1, 4, 2, 2>, units_cases, units_reference);
 
 fn is_centered(instance: &Instance) -> bool {
     numbers(instance).first() == Some(&1)
@@ -72,6 +74,32 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut inputs = vec![Input::scalar(1e-5f32), Input::view(&x, [1, cols]), none(), none(), weight, column()];
     inputs.extend(outputs(random, [1, cols], team));
     all.push(Case::new(format!("{cols} with subnormal weights"), inputs));
+    all
+}
+
+/// Returns cases of groups of some rows, of which the last is not full, and of more units than rows
+/// have.
+fn units_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let mut i = 0;
+    let mut all = Vec::new();
+    for residual in [false, true] {
+        let outputs = |_: &mut Random, [rows, cols]: [usize; 2], _| {
+            i += 1;
+            let (room, units) = ([1, 2, 4, 8][i % 4], cols.div_ceil(32).max(1) + [0, 3, 8][i % 3]);
+            let (groups, numbers) = (rows.div_ceil(room), room * units);
+            [
+                Input::view(&vec![9i32; groups * 8 * numbers], [groups, 8 * numbers]),
+                Input::view(&vec![9f32; groups * 4 * numbers], [groups, 4 * numbers]),
+            ]
+        };
+        all.extend(all_cases(instance, random, Some(residual), false, outputs));
+    }
+    for case in &mut all {
+        // The room of the groups precedes the outputs.
+        let &[rows, _] = case.inputs[1].extents() else { continue };
+        let room = [1, 2, 4, 8].into_iter().find(|room| rows.div_ceil(*room) == case.inputs[6].extents()[0]);
+        case.inputs.insert(6, Input::scalar(room.unwrap_or(1)));
+    }
     all
 }
 
@@ -320,4 +348,16 @@ fn quantized_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let scales = rows.iter().map(scale);
     let there = inputs[3].extents().iter().all(|n| *n > 0);
     vec![expected(6, bytes), expected(7, scales), sums(element, &rows, there)]
+}
+
+fn units_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[element, ..] = scalars(instance).as_slice() else { return Vec::new() };
+    let rows = rows(instance, inputs);
+    let (&[m, cols], room) = (inputs[1].extents(), inputs[6].value() as usize) else { return Vec::new() };
+    let &[groups, wide] = inputs[7].extents() else { return Vec::new() };
+    let y: Vec<Off> = rows.iter().flat_map(|row| row.y.iter().copied()).collect();
+    let of = |row: usize| Some(row).filter(|row| *row < m);
+    let (bytes, factors) = near_units(&y, cols, [groups, room], wide / (8 * room), of);
+    let there = inputs[3].extents().iter().all(|n| *n > 0);
+    vec![expected(7, bytes.into_iter()), expected(8, factors.into_iter()), sums(element, &rows, there)]
 }

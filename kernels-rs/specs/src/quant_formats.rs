@@ -6,12 +6,14 @@
 //! read the units of planes by the format's own functions, which tests compare with another
 //! decoder.
 
+use super::norms::{Off, expected};
 use super::stored::{at_rest, drawn, extremes, numbers, scalars, unread};
-use super::{TINY, gamma};
+use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::View;
+use kernels_rs::activation::swiglu;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::activations::quantize_activations;
 use kernels_rs::quant::few::gemv_blocks;
@@ -27,7 +29,7 @@ runtime::register!(repack_rows, of_bytes, padded);
 runtime::register!(quantize_q8<f32, 4>, numbers_q8, quantized_q8);
 runtime::register!(quantize_q4<f32>, numbers_q4, quantized_q4);
 runtime::register!(dequantize<Q4_0, f32, 4>, planes, dequantized);
-runtime::register!(quantize_activations<f32, 4>, rows, quantized);
+runtime::register!(quantize_activations<f32, swiglu, false, 4>, rows, quantized);
 runtime::register!(gemv_blocks<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>, few, product_of_few);
 runtime::register!(gemm_blocks<Q4_0, f32, Identity, 64, 4, 1, 256>, many, product_of_many);
 runtime::register!(add_parts<f32, Identity, 4>, parts, summed_parts);
@@ -290,12 +292,22 @@ fn dequantized_of<F: Ggml>(inputs: &[Input]) -> Vec<Expected> {
 const ACTIVATIONS: [[usize; 3]; 5] = [[1, 1, 1], [3, 32, 4], [5, 100, 2], [2, 0, 1], [9, 1045, 8]];
 
 fn rows(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let (&[unit], &[stored]) = (numbers(instance).as_slice(), scalars(instance).as_slice()) else { return Vec::new() };
-    let case = |name: String, x: Input, order: &[i32], chosen: usize, m: usize, room: usize, units: usize| {
+    let (&[gated, unit], &[stored]) = (numbers(instance).as_slice(), scalars(instance).as_slice()) else {
+        return Vec::new();
+    };
+    let mut others = Random::new(7);
+    let mut case = |name: String, x: Input, order: &[i32], chosen: usize, m: usize, room: usize, units: usize| {
         let (groups, cols) = (m.div_ceil(room), room * units);
+        // Numbers of which any is in range with any of `x`.
+        let &[rows, of_row] = x.extents() else { return Case::new(name, []) };
+        let pitch = (of_row + unit).next_multiple_of(unit);
+        let y = match gated {
+            1 => drawn(&mut others, stored, rows * pitch, [rows, of_row], [pitch, 1]),
+            _ => drawn(&mut others, stored, 0, [0, 0], [unit, 1]),
+        };
         let bytes = Input::view(&vec![9i32; groups * 8 * cols], [groups, 8 * cols]);
         let factors = Input::view(&vec![9f32; groups * 4 * cols], [groups, 4 * cols]);
-        Case::new(name, [x, Input::slice(order), Input::scalar(chosen), Input::scalar(room), bytes, factors])
+        Case::new(name, [x, y, Input::slice(order), Input::scalar(chosen), Input::scalar(room), bytes, factors])
     };
     let mut cases: Vec<Case> = ACTIVATIONS
         .map(|[m, cols, room]: [usize; 3]| {
@@ -349,21 +361,75 @@ fn grouped(
     (bytes, factors)
 }
 
-fn quantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (x, &[m, cols], &[groups, wide]) = (inputs[0].values(), inputs[0].extents(), inputs[4].extents()) else {
+/// Computes the bytes and factors. For a gate, it computes the numbers in `f64`, and the kernel's
+/// numbers are within 8·u.
+fn quantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (x, &[m, cols], &[groups, wide]) = (inputs[0].values(), inputs[0].extents(), inputs[5].extents()) else {
         return Vec::new();
     };
-    let [chosen, room] = [2, 3].map(|i: usize| inputs[i].value() as usize);
-    let order: Vec<i32> = inputs[1].to_vec();
+    let [chosen, room] = [3, 4].map(|i: usize| inputs[i].value() as usize);
+    let order: Vec<i32> = inputs[2].to_vec();
     let of = |row: usize| {
         let of = if order.is_empty() { Some(row) } else { usize::try_from(order[row]).ok().map(|of| of / chosen) };
         of.filter(|row| *row < m)
     };
-    let (bytes, factors) = grouped(&x, cols, [groups, room], wide / (8 * room), of);
+    let units = wide / (8 * room);
+    if numbers(instance).first() == Some(&1) {
+        let silu = |x: f64| if x == f64::NEG_INFINITY { 0.0 } else { x / (1.0 + (-x).exp()) };
+        let gate = |(x, y): (&f64, f64)| f64::from((silu(*x) * y) as f32);
+        let gates: Vec<f64> = x.iter().zip(inputs[1].values()).map(gate).collect();
+        let gates: Vec<Off> = gates.iter().map(|x| (*x, 8.0 * U * x.abs() + TINY)).collect();
+        let (bytes, factors) = near_units(&gates, cols, [groups, room], units, of);
+        return vec![expected(5, bytes.into_iter()), expected(6, factors.into_iter())];
+    }
+    let (bytes, factors) = grouped(&x, cols, [groups, room], units, of);
     vec![
-        Expected::new(4, bytes.into_iter().map(f64::from).collect(), Bound::Exact),
-        Expected::new(5, factors.into_iter().map(f64::from).collect(), Bound::Exact),
+        Expected::new(5, bytes.into_iter().map(f64::from).collect(), Bound::Exact),
+        Expected::new(6, factors.into_iter().map(f64::from).collect(), Bound::Exact),
     ]
+}
+
+/// Returns what [`grouped`] does, of numbers with errors. A byte is uncertain if its number is
+/// within its error of the middle between two integers. A word with an uncertain byte may be any,
+/// and a sum of bytes may differ by 1 for each.
+pub(super) fn near_units(
+    x: &[Off],
+    cols: usize,
+    [groups, room]: [usize; 2],
+    units: usize,
+    of: impl Fn(usize) -> Option<usize>,
+) -> (Vec<Off>, Vec<Off>) {
+    let exact: Vec<f64> = x.iter().map(|x| x.0).collect();
+    let (bytes, factors) = grouped(&exact, cols, [groups, room], units, &of);
+    let (mut near_bytes, mut near_factors) = (Vec::new(), Vec::new());
+    for i in 0..groups * units * room {
+        let (group, unit, r) = (i / room / units, i / room % units, i % room);
+        let at = |k: usize| of(group * room + r).map_or(0, |row| row * cols + (32 * unit + k).min(cols));
+        let here = &x[at(0)..at(32)];
+        let top = here.iter().fold(2f64.powi(-120), |top, x| top.max(x.0.abs()));
+        let off_top = here.iter().map(|x| x.1).fold(0.0, f64::max);
+        let uncertain = |k: usize| {
+            let (x, off) = here.get(k).copied().unwrap_or((0.0, 0.0));
+            let n = x * 127.0 / top;
+            let off = 127.0 * off / top + n.abs() * (off_top / top + 3.0 * U);
+            // Nothing is uncertain of NaNs, and of numbers beside an infinity.
+            (n - n.round_ties_even()).abs() + off >= 0.5 || off.is_infinite()
+        };
+        for word in 0..8 {
+            let any = (4 * word..4 * word + 4).any(uncertain);
+            near_bytes.push((f64::from(bytes[8 * i + word]), if any { f64::INFINITY } else { 0.0 }));
+        }
+        let scale = f64::from(factors[4 * i]);
+        let relative = off_top / top + 4.0 * U;
+        for (j, all) in [(0, 0..0), (1, 0..32), (2, 0..16), (3, 16..32)] {
+            let value = f64::from(factors[4 * i + j]);
+            let off = scale * all.filter(|k| uncertain(*k)).count() as f64 + 1.01 * relative * value.abs() + TINY;
+            // Errors without a bound make any number of sums of 0 possible.
+            let off = if off.is_nan() { f64::INFINITY } else { off };
+            near_factors.push((value, if value.is_finite() { off } else { 0.0 }));
+        }
+    }
+    (near_bytes, near_factors)
 }
 
 /// Draws weights of `[n, k]`; returns them, the number of units of a row, and numbers for each row

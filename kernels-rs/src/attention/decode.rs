@@ -33,7 +33,7 @@
 //! The sums of four columns leave no registers for their queries, which lie in shared memory. With
 //! eight columns a warp, the kernel spilled 364 bytes on sm_61. On an H100 four tokens of 2 heads
 //! then took 1.68 times as long as one token (f16, 8192 keys). With four columns and four keys in
-//! flight they take 24.5 µs, and one token 17.8 µs. The sums are scaled only in iterations in which
+//! flight they take 22.9 µs, and one token 17.5 µs. The sums are scaled only in iterations in which
 //! a logit exceeds all earlier ones of its column.
 //!
 //! # Few keys
@@ -66,8 +66,8 @@
 //!
 //! With 8 lanes for a key, a lane has 16 elements, and there are fewer exchanges. Prefetching does
 //! not help, and neither do more or smaller blocks. The table measures kernels for this cache
-//! alone. In the kernel below, which serves all caches, four keys in flight would spill registers,
-//! so it has three. By `kernels bench --suite decode`, before and after:
+//! alone. The kernel below serves all caches; at first it had three keys in flight, because four
+//! spilled. By `kernels bench --suite decode` on an H100, with conversions and with `dp2a`:
 //!
 //! | keys | q8_0 | of a copy | q4_0 | of a copy |
 //! |---|---|---|---|---|
@@ -78,12 +78,48 @@
 //! Several tokens convert keys and values: permutations took 92.3 µs where conversions take 90.5,
 //! for four tokens and 32,768 keys of q8_0.
 //!
+//! # Sums over lanes
+//!
+//! A group of lanes has `GROUP · U` logits, and each lane has a part of each. In each step a lane
+//! gives half of its sums to its partner and takes the other half. It ends with one logit. So 16
+//! logits of 16 lanes take 15 exchanges. Summed one by one they took 64. Each lane then computes
+//! one weight instead of 16, and sends it to its group:
+//!
+//! ```text
+//!   step     lane 0 has parts of   lane 1          lane 2          lane 3
+//!   before   s₀ s₁ s₂ s₃           s₀ s₁ s₂ s₃     s₀ s₁ s₂ s₃     s₀ s₁ s₂ s₃
+//!   1        s₀ s₁                 s₀ s₁           s₂ s₃           s₂ s₃
+//!   2        s₀                    s₁              s₂              s₃
+//! ```
+//!
+//! Values are converted after the weights are known. Conversions before the test of a new maximum
+//! made caches of integers spill 180 to 552 bytes. Now four keys of a lane are in flight for all
+//! caches of integers, without spills on sm_61 and sm_90. Before and after, with the merging below,
+//! by `kernels bench --suite decode` on an H100, for 16 query heads and 8 key heads, in µs:
+//!
+//! | cache | keys | tokens | before | after | copy |
+//! |---|---|---|---|---|---|
+//! | f16 | 8192 | 1 | 18.1 | 17.5 | 8.9 |
+//! | f16 | 8192 | 4, 16 | 24.7, 69.6 | 22.9, 63.6 | 8.9 |
+//! | f16 | 32,768 | 1, 4 | 50.4, 68.9 | 50.1, 63.4 | 47.9 |
+//! | f32 | 65,536 | 1 | 183.2 | 184.7 | 179.6 |
+//! | f32 | 8192 | 4 | 32.0 | 33.8 | 25.4 |
+//! | q8_0 | 32,768 | 1, 4 | 33.4, 91.0 | 31.4, 90.9 | 27.0 |
+//! | q8_0 | 131,072 | 1 | 105.4 | 101.9 | 97.3 |
+//! | q4_0 | 32,768 | 1, 4 | 30.3, 105.2 | 27.3, 98.2 | 11.2 |
+//!
+//! With 16 lanes of a key and eight keys in flight, q8_0 takes 35.0 µs for 32,768 keys. Three
+//! blocks a multiprocessor instead of two take 41.3 µs. Of `f32` a lane has 8 logits for 16 lanes,
+//! and the last exchange sums as before.
+//!
 //! # Parts
 //!
 //! Partial softmaxes are merged between lanes by shuffles, between warps in shared memory, and
-//! between blocks in global memory. Each block writes its part and then increments a counter
-//! atomically. The last block reads all parts in their order, so the result does not depend on
-//! which block is last.
+//! between blocks in global memory. A warp merges its groups as it sums logits: each lane keeps a
+//! part of the elements. All threads of the block then merge an element each. Each block writes its
+//! part and then increments a counter atomically. The last block reads all parts in their order, so
+//! the result does not depend on which block is last. It loads the range and the sums of `AHEAD`
+//! splits at a time, so that it waits for memory once, not twice.
 
 use super::cache::*;
 use super::tile::{lowered, reciprocal};
@@ -99,6 +135,36 @@ struct Partial<const E: usize> {
     base: f32,
     sum: f32,
     o: [f32; E],
+}
+
+/// Merges the partial softmaxes of the groups of `LANES` lanes of a warp. Each lane keeps the first
+/// `E` · `LANES` / 32 sums, which are those of elements `lane / LANES · E · LANES / 32` and on of a
+/// lane of a group: in each step a lane gives half of its sums away, and takes the same number.
+#[device]
+fn scattered<const LANES: usize, const E: usize>(x: Partial<E>) -> Partial<E> {
+    let (mut base, mut sum, mut o) = (x.base, x.sum, x.o);
+    for step in unroll(0..5) {
+        if 16 >> step >= LANES {
+            base = base.max(warp::shuffle_xor(base, 16 >> step));
+        }
+    }
+    let factor = fast::exp2(x.base - base.max(f32::MIN));
+    sum *= factor;
+    for e in unroll(0..E) {
+        o[e] *= factor;
+    }
+    for step in unroll(0..5) {
+        if 16 >> step >= LANES {
+            let half = E >> (step + 1);
+            let upper = warp::lane() & 16 >> step != 0;
+            for e in unroll(0..half) {
+                let (kept, given) = if upper { (o[half + e], o[e]) } else { (o[e], o[half + e]) };
+                o[e] = kept + warp::shuffle_xor(given, 16 >> step);
+            }
+            sum += warp::shuffle_xor(sum, 16 >> step);
+        }
+    }
+    Partial { base, sum, o }
 }
 
 /// Merges the partial softmaxes of two sets of keys.
@@ -119,6 +185,28 @@ fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
 #[device]
 fn token_and_head<const TOKENS: bool>(column: usize, of_group: usize) -> (usize, usize) {
     if TOKENS { (column / of_group, column % of_group) } else { (0, column) }
+}
+
+/// Sums each of `N` numbers over the lanes of a group. A lane receives the sums number
+/// `lane · N / LANES` and on, `N / LANES` of them or one. In each step a lane gives half of its
+/// numbers away, and takes the same number.
+#[device]
+fn sums_of_lane<const LANES: usize, const N: usize>(x: [f32; N]) -> [f32; N] {
+    let mut x = x;
+    for step in unroll(0..5) {
+        let apart = LANES >> (step + 1);
+        if apart > 0 && N >> step > 1 {
+            let half = N >> (step + 1);
+            let upper = warp::lane() & apart != 0;
+            for i in unroll(0..half) {
+                let (kept, given) = if upper { (x[half + i], x[i]) } else { (x[i], x[half + i]) };
+                x[i] = kept + warp::shuffle_xor(given, apart);
+            }
+        } else if apart > 0 {
+            x[0] += warp::shuffle_xor(x[0], apart);
+        }
+    }
+    x
 }
 
 /// Returns the place of element `d` of a query in shared memory. A lane reads `WIDE` neighboring
@@ -197,8 +285,8 @@ fn weighted<C: Scales, const E: usize, const WIDE: usize>(
         f32: T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 128;
         f16_contiguous: T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256;
         f32_i8_contiguous: T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256;
-        q8_0: T = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 3, TOKENS = false, SETS = 1, THREADS = 256;
-        q4_0: T = f32, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 3, TOKENS = false, SETS = 1, THREADS = 256;
+        q8_0: T = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256;
+        q4_0: T = f32, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256;
         f16_tokens: T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 4, TOKENS = true, SETS = 2 | 4, THREADS = 256;
         f32_tokens: T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
         f32_tokens_of_4: T = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 4, THREADS = 256;
@@ -206,6 +294,7 @@ fn weighted<C: Scales, const E: usize, const WIDE: usize>(
         q8_0_tokens: T = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
         q4_0_tokens: T = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256
     ),
+    derived(FEW = GROUP.min(2), AHEAD = 4 * GROUP, SUMS = GROUP * U),
     tolerance(o(relative = 1e-4, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
 )]
 #[requires(
@@ -230,6 +319,9 @@ pub fn flash_decode<
     const TOKENS: bool,
     const SETS: usize,
     const THREADS: usize,
+    const FEW: usize,
+    const AHEAD: usize,
+    const SUMS: usize,
 >(
     q: View<T, 3>,
     k: View<K, 4>,
@@ -238,7 +330,7 @@ pub fn flash_decode<
     pages: P,
     lengths: View<u32, 1>,
     mut o: ViewMut<T, 3>,
-    parts: ViewMut<f32, 4>,
+    mut parts: ViewMut<f32, 4>,
     logs: ViewMut<f32, 4>,
     mut ended: ViewMut<u32, 1>,
     groups: usize,
@@ -309,7 +401,12 @@ pub fn flash_decode<
             }
         }
     }
-    let mut all = [Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; E] }; GROUP];
+    let mut o_sums = [[0.0f32; E]; GROUP];
+    // A lane has the logits number `lane · SUMS / LANES` and on, all of one column. The lane keeps
+    // the base and the sum of that column.
+    let (mut own_base, mut own_sum) = (f32::NEG_INFINITY, 0.0f32);
+    let own = lanes.lane() * SUMS / LANES;
+    let (own_column, of_column) = (own / U, LANES / GROUP);
     let raised = lowered(len);
     let each = len.div_ceil(splits).next_multiple_of(keys * U);
     let (begin, end) = ((split * each).min(len), ((split + 1) * each).min(len));
@@ -366,131 +463,132 @@ pub fn flash_decode<
                     }
                 }
             }
-            let (mut kk, mut vv) = ([[0.0f32; E]; U], [[0.0f32; E]; U]);
+            let mut kk = [[0.0f32; E]; U];
             for u in unroll(0..U) {
                 for e in unroll(0..E) {
                     kk[u][e] = K::widen(raw_k[u][e / K::TOGETHER], e % K::TOGETHER);
-                    let (kept, i) = (raw_v[u][e / K::TOGETHER], e % K::TOGETHER);
-                    vv[u][e] = if TOKENS { K::widen(kept, i) } else { K::widen_by_sum(kept, i) };
                 }
             }
-            if TOKENS {
-                let mut s = [[0.0f32; U]; GROUP];
-                let mut tops = [f32::NEG_INFINITY; GROUP];
-                let mut higher = false;
-                for g in unroll(0..GROUP) {
-                    let c = set * GROUP + g;
-                    let mut x = [0.0f32; E];
+            let mut s = [0.0f32; SUMS];
+            for g in unroll(0..GROUP) {
+                let mut x = qs[g];
+                if TOKENS {
                     for i in unroll(0..E / 4) {
                         let d = i * 4 / WIDE * (LANES * WIDE) + i * 4 % WIDE * LANES + lanes.lane() * 4;
-                        let four: [f32; 4] = queries.load((c, d));
+                        let four: [f32; 4] = queries.load((set * GROUP + g, d));
                         for e in unroll(0..4) {
                             x[i * 4 + e] = four[e];
                         }
                     }
-                    for u in unroll(0..U) {
-                        s[g][u] = lanes.sum(product::<C, E, WIDE>(x, kk[u], of_keys[u]));
-                        let t = base + u * keys + mine;
-                        if masked && t >= end.min(seen[c] as usize) {
-                            s[g][u] = f32::NEG_INFINITY;
-                        }
-                        tops[g] = tops[g].max(s[g][u]);
-                    }
-                    higher |= tops[g] + raised > all[g].base;
                 }
-                if warp::any(higher) {
-                    for g in unroll(0..GROUP) {
-                        let base = all[g].base.max(tops[g] + raised);
-                        let old = fast::exp2(all[g].base - base.max(f32::MIN));
-                        all[g].base = base;
-                        all[g].sum *= old;
-                        for e in unroll(0..E) {
-                            all[g].o[e] *= old;
+                for u in unroll(0..U) {
+                    s[g * U + u] = if K::INTEGERS && !TOKENS {
+                        let mut sum = 0i32;
+                        for i in unroll(0..E / K::TOGETHER) {
+                            sum = K::dot(packed[g][i], raw_k[u][i], sum);
                         }
-                    }
+                        sum as f32 * (units[g] * of_keys[u][0])
+                    } else {
+                        product::<C, E, WIDE>(x, kk[u], of_keys[u])
+                    };
                 }
+            }
+            let mut w = sums_of_lane::<LANES, SUMS>(s);
+            let mut top = f32::NEG_INFINITY;
+            let column = set * GROUP + own_column;
+            for j in unroll(0..(SUMS / LANES).max(1)) {
+                let t = base + (own + j) % U * keys + mine;
+                if masked && t >= (if TOKENS { end.min(seen[column] as usize) } else { end }) {
+                    w[j] = f32::NEG_INFINITY;
+                }
+                top = top.max(w[j]);
+            }
+            for step in unroll(0..5) {
+                if (1 << step) < of_column {
+                    top = top.max(warp::shuffle_xor(top, 1 << step));
+                }
+            }
+            if warp::any(top + raised > own_base) {
+                let base = own_base.max(top + raised);
+                let old = fast::exp2(own_base - base.max(f32::MIN));
+                own_base = base;
+                own_sum *= old;
                 for g in unroll(0..GROUP) {
-                    // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
-                    let bottom = all[g].base.max(f32::MIN);
-                    for u in unroll(0..U) {
-                        let w = fast::exp2(s[g][u] - bottom);
-                        all[g].sum += w;
-                        let t = base + u * keys + mine;
-                        if !masked || t < end.min(seen[set * GROUP + g] as usize) {
-                            all[g].o = weighted::<C, E, WIDE>(w, vv[u], of_values[u], all[g].o);
-                        }
-                    }
-                }
-            } else {
-                for g in unroll(0..GROUP) {
-                    let mut s = [0.0f32; U];
-                    let mut top = f32::NEG_INFINITY;
-                    for u in unroll(0..U) {
-                        let x = if K::INTEGERS {
-                            let mut sum = 0i32;
-                            for i in unroll(0..E / K::TOGETHER) {
-                                sum = K::dot(packed[g][i], raw_k[u][i], sum);
-                            }
-                            sum as f32 * (units[g] * of_keys[u][0])
-                        } else {
-                            product::<C, E, WIDE>(qs[g], kk[u], of_keys[u])
-                        };
-                        let x = lanes.sum(x);
-                        s[u] = if base + u * keys + mine < end { x } else { f32::NEG_INFINITY };
-                        top = top.max(s[u]);
-                    }
-                    // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
-                    let base = all[g].base.max(top + raised);
-                    let bottom = base.max(f32::MIN);
-                    let old = fast::exp2(all[g].base - bottom);
-                    all[g].base = base;
-                    all[g].sum *= old;
+                    let old = lanes.broadcast(old, g * of_column);
                     for e in unroll(0..E) {
-                        all[g].o[e] *= old;
+                        o_sums[g][e] *= old;
                     }
-                    for u in unroll(0..U) {
-                        let w = fast::exp2(s[u] - bottom);
-                        all[g].sum += w;
-                        all[g].o = weighted::<C, E, WIDE>(w, vv[u], of_values[u], all[g].o);
+                }
+            }
+            for j in unroll(0..(SUMS / LANES).max(1)) {
+                // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
+                w[j] = fast::exp2(w[j] - own_base.max(f32::MIN));
+                own_sum += w[j];
+            }
+            for u in unroll(0..U) {
+                let mut values = [0.0f32; E];
+                for e in unroll(0..E) {
+                    let (kept, i) = (raw_v[u][e / K::TOGETHER], e % K::TOGETHER);
+                    values[e] = if TOKENS { K::widen(kept, i) } else { K::widen_by_sum(kept, i) };
+                }
+                for g in unroll(0..GROUP) {
+                    let i = g * U + u;
+                    let w = lanes.broadcast(w[i % (SUMS / LANES).max(1)], i * LANES / SUMS);
+                    let t = base + u * keys + mine;
+                    if !TOKENS || !masked || t < end.min(seen[set * GROUP + g] as usize) {
+                        o_sums[g] = weighted::<C, E, WIDE>(w, values, of_values[u], o_sums[g]);
                     }
                 }
             }
         }
     }
+    // Several lanes have the same logit if there are fewer logits than lanes.
+    let mut own_sum = if lanes.lane() * SUMS % LANES == 0 { own_sum } else { 0.0 };
+    for step in unroll(0..5) {
+        if (1 << step) < of_column {
+            own_sum += warp::shuffle_xor(own_sum, 1 << step);
+        }
+    }
 
-    // First between the groups of a warp, then between the warps.
-    let mut met = Shared::<Partial<E>, 2>::new([THREADS / 32, LANES]);
-    for g in unroll(0..GROUP) {
-        for step in unroll(0..5) {
-            if (1 << step) >= LANES {
-                all[g] = merge(all[g], warp::shuffle_xor(all[g], 1 << step));
-            }
-        }
-        if warp::lane() < LANES {
-            met[(warp::index(), warp::lane())] = all[g];
-        }
-        block::sync();
-        let (set, lane) = if SETS == 1 { (0, thread::x()) } else { (thread::x() / LANES, thread::x() % LANES) };
-        let c = first + set * GROUP + g;
-        if thread::x() < LANES * SETS && c < columns {
-            let mut r = met[(set, lane)];
-            for w in unroll(1..THREADS / 32 / SETS) {
-                r = merge(r, met[(w * SETS + set, lane)]);
-            }
-            let (token, head) = token_and_head::<TOKENS>(c, of_group);
-            let (row, head) = (sequence * tokens + token, group * of_group + head);
-            for p in unroll(0..E / WIDE) {
-                let d = (p * LANES + lane) * WIDE;
-                if d < width {
-                    let mut x = [0.0f32; WIDE];
-                    for e in unroll(0..WIDE) {
-                        x[e] = r.o[p * WIDE + e];
-                    }
-                    parts.store((row, head, split, d), x);
-                }
+    // First between the groups of a warp, then between the warps, for a few columns at a time.
+    let mut met = Shared::<f32, 3>::new([THREADS / 32, FEW, LANES * E]);
+    let mut ranges = Shared::<[f32; 2], 2>::new([THREADS / 32, FEW]);
+    for g in unroll(0..GROUP / FEW) {
+        for c in unroll(0..FEW) {
+            let from = (g * FEW + c) * of_column;
+            let (base, sum) = (lanes.broadcast(own_base, from), lanes.broadcast(own_sum, from));
+            let of_warp = scattered::<LANES, E>(Partial { base, sum, o: o_sums[g * FEW + c] });
+            for e in unroll(0..E * LANES / 32) {
+                met[(warp::index(), c, e * 32 + warp::lane())] = of_warp.o[e];
             }
             // All lanes hold the same values.
-            logs.store((row, head, split, 0), [r.base, r.sum]);
+            ranges[(warp::index(), c)] = [of_warp.base, of_warp.sum];
+        }
+        block::sync();
+        for i in rolled((thread::x()..SETS * FEW * LANES * E).step_by(THREADS)) {
+            let (set, few, at) = (i / (FEW * LANES * E), i / (LANES * E) % FEW, i % (LANES * E));
+            let (lane, e) = (at % LANES, at % 32 / LANES * (E * LANES / 32) + at / 32);
+            let d = (e / WIDE * LANES + lane) * WIDE + e % WIDE;
+            let c = first + set * GROUP + g * FEW + few;
+            if d < width && c < columns {
+                let mut base = f32::NEG_INFINITY;
+                for w in unroll(0..THREADS / 32 / SETS) {
+                    base = base.max(ranges[(w * SETS + set, few)][0]);
+                }
+                let (mut sum, mut x) = (0.0f32, 0.0f32);
+                for w in unroll(0..THREADS / 32 / SETS) {
+                    let [of_warp, part] = ranges[(w * SETS + set, few)];
+                    let factor = fast::exp2(of_warp - base.max(f32::MIN));
+                    sum = part.mul_add(factor, sum);
+                    x = met[(w * SETS + set, few, at)].mul_add(factor, x);
+                }
+                let (token, head) = token_and_head::<TOKENS>(c, of_group);
+                let (row, head) = (sequence * tokens + token, group * of_group + head);
+                parts[(row, head, split, d)] = x;
+                if d == 0 {
+                    logs.store((row, head, split, 0), [base, sum]);
+                }
+            }
         }
         block::sync();
     }
@@ -509,47 +607,54 @@ pub fn flash_decode<
         return;
     }
     // Warps share the columns. If there are more warps than columns, they also share the splits of
-    // a column: a lane sums four elements of some splits.
-    let mut share = Shared::<[f32; 5], 2>::new([THREADS / 32, 32]);
+    // a column: a lane sums four elements of some splits, and has `AHEAD` of them in flight.
+    let mut share = Shared::<Partial<4>, 2>::new([THREADS / 32, 32]);
     let each = (THREADS / 32 / (GROUP * SETS)).max(1);
     let together = THREADS / 32 / each;
     let (of, turn) = (warp::index() % together, warp::index() / together);
     for round in unroll(0..(GROUP * SETS).div_ceil(THREADS / 32)) {
         let c = first + round * together + of;
-        let (token, head) = token_and_head::<TOKENS>(c.min(columns - 1), of_group);
+        let (token, head) = token_and_head::<TOKENS>(if c < columns { c } else { first }, of_group);
         let (row, head) = (sequence * tokens + token, group * of_group + head);
-        let mut base = f32::NEG_INFINITY;
-        for i in (warp::lane()..splits).step_by(32) {
-            base = base.max(logs[(row, head, i, 0)]);
-        }
-        let top = warp::max(base);
-        let base = top.max(f32::MIN);
         for at in rolled((0..width).step_by(128)) {
             let d = at + 4 * warp::lane();
-            let mut sums = [0.0f32; 5];
+            let mut r = Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; 4] };
             if d < width {
-                for i in unroll_by::<8>((turn..splits).step_by(each)) {
-                    let [m, l]: [f32; 2] = logs.load((row, head, i, 0));
-                    let part: [f32; 4] = parts.load((row, head, i, d));
-                    let w = fast::exp2(m - base);
-                    for e in unroll(0..4) {
-                        sums[e] = part[e].mul_add(w, sums[e]);
+                for from in rolled((turn..splits).step_by(each * AHEAD)) {
+                    let mut next = [Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; 4] }; AHEAD];
+                    for i in unroll(0..AHEAD) {
+                        let split = from + i * each;
+                        if split < splits {
+                            let [base, sum]: [f32; 2] = logs.load((row, head, split, 0));
+                            next[i] = Partial { base, sum, o: parts.load((row, head, split, d)) };
+                        }
                     }
-                    sums[4] = l.mul_add(w, sums[4]);
+                    let old = r.base;
+                    for i in unroll(0..AHEAD) {
+                        r.base = r.base.max(next[i].base);
+                    }
+                    let finite = r.base.max(f32::MIN);
+                    let w = fast::exp2(old - finite);
+                    r.sum *= w;
+                    r.o = r.o.map(|x| x * w);
+                    for i in unroll(0..AHEAD) {
+                        let w = fast::exp2(next[i].base - finite);
+                        r.sum = next[i].sum.mul_add(w, r.sum);
+                        for e in unroll(0..4) {
+                            r.o[e] = next[i].o[e].mul_add(w, r.o[e]);
+                        }
+                    }
                 }
             }
-            share[(warp::index(), warp::lane())] = sums;
+            share[(warp::index(), warp::lane())] = r;
             block::sync();
             if turn == 0 && c < columns && d < width {
                 for other in unroll(1..THREADS / 32 / (GROUP * SETS)) {
-                    let more = share[(of + other * together, warp::lane())];
-                    for e in unroll(0..5) {
-                        sums[e] += more[e];
-                    }
+                    r = merge(r, share[(of + other * together, warp::lane())]);
                 }
-                let inverse = reciprocal(top, sums[4]);
+                let inverse = reciprocal(r.base, r.sum);
                 for e in unroll(0..4) {
-                    o[(row, head, d + e)] = T::from_f32(sums[e] * inverse);
+                    o[(row, head, d + e)] = T::from_f32(r.o[e] * inverse);
                 }
             }
             block::sync();

@@ -163,7 +163,7 @@ impl StepForm {
         };
         let form = StepForm { lanes, wide, each, group: 4, in_flight: few, tokens: several, sets: 1, threads };
         if !several {
-            let ahead = if each == 16 { 3 } else { ahead };
+            let ahead = if each == 16 { 4 } else { ahead };
             let (group, in_flight) = match of_group {
                 0 | 1 => (1, ahead),
                 2 => (2, ahead),
@@ -350,9 +350,10 @@ impl Decode {
         let StepForm { lanes, wide, each, group, in_flight, tokens: several, sets, threads } = form;
         let numbers = [lanes, wide, each, group, in_flight].map(Constant::Usize);
         let of_tokens = [Constant::Bool(several), Constant::Usize(sets), Constant::Usize(threads)];
+        let derived = [group.min(2), 4 * group, group * in_flight].map(Constant::Usize);
         let types = [T::CONSTANT, K::CONSTANT, C::CONSTANT, P::CONSTANT];
-        let constants: Vec<_> = types.into_iter().chain(numbers).chain(of_tokens).collect();
-        let call = flash_decode::<T, K, C, P, 16, 4, 8, 2, 4, false, 1, 128>::call(
+        let constants: Vec<_> = types.into_iter().chain(numbers).chain(of_tokens).chain(derived).collect();
+        let call = flash_decode::<T, K, C, P, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>::call(
             q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, tokens, scale,
         );
         // SAFETY: the launch compares all extents with one another, except planes with sequences,

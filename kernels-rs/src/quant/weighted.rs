@@ -8,14 +8,16 @@ use super::plan::{Costs, Plan, Tile, plan};
 use super::weights::{Format, LentPlanes, Weights, with_format};
 use crate::LaunchStruct;
 use crate::access::rows_are_whole;
+use crate::activation::swiglu;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
+use crate::rowwise::{Added, Norm};
 use crate::{Queue, QueueMemory};
 use kernel_dsl::compiler::hir::Constant;
-use kernel_dsl::{Float, GenericArgument};
+use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 impl Weights {
@@ -347,6 +349,70 @@ impl Activations {
         Activations::ordered(on, x, rows, rows.next_power_of_two().min(8), &none.view([0])?, 1)
     }
 
+    /// Queues the quantization of f(a, b), elements of two matrices: the gate of a network before
+    /// its last product, such as [`swiglu`]. The bits are those of [`map2`] in `f32` and
+    /// [`quantize`](Activations::quantize), with a launch less.
+    ///
+    /// [`map2`]: crate::elementwise::map2
+    ///
+    /// # Errors
+    /// Returns an error if extents differ, memory is insufficient, or an operand belongs to another
+    /// device.
+    pub fn gated<F: DeviceFn<(f32, f32), Output = f32>, T: Float + GenericArgument>(
+        on: &impl Queue,
+        _f: F,
+        a: &BufferView<'_, T, 2>,
+        b: &BufferView<'_, T, 2>,
+    ) -> Result<Activations, Error> {
+        b.expected("b", a.extents(), "the extents of a")?;
+        let (rows, none) = (a.extents()[0], on.scratch::<i32>(0)?);
+        let mut made = Activations::with_room(on, a.extents(), rows.next_power_of_two().min(8))?;
+        let room = made.room;
+        let (bytes, factors) = made.views_mut()?;
+        let v = if rows_are_whole(a, 4) && rows_are_whole(b, 4) { 4 } else { 1 };
+        dispatch!(let V: usize = v, of [1, 4];
+        // SAFETY: as in `Weights::from_blocks`.
+        unsafe {
+            quantize_activations::<T, F, true, V>::launch_unchecked(
+                &LibraryCall(on), a, b, none.view([0])?, 1, room, bytes, factors,
+            )?;
+        });
+        Ok(made)
+    }
+
+    /// Queues the quantization of a norm of x, and z ← x + residual if requested: the norm before a
+    /// product. The bits are those of [`Norm::run_added`] in `f32` and
+    /// [`quantize`](Activations::quantize) for `f32`, with a launch less; numbers of 16 bits may be
+    /// added in another order. Rows that are not whole accesses of four elements take two launches.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Norm::run_added`].
+    pub fn normed<T: Float + GenericArgument, W: Float + GenericArgument>(
+        on: &impl Queue,
+        norm: Norm<'_, W>,
+        x: &BufferView<'_, T, 2>,
+        mut added: Added<'_, '_, T>,
+    ) -> Result<Activations, Error> {
+        let [rows, cols] = x.extents();
+        let mut made = Activations::with_room(on, [rows, cols], rows.next_power_of_two().min(8))?;
+        let room = made.room;
+        let (bytes, factors) = made.views_mut()?;
+        if norm.quantize_units(on, x, &mut added, room, bytes, factors)? {
+            return Ok(made);
+        }
+        let mut y = on.scratch::<f32>(rows * cols)?;
+        norm.run_added(on, x, added, &mut y.view_mut([rows, cols])?, None)?;
+        Activations::quantize(on, &y.view([rows, cols])?)
+    }
+
+    /// Allocates activations of rows and columns, in groups of `room` rows.
+    fn with_room(on: &impl Queue, [rows, cols]: [usize; 2], room: usize) -> Result<Activations, Error> {
+        // Whole blocks of 256 numbers, for every format.
+        let (groups, units) = (rows.div_ceil(room), cols.div_ceil(256).max(1) * 8);
+        let (bytes, factors) = (on.scratch(groups * 8 * room * units)?, on.scratch(groups * 4 * room * units)?);
+        Ok(Activations { rows, cols, room, units, bytes, factors })
+    }
+
     /// Queues the quantization of `rows` rows in groups of `room`: row i is row `order[i]` /
     /// `chosen` of `x`, or row i where there is no order.
     pub(super) fn ordered<T: Float + GenericArgument>(
@@ -357,19 +423,18 @@ impl Activations {
         order: &BufferView<'_, i32, 1>,
         chosen: usize,
     ) -> Result<Activations, Error> {
-        // Complete blocks of 256 numbers, for every format.
-        let (cols, units) = (x.extents()[1], x.extents()[1].div_ceil(256).max(1) * 8);
-        let groups = rows.div_ceil(room);
-        let mut bytes = on.scratch::<i32>(groups * 8 * room * units)?;
-        let mut factors = on.scratch::<f32>(groups * 4 * room * units)?;
-        let to_bytes = bytes.view_mut([groups, 8 * room * units])?;
-        let to_factors = factors.view_mut([groups, 4 * room * units])?;
+        let mut made = Activations::with_room(on, [rows, x.extents()[1]], room)?;
+        let none = on.scratch::<T>(0)?;
+        let none = none.view([0, 0])?;
+        let (bytes, factors) = made.views_mut()?;
         dispatch!(let V: usize = if rows_are_whole(x, 4) { 4 } else { 1 }, of [1, 4];
         // SAFETY: as in `Weights::from_blocks`.
         unsafe {
-            quantize_activations::<T, V>::launch_unchecked(&LibraryCall(on), x, *order, chosen, room, to_bytes, to_factors)?;
+            quantize_activations::<T, swiglu, false, V>::launch_unchecked(
+                &LibraryCall(on), x, none, *order, chosen, room, bytes, factors,
+            )?;
         });
-        Ok(Activations { rows, cols, room, units, bytes, factors })
+        Ok(made)
     }
 
     /// Returns the number of rows and of columns.
@@ -378,8 +443,20 @@ impl Activations {
         [self.rows, self.cols]
     }
 
-    fn views(&self) -> Result<(BufferView<'_, i32, 2>, BufferView<'_, f32, 2>), Error> {
+    /// Returns the extents and strides of the bytes and of the factors. Strides are given, so that
+    /// rows are aligned even if there are none.
+    fn layout(&self) -> [[[usize; 2]; 2]; 2] {
         let (groups, units) = (self.rows.div_ceil(self.room), self.room * self.units);
-        Ok((self.bytes.view([groups, 8 * units])?, self.factors.view([groups, 4 * units])?))
+        [8 * units, 4 * units].map(|row| [[groups, row], [row, 1]])
+    }
+
+    fn views(&self) -> Result<(BufferView<'_, i32, 2>, BufferView<'_, f32, 2>), Error> {
+        let [[bytes, of_bytes], [factors, of_factors]] = self.layout();
+        Ok((self.bytes.view_strided(bytes, of_bytes)?, self.factors.view_strided(factors, of_factors)?))
+    }
+
+    fn views_mut(&mut self) -> Result<(BufferViewMut<'_, i32, 2>, BufferViewMut<'_, f32, 2>), Error> {
+        let [[bytes, of_bytes], [factors, of_factors]] = self.layout();
+        Ok((self.bytes.view_strided_mut(bytes, of_bytes)?, self.factors.view_strided_mut(factors, of_factors)?))
     }
 }

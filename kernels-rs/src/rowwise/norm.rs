@@ -18,6 +18,7 @@
 
 use super::moments::{Moments, moments, plain, saved as to_save, scale_for};
 use super::row::{begins, is_row, max, put, sum, take};
+use crate::quant::round::{Quad, quantize_quad};
 use kernel_dsl::prelude::*;
 
 /// Returns a thread's pieces of z from `at` on, with zeros beyond the end.
@@ -362,5 +363,107 @@ pub fn norm_quantized<
         less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
         normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
         put_bytes::<L, V, S>(q, at, cols, &again, lift, inverse);
+    }
+}
+
+/// Stores a thread's pieces before `end` as row `place` of a group of `room` rows, in the layout of
+/// [`activations`](crate::quant::activations). Elements from `cols` on are zeros. All lanes of the
+/// warp call it.
+#[device]
+fn put_units<const L: usize, const V: usize, const N: usize>(
+    mut bytes: ViewMut<i32, 1>,
+    factors: ViewMut<f32, 1>,
+    place: usize,
+    room: usize,
+    at: usize,
+    cols: usize,
+    end: usize,
+    values: &[[f32; V]; N],
+) {
+    for i in unroll(0..N) {
+        let d = begins::<L, V>(at, i);
+        let mut four = [0.0f32; 4];
+        if d < cols {
+            for e in unroll(0..4) {
+                four[e] = values[i][e];
+            }
+        }
+        let Quad { q, scale } = quantize_quad(four);
+        let sum = warp::group::<4>().sum(dp4a(q, [1i8; 4], 0));
+        let other = warp::shuffle_xor(sum, 4);
+        if d < end {
+            let unit = d / 32 * room + place;
+            bytes[8 * unit + d % 32 / 4] = int::word(q);
+            if d % 32 == 0 {
+                let (first, last) = (sum as f32, other as f32);
+                factors.store(4 * unit, [scale, scale * (first + last), scale * first, scale * last]);
+            }
+        }
+    }
+}
+
+/// Computes the norm as [`norm_rows`] does, and quantizes it as
+/// [`quantize_activations`](crate::quant::activations::quantize_activations) does, in groups of
+/// `room` rows: a norm before a product with quantized weights.
+#[kernel(
+    block = (L, ROWS), max_registers = 64, grid = (bytes.rows() * room).div_ceil(ROWS),
+    writes(bytes = once, factors = once, z = once),
+    derived(S = 8 / V),
+    instances(
+        f32_l256: T = f32, W = f32, CENTRED = false | true, L = 256, ROWS = 1, V = 4, N = 2;
+        f16_l32: T = f16, W = f32, CENTRED = false, L = 32, ROWS = 8, V = 4, N = 2
+    ),
+)]
+#[requires(
+    room > 0, bytes.cols() % (8 * room) == 0, factors.rows() == bytes.rows(), 2 * factors.cols() == bytes.cols(),
+    bytes.rows() * room >= x.rows(), x.cols() * room <= 4 * bytes.cols(), factors.aligned(4), x.cols() % V == 0,
+    weight.is_empty() || weight.len() == x.cols() && weight.aligned(V), bias.is_empty() || bias.len() == x.cols() && bias.aligned(V),
+    z.is_empty() || z.rows() == x.rows() && z.cols() == x.cols() && residual.rows() == x.rows() && residual.cols() == x.cols() && residual.aligned(V) && z.aligned(V),
+    x.aligned(V),
+)]
+pub fn norm_activations<
+    T: Float,
+    W: Float,
+    const CENTRED: bool,
+    const L: usize,
+    const ROWS: usize,
+    const V: usize,
+    const N: usize,
+    const S: usize,
+>(
+    epsilon: f32,
+    x: View<T, 2>,
+    residual: View<T, 2>,
+    z: ViewMut<T, 2>,
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    room: usize,
+    bytes: ViewMut<i32, 2>,
+    factors: ViewMut<f32, 2>,
+) {
+    const { assert!(V == 4 && (L == 32 || ROWS == 1)) };
+    let row = block::x() * ROWS + thread::y();
+    let cols = if row < x.rows() { x.cols() } else { 0 };
+    // Missing rows of a group are zeros.
+    let end = if row < bytes.rows() * room { bytes.cols() / (8 * room) * 32 } else { 0 };
+    let fused = !z.is_empty();
+    let (x, residual, z) = (x.at(row), residual.at(row), z.at(row));
+    let (place, bytes, factors) = (row % room, bytes.at(row / room), factors.at(row / room));
+
+    let mut kept = summed::<T, L, V, N>(x.bypass_l1(), residual.bypass_l1(), fused, 0, cols);
+    if fused {
+        put::<T, L, V, N>(z, 0, cols, &kept);
+    }
+    let of_row = statistics::<T, CENTRED, L, V, N, S>(&mut kept, x, residual, fused, cols, cols, epsilon);
+    normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
+    put_units::<L, V, N>(bytes, factors, place, room, 0, cols, end, &kept);
+    for at in (N * L * V..end).step_by(S * L * V) {
+        let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
+        if fused {
+            put::<T, L, V, S>(z, at, cols, &again);
+        }
+        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
+        normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
+        put_units::<L, V, S>(bytes, factors, place, room, at, cols, end, &again);
     }
 }

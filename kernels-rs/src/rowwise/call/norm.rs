@@ -5,7 +5,7 @@ use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{Operand, given};
 use crate::queue::naming;
-use crate::rowwise::norm::{norm_quantized, norm_rows};
+use crate::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -195,6 +195,49 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         unsafe { queue(on, &call, &constants) }.map_err(naming(names))
     }
 
+    /// Queues the norm as rows of quantized activations in groups of `room`. Returns whether the
+    /// rows of all operands are whole accesses of four elements; otherwise it queues nothing.
+    pub(crate) fn quantize_units<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        added: &mut Added<'_, '_, T>,
+        room: usize,
+        bytes: BufferViewMut<'_, i32, 2>,
+        factors: BufferViewMut<'_, f32, 2>,
+    ) -> Result<bool, Error> {
+        self.compared(x, added)?;
+        let [rows, cols] = x.extents();
+        if !cols.is_multiple_of(4) || !self.begin(x, added, 4).into_iter().all(|begins| begins) {
+            return Ok(false);
+        }
+        let team = Team::of(on.device(), rows, cols, keeps::<T>(cols));
+        let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
+        let no_w = no_w.view([0])?;
+        let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
+        let names: &[_] = if added.is_some() { &[] } else { &[["residual", "x"]] };
+        let (residual, mut z) = match added {
+            Some((residual, z)) => (*residual, z.reborrow()),
+            None => (x, no_t.view_mut([0, 0])?),
+        };
+        let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centered)];
+        let constants: Vec<_> = types.into_iter().chain(team.constants(4)).collect();
+        let call = norm_activations::<T, W, true, 32, 8, 4, 2, 2>::call(
+            self.epsilon,
+            x,
+            residual,
+            &mut z,
+            weight,
+            bias,
+            room,
+            bytes,
+            factors,
+        );
+        // SAFETY: as above.
+        unsafe { queue(on, &call, &constants) }.map_err(naming(names))?;
+        Ok(true)
+    }
+
     /// Rejects a weight or bias that does not have one number for each of `cols` columns.
     pub(super) fn of_columns(&self, cols: usize) -> Result<(), Error> {
         given(self.weight, "weight", [cols], "a number for each column of x")?;
@@ -218,15 +261,22 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         output: impl Fn(usize) -> bool,
     ) -> usize {
         wide::<T>(x.extents()[1], |wide| {
-            let mut all = vec![rows_begin_at(x, wide), output(wide)];
-            for each in [self.weight, self.bias].into_iter().flatten() {
-                all.push(rows_begin_at(each, wide));
-            }
-            if let Some((residual, z)) = added {
-                all.push(rows_begin_at(*residual, wide));
-                all.push(rows_begin_at(&**z, wide));
-            }
+            let mut all = self.begin(x, added, wide);
+            all.push(output(wide));
             all
         })
+    }
+
+    /// Returns whether the rows of each operand begin at multiples of `wide` elements.
+    fn begin<T: Float>(&self, x: &BufferView<'_, T, 2>, added: &Added<'_, '_, T>, wide: usize) -> Vec<bool> {
+        let mut all = vec![rows_begin_at(x, wide)];
+        for each in [self.weight, self.bias].into_iter().flatten() {
+            all.push(rows_begin_at(each, wide));
+        }
+        if let Some((residual, z)) = added {
+            all.push(rows_begin_at(*residual, wide));
+            all.push(rows_begin_at(&**z, wide));
+        }
+        all
     }
 }
