@@ -8,7 +8,7 @@ mod talk;
 use clap::{Parser, Subcommand};
 use models::configuration::{Configuration, Vision};
 use models::file::gguf::{Gguf, Value};
-use models::memory::{CacheFormat, Memory, Plan};
+use models::memory::{CacheFormat, MemoryNeeds, Plan};
 use models::quantize::{self, Change, Formats};
 use models::tokenizer::{Encoding, TokenKind, Tokenizer};
 use models::{Checkpoint, Files};
@@ -429,7 +429,7 @@ fn fit(file: &Path, mmproj: Option<&Path>, plan: Plan, wants_json: bool) -> Resu
     let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in pieces of {piece} tokens\n");
     let _ = writeln!(out, "cache     a token      cache    weights  activations      total");
     for (cache, memory) in needs {
-        let Memory { weights, cache: all, cache_per_token, activations } = memory;
+        let MemoryNeeds { weights, cache: all, cache_per_token, activations } = memory;
         let total = size(memory.total());
         let [token, all, weights, activations] = [cache_per_token, all, weights, activations].map(size);
         let cache = cache.format().name();

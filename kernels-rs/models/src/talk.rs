@@ -6,7 +6,7 @@ use models::engine::prompt::PLACEHOLDER;
 use models::engine::{Generation, Options, Prompt, Sampling, Session, Stop};
 use models::image::{Image, Processor};
 use models::memory::CacheFormat;
-use models::template::{Content, Conversation, Message, Part};
+use models::template::{Content, ContentPart, Conversation, Message};
 use models::{Checkpoint, Error, Model};
 use runtime::Device;
 use runtime::interpreter::Checks;
@@ -279,7 +279,7 @@ pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<
     let asks = input.is_terminal();
     let mut messages: Vec<Message> = system.map(|text| Message::new("system", text)).into_iter().collect();
     let mut lines = input.lock().lines();
-    let mut places = vec![Part::Image; images.len()];
+    let mut places = vec![ContentPart::Image; images.len()];
     loop {
         if asks {
             print!("> ");
@@ -291,7 +291,7 @@ pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<
         }
         let mut message = Message::new("user", &line);
         if !places.is_empty() {
-            places.push(Part::Text { text: line });
+            places.push(ContentPart::Text { text: line });
             message.content = Content::Parts(std::mem::take(&mut places));
         }
         messages.push(message);

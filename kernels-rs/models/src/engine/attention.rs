@@ -18,7 +18,7 @@ const APART: usize = 16;
 
 /// The extents of attention.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Shape {
+pub struct AttentionShape {
     /// Heads of queries, a multiple of `groups`.
     pub heads: usize,
     /// Heads of keys and of values.
@@ -31,13 +31,13 @@ pub struct Shape {
     pub scale: f32,
 }
 
-impl Shape {
+impl AttentionShape {
     /// Returns the extents of a configuration.
-    pub fn of(configuration: &Configuration) -> Shape {
+    pub fn of(configuration: &Configuration) -> AttentionShape {
         let Configuration { heads, groups, head, epsilon, ref rotary, .. } = *configuration;
         // Both operands are multiplied by the factor of stretched positions.
         let scale = rotary.attention_factor().powi(2) / (head as f32).sqrt();
-        Shape { heads, groups, head, epsilon, scale }
+        AttentionShape { heads, groups, head, epsilon, scale }
     }
 
     /// Returns the rows of queries, keys and values together.
@@ -90,8 +90,8 @@ impl Work {
     ///
     /// # Errors
     /// If memory is short.
-    pub fn new(on: &impl Queue, shape: Shape, tokens: usize, room: usize, exact: bool) -> Result<Work, Error> {
-        let Shape { heads, groups, head, .. } = shape;
+    pub fn new(on: &impl Queue, shape: AttentionShape, tokens: usize, room: usize, exact: bool) -> Result<Work, Error> {
+        let AttentionShape { heads, groups, head, .. } = shape;
         let apart = tokens.min(APART);
         Ok(Work {
             qkv: on.scratch(tokens * shape.projected())?,
@@ -106,7 +106,7 @@ impl Work {
 /// Attention of a block.
 #[derive(Debug)]
 pub struct Attention {
-    shape: Shape,
+    shape: AttentionShape,
     projection: Linear,
     /// Weights of the norms of the heads of queries and of keys.
     norms: Option<[Arc<DeviceBuffer<f32>>; 2]>,
@@ -122,7 +122,7 @@ impl Attention {
     /// If extents do not match, or memory is short.
     pub fn new(
         device: &Device,
-        shape: Shape,
+        shape: AttentionShape,
         projection: Linear,
         norms: Option<[&[f32]; 2]>,
         output: Linear,
@@ -145,7 +145,7 @@ impl Attention {
     }
 
     /// Returns the extents.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> AttentionShape {
         self.shape
     }
 
@@ -163,7 +163,7 @@ impl Attention {
         y: &mut BufferViewMut<'_, f32, 2>,
         work: &mut Work,
     ) -> Result<(), Error> {
-        let Shape { heads, head, epsilon, scale, .. } = self.shape;
+        let AttentionShape { heads, head, epsilon, scale, .. } = self.shape;
         let n = x.extents()[0];
         let Work { qkv, q, o, scratch, exact } = work;
         let is_exact = exact.is_some();

@@ -13,7 +13,7 @@ use super::model::{Inserted, Model};
 use super::prompt::Prompt;
 use super::sampling::Sampler;
 use super::session::Options;
-use super::steps::{LOSSES, Row, Run, Section, Source, Steps};
+use super::steps::{LOSSES, LogitsPlace, Row, Run, Section, Steps};
 use super::vision::Features;
 use crate::error::{Error, Result};
 use crate::memory::CacheFormat;
@@ -30,7 +30,7 @@ struct Text {
     /// Tokens whose keys and values are in the cache.
     done: usize,
     /// The logits after the last of these tokens, if nothing has replaced them.
-    logits: Option<Source>,
+    logits: Option<LogitsPlace>,
     /// Drafts of the tokens after those that are done. Their keys and values are in the cache, and
     /// the logits after each are in the rows after `logits`.
     drafts: Vec<u32>,
@@ -41,10 +41,10 @@ impl Text {
     fn push(&mut self, token: u32) {
         self.prompt.push(token);
         self.logits = match self.logits {
-            Some(Source::Row(row)) if self.drafts.first() == Some(&token) => {
+            Some(LogitsPlace::Row(row)) if self.drafts.first() == Some(&token) => {
                 self.drafts.remove(0);
                 self.done += 1;
-                Some(Source::Row(row + 1))
+                Some(LogitsPlace::Row(row + 1))
             }
             _ => {
                 self.drafts.clear();
@@ -242,9 +242,9 @@ impl Batch {
             if end == all {
                 features.clear();
             }
-            self.replace(|source| source == Source::Prompt);
+            self.replace(|source| source == LogitsPlace::Prompt);
             let text = &mut self.texts[sequence];
-            (text.done, text.logits) = (end, Some(Source::Prompt));
+            (text.done, text.logits) = (end, Some(LogitsPlace::Prompt));
         }
         Ok(end == all)
     }
@@ -296,11 +296,11 @@ impl Batch {
             rows.extend(drafts.iter().enumerate().map(row));
         }
         let drafts = drafts.to_vec();
-        self.replace(|source| source != Source::Prompt);
+        self.replace(|source| source != LogitsPlace::Prompt);
         self.run.step(&rows)?;
         for (i, row) in rows[..rows.len() - drafts.len()].iter().enumerate() {
             let text = &mut self.texts[row.place.sequence];
-            (text.done, text.logits) = (text.tokens().len(), Some(Source::Row(i)));
+            (text.done, text.logits) = (text.tokens().len(), Some(LogitsPlace::Row(i)));
         }
         self.drafts[0] += drafts.len();
         self.texts[rows[0].place.sequence].drafts = drafts;
@@ -308,7 +308,7 @@ impl Batch {
     }
 
     /// Notes that logits in some places are replaced.
-    fn replace(&mut self, is_replaced: impl Fn(Source) -> bool) {
+    fn replace(&mut self, is_replaced: impl Fn(LogitsPlace) -> bool) {
         for text in self.texts.iter_mut().filter(|text| text.logits.is_some_and(&is_replaced)) {
             text.logits = None;
             text.drafts.clear();
@@ -321,7 +321,7 @@ impl Batch {
     }
 
     /// Returns the place of the logits after the last token of a text.
-    fn source(&mut self, sequence: usize) -> Result<Source> {
+    fn source(&mut self, sequence: usize) -> Result<LogitsPlace> {
         self.advance(&[sequence])?;
         self.texts[sequence].logits.ok_or_else(|| Error::Tokens {
             action: "run a session",

@@ -2,6 +2,7 @@
 
 use super::attention::{self, Attention, KeyValues, Places, prefix};
 use super::experts::Experts;
+use super::linear::pieces;
 use super::network::{self, Network};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::attention::cache::StoredElement;
@@ -89,9 +90,8 @@ impl Activations {
         let added = prefix(&mut self.added, self.extents)?.shared();
         let (mut normed, mut next) = (prefix(&mut self.normed, self.extents)?, prefix(next, self.extents)?);
         // The order of a sum depends on the number of rows.
-        let at_once = if self.exact { 1 } else { self.extents[0].max(1) };
-        for first in (0..self.extents[0]).step_by(at_once) {
-            let rows = first..(first + at_once).min(self.extents[0]);
+        let at_once = if self.exact { 1 } else { usize::MAX };
+        for rows in pieces(self.extents[0], at_once) {
             let (sum, mut normed) = (sum.slice(rows.clone())?, normed.reborrow().slice(rows.clone())?);
             if self.is_added {
                 let (added, mut next) = (added.slice(rows.clone())?, next.reborrow().slice(rows)?);
@@ -138,7 +138,7 @@ impl Work {
     /// If memory is short.
     pub fn new(
         on: &impl Queue,
-        shape: attention::Shape,
+        shape: attention::AttentionShape,
         inner: usize,
         tokens: usize,
         room: usize,

@@ -9,6 +9,7 @@ use kernels_rs::gemm::Gemm;
 use kernels_rs::gemm::epilogue::Bias;
 use kernels_rs::quant::{self, Weights};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Returns `x`: the conversion between formats of numbers.
@@ -57,6 +58,21 @@ pub(super) fn blocks(format: Format) -> Option<quant::Format> {
 
 /// Products of up to so many rows with blocks add in one order, which depends only on the matrix.
 pub(super) const ALIKE: usize = 8;
+
+/// Returns ranges of up to `at_once` rows, at least 1, in order.
+pub(super) fn pieces(rows: usize, at_once: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(at_once).map(move |first| first..rows.min(first.saturating_add(at_once)))
+}
+
+/// Passes up to `at_once` rows of x and y after another to `run`.
+pub(super) fn in_pieces(
+    at_once: usize,
+    x: &BufferView<'_, f32, 2>,
+    y: &mut BufferViewMut<'_, f32, 2>,
+    mut run: impl FnMut(&BufferView<'_, f32, 2>, &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    pieces(x.extents()[0], at_once).try_for_each(|rows| run(&x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?))
+}
 
 /// Rows of a matrix as a file has them.
 #[derive(Debug)]
@@ -139,18 +155,13 @@ impl Linear {
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let n = x.extents()[0];
         let is_blocks = |(matrix, _): &(Matrix, usize)| matches!(matrix, Matrix::Blocks(_));
         let at_once = match exact {
-            false => n.max(1),
+            false => usize::MAX,
             true if self.parts.iter().all(is_blocks) => ALIKE,
             true => 1,
         };
-        for first in (0..n).step_by(at_once) {
-            let rows = first..(first + at_once).min(n);
-            self.run(on, &x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?)?;
-        }
-        Ok(())
+        in_pieces(at_once, x, y, |x, y| self.run(on, x, y))
     }
 
     /// Queues y ← x·Wᵀ + bias: x is `[tokens, columns]`, y `[tokens, rows]`.

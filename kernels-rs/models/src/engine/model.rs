@@ -1,6 +1,6 @@
 //! A whole model and its loading.
 
-use super::attention::{KeyValues, Places, Shape};
+use super::attention::{AttentionShape, KeyValues, Places};
 use super::batch::Batch;
 use super::block::{Activations, Block, Norm, Work};
 use super::embedding::Embedding;
@@ -245,7 +245,7 @@ impl StepMemory {
         let Configuration { width, inner, ref experts, .. } = *configuration;
         // Experts have memory of their tokens.
         let inner = if experts.is_some() { 0 } else { inner };
-        let work = Work::new(on, Shape::of(configuration), inner, tokens, room, exact)?;
+        let work = Work::new(on, AttentionShape::of(configuration), inner, tokens, room, exact)?;
         Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work, exact })
     }
 }

@@ -51,7 +51,7 @@ impl Section<'_> {
 
 /// Where logits are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum LogitsPlace {
     /// After the last prompt.
     Prompt,
     /// After a row of the last step.
@@ -71,9 +71,9 @@ pub trait Run: Send {
     /// Runs the model for rows.
     fn step(&mut self, rows: &[Row]) -> Result<()>;
     /// Draws a token from logits, and returns it.
-    fn draw(&mut self, source: Source, sampler: &mut Sampler) -> Result<u32>;
+    fn draw(&mut self, source: LogitsPlace, sampler: &mut Sampler) -> Result<u32>;
     /// Returns logits.
-    fn logits(&self, source: Source) -> Result<Vec<f32>>;
+    fn logits(&self, source: LogitsPlace) -> Result<Vec<f32>>;
 }
 
 /// The maximum number of tokens with logits at once: they are wide.
@@ -368,15 +368,15 @@ impl<K: Float + StoredElement + GenericArgument> Run for Steps<K> {
         self.steps[self.home].run(&self.stream, rows, self.options.room)
     }
 
-    fn draw(&mut self, source: Source, sampler: &mut Sampler) -> Result<u32> {
+    fn draw(&mut self, source: LogitsPlace, sampler: &mut Sampler) -> Result<u32> {
         let step = &mut self.steps[self.home];
         let mut logits = match source {
-            Source::Row(row) if sampler.is_greedy() => return step.likeliest(&self.stream, row),
-            Source::Row(row) => {
+            LogitsPlace::Row(row) if sampler.is_greedy() => return step.likeliest(&self.stream, row),
+            LogitsPlace::Row(row) => {
                 let logits = step.graph.buffer_mut(step.logits)?.view_mut([step.width, self.vocabulary])?;
                 logits.slice(row..row + 1)?
             }
-            Source::Prompt => self.prompt.view_mut([1, self.vocabulary])?,
+            LogitsPlace::Prompt => self.prompt.view_mut([1, self.vocabulary])?,
         };
         sampler.draw(&self.stream, &mut logits, &mut self.drawn.view_mut([1])?)?;
         self.stream.wait()?;
@@ -388,12 +388,12 @@ impl<K: Float + StoredElement + GenericArgument> Run for Steps<K> {
         Ok(token)
     }
 
-    fn logits(&self, source: Source) -> Result<Vec<f32>> {
+    fn logits(&self, source: LogitsPlace) -> Result<Vec<f32>> {
         self.stream.wait()?;
         let step = &self.steps[self.home];
         Ok(match source {
-            Source::Prompt => self.prompt.download()?,
-            Source::Row(row) => {
+            LogitsPlace::Prompt => self.prompt.download()?,
+            LogitsPlace::Row(row) => {
                 let n = self.vocabulary;
                 step.graph.buffer(step.logits)?.download()?[row * n..(row + 1) * n].to_vec()
             }
