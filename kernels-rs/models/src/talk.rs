@@ -44,6 +44,9 @@ pub enum Cache {
     F16,
     /// 4 bytes a number.
     F32,
+    /// 34 bytes for 32 numbers.
+    #[value(name = "q8_0")]
+    Q8_0,
 }
 
 /// Options of a model that runs.
@@ -118,6 +121,7 @@ impl RunOptions {
         let cache = match self.cache {
             Cache::F16 => CacheFormat::F16,
             Cache::F32 => CacheFormat::F32,
+            Cache::Q8_0 => CacheFormat::Q8_0,
         };
         Options { room, cache, exact: self.exact, drafts: self.drafts, ..Options::default() }
     }
