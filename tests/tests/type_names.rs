@@ -38,7 +38,7 @@ fn defined(line: &str) -> Option<&str> {
 /// Adds the sources of a folder, except those of build outputs and of rejected programs.
 fn add_sources(folder: &Path, all: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-        let skipped = ["target", "compile_fail", "outside", "models", "wip"];
+        let skipped = ["target", "compile_fail", "outside", "wip"];
         if path.is_dir() && !skipped.iter().any(|name| path.ends_with(name)) {
             add_sources(&path, all);
         } else if path.extension().is_some_and(|extension| extension == "rs") {

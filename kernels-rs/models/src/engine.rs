@@ -10,7 +10,8 @@
 //! |---|---|
 //! | [`linear`] | products of activations with a matrix, in any format of a file |
 //! | [`embedding`] | rows of the embedding by token |
-//! | [`attention`] | queries, keys and values, their cache, and the matrix after attention |
+//! | [`attention`] | queries, keys and values, and the matrix after attention |
+//! | [`cache`] | keys and values of texts: formats, and pages that texts share |
 //! | [`network`] | the gated network of a block |
 //! | [`experts`] | a mixture of experts, which replaces that network |
 //! | [`block`] | a block, and the stream of activations between blocks |
@@ -20,6 +21,7 @@
 //! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
 //! | [`batch`] | texts that are decoded together, each step by a replayed graph |
 //! | [`session`] | one text that grows: prompt, decoding, generation |
+//! | [`timing`] | the time of each kernel of a step alone |
 //!
 //! A GPU and the CPU device run the same code, and the CPU device can check every access.
 //! Activations are `f32`. Products with quantized weights quantize the activations to 8 bits in
@@ -37,6 +39,7 @@
 pub mod attention;
 pub mod batch;
 pub mod block;
+pub mod cache;
 pub mod embedding;
 mod exact;
 pub mod experts;
@@ -48,6 +51,7 @@ pub mod prompt;
 pub mod sampling;
 pub mod session;
 mod steps;
+pub mod timing;
 pub mod vision;
 
 pub use batch::Batch;

@@ -8,7 +8,7 @@ mod talk;
 use clap::{Parser, Subcommand};
 use models::configuration::{Configuration, Vision};
 use models::file::gguf::{Gguf, Value};
-use models::memory::{CacheFormat, Memory, Plan};
+use models::memory::{CacheFormat, MemoryNeeds, Plan};
 use models::quantize::{self, Change, Formats};
 use models::tokenizer::{Encoding, TokenKind, Tokenizer};
 use models::{Checkpoint, Files};
@@ -73,6 +73,25 @@ enum Command {
         #[command(flatten)]
         options: talk::RunOptions,
     },
+    /// Prints the differences of the logits of a model from those of another one with the same
+    /// vocabulary, such as the file before rounding.
+    Compare {
+        /// The file or folder.
+        file: PathBuf,
+        /// The other file or folder.
+        other: PathBuf,
+        /// Texts of pseudorandom tokens.
+        #[arg(long, default_value_t = 8)]
+        texts: usize,
+        /// Tokens of a text.
+        #[arg(long, default_value_t = 64)]
+        tokens: usize,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        options: talk::RunOptions,
+    },
     /// Measures the tokens per second of a prompt and of generation.
     Bench {
         /// The GGUF or safetensors file of a model, or its folder.
@@ -86,6 +105,12 @@ enum Command {
         /// Tokens that are in the cache before the prompt. It may be given several times.
         #[arg(long = "depth", default_values_t = [0])]
         depths: Vec<usize>,
+        /// Texts that are generated at once, 1, 2, 4, 8 or 16.
+        #[arg(long, default_value_t = 1)]
+        texts: usize,
+        /// Times each kernel of a step alone, in a graph of its launches.
+        #[arg(long)]
+        kernels: bool,
         /// Prints JSON.
         #[arg(long)]
         json: bool,
@@ -165,8 +190,11 @@ fn main() -> ExitCode {
         Command::Perplexity { file, text, window, json, options } => {
             measure::perplexity(&file, &text, window, &options, json)
         }
-        Command::Bench { file, prompt, generate, depths, json, options } => {
-            measure::bench(&file, &measure::Bench { prompt, generate, depths }, &options, json)
+        Command::Compare { file, other, texts, tokens, json, options } => {
+            measure::compare([&file, &other], [texts, tokens], &options, json)
+        }
+        Command::Bench { file, prompt, generate, depths, texts, kernels, json, options } => {
+            measure::bench(&file, &measure::Bench { prompt, generate, depths, texts, kernels }, &options, json)
         }
         Command::Quantize { file, to, format, ends, json } => quantize(&file, &to, [&format, &ends], json),
         Command::Inspect { file, json } => inspect(&file, json),
@@ -429,7 +457,7 @@ fn fit(file: &Path, mmproj: Option<&Path>, plan: Plan, wants_json: bool) -> Resu
     let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in pieces of {piece} tokens\n");
     let _ = writeln!(out, "cache     a token      cache    weights  activations      total");
     for (cache, memory) in needs {
-        let Memory { weights, cache: all, cache_per_token, activations } = memory;
+        let MemoryNeeds { weights, cache: all, cache_per_token, activations } = memory;
         let total = size(memory.total());
         let [token, all, weights, activations] = [cache_per_token, all, weights, activations].map(size);
         let cache = cache.format().name();

@@ -1,9 +1,11 @@
 //! Commands that measure a model: perplexity and speed.
 
 use crate::talk::{RunOptions, bar};
-use models::Error;
-use models::engine::{Sampler, Sampling};
+use indicatif::ProgressBar;
+use models::engine::timing::{KernelTime, TimedStep};
+use models::engine::{Batch, Options, Sampler, Sampling};
 use models::tokenizer::Encoding;
+use models::{Error, Model};
 use runtime::Device;
 use serde_json::json;
 use std::fmt::Write;
@@ -57,6 +59,55 @@ pub fn perplexity(
     Ok(format!("perplexity {perplexity:.4} ± {error:.4} over {} tokens in windows of {window}\n", losses.len()))
 }
 
+/// Returns the differences of the logits of a model from those of another one, after `texts` texts
+/// of `length` pseudorandom tokens.
+pub fn compare(
+    [file, other]: [&Path; 2],
+    [texts, length]: [usize; 2],
+    options: &RunOptions,
+    wants_json: bool,
+) -> Result<String, Error> {
+    let (texts, length) = (texts.max(1), length.max(1));
+    let logits = |file: &Path| {
+        let model = options.load(&options.open(file)?)?;
+        let vocabulary = model.configuration.vocabulary;
+        let mut session = model.session(options.session(length))?;
+        let of_text = |text: usize| {
+            let tokens: Vec<u32> = (0..length).map(|i| ((i + text * length) * 7919 % vocabulary) as u32).collect();
+            session.set(&tokens)?;
+            session.logits()
+        };
+        (0..texts).map(of_text).collect::<Result<Vec<Vec<f32>>, Error>>()
+    };
+    let (found, expected) = (logits(file)?, logits(other)?);
+    if found[0].len() != expected[0].len() {
+        let problem = format!("the vocabularies have {} and {} tokens", found[0].len(), expected[0].len());
+        return Err(Error::Tokens { action: "compare models", problem });
+    }
+    let (mut largest, mut squares, mut divergence) = (0.0f64, [0.0f64; 2], 0.0f64);
+    for (found, expected) in found.iter().zip(&expected) {
+        let pairs = || found.iter().zip(expected).map(|(a, b)| (f64::from(*a), f64::from(*b)));
+        let top = pairs().fold(0.0f64, |top, (_, b)| top.max(b.abs()));
+        largest = pairs().fold(largest, |largest, (a, b)| largest.max((a - b).abs() / top));
+        squares = pairs().fold(squares, |[error, all], (a, b)| [error + (a - b) * (a - b), all + b * b]);
+        let log_sum = |logits: &[f32]| logits.iter().map(|x| f64::from(*x).exp()).sum::<f64>().ln();
+        let (of_found, of_expected) = (log_sum(found), log_sum(expected));
+        divergence += pairs().map(|(a, b)| (b - of_expected).exp() * (b - of_expected - a + of_found)).sum::<f64>();
+    }
+    let (root, divergence) = ((squares[0] / squares[1]).sqrt(), divergence / texts as f64);
+    if wants_json {
+        let value = json!({
+            "texts": texts, "tokens": length, "largest": largest, "root_mean_square": root, "divergence": divergence,
+        });
+        return Ok(format!("{value:#}\n"));
+    }
+    let mut out = format!("logits after {texts} texts of {length} tokens\n\n");
+    let _ = writeln!(out, "largest difference, of the largest logit        {largest:.3e}");
+    let _ = writeln!(out, "root mean square of differences, of the logits  {root:.3e}");
+    let _ = writeln!(out, "Kullback–Leibler divergence                     {divergence:.3e}");
+    Ok(out)
+}
+
 /// Returns the bytes a second that a copy on the device reads and writes; none on the CPU, whose
 /// interpreter does not limit memory.
 fn copied(device: &Device) -> Result<Option<f64>, Error> {
@@ -88,78 +139,169 @@ pub struct Bench {
     pub generate: usize,
     /// Tokens before the prompt.
     pub depths: Vec<usize>,
+    /// Texts that are generated at once.
+    pub texts: usize,
+    /// Whether the kernels are timed alone.
+    pub kernels: bool,
+}
+
+/// The measurements at a depth.
+struct Measured {
+    depth: usize,
+    /// The seconds of the prompt of a text.
+    prompt: f64,
+    /// The seconds of a step, in which each text gets a token.
+    step: f64,
+    /// The bytes of weights and of keys and values that a step reads.
+    bytes: f64,
+    /// The kernels of the prompt's last piece and of a step, timed alone.
+    kernels: Option<[Vec<KernelTime>; 2]>,
+}
+
+/// Returns the sum of the times of kernels.
+fn sum(kernels: &[KernelTime]) -> f64 {
+    kernels.iter().map(|kernel| kernel.seconds).sum()
+}
+
+/// Measures prompts and generation after texts of a depth.
+fn measured(
+    model: &Model,
+    options: Options,
+    depth: usize,
+    Bench { prompt, generate, texts, kernels, .. }: &Bench,
+    shown: &ProgressBar,
+) -> Result<Measured, Error> {
+    let configuration = &model.configuration;
+    // Other tokens one after another, by a linear congruence.
+    let token = |i: usize| (i.wrapping_mul(7919) % configuration.vocabulary) as u32;
+    let mut batch = model.batch(options, *texts)?;
+    let mut seconds = 0.0;
+    for text in 0..*texts {
+        let tokens: Vec<u32> = (0..depth + prompt).map(|i| token(i + text)).collect();
+        if depth > 0 {
+            batch.set(text, &tokens[..depth])?;
+            while !batch.prompt(text)? {}
+            shown.inc(depth as u64);
+        }
+        batch.set(text, &tokens)?;
+        let start = Instant::now();
+        while !batch.prompt(text)? {}
+        seconds += start.elapsed().as_secs_f64();
+        shown.inc(*prompt as u64);
+    }
+    let mut sampler = Sampler::new(&model.device, Sampling::default(), configuration.vocabulary, &[])?;
+    let all: Vec<usize> = (0..*texts).collect();
+    let mut step = |batch: &mut Batch| {
+        batch.advance(&all)?;
+        all.iter().try_for_each(|text| batch.draw(*text, &mut sampler).map(drop))
+    };
+    // The first tokens are drawn from logits of prompts, and the first steps compile what they run.
+    for _ in 0..2 {
+        step(&mut batch)?;
+    }
+    let start = Instant::now();
+    for _ in 0..*generate {
+        step(&mut batch)?;
+        shown.inc(1);
+    }
+    let step = start.elapsed().as_secs_f64() / *generate as f64;
+    drop(batch);
+    let kernels = match kernels {
+        false => None,
+        true => {
+            let tokens = (*prompt).min(options.piece);
+            let before = depth + prompt - tokens;
+            let of_prompt = model.kernel_times(options, TimedStep::Prompt { tokens, before })?;
+            let before = depth + prompt + generate / 2;
+            Some([of_prompt, model.kernel_times(options, TimedStep::Decode { texts: *texts, before })?])
+        }
+    };
+    let keys = (depth + prompt) as f64 + (*generate as f64 + 3.0) / 2.0;
+    let bytes = *texts as f64 * keys * configuration.cache_per_token(options.cache) as f64;
+    Ok(Measured { depth, prompt: seconds / *texts as f64, step, bytes, kernels })
 }
 
 /// Returns the tokens a second of a prompt and of generation after texts of some depths.
-pub fn bench(
-    file: &Path,
-    Bench { prompt, generate, depths }: &Bench,
-    options: &RunOptions,
-    wants_json: bool,
-) -> Result<String, Error> {
+pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool) -> Result<String, Error> {
     let checkpoint = options.open(file)?;
     let model = options.load(&checkpoint)?;
-    let configuration = &model.configuration;
-    let (prompt, generate) = ((*prompt).max(1), (*generate).max(1));
-    let read = checkpoint.read_per_step(configuration)?;
+    let bench = &Bench {
+        prompt: bench.prompt.max(1),
+        generate: bench.generate.max(1),
+        texts: bench.texts.max(1),
+        depths: bench.depths.clone(),
+        ..*bench
+    };
+    let Bench { prompt, generate, texts, .. } = *bench;
+    let read = checkpoint.read_per_step(&model.configuration)? as f64;
     let copied = copied(&model.device)?;
     let shown = bar("{bar:30} {pos} of {len} tokens, {eta} left");
-    let all = |depth: &usize| (depth + prompt + generate) as u64;
-    shown.set_length(depths.iter().map(all).sum());
-    // Other tokens one after another, by a linear congruence.
-    let token = |i: usize| (i.wrapping_mul(7919) % configuration.vocabulary) as u32;
+    let all = |depth: &usize| (texts * (depth + prompt) + generate) as u64;
+    shown.set_length(bench.depths.iter().map(all).sum());
+    // The first prompt compiles what prompts run.
+    let session = |depth: usize| options.session(depth + prompt + generate + 3);
     if !model.device.is_cpu() {
-        // The driver compiles the kernels of a prompt when the first prompt runs.
-        let mut session = model.session(options.session(prompt + 1))?;
-        session.set(&(0..prompt).map(token).collect::<Vec<_>>())?;
+        let mut session = model.session(session(0))?;
+        session.set(&vec![0; prompt])?;
     }
     let mut found = Vec::new();
-    for depth in depths {
-        let room = depth + prompt + generate + 1;
-        let mut session = model.session(options.session(room))?;
-        let text: Vec<u32> = (0..depth + prompt).map(token).collect();
-        if *depth > 0 {
-            session.set(&text[..*depth])?;
-            shown.inc(*depth as u64);
-        }
-        let start = Instant::now();
-        session.set(&text)?;
-        let prompted = start.elapsed().as_secs_f64();
-        shown.inc(prompt as u64);
-        let mut sampler = Sampler::new(&model.device, Sampling::default(), configuration.vocabulary, &[])?;
-        // The first token is drawn from the logits of the prompt, and compiles what draws.
-        session.next(&mut sampler)?;
-        let start = Instant::now();
-        for _ in 0..generate {
-            session.next(&mut sampler)?;
-            shown.inc(1);
-        }
-        let seconds = start.elapsed().as_secs_f64();
-        let keys = (depth + prompt) as f64 + (generate as f64 + 1.0) / 2.0;
-        let bytes = read as f64 + keys * configuration.cache_per_token(options.session(room).cache) as f64;
-        let rate = bytes * generate as f64 / seconds;
-        found.push((*depth, prompt as f64 / prompted, generate as f64 / seconds, bytes, copied.map(|all| rate / all)));
+    for depth in &bench.depths {
+        let mut measured = measured(&model, session(*depth), *depth, bench, &shown)?;
+        measured.bytes += read;
+        found.push(measured);
     }
     shown.finish_and_clear();
+    let share = |found: &Measured| copied.map(|all| found.bytes / found.step / all);
     if wants_json {
-        let runs = found.iter().map(|(depth, prompted, generated, bytes, share)| {
+        let runs = found.iter().map(|found| {
+            let kernels = found.kernels.as_ref().map(|kernels| {
+                let list = kernels.each_ref().map(|list| {
+                    let kernel = |KernelTime { instance, launches, seconds }: &KernelTime| {
+                        json!({ "instance": instance, "launches": launches, "seconds": seconds })
+                    };
+                    list.iter().map(kernel).collect::<Vec<_>>()
+                });
+                json!({ "prompt": list[0], "step": list[1] })
+            });
             json!({
-                "depth": depth, "prompt_tokens_per_second": prompted, "generated_tokens_per_second": generated,
-                "bytes_per_step": bytes, "share_of_copy": share,
+                "depth": found.depth, "prompt_tokens_per_second": prompt as f64 / found.prompt,
+                "generated_tokens_per_second": texts as f64 / found.step, "bytes_per_step": found.bytes,
+                "share_of_copy": share(found), "kernels": kernels,
             })
         });
         let value = json!({
-            "device": model.device.to_string(), "prompt": prompt, "generate": generate,
+            "device": model.device.to_string(), "prompt": prompt, "generate": generate, "texts": texts,
             "copy_bytes_per_second": copied, "runs": runs.collect::<Vec<_>>(),
         });
         return Ok(format!("{value:#}\n"));
     }
     let mut out = String::new();
-    let _ = writeln!(out, "{}, prompt of {prompt}, {generate} generated\n", model.device);
+    let _ = writeln!(out, "{}, prompt of {prompt}, {generate} generated, texts: {texts}\n", model.device);
     let _ = writeln!(out, "   depth  prompt tokens/s  generated tokens/s  MB a step  of a copy");
-    for (depth, prompted, generated, bytes, share) in found {
-        let share = share.map_or("–".to_owned(), |share| format!("{share:.2}"));
-        let _ = writeln!(out, "{depth:>8} {prompted:>16.1} {generated:>19.1} {:>10.1} {share:>10}", bytes / 1e6);
+    for measured in &found {
+        let share = share(measured).map_or("–".to_owned(), |share| format!("{share:.2}"));
+        let (prompted, generated) = (prompt as f64 / measured.prompt, texts as f64 / measured.step);
+        let (depth, megabytes) = (measured.depth, measured.bytes / 1e6);
+        let _ = writeln!(out, "{depth:>8} {prompted:>16.1} {generated:>19.1} {megabytes:>10.1} {share:>10}");
+    }
+    for Measured { depth, prompt: prompted, step, kernels, .. } in &found {
+        let Some([of_prompt, of_step]) = kernels else { continue };
+        let piece = prompted * prompt.min(session(*depth).piece) as f64 / prompt as f64;
+        for (what, took, kernels) in [("a piece of the prompt", piece, of_prompt), ("a step", *step, of_step)] {
+            let sum = sum(kernels);
+            let _ = writeln!(
+                out,
+                "\n{what} at depth {depth}: {:.1} µs, {:.3} of its kernels alone, {:.1} µs\n",
+                took * 1e6,
+                took / sum,
+                sum * 1e6
+            );
+            let _ = writeln!(out, "launches        µs  share  kernel");
+            for KernelTime { instance, launches, seconds } in kernels {
+                let share = 100.0 * seconds / sum;
+                let _ = writeln!(out, "{launches:>8} {:>9.1} {share:>4.1} %  {instance}", seconds * 1e6);
+            }
+        }
     }
     Ok(out)
 }

@@ -51,7 +51,7 @@ impl Default for Plan {
 
 /// Bytes that a model needs on its device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Memory {
+pub struct MemoryNeeds {
     /// Weights, as the file has them.
     pub weights: u64,
     /// Keys and values of all tokens of the plan.
@@ -62,7 +62,7 @@ pub struct Memory {
     pub activations: u64,
 }
 
-impl Memory {
+impl MemoryNeeds {
     /// Returns the sum of all.
     pub fn total(&self) -> u64 {
         self.weights.saturating_add(self.cache).saturating_add(self.activations)
@@ -91,7 +91,7 @@ impl Configuration {
     /// | gate, up and their product, for each expert in use | 6·inner |
     ///
     /// The logits of each sequence are 4·vocabulary bytes.
-    pub fn memory(&self, plan: Plan, weights: u64) -> Memory {
+    pub fn memory(&self, plan: Plan, weights: u64) -> MemoryNeeds {
         let Configuration { width, heads, head, inner, vocabulary, .. } = *self;
         let networks = self.experts.as_ref().map_or(1, |experts| experts.used) as u64;
         let token = 6 * width + 2 * self.projected() + 2 * heads * head;
@@ -99,7 +99,7 @@ impl Configuration {
         let tokens = plan.piece.max(plan.sequences);
         let logits = plan.sequences.saturating_mul(4 * vocabulary as u64);
         let cache_per_token = self.cache_per_token(plan.cache);
-        Memory {
+        MemoryNeeds {
             weights,
             cache: cache_per_token.saturating_mul(plan.tokens),
             cache_per_token,

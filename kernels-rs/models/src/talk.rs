@@ -6,7 +6,7 @@ use models::engine::prompt::PLACEHOLDER;
 use models::engine::{Generation, Options, Prompt, Sampling, Session, Stop};
 use models::image::{Image, Processor};
 use models::memory::CacheFormat;
-use models::template::{Content, Conversation, Message, Part};
+use models::template::{Content, ContentPart, Conversation, Message};
 use models::{Checkpoint, Error, Model};
 use runtime::Device;
 use runtime::interpreter::Checks;
@@ -44,6 +44,9 @@ pub enum Cache {
     F16,
     /// 4 bytes a number.
     F32,
+    /// 34 bytes for 32 numbers.
+    #[value(name = "q8_0")]
+    Q8_0,
 }
 
 /// Options of each command that runs a model.
@@ -118,6 +121,7 @@ impl RunOptions {
         let cache = match self.cache {
             Cache::F16 => CacheFormat::F16,
             Cache::F32 => CacheFormat::F32,
+            Cache::Q8_0 => CacheFormat::Q8_0,
         };
         Options { room, cache, exact: self.exact, drafts: self.drafts, ..Options::default() }
     }
@@ -279,7 +283,7 @@ pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<
     let asks = input.is_terminal();
     let mut messages: Vec<Message> = system.map(|text| Message::new("system", text)).into_iter().collect();
     let mut lines = input.lock().lines();
-    let mut places = vec![Part::Image; images.len()];
+    let mut places = vec![ContentPart::Image; images.len()];
     loop {
         if asks {
             print!("> ");
@@ -291,7 +295,7 @@ pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<
         }
         let mut message = Message::new("user", &line);
         if !places.is_empty() {
-            places.push(Part::Text { text: line });
+            places.push(ContentPart::Text { text: line });
             message.content = Content::Parts(std::mem::take(&mut places));
         }
         messages.push(message);

@@ -23,7 +23,7 @@ const MAX_SOURCE: usize = 1 << 20;
 /// A part of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum Part {
+pub enum ContentPart {
     /// Text.
     Text {
         /// The text.
@@ -40,7 +40,7 @@ pub enum Content {
     /// Text alone.
     Text(String),
     /// Text and images in order.
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 /// A message of a conversation.

@@ -8,7 +8,7 @@ mod support;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
 use models::engine::linear::{Linear, Rows};
-use models::engine::{Generation, Options, Sampler, Sampling, Stop};
+use models::engine::{Batch, Generation, Options, Sampler, Sampling, Stop};
 use models::file::Format;
 use models::file::gguf::Gguf;
 use models::memory::CacheFormat;
@@ -110,6 +110,30 @@ fn experts_compared(device: &Device) {
     assert!(difference(&session.logits().unwrap(), &fresh.logits().unwrap()) < 1e-2);
     let error = Model::load(device, &small("experts-f32", "qwen3moe", false)).unwrap_err().to_string();
     assert!(error.contains("`blk.0.ffn_gate_exps.weight`: a tensor of the format F32 for experts is not"), "{error}");
+}
+
+/// Compares with logits of transformers 5.17 for the same weights, which `data/moe.py` wrote. The
+/// plain loops and transformers compute in `f32`. The engine rounds activations to 8 bits.
+#[test]
+fn experts_have_the_logits_of_transformers() {
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    let path = small("experts-transformers", "qwen3moe", true);
+    let data = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/moe.json")).unwrap();
+    let data: serde_json::Value = serde_json::from_str(&data).unwrap();
+    let numbers = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let tokens: Vec<u32> = numbers(&data["tokens"]).iter().map(|token| token.as_u64().unwrap() as u32).collect();
+    let mut reference = Reference::new(&Gguf::open(&path).unwrap());
+    let mut session = Model::load(&device, &path).unwrap().session(Options::default()).unwrap();
+    for (i, token) in tokens.iter().enumerate() {
+        let logits = reference.step(*token);
+        let Some(expected) = data["logits"].get(i.to_string()) else { continue };
+        let expected: Vec<f32> = numbers(expected).iter().map(|logit| logit.as_f64().unwrap() as f32).collect();
+        session.set(&tokens[..=i]).unwrap();
+        let errors = [difference(&logits, &expected), difference(&session.logits().unwrap(), &expected)];
+        println!("{i}: plain loops {}, the engine {}", errors[0], errors[1]);
+        assert!(errors[0] < 1e-5 && errors[1] < 3e-2, "{i}: {errors:?}");
+    }
 }
 
 #[test]
@@ -430,10 +454,13 @@ fn texts_as_if_alone(device: &Device) {
         (prompt(5, 12), Sampling::default(), 5, 6),
         (prompt(9, 20), warm(3), 6, 5),
     ];
-    for (architecture, quantized, cache) in [("qwen3", true, CacheFormat::F16), ("qwen2", false, CacheFormat::F32)] {
+    let models =
+        [("qwen3", true, CacheFormat::F16), ("qwen2", false, CacheFormat::F32), ("llama", true, CacheFormat::Q8_0)];
+    for (architecture, quantized, cache) in models {
         let path = small(&format!("batch-{architecture}-{}", device.is_cpu()), architecture, quantized);
         let model = Model::load(device, &path).unwrap();
-        let options = Options { room: 40, piece: 5, cache, exact: true, ..Options::default() };
+        // Texts of the batch share pages, and a session has one page.
+        let options = Options { room: 40, piece: 5, cache, page: 4, exact: true, ..Options::default() };
         let alone: Vec<Vec<u32>> = planned.iter().map(|text| drawn_alone(&model, options, text)).collect();
         assert_eq!(drawn_together(&model, options, 3, &planned), alone, "{architecture}");
         // A piece of one token is the same as pieces of several.
@@ -459,13 +486,52 @@ fn gpu_texts_of_a_batch_are_as_if_alone() {
     texts_as_if_alone(&Device::cuda(0).unwrap());
 }
 
+/// Shares the full pages of a text that begins alike, and draws the same tokens as alone.
+#[test]
+fn texts_that_begin_alike_share_pages() {
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    for cache in CacheFormat::ALL {
+        let model = Model::load(&device, &small(&format!("alike-{cache:?}"), "qwen3", true)).unwrap();
+        let options = Options { room: 40, piece: 5, cache, page: 4, exact: true, ..Options::default() };
+        let mut batch = model.batch(options, 3).unwrap();
+        let sampler = || Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
+        let draw = |batch: &mut Batch, sequence: usize, tokens: &[u32], kept: usize| {
+            let planned = (tokens.to_vec(), Sampling::default(), 0, 6);
+            assert_eq!(batch.common(sequence, &tokens.to_vec().into()).unwrap(), kept, "{tokens:?}");
+            batch.set(sequence, tokens).unwrap();
+            while !batch.prompt(sequence).unwrap() {}
+            let drawn: Vec<u32> = (0..6).map(|_| batch.draw(sequence, &mut sampler()).unwrap()).collect();
+            assert_eq!(drawn, drawn_alone(&model, options, &planned), "{tokens:?}");
+        };
+        let text: Vec<u32> = (0..14).map(|i| i * 7 % 40).collect();
+        let other = [&text[..10], &[1, 2, 3]].concat();
+        draw(&mut batch, 0, &text, 0);
+        // 8 of 10 common tokens are in full pages. A text keeps all but the last of 13.
+        draw(&mut batch, 1, &other, 8);
+        draw(&mut batch, 1, &other, 12);
+        draw(&mut batch, 2, &text, 12);
+        // The third page belongs to two texts: a text that changes within it computes it again.
+        draw(&mut batch, 0, &[&text[..11], &[5]].concat(), 8);
+        draw(&mut batch, 2, &[&text[..11], &[6]].concat(), 11);
+    }
+}
+
 /// Compares the logits of texts in one step with those of the reference, without `exact`.
 #[test]
 fn steps_of_several_texts_have_the_logits_of_the_reference() {
+    for (cache, bound) in [(CacheFormat::F32, 2e-5), (CacheFormat::F16, 2e-3), (CacheFormat::Q8_0, 2e-2)] {
+        steps_of_several_texts(cache, bound);
+    }
+}
+
+/// Compares the logits of texts with a cache. A prompt of 20 tokens passes the layers at once.
+fn steps_of_several_texts(cache: CacheFormat, bound: f32) {
     let device = Device::cpu();
-    let path = small("several", "qwen2", false);
+    device.set_checks(Checks::Accesses);
+    let path = small(&format!("several-{cache:?}"), "qwen2", false);
     let model = Model::load(&device, &path).unwrap();
-    let options = Options { room: 30, piece: 20, cache: CacheFormat::F32, ..Options::default() };
+    let options = Options { room: 30, piece: 20, cache, page: 7, ..Options::default() };
     let mut batch = model.batch(options, 3).unwrap();
     let texts =
         [vec![1, 2, 3, 4, 5, 6, 7, 8], vec![9], vec![3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4]];
@@ -481,8 +547,10 @@ fn steps_of_several_texts_have_the_logits_of_the_reference() {
             let mut reference = Reference::new(&Gguf::open(&path).unwrap());
             let expected = batch.tokens(i).unwrap().iter().fold(vec![], |_, token| reference.step(*token));
             let error = difference(&batch.logits(i).unwrap(), &expected);
-            assert!(error < 2e-5, "{error}");
-            assert_eq!(batch.draw(i, &mut greedy()).unwrap(), likeliest(&expected));
+            println!("{cache:?}: {error}");
+            assert!(error < bound, "{cache:?}: {error}");
+            let drawn = batch.draw(i, &mut greedy()).unwrap();
+            assert!(cache != CacheFormat::F32 || drawn == likeliest(&expected));
         }
     }
     assert!(batch.set(3, &[1]).unwrap_err().to_string().contains("no sequence 3 among 3"));
@@ -529,7 +597,7 @@ fn losses_are_those_of_the_reference() {
     let tokens: Vec<u32> = (0..23).map(|i| i * 11 % 40).collect();
     let expected = losses(Reference::new(&Gguf::open(&path).unwrap()), &tokens);
     for (piece, exact) in [(64, false), (5, false), (64, true)] {
-        let options = Options { room: 23, piece, cache: CacheFormat::F32, exact, drafts: 0 };
+        let options = Options { room: 23, piece, cache: CacheFormat::F32, exact, ..Options::default() };
         let mut session = model.session(options).unwrap();
         let found = session.losses(&tokens).unwrap();
         assert_eq!(found.len(), 22);
@@ -554,15 +622,47 @@ fn bench_counts_the_bytes_of_a_step() {
     let path = small("bench", "qwen2", false);
     let arguments = ["--prompt", "5", "--generate", "3", "--depth", "0", "--depth", "7", "--device", "cpu", "--json"];
     let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
+    assert!(found["runs"][0]["kernels"].is_null());
     let weights: usize = Gguf::open(&path).unwrap().tensors().map(|tensor| tensor.bytes.len()).sum();
     for (run, depth) in [(&found["runs"][0], 0), (&found["runs"][1], 7)] {
         assert_eq!(run["depth"], depth);
-        // Steps of 3 tokens see 6 to 8 keys more than the depth: keys and values of 16 bits.
-        let cache = (depth + 7) * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
+        // Steps of 3 tokens see 7 to 9 keys more than the depth: keys and values of 16 bits.
+        let cache = (depth + 8) * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
         assert_eq!(run["bytes_per_step"].as_f64(), Some((weights as u64 + cache) as f64));
         assert!(run["generated_tokens_per_second"].as_f64().unwrap() > 0.0);
         assert!(run["prompt_tokens_per_second"].as_f64().unwrap() > 0.0);
         assert!(run["share_of_copy"].is_null());
+    }
+    // Two texts, each with other keys, and each kernel alone: a launch of a layer for each layer.
+    let arguments = ["--prompt", "5", "--generate", "3", "--texts", "2", "--kernels", "--device", "cpu", "--json"];
+    let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
+    let run = &found["runs"][0];
+    let cache = 2 * 8 * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
+    assert_eq!(run["bytes_per_step"].as_f64(), Some((weights as u64 + cache) as f64));
+    let launches = |what: &str, name: &str| {
+        let kernels = run["kernels"][what].as_array().unwrap().iter();
+        let named = kernels.filter(|kernel| kernel["instance"].as_str().unwrap().starts_with(name));
+        named.map(|kernel| kernel["launches"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(["gemv_normed", "heads", "flash_decode", "advance"].map(|name| launches("step", name)), [4, 2, 2, 1]);
+    assert_eq!(["gemv_normed", "heads", "advance"].map(|name| launches("prompt", name)), [4, 2, 0]);
+}
+
+/// Compares a model with itself, and with one whose weights have 8 bits.
+#[test]
+fn models_are_compared() {
+    let compared = |name: &str, quantized: bool| {
+        let [file, other] =
+            [(name, quantized), ("compared", false)].map(|(name, quantized)| small(name, "qwen2", quantized));
+        let files = ["compare", file.to_str().unwrap(), other.to_str().unwrap()];
+        command(&[&files[..], &["--texts", "2", "--tokens", "5", "--device", "cpu", "--json"]].concat())
+    };
+    let same = compared("compared", false);
+    assert_eq!((same["largest"].as_f64(), same["root_mean_square"].as_f64()), (Some(0.0), Some(0.0)));
+    let rounded = compared("compared-q8", true);
+    for name in ["largest", "root_mean_square", "divergence"] {
+        let error = rounded[name].as_f64().unwrap();
+        assert!(error > 1e-6 && error < 0.1, "{name}: {error}");
     }
 }
 

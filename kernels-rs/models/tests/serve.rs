@@ -156,7 +156,7 @@ fn alone(file: &Path, prompt: &str, tokens: usize, exact: bool) -> (String, usiz
 /// Answers about images in `data:` URLs as the engine does, and keeps an image that comes again.
 #[test]
 fn messages_have_images() {
-    let folder = pictures::qwen3_vl("serve-images", pictures::Kind::F32);
+    let folder = pictures::qwen3_vl("serve-images", pictures::MatrixFormat::F32);
     let image = pictures::picture(64, 96);
     let device = Device::cpu();
     device.set_checks(Checks::Values);

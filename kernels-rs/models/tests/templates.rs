@@ -3,7 +3,7 @@
 mod support;
 
 use models::file::gguf::Gguf;
-use models::template::{ChatTemplate, Content, Conversation, Message, Part};
+use models::template::{ChatTemplate, Content, ContentPart, Conversation, Message};
 use models::{Checkpoint, Files};
 use serde_json::{Map, Value};
 use std::time::{Duration, SystemTime};
@@ -24,8 +24,8 @@ struct Chat {
 fn message(mut fields: Map<String, Value>) -> Message {
     let role = fields.remove("role").unwrap().as_str().unwrap().to_owned();
     let part = |part: &Value| match part["text"].as_str() {
-        Some(text) => Part::Text { text: text.to_owned() },
-        None => Part::Image,
+        Some(text) => ContentPart::Text { text: text.to_owned() },
+        None => ContentPart::Image,
     };
     let content = match fields.remove("content").unwrap() {
         Value::String(text) => Content::Text(text),

@@ -13,7 +13,7 @@ use models::image::{Image, Picture, Processor};
 use models::memory::CacheFormat;
 use models::tensors::Naming;
 use models::{Checkpoint, Model};
-use pictures::{CONTROL, IMAGE, Kind, picture, processor, projector, qwen3_vl, qwen3_vl_gguf};
+use pictures::{CONTROL, IMAGE, MatrixFormat, picture, processor, projector, qwen3_vl, qwen3_vl_gguf};
 use runtime::Device;
 use runtime::interpreter::Checks;
 use safetensors::SafeTensors;
@@ -150,11 +150,11 @@ fn features(model: &Model) -> Vec<Vec<f32>> {
 
 /// Compares the features of the images, and the logits after each token of a text from `first` on.
 /// An image counts as one token.
-fn compared(device: &Device, kind: Kind, options: Options, first: usize, bound: f32) {
+fn compared(device: &Device, kind: MatrixFormat, options: Options, first: usize, bound: f32) {
     let about: About = json("vision.json");
     let name = format!("{kind:?}-{}-{}", device.is_cpu(), options.piece);
     let model = Model::load(device, &qwen3_vl(&name, kind)).unwrap();
-    if (kind, options) == (Kind::F32, wide(64)) {
+    if (kind, options) == (MatrixFormat::F32, wide(64)) {
         for (name, found) in ["features", "deepstack.0", "deepstack.1"].into_iter().zip(features(&model)) {
             let error = difference(&found, &expected(name));
             println!("{kind:?} {name}: {error}");
@@ -176,9 +176,9 @@ fn compared(device: &Device, kind: Kind, options: Options, first: usize, bound: 
 /// Compares formats of a file, and pieces that end within images. In BF16, transformers differs
 /// from its own `f32` by 1.3·10⁻² of the largest logit, in F16 by 6·10⁻³.
 fn all_compared(device: &Device) {
-    compared(device, Kind::F32, wide(64), 1, 1e-5);
-    compared(device, Kind::F32, wide(7), 15, 1e-5);
-    compared(device, Kind::Bf16, wide(64), 15, 1.5e-2);
+    compared(device, MatrixFormat::F32, wide(64), 1, 1e-5);
+    compared(device, MatrixFormat::F32, wide(7), 15, 1e-5);
+    compared(device, MatrixFormat::Bf16, wide(64), 15, 1.5e-2);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn gpu_images_have_the_logits_of_transformers() {
 fn images_pass_every_check() {
     let device = Device::cpu();
     device.set_checks(Checks::All);
-    let model = Model::load(&device, &qwen3_vl("checked", Kind::F32)).unwrap();
+    let model = Model::load(&device, &qwen3_vl("checked", MatrixFormat::F32)).unwrap();
     let processor = processor(&vision());
     let prompt = model.prompt_with("<|image_pad|>a", &[picture(32, 64)], &processor).unwrap();
     let mut session = model.session(wide(64)).unwrap();
@@ -225,7 +225,7 @@ fn gguf_files_have_the_logits_of_transformers() {
     let error = session.set_prompt(whole.clone()).unwrap_err().to_string();
     assert!(error.contains("the text has images, but the model has no vision tower"), "{error}");
 
-    let tower = projector("tower", Kind::F16, &[true, true, false]);
+    let tower = projector("tower", MatrixFormat::F16, &[true, true, false]);
     let checkpoint = Checkpoint::open(&qwen3_vl_gguf("language")).unwrap().with_projector(&tower).unwrap();
     let model = Model::load_with(&device, &checkpoint, |_, _| {}).unwrap();
     assert_eq!(model.processor().unwrap(), processor(&vision()));
@@ -259,7 +259,7 @@ fn continued(sessions: [&mut Session; 2], tokens: &[u32], images: &[Arc<Picture>
 fn steps_continue_a_text_with_images() {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
-    let model = Model::load(&device, &qwen3_vl("steps", Kind::F32)).unwrap();
+    let model = Model::load(&device, &qwen3_vl("steps", MatrixFormat::F32)).unwrap();
     let processor = processor(&vision());
     let images = [picture(64, 96), picture(64, 32)].map(|image| Arc::new(processor.prepare(&image).unwrap()));
     for options in [wide(64), Options { drafts: 3, ..wide(64) }] {
@@ -280,7 +280,7 @@ fn steps_continue_a_text_with_images() {
 fn equal_images_are_kept() {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
-    let model = Model::load(&device, &qwen3_vl("kept", Kind::F32)).unwrap();
+    let model = Model::load(&device, &qwen3_vl("kept", MatrixFormat::F32)).unwrap();
     let mut batch = model.batch(wide(64), 2).unwrap();
     let processor = processor(&vision());
     let prepared = |image: Image| Arc::new(processor.prepare(&image).unwrap());
@@ -316,7 +316,7 @@ fn texts_have_a_place_for_each_image() {
     let about: About = json("vision.json");
     let device = Device::cpu();
     device.set_checks(Checks::Values);
-    let model = Model::load(&device, &qwen3_vl("places", Kind::F32)).unwrap();
+    let model = Model::load(&device, &qwen3_vl("places", MatrixFormat::F32)).unwrap();
     let processor = processor(&vision());
     let images = [picture(128, 192), picture(64, 96)];
     let whole = prompt(&about, collapsed(&about.ids).len());
@@ -361,7 +361,7 @@ fn towers_that_do_not_belong_are_refused() {
         let result = checkpoint.and_then(|checkpoint| checkpoint.configuration());
         result.unwrap_err().to_string()
     };
-    let tower = projector("tower-of-one", Kind::F16, &[true, false, false]);
+    let tower = projector("tower-of-one", MatrixFormat::F16, &[true, false, false]);
     let language = || Checkpoint::open(&qwen3_vl_gguf("refused")).unwrap();
     let error = refused(language().with_projector(&tower));
     assert!(error.contains("features of 1 layers of the tower, for 2 layers of the text"), "{error}");
@@ -370,7 +370,7 @@ fn towers_that_do_not_belong_are_refused() {
     let other = Checkpoint::open(&small::small("other", "llama", false)).unwrap();
     let error = refused(other.with_projector(&tower));
     assert!(error.contains("a vision tower of Qwen3-VL beside a model of llama"), "{error}");
-    let error = refused(Checkpoint::open(&qwen3_vl("refused", Kind::F32)).unwrap().with_projector(&tower));
+    let error = refused(Checkpoint::open(&qwen3_vl("refused", MatrixFormat::F32)).unwrap().with_projector(&tower));
     assert!(error.contains("safetensors have their vision tower in the same files"), "{error}");
     let alone = Model::load(&Device::cpu(), &tower).unwrap_err().to_string();
     assert!(alone.contains("a vision tower without its language model"), "{alone}");
@@ -379,7 +379,7 @@ fn towers_that_do_not_belong_are_refused() {
 /// Reads the settings of images beside safetensors.
 #[test]
 fn settings_of_images() {
-    let folder = qwen3_vl("settings", Kind::F32);
+    let folder = qwen3_vl("settings", MatrixFormat::F32);
     let read = |settings: serde_json::Value| {
         std::fs::write(folder.join("preprocessor_config.json"), settings.to_string()).unwrap();
         let checkpoint = Checkpoint::open(&folder).unwrap();
@@ -468,7 +468,7 @@ fn files_of_images() {
 /// Runs the command with images.
 #[test]
 fn the_command_sees_images() {
-    let folder = qwen3_vl("command", Kind::F32);
+    let folder = qwen3_vl("command", MatrixFormat::F32);
     let file = folder.join("x.png");
     std::fs::write(&file, encoded(&picture(64, 64), image::ImageFormat::Png)).unwrap();
     let run = |arguments: &[&str]| {

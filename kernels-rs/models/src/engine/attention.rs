@@ -1,15 +1,14 @@
 //! Attention with its matrices: queries, keys and values, rotary positions, the cache, and the
 //! matrix after attention.
 
+use super::cache::{CacheElement, KeyValues, Projected, gathered};
 use super::exact::textbook_decode;
-use super::linear::{Linear, convert};
+use super::linear::{Linear, Numbers, convert};
 use crate::configuration::Configuration;
-use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::attention::cache::StoredElement;
-use kernels_rs::attention::{self, Decode, KvCache, Qkv, Scratch};
-use kernels_rs::blocks::cache::{Cache, Tokens};
-use kernels_rs::blocks::heads::{Norms, prepare};
-use kernels_rs::{Queue, QueueMemory};
+use kernels_rs::attention::{self, Decode, Qkv, Scratch};
+use kernels_rs::blocks::cache::Tokens;
+use kernels_rs::blocks::heads::Norms;
+use kernels_rs::{Queue, QueueMemory, rowwise};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ const APART: usize = 16;
 
 /// The extents of attention.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Shape {
+pub struct AttentionShape {
     /// Heads of queries, a multiple of `groups`.
     pub heads: usize,
     /// Heads of keys and of values.
@@ -31,13 +30,13 @@ pub struct Shape {
     pub scale: f32,
 }
 
-impl Shape {
+impl AttentionShape {
     /// Returns the extents of a configuration.
-    pub fn of(configuration: &Configuration) -> Shape {
+    pub fn of(configuration: &Configuration) -> AttentionShape {
         let Configuration { heads, groups, head, epsilon, ref rotary, .. } = *configuration;
         // Both operands are multiplied by the factor of stretched positions.
         let scale = rotary.attention_factor().powi(2) / (head as f32).sqrt();
-        Shape { heads, groups, head, epsilon, scale }
+        AttentionShape { heads, groups, head, epsilon, scale }
     }
 
     /// Returns the rows of queries, keys and values together.
@@ -46,15 +45,12 @@ impl Shape {
     }
 }
 
-/// Keys and values of a layer for all sequences: `[2·sequences, groups, room, head]`, keys first.
-pub type KeyValues<'a, K> = BufferViewMut<'a, K, 4>;
-
-/// The tokens before the first of a step, whose tokens follow one another in a sequence.
+/// The place of a token: its text, and the tokens of the text before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct After {
     /// The number of the sequence.
     pub sequence: usize,
-    /// The tokens of the sequence before the first of the step.
+    /// The tokens of the sequence before the token.
     pub tokens: usize,
 }
 
@@ -64,13 +60,17 @@ pub struct After {
 pub struct Places<'a> {
     /// Positions and slots of the cache.
     pub tokens: Tokens<'a>,
+    /// For each token those of its text before it. A token beyond the pages is not stored.
+    pub rows: BufferView<'a, u32, 1>,
     /// For each token the keys that it sees: those before it, and its own.
     pub lengths: BufferView<'a, u32, 1>,
-    /// The sequence of each token, `[tokens, 1]`.
+    /// The pages of the text of each token, `[tokens, pages]`.
     pub pages: BufferView<'a, u32, 2>,
-    /// The place of the first token, if it is known while launches are queued and the others
-    /// follow. A recording knows `lengths` and `pages` only.
-    pub after: Option<After>,
+    /// 0, 1, … for each token.
+    pub indices: BufferView<'a, u32, 1>,
+    /// The tokens before the first one, if their number is known while launches are queued and the
+    /// others follow in one text. A recording knows `lengths` and `pages` only.
+    pub before: Option<usize>,
 }
 
 /// Memory that the layers of a step use one after another.
@@ -82,6 +82,8 @@ pub struct Work {
     scratch: Scratch,
     /// Weights of the keys for each token and head, where results are exact.
     exact: Option<QueueMemory<f32>>,
+    /// Tokens that there is memory for.
+    tokens: usize,
 }
 
 impl Work {
@@ -90,8 +92,8 @@ impl Work {
     ///
     /// # Errors
     /// If memory runs out.
-    pub fn new(on: &impl Queue, shape: Shape, tokens: usize, room: usize, exact: bool) -> Result<Work, Error> {
-        let Shape { heads, groups, head, .. } = shape;
+    pub fn new(on: &impl Queue, shape: AttentionShape, tokens: usize, room: usize, exact: bool) -> Result<Work, Error> {
+        let AttentionShape { heads, groups, head, .. } = shape;
         let apart = tokens.min(APART);
         Ok(Work {
             qkv: on.scratch(tokens * shape.projected())?,
@@ -99,6 +101,7 @@ impl Work {
             o: on.scratch(tokens * heads * head)?,
             scratch: Scratch::new(on, [apart, heads, head], groups, room)?,
             exact: if exact { Some(on.scratch(tokens * heads * room)?) } else { None },
+            tokens,
         })
     }
 }
@@ -106,7 +109,7 @@ impl Work {
 /// Attention of a block.
 #[derive(Debug)]
 pub struct Attention {
-    shape: Shape,
+    shape: AttentionShape,
     projection: Linear,
     /// Weights of the norms of the heads of queries and of keys.
     norms: Option<[Arc<DeviceBuffer<f32>>; 2]>,
@@ -122,7 +125,7 @@ impl Attention {
     /// If extents do not match, or memory runs out.
     pub fn new(
         device: &Device,
-        shape: Shape,
+        shape: AttentionShape,
         projection: Linear,
         norms: Option<[&[f32]; 2]>,
         output: Linear,
@@ -145,7 +148,7 @@ impl Attention {
     }
 
     /// Returns the extents.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> AttentionShape {
         self.shape
     }
 
@@ -154,7 +157,7 @@ impl Attention {
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
-    pub fn run<K: Float + StoredElement + GenericArgument>(
+    pub fn run<K: CacheElement>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, f32, 2>,
@@ -163,15 +166,50 @@ impl Attention {
         y: &mut BufferViewMut<'_, f32, 2>,
         work: &mut Work,
     ) -> Result<(), Error> {
-        let Shape { heads, head, epsilon, scale, .. } = self.shape;
-        let n = x.extents()[0];
-        let Work { qkv, q, o, scratch, exact } = work;
-        let is_exact = exact.is_some();
+        let [n, _] = x.extents();
+        let is_exact = work.exact.is_some();
+        self.projection.run_as(on, is_exact, x, &mut prefix(&mut work.qkv, [n, self.shape.projected()])?)?;
+        let o = self.attend(on, n, places, cache, work)?;
+        self.output.run_as(on, is_exact, &o, y)
+    }
+
+    /// Returns the matrices of numbers before and after attention, if they are such.
+    pub(super) fn numbers(&self) -> Option<[&Numbers; 2]> {
+        Some([self.projection.numbers()?, self.output.numbers()?])
+    }
+
+    /// Queues x ← x + attention of norm(x), as [`run`](Attention::run) does. The matrices are the
+    /// [`numbers`](Attention::numbers) of this attention. There are few tokens.
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub(super) fn add<K: CacheElement>(
+        &self,
+        on: &impl Queue,
+        [projection, output]: [&Numbers; 2],
+        norm: rowwise::Norm<'_, f32>,
+        x: &mut BufferViewMut<'_, f32, 2>,
+        places: &Places<'_>,
+        cache: KeyValues<'_, K>,
+        work: &mut Work,
+    ) -> Result<(), Error> {
+        let [n, _] = x.extents();
+        let mut qkv = prefix(&mut work.qkv, [n, self.shape.projected()])?;
+        projection.run_normed(on, norm, &self.projection, &x.reborrow().shared(), &mut qkv)?;
+        let o = self.attend(on, n, places, cache, work)?;
+        output.add(on, &o, x)
+    }
+
+    /// Queues attention of the queries, keys and values in `work`, and returns its result.
+    fn attend<'w, K: CacheElement>(
+        &self,
+        on: &impl Queue,
+        n: usize,
+        places: &Places<'_>,
+        mut cache: KeyValues<'_, K>,
+        work: &'w mut Work,
+    ) -> Result<BufferView<'w, f32, 2>, Error> {
+        let AttentionShape { heads, head, epsilon, scale, .. } = self.shape;
+        let Work { qkv, q, o, scratch, exact, tokens } = work;
         let of_qkv = [n, self.shape.projected()];
-        self.projection.run_as(on, is_exact, x, &mut prefix(qkv, of_qkv)?)?;
-        let sequences = cache.extents()[0] / 2;
-        let (keys, values) = cache.split_at(sequences)?;
-        let mut cache = Cache { keys, values };
         let norms = match &self.norms {
             None => None,
             Some([q, k]) => Some([on.share(q)?, on.share(k)?]),
@@ -182,40 +220,72 @@ impl Attention {
         };
         let norms = of_heads.as_ref().map(|[q, k]| Norms { weights: [q, k], epsilon });
         let of_q = [n, heads, head];
-        let qkv = prefix(qkv, of_qkv)?.shared();
-        prepare(on, &qkv, norms, &places.tokens, &mut prefix(q, of_q)?, &mut cache)?;
-        match (places.after.filter(|_| n > APART), exact) {
+        let projected = Projected { numbers: prefix(qkv, of_qkv)?.shared(), norms };
+        K::store(on, &projected, places, &mut prefix(q, of_q)?, &mut cache)?;
+        match (places.before.filter(|_| n > APART), exact) {
             (_, Some(weights)) => {
-                let [k, v] = cache.views();
-                let (lengths, weights) = (places.lengths, prefix(weights, [n, heads, k.extents()[2]])?);
+                let room = weights.len() / ((*tokens).max(1) * heads);
+                let views = cache.views()?;
+                let ([k, v], [of_k, of_v]) = (views.numbers, views.scales);
+                let (lengths, weights) = (places.lengths, prefix(weights, [n, heads, room])?);
                 let (q, mut o) = (prefix(q, of_q)?.shared(), prefix(o, of_q)?);
                 // SAFETY: the launch compares the extents, and the kernel stays within them. Each
                 // lane writes separate elements before the barrier, and reads all after it.
                 unsafe {
-                    textbook_decode::<K>::launch_unchecked(on, q, k, v, lengths, places.pages, &mut o, weights, scale)?;
+                    textbook_decode::<K>::launch_unchecked(
+                        on,
+                        q,
+                        k,
+                        v,
+                        of_k,
+                        of_v,
+                        lengths,
+                        places.pages,
+                        &mut o,
+                        weights,
+                        scale,
+                    )?;
                 }
             }
-            (Some(After { sequence, tokens: before }), _) => {
-                let (mut q_k, mut o_k) = (on.scratch::<K>(n * heads * head)?, on.scratch::<K>(n * heads * head)?);
+            (Some(before), _) => {
+                let numbers = n * heads * head;
+                let (mut q_k, mut o_k) = (on.scratch::<K::Prompt>(numbers)?, on.scratch::<K::Prompt>(numbers)?);
                 convert(on, prefix(q, of_q)?.shared(), q_k.view_mut(of_q)?)?;
-                let [k, v] = cache.of(sequence, before + n)?;
+                let keys = before + n;
                 let by_head = [1, n, heads, head];
-                let q_heads = q_k.view(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
+                let q = q_k.view(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
                 let mut o_heads = o_k.view_mut(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
                 let causal = attention::Attention::new().scale(scale).causal();
-                causal.run(on, Qkv { q: q_heads, k, v }, &mut o_heads, None)?;
+                let copies = match K::as_stored(&mut cache, keys)? {
+                    Some([k, v]) => {
+                        causal.run(on, Qkv { q, k, v }, &mut o_heads, None)?;
+                        None
+                    }
+                    None => Some(gathered(on, &cache.views()?, first_row(places.pages)?, keys)?),
+                };
+                if let Some([k, v]) = copies {
+                    let of_keys = [1, self.shape.groups, keys, head];
+                    let (k, v) = (k.view(of_keys)?, v.view(of_keys)?);
+                    causal.run(on, Qkv { q, k, v }, &mut o_heads, None)?;
+                }
                 convert(on, o_k.view(of_q)?, prefix(o, of_q)?)?;
             }
             (None, _) => {
-                let [k, v] = cache.views();
-                let cache = KvCache::new(k, v);
-                let cache = if n == 1 && sequences == 1 { cache } else { cache.paged(places.pages) };
+                let is_single = n == 1 && cache.pages() == 1;
+                let views = K::decoded(cache.views()?);
+                let views = if is_single { views } else { views.paged(places.pages) };
                 let q = prefix(q, of_q)?.shared();
-                Decode::new().scale(scale).run(on, &q, cache, &places.lengths, &mut prefix(o, of_q)?, scratch)?;
+                Decode::new().scale(scale).run(on, &q, views, &places.lengths, &mut prefix(o, of_q)?, scratch)?;
             }
         }
-        self.output.run_as(on, is_exact, &prefix(o, [n, heads * head])?.shared(), y)
+        Ok(prefix(o, [n, heads * head])?.shared())
     }
+}
+
+/// Returns the first row of a table.
+fn first_row(table: BufferView<'_, u32, 2>) -> Result<BufferView<'_, u32, 1>, Error> {
+    let [_, pages] = table.extents();
+    table.slice(0..1)?.strided().reshaped([pages])?.side_by_side()
 }
 
 /// Returns a view of the first elements of memory.

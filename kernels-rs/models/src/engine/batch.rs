@@ -1,19 +1,21 @@
 //! Texts that are decoded together.
 //!
-//! Each sequence has a text, and rows of the cache for its keys and values. A step passes the next
+//! Each sequence has a text, and pages of the cache for its keys and values. A step passes the next
 //! token of several sequences through the model at once, and reads each weight once for all of
 //! them. Texts may begin and end while others continue. A sequence keeps the keys and values of its
-//! last text. A new text reuses those of the tokens with which both texts begin.
+//! last text. A new text reuses those of the tokens with which both texts begin, or shares the full
+//! pages of another sequence.
 //!
 //! With [`Options::exact`] the tokens of a text do not depend on the other texts. Otherwise the
 //! order of sums, and so the last bits of logits, depend on the number of texts in a step.
 
 use super::attention::After;
+use super::cache::Pages;
 use super::model::{Inserted, Model};
 use super::prompt::Prompt;
 use super::sampling::Sampler;
 use super::session::Options;
-use super::steps::{LOSSES, Row, Run, Section, Source, Steps};
+use super::steps::{LOSSES, LogitsPlace, Row, Run, Section, Steps};
 use super::vision::Features;
 use crate::error::{Error, Result};
 use crate::memory::CacheFormat;
@@ -30,7 +32,7 @@ struct Text {
     /// Tokens whose keys and values are in the cache.
     done: usize,
     /// The logits after the last of these tokens, if nothing has replaced them.
-    logits: Option<Source>,
+    logits: Option<LogitsPlace>,
     /// Drafts of the tokens after those that are done. Their keys and values are in the cache, and
     /// the logits after each are in the rows after `logits`.
     drafts: Vec<u32>,
@@ -41,10 +43,10 @@ impl Text {
     fn push(&mut self, token: u32) {
         self.prompt.push(token);
         self.logits = match self.logits {
-            Some(Source::Row(row)) if self.drafts.first() == Some(&token) => {
+            Some(LogitsPlace::Row(row)) if self.drafts.first() == Some(&token) => {
                 self.drafts.remove(0);
                 self.done += 1;
-                Some(Source::Row(row + 1))
+                Some(LogitsPlace::Row(row + 1))
             }
             _ => {
                 self.drafts.clear();
@@ -82,6 +84,7 @@ pub struct Batch {
     options: Options,
     run: Box<dyn Run>,
     texts: Vec<Text>,
+    pages: Pages,
     /// The number of guessed tokens, and how many of them were right.
     drafts: [usize; 2],
 }
@@ -100,8 +103,8 @@ impl Batch {
     /// Makes empty texts.
     pub(super) fn new(model: Model, options: Options, sequences: usize) -> Result<Batch> {
         let refused = |what: &str| Err(Error::field("a batch", "options", format!("expected {what}")));
-        if options.room == 0 || options.piece == 0 {
-            return refused("room and pieces of 1 token or more");
+        if options.room == 0 || options.piece == 0 || options.page == 0 {
+            return refused("room, pieces and pages of 1 token or more");
         }
         if options.drafts >= Batch::MAX_SEQUENCES {
             return refused(&format!("at most {} drafts, found {}", Batch::MAX_SEQUENCES - 1, options.drafts));
@@ -112,14 +115,13 @@ impl Batch {
         if options.room.checked_mul(sequences).is_none_or(|rows| rows >= u32::MAX as usize) {
             return refused(&format!("fewer than 2³² tokens, found {sequences} times {}", options.room));
         }
+        let pages = Pages::new(sequences, options.room, options.page);
         let run: Box<dyn Run> = match options.cache {
-            CacheFormat::F32 => Box::new(Steps::<f32>::new(&model, options, sequences)?),
-            CacheFormat::F16 => Box::new(Steps::<f16>::new(&model, options, sequences)?),
-            CacheFormat::Q8_0 => {
-                return Err(Error::unsupported("a session", "cache", "a cache of Q8_0", "F16, F32"));
-            }
+            CacheFormat::F32 => Box::new(Steps::<f32>::new(&model, options, sequences, &pages)?),
+            CacheFormat::F16 => Box::new(Steps::<f16>::new(&model, options, sequences, &pages)?),
+            CacheFormat::Q8_0 => Box::new(Steps::<i8>::new(&model, options, sequences, &pages)?),
         };
-        Ok(Batch { model, options, run, texts: vec![Text::default(); sequences], drafts: [0; 2] })
+        Ok(Batch { model, options, run, texts: vec![Text::default(); sequences], pages, drafts: [0; 2] })
     }
 
     /// Returns the model.
@@ -152,15 +154,31 @@ impl Batch {
         })
     }
 
-    /// Returns the number of leading tokens of a new text whose keys and values a sequence has.
+    /// Returns the number of leading tokens of a new text whose keys and values a sequence may
+    /// have: its own ones, or those in full pages of another sequence.
     ///
     /// # Errors
     /// If the sequence does not exist.
     pub fn common(&self, sequence: usize, prompt: &Prompt) -> Result<usize> {
-        let text = self.text(sequence)?;
-        let common = text.prompt.common(prompt).min(text.done);
+        self.text(sequence)?;
+        Ok(self.beginning(sequence, prompt).1)
+    }
+
+    /// Returns the sequence that has the most tokens at the begin of a new text, and their number.
+    fn beginning(&self, sequence: usize, prompt: &Prompt) -> (usize, usize) {
         // The logits after the last token are needed.
-        Ok(common.min(prompt.tokens().len().saturating_sub(1)))
+        let most = prompt.tokens().len().saturating_sub(1);
+        let kept = |from: usize| {
+            let text = &self.texts[from];
+            self.pages.kept(sequence, from, text.prompt.common(prompt).min(text.done).min(most))
+        };
+        let own = (sequence, kept(sequence));
+        (0..self.texts.len()).map(|from| (from, kept(from))).fold(
+            own,
+            |best, other| {
+                if other.1 > best.1 { other } else { best }
+            },
+        )
     }
 
     /// Rejects a text that does not fit, and images that the model does not see.
@@ -204,7 +222,9 @@ impl Batch {
     /// vision tower.
     pub fn set_prompt(&mut self, sequence: usize, prompt: Prompt) -> Result<()> {
         self.check(&prompt)?;
-        let done = self.common(sequence, &prompt)?;
+        self.text(sequence)?;
+        let (from, done) = self.beginning(sequence, &prompt);
+        self.pages.begin(sequence, from, done);
         self.texts[sequence] = Text { prompt, done, ..Text::default() };
         Ok(())
     }
@@ -236,14 +256,14 @@ impl Batch {
             let [time, height, width] = prompt.positions(range.clone());
             let positions = if images.is_empty() { time } else { [time, height, width].concat() };
             let tokens = &prompt.tokens()[range];
-            self.run
-                .append(&self.model, &Section { tokens, positions, images, after: After { sequence, tokens: done } })?;
+            let section = Section { tokens, positions, images, after: After { sequence, tokens: done } };
+            self.run.append(&self.model, &section, &self.pages)?;
             if end == all {
                 features.clear();
             }
-            self.replace(|source| source == Source::Prompt);
+            self.replace(|source| source == LogitsPlace::Prompt);
             let text = &mut self.texts[sequence];
-            (text.done, text.logits) = (end, Some(Source::Prompt));
+            (text.done, text.logits) = (end, Some(LogitsPlace::Prompt));
         }
         Ok(end == all)
     }
@@ -295,11 +315,11 @@ impl Batch {
             rows.extend(drafts.iter().enumerate().map(row));
         }
         let drafts = drafts.to_vec();
-        self.replace(|source| source != Source::Prompt);
-        self.run.step(&rows)?;
+        self.replace(|source| source != LogitsPlace::Prompt);
+        self.run.step(&rows, &self.pages)?;
         for (i, row) in rows[..rows.len() - drafts.len()].iter().enumerate() {
             let text = &mut self.texts[row.place.sequence];
-            (text.done, text.logits) = (text.tokens().len(), Some(Source::Row(i)));
+            (text.done, text.logits) = (text.tokens().len(), Some(LogitsPlace::Row(i)));
         }
         self.drafts[0] += drafts.len();
         self.texts[rows[0].place.sequence].drafts = drafts;
@@ -307,7 +327,7 @@ impl Batch {
     }
 
     /// Records that logits in some places are replaced.
-    fn replace(&mut self, is_replaced: impl Fn(Source) -> bool) {
+    fn replace(&mut self, is_replaced: impl Fn(LogitsPlace) -> bool) {
         for text in self.texts.iter_mut().filter(|text| text.logits.is_some_and(&is_replaced)) {
             text.logits = None;
             text.drafts.clear();
@@ -320,7 +340,7 @@ impl Batch {
     }
 
     /// Returns the place of the logits after the last token of a text.
-    fn source(&mut self, sequence: usize) -> Result<Source> {
+    fn source(&mut self, sequence: usize) -> Result<LogitsPlace> {
         self.advance(&[sequence])?;
         self.texts[sequence].logits.ok_or_else(|| Error::Tokens {
             action: "run a session",
@@ -356,6 +376,12 @@ impl Batch {
         Ok(token)
     }
 
+    /// Makes a text empty. It shares no page.
+    fn clear(&mut self, sequence: usize) {
+        self.texts[sequence] = Text::default();
+        self.pages.begin(sequence, sequence, 0);
+    }
+
     /// Returns −ln of the probability of each token after the first, given those before it. The
     /// text of the sequence is empty afterwards.
     ///
@@ -365,14 +391,15 @@ impl Batch {
     pub fn losses(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<f32>> {
         self.check_tokens(tokens)?;
         self.text(sequence)?;
-        self.texts[sequence] = Text::default();
+        self.clear(sequence);
         let piece = self.options.at_once().min(LOSSES);
         let mut losses = Vec::with_capacity(tokens.len());
         for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
             // A label beyond the vocabulary, after the last token, has no loss.
             let label = |at: usize| tokens.get(at + 1).copied().unwrap_or(u32::MAX);
             let labels: Vec<u32> = (i..i + piece.len()).map(label).collect();
-            losses.extend(self.run.losses(&self.model, piece, &labels, After { sequence, tokens: i })?);
+            let section = Section::of_text(piece, After { sequence, tokens: i });
+            losses.extend(self.run.losses(&self.model, &section, &labels, &self.pages)?);
         }
         losses.pop();
         Ok(losses)
@@ -386,11 +413,12 @@ impl Batch {
     pub fn likeliest(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<u32>> {
         self.check_tokens(tokens)?;
         self.text(sequence)?;
-        self.texts[sequence] = Text::default();
+        self.clear(sequence);
         let piece = self.options.at_once().min(LOSSES);
         let mut likeliest = Vec::with_capacity(tokens.len());
         for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
-            likeliest.extend(self.run.likeliest(&self.model, piece, After { sequence, tokens: i })?);
+            let section = Section::of_text(piece, After { sequence, tokens: i });
+            likeliest.extend(self.run.likeliest(&self.model, &section, &self.pages)?);
         }
         Ok(likeliest)
     }

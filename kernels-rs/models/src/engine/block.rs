@@ -1,10 +1,10 @@
 //! A block, and the stream of activations between blocks.
 
-use super::attention::{self, Attention, KeyValues, Places, prefix};
+use super::attention::{self, Attention, Places, prefix};
+use super::cache::{CacheElement, KeyValues};
 use super::experts::Experts;
+use super::linear::{FUSED, Numbers, pieces};
 use super::network::{self, Network};
-use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::attention::cache::StoredElement;
 use kernels_rs::elementwise::saxpy;
 use kernels_rs::rowwise;
 use kernels_rs::{Queue, QueueMemory};
@@ -32,7 +32,7 @@ impl Norm {
 /// The activations of tokens between blocks: a sum to which each half of a block adds.
 ///
 /// The kernel of the next norm adds the result of a half. Until then, the result has separate
-/// memory.
+/// memory. Few tokens and matrices of numbers need no such memory: products add to the sum.
 #[derive(Debug)]
 pub struct Activations {
     /// The sum, and memory for the next one.
@@ -75,7 +75,8 @@ impl Activations {
     /// If extents do not match.
     pub fn add(&mut self, on: &impl Queue, rows: Range<usize>, features: &BufferView<'_, f32, 2>) -> Result<(), Error> {
         let numbers = rows.len() * self.extents[1];
-        let to = prefix(&mut self.added, self.extents)?.slice(rows)?.strided().reshaped([numbers])?.side_by_side()?;
+        let summand = if self.is_added { &mut self.added } else { &mut self.sums[0] };
+        let to = prefix(summand, self.extents)?.slice(rows)?.strided().reshaped([numbers])?.side_by_side()?;
         saxpy::launch(on, 1.0, features.strided().reshaped([numbers])?.side_by_side()?, to)
     }
 
@@ -89,9 +90,8 @@ impl Activations {
         let added = prefix(&mut self.added, self.extents)?.shared();
         let (mut normed, mut next) = (prefix(&mut self.normed, self.extents)?, prefix(next, self.extents)?);
         // The order of a sum depends on the number of rows.
-        let at_once = if self.exact { 1 } else { self.extents[0].max(1) };
-        for first in (0..self.extents[0]).step_by(at_once) {
-            let rows = first..(first + at_once).min(self.extents[0]);
+        let at_once = if self.exact { 1 } else { usize::MAX };
+        for rows in pieces(self.extents[0], at_once) {
             let (sum, mut normed) = (sum.slice(rows.clone())?, normed.reborrow().slice(rows.clone())?);
             if self.is_added {
                 let (added, mut next) = (added.slice(rows.clone())?, next.reborrow().slice(rows)?);
@@ -138,7 +138,7 @@ impl Work {
     /// If memory runs out.
     pub fn new(
         on: &impl Queue,
-        shape: attention::Shape,
+        shape: attention::AttentionShape,
         inner: usize,
         tokens: usize,
         room: usize,
@@ -171,12 +171,33 @@ pub struct Block {
     pub network: SecondHalf,
 }
 
+/// The matrices of a block that kernels for few tokens read.
+struct FusedNumbers<'a> {
+    /// Before and after attention.
+    attention: [&'a Numbers; 2],
+    /// The gate and up, and down.
+    network: [&'a Numbers; 2],
+    /// The numbers of a token between the two products.
+    inner: usize,
+}
+
 impl Block {
+    /// Returns the matrices of numbers, if norms and products are one kernel each: for few tokens,
+    /// and without `exact`. Products then add to the sum of the stream.
+    fn fused(&self, x: &Activations) -> Option<FusedNumbers<'_>> {
+        let SecondHalf::Network(network) = &self.network else { return None };
+        if x.exact || x.is_added || x.extents[0] > FUSED {
+            return None;
+        }
+        let inner = network.inner();
+        Some(FusedNumbers { attention: self.attention.numbers()?, network: network.numbers()?, inner })
+    }
+
     /// Queues the block for tokens, whose keys and values are stored in the cache.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
-    pub fn run<K: Float + StoredElement + GenericArgument>(
+    pub fn run<K: CacheElement>(
         &self,
         on: &impl Queue,
         x: &mut Activations,
@@ -184,6 +205,16 @@ impl Block {
         cache: KeyValues<'_, K>,
         work: &mut Work,
     ) -> Result<(), Error> {
+        if let Some(FusedNumbers { attention, network: [gate_and_up, down], inner }) = self.fused(x) {
+            let [_, width] = x.extents;
+            let mut sum = prefix(&mut x.sums[0], x.extents)?;
+            let (first, second) = (on.share(&self.attention_norm.weight)?, on.share(&self.network_norm.weight)?);
+            let (first, second) = (first.view([width])?, second.view([width])?);
+            let norm = rowwise::Norm::rms(self.attention_norm.epsilon).weight(&first);
+            self.attention.add(on, attention, norm, &mut sum, places, cache, &mut work.attention)?;
+            let norm = rowwise::Norm::rms(self.network_norm.epsilon).weight(&second);
+            return down.add_gated(on, norm, gate_and_up, inner, &mut sum);
+        }
         x.norm(on, &self.attention_norm)?;
         let (normed, mut added) = x.half()?;
         self.attention.run(on, &normed, places, cache, &mut added, &mut work.attention)?;

@@ -5,41 +5,53 @@
 //! computes equal bits. A warp computes a head in the three passes of the definition: logits and
 //! their maximum, weights and their sum, the weighted mean of the values.
 
+use super::cache::number;
+use kernel_dsl::half::f16;
 use kernel_dsl::prelude::*;
+use kernels_rs::attention::cache::StoredElement;
 
-/// Computes o ← softmax(scale·q·Kᵀ)·V for each token, over the first `lengths` keys of its
-/// sequence.
+/// Computes o ← softmax(scale·q·Kᵀ)·V for each token, over the first `lengths` keys of its text.
 ///
-/// q and o are [token, head, element]. k and v are [sequence, group, row, element], where
-/// neighboring heads share a group. `sequences`, [token, 1], is the sequence of each token.
-/// `weights`, [token, head, row], is scratch memory. Lane l adds keys l, l + 32, … in order; the
-/// lanes' sums follow the order of [`warp::sum`]. A token without keys gives zeros.
-#[kernel(block = 32, grid = (q.dim(1), q.dim(0)), instances(f32: K = f32; f16: K = f16))]
+/// q and o are [token, head, element]. k and v are [page, group, row, element], with scales of
+/// [page, group, row, block] or without blocks; neighboring heads share a group. `table`,
+/// [token, page of the text], names the pages of each token's text. `weights`, [token, head, key],
+/// is scratch memory. Lane l adds keys l, l + 32, … in order; the lanes' sums follow the order of
+/// [`warp::sum`]. A token without keys gives zeros.
+#[kernel(
+    block = 32, grid = (q.dim(1), q.dim(0)),
+    instances(f32: K = f32; f16: K = f16; q8_0: K = i8),
+)]
 #[requires(
     o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), lengths.len() == q.dim(0),
-    sequences.rows() == q.dim(0), sequences.cols() == 1, k.dim(0) > 0, k.dim(3) == q.dim(2), v.dim(0) == k.dim(0),
+    table.rows() == q.dim(0), k.dim(0) > 0, k.dim(2) > 0, k.dim(3) == q.dim(2), v.dim(0) == k.dim(0),
     v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(3) == q.dim(2), weights.dim(0) == q.dim(0),
-    weights.dim(1) == q.dim(1), weights.dim(2) == k.dim(2), k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
+    weights.dim(1) == q.dim(1), k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
+    k_scales.dim(0) == k.dim(0), k_scales.dim(1) == k.dim(1), k_scales.dim(2) == k.dim(2),
+    v_scales.dim(0) == k.dim(0), v_scales.dim(1) == k.dim(1), v_scales.dim(2) == k.dim(2),
+    k_scales.dim(3) == v_scales.dim(3), k_scales.dim(3) == 0 || 32 * k_scales.dim(3) >= k.dim(3),
 )]
-pub fn textbook_decode<K: Float>(
+pub fn textbook_decode<K: StoredElement>(
     q: View<f32, 3>,
     k: View<K, 4>,
     v: View<K, 4>,
+    k_scales: View<f16, 4>,
+    v_scales: View<f16, 4>,
     lengths: View<u32, 1>,
-    sequences: View<u32, 2>,
+    table: View<u32, 2>,
     mut o: ViewMut<f32, 3>,
     mut weights: ViewMut<f32, 3>,
     scale: f32,
 ) {
     let (head, token) = (block::x(), block::y());
     let group = head / (q.dim(1) / k.dim(1));
-    let sequence = (sequences[(token, 0)] as usize).min(k.dim(0) - 1);
-    let keys = (lengths[token] as usize).min(k.dim(2));
+    let rows = k.dim(2);
+    let keys = (lengths[token] as usize).min(table.cols() * rows).min(weights.dim(2));
     let mut top = f32::NEG_INFINITY;
     for t in (warp::lane()..keys).step_by(32) {
+        let page = (table[(token, t / rows)] as usize).min(k.dim(0) - 1);
         let mut sum = 0.0f32;
         for d in 0..q.dim(2) {
-            sum = q[(token, head, d)].mul_add(k[(sequence, group, t, d)].to_f32(), sum);
+            sum = q[(token, head, d)].mul_add(number(k, k_scales, page, group, t % rows, d), sum);
         }
         weights[(token, head, t)] = sum * scale;
         top = top.max(sum * scale);
@@ -57,7 +69,9 @@ pub fn textbook_decode<K: Float>(
     for d in (warp::lane()..q.dim(2)).step_by(32) {
         let mut mean = 0.0f32;
         for t in 0..keys {
-            mean = weights[(token, head, t)].mul_add(v[(sequence, group, t, d)].to_f32(), mean);
+            let page = (table[(token, t / rows)] as usize).min(k.dim(0) - 1);
+            let x = number(v, v_scales, page, group, t % rows, d);
+            mean = weights[(token, head, t)].mul_add(x, mean);
         }
         o[(token, head, d)] = mean * factor;
     }

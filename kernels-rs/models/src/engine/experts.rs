@@ -1,7 +1,7 @@
 //! A mixture of experts, which replaces the network of a block (Shazeer and others, 2017). A router
 //! chooses a few of many networks for each token.
 
-use super::linear::Linear;
+use super::linear::{Linear, in_pieces};
 use kernels_rs::Queue;
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::map2;
@@ -49,13 +49,8 @@ impl Experts {
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let n = x.extents()[0];
-        let at_once = if exact { 1 } else { n.max(1) };
-        for first in (0..n).step_by(at_once) {
-            let rows = first..(first + at_once).min(n);
-            self.run_together(on, exact, &x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?)?;
-        }
-        Ok(())
+        let at_once = if exact { 1 } else { usize::MAX };
+        in_pieces(at_once, x, y, |x, y| self.run_together(on, exact, x, y))
     }
 
     /// Queues the experts of tokens. Work that experts share depends on the number of tokens.

@@ -5,10 +5,13 @@ use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::Queue;
+use kernels_rs::activation::fast_swiglu;
 use kernels_rs::gemm::Gemm;
 use kernels_rs::gemm::epilogue::Bias;
 use kernels_rs::quant::{self, Weights};
+use kernels_rs::rowwise::Norm;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Returns `x`: the conversion between formats of numbers.
@@ -30,6 +33,12 @@ pub(super) fn convert<X: Float + GenericArgument, Y: Float + GenericArgument, co
 #[derive(Debug)]
 enum Matrix {
     Blocks(Weights),
+    Numbers(Numbers),
+}
+
+/// The numbers of a matrix, row by row.
+#[derive(Debug)]
+pub(super) enum Numbers {
     F32(Arc<DeviceBuffer<f32>>),
     F16(Arc<DeviceBuffer<f16>>),
     Bf16(Arc<DeviceBuffer<bf16>>),
@@ -58,6 +67,21 @@ pub(super) fn blocks(format: Format) -> Option<quant::Format> {
 /// The largest number of rows whose products with blocks add in an order that depends only on the
 /// matrix.
 pub(super) const ALIKE: usize = 8;
+
+/// Returns ranges of up to `at_once` rows, at least 1, in order.
+pub(super) fn pieces(rows: usize, at_once: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(at_once).map(move |first| first..rows.min(first.saturating_add(at_once)))
+}
+
+/// Passes up to `at_once` rows of x and y after another to `run`.
+pub(super) fn in_pieces(
+    at_once: usize,
+    x: &BufferView<'_, f32, 2>,
+    y: &mut BufferViewMut<'_, f32, 2>,
+    mut run: impl FnMut(&BufferView<'_, f32, 2>, &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    pieces(x.extents()[0], at_once).try_for_each(|rows| run(&x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?))
+}
 
 /// Rows of a matrix as a file has them.
 #[derive(Debug)]
@@ -107,9 +131,15 @@ impl Linear {
                     let view = file.view([*rows, bytes.len() / rows.max(&1)])?;
                     Matrix::Blocks(Weights::from_blocks(device, format, &view)?)
                 }
-                (Format::F32, _) => Matrix::F32(Arc::new(device.upload(&numbers(bytes, f32::from_le_bytes))?)),
-                (Format::F16, _) => Matrix::F16(Arc::new(device.upload(&numbers(bytes, f16::from_le_bytes))?)),
-                (Format::BF16, _) => Matrix::Bf16(Arc::new(device.upload(&numbers(bytes, bf16::from_le_bytes))?)),
+                (Format::F32, _) => {
+                    Matrix::Numbers(Numbers::F32(Arc::new(device.upload(&numbers(bytes, f32::from_le_bytes))?)))
+                }
+                (Format::F16, _) => {
+                    Matrix::Numbers(Numbers::F16(Arc::new(device.upload(&numbers(bytes, f16::from_le_bytes))?)))
+                }
+                (Format::BF16, _) => {
+                    Matrix::Numbers(Numbers::Bf16(Arc::new(device.upload(&numbers(bytes, bf16::from_le_bytes))?)))
+                }
                 _ => return Err(refused("there are no kernels for the format".to_owned())),
             };
             made.push((matrix, *rows));
@@ -140,18 +170,13 @@ impl Linear {
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let n = x.extents()[0];
         let is_blocks = |(matrix, _): &(Matrix, usize)| matches!(matrix, Matrix::Blocks(_));
         let at_once = match exact {
-            false => n.max(1),
+            false => usize::MAX,
             true if self.parts.iter().all(is_blocks) => ALIKE,
             true => 1,
         };
-        for first in (0..n).step_by(at_once) {
-            let rows = first..(first + at_once).min(n);
-            self.run(on, &x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?)?;
-        }
-        Ok(())
+        in_pieces(at_once, x, y, |x, y| self.run(on, x, y))
     }
 
     /// Queues y ← x·Wᵀ + bias: x is `[tokens, columns]`, y `[tokens, rows]`.
@@ -183,13 +208,138 @@ impl Linear {
                         unsafe { weights.product_with(on, x, &mut y, Bias { bias: bias.detached() }) }
                     })?,
                 },
-                Matrix::F32(w) => dense(on, &x.strided().reshaped([1, n, self.columns])?.side_by_side()?, w, bias, y)?,
-                Matrix::F16(w) => narrow(on, x, w, bias, y)?,
-                Matrix::Bf16(w) => narrow(on, x, w, bias, y)?,
+                Matrix::Numbers(Numbers::F32(w)) => {
+                    dense(on, &x.strided().reshaped([1, n, self.columns])?.side_by_side()?, w, bias, y)?
+                }
+                Matrix::Numbers(Numbers::F16(w)) => narrow(on, x, w, bias, y)?,
+                Matrix::Numbers(Numbers::Bf16(w)) => narrow(on, x, w, bias, y)?,
             }
         }
         Ok(())
     }
+}
+
+/// Up to so many rows, a norm and the next product with a matrix of numbers are one kernel.
+pub(super) const FUSED: usize = 8;
+
+impl Linear {
+    /// Returns the matrix, if it is a single one of numbers.
+    pub(super) fn numbers(&self) -> Option<&Numbers> {
+        match &self.parts[..] {
+            [(Matrix::Numbers(numbers), _)] => Some(numbers),
+            _ => None,
+        }
+    }
+}
+
+impl Numbers {
+    /// Queues y ← norm(x)·Wᵀ + the bias of `of`.
+    pub(super) fn run_normed(
+        &self,
+        on: &impl Queue,
+        norm: Norm<'_, f32>,
+        of: &Linear,
+        x: &BufferView<'_, f32, 2>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        let bias = of.bias.as_ref().map(|bias| on.share(bias)).transpose()?;
+        let bias = bias.as_ref().map(|bias| bias.view([of.rows])).transpose()?;
+        let extents = of.extents();
+        match self {
+            Numbers::F32(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
+            Numbers::F16(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
+            Numbers::Bf16(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
+        }
+    }
+
+    /// Queues y ← f(a, b), where a and b are the halves of norm(x)·Wᵀ.
+    fn run_gated<O: Float + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        norm: Norm<'_, f32>,
+        x: &BufferView<'_, f32, 2>,
+        y: &mut BufferViewMut<'_, O, 2>,
+    ) -> Result<(), Error> {
+        let ([_, inner], [_, width]) = (y.extents(), x.extents());
+        let extents = [2 * inner, width];
+        match self {
+            Numbers::F32(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
+            Numbers::F16(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
+            Numbers::Bf16(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
+        }
+    }
+
+    /// Queues y ← y + x·Wᵀ.
+    pub(super) fn add(
+        &self,
+        on: &impl Queue,
+        x: &BufferView<'_, f32, 2>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        match self {
+            Numbers::F32(w) => add_product(on, x, w, y),
+            Numbers::F16(w) => converted(on, x, |x| add_product(on, x, w, y)),
+            Numbers::Bf16(w) => converted(on, x, |x| add_product(on, x, w, y)),
+        }
+    }
+
+    /// Queues x ← x + g·Wᵀ. g are the `inner` numbers that a gate makes of the halves of
+    /// norm(x)·Vᵀ, where V is `gate_and_up`.
+    pub(super) fn add_gated(
+        &self,
+        on: &impl Queue,
+        norm: Norm<'_, f32>,
+        gate_and_up: &Numbers,
+        inner: usize,
+        x: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        match self {
+            Numbers::F32(w) => add_gated(on, norm, gate_and_up, inner, w, x),
+            Numbers::F16(w) => add_gated(on, norm, gate_and_up, inner, w, x),
+            Numbers::Bf16(w) => add_gated(on, norm, gate_and_up, inner, w, x),
+        }
+    }
+}
+
+/// Queues x ← x + g·Wᵀ as [`Numbers::add_gated`] does.
+fn add_gated<T: Float + GenericArgument>(
+    on: &impl Queue,
+    norm: Norm<'_, f32>,
+    gate_and_up: &Numbers,
+    inner: usize,
+    w: &Arc<DeviceBuffer<T>>,
+    x: &mut BufferViewMut<'_, f32, 2>,
+) -> Result<(), Error> {
+    let [n, _] = x.extents();
+    let mut gated = on.scratch::<T>(n * inner)?;
+    gate_and_up.run_gated(on, norm, &x.reborrow().shared(), &mut gated.view_mut([n, inner])?)?;
+    add_product(on, &gated.view([n, inner])?, w, x)
+}
+
+/// Passes x, converted, to `run`.
+fn converted<T: Float + GenericArgument>(
+    on: &impl Queue,
+    x: &BufferView<'_, f32, 2>,
+    run: impl FnOnce(&BufferView<'_, T, 2>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let [n, columns] = x.extents();
+    let mut converted = on.scratch::<T>(n * columns)?;
+    convert(on, *x, converted.view_mut([n, columns])?)?;
+    run(&converted.view([n, columns])?)
+}
+
+/// Queues y ← y + x·Wᵀ.
+fn add_product<T: Float + GenericArgument>(
+    on: &impl Queue,
+    x: &BufferView<'_, T, 2>,
+    w: &Arc<DeviceBuffer<T>>,
+    y: &mut BufferViewMut<'_, f32, 2>,
+) -> Result<(), Error> {
+    let ([n, columns], [_, rows]) = (x.extents(), y.extents());
+    let w = on.share(w)?;
+    let mut y = y.reborrow().strided().reshaped([1, n, rows])?.side_by_side()?;
+    let x = x.strided().reshaped([1, n, columns])?.side_by_side()?;
+    Gemm::new().transpose_b().beta(1.0).run(on, &x, &w.view([1, rows, columns])?, &mut y)
 }
 
 /// Queues a product with weights of 16 bits, for which x is converted.
@@ -201,9 +351,7 @@ fn narrow<T: Float + GenericArgument>(
     y: BufferViewMut<'_, f32, 2>,
 ) -> Result<(), Error> {
     let [n, columns] = x.extents();
-    let mut converted = on.scratch::<T>(n * columns)?;
-    convert(on, *x, converted.view_mut([n, columns])?)?;
-    dense(on, &converted.view([1, n, columns])?, w, bias, y)
+    converted(on, x, |x| dense(on, &x.strided().reshaped([1, n, columns])?.side_by_side()?, w, bias, y))
 }
 
 /// Queues y ← x·Wᵀ + bias with weights that are numbers.

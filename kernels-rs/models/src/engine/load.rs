@@ -1,6 +1,6 @@
 //! Loading: the tensors of a checkpoint become layers on a device.
 
-use super::attention::{Attention, Shape};
+use super::attention::{Attention, AttentionShape};
 use super::block::{Block, Norm, SecondHalf};
 use super::embedding::Embedding;
 use super::experts::Experts;
@@ -186,7 +186,7 @@ impl<'a> Loader<'a> {
         };
         let norms = norms.as_ref().map(|[q, k]| [&**q, &**k]);
         let output = self.linear(&[Role::AttentionOutput], layer, None)?;
-        let attention = Attention::new(self.device, Shape::of(configuration), projection, norms, output)?;
+        let attention = Attention::new(self.device, AttentionShape::of(configuration), projection, norms, output)?;
         let network = match &configuration.experts {
             None => {
                 let gate_and_up = self.linear(&[Role::Gate, Role::Up], layer, None)?;

@@ -1,8 +1,9 @@
 //! A whole model and its loading.
 
-use super::attention::{KeyValues, Places, Shape};
+use super::attention::{AttentionShape, Places};
 use super::batch::Batch;
 use super::block::{Activations, Block, Norm, Work};
+use super::cache::{CacheElement, KeyValues};
 use super::embedding::Embedding;
 use super::linear::{Linear, convert};
 use super::load::Loader;
@@ -16,9 +17,7 @@ use crate::image::Processor;
 use crate::template::ChatTemplate;
 use crate::tensors::Role;
 use crate::tokenizer::Tokenizer;
-use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::Queue;
-use kernels_rs::attention::cache::StoredElement;
 use kernels_rs::rotary;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer};
 use std::ops::Range;
@@ -162,7 +161,7 @@ impl Parts {
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
-    pub fn run<K: Float + StoredElement + GenericArgument>(
+    pub fn run<K: CacheElement>(
         &self,
         on: &impl Queue,
         Input { tokens, images }: Input<'_>,
@@ -245,7 +244,7 @@ impl StepMemory {
         let Configuration { width, inner, ref experts, .. } = *configuration;
         // Experts have memory of their tokens.
         let inner = if experts.is_some() { 0 } else { inner };
-        let work = Work::new(on, Shape::of(configuration), inner, tokens, room, exact)?;
+        let work = Work::new(on, AttentionShape::of(configuration), inner, tokens, room, exact)?;
         Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work, exact })
     }
 }

@@ -1,7 +1,7 @@
 //! The gated network of a block (Shazeer, *GLU Variants Improve Transformer*, 2020).
 
 use super::attention::prefix;
-use super::linear::Linear;
+use super::linear::{Linear, Numbers};
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::gate;
 use kernels_rs::{Queue, QueueMemory};
@@ -59,6 +59,11 @@ impl Network {
     /// Returns the numbers of a token between the two products.
     pub fn inner(&self) -> usize {
         self.inner
+    }
+
+    /// Returns the matrices of numbers, if they are such: the gate and up, and down.
+    pub(super) fn numbers(&self) -> Option<[&Numbers; 2]> {
+        Some([self.gate_and_up.numbers()?, self.down.numbers()?])
     }
 
     /// Queues y ← the network of x, both `[tokens, width]`.

@@ -17,8 +17,11 @@ pub struct Options {
     pub room: usize,
     /// Tokens of a prompt that pass the layers at once.
     pub piece: usize,
-    /// How keys and values are kept: F16 or F32.
+    /// How keys and values are kept.
     pub cache: CacheFormat,
+    /// Tokens of a page of the cache, where several texts share it. Texts share the full pages of
+    /// common tokens at the begin.
+    pub page: usize,
     /// Computes without approximations, and each token as if it were alone in a step. All devices
     /// then give equal bits, if the weights are quantized. With other weights the devices must have
     /// equal [facts](runtime::Device::cpu_with_facts). Features of images have approximations in
@@ -30,9 +33,10 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Returns room for 4,096 tokens, with prompts in pieces of 512 and a cache of F16.
+    /// Returns room for 4,096 tokens, with prompts in pieces of 512 and a cache of F16 in
+    /// pages of 64.
     fn default() -> Options {
-        Options { room: 4096, piece: 512, cache: CacheFormat::F16, exact: false, drafts: 0 }
+        Options { room: 4096, piece: 512, cache: CacheFormat::F16, page: 64, exact: false, drafts: 0 }
     }
 }
 

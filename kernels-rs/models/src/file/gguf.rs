@@ -38,7 +38,7 @@ const MAX_PARTS: u64 = u16::MAX as u64;
 /// A GGUF file, or all parts of a split one.
 #[derive(Debug)]
 pub struct Gguf {
-    parts: Vec<Part>,
+    parts: Vec<GgufFile>,
     entries: Vec<Entry>,
     by_key: HashMap<String, usize>,
     version: u32,
@@ -46,9 +46,9 @@ pub struct Gguf {
     by_name: HashMap<String, usize>,
 }
 
-/// A file of a model.
+/// A file of a model, the only one or one of several.
 #[derive(Debug)]
-struct Part {
+struct GgufFile {
     file: String,
     bytes: Bytes,
 }
@@ -301,7 +301,7 @@ fn read_type(cursor: &mut Cursor<'_>, field: impl Fn() -> String) -> Result<Valu
     })
 }
 
-impl Part {
+impl GgufFile {
     /// Reads the header.
     fn header(&self, part: usize) -> Result<Header> {
         let mut cursor = Cursor { file: &self.file, bytes: &self.bytes, offset: 0 };
@@ -417,14 +417,14 @@ struct Header {
 
 impl Header {
     /// Finds an entry and its value.
-    fn get<'a>(&'a self, part: &'a Part, key: &str) -> Option<(&'a Entry, Value<'a>)> {
+    fn get<'a>(&'a self, part: &'a GgufFile, key: &str) -> Option<(&'a Entry, Value<'a>)> {
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         Some((entry, entry.value(part)))
     }
 
     /// Returns an integer of the metadata, `default` if it is absent. Rejects a value that `accept`
     /// refuses.
-    fn number(&self, part: &Part, key: &str, default: u64, expected: &str, accept: fn(u64) -> bool) -> Result<u64> {
+    fn number(&self, part: &GgufFile, key: &str, default: u64, expected: &str, accept: fn(u64) -> bool) -> Result<u64> {
         let Some((entry, value)) = self.get(part, key) else { return Ok(default) };
         value.unsigned().filter(|number| accept(*number)).ok_or_else(|| Error::Damaged {
             file: part.file.clone(),
@@ -436,7 +436,7 @@ impl Header {
 
     /// Checks that the tensors lie in the file behind the header, aligned and apart, and makes
     /// their ranges absolute.
-    fn place(&mut self, part: &Part, end: usize) -> Result<()> {
+    fn place(&mut self, part: &GgufFile, end: usize) -> Result<()> {
         let accept = |n: u64| n.is_power_of_two() && n <= 1 << 20;
         let alignment = self.number(part, "general.alignment", 32, "a power of two up to 1048576", accept)?;
         let length = part.bytes.len();
@@ -471,7 +471,7 @@ impl Header {
 
 impl Entry {
     /// Returns the value. The reader has checked it, so that the fallback is never taken.
-    fn value<'a>(&self, part: &'a Part) -> Value<'a> {
+    fn value<'a>(&self, part: &'a GgufFile) -> Value<'a> {
         let mut cursor = Cursor { file: &part.file, bytes: &part.bytes[self.value.clone()], offset: 0 };
         value(&mut cursor, self.value_type, 0).unwrap_or(Value::Bool(false))
     }
@@ -500,7 +500,7 @@ impl Gguf {
     /// If a file cannot be opened or mapped, is not a GGUF file of version 2 or 3, or is truncated
     /// or damaged.
     pub fn open(path: &Path) -> Result<Gguf> {
-        let map = |path: &Path| Bytes::map(path).map(|bytes| Part { file: name(path), bytes });
+        let map = |path: &Path| Bytes::map(path).map(|bytes| GgufFile { file: name(path), bytes });
         let given = map(path)?;
         let header = given.header(0)?;
         let count = header.number(&given, "split.count", 1, "1 to 65535 parts", |n| (1..=MAX_PARTS).contains(&n))?;
@@ -526,7 +526,7 @@ impl Gguf {
     /// If the bytes are not a GGUF file of version 2 or 3, are truncated or damaged, or are part of
     /// a split model.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Gguf> {
-        let part = Part { file: file.to_owned(), bytes: Bytes::Owned(bytes) };
+        let part = GgufFile { file: file.to_owned(), bytes: Bytes::Owned(bytes) };
         let header = part.header(0)?;
         let count = header.number(&part, "split.count", 1, "1 to 65535 parts", |n| (1..=MAX_PARTS).contains(&n))?;
         match count {
@@ -539,7 +539,7 @@ impl Gguf {
     }
 
     /// Joins the parts of a model.
-    fn assemble(of: Vec<(Part, Header)>) -> Result<Gguf> {
+    fn assemble(of: Vec<(GgufFile, Header)>) -> Result<Gguf> {
         let expected = match of.first() {
             Some((part, header)) => header.number(part, "split.tensors.count", 0, "a count of tensors", |_| true)?,
             None => 0,

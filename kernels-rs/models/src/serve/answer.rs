@@ -13,27 +13,27 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The kind of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum AnswerKind {
     /// The next message of a conversation.
     Chat,
     /// The continuation of a text.
     Text,
 }
 
-impl Kind {
+impl AnswerKind {
     /// Returns the prefix of the names of answers.
     pub fn prefix(self) -> &'static str {
         match self {
-            Kind::Chat => "chatcmpl",
-            Kind::Text => "cmpl",
+            AnswerKind::Chat => "chatcmpl",
+            AnswerKind::Text => "cmpl",
         }
     }
 
     /// Returns the type of the objects of events.
     fn chunk(self) -> &'static str {
         match self {
-            Kind::Chat => "chat.completion.chunk",
-            Kind::Text => "text_completion",
+            AnswerKind::Chat => "chat.completion.chunk",
+            AnswerKind::Text => "text_completion",
         }
     }
 }
@@ -41,7 +41,7 @@ impl Kind {
 /// The fields that all parts of an answer have.
 #[derive(Clone, Debug)]
 pub struct About {
-    pub kind: Kind,
+    pub kind: AnswerKind,
     pub id: String,
     /// Seconds since 1970.
     pub created: u64,
@@ -83,8 +83,8 @@ impl About {
     /// Returns the object of an event.
     fn chunk(&self, delta: Value, stop: Option<Stop>) -> Value {
         let mut choice = match self.kind {
-            Kind::Chat => json!({ "index": 0, "delta": delta }),
-            Kind::Text => json!({ "index": 0, "text": delta.get("content").unwrap_or(&json!("")) }),
+            AnswerKind::Chat => json!({ "index": 0, "delta": delta }),
+            AnswerKind::Text => json!({ "index": 0, "text": delta.get("content").unwrap_or(&json!("")) }),
         };
         choice["logprobs"] = Value::Null;
         choice["finish_reason"] = json!(stop.map(reason));
@@ -109,11 +109,11 @@ pub async fn whole(about: &About, mut events: UnboundedReceiver<Event>) -> Resul
         let Some(stop) = piece.stop else { continue };
         let reason = reason(stop);
         let (object, mut choice) = match about.kind {
-            Kind::Chat => {
+            AnswerKind::Chat => {
                 let message = json!({ "role": "assistant", "content": text, "refusal": null });
                 ("chat.completion", json!({ "index": 0, "message": message }))
             }
-            Kind::Text => ("text_completion", json!({ "index": 0, "text": text })),
+            AnswerKind::Text => ("text_completion", json!({ "index": 0, "text": text })),
         };
         choice["logprobs"] = Value::Null;
         choice["finish_reason"] = json!(reason);
@@ -177,7 +177,7 @@ impl Events {
 /// Returns an answer as events, each when its text is complete.
 pub fn stream(about: About, events: UnboundedReceiver<Event>, with_usage: bool) -> Response {
     let mut ready = VecDeque::new();
-    if about.kind == Kind::Chat {
+    if about.kind == AnswerKind::Chat {
         let first = json!({ "role": "assistant", "content": "" });
         ready.push_back(about.chunk(first, None).to_string());
     }

@@ -3,7 +3,7 @@
 //! Fields are those of OpenAI's interface, with `top_k`, `min_p` and `repetition_penalty` beside
 //! them. A field that requires something this server lacks is refused by name, instead of ignored.
 
-use super::answer::{self, Kind};
+use super::answer::{self, AnswerKind};
 use super::worker::{Event, Job};
 use axum::Json;
 use axum::Router;
@@ -17,7 +17,7 @@ use base64::prelude::BASE64_STANDARD;
 use models::Model;
 use models::engine::{Generation, Prompt, Sampling};
 use models::image::{Image, Processor};
-use models::template::{Content, Conversation, Message, Part};
+use models::template::{Content, ContentPart, Conversation, Message};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -142,17 +142,17 @@ fn named(server: &Server, name: &str) -> Result<(), Refusal> {
 }
 
 async fn chat(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, Refusal> {
-    answered(state, body, Kind::Chat).await
+    answered(state, body, AnswerKind::Chat).await
 }
 
 async fn complete(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, Refusal> {
-    answered(state, body, Kind::Text).await
+    answered(state, body, AnswerKind::Text).await
 }
 
 async fn answered(
     State(server): Shared,
     body: Result<Json<Value>, JsonRejection>,
-    kind: Kind,
+    kind: AnswerKind,
 ) -> Result<Response, Refusal> {
     let Json(body) = body.map_err(|refused| Refusal::new(refused.status(), refused.body_text()))?;
     let Value::Object(body) = body else {
@@ -240,12 +240,12 @@ impl Fields {
     }
 
     /// Returns the name of a field that the server lacks, and its value.
-    fn lacking(&self, kind: Kind) -> Option<(&'static str, &Value)> {
+    fn lacking(&self, kind: AnswerKind) -> Option<(&'static str, &Value)> {
         // Values of each field that have no effect.
         let idle = [
             ("n", json!([1])),
             ("best_of", json!([1])),
-            ("logprobs", if kind == Kind::Chat { json!([false]) } else { json!([0]) }),
+            ("logprobs", if kind == AnswerKind::Chat { json!([false]) } else { json!([0]) }),
             ("top_logprobs", json!([0])),
             ("logit_bias", json!([{}])),
             ("echo", json!([false])),
@@ -262,7 +262,7 @@ impl Fields {
         })
     }
 
-    fn request(&self, server: &Server, kind: Kind) -> Result<Request, Refusal> {
+    fn request(&self, server: &Server, kind: AnswerKind) -> Result<Request, Refusal> {
         let Some(Value::String(name)) = self.get("model") else {
             return Err(Refusal::field("model", "`model`: expected the name of the model"));
         };
@@ -285,20 +285,20 @@ impl Fields {
             presence: self.number("presence_penalty", 0.0, -2.0, 2.0)?,
         };
         let prompt = match kind {
-            Kind::Chat => self.conversation(server)?,
-            Kind::Text => self.text(server)?.into(),
+            AnswerKind::Chat => self.conversation(server)?,
+            AnswerKind::Text => self.text(server)?.into(),
         };
         let tokens = prompt.tokens().len();
         let left = server.room.saturating_sub(tokens);
         if tokens == 0 || left == 0 {
-            let field = if kind == Kind::Chat { "messages" } else { "prompt" };
+            let field = if kind == AnswerKind::Chat { "messages" } else { "prompt" };
             let message = format!("the prompt has {tokens} tokens; prompt and answer have room for {}", server.room);
             return Err(Refusal::field(field, message).code("context_length_exceeded"));
         }
         let most = match self.get("max_completion_tokens") {
             Some(_) => self.count("max_completion_tokens", left)?,
             // Texts have 16 tokens without the field in OpenAI's interface.
-            None => self.count("max_tokens", if kind == Kind::Chat { left } else { 16 })?,
+            None => self.count("max_tokens", if kind == AnswerKind::Chat { left } else { 16 })?,
         };
         if most == 0 {
             return Err(Refusal::field("max_tokens", "`max_tokens`: expected 1 or more"));
@@ -313,7 +313,7 @@ impl Fields {
         let usage = |value: &Value| value.as_object()?.get("include_usage").map_or(Some(false), Value::as_bool);
         Ok(Request {
             prompt,
-            generation: Generation { sampling, tokens: most.min(left), stops, control: kind == Kind::Chat },
+            generation: Generation { sampling, tokens: most.min(left), stops, control: kind == AnswerKind::Chat },
             streams: self.truth("stream")?,
             with_usage: self.read("stream_options", "an object with `include_usage`", false, usage)?,
         })
@@ -396,15 +396,15 @@ fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) ->
         Some(Value::Array(list)) => {
             let before = images.len();
             let mut part = |part: &Value| match (part["type"].as_str(), part["text"].as_str()) {
-                (Some("text"), Some(text)) => Ok(Part::Text { text: text.to_owned() }),
+                (Some("text"), Some(text)) => Ok(ContentPart::Text { text: text.to_owned() }),
                 (Some("text"), None) => Err(refused("a part has no `text`")),
                 (Some("image_url"), _) => {
                     images.push(image(part, server).map_err(|problem| refused(&problem).code("unsupported"))?);
-                    Ok(Part::Image)
+                    Ok(ContentPart::Image)
                 }
                 _ => Err(refused("expected parts of the types `text` and `image_url`")),
             };
-            let parts = list.iter().map(&mut part).collect::<Result<Vec<Part>, Refusal>>()?;
+            let parts = list.iter().map(&mut part).collect::<Result<Vec<ContentPart>, Refusal>>()?;
             // Many templates expect one text.
             match images.len() == before {
                 false => Content::Parts(parts),
@@ -417,9 +417,9 @@ fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) ->
 }
 
 /// Returns the text of a part.
-fn text(part: Part) -> Option<String> {
+fn text(part: ContentPart) -> Option<String> {
     match part {
-        Part::Text { text } => Some(text),
-        Part::Image => None,
+        ContentPart::Text { text } => Some(text),
+        ContentPart::Image => None,
     }
 }

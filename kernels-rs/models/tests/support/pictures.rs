@@ -98,35 +98,35 @@ pub fn processor(vision: &Vision) -> Processor {
 
 /// The format of the matrices of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum MatrixFormat {
     F32,
     F16,
     Bf16,
 }
 
-impl Kind {
+impl MatrixFormat {
     fn bytes(self, numbers: &[f32]) -> Vec<u8> {
         match self {
-            Kind::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Kind::F16 => numbers.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
-            Kind::Bf16 => numbers.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
+            MatrixFormat::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            MatrixFormat::F16 => numbers.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
+            MatrixFormat::Bf16 => numbers.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
         }
     }
 
     fn dtype(self) -> Dtype {
         match self {
-            Kind::F32 => Dtype::F32,
-            Kind::F16 => Dtype::F16,
-            Kind::Bf16 => Dtype::BF16,
+            MatrixFormat::F32 => Dtype::F32,
+            MatrixFormat::F16 => Dtype::F16,
+            MatrixFormat::Bf16 => Dtype::BF16,
         }
     }
 
     /// Returns the number of the format in GGUF.
     fn gguf(self) -> u32 {
         match self {
-            Kind::F32 => 0,
-            Kind::F16 => 1,
-            Kind::Bf16 => 30,
+            MatrixFormat::F32 => 0,
+            MatrixFormat::F16 => 1,
+            MatrixFormat::Bf16 => 30,
         }
     }
 }
@@ -143,7 +143,7 @@ fn tokens() -> Vec<String> {
 }
 
 /// Writes the model as a folder of safetensors.
-pub fn qwen3_vl(name: &str, kind: Kind) -> PathBuf {
+pub fn qwen3_vl(name: &str, kind: MatrixFormat) -> PathBuf {
     let folder = temporary(name);
     std::fs::create_dir_all(&folder).unwrap();
     let configuration = configuration();
@@ -187,10 +187,10 @@ pub fn with_tokenizer(folder: &Path) {
 
 /// Adds tensors to a GGUF file: names and extents, with the weights of the names in files of
 /// transformers. Vectors are in F32.
-fn with_tensors(file: Writer, gguf: &[Requirement], transformers: &[Requirement], kind: Kind) -> Writer {
+fn with_tensors(file: Writer, gguf: &[Requirement], transformers: &[Requirement], kind: MatrixFormat) -> Writer {
     gguf.iter().zip(transformers).fold(file, |file, (to, from)| {
         assert_eq!((to.role, to.layer, &to.extents), (from.role, from.layer, &from.extents));
-        let kind = if to.extents.len() == 1 { Kind::F32 } else { kind };
+        let kind = if to.extents.len() == 1 { MatrixFormat::F32 } else { kind };
         file.tensor(&to.name, &to.extents, kind.gguf(), kind.bytes(&numbers(&from.name, &from.extents)))
     })
 }
@@ -224,12 +224,12 @@ pub fn qwen3_vl_gguf(name: &str) -> PathBuf {
         .text("tokenizer.chat_template", TEMPLATE);
     let [gguf, transformers] = [Naming::Gguf, Naming::Transformers].map(|naming| configuration.tensors(naming));
     let path = temporary(&format!("{name}.gguf"));
-    std::fs::write(&path, with_tensors(file, &gguf, &transformers, Kind::F32).finish()).unwrap();
+    std::fs::write(&path, with_tensors(file, &gguf, &transformers, MatrixFormat::F32).finish()).unwrap();
     path
 }
 
 /// Writes the vision tower as GGUF, with features after these layers.
-pub fn projector(name: &str, kind: Kind, deepstack: &[bool; 3]) -> PathBuf {
+pub fn projector(name: &str, kind: MatrixFormat, deepstack: &[bool; 3]) -> PathBuf {
     let configuration = Configuration::from_json("config.json", &configuration()).unwrap();
     let mut vision = configuration.vision.unwrap();
     vision.deepstack = (0..3).filter(|layer| deepstack[*layer]).collect();

@@ -1,0 +1,412 @@
+//! Keys and values of texts on a device: their formats, and the pages of texts.
+//!
+//! A page has the keys and values of consecutive tokens of a text, in all layers. A table names the
+//! pages of each text (Kwon and others, *PagedAttention*, 2023). Texts that begin alike share the
+//! full pages of their common tokens. A single text has one page.
+//!
+//! | format | numbers | scales | prompts read |
+//! |---|---|---|---|
+//! | F32 | `f32` | none | `f32` |
+//! | F16 | `f16` | none | `f16` |
+//! | Q8_0 | `i8` | an `f16` for each 32 numbers | `f16`, converted piece by piece |
+
+use super::attention::Places;
+use kernel_dsl::half::f16;
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Element, Float, GenericArgument};
+use kernels_rs::attention::cache::{BLOCK, StoredElement};
+use kernels_rs::attention::{Append, KvCache, KvCacheMut};
+use kernels_rs::blocks::cache::{Cache, Tokens};
+use kernels_rs::blocks::heads::{Norms, prepare};
+use kernels_rs::rotary::PairLayout;
+use kernels_rs::{Queue, QueueMemory};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Keys and values of a layer, to write: each `[2·pages, groups, rows of a page, …]`, those of keys
+/// first.
+#[derive(Debug)]
+pub struct KeyValues<'a, K: Element> {
+    /// The numbers of heads, or integer multiples of their scales.
+    pub numbers: BufferViewMut<'a, K, 4>,
+    /// A scale for each [`BLOCK`] numbers of a head, or none.
+    pub scales: BufferViewMut<'a, f16, 4>,
+}
+
+/// Keys and values of a layer, to read: as [`KeyValues`], keys and values apart.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyValueViews<'a, K: Element> {
+    /// Numbers of keys and of values.
+    pub numbers: [BufferView<'a, K, 4>; 2],
+    /// Scales of keys and of values.
+    pub scales: [BufferView<'a, f16, 4>; 2],
+}
+
+impl<K: Element> KeyValues<'_, K> {
+    /// Returns the number of pages.
+    pub fn pages(&self) -> usize {
+        self.numbers.extents()[0] / 2
+    }
+
+    /// Returns read-only views.
+    ///
+    /// # Errors
+    /// If the pages of keys and of values differ in number.
+    pub fn views(&mut self) -> Result<KeyValueViews<'_, K>, Error> {
+        let pages = self.pages();
+        let (keys, values) = self.numbers.reborrow().shared().split_at(pages)?;
+        let (of_keys, of_values) = self.scales.reborrow().shared().split_at(pages)?;
+        Ok(KeyValueViews { numbers: [keys, values], scales: [of_keys, of_values] })
+    }
+
+    /// Returns views to write, of numbers and of scales.
+    #[allow(clippy::type_complexity, reason = "keys and values of two types")]
+    fn halves(&mut self) -> Result<([BufferViewMut<'_, K, 4>; 2], [BufferViewMut<'_, f16, 4>; 2]), Error> {
+        let pages = self.pages();
+        let (keys, values) = self.numbers.reborrow().split_at(pages)?;
+        let (of_keys, of_values) = self.scales.reborrow().split_at(pages)?;
+        Ok(([keys, values], [of_keys, of_values]))
+    }
+}
+
+/// Queries, keys and values of tokens, `[tokens, (heads + 2·groups)·head]`, and their norms.
+#[derive(Clone, Copy, Debug)]
+pub struct Projected<'a> {
+    /// The numbers.
+    pub numbers: BufferView<'a, f32, 2>,
+    /// The norms of heads.
+    pub norms: Option<Norms<'a, f32>>,
+}
+
+/// A number of a cache that the engine supports.
+pub trait CacheElement: StoredElement + GenericArgument {
+    /// The format in which prompts read keys and values.
+    type Prompt: Float + GenericArgument;
+
+    /// Returns the number of scales of a head of `width` numbers.
+    fn scales(width: usize) -> usize;
+
+    /// Queues q ← queries, normed and rotated. Keys and values are stored in the cache.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory runs out.
+    fn store(
+        on: &impl Queue,
+        projected: &Projected<'_>,
+        places: &Places<'_>,
+        q: &mut BufferViewMut<'_, f32, 3>,
+        cache: &mut KeyValues<'_, Self>,
+    ) -> Result<(), Error>;
+
+    /// Returns a cache for a decoding step.
+    fn decoded<'a>(views: KeyValueViews<'a, Self>) -> KvCache<'a, Self>;
+
+    /// Returns the first keys and values where prompts read them as they are: there is one page, in
+    /// the right format.
+    ///
+    /// # Errors
+    /// If the page has fewer rows.
+    fn as_stored<'a>(
+        cache: &'a mut KeyValues<'_, Self>,
+        length: usize,
+    ) -> Result<Option<[BufferView<'a, Self::Prompt, 4>; 2]>, Error>;
+}
+
+macro_rules! floats {
+    ($($T:ty),*) => {$(
+        impl CacheElement for $T {
+            type Prompt = $T;
+
+            fn scales(_width: usize) -> usize {
+                0
+            }
+
+            fn store(
+                on: &impl Queue,
+                projected: &Projected<'_>,
+                places: &Places<'_>,
+                q: &mut BufferViewMut<'_, f32, 3>,
+                cache: &mut KeyValues<'_, $T>,
+            ) -> Result<(), Error> {
+                let ([keys, values], _) = cache.halves()?;
+                prepare(on, &projected.numbers, projected.norms, &places.tokens, q, &mut Cache { keys, values })
+            }
+
+            fn decoded<'a>(views: KeyValueViews<'a, $T>) -> KvCache<'a, $T> {
+                let [keys, values] = views.numbers;
+                KvCache::new(keys, values)
+            }
+
+            fn as_stored<'a>(
+                cache: &'a mut KeyValues<'_, $T>,
+                length: usize,
+            ) -> Result<Option<[BufferView<'a, $T, 4>; 2]>, Error> {
+                if cache.pages() != 1 {
+                    return Ok(None);
+                }
+                // Makes rows the first axis, to slice them.
+                let first = |rows: BufferView<'a, $T, 4>| {
+                    rows.strided().permuted([2, 1, 0, 3])?.slice(0..length)?.permuted([2, 1, 0, 3])?.side_by_side()
+                };
+                let [keys, values] = cache.views()?.numbers;
+                Ok(Some([first(keys)?, first(values)?]))
+            }
+        }
+    )*};
+}
+
+floats!(f32, f16);
+
+impl CacheElement for i8 {
+    type Prompt = f16;
+
+    fn scales(width: usize) -> usize {
+        width.div_ceil(BLOCK)
+    }
+
+    /// Stores in two steps: `prepare` rotates keys, and [`Append`] without frequencies quantizes.
+    fn store(
+        on: &impl Queue,
+        projected: &Projected<'_>,
+        places: &Places<'_>,
+        q: &mut BufferViewMut<'_, f32, 3>,
+        cache: &mut KeyValues<'_, i8>,
+    ) -> Result<(), Error> {
+        let ([n, _, head], [_, groups, ..]) = (q.extents(), cache.numbers.extents());
+        let memory = || on.scratch::<f32>(n * groups * head);
+        let (mut keys, mut values) = (memory()?, memory()?);
+        let of_rows = [n, groups, 1, head];
+        let mut rows = Cache { keys: keys.view_mut(of_rows)?, values: values.view_mut(of_rows)? };
+        let tokens = Tokens { slots: places.indices, ..places.tokens };
+        prepare(on, &projected.numbers, projected.norms, &tokens, q, &mut rows)?;
+        let (none, mut no_heads) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
+        let (new, of_none) = ([n, groups, head], [n, 0, head]);
+        let ([to_keys, to_values], scales) = cache.halves()?;
+        let to = KvCacheMut::new(to_keys, to_values).blocks(scales).paged(places.pages);
+        Append::new(PairLayout::Halves, &none.view([0])?).run(
+            on,
+            &none.view(of_none)?,
+            &mut no_heads.view_mut(of_none)?,
+            [&keys.view(new)?, &values.view(new)?],
+            to,
+            &places.rows,
+        )
+    }
+
+    fn decoded<'a>(views: KeyValueViews<'a, i8>) -> KvCache<'a, i8> {
+        let [keys, values] = views.numbers;
+        KvCache::new(keys, values).blocks(views.scales)
+    }
+
+    fn as_stored<'a>(
+        _cache: &'a mut KeyValues<'_, i8>,
+        _length: usize,
+    ) -> Result<Option<[BufferView<'a, f16, 4>; 2]>, Error> {
+        Ok(None)
+    }
+}
+
+/// Returns a number of a key or value. There are scales if `scales` has blocks.
+#[device]
+pub fn number<K: StoredElement>(
+    numbers: View<K, 4>,
+    scales: View<f16, 4>,
+    page: usize,
+    group: usize,
+    row: usize,
+    d: usize,
+) -> f32 {
+    let x = K::widen(K::keep([numbers[(page, group, row, d)]; 4]), 0);
+    if scales.dim(3) == 0 { x } else { x * scales[(page, group, row, d / 32)].to_f32() }
+}
+
+/// Copies the first keys or values of a text from their pages to `out`, `[1, group, key, element]`.
+///
+/// `table` has the page of each `numbers.dim(2)` keys. A warp copies a head of a key.
+#[kernel(
+    block = 256, grid = (out.dim(2).div_ceil(8), out.dim(1)),
+    instances(f32: K = f32, T = f32; f16: K = f16, T = f16; q8_0: K = i8, T = f16),
+)]
+#[requires(
+    numbers.dim(0) > 0, numbers.dim(2) > 0, out.dim(0) == 1, out.dim(1) == numbers.dim(1), out.dim(3) == numbers.dim(3),
+    table.len() * numbers.dim(2) >= out.dim(2), scales.dim(0) == numbers.dim(0), scales.dim(1) == numbers.dim(1),
+    scales.dim(2) == numbers.dim(2), scales.dim(3) == 0 || 32 * scales.dim(3) >= numbers.dim(3),
+)]
+pub fn read_pages<K: StoredElement, T: Float>(
+    numbers: View<K, 4>,
+    scales: View<f16, 4>,
+    table: View<u32, 1>,
+    mut out: ViewMut<T, 4>,
+) {
+    let (key, group) = (block::x() * 8 + warp::index(), block::y());
+    if key >= out.dim(2) {
+        return;
+    }
+    let rows = numbers.dim(2);
+    let page = (table[key / rows] as usize).min(numbers.dim(0) - 1);
+    for d in (warp::lane()..out.dim(3)).step_by(32) {
+        out[(0, group, key, d)] = T::from_f32(number(numbers, scales, page, group, key % rows, d));
+    }
+}
+
+/// Queues copies of the first `length` keys and values of a text, whose pages `table` names.
+pub(super) fn gathered<K: CacheElement>(
+    on: &impl Queue,
+    views: &KeyValueViews<'_, K>,
+    table: BufferView<'_, u32, 1>,
+    length: usize,
+) -> Result<[QueueMemory<K::Prompt>; 2], Error> {
+    let [_, groups, _, head] = views.numbers[0].extents();
+    let mut copies = [on.scratch(groups * length * head)?, on.scratch(groups * length * head)?];
+    for (copy, (numbers, scales)) in copies.iter_mut().zip(views.numbers.iter().zip(&views.scales)) {
+        let mut out = copy.view_mut([1, groups, length, head])?;
+        // SAFETY: the launch compares the extents, and the kernel compares keys with them and pages
+        // with their number. Each warp writes separate elements.
+        unsafe { read_pages::<K, K::Prompt>::launch_unchecked(on, *numbers, *scales, table, &mut out)? };
+    }
+    Ok(copies)
+}
+
+/// The pages of texts.
+#[derive(Debug)]
+pub struct Pages {
+    /// Tokens of a page.
+    rows: usize,
+    /// For each text its pages.
+    tables: Vec<Vec<u32>>,
+    /// For each page the number of texts that have it.
+    owners: Vec<u32>,
+    /// The number of changes.
+    version: u64,
+}
+
+impl Pages {
+    /// Makes the pages of `texts` texts of up to `room` tokens, with `rows` tokens a page. A single
+    /// text has one page.
+    pub fn new(texts: usize, room: usize, rows: usize) -> Pages {
+        let rows = if texts == 1 { room } else { rows.min(room) };
+        let of_text = room.div_ceil(rows);
+        let table = |text: usize| (text * of_text..(text + 1) * of_text).map(|page| page as u32).collect();
+        Pages { rows, tables: (0..texts).map(table).collect(), owners: vec![1; texts * of_text], version: 0 }
+    }
+
+    /// Returns the number of pages, and the tokens of each.
+    pub fn extents(&self) -> [usize; 2] {
+        [self.owners.len(), self.rows]
+    }
+
+    /// Returns the pages of a text.
+    pub fn table(&self, text: usize) -> &[u32] {
+        &self.tables[text]
+    }
+
+    /// Returns the number of the last change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Returns the row of the cache of a token, counted through all pages.
+    pub fn slot(&self, text: usize, token: usize) -> u32 {
+        let page = self.tables[text].get(token / self.rows);
+        page.map_or(u32::MAX, |page| page * self.rows as u32 + (token % self.rows) as u32)
+    }
+
+    /// Returns how many of the first `tokens` tokens of the text `from` the text `to` may keep:
+    /// those in full pages. A text keeps all its tokens, except in a page that it shares.
+    pub fn kept(&self, to: usize, from: usize, tokens: usize) -> usize {
+        let full = tokens / self.rows;
+        let is_own = |page: &u32| to == from && self.owners[*page as usize] == 1;
+        if self.tables[from].get(full).is_some_and(is_own) { tokens } else { full * self.rows }
+    }
+
+    /// Gives the text `to` the pages of the first `kept` tokens of the text `from`, and free pages
+    /// behind them.
+    pub fn begin(&mut self, to: usize, from: usize, kept: usize) {
+        let of_text = self.tables[to].len();
+        let mut table = self.tables[from][..kept.div_ceil(self.rows)].to_vec();
+        for page in &table {
+            self.owners[*page as usize] += 1;
+        }
+        for page in &self.tables[to] {
+            self.owners[*page as usize] -= 1;
+        }
+        // There are as many pages as all texts have without sharing, so that enough are free.
+        let free = (0..self.owners.len()).filter(|page| self.owners[*page] == 0);
+        table.extend(free.take(of_text - table.len()).map(|page| page as u32));
+        for page in &table[kept.div_ceil(self.rows)..] {
+            self.owners[*page as usize] = 1;
+        }
+        if table != self.tables[to] {
+            self.version += 1;
+            self.tables[to] = table;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pages;
+
+    /// Counts the texts that have each page, and finds pages of a text twice.
+    fn check(pages: &Pages) {
+        let mut owners = vec![0; pages.owners.len()];
+        for table in &pages.tables {
+            let mut sorted = table.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), table.len(), "{table:?}");
+            table.iter().for_each(|page| owners[*page as usize] += 1);
+        }
+        assert_eq!(owners, pages.owners);
+    }
+
+    #[test]
+    fn texts_share_full_pages() {
+        let mut pages = Pages::new(3, 10, 4);
+        assert_eq!(pages.extents(), [9, 4]);
+        assert_eq!(pages.kept(1, 0, 9), 8);
+        pages.begin(1, 0, 8);
+        check(&pages);
+        assert_eq!((&pages.table(0)[..2], pages.version()), (&pages.table(1)[..2], 1));
+        // Text 0 keeps its own last page, and leaves a shared one.
+        assert_eq!((pages.kept(0, 0, 9), pages.kept(0, 0, 7)), (9, 4));
+        pages.begin(0, 0, 4);
+        check(&pages);
+        assert_eq!(pages.table(0)[0], pages.table(1)[0]);
+        assert_ne!(pages.table(0)[1], pages.table(1)[1]);
+        // The page belongs to text 1 alone now, and to text 2 after it.
+        assert_eq!(pages.kept(1, 1, 7), 7);
+        pages.begin(2, 1, 4);
+        pages.begin(1, 2, 0);
+        pages.begin(0, 0, 0);
+        check(&pages);
+        assert_eq!(pages.slot(2, 5), pages.table(2)[1] * 4 + 1);
+        assert_eq!(pages.slot(2, 12), u32::MAX);
+    }
+
+    #[test]
+    fn a_single_text_has_one_page() {
+        let mut pages = Pages::new(1, 10, 4);
+        assert_eq!((pages.extents(), pages.kept(0, 0, 7)), ([1, 10], 7));
+        pages.begin(0, 0, 7);
+        check(&pages);
+        assert_eq!((pages.version(), pages.slot(0, 9)), (0, 9));
+    }
+
+    /// Begins texts in a fixed pseudorandom order.
+    #[test]
+    fn pages_suffice_for_any_order() {
+        let mut pages = Pages::new(4, 50, 8);
+        let mut seed = 1u64;
+        let mut next = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n
+        };
+        for _ in 0..500 {
+            let (to, from, tokens) = (next(4), next(4), next(51));
+            let kept = pages.kept(to, from, tokens);
+            assert!(kept <= tokens && tokens - kept < 8);
+            pages.begin(to, from, kept);
+            check(&pages);
+        }
+    }
+}

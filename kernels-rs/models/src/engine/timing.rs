@@ -1,0 +1,176 @@
+//! The time of each kernel of a step alone.
+//!
+//! A kernel is timed in a graph of all its launches in the step, and of no other launch. Each layer
+//! has other weights and keys, so that these are not in the L2 cache. A kernel of few launches is
+//! repeated. A step whose kernels run one after another without a pause takes the sum of these
+//! times.
+
+use super::attention::After;
+use super::cache::{CacheElement, Pages};
+use super::model::Model;
+use super::session::Options;
+use super::steps::{Row, Step, StepForm};
+
+use crate::memory::CacheFormat;
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::half::f16;
+use kernel_dsl::{Argument, Artifact, Element, LaunchForm, Launcher};
+use kernels_rs::{Queue, QueueMemory, Shared};
+use runtime::{BufferView, Device, DeviceBuffer, Error, Recording, Stream};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A step whose kernels are timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimedStep {
+    /// The next token of each of several texts.
+    Decode {
+        /// The number of texts, a power of two.
+        texts: usize,
+        /// The tokens of each text before the step.
+        before: usize,
+    },
+    /// Tokens of a prompt.
+    Prompt {
+        /// The number of tokens.
+        tokens: usize,
+        /// The tokens of the text before them.
+        before: usize,
+    },
+}
+
+/// The time of the launches of an instance of a kernel in a step.
+#[derive(Clone, PartialEq, Debug)]
+pub struct KernelTime {
+    /// The kernel, with its constants.
+    pub instance: String,
+    /// The launches in a step.
+    pub launches: usize,
+    /// The seconds of all launches.
+    pub seconds: f64,
+}
+
+/// The launches of a recording by instance.
+pub(super) type Launches = RefCell<BTreeMap<String, usize>>;
+
+/// A queue that records the launches of one instance, or all of them, and counts all of them.
+pub(super) struct Selection<'r> {
+    pub recording: &'r Recording<'static>,
+    pub instance: Option<&'r str>,
+    /// How often a launch is recorded.
+    pub repeats: usize,
+    pub launches: &'r Launches,
+}
+
+impl Launcher for Selection<'_> {
+    type Error = Error;
+
+    unsafe fn submit(
+        &self,
+        form: LaunchForm,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<(), Error> {
+        let name = kernel.instance_name(constants);
+        let is_selected = self.instance.is_none_or(|instance| instance == name);
+        *self.launches.borrow_mut().entry(name).or_default() += 1;
+        let count = if is_selected { self.repeats } else { 0 };
+        // SAFETY: the caller keeps the promises of the same method.
+        (0..count).try_for_each(|_| unsafe { self.recording.submit(form, kernel, constants, block, arguments) })
+    }
+}
+
+impl Queue for Selection<'_> {
+    fn device(&self) -> &Device {
+        self.recording.device()
+    }
+
+    fn reading<T: Element, const R: usize>(
+        &self,
+        view: &BufferView<'_, T, R>,
+        launch: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.recording.reading(view, launch)
+    }
+
+    fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<QueueMemory<T>, Error> {
+        self.recording.keep(buffer)
+    }
+
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
+        Queue::share(self.recording, buffer)
+    }
+}
+
+/// Launches that a graph has at least. The start of a graph takes some microseconds.
+const MIN_LAUNCHES: usize = 16;
+
+/// Seconds for which a graph is replayed.
+const SECONDS: f64 = 0.03;
+
+/// Returns the seconds of a replay of a step.
+fn replayed<K: CacheElement>(step: &mut Step<K>, stream: &Stream) -> crate::Result<f64> {
+    let mut seconds = |count: usize| {
+        let start = Instant::now();
+        for _ in 0..count {
+            step.replay_again(stream)?;
+        }
+        stream.wait()?;
+        Ok::<f64, crate::Error>(start.elapsed().as_secs_f64() / count as f64)
+    };
+    seconds(2)?;
+    let once = seconds(2)?;
+    seconds((SECONDS / once).clamp(3.0, 500.0) as usize)
+}
+
+/// Times the kernels of a step with a cache of `K`.
+fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> crate::Result<Vec<KernelTime>> {
+    let (width, texts, before) = match step {
+        TimedStep::Decode { texts, before } => (texts, texts, before),
+        TimedStep::Prompt { tokens, before } => (tokens, 1, before),
+    };
+    let is_prompt = matches!(step, TimedStep::Prompt { .. });
+    let pages = Pages::new(texts, options.room, options.page);
+    let stream = model.device.stream()?;
+    let launches = Launches::default();
+    let row = |i: usize| {
+        let (sequence, tokens) = if is_prompt { (0, before + i) } else { (i, before) };
+        Row { token: i as u32, place: After { sequence, tokens }, position: tokens }
+    };
+    let rows: Vec<Row> = (0..width).map(row).collect();
+    let form = StepForm { width, before: is_prompt.then_some(before), instance: None, repeats: 1 };
+    let mut caches = Step::<K>::caches(model, &pages)?;
+    let mut first = Step::record(model, options.exact, caches, &pages, form, &launches)?;
+    caches = first.take(&model.device)?;
+    drop(first);
+    let mut times = Vec::new();
+    for (instance, launches) in launches.take() {
+        let repeats = MIN_LAUNCHES.div_ceil(launches);
+        let form = StepForm { instance: Some(&instance), repeats, ..form };
+        let mut alone = Step::record(model, options.exact, caches, &pages, form, &Launches::default())?;
+        alone.set_rows(&rows, &pages)?;
+        let seconds = replayed(&mut alone, &stream)? / repeats as f64;
+        caches = alone.take(&model.device)?;
+        times.push(KernelTime { instance, launches, seconds });
+    }
+    times.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    Ok(times)
+}
+
+impl Model {
+    /// Returns the time of each kernel of a step alone, the longest first.
+    ///
+    /// # Errors
+    /// If the step exceeds the options' room, or memory runs out.
+    pub fn kernel_times(&self, options: Options, step: TimedStep) -> crate::Result<Vec<KernelTime>> {
+        match options.cache {
+            CacheFormat::F32 => timed::<f32>(self, options, step),
+            CacheFormat::F16 => timed::<f16>(self, options, step),
+            CacheFormat::Q8_0 => timed::<i8>(self, options, step),
+        }
+    }
+}
