@@ -457,7 +457,7 @@ fn normed(device: &Device) {
         let [x, residual]: [Vec<f32>; 2] = [(); 2].map(|()| random.values(m * pitch));
         let file = Format::Q8_0.quantize(&random.values(n * k.next_multiple_of(32))).unwrap();
         let file = device.upload(&file).unwrap();
-        let file = file.view([n, k.next_multiple_of(32) / 32 * 34]).unwrap();
+        let file = file.view([n, k.div_ceil(32) * 34]).unwrap();
         let weights = Weights::from_blocks(device, Format::Q8_0, &file).unwrap();
         let [x, residual] = [&x, &residual].map(|x| device.upload(x).unwrap());
         let weight = device.upload(&random.values::<f32>(k)).unwrap();

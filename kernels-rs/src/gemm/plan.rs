@@ -155,13 +155,23 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
             ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
         if along {
-            offer(streamed(32, 1.0), Plan::GemvT(rows));
+            offer(streamed(gemv_t_columns(rows), 1.0), Plan::GemvT(rows));
         } else {
             offer(streamed(32, 1.0), Plan::GemvN(rows, GemvWidth::Columns32));
             offer(streamed(16, 1.1), Plan::GemvN(rows, GemvWidth::Columns16));
         }
     }
     best.1
+}
+
+/// Returns the columns of a block of `gemv_t`, as `product` launches it: 8 warps compute `W` columns
+/// each.
+fn gemv_t_columns(rows: usize) -> usize {
+    8 * match rows {
+        1 => 1,
+        2 | 4 => 4,
+        _ => 2,
+    }
 }
 
 #[cfg(test)]
@@ -183,7 +193,9 @@ mod tests {
         assert_eq!(of([1, 6144, 2048]), Plan::GemvN(1, GemvWidth::Columns32));
         assert_eq!(of([1, 2048, 2048]), Plan::GemvN(1, GemvWidth::Columns16));
         assert_eq!(of([1, 8192, 8192]), Plan::GemvN(1, GemvWidth::Columns32));
-        assert_eq!(plan(&Costs::H200, 1, [1, 8192, 8192], true, true, 132), Plan::GemvT(1));
+        for shape in [[1, 8192, 8192], [1, 2048, 6144], [1, 2048, 2048]] {
+            assert_eq!(plan(&Costs::H200, 1, shape, true, true, 132), Plan::GemvT(1));
+        }
     }
 
     /// Checks on a Tesla P40 that products which fill it are not split.
