@@ -48,7 +48,7 @@ pub(super) struct KernelArgs {
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// Least change of a median, in percent, that counts as faster or slower
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     least_change: f64,
 }
 
