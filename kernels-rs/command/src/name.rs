@@ -448,11 +448,19 @@ mod tests {
         assert!(message("emm::matmul").starts_with("unknown kernel"));
         let nothing = message("nothing like it");
         assert!(nothing.contains("; there are ") && nothing.contains(", matmul, "), "{nothing}");
-        for name in ["matmul::<true>", "matmul::<T>", "matmul<16, 16>", "matmul<U = 16>", "matmul<T = 16, T = 16>"] {
+        for name in [
+            "matmul::<true>",
+            "matmul::<-1>",
+            "matmul::<4294967296>",
+            "matmul::<T>",
+            "matmul<16, 16>",
+            "matmul<U = 16>",
+            "matmul<T = 16, T = 16>",
+        ] {
             assert_eq!(message(name), format!("`{name}` does not fit `matmul`, which is generic over T: usize"));
         }
         assert_eq!(message("saxpy::<1>"), "`saxpy::<1>` does not fit `saxpy`, which is generic over nothing");
-        for name in ["matmul<16", "matmul::<>", "matmul::<-1>", "matmul::<4294967296>", "matmul<T=>"] {
+        for name in ["matmul<16", "matmul::<>", "matmul<T=>"] {
             assert!(matches!(find(name), Err(Error::Malformed { .. })), "{name}");
         }
         assert!(message("sum_splits@f32_v5").contains(" (is `sum_splits@f32_v4` meant?); its instances: "));
