@@ -164,8 +164,8 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
     best.1
 }
 
-/// Returns the columns of a block of `gemv_t`, as `product` launches it: 8 warps compute `W` columns
-/// each.
+/// Returns the columns of a block of `gemv_t`, as `product` launches it: 8 warps compute `W`
+/// columns each.
 fn gemv_t_columns(rows: usize) -> usize {
     8 * match rows {
         1 => 1,
