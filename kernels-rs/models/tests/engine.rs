@@ -85,6 +85,7 @@ fn experts_compared(device: &Device) {
     let path = small(&format!("experts-{}", device.is_cpu()), "qwen3moe", true);
     let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 40).collect();
     let options = Options { room: 40, cache: CacheFormat::F32, ..Options::default() };
+    let mut flips = 0;
     for options in [options, Options { piece: 5, ..options }, Options { exact: true, ..options }] {
         let mut reference = Reference::new(&Gguf::open(&path).unwrap()).of_bytes();
         let mut session = Model::load(device, &path).unwrap().session(options).unwrap();
@@ -94,10 +95,13 @@ fn experts_compared(device: &Device) {
                 session.set(&tokens[..=i]).unwrap();
                 let error = difference(&session.logits().unwrap(), &expected);
                 println!("{options:?}, {i}: {error}");
-                assert!(error < 1e-4, "{options:?}, {i}: {error}");
+                // Another order of sums can flip the rounding of an activation to 8 bits.
+                flips += usize::from(error >= 1e-4);
+                assert!(error < 1e-2, "{options:?}, {i}: {error}");
             }
         }
     }
+    assert!(flips <= 2, "{flips} of 12 logits differ by more than sums do");
     // A step of the graph.
     let model = Model::load(device, &path).unwrap();
     let (mut session, mut fresh) = (model.session(options).unwrap(), model.session(options).unwrap());
@@ -633,7 +637,8 @@ fn bench_counts_the_bytes_of_a_step() {
         assert!(run["prompt_tokens_per_second"].as_f64().unwrap() > 0.0);
         assert!(run["share_of_copy"].is_null());
     }
-    // Two texts, each with other keys, and each kernel alone: a launch of a layer for each layer.
+    // Two texts, each with other keys, and each kernel alone: a launch of a layer for each layer. A
+    // step of two tokens has norms in its products, and a prompt of five has not.
     let arguments = ["--prompt", "5", "--generate", "3", "--texts", "2", "--kernels", "--device", "cpu", "--json"];
     let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
     let run = &found["runs"][0];
@@ -645,7 +650,7 @@ fn bench_counts_the_bytes_of_a_step() {
         named.map(|kernel| kernel["launches"].as_u64().unwrap()).sum::<u64>()
     };
     assert_eq!(["gemv_normed", "heads", "flash_decode", "advance"].map(|name| launches("step", name)), [4, 2, 2, 1]);
-    assert_eq!(["gemv_normed", "heads", "advance"].map(|name| launches("prompt", name)), [4, 2, 0]);
+    assert_eq!(["gemv_normed", "heads", "advance"].map(|name| launches("prompt", name)), [0, 2, 0]);
 }
 
 /// Compares a model with itself, and with one whose weights have 8 bits.
