@@ -189,7 +189,7 @@ fn messages_have_images() {
     }
     for (url, problem) in [
         ("https://example.com/a.png", "no `data:` URL"),
-        ("data:image/png;base64,!", "no base64"),
+        ("data:image/png;base64,!", "not base64"),
         ("data:image/png;base64,AAAA", "supported: PNG, JPEG, PPM"),
     ] {
         let (status, found) = server.post("/v1/chat/completions", &request(url));
