@@ -350,7 +350,7 @@ impl Activations {
     }
 
     /// Queues the quantization of f(a, b), elements of two matrices: the gate of a network before
-    /// its last product, such as [`swiglu`]. The bits are those of [`map2`] in `f32` and
+    /// its last product, such as [`swiglu`](fn@swiglu). The bits are those of [`map2`] in `f32` and
     /// [`quantize`](Activations::quantize), with a launch less.
     ///
     /// [`map2`]: crate::elementwise::map2
