@@ -590,7 +590,7 @@
 //! before and after optimization, with plain Rust and with the GPU where there is one. The
 //! comparison is bit for bit, or within the kernel's tolerance where [`fast`] is used.
 //! [`host::run`] runs the kernel as rustc compiled it, with a host thread for each device thread.
-//! It tests that our compiler reads Rust as rustc does.
+//! The result tests that our compiler gives Rust the meaning that rustc gives it.
 //!
 //! # Modules
 //!
