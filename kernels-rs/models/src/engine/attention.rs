@@ -256,18 +256,16 @@ impl Attention {
                 let q = q_k.view(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
                 let mut o_heads = o_k.view_mut(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
                 let causal = attention::Attention::new().scale(scale).causal();
-                let copies = match K::as_stored(&mut cache, keys)? {
-                    Some([k, v]) => {
-                        causal.run(on, Qkv { q, k, v }, &mut o_heads, None)?;
-                        None
+                let copies;
+                let [k, v] = match K::as_stored(&mut cache, keys)? {
+                    Some(stored) => stored,
+                    None => {
+                        copies = gathered(on, &cache.views()?, first_row(places.pages)?, keys)?;
+                        let ([k, v], of_keys) = (&copies, [1, self.shape.groups, keys, head]);
+                        [k.view(of_keys)?, v.view(of_keys)?]
                     }
-                    None => Some(gathered(on, &cache.views()?, first_row(places.pages)?, keys)?),
                 };
-                if let Some([k, v]) = copies {
-                    let of_keys = [1, self.shape.groups, keys, head];
-                    let (k, v) = (k.view(of_keys)?, v.view(of_keys)?);
-                    causal.run(on, Qkv { q, k, v }, &mut o_heads, None)?;
-                }
+                causal.run(on, Qkv { q, k, v }, &mut o_heads, None)?;
                 convert(on, o_k.view(of_q)?, prefix(o, of_q)?)?;
             }
             (None, _) => {
