@@ -26,4 +26,10 @@ pub fn floats(x: &[f32], y: &mut [f64]) {
     y[thread::x()] = fast::exp(y[thread::x()]);
 }
 
+#[kernel(block = 32, grid = 1)]
+pub fn signed_sum(x: &[i32], y: &mut [i32]) {
+    let (sum, _) = int::carrying_add(x[thread::x()], 3, false);
+    y[thread::x()] = sum;
+}
+
 fn main() {}

@@ -1,8 +1,12 @@
-//! Integer operations of one instruction beyond Rust's operators and methods.
+//! Integer operations beyond Rust's operators and methods: single instructions, and the operations
+//! of integers of several words.
 //!
 //! | function | on | PTX | on sm_61 |
 //! |---|---|---|---|
 //! | [`mul_hi`] | `i32`, `u32`, `i64`, `u64` | `mul.hi` | 6 of 32 bits, some 20 of 64: there is no multiplier of 32 bits |
+//! | [`widening_mul`] | `u32`, `u64` | `mul.lo`, `mul.hi` | as `*` and [`mul_hi`] |
+//! | [`carrying_add`] | `u32`, `u64` | `selp`, 2 `add`, 2 `setp.lt`, `or` | 6 of 32 bits, 10 of 64 |
+//! | [`borrowing_sub`] | `u32`, `u64` | `selp`, 2 `sub`, 2 `setp.lt`, `or` | likewise |
 //! | [`mul24`] | `i32`, `u32` | `mul24.lo` | 5, no less than a product of 32 bits |
 //! | [`byte_perm`] | `u32` | `prmt` | 1 |
 //! | [`word`] | `[i8; 4]`, `[u8; 4]` | `prmt`; nothing where the bytes were loaded together | up to 3 |
@@ -24,6 +28,10 @@ mod sealed {
 #[diagnostic::on_unimplemented(message = "`{Self}` is not `i32`, `u32`, `i64` or `u64`")]
 pub trait Register: crate::ScalarElement + sealed::Sealed {}
 
+/// Unsigned integers that fill registers: `u32`, `u64`.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not `u32` or `u64`")]
+pub trait UnsignedRegister: Register {}
+
 /// Integers of one register: `i32`, `u32`.
 #[diagnostic::on_unimplemented(message = "`{Self}` is not `i32` or `u32`")]
 pub trait Word: Register {}
@@ -35,6 +43,8 @@ macro_rules! registers {
     )*};
 }
 registers!(i32 u32 i64 u64);
+impl UnsignedRegister for u32 {}
+impl UnsignedRegister for u64 {}
 impl Word for i32 {}
 impl Word for u32 {}
 
@@ -42,6 +52,43 @@ impl Word for u32 {}
 #[must_use]
 pub fn mul_hi<T: Register>(a: T, b: T) -> T {
     T::from_bits(integer::multiply_high(a.bits(), b.bits(), T::SCALAR.bits(), signed::<T>()))
+}
+
+/// Returns the lower and the upper half of the product, in this order.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// assert_eq!(int::widening_mul(0x8000_0000u32, 6), (0, 3));
+/// ```
+#[must_use]
+pub fn widening_mul<T: UnsignedRegister>(a: T, b: T) -> (T, T) {
+    (T::from_bits(a.bits().wrapping_mul(b.bits())), mul_hi(a, b))
+}
+
+/// Returns `a` + `b` + `carry` modulo 2ⁿ, and the carry. Sums of several words begin at the lowest
+/// word, without a carry.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// assert_eq!(int::carrying_add(u32::MAX, 0, true), (0, true));
+/// ```
+#[must_use]
+pub fn carrying_add<T: UnsignedRegister>(a: T, b: T, carry: bool) -> (T, bool) {
+    let sum = u128::from(a.bits()) + u128::from(b.bits()) + u128::from(carry);
+    (T::from_bits(sum as u64), sum >> T::SCALAR.bits() != 0)
+}
+
+/// Returns `a` − `b` − `borrow` modulo 2ⁿ, and the borrow. Differences of several words begin at
+/// the lowest word, without a borrow.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// assert_eq!(int::borrowing_sub(0u32, 0, true), (u32::MAX, true));
+/// ```
+#[must_use]
+pub fn borrowing_sub<T: UnsignedRegister>(a: T, b: T, borrow: bool) -> (T, bool) {
+    let difference = a.bits().wrapping_sub(b.bits()).wrapping_sub(borrow.into());
+    (T::from_bits(difference), u128::from(a.bits()) < u128::from(b.bits()) + u128::from(borrow))
 }
 
 /// Multiplies the low 24 bits of each operand, sign-extended for `i32`, and returns the low 32

@@ -145,6 +145,9 @@
 //! | construct | PTX | from | rate |
 //! |---|---|---|---|
 //! | `int::mul_hi(a, b)` | `mul.hi.u32` | sm_61 | sequence |
+//! | `int::widening_mul(a, b)` | `mul.lo.u32`, `mul.hi.u32`, `xor.b32` | sm_61 | 1, sequence |
+//! | `int::carrying_add(a, b, carry)` | `and.b32`, `setp.eq.u32`, 2 `add.u32`, 2 `setp.lt.u32`, 2 `selp.u32`, `or.pred`, `xor.b32` | sm_61 | 1, 1/2 |
+//! | `int::borrowing_sub(a, b, borrow)` | `and.b32`, `setp.eq.u32`, 2 `sub.u32`, 2 `setp.lt.u32`, 2 `selp.u32`, `or.pred`, `xor.b32` | sm_61 | 1, 1/2 |
 //! | `int::mul24(a, b)` | 2 `and.b32`, `mul24.lo.u32` | sm_61 | 1, sequence |
 //! | `int::byte_perm(a, b, selector)` | `prmt.b32` | sm_61 | 1 |
 //! | `int::word(bytes)` | 3 `cvt.u32.u8`, `shr.u32`, 3 `prmt.b32` | sm_61 | 1, 1/2, 1/4 |

@@ -50,7 +50,7 @@
 //! | `b"text"` | text literals are not supported in kernels: only numbers, `true` and `false` |
 //! | `u128`, `i128` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
 //! | `isize` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
-//! | `u128` and `isize` as types | 128-bit integers are not supported in kernels: use two `u64`, whose `overflowing_add` gives the carry |
+//! | `u128` and `isize` as types | 128-bit integers are not supported in kernels: use two `u64`, with `int::carrying_add` and `int::widening_mul` |
 //! | `a..` as an iterator | a range in a kernel needs both bounds: `start..end` |
 //! | `move` closures | `move` is not supported: a closure in a kernel is inlined at each call and captures by reference. Remove `move` |
 //! | A closure that is called immediately | cannot call the value of an expression: bind the closure to a name with `let`, then call that name |

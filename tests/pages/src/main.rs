@@ -51,7 +51,7 @@ const RUNS: [Run; 11] = [
         arguments: "-p runtime-devices --lib transformer",
     },
     Run {
-        pages: "tests/tests/zoo/README.md, runtime/oracle/src/checks.md, kernel-dsl/src/subset.rs, \
+        pages: "tests/tests/zoo/README.md, tests/tests/zoo/INTERLEAVED.md, runtime/oracle/src/checks.md, kernel-dsl/src/subset.rs, \
                 tests/tests/nvrtc/README.md, tests/tests/compilers/README.md",
         option: None,
         variables: WHOLE,

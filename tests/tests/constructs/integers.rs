@@ -93,6 +93,9 @@ values! { checked, "Integers", (a: u32 = [1, 100, 65535, 4294967295], b: u32 = [
 
 values! { machine, "Integer instructions by name", (a: u32 = [1, 100, 65535, 4294967295, 305419896], b: u32 = [1, 3, 31, 4294967290]):
     "`int::mul_hi(a, b)`" fn mul_hi -> u32 { int::mul_hi(a, b) }
+    "`int::widening_mul(a, b)`" fn widening_mul -> u32 { let (low, high) = int::widening_mul(a, b); low ^ high }
+    "`int::carrying_add(a, b, carry)`" fn carrying_add -> u32 { let (x, carry) = int::carrying_add(a, b, a % 2 == 1); x ^ carry as u32 }
+    "`int::borrowing_sub(a, b, borrow)`" fn borrowing_sub -> u32 { let (x, borrow) = int::borrowing_sub(a, b, a % 2 == 1); x ^ borrow as u32 }
     "`int::mul24(a, b)`" fn mul24 -> u32 { int::mul24(a & 0xff_ffff, b & 0xff_ffff) }
     "`int::byte_perm(a, b, selector)`" fn byte_perm -> u32 { int::byte_perm(a, b, 0x1604) }
     "`int::word(bytes)`" fn word_of_bytes -> u32 { int::word([a as u8, (a >> 8) as u8, b as u8, 7]) }

@@ -232,6 +232,103 @@ fn expected_wide(a: u64, b: u64, at: u32) -> [u64; 6] {
     ]
 }
 
+/// Adds, subtracts and multiplies numbers of two words of 64 and 32 bits.
+#[kernel(block = 64, grid = a.len().div_ceil(64))]
+#[requires(b.len() == a.len(), y.len() == 14 * a.len())]
+fn several_words(a: &[u64], b: &[u64], y: &mut [u64]) {
+    let i = grid::index();
+    if i < a.len() {
+        let (a, b) = (a[i], b[i]);
+        let (sum, carry) = int::carrying_add(a, b, b % 2 == 1);
+        let (sum_above, carry_above) = int::carrying_add(b, a, carry);
+        let (difference, borrow) = int::borrowing_sub(a, b, b % 2 == 1);
+        let (difference_above, borrow_above) = int::borrowing_sub(b, a, borrow);
+        let (low, high) = int::widening_mul(a, b);
+        let (p, q) = (a as u32, b as u32);
+        let (s, s_carry) = int::carrying_add(p, q, a >> 63 == 1);
+        let (d, d_borrow) = int::borrowing_sub(p, q, a >> 63 == 1);
+        let (l, h) = int::widening_mul(p, q);
+        let all = [
+            sum,
+            sum_above,
+            carry_above as u64,
+            difference,
+            difference_above,
+            borrow_above as u64,
+            low,
+            high,
+            s as u64,
+            s_carry as u64,
+            d as u64,
+            d_borrow as u64,
+            l as u64,
+            h as u64,
+        ];
+        for k in unroll(0..14) {
+            y[14 * i + k] = all[k];
+        }
+    }
+}
+
+/// Returns the results of the kernel, by arithmetic of 128 and 64 bits.
+fn expected_of_several_words(a: u64, b: u64) -> [u64; 14] {
+    let pair = |low: u64, high: u64| u128::from(high) << 64 | u128::from(low);
+    let words = |x: u128| [x as u64, (x >> 64) as u64];
+    let (x, y, odd) = (pair(a, b), pair(b, a), u128::from(b % 2));
+    let (sum, first) = x.overflowing_add(y);
+    let (sum, second) = sum.overflowing_add(odd);
+    let (difference, third) = x.overflowing_sub(y);
+    let (difference, fourth) = difference.overflowing_sub(odd);
+    let ([s0, s1], [d0, d1], [p0, p1]) = (words(sum), words(difference), words(u128::from(a) * u128::from(b)));
+    let (p, q, top) = (a & 0xffff_ffff, b & 0xffff_ffff, a >> 63);
+    let (s, d) = (p + q + top, p.wrapping_sub(q).wrapping_sub(top));
+    let low = |x: u64| x & 0xffff_ffff;
+    let (carry, borrow) = ((first | second).into(), (third | fourth).into());
+    [s0, s1, carry, d0, d1, borrow, p0, p1, low(s), s >> 32, low(d), d >> 63, low(p * q), (p * q) >> 32]
+}
+
+/// Returns all pairs of numbers at the edges of 32 and 64 bits.
+fn edges() -> (Vec<u64>, Vec<u64>) {
+    let near = |x: u64| [x.wrapping_sub(1), x, x.wrapping_add(1)];
+    let all: Vec<u64> = [0, 1 << 31, 1 << 32, 1 << 63, 0x0123_4567_89ab_cdef].into_iter().flat_map(near).collect();
+    all.iter().flat_map(|a| all.iter().map(|b| (*a, *b))).unzip()
+}
+
+fn wide_results(checker: &Checker) {
+    let (a, b) = edges();
+    let wanted = a.iter().zip(&b).flat_map(|(a, b)| expected_of_several_words(*a, *b));
+    let out = vec![0u64; 14 * a.len()];
+    let inputs = vec![Input::slice(&a), Input::slice(&b), Input::slice(&out)];
+    agree::<several_words>(checker, "several words", inputs, &[Expected::exact(2, wanted)]);
+}
+
+#[test]
+fn operations_of_several_words_agree_with_plain_rust() {
+    wide_results(&checker(false));
+    assemble::<several_words>();
+    let (a, b) = edges();
+    for (a, b) in a.into_iter().zip(b) {
+        let expected = expected_of_several_words(a, b);
+        let (sum, carry) = int::carrying_add(a, b, b % 2 == 1);
+        let (above, carry) = int::carrying_add(b, a, carry);
+        assert_eq!([sum, above, u64::from(carry)], expected[..3]);
+        let (difference, borrow) = int::borrowing_sub(a, b, b % 2 == 1);
+        let (above, borrow) = int::borrowing_sub(b, a, borrow);
+        assert_eq!([difference, above, u64::from(borrow)], expected[3..6]);
+        assert_eq!(<[u64; 2]>::from(int::widening_mul(a, b)), expected[6..8]);
+        let (p, q) = (a as u32, b as u32);
+        let ((s, carry), (d, borrow)) = (int::carrying_add(p, q, a >> 63 == 1), int::borrowing_sub(p, q, a >> 63 == 1));
+        assert_eq!([u64::from(s), carry.into(), d.into(), borrow.into()], expected[8..12]);
+        assert_eq!(<[u32; 2]>::from(int::widening_mul(p, q)).map(u64::from), expected[12..]);
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_operations_of_several_words_agree_with_plain_rust() {
+    wide_results(&checker(true));
+}
+
 fn all(checker: &Checker) {
     let [a, b, c] = triples(11);
     let out = vec![0u32; 28 * a.len()];

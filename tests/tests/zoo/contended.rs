@@ -3,8 +3,10 @@
 //!
 //! [`Schedule::Preempted`] finds them. The first thread of each block takes part, with the others
 //! idle, so that the kernels show one protocol each. `fetch_or(i, 0)` is an atomic load.
+//!
+//! `INTERLEAVED.md` here lists them; `UPDATE=1 cargo test -p tests --test zoo` writes it.
 
-use crate::{FUEL, Specimen};
+use crate::{FUEL, Specimen, page, title};
 use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic};
 use kernel_dsl::prelude::*;
@@ -12,6 +14,8 @@ use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{Options, Preemption, Schedule};
 use runtime::ptx;
 use runtime::testing::{Case, Input, Oracle, Prepared};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 /// A bug that only an interleaving reveals.
 struct Contended {
@@ -591,6 +595,37 @@ fn permits_tested_then_taken<const MENDED: bool>(permits: &mut [u32], inside: &m
 /// Schedules that are tested for each bug, and for each twin.
 const TRIED: [u64; 2] = [256, 64];
 
+const HEAD: &str = "\
+# Bugs that only an interleaving reveals
+
+Each row is a kernel of `contended.rs` with one mistake, defined beside its corrected twin. In order, no run of these kernels has a finding.
+`UPDATE=1 cargo test -p tests --test zoo` writes this page. Without `UPDATE` the test compares all columns but the last with its results.
+
+- *Found by* is the check of the first finding, or a result that differs from the run in order.
+- *Orders* is the number of interleavings until the first that reveals the bug, with the seeds 1, 2, 3 and so on.
+  `kernels check --orders N` tries N of them.
+- *Shortest* is the shrunk interleaving, which `--order` repeats.
+- *Seconds* is the time until the bug is found, in a debug build on one core of the machine that wrote the page.
+
+The oracle reports a data race in any order, if nothing orders the two accesses. In the kernels with a `global-race` or a `shared-race`
+here, the lock orders the accesses of a run in order: no block or warp finds the lock taken.
+
+No interleaving reveals anything in a twin. The last line states the numbers of orders.
+
+# What the preemption bound guarantees
+
+Each run has 0 to 3 points at which the running warp loses its priority, and random first priorities. A point follows an atomic operation
+or a fence. A bug of depth d needs d orderings between operations of different warps. Let n warps pass k points in total. A run with d − 1
+points then finds the bug with probability 1 / (n · k^(d − 1)) or more.
+
+- Every depth from 1 to 4 has a nonzero probability in each four consecutive seeds. Greater depths have no guarantee.
+- A run without a finding proves nothing: the guarantee is a probability, and N runs find what one run finds with probability p with
+  probability 1 − (1 − p)^N.
+- At most 16 blocks are resident. A bug that needs more than 16 blocks at once is not found.
+- Memory is sequentially consistent in every interleaving. A missing fence is reported as a race and shows no stale value.
+
+";
+
 impl Contended {
     fn specimen(&self, mended: bool) -> Specimen {
         let instance = Instance(vec![Constant::Bool(mended)]);
@@ -609,14 +644,26 @@ impl Contended {
     }
 }
 
+/// The first interleaving that reveals a bug.
+struct Revealed {
+    /// The number of interleavings tried, this one included.
+    orders: u64,
+    /// The time until the bug was found, without shrinking.
+    time: Duration,
+    /// The shrunk interleaving.
+    shortest: Schedule,
+    /// The check that finds the bug in the shrunk interleaving.
+    check: String,
+}
+
 impl Specimen {
-    /// Searches for an interleaving that reveals a bug. Returns the number of schedules tried, the
-    /// shrunk schedule, and what it reveals.
-    fn interleaving(&self, tried: u64) -> Option<(u64, Schedule, String)> {
+    /// Searches for an interleaving that reveals a bug.
+    fn interleaving(&self, tried: u64) -> Option<Revealed> {
         let oracle = Oracle::new(&self.prepared, &self.lowered).expect("lowered IR is valid");
         let run = |schedule| {
             oracle.run(&self.case, Options { schedule, fuel: FUEL << 8, ..Options::default() }).expect("a valid case")
         };
+        let began = Instant::now();
         let first = run(Schedule::InOrder);
         let outcome = first.outcome.as_ref().expect("the grid is not empty");
         assert!(outcome.report.findings.is_empty(), "{}: in order: {}", self.case.name, outcome.report);
@@ -629,13 +676,12 @@ impl Specimen {
                 None => oracle.differ(&self.case, &first, &trial).then(|| "wrong result".to_string()),
             }
         };
-        (1..=tried).find_map(|seed| {
-            let preemption = Preemption::random(seed, length);
-            reveals(preemption)?;
-            let shrunk = preemption.shrunk(|simpler| reveals(simpler).is_some());
-            let revealed = reveals(shrunk).expect("a schedule repeats");
-            Some((seed, Schedule::Preempted(shrunk), revealed))
-        })
+        let found = |seed: &u64| reveals(Preemption::random(*seed, length)).is_some();
+        let orders = (1..=tried).find(found)?;
+        let time = began.elapsed();
+        let shortest = Preemption::random(orders, length).shrunk(|simpler| reveals(simpler).is_some());
+        let check = reveals(shortest).expect("a schedule repeats");
+        Some(Revealed { orders, time, shortest: Schedule::Preempted(shortest), check })
     }
 }
 
@@ -655,17 +701,32 @@ impl Specimen {
 
 #[test]
 fn interleavings_reveal_each_bug_and_nothing_of_its_twin() {
-    let mut wrong = Vec::new();
+    let (mut wrong, mut rows) = (Vec::new(), String::new());
     for bug in CONTENDED {
-        match bug.specimen(false).interleaving(TRIED[0]) {
-            Some((seed, schedule, revealed)) => println!("{} {seed} {} {revealed}", bug.name(), schedule.word()),
-            None => wrong.push(format!("{}: not found", bug.name())),
+        let (specimen, name) = (bug.specimen(false), bug.name());
+        match specimen.interleaving(TRIED[0]) {
+            Some(Revealed { orders, time, shortest, check }) => {
+                let (title, order, seconds) = (title(bug.artifact), shortest.word(), time.as_secs_f64());
+                let _ = writeln!(rows, "| `{name}` | {title} | {check} | {orders} | `{order}` | {seconds:.2} |");
+            }
+            None => wrong.push(format!("{name}: not found")),
         }
-        if let Some((seed, schedule, revealed)) = bug.specimen(true).interleaving(TRIED[1]) {
-            wrong.push(format!("the twin of {}: seed {seed}, {}: {revealed}", bug.name(), schedule.word()));
+        if let Some(Revealed { orders, shortest, check, .. }) = bug.specimen(true).interleaving(TRIED[1]) {
+            wrong.push(format!("the twin of {name}: seed {orders}, {}: {check}", shortest.word()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let table = "| kernel | bug | found by | orders | shortest | seconds |\n|---|---|---|---|---|---|\n";
+    let [bugs, twins] = TRIED;
+    let count = CONTENDED.len();
+    let end =
+        format!("\nAll {count} bugs are found in at most {bugs} orders. Nothing is found for a twin in {twins}.\n");
+    page::compare("INTERLEAVED.md", &format!("{HEAD}{table}{rows}{end}"), without_seconds);
+}
+
+/// Returns a line without the last column of a row, which is a time.
+fn without_seconds(line: &str) -> &str {
+    if line.starts_with("| `") { line.rsplitn(3, '|').last().unwrap_or(line) } else { line }
 }
 
 /// Checks that the PTX interpreter, which looks for no races, finds the bugs that change a result

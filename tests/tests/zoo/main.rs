@@ -184,11 +184,11 @@ impl Bug {
         let slow = matches!(self.class, Class::Slow(_));
         Specimen { prepared, lowered: lowered.into(), case: Case::new(self.artifact.name, (self.inputs)()), slow }
     }
+}
 
-    /// Returns the first line of the kernel's documentation.
-    fn title(&self) -> &'static str {
-        self.artifact.docs.lines().next().unwrap_or_default().trim()
-    }
+/// Returns the first line of a kernel's documentation.
+fn title(artifact: &'static Artifact) -> &'static str {
+    artifact.docs.lines().next().unwrap_or_default().trim()
 }
 
 impl Specimen {

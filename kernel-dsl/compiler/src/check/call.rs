@@ -139,6 +139,9 @@ impl Checker<'_> {
         {
             self.instruction(what, function.path, same, mark);
         }
+        if matches!(function.intrinsic, Intrinsic::Wide(_)) {
+            self.unsigned_register(function.path, same, mark);
+        }
         let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }

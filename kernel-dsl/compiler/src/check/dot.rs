@@ -97,6 +97,15 @@ impl Checker<'_> {
         }
     }
 
+    /// Reports an operation with a wider result on a type other than `u32` and `u64`.
+    pub(super) fn unsigned_register(&mut self, name: &str, ty: Id, mark: SpanPair) {
+        let known = self.table.get(ty);
+        if !matches!(known, Ty::Scalar(Scalar::U32 | Scalar::U64) | Ty::Unknown(UnknownKind::Integer) | Ty::Wrong) {
+            let given = self.named(ty);
+            self.report(mark, format!("`{name}` supports `u32` and `u64`, not `{given}`"));
+        }
+    }
+
     /// Returns whether the packed numbers of an operand are signed; `None` if the type cannot be an
     /// operand.
     fn packed(&mut self, ty: Id, ([signed, unsigned], n): Packed) -> Option<bool> {

@@ -1,6 +1,6 @@
 //! Built-in operations: functions of the prelude and methods of the built-in types.
 
-use super::{Collective, Fast, Method, OnOverflow};
+use super::{Collective, Fast, Method, OnOverflow, Wide};
 use crate::ir;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
@@ -156,6 +156,8 @@ pub enum Intrinsic {
     /// `a.checked_add(b)`, `a.overflowing_add(b)`, `a.saturating_add(b)` and the same for `Sub` and
     /// `Mul`; the checked form also for `Div` and `Rem`.
     Overflow(OnOverflow, ir::Binary),
+    /// `int::carrying_add(a, b, carry)` and the other operations with a wider result.
+    Wide(Wide),
     /// `a.mul_add(b, c)`.
     MulAdd,
     /// `fast::exp2(x)` and the other functions of `fast::`.

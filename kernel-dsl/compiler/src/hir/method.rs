@@ -49,6 +49,17 @@ pub enum Method {
     Round,
 }
 
+/// An operation on unsigned integers of several words, whose result is wider than its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Wide {
+    /// `int::carrying_add(a, b, carry)`: the wrapped sum, and the carry.
+    Sum,
+    /// `int::borrowing_sub(a, b, borrow)`: the wrapped difference, and the borrow.
+    Difference,
+    /// `int::widening_mul(a, b)`: the lower and the upper half of the product.
+    Product,
+}
+
 /// The result of a method on overflow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum OnOverflow {

@@ -26,7 +26,7 @@ pub use intrinsic::{Intrinsic, MemoryOrder};
 pub use item::{
     Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
 };
-pub use method::{Method, OnOverflow};
+pub use method::{Method, OnOverflow, Wide};
 pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::assertion::Assertion;

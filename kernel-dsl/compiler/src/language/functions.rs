@@ -1,9 +1,11 @@
 //! The functions of the prelude.
 
 use super::SignatureType as Type;
-use super::signature::{ONE_F32, ONE_VALUE, THREE_U32, TWO_VALUES, VALUE_AND_FN, VALUE_AND_LANE, VALUE_START_AND_FN};
+use super::signature::{
+    ONE_F32, ONE_VALUE, THREE_U32, TWO_VALUES, TWO_VALUES_AND_FLAG, VALUE_AND_FN, VALUE_AND_LANE, VALUE_START_AND_FN,
+};
 use crate::hir::collective::Reduction;
-use crate::hir::{Collective, Fast, Intrinsic};
+use crate::hir::{Collective, Fast, Intrinsic, Wide};
 use crate::{Approximation, ir};
 
 /// A function of the prelude.
@@ -98,6 +100,9 @@ pub const FUNCTIONS: &[Function] = &[
     function("fast::tanh", Intrinsic::Fast(Fast::Tanh), ONE_F32, Type::F32),
     function("fast::div", Intrinsic::Fast(Fast::Div), &[Type::F32, Type::F32], Type::F32),
     function("int::mul_hi", Intrinsic::Bits(ir::Bits::MultiplyHigh), TWO_VALUES, Type::This),
+    function("int::widening_mul", Intrinsic::Wide(Wide::Product), TWO_VALUES, Type::PairOfThis),
+    function("int::carrying_add", Intrinsic::Wide(Wide::Sum), TWO_VALUES_AND_FLAG, Type::ThisAndOverflow),
+    function("int::borrowing_sub", Intrinsic::Wide(Wide::Difference), TWO_VALUES_AND_FLAG, Type::ThisAndOverflow),
     function("int::mul24", Intrinsic::Bits(ir::Bits::Multiply24), TWO_VALUES, Type::This),
     function("int::byte_perm", Intrinsic::Bits(ir::Bits::Permute), THREE_U32, Type::U32),
     function("int::funnel_shl", Intrinsic::Bits(ir::Bits::FunnelLeft), THREE_U32, Type::U32),

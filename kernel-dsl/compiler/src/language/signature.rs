@@ -57,6 +57,8 @@ pub(super) const NO_PARAMETERS: &[Type] = &[];
 pub(super) const ONE_VALUE: &[Type] = &[Type::This];
 /// `(T, T)`
 pub(super) const TWO_VALUES: &[Type] = &[Type::This, Type::This];
+/// `(T, T, bool)`
+pub(super) const TWO_VALUES_AND_FLAG: &[Type] = &[Type::This, Type::This, Type::Bool];
 /// `(u32)`
 pub(super) const ONE_U32: &[Type] = &[Type::U32];
 /// `(u32, u32, u32)`

@@ -228,6 +228,7 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
             (Intrinsic::Overflow(on, op), Some(a), Some(b)) => self.on_overflow(on, op, ty, a, b),
+            (Intrinsic::Wide(what), Some(a), Some(b)) => self.wide(what, ty, a, b, c),
             (Intrinsic::Fast(function), Some(a), b) => self.fast(function, a, b).map_or(Val::Unit, Val::Scalar),
             (Intrinsic::Bits(what), ..) => self.instruction(e, what, arguments, &values),
             (Intrinsic::MulAdd, Some(a), Some(b)) => match c {

@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::method::unsigned;
 use super::value::{MaybeConst, Val};
 use crate::Scalar;
-use crate::hir::OnOverflow;
+use crate::hir::{OnOverflow, Wide};
 use crate::ir::{Binary, Bits, Comparison, Op, Unary};
 
 impl Lowerer<'_> {
@@ -65,8 +65,7 @@ impl Lowerer<'_> {
         let value = self.binary(Binary::WrappingMul, ty, a, b);
         let of = if ty == Scalar::Usize { Scalar::U32 } else { ty };
         let (x, y) = (self.cast(a, ty, of), self.cast(b, ty, of));
-        let operands = [x.value, y.value].into_iter().collect();
-        let high = MaybeConst { value: self.builder.scalar(Op::Bits(Bits::MultiplyHigh, operands), of), bits: None };
+        let high = self.upper_half(of, x, y);
         let extension = if ty.is_signed() {
             let last = self.number(Scalar::U32, u64::from(ty.bits() - 1));
             self.binary(Binary::Shr, ty, value, last)
@@ -74,6 +73,34 @@ impl Lowerer<'_> {
             self.number(of, 0)
         };
         (value, self.compare(Comparison::Ne, of, high, extension))
+    }
+
+    /// Lowers the upper half of a product of integers that fill registers.
+    fn upper_half(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
+        let operands = [a.value, b.value].into_iter().collect();
+        MaybeConst { value: self.builder.scalar(Op::Bits(Bits::MultiplyHigh, operands), ty), bits: None }
+    }
+
+    /// Lowers an operation of unsigned type `ty` whose result is wider. `carry` is the carry or
+    /// borrow into a sum or difference.
+    pub(super) fn wide(
+        &mut self,
+        what: Wide,
+        ty: Scalar,
+        a: MaybeConst,
+        b: MaybeConst,
+        carry: Option<MaybeConst>,
+    ) -> Val {
+        let (op, Some(carry)) = (if what == Wide::Sum { Binary::Add } else { Binary::Sub }, carry) else {
+            let low = self.binary(Binary::WrappingMul, ty, a, b);
+            let high = self.upper_half(ty, a, b);
+            return Val::Tuple(vec![Val::Scalar(low), Val::Scalar(high)]);
+        };
+        let (value, first) = self.sum(op, ty, a, b);
+        let carry = self.cast(carry, Scalar::Bool, ty);
+        let (value, second) = self.sum(op, ty, value, carry);
+        let over = self.binary(Binary::Or, Scalar::Bool, first, second);
+        Val::Tuple(vec![Val::Scalar(value), Val::Scalar(over)])
     }
 
     /// Lowers the quotient or remainder, and whether it is undefined: for the divisor 0, and for

@@ -152,7 +152,7 @@ impl Reader {
 fn unsupported(name: &proc_macro2::Ident) -> Option<&'static str> {
     Some(match name.to_string().as_str() {
         "u128" | "i128" => {
-            "128-bit integers are not supported in kernels: use two `u64`, whose `overflowing_add` gives the carry"
+            "128-bit integers are not supported in kernels: use two `u64`, with `int::carrying_add` and `int::widening_mul`"
         }
         "isize" => "`isize` is not supported in kernels: use `i32`, or `i64` for values of more than 32 bits",
         "char" | "str" | "String" => "text is not supported in kernels: use `u8` for bytes, `u32` for characters",
