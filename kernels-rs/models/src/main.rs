@@ -108,7 +108,7 @@ enum Command {
         /// Texts that are generated at once, 1, 2, 4, 8 or 16.
         #[arg(long, default_value_t = 1)]
         texts: usize,
-        /// Times each kernel of a step alone, in a graph of its launches.
+        /// Times the graph of a step without the host, and each of its kernels alone.
         #[arg(long)]
         kernels: bool,
         /// Prints JSON.

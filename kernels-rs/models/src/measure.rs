@@ -2,7 +2,7 @@
 
 use crate::talk::{RunOptions, bar};
 use indicatif::ProgressBar;
-use models::engine::timing::{KernelTime, TimedStep};
+use models::engine::timing::{KernelTime, StepTimes, TimedStep};
 use models::engine::{Batch, Options, Sampler, Sampling};
 use models::tokenizer::Encoding;
 use models::{Error, Model};
@@ -154,13 +154,8 @@ struct Measured {
     step: f64,
     /// The bytes of weights and of keys and values that a step reads.
     bytes: f64,
-    /// The kernels of the prompt's last piece and of a step, timed alone.
-    kernels: Option<[Vec<KernelTime>; 2]>,
-}
-
-/// Returns the sum of the times of kernels.
-fn sum(kernels: &[KernelTime]) -> f64 {
-    kernels.iter().map(|kernel| kernel.seconds).sum()
+    /// The graphs and kernels of the prompt's last piece and of a step.
+    times: Option<[StepTimes; 2]>,
 }
 
 /// Measures prompts and generation after texts of a depth.
@@ -206,19 +201,19 @@ fn measured(
     }
     let step = start.elapsed().as_secs_f64() / *generate as f64;
     drop(batch);
-    let kernels = match kernels {
+    let times = match kernels {
         false => None,
         true => {
             let tokens = (*prompt).min(options.piece);
             let before = depth + prompt - tokens;
-            let of_prompt = model.kernel_times(options, TimedStep::Prompt { tokens, before })?;
+            let of_prompt = model.step_times(options, TimedStep::Prompt { tokens, before })?;
             let before = depth + prompt + generate / 2;
-            Some([of_prompt, model.kernel_times(options, TimedStep::Decode { texts: *texts, before })?])
+            Some([of_prompt, model.step_times(options, TimedStep::Decode { texts: *texts, before })?])
         }
     };
     let keys = (depth + prompt) as f64 + (*generate as f64 + 3.0) / 2.0;
     let bytes = *texts as f64 * keys * configuration.cache_per_token(options.cache) as f64;
-    Ok(Measured { depth, prompt: seconds / *texts as f64, step, bytes, kernels })
+    Ok(Measured { depth, prompt: seconds / *texts as f64, step, bytes, times })
 }
 
 /// Returns the tokens a second of a prompt and of generation after texts of some depths.
@@ -254,19 +249,20 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
     let share = |found: &Measured| copied.map(|all| found.bytes / found.step / all);
     if wants_json {
         let runs = found.iter().map(|found| {
-            let kernels = found.kernels.as_ref().map(|kernels| {
-                let list = kernels.each_ref().map(|list| {
+            let times = found.times.as_ref().map(|times| {
+                let list = times.each_ref().map(|times| {
                     let kernel = |KernelTime { instance, launches, seconds }: &KernelTime| {
                         json!({ "instance": instance, "launches": launches, "seconds": seconds })
                     };
-                    list.iter().map(kernel).collect::<Vec<_>>()
+                    let kernels: Vec<_> = times.kernels.iter().map(kernel).collect();
+                    json!({ "graph_seconds": times.graph, "kernels": kernels })
                 });
                 json!({ "prompt": list[0], "step": list[1] })
             });
             json!({
                 "depth": found.depth, "prompt_tokens_per_second": prompt as f64 / found.prompt,
                 "generated_tokens_per_second": texts as f64 / found.step, "bytes_per_step": found.bytes,
-                "share_of_copy": share(found), "kernels": kernels,
+                "share_of_copy": share(found), "times": times,
             })
         });
         let value = json!({
@@ -284,20 +280,21 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
         let (depth, megabytes) = (measured.depth, measured.bytes / 1e6);
         let _ = writeln!(out, "{depth:>8} {prompted:>16.1} {generated:>19.1} {megabytes:>10.1} {share:>10}");
     }
-    for Measured { depth, prompt: prompted, step, kernels, .. } in &found {
-        let Some([of_prompt, of_step]) = kernels else { continue };
+    for Measured { depth, prompt: prompted, step, times, .. } in &found {
+        let Some([of_prompt, of_step]) = times else { continue };
         let piece = prompted * prompt.min(session(*depth).piece) as f64 / prompt as f64;
-        for (what, took, kernels) in [("a piece of the prompt", piece, of_prompt), ("a step", *step, of_step)] {
-            let sum = sum(kernels);
+        for (what, took, times) in [("a piece of the prompt", piece, of_prompt), ("a step", *step, of_step)] {
+            let (graph, sum) = (times.graph, times.alone());
             let _ = writeln!(
                 out,
-                "\n{what} at depth {depth}: {:.1} µs, {:.3} of its kernels alone, {:.1} µs\n",
+                "\n{what} at depth {depth}: {:.1} µs; its graph alone {:.1} µs, {:.3} of its kernels alone, {:.1} µs\n",
                 took * 1e6,
-                took / sum,
+                graph * 1e6,
+                graph / sum,
                 sum * 1e6
             );
             let _ = writeln!(out, "launches        µs  share  kernel");
-            for KernelTime { instance, launches, seconds } in kernels {
+            for KernelTime { instance, launches, seconds } in &times.kernels {
                 let share = 100.0 * seconds / sum;
                 let _ = writeln!(out, "{launches:>8} {:>9.1} {share:>4.1} %  {instance}", seconds * 1e6);
             }

@@ -626,7 +626,7 @@ fn bench_counts_the_bytes_of_a_step() {
     let path = small("bench", "qwen2", false);
     let arguments = ["--prompt", "5", "--generate", "3", "--depth", "0", "--depth", "7", "--device", "cpu", "--json"];
     let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
-    assert!(found["runs"][0]["kernels"].is_null());
+    assert!(found["runs"][0]["times"].is_null());
     let weights: usize = Gguf::open(&path).unwrap().tensors().map(|tensor| tensor.bytes.len()).sum();
     for (run, depth) in [(&found["runs"][0], 0), (&found["runs"][1], 7)] {
         assert_eq!(run["depth"], depth);
@@ -645,7 +645,7 @@ fn bench_counts_the_bytes_of_a_step() {
     let cache = 2 * 8 * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
     assert_eq!(run["bytes_per_step"].as_f64(), Some((weights as u64 + cache) as f64));
     let launches = |what: &str, name: &str| {
-        let kernels = run["kernels"][what].as_array().unwrap().iter();
+        let kernels = run["times"][what]["kernels"].as_array().unwrap().iter();
         let named = kernels.filter(|kernel| kernel["instance"].as_str().unwrap().starts_with(name));
         named.map(|kernel| kernel["launches"].as_u64().unwrap()).sum::<u64>()
     };

@@ -1,9 +1,9 @@
-//! The time of each kernel of a step alone.
+//! The time of a step's graph, and of each of its kernels alone.
 //!
-//! A kernel is timed in a graph of all its launches in the step, and of no other launch. Each layer
-//! has other weights and keys, so that these are not in the L2 cache. A kernel of few launches is
-//! repeated. A step whose kernels run one after another without a pause takes the sum of these
-//! times.
+//! The graph is replayed without a pause, so that its time has no part of the host. A kernel is
+//! timed in a graph of all its launches in the step, and of no other launch. Each layer has other
+//! weights and keys, so that these are not in the L2 cache. A kernel of few launches is repeated. A
+//! step whose kernels run one after another without a pause takes the sum of these times.
 
 use super::attention::After;
 use super::cache::{CacheElement, Pages};
@@ -50,6 +50,22 @@ pub struct KernelTime {
     pub launches: usize,
     /// The seconds of all launches.
     pub seconds: f64,
+}
+
+/// The times of a step on the device.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StepTimes {
+    /// The seconds of the graph, which is replayed without waiting for the host.
+    pub graph: f64,
+    /// The kernels, timed alone, the longest first.
+    pub kernels: Vec<KernelTime>,
+}
+
+impl StepTimes {
+    /// Returns the sum of the seconds of the kernels alone.
+    pub fn alone(&self) -> f64 {
+        self.kernels.iter().map(|kernel| kernel.seconds).sum()
+    }
 }
 
 /// The launches of a recording by instance.
@@ -112,9 +128,16 @@ const MIN_LAUNCHES: usize = 16;
 /// Seconds for which a graph is replayed.
 const SECONDS: f64 = 0.03;
 
-/// Returns the seconds of a replay of a step.
-fn replayed<K: CacheElement>(step: &mut Step<K>, stream: &Stream) -> crate::Result<f64> {
+/// Returns the seconds of a replay of a step that begins with `rows`. A replay appends a token to
+/// each text; `limit` tokens have room.
+fn replayed<K: CacheElement>(
+    step: &mut Step<K>,
+    stream: &Stream,
+    (rows, pages): (&[Row], &Pages),
+    limit: usize,
+) -> crate::Result<f64> {
     let mut seconds = |count: usize| {
+        step.set_rows(rows, pages)?;
         let start = Instant::now();
         for _ in 0..count {
             step.replay_again(stream)?;
@@ -122,13 +145,13 @@ fn replayed<K: CacheElement>(step: &mut Step<K>, stream: &Stream) -> crate::Resu
         stream.wait()?;
         Ok::<f64, crate::Error>(start.elapsed().as_secs_f64() / count as f64)
     };
-    seconds(2)?;
-    let once = seconds(2)?;
-    seconds((SECONDS / once).clamp(3.0, 500.0) as usize)
+    seconds(1)?;
+    let once = seconds(1)?;
+    seconds((SECONDS / once).clamp(3.0, 500.0).min(limit as f64).max(1.0) as usize)
 }
 
-/// Times the kernels of a step with a cache of `K`.
-fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> crate::Result<Vec<KernelTime>> {
+/// Times a step with a cache of `K`.
+fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> crate::Result<StepTimes> {
     let (width, texts, before) = match step {
         TimedStep::Decode { texts, before } => (texts, texts, before),
         TimedStep::Prompt { tokens, before } => (tokens, 1, before),
@@ -145,28 +168,28 @@ fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> c
     let form = StepForm { width, before: is_prompt.then_some(before), instance: None, repeats: 1 };
     let mut caches = Step::<K>::caches(model, &pages)?;
     let mut first = Step::record(model, options.exact, caches, &pages, form, &launches)?;
+    let graph = replayed(&mut first, &stream, (&rows, &pages), options.room.saturating_sub(before + 1))?;
     caches = first.take(&model.device)?;
     drop(first);
-    let mut times = Vec::new();
+    let mut kernels = Vec::new();
     for (instance, launches) in launches.take() {
         let repeats = MIN_LAUNCHES.div_ceil(launches);
         let form = StepForm { instance: Some(&instance), repeats, ..form };
         let mut alone = Step::record(model, options.exact, caches, &pages, form, &Launches::default())?;
-        alone.set_rows(&rows, &pages)?;
-        let seconds = replayed(&mut alone, &stream)? / repeats as f64;
+        let seconds = replayed(&mut alone, &stream, (&rows, &pages), usize::MAX)? / repeats as f64;
         caches = alone.take(&model.device)?;
-        times.push(KernelTime { instance, launches, seconds });
+        kernels.push(KernelTime { instance, launches, seconds });
     }
-    times.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    Ok(times)
+    kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    Ok(StepTimes { graph, kernels })
 }
 
 impl Model {
-    /// Returns the time of each kernel of a step alone, the longest first.
+    /// Returns the time of a step's graph, and of each of its kernels alone.
     ///
     /// # Errors
     /// If the step exceeds the options' room, or memory runs out.
-    pub fn kernel_times(&self, options: Options, step: TimedStep) -> crate::Result<Vec<KernelTime>> {
+    pub fn step_times(&self, options: Options, step: TimedStep) -> crate::Result<StepTimes> {
         match options.cache {
             CacheFormat::F32 => timed::<f32>(self, options, step),
             CacheFormat::F16 => timed::<f16>(self, options, step),
