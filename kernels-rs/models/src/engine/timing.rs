@@ -4,6 +4,21 @@
 //! timed in a graph of all its launches in the step, and of no other launch. Each layer has other
 //! weights and keys, so that these are not in the L2 cache. A kernel of few launches is repeated. A
 //! step whose kernels run one after another without a pause takes the sum of these times.
+//!
+//! A graph orders launches by the memory that they use, so that independent launches of one kernel
+//! may run side by side: the sum is then too small. The text half of Qwen3-VL-2B in bf16 shows it
+//! on an H100. The graph takes 1.11 times the sum for one text (203 launches), and 1.26 times for
+//! eight. Synthetic chains of kernels that read 16 MB each show what a launch costs there:
+//!
+//! | property of a chain | µs a launch |
+//! |---|---|
+//! | an empty kernel | 0.88 |
+//! | other kernels of 4 to 32 KB of code between | 0.1 to 0.3 more |
+//! | a vector of 8 to 32 KB that the kernel before has written | 0.0 to 0.14 more |
+//! | other kernels with other shared memory, or blocks of another size | 0.02 more |
+//! | edges of the graph that other edges imply | 0.04 more at most |
+//!
+//! These explain a third of the difference for one text.
 
 use super::attention::After;
 use super::cache::{CacheElement, Pages};
