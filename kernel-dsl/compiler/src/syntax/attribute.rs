@@ -303,7 +303,7 @@ impl Clauses {
                 let others = others.join(", ");
                 let message = match name == "requires" {
                     true => {
-                        "`requires` is an attribute of its own: write `#[requires(…)]` below `#[kernel(…)]`".to_owned()
+                        "`requires` is a separate attribute: write `#[requires(…)]` below `#[kernel(…)]`".to_owned()
                     }
                     false => format!("unknown clause `{name}` in `#[kernel]`; the clauses are {others} and {last}"),
                 };
