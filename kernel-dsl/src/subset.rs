@@ -45,9 +45,9 @@
 //!
 //! | Rust | message of the compiler |
 //! |---|---|
-//! | `"text"` | text literals are not supported in kernels: only numbers, `true` and `false` |
-//! | `char` | text literals are not supported in kernels: only numbers, `true` and `false` |
-//! | `b"text"` | text literals are not supported in kernels: only numbers, `true` and `false` |
+//! | `"text"` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
+//! | `char` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
+//! | `b"text"` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
 //! | `u128`, `i128` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
 //! | `isize` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
 //! | `u128` and `isize` as types | 128-bit integers are not supported in kernels: use two `u64`, with `int::carrying_add` and `int::widening_mul` |
@@ -74,7 +74,7 @@
 //! | `impl Trait` for other traits than closures' | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
 //! | `impl Trait` as a result | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
 //! | A pattern as a parameter | a parameter must be a plain name: destructure it with `let` in the body |
-//! | `async fn` | a device function cannot be `async` |
+//! | `async fn` | a device function cannot be `async`: remove it; nothing in a kernel can be awaited |
 //! | `unsafe fn` | a device function cannot be `unsafe`: remove it; the oracle checks every memory access |
 //! | `extern "C" fn` | a device function cannot declare an ABI: remove `extern` |
 //! | `'a`: named lifetimes | lifetime parameters are not supported: write `&[T]`, and views without a lifetime |
@@ -118,8 +118,8 @@
 //! | `a.isqrt()`, and other methods of integers | `u32` has no method `isqrt` in a kernel: see `kernel_dsl::methods` for the supported methods |
 //! | `slice.iter()` | `&[f32]` has no method `iter` in a kernel: write `for i in 0..x.len()` and index the slice |
 //! | `for x in slice` | a `for` in a kernel iterates over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`; a range takes `.step_by(n)` and `.rev()`, any iterator takes a final `.enumerate()`, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` can wrap the whole |
-//! | `iterator.map(…)`, `sum()`: chains of iterators | in a kernel, a range can appear only in a `for` |
-//! | `iterator.zip(…)` | in a kernel, a range can appear only in a `for` |
+//! | `iterator.map(…)`, `sum()`: chains of iterators | in a kernel, a range can appear only in a `for`: write `for i in a..b { … }`; for a part of a slice, add its start to each index |
+//! | `iterator.zip(…)` | in a kernel, a range can appear only in a `for`: write `for i in a..b { … }`; for a part of a slice, add its start to each index |
 //! | `slice.first()`, and other methods of slices | `&[f32]` has no method `first` in a kernel: read and write its elements by index |
 //! | `slice.swap(a, b)` | `&mut [f32]` has no method `swap` in a kernel: read and write its elements by index |
 //! | `array.iter()` | `[{float}; 2]` has no method `iter` in a kernel; its methods are len, map |
@@ -127,7 +127,7 @@
 //! | `usize` in a buffer | a buffer cannot hold `usize`, which has 32 bits on the device and 64 on the host: use `u32` or `u64` |
 //! | A tuple in a buffer | a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct` |
 //! | A struct without `repr(C)` in a buffer | a buffer cannot hold `Unordered`, whose layout is unspecified: add `#[repr(C)]` to the struct |
-//! | `&y[1..3]`: a part of a slice | in a kernel, a range can appear only in a `for` |
+//! | `&y[1..3]`: a part of a slice | in a kernel, a range can appear only in a `for`: write `for i in a..b { … }`; for a part of a slice, add its start to each index |
 //! | A kernel that returns something | a kernel cannot return a value: write the results to buffers |
 //!
 //! Valid Rust that the device or the target does not support, rejected for an instance:

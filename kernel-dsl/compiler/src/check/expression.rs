@@ -99,7 +99,7 @@ impl Checker<'_> {
                 (ExprKind::Reference(Box::new(inner)), ty)
             }
             E::Range { .. } => {
-                self.report(e.mark, "in a kernel, a range can appear only in a `for`");
+                self.report(e.mark, "in a kernel, a range can appear only in a `for`: write `for i in a..b { … }`; for a part of a slice, add its start to each index");
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
             E::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_deref(), expected),
@@ -573,6 +573,8 @@ impl Checker<'_> {
             }
         };
         let index = Box::new(self.indices(index, rank));
+        // A wrong index may have meant several elements.
+        let element = if *self.table.get(Id(index.ty.0)) == Ty::Wrong { self.wrong() } else { element };
         (ExprKind::Index { base: Box::new(base), index }, element)
     }
 

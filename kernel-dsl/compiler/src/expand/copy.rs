@@ -5,7 +5,7 @@ use crate::syntax::LaunchTokens;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
-use syn::{Block, Expr, ItemFn, Path, Visibility};
+use syn::{Block, Expr, FnArg, GenericParam, ItemFn, Lifetime, Path, Type, TypeReference, Visibility};
 
 /// Returns the kernel as a function. The launch expressions come first in the body, where the
 /// parameters are in scope; there are none if the kernel could not be read.
@@ -21,6 +21,38 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>
         }
     }
     copy_with_user_lints(item, &copy)
+}
+
+/// Returns a refused kernel whose signature rustc accepts: without named lifetimes and `const`, and
+/// with references to slices. The reader has reported these.
+pub(super) fn mended(item: &ItemFn) -> ItemFn {
+    let mut item = item.clone();
+    let signature = &mut item.sig;
+    signature.constness = None;
+    let parameters = std::mem::take(&mut signature.generics.params);
+    signature.generics.params = parameters.into_iter().filter(|p| !matches!(p, GenericParam::Lifetime(_))).collect();
+    Lifetimes.visit_signature_mut(&mut item.sig);
+    for input in &mut item.sig.inputs {
+        if let FnArg::Typed(input) = input
+            && let Type::Slice(slice) = &*input.ty
+        {
+            *input.ty = syn::parse_quote!(&mut #slice);
+        }
+    }
+    item
+}
+
+struct Lifetimes;
+
+impl VisitMut for Lifetimes {
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        visit_mut::visit_type_reference_mut(self, reference);
+        reference.lifetime = None;
+    }
+
+    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+        *lifetime = Lifetime::new("'_", lifetime.span());
+    }
 }
 
 /// Replaces each `?` by a `match`. The reader has rejected the `?`; rustc would report another

@@ -65,7 +65,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let facade = facade(attribute.clone());
     let kernel = match read_kernel(attribute.clone(), &item) {
         Ok(kernel) => kernel,
-        Err(refused) => return Expansion::refused(&item, &facade, refused).render(),
+        Err(refused) => return Expansion::refused(&copy::mended(&item), &facade, refused).render(),
     };
     let callees = kernel.callees();
     let expansion = if callees.is_empty() {

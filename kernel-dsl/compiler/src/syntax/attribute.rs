@@ -301,7 +301,12 @@ impl Clauses {
                 let names: Vec<_> = CLAUSES.iter().map(|clause| clause.name).collect();
                 let (last, others) = names.split_last().expect("there are clauses");
                 let others = others.join(", ");
-                let message = format!("unknown clause `{name}` in `#[kernel]`; the clauses are {others} and {last}");
+                let message = match name == "requires" {
+                    true => {
+                        "`requires` is a separate attribute: write `#[requires(…)]` below `#[kernel(…)]`".to_owned()
+                    }
+                    false => format!("unknown clause `{name}` in `#[kernel]`; the clauses are {others} and {last}"),
+                };
                 return Err(syn::Error::new(name.span(), message));
             };
             (clause.parse)(&mut clauses, &name, input)?;

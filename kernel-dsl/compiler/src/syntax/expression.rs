@@ -180,9 +180,10 @@ impl Reader {
                 }
             }
             Lit::Bool(b) => ExprKind::Bool(b.value),
-            other => {
-                self.refused(other, "text literals are not supported in kernels: only numbers, `true` and `false`")
-            }
+            other => self.refused(
+                other,
+                "text literals are not supported in kernels: write the number of a character, such as `97` for `a`",
+            ),
         }
     }
 

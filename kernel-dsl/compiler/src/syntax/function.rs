@@ -12,7 +12,8 @@ impl Reader {
         let signature = &item.sig;
         self.unconditional_within(signature, &item.block);
         if let Some(t) = &signature.asyncness {
-            self.refuse(syn::Error::new_spanned(t, "a device function cannot be `async`"));
+            let message = "a device function cannot be `async`: remove it; nothing in a kernel can be awaited";
+            self.refuse(syn::Error::new_spanned(t, message));
         }
         if let Some(t) = &signature.abi {
             self.refuse(syn::Error::new_spanned(t, "a device function cannot declare an ABI: remove `extern`"));
@@ -24,7 +25,8 @@ impl Reader {
             ));
         }
         if let Some(t) = &signature.variadic {
-            self.refuse(syn::Error::new_spanned(t, "a device function cannot be variadic"));
+            let message = "a device function cannot be variadic: name each parameter, or take a slice";
+            self.refuse(syn::Error::new_spanned(t, message));
         }
         let source = place::source(item);
         let hash = place::hash(item, &source);
@@ -54,6 +56,10 @@ impl Reader {
             FnArg::Receiver(receiver) => self.receiver(receiver),
             FnArg::Typed(t) => match &*t.pat {
                 Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
+                    if let syn::Type::Slice(slice) = &*t.ty {
+                        let message = "a slice is passed by reference: write `&[T]`, or `&mut [T]` to write to it";
+                        self.refuse(syn::Error::new_spanned(slice, message));
+                    }
                     Some(Parameter { name: p.ident.clone(), mutable: p.mutability.is_some(), ty: self.ty(&t.ty) })
                 }
                 // A method may ignore a parameter of its trait.

@@ -512,9 +512,28 @@ pub enum Binary {
 /// (`#[requires(…)]` among them).
 pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Error> {
     let mut reader = Reader::new(item);
+    if let Some(word) = &item.sig.constness {
+        let message = "a kernel cannot be `const`: remove it; a kernel runs on a device only";
+        reader.refuse(syn::Error::new_spanned(word, message));
+    }
+    for input in &item.sig.inputs {
+        if let syn::FnArg::Typed(input) = input
+            && let syn::Type::ImplTrait(closure) = &*input.ty
+            && closure.bounds.iter().any(is_function)
+        {
+            let message = "a kernel cannot take a closure: take its captured numbers, and call a `#[device]` function";
+            reader.refuse(syn::Error::new_spanned(closure, message));
+        }
+    }
     let function = reader.function(item);
     let kernel = reader.attributes(attribute, item, function);
     reader.finish(kernel)
+}
+
+/// Returns whether a bound is `Fn(A) -> R` or a like trait.
+fn is_function(bound: &syn::TypeParamBound) -> bool {
+    let syn::TypeParamBound::Trait(bound) = bound else { return false };
+    bound.path.segments.last().is_some_and(|s| matches!(s.arguments, syn::PathArguments::Parenthesized(_)))
 }
 
 /// Reads a device function.

@@ -116,7 +116,10 @@ fn parameters(a: usize, b: &mut [usize], c: &[bool], d: View<usize, 1>, e: View<
 }
 
 #[kernel(block = 32, grid = 1)]
-fn not_passable(a: (f32, f32), b: [f32; 4], c: &mut f32, d: Shared<f32, 1>, e: Vec<f32>, f: [f32], g: ()) {}
+fn not_passable(a: (f32, f32), b: [f32; 4], c: &mut f32, d: Shared<f32, 1>, e: Vec<f32>, g: ()) {}
+
+#[kernel(block = 1, grid = 1)]
+fn slice_by_value(f: [f32]) {}
 
 #[kernel(block = 32, grid = 1)]
 fn gives(y: &mut [f32]) -> f32 {
