@@ -23,35 +23,35 @@ const FEW: u64 = 160;
 
 const ALL: &[Planted] = &[
     // Comparisons with a wrong operator or sign.
-    planted("setp.lt.u32", "setp.le.u32", FEW),
-    planted("setp.lt.s32", "setp.lt.u32", FEW),
+    planted("setp.lt.u32", "setp.le.u32", 80),
+    planted("setp.lt.s32", "setp.lt.u32", 80),
     planted("setp.gt.f32", "setp.gtu.f32", 1000),
-    planted("setp.neu.f32", "setp.ne.f32", FEW),
-    planted("max.s32", "max.u32", FEW),
-    planted("min.f32", "max.f32", FEW),
+    planted("setp.neu.f32", "setp.ne.f32", 80),
+    planted("max.s32", "max.u32", 80),
+    planted("min.f32", "max.f32", 80),
     // Integers.
-    planted("shr.s32", "shr.u32", FEW),
-    planted("mul.hi.u32", "mul.lo.u32", FEW),
-    planted("rem.s32", "div.s32", FEW),
-    planted("sub.u32", "add.u32", FEW),
-    planted("clz.b32", "popc.b32", FEW),
-    planted("cvt.s32.s8", "cvt.u32.u8", FEW),
+    planted("shr.s32", "shr.u32", 80),
+    planted("mul.hi.u32", "mul.lo.u32", 80),
+    planted("rem.s32", "div.s32", 80),
+    planted("sub.u32", "add.u32", 80),
+    planted("clz.b32", "popc.b32", 80),
+    planted("cvt.s32.s8", "cvt.u32.u8", 80),
     // Floats: rounding and subnormals.
     planted("add.rn.f32", "add.rn.ftz.f32", 1000),
-    planted("fma.rn.f32", "fma.rz.f32", FEW),
+    planted("fma.rn.f32", "fma.rz.f32", 80),
     planted("mul.rn.f64", "mul.rz.f64", 1000),
     planted("sqrt.rn.f32", "sqrt.rz.f32", 1000),
     planted("div.rn.f64", "div.rm.f64", 1000),
     planted("cvt.rn.f32.f64", "cvt.rz.f32.f64", 1000),
-    planted("cvt.rn.f16.f32", "cvt.rz.f16.f32", FEW),
+    planted("cvt.rn.f16.f32", "cvt.rz.f16.f32", 80),
     planted("cvt.rzi.s32.f32", "cvt.rni.s32.f32", 1000),
     planted("cvt.rn.f32.u64", "cvt.rn.f32.s64", 1000),
     // Memory, and operations of several threads.
     planted("ld.global.nc.s8", "ld.global.nc.u8", FEW),
-    planted("bar.sync 0;", "", FEW),
-    planted("shfl.sync.up", "shfl.sync.down", FEW),
-    planted("vote.sync.any", "vote.sync.all", FEW),
-    planted("red.global.max.u32", "red.global.add.u32", FEW),
+    planted("bar.sync 0;", "", 80),
+    planted("shfl.sync.up", "shfl.sync.down", 80),
+    planted("vote.sync.any", "vote.sync.all", 80),
+    planted("red.global.max.u32", "red.global.add.u32", 80),
 ];
 
 #[test]
