@@ -181,6 +181,30 @@ pub(super) fn statistics<
     of_row
 }
 
+/// Reads a thread's pieces of z from `at` on, writes them if `store`, and returns their norm: the
+/// elements of a row that are not kept in registers.
+#[device]
+fn further<T: Float, W: Float, const L: usize, const V: usize, const S: usize>(
+    x: View<T, 1>,
+    residual: View<T, 1>,
+    z: ViewMut<T, 1>,
+    fused: bool,
+    store: bool,
+    of_row: Moments,
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    at: usize,
+    cols: usize,
+) -> [[f32; V]; S] {
+    let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
+    if store {
+        put::<T, L, V, S>(z, at, cols, &again);
+    }
+    less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
+    normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
+    again
+}
+
 /// Computes y = norm of the rows of x, or if `FUSED` of z = x + residual, which is written, too.
 ///
 /// The norm is a layer norm if `CENTRED`, otherwise an RMS norm. Weight and bias may be absent, and
@@ -248,12 +272,7 @@ pub fn norm_rows<
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);
     for at in (N * L * V..end).step_by(S * L * V) {
-        let mut again = summed::<T, L, V, S>(x, residual, FUSED, at, cols);
-        if FUSED {
-            put::<T, L, V, S>(z, at, cols, &again);
-        }
-        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
-        normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
+        let again = further::<T, W, L, V, S>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
         put::<O, L, V, S>(y, at, cols, &again);
     }
 }
@@ -341,12 +360,7 @@ pub fn norm_quantized<
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     let mut top = magnitude::<L, V, N>(&kept, 0, cols, 0.0);
     for at in (N * L * V..cols).step_by(S * L * V) {
-        let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
-        if fused {
-            put::<T, L, V, S>(z, at, cols, &again);
-        }
-        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
-        normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
+        let again = further::<T, W, L, V, S>(x, residual, z, fused, fused, of_row, weight, bias, at, cols);
         top = magnitude::<L, V, S>(&again, at, cols, top);
     }
     let top = max::<L>(top);
@@ -359,9 +373,7 @@ pub fn norm_quantized<
     }
     put_bytes::<L, V, N>(q, 0, cols, &kept, lift, inverse);
     for at in (N * L * V..cols).step_by(S * L * V) {
-        let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
-        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
-        normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
+        let again = further::<T, W, L, V, S>(x, residual, z, fused, false, of_row, weight, bias, at, cols);
         put_bytes::<L, V, S>(q, at, cols, &again, lift, inverse);
     }
 }
@@ -458,12 +470,7 @@ pub fn norm_activations<
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     put_units::<L, V, N>(bytes, factors, place, room, 0, cols, end, &kept);
     for at in (N * L * V..end).step_by(S * L * V) {
-        let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
-        if fused {
-            put::<T, L, V, S>(z, at, cols, &again);
-        }
-        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
-        normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
+        let again = further::<T, W, L, V, S>(x, residual, z, fused, fused, of_row, weight, bias, at, cols);
         put_units::<L, V, S>(bytes, factors, place, room, at, cols, end, &again);
     }
 }
