@@ -106,6 +106,32 @@ impl Work {
     }
 }
 
+/// Attention of few tokens, whose products include the norm before it and the sum after it.
+pub(super) struct FusedAttention<'a> {
+    attention: &'a Attention,
+    projection: &'a Numbers,
+    output: &'a Numbers,
+}
+
+impl FusedAttention<'_> {
+    /// Queues x ← x + attention of norm(x), as [`run`](Attention::run) does.
+    pub(super) fn add<K: CacheElement>(
+        &self,
+        on: &impl Queue,
+        norm: rowwise::Norm<'_, f32>,
+        x: &mut BufferViewMut<'_, f32, 2>,
+        places: &Places<'_>,
+        cache: KeyValues<'_, K>,
+        work: &mut Work,
+    ) -> Result<(), Error> {
+        let ([n, _], Attention { shape, projection, .. }) = (x.extents(), self.attention);
+        let mut qkv = prefix(&mut work.qkv, [n, shape.projected()])?;
+        self.projection.run_normed(on, norm, projection, &x.reborrow().shared(), &mut qkv)?;
+        let o = self.attention.attend(on, n, places, cache, work)?;
+        self.output.add(on, &o, x)
+    }
+}
+
 /// Attention of a block.
 #[derive(Debug)]
 pub struct Attention {
@@ -173,29 +199,11 @@ impl Attention {
         self.output.run_as(on, is_exact, &o, y)
     }
 
-    /// Returns the matrices of numbers before and after attention, if they are such.
-    pub(super) fn numbers(&self) -> Option<[&Numbers; 2]> {
-        Some([self.projection.numbers()?, self.output.numbers()?])
-    }
-
-    /// Queues x ← x + attention of norm(x), as [`run`](Attention::run) does. The matrices are the
-    /// [`numbers`](Attention::numbers) of this attention. There are few tokens.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub(super) fn add<K: CacheElement>(
-        &self,
-        on: &impl Queue,
-        [projection, output]: [&Numbers; 2],
-        norm: rowwise::Norm<'_, f32>,
-        x: &mut BufferViewMut<'_, f32, 2>,
-        places: &Places<'_>,
-        cache: KeyValues<'_, K>,
-        work: &mut Work,
-    ) -> Result<(), Error> {
-        let [n, _] = x.extents();
-        let mut qkv = prefix(&mut work.qkv, [n, self.shape.projected()])?;
-        projection.run_normed(on, norm, &self.projection, &x.reborrow().shared(), &mut qkv)?;
-        let o = self.attend(on, n, places, cache, work)?;
-        output.add(on, &o, x)
+    /// Returns attention whose products include the norm before it and the sum after it, if both
+    /// matrices have numbers.
+    pub(super) fn fused(&self) -> Option<FusedAttention<'_>> {
+        let (projection, output) = (self.projection.numbers()?, self.output.numbers()?);
+        Some(FusedAttention { attention: self, projection, output })
     }
 
     /// Queues attention of the queries, keys and values in `work`, and returns its result.

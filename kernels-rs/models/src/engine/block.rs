@@ -1,10 +1,10 @@
 //! A block, and the stream of activations between blocks.
 
-use super::attention::{self, Attention, Places, prefix};
+use super::attention::{self, Attention, FusedAttention, Places, prefix};
 use super::cache::{CacheElement, KeyValues};
 use super::experts::Experts;
-use super::linear::{FUSED, Numbers, pieces};
-use super::network::{self, Network};
+use super::linear::{FUSED, pieces};
+use super::network::{self, FusedNetwork, Network};
 use kernels_rs::elementwise::saxpy;
 use kernels_rs::rowwise;
 use kernels_rs::{Queue, QueueMemory};
@@ -171,26 +171,15 @@ pub struct Block {
     pub network: SecondHalf,
 }
 
-/// The matrices of a block that kernels for few tokens read.
-struct FusedNumbers<'a> {
-    /// Before and after attention.
-    attention: [&'a Numbers; 2],
-    /// The gate and up, and down.
-    network: [&'a Numbers; 2],
-    /// The numbers of a token between the two products.
-    inner: usize,
-}
-
 impl Block {
-    /// Returns the matrices of numbers, if norms and products are one kernel each: for few tokens,
-    /// and without `exact`. Products then add to the sum of the stream.
-    fn fused(&self, x: &Activations) -> Option<FusedNumbers<'_>> {
+    /// Returns the halves whose norms and products are one kernel each, if they are such: for few
+    /// tokens, and without `exact`. Products then add to the sum of the stream.
+    fn fused(&self, x: &Activations) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
         let SecondHalf::Network(network) = &self.network else { return None };
         if x.exact || x.is_added || x.extents[0] > FUSED {
             return None;
         }
-        let inner = network.inner();
-        Some(FusedNumbers { attention: self.attention.numbers()?, network: network.numbers()?, inner })
+        Some((self.attention.fused()?, network.fused()?))
     }
 
     /// Queues the block for tokens, whose keys and values are stored in the cache.
@@ -205,15 +194,15 @@ impl Block {
         cache: KeyValues<'_, K>,
         work: &mut Work,
     ) -> Result<(), Error> {
-        if let Some(FusedNumbers { attention, network: [gate_and_up, down], inner }) = self.fused(x) {
+        if let Some((attention, network)) = self.fused(x) {
             let [_, width] = x.extents;
             let mut sum = prefix(&mut x.sums[0], x.extents)?;
             let (first, second) = (on.share(&self.attention_norm.weight)?, on.share(&self.network_norm.weight)?);
             let (first, second) = (first.view([width])?, second.view([width])?);
             let norm = rowwise::Norm::rms(self.attention_norm.epsilon).weight(&first);
-            self.attention.add(on, attention, norm, &mut sum, places, cache, &mut work.attention)?;
+            attention.add(on, norm, &mut sum, places, cache, &mut work.attention)?;
             let norm = rowwise::Norm::rms(self.network_norm.epsilon).weight(&second);
-            return down.add_gated(on, norm, gate_and_up, inner, &mut sum);
+            return network.add(on, norm, &mut sum);
         }
         x.norm(on, &self.attention_norm)?;
         let (normed, mut added) = x.half()?;

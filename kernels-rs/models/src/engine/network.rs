@@ -4,6 +4,7 @@ use super::attention::prefix;
 use super::linear::{Linear, Numbers};
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::gate;
+use kernels_rs::rowwise::Norm;
 use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -42,6 +43,26 @@ impl Work {
     }
 }
 
+/// A network of few tokens, whose products include the norm before it, the gate, and the sum after
+/// it.
+pub(super) struct FusedNetwork<'a> {
+    inner: usize,
+    gate_and_up: &'a Numbers,
+    down: &'a Numbers,
+}
+
+impl FusedNetwork<'_> {
+    /// Queues x ← x + network of norm(x).
+    pub(super) fn add(
+        &self,
+        on: &impl Queue,
+        norm: Norm<'_, f32>,
+        x: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        self.down.add_gated(on, norm, self.gate_and_up, self.inner, x)
+    }
+}
+
 impl Network {
     /// Makes a network of its matrices: `gate_and_up` has the rows of the gate, then those of up.
     ///
@@ -61,9 +82,11 @@ impl Network {
         self.inner
     }
 
-    /// Returns the matrices of numbers, if they are such: the gate and up, and down.
-    pub(super) fn numbers(&self) -> Option<[&Numbers; 2]> {
-        Some([self.gate_and_up.numbers()?, self.down.numbers()?])
+    /// Returns the network whose products include the norm before it, the gate, and the sum after
+    /// it, if both matrices have numbers.
+    pub(super) fn fused(&self) -> Option<FusedNetwork<'_>> {
+        let (gate_and_up, down) = (self.gate_and_up.numbers()?, self.down.numbers()?);
+        Some(FusedNetwork { inner: self.inner, gate_and_up, down })
     }
 
     /// Queues y ← the network of x, both `[tokens, width]`.
