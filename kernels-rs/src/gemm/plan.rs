@@ -155,7 +155,7 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
             ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
         if along {
-            offer(streamed(gemv_t_columns(rows), 1.0), Plan::GemvT(rows));
+            offer(streamed(8 * gemv_t_columns(rows), 1.0), Plan::GemvT(rows));
         } else {
             offer(streamed(32, 1.0), Plan::GemvN(rows, GemvWidth::Columns32));
             offer(streamed(16, 1.1), Plan::GemvN(rows, GemvWidth::Columns16));
@@ -164,10 +164,9 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
     best.1
 }
 
-/// Returns the columns of a block of `gemv_t`, as `product` launches it: 8 warps compute `W`
-/// columns each.
-fn gemv_t_columns(rows: usize) -> usize {
-    8 * match rows {
+/// Returns the columns that each of the 8 warps of a block of `gemv_t` computes.
+pub(super) const fn gemv_t_columns(rows: usize) -> usize {
+    match rows {
         1 => 1,
         2 | 4 => 4,
         _ => 2,

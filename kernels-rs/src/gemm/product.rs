@@ -2,7 +2,7 @@
 
 use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_n, gemv_t};
-use super::plan::{Costs, GemvWidth, Plan, Tile, plan};
+use super::plan::{Costs, GemvWidth, Plan, Tile, gemv_t_columns, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
@@ -268,10 +268,10 @@ impl Gemm {
                     _ => [1, 4],
                 };
                 dispatch!(let [ROWS: usize, COLS: usize] = match rows {
-                    1 => [1, 1],
-                    2 => [2, 4],
-                    4 => [4, 4],
-                    _ => [8, 2],
+                    1 => [1, gemv_t_columns(1)],
+                    2 => [2, gemv_t_columns(2)],
+                    4 => [4, gemv_t_columns(4)],
+                    _ => [8, gemv_t_columns(8)],
                 };
                 // SAFETY: as for `Plan::GemvN`.
                 unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(&LibraryCall(on), alpha, a, b, beta, c, first, epilogue) }))
