@@ -1,6 +1,6 @@
 //! Tests of attention, on the CPU and on a GPU, against plain Rust in `f64`.
 
-use kernel_dsl::half::f16;
+use kernel_dsl::half::{bf16, f16};
 use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, strided};
 use kernels_rs::attention::score::{Alibi, Bias, Softcap};
 use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
@@ -370,6 +370,11 @@ fn steps(device: &Device) {
         let kv = KvCache::new(hk.view(cache).unwrap(), hv.view(cache).unwrap());
         Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         compare("halves", &o.download().unwrap(), &answer, 2e-2);
+        // An output of 16 bits has the same numbers, rounded.
+        let mut narrow = device.upload(&vec![bf16::NAN; answer.len()]).unwrap();
+        Decode::new().run(device, &q, kv, &counts, &mut narrow.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        let rounded: Vec<bf16> = o.download().unwrap().iter().map(|x| bf16::from_f32(*x)).collect();
+        assert_eq!(narrow.download().unwrap(), rounded, "an output of 16 bits");
 
         if width % 16 == 0 {
             // The error of a byte is 1/254 of the largest element of its row.

@@ -151,7 +151,7 @@ fn memory_bound_kernels_leave_registers_for_warps() {
         assert!(resources.registers <= if few { 48 } else { 128 }, "{name}: {} registers", resources.registers);
     }
     for Cost { name, resources, loops, .. } in
-        costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>>()
+        costs::<flash_decode<f32, f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>>()
     {
         assert!(resources.registers <= 128, "{name}: {} registers", resources.registers);
         for l in loops.iter().filter(|l| ffma(l) >= 64) {

@@ -12,7 +12,7 @@ use kernels_rs::attention::cache::{BLOCK, Blocks, Contiguous, Paged, Scaled, Uns
 use kernels_rs::attention::decode::flash_decode;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
-runtime::register!(flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>, cases, reference);
+runtime::register!(flash_decode<f32, f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>, cases, reference);
 runtime::register!(cache_append<f32, f32, f32, Contiguous, 0, false>, append_cases, append_reference);
 
 /// Rows of a page.
@@ -148,7 +148,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let shapes = if several { tokens } else { one };
     let shape = |(heads, tokens, lengths, room, larger)| DecodeShape { heads, tokens, lengths, room, larger };
     let mut all: Vec<Case> = shapes.map(|listed| case(instance, random, shape(listed))).into();
-    let &[_, cached] = scalars(instance).as_slice() else { return all };
+    let &[.., cached] = scalars(instance).as_slice() else { return all };
     if !matches!(cached, Scalar::I8 | Scalar::U32) {
         // A column of values of each extreme; the extremes repeat.
         let mut of_values = case(instance, random, shape(([1, 1, lanes * each], 1, &[7], [16, 1], 1.0)));
@@ -163,13 +163,13 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 fn case(instance: &Instance, random: &mut Random, shape: DecodeShape) -> Case {
     let Some(Constants { columns, .. }) = Constants::of(instance) else { return Case::new("", []) };
-    let &[stored, cached] = scalars(instance).as_slice() else { return Case::new("", []) };
+    let &[of_q, of_o, cached] = scalars(instance).as_slice() else { return Case::new("", []) };
     let DecodeShape { heads: [groups, of_group, width], tokens, lengths, room: [room, splits], larger } = shape;
     let (sequences, heads) = (lengths.len(), groups * of_group);
     let queries = sequences * tokens;
     let ([planes, of_plane], table) = layout(instance, sequences, room);
     let mut inputs = vec![
-        drawn(random, stored, queries * heads * width, [queries, heads, width], [heads * width, width, 1]),
+        drawn(random, of_q, queries * heads * width, [queries, heads, width], [heads * width, width, 1]),
         rows(random, cached, [planes, groups, of_plane, width]),
         rows(random, cached, [planes, groups, of_plane, width]),
     ];
@@ -184,7 +184,7 @@ fn case(instance: &Instance, random: &mut Random, shape: DecodeShape) -> Case {
     }
     inputs.extend(table);
     inputs.push(Input::slice(lengths));
-    inputs.push(drawn(random, stored, queries * heads * width, [queries, heads, width], [heads * width, width, 1]));
+    inputs.push(drawn(random, of_o, queries * heads * width, [queries, heads, width], [heads * width, width, 1]));
     let scratch = |extents: [usize; 4]| Input::view(&vec![7.0f32; extents.iter().product()], extents);
     inputs.push(scratch([queries, heads, splits, width]));
     inputs.push(scratch([queries, heads, splits, 2]));
@@ -221,7 +221,7 @@ fn round_to_integers(q: &mut [f64], scale: f64) {
 /// a split's sums is its largest logit in units of log₂ e, plus an exponent. It is that of the
 /// power of two that is at least the number of keys.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let &[stored, cached] = scalars(instance).as_slice() else { return Vec::new() };
+    let &[_, stored, cached] = scalars(instance).as_slice() else { return Vec::new() };
     let (scaled, paged) = (has::<Scaled>(instance) || has::<Blocks>(instance), has::<Paged>(instance));
     let (mut q, [k, v]) = (inputs[0].values(), [1, 2].map(|n| unpacked(cached, inputs[n].values())));
     let (&[queries, heads, width], &[planes, groups, rows, _]) = (inputs[0].extents(), inputs[1].extents()) else {

@@ -282,17 +282,17 @@ fn weighted<C: Scales, const E: usize, const WIDE: usize>(
         along_z((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
     ),
     instances(
-        f32: T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 128;
-        f16_contiguous: T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256;
-        f32_i8_contiguous: T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256;
-        q8_0: T = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256;
-        q4_0: T = f32, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256;
-        f16_tokens: T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 4, TOKENS = true, SETS = 2 | 4, THREADS = 256;
-        f32_tokens: T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
-        f32_tokens_of_4: T = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 4, THREADS = 256;
-        f32_i8_tokens: T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256;
-        q8_0_tokens: T = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
-        q4_0_tokens: T = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256
+        f32: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 128;
+        f16_contiguous: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256;
+        f32_i8_contiguous: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256;
+        q8_0: T = f16, O = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256;
+        q4_0: T = f32, O = bf16, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256;
+        f16_tokens: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 4, TOKENS = true, SETS = 2 | 4, THREADS = 256;
+        f32_tokens: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
+        f32_tokens_of_4: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 4, THREADS = 256;
+        f32_i8_tokens: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256;
+        q8_0_tokens: T = f32, O = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
+        q4_0_tokens: T = f16, O = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256
     ),
     derived(FEW = GROUP.min(2), AHEAD = 4 * GROUP, SUMS = GROUP * U),
     tolerance(o(relative = 1e-4, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
@@ -308,6 +308,7 @@ fn weighted<C: Scales, const E: usize, const WIDE: usize>(
 )]
 pub fn flash_decode<
     T: Float,
+    O: Float,
     K: StoredElement,
     C: Scales,
     P: Pages,
@@ -329,7 +330,7 @@ pub fn flash_decode<
     scales: C,
     pages: P,
     lengths: View<u32, 1>,
-    mut o: ViewMut<T, 3>,
+    mut o: ViewMut<O, 3>,
     mut parts: ViewMut<f32, 4>,
     logs: ViewMut<f32, 4>,
     mut ended: ViewMut<u32, 1>,
@@ -654,7 +655,7 @@ pub fn flash_decode<
                 }
                 let inverse = reciprocal(r.base, r.sum);
                 for e in unroll(0..4) {
-                    o[(row, head, d + e)] = T::from_f32(r.o[e] * inverse);
+                    o[(row, head, d + e)] = O::from_f32(r.o[e] * inverse);
                 }
             }
             block::sync();

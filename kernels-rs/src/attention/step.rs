@@ -205,7 +205,8 @@ impl Decode {
         Decode { tokens, ..self }
     }
 
-    /// Queues the step.
+    /// Queues the step. o may have another format than q, such as the one that the next product
+    /// reads: its numbers are rounded once.
     ///
     /// # Errors
     /// Returns an error if:
@@ -213,13 +214,13 @@ impl Decode {
     /// - the cache or its table has another number of sequences than q,
     /// - rows are not aligned to the access width (4 numbers of `f32`, otherwise 8), or
     /// - a buffer belongs to another device.
-    pub fn run<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
+    pub fn run<T: Float + GenericArgument, O: Float + GenericArgument, K: StoredElement + GenericArgument>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
         cache: KvCache<'_, K>,
         lengths: &BufferView<'_, u32, 1>,
-        o: &mut BufferViewMut<'_, T, 3>,
+        o: &mut BufferViewMut<'_, O, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         let [rows, ..] = q.extents();
@@ -249,14 +250,19 @@ impl Decode {
 
     /// Queues the step with the scales of the cache.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    fn paged<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales + LaunchStruct>(
+    fn paged<
+        T: Float + GenericArgument,
+        O: Float + GenericArgument,
+        K: StoredElement + GenericArgument,
+        C: Scales + LaunchStruct,
+    >(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
         cache: KvCache<'_, K>,
         scales: C,
         lengths: &BufferView<'_, u32, 1>,
-        o: &mut BufferViewMut<'_, T, 3>,
+        o: &mut BufferViewMut<'_, O, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         let kv = [&cache.keys, &cache.values];
@@ -273,6 +279,7 @@ impl Decode {
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     fn queue<
         T: Float + GenericArgument,
+        O: Float + GenericArgument,
         K: StoredElement + GenericArgument,
         C: Scales + LaunchStruct,
         P: Pages + LaunchStruct,
@@ -284,7 +291,7 @@ impl Decode {
         scales: C,
         pages: P,
         lengths: &BufferView<'_, u32, 1>,
-        o: &mut BufferViewMut<'_, T, 3>,
+        o: &mut BufferViewMut<'_, O, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         let [all, heads, width] = q.extents();
@@ -351,9 +358,9 @@ impl Decode {
         let numbers = [lanes, wide, each, group, in_flight].map(Constant::Usize);
         let of_tokens = [Constant::Bool(several), Constant::Usize(sets), Constant::Usize(threads)];
         let derived = [group.min(2), 4 * group, group * in_flight].map(Constant::Usize);
-        let types = [T::CONSTANT, K::CONSTANT, C::CONSTANT, P::CONSTANT];
+        let types = [T::CONSTANT, O::CONSTANT, K::CONSTANT, C::CONSTANT, P::CONSTANT];
         let constants: Vec<_> = types.into_iter().chain(numbers).chain(of_tokens).chain(derived).collect();
-        let call = flash_decode::<T, K, C, P, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>::call(
+        let call = flash_decode::<T, O, K, C, P, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>::call(
             q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, tokens, scale,
         );
         // SAFETY: the launch compares all extents with one another, except planes with sequences,
