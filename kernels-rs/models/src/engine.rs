@@ -15,6 +15,7 @@
 //! | [`network`] | the gated network of a block |
 //! | [`experts`] | a mixture of experts, which replaces that network |
 //! | [`block`] | a block, and the stream of activations between blocks |
+//! | `operand` | activations in the form that a product reads: numbers of 16 bits, or quantized |
 //! | [`vision`] | the features of an image |
 //! | [`prompt`] | the tokens of a text, and the images in it |
 //! | [`model`] | a whole model and its loading |
@@ -47,6 +48,7 @@ pub mod linear;
 mod load;
 pub mod model;
 pub mod network;
+mod operand;
 pub mod prompt;
 pub mod sampling;
 pub mod session;

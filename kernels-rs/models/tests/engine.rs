@@ -644,13 +644,20 @@ fn bench_counts_the_bytes_of_a_step() {
     let run = &found["runs"][0];
     let cache = 2 * 8 * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
     assert_eq!(run["bytes_per_step"].as_f64(), Some((weights as u64 + cache) as f64));
-    let launches = |what: &str, name: &str| {
-        let kernels = run["times"][what]["kernels"].as_array().unwrap().iter();
+    let launches = |found: &serde_json::Value, what: &str, name: &str| {
+        let kernels = found["runs"][0]["times"][what]["kernels"].as_array().unwrap().iter();
         let named = kernels.filter(|kernel| kernel["instance"].as_str().unwrap().starts_with(name));
         named.map(|kernel| kernel["launches"].as_u64().unwrap()).sum::<u64>()
     };
-    assert_eq!(["gemv_normed", "heads", "flash_decode", "advance"].map(|name| launches("step", name)), [4, 2, 2, 1]);
-    assert_eq!(["gemv_normed", "heads", "advance"].map(|name| launches("prompt", name)), [0, 2, 0]);
+    let of_step = ["gemv_normed", "heads", "flash_decode", "advance"].map(|name| launches(&found, "step", name));
+    assert_eq!(of_step, [4, 2, 2, 1]);
+    assert_eq!(["gemv_normed", "heads", "advance"].map(|name| launches(&found, "prompt", name)), [0, 2, 0]);
+    // With quantized weights, all norms and both gates quantize. A launch quantizes the result of
+    // attention.
+    let path = small("bench-q8", "qwen2", true);
+    let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
+    let of_step = ["norm_activations", "quantize_activations", "norm_rows", "map"];
+    assert_eq!(of_step.map(|name| launches(&found, "step", name)), [5, 4, 0, 0]);
 }
 
 /// Compares a model with itself, and with one whose weights have 8 bits.

@@ -307,7 +307,6 @@ impl Weights {
 
     /// Returns whether units take few registers. Then two of them are in flight for each row of
     /// weights. A warp has four rows of weights and up to four of activations.
-    /// weights, and a warp has four rows of weights and up to four of activations.
     fn is_light(&self) -> bool {
         matches!(self.format(), Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4)
     }

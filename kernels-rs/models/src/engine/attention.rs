@@ -4,7 +4,9 @@
 use super::cache::{CacheElement, KeyValues, Projected, gathered};
 use super::exact::textbook_decode;
 use super::linear::{Linear, Numbers, convert};
+use super::operand::{Operand, OperandMemory, Source};
 use crate::configuration::Configuration;
+use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::attention::{self, Decode, Qkv, Scratch};
 use kernels_rs::blocks::cache::Tokens;
 use kernels_rs::blocks::heads::Norms;
@@ -78,7 +80,7 @@ pub struct Places<'a> {
 pub struct Work {
     qkv: QueueMemory<f32>,
     q: QueueMemory<f32>,
-    o: QueueMemory<f32>,
+    o: OperandMemory,
     scratch: Scratch,
     /// Weights of the keys for each token and head, where results are exact.
     exact: Option<QueueMemory<f32>>,
@@ -98,7 +100,7 @@ impl Work {
         Ok(Work {
             qkv: on.scratch(tokens * shape.projected())?,
             q: on.scratch(tokens * heads * head)?,
-            o: on.scratch(tokens * heads * head)?,
+            o: OperandMemory::new(tokens * heads * head),
             scratch: Scratch::new(on, [apart, heads, head], groups, room)?,
             exact: if exact { Some(on.scratch(tokens * heads * room)?) } else { None },
             tokens,
@@ -178,25 +180,30 @@ impl Attention {
         self.shape
     }
 
-    /// Queues y ← attention of x, both `[tokens, width]`. The keys and values of the tokens are
-    /// stored in the cache.
+    /// Returns the matrix of queries, keys and values, which reads the activations.
+    pub(super) fn projection(&self) -> &Linear {
+        &self.projection
+    }
+
+    /// Queues y ← attention of x, both `[tokens, width]`. x has the form that the
+    /// [`projection`](Attention::projection) reads. The keys and values of the tokens are stored in
+    /// the cache.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
-    pub fn run<K: CacheElement>(
+    pub(super) fn run<K: CacheElement>(
         &self,
         on: &impl Queue,
-        x: &BufferView<'_, f32, 2>,
+        x: &Operand<'_>,
         places: &Places<'_>,
         cache: KeyValues<'_, K>,
         y: &mut BufferViewMut<'_, f32, 2>,
         work: &mut Work,
     ) -> Result<(), Error> {
-        let [n, _] = x.extents();
-        let is_exact = work.exact.is_some();
-        self.projection.run_as(on, is_exact, x, &mut prefix(&mut work.qkv, [n, self.shape.projected()])?)?;
+        let (n, is_exact) = (x.tokens(), work.exact.is_some());
+        self.projection.product(on, is_exact, x, &mut prefix(&mut work.qkv, [n, self.shape.projected()])?)?;
         let o = self.attend(on, n, places, cache, work)?;
-        self.output.run_as(on, is_exact, &o, y)
+        self.output.product(on, is_exact, &o, y)
     }
 
     /// Returns attention whose products include the norm before it and the sum after it, if both
@@ -206,7 +213,8 @@ impl Attention {
         Some(FusedAttention { attention: self, projection, output })
     }
 
-    /// Queues attention of the queries, keys and values in `work`, and returns its result.
+    /// Queues attention of the queries, keys and values in `work`, and returns its result in the
+    /// form that the output matrix reads.
     fn attend<'w, K: CacheElement>(
         &self,
         on: &impl Queue,
@@ -214,8 +222,8 @@ impl Attention {
         places: &Places<'_>,
         mut cache: KeyValues<'_, K>,
         work: &'w mut Work,
-    ) -> Result<BufferView<'w, f32, 2>, Error> {
-        let AttentionShape { heads, head, epsilon, scale, .. } = self.shape;
+    ) -> Result<Operand<'w>, Error> {
+        let AttentionShape { heads, head, epsilon, .. } = self.shape;
         let Work { qkv, q, o, scratch, exact, tokens } = work;
         let of_qkv = [n, self.shape.projected()];
         let norms = match &self.norms {
@@ -230,13 +238,44 @@ impl Attention {
         let of_q = [n, heads, head];
         let projected = Projected { numbers: prefix(qkv, of_qkv)?.shared(), norms };
         K::store(on, &projected, places, &mut prefix(q, of_q)?, &mut cache)?;
+        let form = self.output.form(n, exact.is_some());
+        let (exact, q) = (exact.as_mut(), prefix(q, of_q)?.shared());
+        o.filled(on, form, Attended { shape: self.shape, q, places, cache, scratch, exact, tokens: *tokens })
+    }
+}
+
+/// Attention of queries over a cache.
+struct Attended<'a, 'c, K: CacheElement> {
+    shape: AttentionShape,
+    q: BufferView<'a, f32, 3>,
+    places: &'a Places<'a>,
+    cache: KeyValues<'c, K>,
+    scratch: &'a mut Scratch,
+    /// Weights of the keys for each token and head, where results are exact.
+    exact: Option<&'a mut QueueMemory<f32>>,
+    /// Tokens that there is memory for.
+    tokens: usize,
+}
+
+impl<K: CacheElement> Source for Attended<'_, '_, K> {
+    fn extents(&self) -> [usize; 2] {
+        let [n, heads, head] = self.q.extents();
+        [n, heads * head]
+    }
+
+    fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
+        let Attended { shape, q, places, mut cache, scratch, exact, tokens } = self;
+        let (AttentionShape { heads, head, scale, .. }, of_q) = (shape, q.extents());
+        let (n, numbers) = (of_q[0], of_q.iter().product());
+        let mut y = y.reborrow().strided().reshaped(of_q)?.side_by_side()?;
         match (places.before.filter(|_| n > APART), exact) {
             (_, Some(weights)) => {
-                let room = weights.len() / ((*tokens).max(1) * heads);
+                let room = weights.len() / (tokens.max(1) * heads);
                 let views = cache.views()?;
                 let ([k, v], [of_k, of_v]) = (views.numbers, views.scales);
                 let (lengths, weights) = (places.lengths, prefix(weights, [n, heads, room])?);
-                let (q, mut o) = (prefix(q, of_q)?.shared(), prefix(o, of_q)?);
+                let mut o = on.scratch::<f32>(numbers)?;
+                let mut o_view = o.view_mut(of_q)?;
                 // SAFETY: the launch compares the extents, and the kernel stays within them. Each
                 // lane writes separate elements before the barrier, and reads all after it.
                 unsafe {
@@ -249,16 +288,16 @@ impl Attention {
                         of_v,
                         lengths,
                         places.pages,
-                        &mut o,
+                        &mut o_view,
                         weights,
                         scale,
                     )?;
                 }
+                convert(on, o.view(of_q)?, y)
             }
             (Some(before), _) => {
-                let numbers = n * heads * head;
                 let (mut q_k, mut o_k) = (on.scratch::<K::Prompt>(numbers)?, on.scratch::<K::Prompt>(numbers)?);
-                convert(on, prefix(q, of_q)?.shared(), q_k.view_mut(of_q)?)?;
+                convert(on, q, q_k.view_mut(of_q)?)?;
                 let keys = before + n;
                 let by_head = [1, n, heads, head];
                 let q = q_k.view(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
@@ -269,22 +308,20 @@ impl Attention {
                     Some(stored) => stored,
                     None => {
                         copies = gathered(on, &cache.views()?, first_row(places.pages)?, keys)?;
-                        let ([k, v], of_keys) = (&copies, [1, self.shape.groups, keys, head]);
+                        let ([k, v], of_keys) = (&copies, [1, shape.groups, keys, head]);
                         [k.view(of_keys)?, v.view(of_keys)?]
                     }
                 };
                 causal.run(on, Qkv { q, k, v }, &mut o_heads, None)?;
-                convert(on, o_k.view(of_q)?, prefix(o, of_q)?)?;
+                convert(on, o_k.view(of_q)?, y)
             }
             (None, _) => {
                 let is_single = n == 1 && cache.pages() == 1;
                 let views = K::decoded(cache.views()?);
                 let views = if is_single { views } else { views.paged(places.pages) };
-                let q = prefix(q, of_q)?.shared();
-                Decode::new().scale(scale).run(on, &q, views, &places.lengths, &mut prefix(o, of_q)?, scratch)?;
+                Decode::new().scale(scale).run(on, &q, views, &places.lengths, &mut y, scratch)
             }
         }
-        Ok(prefix(o, [n, heads * head])?.shared())
     }
 }
 
@@ -295,10 +332,10 @@ fn first_row(table: BufferView<'_, u32, 2>) -> Result<BufferView<'_, u32, 1>, Er
 }
 
 /// Returns a view of the first elements of memory.
-pub(super) fn prefix<const R: usize>(
-    memory: &mut QueueMemory<f32>,
+pub(super) fn prefix<T: Element, const R: usize>(
+    memory: &mut QueueMemory<T>,
     extents: [usize; R],
-) -> Result<BufferViewMut<'_, f32, R>, Error> {
+) -> Result<BufferViewMut<'_, T, R>, Error> {
     let mut strides = [1; R];
     for i in (1..R).rev() {
         strides[i - 1] = strides[i] * extents[i];

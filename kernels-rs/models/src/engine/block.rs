@@ -3,11 +3,13 @@
 use super::attention::{self, Attention, FusedAttention, Places, prefix};
 use super::cache::{CacheElement, KeyValues};
 use super::experts::Experts;
-use super::linear::{FUSED, pieces};
+use super::linear::{FUSED, Linear, pieces};
 use super::network::{self, FusedNetwork, Network};
+use super::operand::{Form, Operand, OperandMemory, Source};
+use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::elementwise::saxpy;
-use kernels_rs::rowwise;
 use kernels_rs::{Queue, QueueMemory};
+use kernels_rs::{quant, rowwise};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,7 +44,7 @@ pub struct Activations {
     /// Whether `added` is not yet part of the sum.
     is_added: bool,
     /// The norm of the sum.
-    normed: QueueMemory<f32>,
+    normed: OperandMemory,
     extents: [usize; 2],
     exact: bool,
 }
@@ -56,7 +58,8 @@ impl Activations {
     pub fn new(on: &impl Queue, tokens: usize, width: usize, exact: bool) -> Result<Activations, Error> {
         let memory = || on.scratch::<f32>(tokens * width);
         let sums = [memory()?, memory()?];
-        Ok(Activations { sums, added: memory()?, is_added: false, normed: memory()?, extents: [tokens, width], exact })
+        let normed = OperandMemory::new(tokens * width);
+        Ok(Activations { sums, added: memory()?, is_added: false, normed, extents: [tokens, width], exact })
     }
 
     /// Begins with `tokens` tokens, for which there is memory. Returns the sum, to be written.
@@ -80,46 +83,110 @@ impl Activations {
         saxpy::launch(on, 1.0, features.strided().reshaped([numbers])?.side_by_side()?, to)
     }
 
-    /// Queues the norm of the sum.
-    fn norm(&mut self, on: &impl Queue, norm: &Norm) -> Result<(), Error> {
-        let weight = on.share(&norm.weight)?;
-        let weight = weight.view([self.extents[1]])?;
-        let rms = rowwise::Norm::rms(norm.epsilon).weight(&weight);
-        let [sum, next] = &mut self.sums;
-        let sum = prefix(sum, self.extents)?.shared();
-        let added = prefix(&mut self.added, self.extents)?.shared();
-        let (mut normed, mut next) = (prefix(&mut self.normed, self.extents)?, prefix(next, self.extents)?);
-        // The order of a sum depends on the number of rows.
-        let at_once = if self.exact { 1 } else { usize::MAX };
-        for rows in pieces(self.extents[0], at_once) {
-            let (sum, mut normed) = (sum.slice(rows.clone())?, normed.reborrow().slice(rows.clone())?);
-            if self.is_added {
-                let (added, mut next) = (added.slice(rows.clone())?, next.reborrow().slice(rows)?);
-                rms.run_added(on, &sum, Some((&added, &mut next)), &mut normed, None)?;
-            } else {
-                rms.run(on, &sum, &mut normed)?;
-            }
-        }
-        if self.is_added {
-            self.sums.swap(0, 1);
-        }
-        self.is_added = false;
-        Ok(())
+    /// Queues the norm of the sum, and passes it in a form to `run`, with the memory for what `run`
+    /// adds to the sum.
+    fn half(
+        &mut self,
+        on: &impl Queue,
+        norm: &Norm,
+        form: Form,
+        run: impl FnOnce(&Operand<'_>, &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Activations { sums, added, is_added, normed, extents, exact } = self;
+        let (extents, rows) = (*extents, 0..extents[0]);
+        let source = Normed { norm, sums, added: &mut *added, is_added: &mut *is_added, extents, rows, exact: *exact };
+        let normed = normed.filled(on, form, source)?;
+        *is_added = true;
+        run(&normed, &mut prefix(added, extents)?)
     }
 
-    /// Returns the norm, and memory for what is added to the sum.
-    fn half(&mut self) -> Result<(BufferView<'_, f32, 2>, BufferViewMut<'_, f32, 2>), Error> {
-        self.is_added = true;
-        Ok((prefix(&mut self.normed, self.extents)?.shared(), prefix(&mut self.added, self.extents)?))
-    }
-
-    /// Queues the norm after the last block, and returns it.
+    /// Queues the last norm and the product with the output matrix for the last tokens, those of
+    /// `logits`.
     ///
     /// # Errors
-    /// If memory runs out.
-    pub fn finish(&mut self, on: &impl Queue, norm: &Norm) -> Result<BufferView<'_, f32, 2>, Error> {
-        self.norm(on, norm)?;
-        Ok(prefix(&mut self.normed, self.extents)?.shared())
+    /// If extents do not match, or memory runs out.
+    pub fn finish(
+        &mut self,
+        on: &impl Queue,
+        norm: &Norm,
+        output: &Linear,
+        logits: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        let Activations { sums, added, is_added, normed, extents, exact } = self;
+        let ([n, _], [rows, _], exact) = (*extents, logits.extents(), *exact);
+        let last = n.saturating_sub(rows)..n;
+        let source = Normed { norm, sums, added, is_added, extents: *extents, rows: last, exact };
+        let normed = normed.filled(on, output.form(rows, exact), source)?;
+        output.product(on, exact, &normed, logits)
+    }
+}
+
+/// The norm of a sum, to which a summand is added first if there is one.
+struct Normed<'a> {
+    norm: &'a Norm,
+    /// The sum, and memory for the next one.
+    sums: &'a mut [QueueMemory<f32>; 2],
+    added: &'a mut QueueMemory<f32>,
+    is_added: &'a mut bool,
+    /// The extents of the sum.
+    extents: [usize; 2],
+    rows: Range<usize>,
+    exact: bool,
+}
+
+impl Normed<'_> {
+    /// Passes the norm, the rows of the sum, and what is added to them, with the memory for the
+    /// next sum.
+    fn with<R>(
+        self,
+        on: &impl Queue,
+        run: impl FnOnce(rowwise::Norm<'_, f32>, &BufferView<'_, f32, 2>, rowwise::Added<'_, '_, f32>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let Normed { norm, sums, added, is_added, extents, rows, .. } = self;
+        let weight = on.share(&norm.weight)?;
+        let weight = weight.view([extents[1]])?;
+        let rms = rowwise::Norm::rms(norm.epsilon).weight(&weight);
+        let [sum, next] = &mut *sums;
+        let sum = prefix(sum, extents)?.shared().slice(rows.clone())?;
+        let result = if *is_added {
+            let added = prefix(added, extents)?.shared().slice(rows.clone())?;
+            run(rms, &sum, Some((&added, &mut prefix(next, extents)?.slice(rows)?)))?
+        } else {
+            run(rms, &sum, None)?
+        };
+        if *is_added {
+            sums.swap(0, 1);
+        }
+        *is_added = false;
+        Ok(result)
+    }
+}
+
+impl Source for Normed<'_> {
+    fn extents(&self) -> [usize; 2] {
+        [self.rows.len(), self.extents[1]]
+    }
+
+    fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
+        // The order of a sum depends on the number of rows.
+        let at_once = if self.exact { 1 } else { usize::MAX };
+        self.with(on, |rms, sum, mut added| {
+            pieces(sum.extents()[0], at_once).try_for_each(|rows| {
+                let (sum, mut y) = (sum.slice(rows.clone())?, y.reborrow().slice(rows.clone())?);
+                match &mut added {
+                    None => rms.run(on, &sum, &mut y),
+                    Some((added, next)) => {
+                        let (added, mut next) = (added.slice(rows.clone())?, next.reborrow().slice(rows)?);
+                        rms.run_added(on, &sum, Some((&added, &mut next)), &mut y, None)
+                    }
+                }
+            })
+        })
+    }
+
+    /// Queues the norm in the kernel that quantizes.
+    fn quantize(self, on: &impl Queue) -> Result<quant::Activations, Error> {
+        self.with(on, |rms, sum, added| quant::Activations::normed(on, rms, sum, added))
     }
 }
 
@@ -204,14 +271,17 @@ impl Block {
             let norm = rowwise::Norm::rms(self.network_norm.epsilon).weight(&second);
             return network.add(on, norm, &mut sum);
         }
-        x.norm(on, &self.attention_norm)?;
-        let (normed, mut added) = x.half()?;
-        self.attention.run(on, &normed, places, cache, &mut added, &mut work.attention)?;
-        x.norm(on, &self.network_norm)?;
-        let (normed, mut added) = x.half()?;
-        match &self.network {
-            SecondHalf::Network(network) => network.run(on, &normed, &mut added, &mut work.network),
-            SecondHalf::Experts(experts) => experts.run(on, work.network.is_exact(), &normed, &mut added),
-        }
+        let (n, exact) = (x.extents[0], x.exact);
+        x.half(on, &self.attention_norm, self.attention.projection().form(n, exact), |normed, added| {
+            self.attention.run(on, normed, places, cache, added, &mut work.attention)
+        })?;
+        let form = match &self.network {
+            SecondHalf::Network(network) => network.gate_and_up().form(n, exact),
+            SecondHalf::Experts(_) => Form::F32,
+        };
+        x.half(on, &self.network_norm, form, |normed, added| match &self.network {
+            SecondHalf::Network(network) => network.run(on, normed, added, &mut work.network),
+            SecondHalf::Experts(experts) => experts.run(on, exact, normed, added),
+        })
     }
 }

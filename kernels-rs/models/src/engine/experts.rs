@@ -2,6 +2,7 @@
 //! chooses a few of many networks for each token.
 
 use super::linear::{Linear, in_pieces};
+use super::operand::{Operand, refused};
 use kernels_rs::Queue;
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::map2;
@@ -37,18 +38,19 @@ impl Experts {
         Ok(Experts { router, routing, gate, up, down })
     }
 
-    /// Queues y ← the experts of x, both `[tokens, width]`. With `exact`, each token is computed
-    /// alone and without approximations.
+    /// Queues y ← the experts of x, both `[tokens, width]`. x has the form `F32`. With `exact`,
+    /// each token is computed alone and without approximations.
     ///
     /// # Errors
-    /// If extents do not match, or memory runs out.
-    pub fn run(
+    /// If extents or the form do not match, or memory runs out.
+    pub(super) fn run(
         &self,
         on: &impl Queue,
         exact: bool,
-        x: &BufferView<'_, f32, 2>,
+        x: &Operand<'_>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
+        let Operand::F32(x) = x else { return Err(refused("experts read activations in `f32`".to_owned())) };
         let at_once = if exact { 1 } else { usize::MAX };
         in_pieces(at_once, x, y, |x, y| self.run_together(on, exact, x, y))
     }

@@ -1,16 +1,18 @@
 //! Products of activations with a matrix, in any format of a file.
 
+use super::operand::{Form, Operand, refused};
 use crate::file::Format;
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Float, GenericArgument};
-use kernels_rs::Queue;
 use kernels_rs::activation::fast_swiglu;
 use kernels_rs::gemm::Gemm;
-use kernels_rs::gemm::epilogue::Bias;
+use kernels_rs::gemm::epilogue::{Bias, Epilogue, Identity};
 use kernels_rs::quant::{self, Weights};
 use kernels_rs::rowwise::Norm;
+use kernels_rs::{LaunchStruct, Queue};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -189,7 +191,42 @@ impl Linear {
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let n = x.extents()[0];
+        self.apart(on, &Operand::F32(*x), y)
+    }
+
+    /// Returns the form in which the product reads `tokens` tokens. One token is quantized in the
+    /// kernel of the product, and matrices that differ convert it for themselves.
+    pub(super) fn form(&self, tokens: usize, exact: bool) -> Form {
+        let mut forms = self.parts.iter().map(|(matrix, _)| match matrix {
+            Matrix::Blocks(_) if tokens > 1 => Form::Quantized,
+            Matrix::Blocks(_) | Matrix::Numbers(Numbers::F32(_)) => Form::F32,
+            Matrix::Numbers(Numbers::F16(_)) => Form::F16,
+            Matrix::Numbers(Numbers::Bf16(_)) => Form::Bf16,
+        });
+        let first = forms.next().filter(|first| !exact && forms.all(|form| form == *first));
+        first.unwrap_or(Form::F32)
+    }
+
+    /// Queues y ← x·Wᵀ + bias of x in the [`form`](Linear::form) for its tokens, as
+    /// [`run_as`](Linear::run_as) does.
+    ///
+    /// # Errors
+    /// If extents or the form do not match, or memory runs out.
+    pub(super) fn product(
+        &self,
+        on: &impl Queue,
+        exact: bool,
+        x: &Operand<'_>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
+        match x {
+            Operand::F32(x) => self.run_as(on, exact, x, y),
+            x => self.apart(on, x, y),
+        }
+    }
+
+    /// Queues the product of each matrix.
+    fn apart(&self, on: &impl Queue, x: &Operand<'_>, y: &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error> {
         let bias = self.bias.as_ref().map(|bias| on.share(bias)).transpose()?;
         let mut at = 0;
         for (matrix, rows) in &self.parts {
@@ -199,20 +236,22 @@ impl Linear {
             let y = y.reborrow().strided().permuted([1, 0])?.slice(range.clone())?.permuted([1, 0])?;
             let mut y = y.side_by_side()?;
             let bias = bias.as_ref().map(|bias| bias.view([self.rows])?.slice(range)).transpose()?;
-            match matrix {
-                Matrix::Blocks(weights) => match bias {
-                    None => weights.product(on, x, &mut y)?,
+            match (matrix, x) {
+                (Matrix::Blocks(weights), Operand::F32(_) | Operand::Quantized(_)) => match bias {
+                    // SAFETY: this epilogue accesses nothing.
+                    None => unsafe { blocks_product(on, weights, x, &mut y, Identity)? },
                     Some(bias) => on.reading(&bias, || {
                         // SAFETY: the launch is noted as a reader of the bias and queued before the
                         // borrow ends. The bias has a number for each row of the weights.
-                        unsafe { weights.product_with(on, x, &mut y, Bias { bias: bias.detached() }) }
+                        unsafe { blocks_product(on, weights, x, &mut y, Bias { bias: bias.detached() }) }
                     })?,
                 },
-                Matrix::Numbers(Numbers::F32(w)) => {
-                    dense(on, &x.strided().reshaped([1, n, self.columns])?.side_by_side()?, w, bias, y)?
-                }
-                Matrix::Numbers(Numbers::F16(w)) => narrow(on, x, w, bias, y)?,
-                Matrix::Numbers(Numbers::Bf16(w)) => narrow(on, x, w, bias, y)?,
+                (Matrix::Numbers(Numbers::F32(w)), Operand::F32(x)) => dense(on, x, w, bias, y)?,
+                (Matrix::Numbers(Numbers::F16(w)), Operand::F16(x)) => dense(on, x, w, bias, y)?,
+                (Matrix::Numbers(Numbers::Bf16(w)), Operand::Bf16(x)) => dense(on, x, w, bias, y)?,
+                (Matrix::Numbers(Numbers::F16(w)), Operand::F32(x)) => narrow(on, x, w, bias, y)?,
+                (Matrix::Numbers(Numbers::Bf16(w)), Operand::F32(x)) => narrow(on, x, w, bias, y)?,
+                (matrix, x) => return Err(mismatch(matrix, x)),
             }
         }
         Ok(())
@@ -272,17 +311,13 @@ impl Numbers {
         }
     }
 
-    /// Queues y ← y + x·Wᵀ.
-    pub(super) fn add(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, f32, 2>,
-        y: &mut BufferViewMut<'_, f32, 2>,
-    ) -> Result<(), Error> {
-        match self {
-            Numbers::F32(w) => add_product(on, x, w, y),
-            Numbers::F16(w) => converted(on, x, |x| add_product(on, x, w, y)),
-            Numbers::Bf16(w) => converted(on, x, |x| add_product(on, x, w, y)),
+    /// Queues y ← y + x·Wᵀ of x in the matrix's own format.
+    pub(super) fn add(&self, on: &impl Queue, x: &Operand<'_>, y: &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error> {
+        match (self, x) {
+            (Numbers::F32(w), Operand::F32(x)) => add_product(on, x, w, y),
+            (Numbers::F16(w), Operand::F16(x)) => add_product(on, x, w, y),
+            (Numbers::Bf16(w), Operand::Bf16(x)) => add_product(on, x, w, y),
+            (numbers, x) => Err(mismatch(numbers, x)),
         }
     }
 
@@ -319,16 +354,28 @@ fn add_gated<T: Float + GenericArgument>(
     add_product(on, &gated.view([n, inner])?, w, x)
 }
 
-/// Passes x, converted, to `run`.
-fn converted<T: Float + GenericArgument>(
+/// Returns the error of a product whose operand has the form of another matrix.
+fn mismatch(matrix: &impl Debug, x: &Operand<'_>) -> Error {
+    refused(format!("the operand has another form than its matrix reads: {x:?} for {matrix:?}"))
+}
+
+/// Queues y ← epilogue(x·Wᵀ) with weights in blocks, for x in `f32` or quantized.
+///
+/// # Safety
+/// The requirements of [`Weights::product_with`] apply.
+unsafe fn blocks_product<E: Epilogue + LaunchStruct>(
     on: &impl Queue,
-    x: &BufferView<'_, f32, 2>,
-    run: impl FnOnce(&BufferView<'_, T, 2>) -> Result<(), Error>,
+    weights: &Weights,
+    x: &Operand<'_>,
+    y: &mut BufferViewMut<'_, f32, 2>,
+    epilogue: E,
 ) -> Result<(), Error> {
-    let [n, columns] = x.extents();
-    let mut converted = on.scratch::<T>(n * columns)?;
-    convert(on, *x, converted.view_mut([n, columns])?)?;
-    run(&converted.view([n, columns])?)
+    match x {
+        // SAFETY: the caller promises what the epilogue does, in both cases.
+        Operand::F32(x) => unsafe { weights.product_with(on, x, y, epilogue) },
+        Operand::Quantized(x) => unsafe { weights.product_of_with(on, x, y, epilogue) },
+        x => Err(mismatch(weights, x)),
+    }
 }
 
 /// Queues y ← y + x·Wᵀ.
@@ -353,28 +400,31 @@ fn narrow<T: Float + GenericArgument>(
     bias: Option<BufferView<'_, f32, 1>>,
     y: BufferViewMut<'_, f32, 2>,
 ) -> Result<(), Error> {
-    let [n, columns] = x.extents();
-    converted(on, x, |x| dense(on, &x.strided().reshaped([1, n, columns])?.side_by_side()?, w, bias, y))
+    let extents @ [n, columns] = x.extents();
+    let mut converted = on.scratch::<T>(n * columns)?;
+    convert(on, *x, converted.view_mut(extents)?)?;
+    dense(on, &converted.view(extents)?, w, bias, y)
 }
 
 /// Queues y ← x·Wᵀ + bias with weights that are numbers.
 fn dense<T: Float + GenericArgument>(
     on: &impl Queue,
-    x: &BufferView<'_, T, 3>,
+    x: &BufferView<'_, T, 2>,
     w: &Arc<DeviceBuffer<T>>,
     bias: Option<BufferView<'_, f32, 1>>,
     y: BufferViewMut<'_, f32, 2>,
 ) -> Result<(), Error> {
-    let ([_, n, columns], [_, rows]) = (x.extents(), y.extents());
+    let ([n, columns], [_, rows]) = (x.extents(), y.extents());
+    let x = x.strided().reshaped([1, n, columns])?.side_by_side()?;
     let w = on.share(w)?;
     let w = w.view([1, rows, columns])?;
     let mut y = y.strided().reshaped([1, n, rows])?.side_by_side()?;
     let gemm = Gemm::new().transpose_b();
     match bias {
-        None => gemm.run(on, x, &w, &mut y),
+        None => gemm.run(on, &x, &w, &mut y),
         Some(bias) => on.reading(&bias, || {
             // SAFETY: as for weights in blocks.
-            unsafe { gemm.run_with(on, x, &w, &mut y, Bias { bias: bias.detached() }) }
+            unsafe { gemm.run_with(on, &x, &w, &mut y, Bias { bias: bias.detached() }) }
         }),
     }
 }

@@ -171,7 +171,7 @@ impl Parts {
         memory: &mut StepMemory,
     ) -> Result<()> {
         let [n] = tokens.extents();
-        let StepMemory { activations, work, exact } = memory;
+        let StepMemory { activations, work } = memory;
         self.embedding.run(on, &tokens, &mut activations.begin(n)?)?;
         for Inserted { rows, features, from } in images {
             let features = features.embeddings()?.slice(*from..from + rows.len())?;
@@ -185,9 +185,7 @@ impl Parts {
                 }
             }
         }
-        let normed = activations.finish(on, &self.norm)?;
-        let [rows, _] = logits.extents();
-        Ok(self.output.run_as(on, *exact, &normed.slice(n.saturating_sub(rows)..n)?, logits)?)
+        Ok(activations.finish(on, &self.norm, &self.output, logits)?)
     }
 }
 
@@ -225,7 +223,6 @@ pub trait Cached<K: kernel_dsl::Element> {
 pub struct StepMemory {
     activations: Activations,
     work: Work,
-    exact: bool,
 }
 
 impl StepMemory {
@@ -245,6 +242,6 @@ impl StepMemory {
         // Experts have memory of their tokens.
         let inner = if experts.is_some() { 0 } else { inner };
         let work = Work::new(on, AttentionShape::of(configuration), inner, tokens, room, exact)?;
-        Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work, exact })
+        Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work })
     }
 }

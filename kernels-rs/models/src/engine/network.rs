@@ -2,8 +2,11 @@
 
 use super::attention::prefix;
 use super::linear::{Linear, Numbers};
+use super::operand::{Operand, OperandMemory, Source};
+use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::gate;
+use kernels_rs::quant::Activations;
 use kernels_rs::rowwise::Norm;
 use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -21,7 +24,7 @@ pub struct Network {
 #[derive(Debug)]
 pub struct Work {
     both: QueueMemory<f32>,
-    gated: QueueMemory<f32>,
+    gated: OperandMemory,
     exact: bool,
 }
 
@@ -32,14 +35,7 @@ impl Work {
     /// # Errors
     /// If memory runs out.
     pub fn new(on: &impl Queue, inner: usize, tokens: usize, exact: bool) -> Result<Work, Error> {
-        Ok(Work { both: on.scratch(tokens * 2 * inner)?, gated: on.scratch(tokens * inner)?, exact })
-    }
-}
-
-impl Work {
-    /// Tells whether results have no approximations.
-    pub(super) fn is_exact(&self) -> bool {
-        self.exact
+        Ok(Work { both: on.scratch(tokens * 2 * inner)?, gated: OperandMemory::new(tokens * inner), exact })
     }
 }
 
@@ -89,26 +85,58 @@ impl Network {
         Some(FusedNetwork { inner: self.inner, gate_and_up, down })
     }
 
-    /// Queues y ← the network of x, both `[tokens, width]`.
+    /// Returns the matrix of gate and up, which reads the activations.
+    pub(super) fn gate_and_up(&self) -> &Linear {
+        &self.gate_and_up
+    }
+
+    /// Queues y ← the network of x, both `[tokens, width]`. x has the form that
+    /// [`gate_and_up`](Network::gate_and_up) reads.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
-    pub fn run(
+    pub(super) fn run(
         &self,
         on: &impl Queue,
-        x: &BufferView<'_, f32, 2>,
+        x: &Operand<'_>,
         y: &mut BufferViewMut<'_, f32, 2>,
         work: &mut Work,
     ) -> Result<(), Error> {
-        let n = x.extents()[0];
-        let (of_both, of_gated) = ([n, 2 * self.inner], [n, self.inner]);
-        self.gate_and_up.run_as(on, work.exact, x, &mut prefix(&mut work.both, of_both)?)?;
-        let both = prefix(&mut work.both, of_both)?.shared();
-        let gated = prefix(&mut work.gated, of_gated)?.strided();
-        match work.exact {
-            true => gate(on, swiglu {}, both.strided(), gated)?,
-            false => gate(on, fast_swiglu {}, both.strided(), gated)?,
+        let Work { both, gated, exact } = work;
+        let (n, exact) = (x.tokens(), *exact);
+        let of_both = [n, 2 * self.inner];
+        self.gate_and_up.product(on, exact, x, &mut prefix(both, of_both)?)?;
+        let both = prefix(both, of_both)?.shared();
+        let gated = gated.filled(on, self.down.form(n, exact), Gated { both, exact })?;
+        self.down.product(on, exact, &gated, y)
+    }
+}
+
+/// The gate of a network, of the halves of each row.
+struct Gated<'a> {
+    both: BufferView<'a, f32, 2>,
+    exact: bool,
+}
+
+impl Source for Gated<'_> {
+    fn extents(&self) -> [usize; 2] {
+        let [n, both] = self.both.extents();
+        [n, both / 2]
+    }
+
+    fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
+        let (both, y) = (self.both.strided(), y.reborrow().strided());
+        match self.exact {
+            true => gate(on, swiglu {}, both, y),
+            false => gate(on, fast_swiglu {}, both, y),
         }
-        self.down.run_as(on, work.exact, &prefix(&mut work.gated, of_gated)?.shared(), y)
+    }
+
+    /// Queues the gate in the kernel that quantizes. Exact products read `f32`.
+    fn quantize(self, on: &impl Queue) -> Result<Activations, Error> {
+        let [n, inner] = self.extents();
+        let halves = self.both.strided().reshaped([n, 2, inner])?.permuted([1, 0, 2])?;
+        let half = |i: usize| halves.slice(i..i + 1)?.reshaped([n, inner])?.side_by_side();
+        Activations::gated(on, fast_swiglu {}, &half(0)?, &half(1)?)
     }
 }

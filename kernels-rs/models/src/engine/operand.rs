@@ -1,0 +1,116 @@
+//! Activations in the form that a product reads. The kernel that computes them writes that form, so
+//! that no launch between the two converts or quantizes them.
+
+use super::attention::prefix;
+use kernel_dsl::compiler::launch::Refusal;
+use kernel_dsl::half::{bf16, f16};
+use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::quant;
+use kernels_rs::{Queue, QueueMemory};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// A computation of activations: a norm, attention, or a gate.
+pub(super) trait Source: Sized {
+    /// Returns the number of tokens, and of numbers for each.
+    fn extents(&self) -> [usize; 2];
+
+    /// Queues y ← the activations.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory runs out.
+    fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error>;
+
+    /// Queues the activations and their quantization.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory runs out.
+    fn quantize(self, on: &impl Queue) -> Result<quant::Activations, Error> {
+        let extents = self.extents();
+        let mut x = on.scratch::<f32>(extents.iter().product())?;
+        self.write(on, &mut x.view_mut(extents)?)?;
+        quant::Activations::quantize(on, &x.view(extents)?)
+    }
+}
+
+/// The form in which a product reads activations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    F32,
+    F16,
+    Bf16,
+    /// 8 bits, with a scale for each 32 numbers.
+    Quantized,
+}
+
+/// Activations in one of the forms, `[tokens, columns]`.
+#[derive(Debug)]
+pub(super) enum Operand<'a> {
+    F32(BufferView<'a, f32, 2>),
+    F16(BufferView<'a, f16, 2>),
+    Bf16(BufferView<'a, bf16, 2>),
+    Quantized(quant::Activations),
+}
+
+impl Operand<'_> {
+    /// Returns the number of tokens.
+    pub fn tokens(&self) -> usize {
+        match self {
+            Operand::F32(x) => x.extents()[0],
+            Operand::F16(x) => x.extents()[0],
+            Operand::Bf16(x) => x.extents()[0],
+            Operand::Quantized(x) => x.extents()[0],
+        }
+    }
+}
+
+/// Memory for activations of all forms. Each form's memory is allocated at its first use.
+#[derive(Debug)]
+pub(super) struct OperandMemory {
+    /// The largest count of numbers.
+    numbers: usize,
+    f32: Option<QueueMemory<f32>>,
+    f16: Option<QueueMemory<f16>>,
+    bf16: Option<QueueMemory<bf16>>,
+}
+
+impl OperandMemory {
+    /// Returns memory for up to so many numbers.
+    pub fn new(numbers: usize) -> OperandMemory {
+        OperandMemory { numbers, f32: None, f16: None, bf16: None }
+    }
+
+    /// Queues the activations in a form, and returns them.
+    ///
+    /// # Errors
+    /// If extents do not match or exceed the memory, or memory runs out.
+    pub fn filled(&mut self, on: &impl Queue, form: Form, source: impl Source) -> Result<Operand<'_>, Error> {
+        let numbers = self.numbers;
+        Ok(match form {
+            Form::F32 => Operand::F32(written(on, &mut self.f32, numbers, source)?),
+            Form::F16 => Operand::F16(written(on, &mut self.f16, numbers, source)?),
+            Form::Bf16 => Operand::Bf16(written(on, &mut self.bf16, numbers, source)?),
+            Form::Quantized => Operand::Quantized(source.quantize(on)?),
+        })
+    }
+}
+
+/// Queues the activations in a type, and returns them. The memory has room for `numbers`.
+fn written<'m, T: Float + GenericArgument>(
+    on: &impl Queue,
+    memory: &'m mut Option<QueueMemory<T>>,
+    numbers: usize,
+    source: impl Source,
+) -> Result<BufferView<'m, T, 2>, Error> {
+    let extents = source.extents();
+    let memory = match memory {
+        Some(memory) => memory,
+        none => none.insert(on.scratch(numbers)?),
+    };
+    source.write(on, &mut prefix(memory, extents)?)?;
+    Ok(prefix(memory, extents)?.shared())
+}
+
+/// Returns the error of a product that cannot read its operand.
+pub(super) fn refused(why: String) -> Error {
+    Error::RefusedArguments { refusals: vec![Refusal(why)] }
+}
