@@ -25,6 +25,7 @@ mod methods;
 mod operators;
 mod order;
 mod repeated;
+mod share;
 mod scalar_operators;
 mod structs;
 mod support;
