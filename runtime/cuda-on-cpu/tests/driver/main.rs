@@ -1,4 +1,4 @@
-//! Tests of the driver whose device is the CPU. Each test runs in a process of its own.
+//! Tests of the driver whose device is the CPU. Each test runs in a separate process.
 
 #![cfg(target_os = "linux")]
 
