@@ -36,8 +36,8 @@
 //! # Cost on sm_61
 //!
 //! Issue slots by ptxas 12.9, beyond a kernel that loads and stores the same number of bytes;
-//! `cargo test -p tests --test math` writes and checks them. Layouts of 9 and 10 bits of exponent,
-//! and biases far from 0 to 126, exceed the range of `f32` and cost more.
+//! `cargo test -p tests --test language math` writes and checks them. Layouts of 9 and 10 bits of
+//! exponent, and biases far from 0 to 126, exceed the range of `f32` and cost more.
 //!
 //! | layout | to `f32` | from `f32` | `truncate` |
 //! |---|---|---|---|

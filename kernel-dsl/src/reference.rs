@@ -5,7 +5,7 @@
 //! Constants are folded, and variables are in registers, as in every kernel. A construct without
 //! instructions is evaluated at compile time, or its instructions belong to its uses. On other
 //! types a construct has the instructions of those types. The tests run every program on each
-//! executor (`tests/tests/constructs`), and compare with code compiled by rustc.
+//! executor (`tests/tests/language/constructs`), and compare with code compiled by rustc.
 //!
 //! *Rate* is the throughput of each instruction, as a fraction of 128 results per clock of a
 //! multiprocessor of sm_61:

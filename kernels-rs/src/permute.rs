@@ -8,8 +8,8 @@
 //! | [`gather::gather_rows`] | rows by index | 16 bytes |
 //!
 //! The limit of all of them is memory. They use at most 32 registers, so that a multiprocessor of
-//! sm_61 has the maximum number of warps (`tests/tests/budgets.rs`). `kernels bench --suite memory`
-//! compares them with a device-to-device copy.
+//! sm_61 has the maximum number of warps (`tests/machine_code/budgets.rs`). `kernels bench --suite
+//! memory` compares them with a device-to-device copy.
 //!
 //! Elements are copied bit for bit in every format, including −0, subnormal numbers, infinities and
 //! NaNs.

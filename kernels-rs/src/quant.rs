@@ -33,7 +33,7 @@
 //! | B as [K, N]: four rows of K, and their 4 × 4 bytes transposed by eight permutations | 1024 of 1106, 93 % | 125 |
 //! | A as [K, M], B as [K, N] | 1024 of 1139, 90 % | 128 |
 //!
-//! None spills, and 5 % of the `dp4a` wait for a register bank (`tests/tests/budgets.rs`).
+//! None spills, and 5 % of the `dp4a` wait for a register bank (`tests/machine_code/budgets.rs`).
 //!
 //! Weights in blocks have a scale for each 32 or 16, so that each sum of eight or four `dp4a`
 //! becomes a float and is multiplied. With few rows, the limit is memory, and on small GPUs the
@@ -57,7 +57,7 @@
 //! - of the same products with one activation in a hundred 20 times as large.
 //!
 //! The cause of the errors of products is the quantization of activations to 8 bits, with a scale
-//! for each 32. `UPDATE=1 cargo test -p tests --test quant products_are_accurate` writes the table.
+//! for each 32. `UPDATE=1 cargo test -p tests --test library products_are_accurate` writes this.
 //!
 #![doc = include_str!("quant/accuracy.md")]
 //!

@@ -52,8 +52,8 @@
 //! that reason [`exp`], [`exp2`], [`tanh`], [`sigmoid`], [`cbrt`], [`pow`] and the inverses of
 //! functions of one number cost more here. [`sin`], [`cos`] and [`tan`] carry a second part of the
 //! angle, which reduces their errors from 2 and 4 ulp to at most 1.3. `rsqrt` in libdevice is one
-//! hardware instruction and a scaling. `cargo test -p tests --test math` generates and checks the
-//! table.
+//! hardware instruction and a scaling. `cargo test -p tests --test language math` generates and
+//! checks the table.
 //!
 //! # Method
 //!

@@ -24,13 +24,13 @@ const UPDATE: &[(&str, &str)] = &[("UPDATE", "1")];
 const WHOLE: &[(&str, &str)] = &[("TESTS", "all"), ("UPDATE", "1")];
 const INSTA: &[(&str, &str)] = &[("INSTA_UPDATE", "always"), ("TRYBUILD", "overwrite")];
 
-const RUNS: [Run; 11] = [
+const RUNS: [Run; 12] = [
     Run {
         pages: "kernel-dsl/compiler/src/ptx/table/instructions.md, kernel-dsl/src/reference.rs, \
                 kernel-macros/src/clauses.md, kernel-dsl/compiler/tests/passes/filetests",
         option: None,
         variables: UPDATE,
-        arguments: "-p kernel-dsl-compiler --features frontend --test ptx_page --test frontend --test passes",
+        arguments: "-p kernel-dsl-compiler --features frontend --test ptx --test frontend --test passes",
     },
     Run {
         pages: "runtime/ptx/src/unspecified.md",
@@ -51,23 +51,29 @@ const RUNS: [Run; 11] = [
         arguments: "-p runtime-devices --lib transformer",
     },
     Run {
-        pages: "tests/tests/zoo/README.md, tests/tests/zoo/INTERLEAVED.md, runtime/oracle/src/checks.md, kernel-dsl/src/subset.rs, \
-                tests/tests/nvrtc/README.md, tests/tests/compilers/README.md",
+        pages: "tests/tests/zoo/README.md, tests/tests/zoo/INTERLEAVED.md, runtime/oracle/src/checks.md, \
+                tests/tests/nvrtc/README.md",
         option: None,
         variables: WHOLE,
-        arguments: "-p tests --test zoo --test oracle --test subset --test nvrtc --test compilers",
+        arguments: "-p tests --test zoo --test oracle --test nvrtc",
+    },
+    Run {
+        pages: "kernel-dsl/src/subset.rs, tests/tests/machine_code/compilers/README.md",
+        option: None,
+        variables: WHOLE,
+        arguments: "-p tests --test documentation --test machine_code -- subset:: compilers::",
     },
     Run {
         pages: "kernel-dsl/src/math/mod.rs: the table of functions",
         option: None,
         variables: UPDATE,
-        arguments: "-p tests --test math",
+        arguments: "-p tests --test language math::",
     },
     Run {
         pages: "kernels-rs/src/quant/accuracy.md",
         option: None,
         variables: UPDATE,
-        arguments: "-p tests --test quant products_are_accurate",
+        arguments: "-p tests --test library products_are_accurate",
     },
     Run {
         pages: "kernels-rs/guide/chapters and pictures",
@@ -82,10 +88,10 @@ const RUNS: [Run; 11] = [
         arguments: "-p kernel-dsl-compiler --features frontend",
     },
     Run {
-        pages: "tests/tests/snapshots, tests/tests/sass and the output of rejected kernels",
+        pages: "tests/tests/machine_code/snapshots and the output of rejected kernels",
         option: Some("--snapshots"),
         variables: INSTA,
-        arguments: "-p tests -p kernel-dsl --test ptx --test sass --test compile_fail",
+        arguments: "-p tests -p kernel-dsl --test machine_code --test compile_fail -- ptx:: sass:: wrong_kernels",
     },
     Run {
         pages: "tests/tests/mutation/README.md",

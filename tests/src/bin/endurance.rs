@@ -12,9 +12,9 @@
 //! device memory of the pool twice: after a tenth of the rounds, when caches are warm, and at the
 //! end. Growth of more than a mebibyte on the host, or of any amount on the device, is an error.
 
-#[path = "../../tests/streams/random.rs"]
+#[path = "../../tests/devices/streams/random.rs"]
 mod random;
-#[path = "../../tests/streams/sum.rs"]
+#[path = "../../tests/devices/streams/sum.rs"]
 mod sum;
 
 use runtime::{Device, Stream};

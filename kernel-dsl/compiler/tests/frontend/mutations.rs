@@ -86,7 +86,7 @@ fn inline_ptx_damaged() {
 /// Tests modules, structs, enums and constants, as the macros accept them.
 #[test]
 fn items_damaged() {
-    let items = Marked::all(include_str!("../../../../tests/tests/constructs/items.rs"));
+    let items = Marked::all(include_str!("../../../../tests/tests/language/constructs/items.rs"));
     let mut random = Random(3);
     for _ in 0..PROGRAMS / 4 {
         let [item, other] = [0; 2].map(|_| &items[random.below(items.len())]);

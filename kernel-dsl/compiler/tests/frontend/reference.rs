@@ -1,7 +1,7 @@
 //! The page `kernel_dsl::reference`: each construct of the language with its PTX, compiled from a
 //! program that uses this construct alone.
 //!
-//! The programs are those of `tests/tests/constructs`, where they run.
+//! The programs are those of `tests/tests/language/constructs`, where they run.
 //! `UPDATE=1 cargo test -p kernel-dsl-compiler --features frontend --test frontend reference`
 //! rewrites the page.
 
@@ -17,14 +17,14 @@ use std::fmt::Write;
 use syn::Item;
 
 const FILES: [&str; 8] = [
-    include_str!("../../../../tests/tests/constructs/types.rs"),
-    include_str!("../../../../tests/tests/constructs/integers.rs"),
-    include_str!("../../../../tests/tests/constructs/floats.rs"),
-    include_str!("../../../../tests/tests/constructs/control.rs"),
-    include_str!("../../../../tests/tests/constructs/items.rs"),
-    include_str!("../../../../tests/tests/constructs/memory.rs"),
-    include_str!("../../../../tests/tests/constructs/shared.rs"),
-    include_str!("../../../../tests/tests/constructs/cooperation.rs"),
+    include_str!("../../../../tests/tests/language/constructs/types.rs"),
+    include_str!("../../../../tests/tests/language/constructs/integers.rs"),
+    include_str!("../../../../tests/tests/language/constructs/floats.rs"),
+    include_str!("../../../../tests/tests/language/constructs/control.rs"),
+    include_str!("../../../../tests/tests/language/constructs/items.rs"),
+    include_str!("../../../../tests/tests/language/constructs/memory.rs"),
+    include_str!("../../../../tests/tests/language/constructs/shared.rs"),
+    include_str!("../../../../tests/tests/language/constructs/cooperation.rs"),
 ];
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/reference.rs");
@@ -37,7 +37,7 @@ const HEAD: &str = "\
 //! Constants are folded, and variables are in registers, as in every kernel. A construct without
 //! instructions is evaluated at compile time, or its instructions belong to its uses. On other
 //! types a construct has the instructions of those types. The tests run every program on each
-//! executor (`tests/tests/constructs`), and compare with code compiled by rustc.
+//! executor (`tests/tests/language/constructs`), and compare with code compiled by rustc.
 //!
 //! *Rate* is the throughput of each instruction, as a fraction of 128 results per clock of a
 //! multiprocessor of sm_61:
@@ -358,5 +358,5 @@ fn every_word_of_the_language_has_a_program() {
             Word::Method { on, name } => !has(chapters(on), &[format!(".{name}("), format!(".{name}::<")]),
         })
         .collect();
-    assert!(missing.is_empty(), "tests/tests/constructs has no program for {missing:?}");
+    assert!(missing.is_empty(), "tests/tests/language/constructs has no program for {missing:?}");
 }

@@ -13,9 +13,9 @@
 //!
 //! Errors, in units in the last place, are bounds slightly above the largest error among tens of
 //! thousands of samples. The samples cover all magnitudes, and all arguments where the functions
-//! are not constant, against numbers of 200 bits and more; `tests/f64` keeps some of them. sm_61
-//! computes in `f64` at 1/32 of the rate of `f32`. These functions are for cases where `f32` does
-//! not suffice; their speed was not measured.
+//! are not constant, against numbers of 200 bits and more; `tests/language` keeps some of them.
+//! sm_61 computes in `f64` at 1/32 of the rate of `f32`. These functions are for cases where `f32`
+//! does not suffice; their speed was not measured.
 
 mod exponential;
 mod hyperbolic;

@@ -33,14 +33,14 @@ const FUNCTIONS: [&str; 18] = [
     include_str!("../../../../kernel-dsl/compiler/tests/frontend/lowered/values.rs"),
     include_str!("../../../../kernel-dsl/compile_fail/subset_check.rs"),
     include_str!("../../../../kernel-dsl/compile_fail/subset_device.rs"),
-    include_str!("../../../tests/memory/kernels.rs"),
-    include_str!("../../../tests/memory/ahead.rs"),
-    include_str!("../../../tests/memory/shared.rs"),
+    include_str!("../../../tests/language/memory/kernels.rs"),
+    include_str!("../../../tests/language/memory/ahead.rs"),
+    include_str!("../../../tests/language/memory/shared.rs"),
 ];
 
 /// Files of items.
 const ITEMS: [&str; 6] = [
-    include_str!("../../../tests/constructs/items.rs"),
+    include_str!("../../../tests/language/constructs/items.rs"),
     include_str!("../../../outside/pixel/src/format.rs"),
     include_str!("../../../outside/pixel/src/curve.rs"),
     include_str!("../../../outside/images/src/neighbors.rs"),

@@ -1,0 +1,15 @@
+//! Tests of the driver whose device is the CPU. Each test runs in a separate process.
+
+#![cfg(target_os = "linux")]
+
+mod backend;
+mod c;
+mod calls;
+mod common;
+mod cudarc;
+mod devices;
+mod faults;
+mod python;
+mod raw;
+mod refusals;
+mod together;

@@ -1,0 +1,57 @@
+//! Scripts that use the driver by ctypes, each in a separate process. They assert what NVIDIA's
+//! driver answers.
+
+use super::common;
+use std::path::Path;
+use std::process::Command;
+
+fn run(name: &str) {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("note: no python3, and {name} was not run");
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver/python").join(name);
+    let mut python = common::command("python3");
+    let output = python.arg(script).env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap();
+    common::expect_good(&output);
+}
+
+#[test]
+fn kernels_print_allocate_and_assert() {
+    run("printing.py");
+}
+
+#[test]
+fn calls_without_a_current_context() {
+    run("without_context.py");
+}
+
+#[test]
+fn functions_are_found_by_base_names() {
+    run("lookup.py");
+}
+
+#[test]
+fn libraries_belong_to_no_context() {
+    run("library.py");
+}
+
+#[test]
+fn modules_are_linked() {
+    run("linking.py");
+}
+
+#[test]
+fn graphs_are_inspected_and_changed() {
+    run("graphs.py");
+}
+
+#[test]
+fn launches_in_steps() {
+    run("stepwise.py");
+}
+
+#[test]
+fn textures_and_surfaces_follow_the_formulas() {
+    run("textures.py");
+}

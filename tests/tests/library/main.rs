@@ -1,0 +1,16 @@
+//! Tests of the library's calls, on the CPU and on a GPU, against plain Rust.
+
+mod append;
+mod attention;
+mod attention_extremes;
+mod blocks;
+mod convolution;
+mod dense;
+mod formats;
+mod memory_bound;
+mod projected;
+mod quant;
+mod refusals;
+mod rowwise;
+mod sampling;
+mod shapes;

@@ -1,0 +1,320 @@
+//! Tests of the checked form of faulty kernels.
+//!
+//! It reports the first finding of the oracle, stores exactly the bytes that the oracle stores, and
+//! never accesses memory outside the buffers.
+
+mod wrong;
+
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::compiler::ir::record::WORDS;
+use kernel_dsl::compiler::lower::checked::{CheckedKernel, checked};
+use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::{Artifact, Kernel};
+use runtime::interpreter::{self, Binding, Bytes, Check, Finding, Launch, Options, Outcome, Program};
+use runtime::{Device, Error};
+
+/// An argument with its memory.
+#[derive(Clone)]
+enum Argument {
+    Number(u32),
+    Memory { words: Vec<f32>, extents: Vec<u32>, strides: Vec<u32> },
+}
+
+fn slice(n: usize) -> Argument {
+    view(&[n as u32], &[1], n)
+}
+
+/// Returns `n` elements of memory as a view of these extents and strides.
+fn view(extents: &[u32], strides: &[u32], n: usize) -> Argument {
+    let words = (0..n).map(|i| i as f32 + 0.5).collect();
+    Argument::Memory { words, extents: extents.to_vec(), strides: strides.to_vec() }
+}
+
+/// Runs a kernel. A record is appended if the kernel takes one more argument than `arguments` has.
+fn run(kernel: &ir::Kernel, grid: u32, arguments: &[Argument]) -> (Outcome, [u32; WORDS], Vec<Argument>) {
+    let (mut arguments, mut record) = (arguments.to_vec(), [0u32; WORDS]);
+    let mut bindings: Vec<Binding> = arguments
+        .iter_mut()
+        .map(|argument| match argument {
+            Argument::Number(n) => Binding::Scalar((*n).into()),
+            Argument::Memory { words, extents, strides } => Binding::Memory {
+                bytes: Bytes::Exclusive(bytes(words)),
+                extents: extents.clone(),
+                strides: strides.clone(),
+            },
+        })
+        .collect();
+    let takes = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0) as usize;
+    if takes > bindings.len() {
+        let bytes = Bytes::Exclusive(bytes(&mut record));
+        bindings.push(Binding::Memory { bytes, extents: vec![WORDS as u32], strides: vec![1] });
+    }
+    let launch = Launch { grid: [grid, 1, 1], block: None, arguments: bindings, options: Options::default() };
+    let outcome = Program::decode(kernel).unwrap().run(launch).unwrap();
+    (outcome, record, arguments)
+}
+
+/// Returns 32-bit numbers as bytes.
+fn bytes<T: Copy>(words: &mut [T]) -> &mut [u8] {
+    const { assert!(size_of::<T>() == 4) };
+    // SAFETY: `T` is f32 or u32, which have no padding and accept any bytes.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
+fn contents(arguments: &[Argument]) -> Vec<Vec<u32>> {
+    let of = |argument: &Argument| match argument {
+        Argument::Number(n) => vec![*n],
+        Argument::Memory { words, .. } => words.iter().map(|w| w.to_bits()).collect(),
+    };
+    arguments.iter().map(of).collect()
+}
+
+fn seen_by_both(finding: &&Finding) -> bool {
+    matches!(finding.check, Check::OutOfBounds | Check::UsizeOverflow | Check::LoopStep | Check::Assertion)
+}
+
+/// Compares the checked form with the oracle, and returns the finding of both.
+fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Option<Finding> {
+    let program = artifact.program().unwrap();
+    let instance = Instance::default();
+    let bare = lower::lower(&program, &instance, Target::SM_61).unwrap();
+    let form: CheckedKernel = checked(&program, &instance, Target::SM_61).unwrap();
+    ir::verify::verify(&form.kernel).unwrap();
+    let (oracle, _, expected) = run(&bare, grid, arguments);
+    let first = oracle.report.findings.iter().find(seen_by_both).cloned();
+    let optimized = passes::optimize(form.kernel.clone()).unwrap();
+    for kernel in [&form.kernel, &optimized] {
+        let (own, record, left) = run(kernel, grid, arguments);
+        assert_eq!(
+            own.report.findings.iter().find(seen_by_both),
+            None,
+            "the checked form has its own fault:\n{kernel}"
+        );
+        let reported = interpreter::reported(&form, &record).map(|report| report.findings[0].clone());
+        // The record has neither the number of occurrences nor the element of the memory.
+        let comparable = first.clone().map(|mut f| {
+            f.count = 1;
+            f.object.iter_mut().for_each(|o| o.element = None);
+            f
+        });
+        assert_eq!(reported, comparable, "{kernel}");
+        assert_eq!(contents(&left), contents(&expected), "{kernel}");
+    }
+    let ptx = form.ptx().unwrap();
+    assert!(ptx.contains(".version 5.0\n"), "{ptx}");
+    first
+}
+
+#[track_caller]
+fn says(finding: Option<Finding>, message: &str, line: &str, thread: [u32; 3]) {
+    let finding = finding.expect("the kernel is faulty");
+    assert_eq!(finding.message, message);
+    let text = include_str!("checked/wrong.rs").lines().nth(finding.place.line as usize - 1).unwrap();
+    assert!(text.contains(line), "{text}");
+    assert_eq!(finding.thread.thread, thread);
+}
+
+#[test]
+fn off_by_one() {
+    let found = agreed(wrong::off_by_one::ARTIFACT, 2, &[slice(40)]);
+    says(found, "index 40 is out of bounds of `y`, which has 40 elements", "y[i] = 1.0", [8, 0, 0]);
+}
+
+#[test]
+fn correct_kernels_report_nothing() {
+    for n in [0, 1, 31, 32, 33, 64] {
+        assert_eq!(agreed(wrong::right::ARTIFACT, 2, &[slice(n), slice(n)]), None);
+    }
+}
+
+#[test]
+fn loop_with_a_step_of_zero_is_not_entered() {
+    let found = agreed(wrong::stepped::ARTIFACT, 1, &[Argument::Number(0), slice(40)]);
+    says(found, "the loop steps by 0: a step must be above zero", "thread::x()..y.len()", [0, 0, 0]);
+    let found = agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(0), slice(40)]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::LoopStep));
+    for step in [1, 3, 40, 1000] {
+        assert_eq!(agreed(wrong::stepped::ARTIFACT, 1, &[Argument::Number(step), slice(40)]), None);
+        assert_eq!(agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(step), slice(40)]), None);
+    }
+    // The step is negative as a signed 32-bit number.
+    let found = agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(u32::MAX), slice(40)]);
+    assert!(found.is_some_and(|finding| finding.message.contains("the loop steps by -1")));
+}
+
+#[test]
+fn loop_ends_before_its_index_wraps() {
+    let arguments = [Argument::Number(1 << 30), slice(32)];
+    assert_eq!(agreed(wrong::ranges_to_the_end::ARTIFACT, 1, &arguments), None);
+    let program = wrong::ranges_to_the_end::ARTIFACT.program().unwrap();
+    let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
+    let (own, _, left) = run(&form.kernel, 1, &arguments);
+    // The loop ends by itself, without a limit of the interpreter.
+    assert!(own.report.findings.is_empty(), "{}", own.report);
+    assert_eq!(contents(&left)[1], [4411.0f32.to_bits(); 32]);
+}
+
+#[test]
+fn indices_into_many_arrays_are_checked() {
+    assert_eq!(agreed(wrong::in_six_arrays::ARTIFACT, 1, &[Argument::Number(1), slice(32)]), None);
+    let program = wrong::in_six_arrays::ARTIFACT.program().unwrap();
+    let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
+    let (own, record, _) = run(&form.kernel, 1, &[Argument::Number(2), slice(32)]);
+    assert!(own.report.findings.is_empty(), "{}", own.report);
+    let report = interpreter::reported(&form, &record).expect("the access is out of bounds");
+    assert_eq!(report.findings[0].check, Check::OutOfBounds, "{report}");
+}
+
+#[test]
+fn loop_that_moves_a_view_may_end_early() {
+    for width in [1, 2, 5] {
+        let arguments = [view(&[10, 32], &[32, 1], 320), Argument::Number(width), slice(32)];
+        assert_eq!(agreed(wrong::running::ARTIFACT, 1, &arguments), None);
+    }
+}
+
+#[test]
+fn negative_indices() {
+    let found = agreed(wrong::before::ARTIFACT, 1, &[slice(32), slice(32)]);
+    says(found, "`0 - 1` overflows `usize`", "x[i - 1]", [0, 0, 0]);
+    let found = agreed(wrong::wrapped::ARTIFACT, 1, &[slice(32), slice(32)]);
+    says(found, "index 4294967295 is out of bounds of `x`, which has 32 elements", "x[i.wrapping_sub(1)]", [0, 0, 0]);
+}
+
+#[test]
+fn index_that_wraps_into_bounds() {
+    // The product 4 × 2³⁰ is 0 in 32 bits. The overflow is reported, and the store goes to the
+    // wrapped index.
+    let found = agreed(wrong::scaled::ARTIFACT, 1, &[Argument::Number(1 << 30), slice(32)]);
+    says(found, "`4 * 1073741824` overflows `usize`", "y[i * step]", [4, 0, 0]);
+    let found = agreed(wrong::added::ARTIFACT, 1, &[Argument::Number(u32::MAX), slice(32)]);
+    says(found, "`1 + 4294967295` overflows `usize`", "y[i + from]", [1, 0, 0]);
+    let found = agreed(wrong::added::ARTIFACT, 1, &[Argument::Number(1), slice(32)]);
+    says(found, "index 32 is out of bounds of `y`, which has 32 elements", "y[i + from]", [31, 0, 0]);
+}
+
+#[test]
+fn shared_memory() {
+    let found = agreed(wrong::beyond_shared::ARTIFACT, 1, &[slice(32)]);
+    says(found, "index 32 is out of bounds of `tile`, which has 32 elements", "tile[thread::x() + 1]", [31, 0, 0]);
+    let found = agreed(wrong::beyond_row::ARTIFACT, 1, &[slice(32)]);
+    says(found, "index (0, 8) is out of bounds of `tile`, which is 4 × 8", "tile[(thread::x() / 9", [8, 0, 0]);
+}
+
+#[test]
+fn assertions() {
+    let numbers = [Argument::Number(7), slice(40)];
+    let found = agreed(wrong::asserted::ARTIFACT, 1, &numbers);
+    says(
+        found,
+        "`x < 20.0` does not hold: element 20 is above 7 (0x7), true (left: 20.5, right: 20.0)",
+        "assert!(x <",
+        [20, 0, 0],
+    );
+    let found = agreed(wrong::asserted::ARTIFACT, 1, &[Argument::Number(7), slice(20)]);
+    assert_eq!(found, None);
+    let found = agreed(wrong::asserted_wide::ARTIFACT, 1, &[Argument::Number(3), slice(32)]);
+    let values = "(left: 18446744056529682435, right: 12884901888)";
+    says(found, &format!("`!wide << 32 | low as u64 == wide << 32` does not hold {values}"), "assert_eq!", [0, 0, 0]);
+    let found = agreed(wrong::panics::ARTIFACT, 1, &[Argument::Number(9), slice(32)]);
+    says(found, "thread 9 of -9 at 9.5", "panic!", [9, 0, 0]);
+}
+
+#[test]
+fn unchecked_form_has_no_trace_of_assertions() {
+    let [plain, asserted] = [wrong::twice::ARTIFACT, wrong::twice_asserted::ARTIFACT].map(|artifact| {
+        let kernel = lower::lower(&artifact.program().unwrap(), &Instance::default(), Target::SM_61).unwrap();
+        passes::optimize(kernel).unwrap().body.insts.len()
+    });
+    assert_eq!(plain, asserted);
+    assert!(!wrong::twice_asserted::PTX.contains("trap"));
+    assert!(!wrong::twice_asserted::PTX.contains("bra"), "{}", wrong::twice_asserted::PTX);
+    assert!(wrong::kept::PTX.contains("trap;"), "{}", wrong::kept::PTX);
+    assert_eq!(wrong::kept::PTX.matches("trap;").count(), 1, "a `debug_assert!` is not kept");
+}
+
+#[test]
+fn tables() {
+    let found = agreed(wrong::beyond_table::ARTIFACT, 1, &[Argument::Number(3), slice(32)]);
+    assert_eq!(found, None);
+    let found = agreed(wrong::beyond_table::ARTIFACT, 1, &[Argument::Number(9), slice(32)]);
+    says(found, "index 8 is out of bounds of `SQUARES`, which has 8 elements", "SQUARES[i % n]", [8, 0, 0]);
+    let found = agreed(wrong::beyond_table::ARTIFACT, 1, &[Argument::Number(8), slice(32)]);
+    says(found, "index (3, 3) is out of bounds of `ROWS`, which is 4 × 3", "ROWS[i % 4]", [3, 0, 0]);
+}
+
+#[test]
+fn column_beyond_its_row_inside_the_buffer() {
+    let found = agreed(wrong::column::ARTIFACT, 1, &[view(&[4, 8], &[10, 1], 38)]);
+    says(found, "index (0, 8) is out of bounds of `y`, which is 4 × 8", "y[(i / 8, i % 8 + 1)]", [7, 0, 0]);
+}
+
+#[test]
+fn views_moved_out_of_bounds() {
+    let found = agreed(wrong::far_row::ARTIFACT, 1, &[Argument::Number(2), view(&[4, 32], &[32, 1], 128), slice(32)]);
+    assert_eq!(found, None);
+    let found =
+        agreed(wrong::far_offset::ARTIFACT, 1, &[Argument::Number(7), view(&[4, 32], &[32, 1], 128), slice(32)]);
+    says(found, "index (0, 0) is out of bounds of `x`, which is 0 × 32", "moved[(0, i)]", [0, 0, 0]);
+}
+
+#[test]
+fn loops_whose_index_wraps_end() {
+    let found =
+        agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(u32::MAX), Argument::Number(1 << 31), slice(32)]);
+    says(found, "`2147483648 + 2147483648` overflows `usize`", "for k in", [0, 0, 0]);
+    assert_eq!(agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(32), Argument::Number(5), slice(32)]), None);
+}
+
+#[test]
+fn finding_in_a_device_function() {
+    let found = agreed(wrong::caller::ARTIFACT, 1, &[slice(16), slice(32)]);
+    assert_eq!(found.as_ref().unwrap().place.callers.len(), 1);
+    says(found, "index 16 is out of bounds of `x`, which has 16 elements", "x[i]", [16, 0, 0]);
+}
+
+/// Launches the checked form of a faulty kernel on a device, and returns the report and the memory.
+fn launch(device: &Device) -> (interpreter::Report, Vec<f32>) {
+    let mut y = device.upload(&[0.5f32; 40]).unwrap();
+    let Err(Error::Violation(report)) = wrong::off_by_one::launch(device, &mut y) else {
+        panic!("the launch reports a finding")
+    };
+    (*report, y.download().unwrap())
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_reports_what_the_oracle_reports() {
+    let (gpu, cpu) = (Device::cuda(0).unwrap(), Device::cpu());
+    // The second launch checks that the device is usable and that the record is reused.
+    for _ in 0..2 {
+        let (report, left) = launch(&gpu);
+        let (expected, same) = launch(&cpu);
+        println!("{report}");
+        let mut first = expected.findings[0].clone();
+        (first.count, first.object.as_mut().unwrap().element) = (1, None);
+        assert_eq!(report.findings, [first]);
+        assert_eq!(left, same);
+    }
+    let (x, mut y) = (gpu.upload(&[1.0f32; 40]).unwrap(), gpu.zeros::<f32>(40).unwrap());
+    wrong::right::launch(&gpu, &x, &mut y).unwrap();
+    assert_eq!(y.download().unwrap(), [2.0; 40]);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_survives_addresses_far_outside() {
+    let gpu = Device::cuda(0).unwrap();
+    let mut y = gpu.upload(&[0.5f32; 32]).unwrap();
+    let Err(Error::Violation(report)) = wrong::added::launch(&gpu, 1 << 31, &mut y) else { panic!("a finding") };
+    println!("{report}");
+    assert_eq!(report.findings[0].check, Check::OutOfBounds);
+    assert_eq!(y.download().unwrap(), [0.5; 32]);
+    let Err(Error::Violation(report)) = wrong::scaled::launch(&gpu, 1 << 30, &mut y) else { panic!("a finding") };
+    println!("{report}");
+    let Err(Error::Violation(report)) = wrong::beyond_table::launch(&gpu, 9, &mut y) else { panic!("a finding") };
+    assert_eq!(report.findings[0].message, "index 8 is out of bounds of `SQUARES`, which has 8 elements");
+    let (x, mut y) = (gpu.upload(&[1.0f32; 32]).unwrap(), gpu.upload(&[0.5f32; 32]).unwrap());
+    assert!(matches!(wrong::wrapped::launch(&gpu, &x, &mut y), Err(Error::Violation(_))));
+    assert_eq!(y.download().unwrap()[0], 0.0);
+}
