@@ -1,0 +1,97 @@
+//! Functions of the driver by name, called with integers.
+
+use std::collections::BTreeMap;
+
+/// A function of the driver, which takes integers and pointers and returns a code.
+#[derive(Clone, Copy)]
+pub struct Function {
+    pub name: &'static str,
+    at: *mut std::ffi::c_void,
+}
+
+/// The code of an internal error of the library.
+pub const UNKNOWN: u32 = 999;
+
+impl Function {
+    /// Finds a function, which the driver must have.
+    pub fn find(name: &'static str) -> Function {
+        // SAFETY: the library of the driver has no code that runs when it is loaded again.
+        let driver = unsafe { libloading::os::unix::Library::new("libcuda.so.1") };
+        let driver =
+            driver.unwrap_or_else(|why| crate::failed("no driver: run this under `cuda-on-cpu`", &why.to_string()));
+        // SAFETY: the name is that of a function. The library stays loaded, because it is leaked.
+        let at = unsafe { driver.get::<*mut std::ffi::c_void>(name.as_bytes()).map(|f| f.as_raw_ptr()) };
+        std::mem::forget(driver);
+        let at = at.unwrap_or_else(|why| crate::failed("the driver lacks a function", &why.to_string()));
+        Function { name, at }
+    }
+
+    /// Calls the function, and ends the process at an internal error.
+    ///
+    /// # Safety
+    /// The function takes as many integers or pointers as there are arguments. Pointers that the
+    /// driver reads or writes are valid for it. Handles may have any value.
+    pub unsafe fn call(self, arguments: &[u64]) -> u32 {
+        macro_rules! called {
+            ($($i:literal)*) => {{
+                // SAFETY: the caller promises the number of arguments. On Linux for x86-64 and
+                // AArch64, integers and pointers of up to 64 bits are passed alike.
+                let f: unsafe extern "C" fn($(called!(@u64 $i)),*) -> u32 = unsafe { std::mem::transmute(self.at) };
+                // SAFETY: the caller promises what pointers are valid for.
+                unsafe { f($(arguments[$i]),*) }
+            }};
+            (@u64 $i:literal) => { u64 };
+        }
+        let code = match arguments.len() {
+            0 => called!(),
+            1 => called!(0),
+            2 => called!(0 1),
+            3 => called!(0 1 2),
+            4 => called!(0 1 2 3),
+            5 => called!(0 1 2 3 4),
+            6 => called!(0 1 2 3 4 5),
+            7 => called!(0 1 2 3 4 5 6),
+            8 => called!(0 1 2 3 4 5 6 7),
+            10 => called!(0 1 2 3 4 5 6 7 8 9),
+            11 => called!(0 1 2 3 4 5 6 7 8 9 10),
+            n => unreachable!("no function of the table takes {n} arguments"),
+        };
+        if code == UNKNOWN {
+            crate::failed("an internal error of the driver", &format!("{}({arguments:x?})", self.name));
+        }
+        code
+    }
+}
+
+/// A sequence of random numbers (splitmix64: Steele, Lea, Flood, 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Returns a number below `n`, which is not 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n as u64) as usize
+    }
+
+    /// Tells whether something with a probability of `percent` happens.
+    pub fn happens(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        if of.is_empty() { None } else { Some(&of[self.below(of.len())]) }
+    }
+}
+
+/// Prints how often each answer was given.
+pub fn print(answers: &BTreeMap<u32, u64>) {
+    let list: Vec<_> = answers.iter().map(|(code, count)| format!("{code}: {count}")).collect();
+    println!("answers by code: {}", list.join(", "));
+}
