@@ -630,8 +630,8 @@ function draw() {
 draw();
 
 /* A served page asks for changes. */
-if (document.documentElement.hasAttribute("data-served")) {
-  let version = -1;
+if (document.documentElement.dataset.version) {
+  let version = Number(document.documentElement.dataset.version);
   const ask = async () => {
     try {
       const changes = await (await fetch(`/changes?${version}`)).json();
@@ -644,7 +644,7 @@ if (document.documentElement.hasAttribute("data-served")) {
     } catch {
       byId("status").textContent = "The server of this page has stopped.";
     }
-    setTimeout(ask, 200);
+    setTimeout(ask, 100);
   };
   ask();
 }

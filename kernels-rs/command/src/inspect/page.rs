@@ -16,18 +16,23 @@ const END: &str = "</script>";
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Updates {
     Fixed,
-    /// The page asks its server for changes.
-    Served,
+    /// The page asks its server for versions after this one.
+    Served {
+        version: u64,
+    },
 }
 
 /// Returns the page of an inspection.
 pub(super) fn of(inspection: &Inspection, updates: Updates) -> String {
-    let served = if updates == Updates::Served { " data-served" } else { "" };
+    let served = match updates {
+        Updates::Fixed => String::new(),
+        Updates::Served { version } => format!(" data-version=\"{version}\""),
+    };
     let replaced = |text: &str, name: &str, with: &str| {
         let (before, after) = text.split_once(name).unwrap_or((text, ""));
         format!("{before}{with}{after}")
     };
-    let page = replaced(DOCUMENT, "{{served}}", served);
+    let page = replaced(DOCUMENT, "{{served}}", &served);
     let page = replaced(&page, "{{title}}", &escaped(&inspection.report.instance));
     let page = replaced(&page, "{{style}}", STYLE);
     let page = replaced(&page, "{{script}}", SCRIPT);

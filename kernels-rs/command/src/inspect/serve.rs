@@ -2,7 +2,8 @@
 //!
 //! The page requests changes several times a second. A request looks at the file. If the file has
 //! changed, the front end of the compiler reads it, without cargo. The first answer has IR and PTX.
-//! The next one adds machine code and measurements, which take longer.
+//! A thread then adds machine code and measurements, which take longer: meanwhile the server
+//! continues to follow the file.
 
 use super::model::Inspection;
 use super::page::{self, Updates};
@@ -13,7 +14,9 @@ use kernel_dsl::compiler::hir::Program;
 use kernel_dsl::compiler::{Errors, source_file as front_end};
 use std::fs;
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::thread;
 use std::time::SystemTime;
 use tiny_http::{Header, Request, Response};
 
@@ -27,7 +30,9 @@ pub(super) struct Server<'a> {
     /// The state of the file that the inspection shows.
     seen: Option<FileState>,
     inspection: Inspection,
-    depth: Depth,
+    /// The program of an inspection without machine code and measurements, until a thread examines
+    /// them.
+    incomplete: Option<Program>,
     /// Number of the inspection; each change increments it.
     version: u64,
 }
@@ -47,7 +52,7 @@ impl<'a> Server<'a> {
         let file = file.ok_or_else(|| Error::NoSource { file: selected.artifact.file.to_string() })?;
         let inspection = inspect.inspect(&selected, &linked, Depth::Complete)?;
         let mut server =
-            Server { inspect, selected, linked, file, seen: None, inspection, depth: Depth::Complete, version: 0 };
+            Server { inspect, selected, linked, file, seen: None, inspection, incomplete: None, version: 0 };
         // The file may be newer than the program.
         server.follow();
         Ok(server)
@@ -60,10 +65,27 @@ impl<'a> Server<'a> {
         let server = served.map_err(|e| Error::Serve { port, said: e.to_string() })?;
         writeln!(out, "http://{} follows {}; Ctrl-C stops it", server.server_addr(), self.file.display())?;
         out.flush()?;
-        for request in server.incoming_requests() {
-            // A reader that closes its connection is not an error of the server.
-            let _ = self.answer(request);
-        }
+        thread::scope(|scope| {
+            // One at a time: a program that is saved meanwhile waits.
+            let mut examination: Option<(u64, thread::ScopedJoinHandle<Result<Inspection, String>>)> = None;
+            for request in server.incoming_requests() {
+                if let Some((version, examined)) = examination.take_if(|(_, thread)| thread.is_finished()) {
+                    let examined = examined.join().unwrap_or_else(|panic| resume_unwind(panic));
+                    if version == self.version {
+                        self.show(examined);
+                    }
+                }
+                // A reader that closes its connection is not an error of the server.
+                let _ = self.answer(request);
+                if examination.is_none() {
+                    let (inspect, selected) = (self.inspect, self.selected.clone());
+                    examination = self.incomplete.take().map(|program| {
+                        let examine = move || inspect.inspect(&selected, &program, Depth::Complete);
+                        (self.version, scope.spawn(move || examine().map_err(|e| e.to_string())))
+                    });
+                }
+            }
+        });
         Ok(Outcome::Good)
     }
 
@@ -72,14 +94,12 @@ impl<'a> Server<'a> {
         match path {
             "/" => {
                 self.follow();
-                request.respond(text(page::of(&self.inspection, Updates::Served), "text/html; charset=utf-8"))
+                let page = page::of(&self.inspection, Updates::Served { version: self.version });
+                request.respond(text(page, "text/html; charset=utf-8"))
             }
             "/changes" => {
                 let shown: Option<u64> = query.parse().ok();
                 self.follow();
-                if shown == Some(self.version) && self.depth == Depth::Compiled {
-                    self.examine(Depth::Complete);
-                }
                 let json = match shown == Some(self.version) {
                     true => format!("{{\"version\":{}}}", self.version),
                     false => format!("{{\"version\":{},\"model\":{}}}", self.version, page::json(&self.inspection)),
@@ -94,14 +114,14 @@ impl<'a> Server<'a> {
     fn follow(&mut self) {
         let seen =
             fs::metadata(&self.file).and_then(|data| Ok(FileState { modified: data.modified()?, bytes: data.len() }));
-        // An editor may replace the file: it is then missing for a moment.
-        let Ok(seen) = seen else { return };
+        // An editor may replace or truncate the file: it is then missing or empty for a moment.
+        let Some(seen) = seen.ok().filter(|seen| seen.bytes > 0) else { return };
         if self.seen.as_ref() != Some(&seen) {
             let first = self.seen.is_none();
             self.seen = Some(seen);
             // The page already shows the text that the program was compiled from.
             if !(first && self.is_linked()) {
-                self.examine(Depth::Compiled);
+                self.compile();
             }
         }
     }
@@ -113,26 +133,32 @@ impl<'a> Server<'a> {
         { compiled }.all(|f| text.contains(&f.source.text.join("\n")))
     }
 
-    /// Reads and examines the file. If it has mistakes, the inspection keeps its code and states
-    /// them.
-    fn examine(&mut self, depth: Depth) {
-        self.version += 1;
-        self.depth = depth;
-        let examined = fs::read_to_string(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source });
-        let examined = examined.map_err(crate::Error::from).and_then(|text| {
+    /// Reads and compiles the file.
+    fn compile(&mut self) {
+        let read = fs::read_to_string(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source });
+        let compiled = read.map_err(crate::Error::from).and_then(|text| {
             let program = self.program(&text).map_err(|source| crate::Error::Compile {
                 instance: self.selected.name(),
                 target: self.inspect.target.unwrap_or(self.selected.artifact.target),
                 source,
             })?;
-            self.inspect.inspect(&self.selected, &program, depth)
+            Ok((self.inspect.inspect(&self.selected, &program, Depth::Compiled)?, program))
         });
+        let (inspection, program) = match compiled {
+            Ok((inspection, program)) => (Ok(inspection), Some(program)),
+            Err(e) => (Err(e.to_string()), None),
+        };
+        self.incomplete = program;
+        self.show(inspection);
+    }
+
+    /// Shows an inspection. Instead of one with mistakes, the last one keeps its code and states
+    /// them.
+    fn show(&mut self, examined: Result<Inspection, String>) {
+        self.version += 1;
         match examined {
             Ok(inspection) => self.inspection = inspection,
-            Err(e) => {
-                self.inspection.error = Some(e.to_string());
-                self.depth = Depth::Complete;
-            }
+            Err(mistakes) => self.inspection.error = Some(mistakes),
         }
     }
 
@@ -141,9 +167,9 @@ impl<'a> Server<'a> {
         let artifact = self.selected.artifact;
         // In a new thread, because the front end keeps the positions of all text that a thread has
         // read.
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let read = scope.spawn(|| front_end::program(text, artifact.file, artifact.name, &self.linked));
-            read.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            read.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
 }
