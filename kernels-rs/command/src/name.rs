@@ -23,7 +23,7 @@ const MAX_LISTED: usize = 12;
 /// Error returned when a name does not identify a kernel or an instance.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("unknown kernel `{name}`{}; there {}", meant(.nearest), all_of(.known))]
+    #[error("unknown kernel `{name}`{}", instead(.nearest, .known))]
     Unknown { name: String, nearest: Option<String>, known: Vec<&'static str> },
     #[error("no kernel and no declared instance matches `{pattern}`; `kernels list -v` prints both")]
     NoMatch { pattern: String },
@@ -352,10 +352,19 @@ fn meant(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |name| format!(" (is `{name}` meant?)"))
 }
 
-fn all_of(kernels: &[&str]) -> String {
-    match kernels {
-        [] => "are none in this program".to_string(),
-        kernels => format!("are {}", kernels.join(", ")),
+/// Returns what to name instead of an unknown kernel: the nearest name, or the first few.
+fn instead(nearest: &Option<String>, known: &[&str]) -> String {
+    match (nearest, known) {
+        (Some(_), _) => format!("{}; `kernels list` prints all", meant(nearest)),
+        (None, []) => "; there are none in this program: `main` must use the crate that has them, \
+                       as in `use my_kernels as _;`"
+            .to_string(),
+        (None, known) if known.len() <= MAX_LISTED => format!("; there are {}", known.join(", ")),
+        (None, known) => format!(
+            "; there are {} and {} more; `kernels list` prints all",
+            known[..MAX_LISTED].join(", "),
+            known.len() - MAX_LISTED
+        ),
     }
 }
 

@@ -38,6 +38,8 @@ enum Template {
 pub(super) enum Error {
     #[error("`{name}` cannot be the name of a crate: use a-z, 0-9, - and _, and a letter first")]
     Name { name: String },
+    #[error("`{name}` cannot be the name of a crate: {why}; choose another last component of the path")]
+    Reserved { name: String, why: &'static str },
     #[error("{} exists already; choose another path", .path.display())]
     Exists { path: PathBuf },
     #[error("{from} is not the folder of kernels-rs: it has no `kernel-dsl`; name one, or a git URL, with --from")]
@@ -80,6 +82,9 @@ impl New {
         if !(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits)) {
             return Err(Error::Name { name }.into());
         }
+        if let Some(why) = reserved(&name.replace('-', "_")) {
+            return Err(Error::Reserved { name, why }.into());
+        }
         if self.path.exists() {
             return Err(Error::Exists { path: self.path.clone() }.into());
         }
@@ -113,6 +118,20 @@ impl New {
         let place = Path::new(&self.from).join(folder).canonicalize().map_err(|_| no_folder())?;
         Ok(format!("path = {:?}", place.to_string_lossy()))
     }
+}
+
+/// Returns why cargo cannot build a crate of this name; `None` if it can.
+fn reserved(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "abstract" | "as" | "async" | "await" | "become" | "box" | "break" | "const" | "continue" | "crate" | "do"
+        | "dyn" | "else" | "enum" | "extern" | "false" | "final" | "fn" | "for" | "gen" | "if" | "impl" | "in"
+        | "let" | "loop" | "macro" | "match" | "mod" | "move" | "mut" | "override" | "priv" | "pub" | "ref"
+        | "return" | "self" | "static" | "struct" | "super" | "trait" | "true" | "try" | "type" | "typeof"
+        | "unsafe" | "unsized" | "use" | "virtual" | "where" | "while" | "yield" => "it is a keyword of Rust",
+        "alloc" | "core" | "proc_macro" | "std" | "test" => "Rust's own library has that name",
+        "kernel_dsl" | "kernels_rs_command" | "runtime" => "a dependency of the crate has that name",
+        _ => return None,
+    })
 }
 
 /// Writes a file and creates its folders.

@@ -52,6 +52,10 @@ fn a_crate_has_all_files_and_no_placeholder() {
     assert!(code == Some(2) && errors.contains("exists already"), "{errors}");
     let (_, code, errors) = new("My crate", &[]);
     assert!(code == Some(2) && errors.contains("cannot be the name of a crate"), "{errors}");
+    for (name, why) in [("fn", "a keyword of Rust"), ("test", "Rust's own library"), ("kernel-dsl", "a dependency")] {
+        let (path, code, errors) = new(name, &[]);
+        assert!(code == Some(2) && errors.contains(why) && !path.exists(), "{errors}");
+    }
     let (path, code, _) = new("remote", &["--from", "https://example.org/kernels-rs"]);
     assert_eq!(code, Some(0));
     let cargo = std::fs::read_to_string(path.join("Cargo.toml")).unwrap();

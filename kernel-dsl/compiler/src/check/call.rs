@@ -8,7 +8,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
-use crate::language::{self, Receiver, SignatureType};
+use crate::language::{self, Integers, Receiver, SignatureType};
 use crate::syntax::{self, Argument, Path, SpanPair};
 use proc_macro2::Ident;
 use quote::quote;
@@ -134,16 +134,24 @@ impl Checker<'_> {
         if uses_same {
             self.traded(function.intrinsic, same, mark);
         }
-        if let Intrinsic::Bits(what) = function.intrinsic
-            && uses_same
-        {
-            self.instruction(what, function.path, same, mark);
-        }
-        if matches!(function.intrinsic, Intrinsic::Wide(_)) {
-            self.unsigned_register(function.path, same, mark);
+        if let Some(integers) = function.integers {
+            self.of_integers(function.path, integers, same, mark);
         }
         let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
+    }
+
+    /// Reports a type that is none of the integers that a function supports.
+    fn of_integers(&mut self, name: &str, integers: Integers, ty: Id, mark: SpanPair) {
+        let fits = match self.table.get(ty) {
+            Ty::Scalar(scalar) => integers.contains(*scalar),
+            Ty::Unknown(UnknownKind::Integer) | Ty::Wrong => true,
+            _ => false,
+        };
+        if !fits {
+            let given = self.named(ty);
+            self.report(mark, format!("`{name}` supports {integers}, not `{given}`"));
+        }
     }
 
     /// Reports a call that does not state the type of its array.

@@ -83,29 +83,6 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: Intrinsic::Bits(Bits::Join), arguments: vec![bytes] }, word)
     }
 
-    /// Reports an error if a function of `int::` does not support integers of type `ty`.
-    pub(super) fn instruction(&mut self, what: Bits, name: &str, ty: Id, mark: SpanPair) {
-        let fits = match self.table.get(ty) {
-            Ty::Scalar(Scalar::I32 | Scalar::U32) | Ty::Unknown(UnknownKind::Integer) | Ty::Wrong => true,
-            Ty::Scalar(Scalar::I64 | Scalar::U64) => what != Bits::Multiply24,
-            _ => false,
-        };
-        if !fits {
-            let widths = if what == Bits::Multiply24 { "32" } else { "32 and 64" };
-            let given = self.named(ty);
-            self.report(mark, format!("`{name}` supports integers of {widths} bits, not `{given}`"));
-        }
-    }
-
-    /// Reports an operation with a wider result on a type other than `u32` and `u64`.
-    pub(super) fn unsigned_register(&mut self, name: &str, ty: Id, mark: SpanPair) {
-        let known = self.table.get(ty);
-        if !matches!(known, Ty::Scalar(Scalar::U32 | Scalar::U64) | Ty::Unknown(UnknownKind::Integer) | Ty::Wrong) {
-            let given = self.named(ty);
-            self.report(mark, format!("`{name}` supports `u32` and `u64`, not `{given}`"));
-        }
-    }
-
     /// Returns whether the packed numbers of an operand are signed; `None` if the type cannot be an
     /// operand.
     fn packed(&mut self, ty: Id, ([signed, unsigned], n): Packed) -> Option<bool> {

@@ -15,6 +15,7 @@
 use super::report;
 use crate::check::Callee;
 use crate::hir::serial;
+use crate::language;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
@@ -156,7 +157,11 @@ pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
 
 /// Rejects a device function whose name a macro cannot have.
 pub(super) fn definable(name: &Ident) -> syn::Result<()> {
-    if taken(name) { Err(not_free(name)) } else { Ok(()) }
+    match language::foreign_function(&name.to_string()) {
+        Some(message) => Err(syn::Error::new_spanned(name, message)),
+        None if taken(name) => Err(not_free(name)),
+        None => Ok(()),
+    }
 }
 
 fn not_free(name: &Ident) -> syn::Error {

@@ -1,7 +1,7 @@
 //! The type-checking copy of a kernel: its own tokens, for rustc and for editors.
 
 use super::{conditions, inline};
-use crate::syntax::LaunchTokens;
+use crate::syntax::{LaunchTokens, foreign};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
@@ -16,7 +16,7 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>
     match launch {
         Some(launch) => *copy.block = with_launch(item, facade, launch),
         None => {
-            without_tries(&mut copy.block);
+            without_refused(&mut copy.block);
             copy.attrs.push(syn::parse_quote!(#[allow(unused)]));
         }
     }
@@ -55,10 +55,13 @@ impl VisitMut for Lifetimes {
     }
 }
 
-/// Replaces each `?` by a `match`. The reader has rejected the `?`; rustc would report another
-/// error if the function does not return an `Option`.
-pub(super) fn without_tries(block: &mut Block) {
-    Tries.visit_block_mut(block);
+/// Removes what the reader has rejected and rustc would report again: a body that names something
+/// foreign, and each `?` of a function that does not return an `Option`.
+pub(super) fn without_refused(block: &mut Block) {
+    match foreign::names_foreign(block) {
+        true => *block = syn::parse_quote!({ ::core::unreachable!() }),
+        false => Tries.visit_block_mut(block),
+    }
 }
 
 struct Tries;

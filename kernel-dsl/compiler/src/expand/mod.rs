@@ -152,7 +152,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     let (value, parsed) = match read {
         Ok(read) => read,
         Err(refused) => {
-            copy::without_tries(&mut host.block);
+            copy::without_refused(&mut host.block);
             let (errors, export) = (report::refused(refused), export::failed(&item));
             return quote!(#[allow(unused)] #lints #host #errors #export);
         }

@@ -6,7 +6,8 @@ use super::signature::{
 };
 use crate::hir::collective::Reduction;
 use crate::hir::{Collective, Fast, Intrinsic, Wide};
-use crate::{Approximation, ir};
+use crate::{Approximation, Scalar, ir};
+use std::fmt;
 
 /// A function of the prelude.
 pub struct Function {
@@ -18,10 +19,49 @@ pub struct Function {
     pub parameters: &'static [Type],
     /// The type of the result.
     pub returns: Type,
+    /// The integers that the type parameter can be; `None` if the function does not require
+    /// integers.
+    pub integers: Option<Integers>,
+}
+
+/// The integers that an operation supports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Integers {
+    /// `i32` and `u32`.
+    Of32Bits,
+    /// `i32`, `u32`, `i64` and `u64`.
+    Of32And64Bits,
+    /// `u32` and `u64`.
+    Unsigned,
+}
+
+impl Integers {
+    /// Returns whether a type is one of the integers.
+    pub fn contains(self, scalar: Scalar) -> bool {
+        match self {
+            Integers::Of32Bits => matches!(scalar, Scalar::I32 | Scalar::U32),
+            Integers::Of32And64Bits => matches!(scalar, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64),
+            Integers::Unsigned => matches!(scalar, Scalar::U32 | Scalar::U64),
+        }
+    }
+}
+
+impl fmt::Display for Integers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Integers::Of32Bits => "integers of 32 bits",
+            Integers::Of32And64Bits => "integers of 32 and 64 bits",
+            Integers::Unsigned => "`u32` and `u64`",
+        })
+    }
 }
 
 const fn function(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Type], returns: Type) -> Function {
-    Function { path, intrinsic, parameters, returns }
+    Function { path, intrinsic, parameters, returns, integers: None }
+}
+
+const fn of(integers: Integers, function: Function) -> Function {
+    Function { integers: Some(integers), ..function }
 }
 
 /// The functions of the prelude, except `unroll`, `unroll_by` and `rolled`, which belong to `for`,
@@ -99,20 +139,35 @@ pub const FUNCTIONS: &[Function] = &[
     function("fast::cos", Intrinsic::Fast(Fast::One(Approximation::Cosine)), ONE_F32, Type::F32),
     function("fast::tanh", Intrinsic::Fast(Fast::Tanh), ONE_F32, Type::F32),
     function("fast::div", Intrinsic::Fast(Fast::Div), &[Type::F32, Type::F32], Type::F32),
-    function("int::mul_hi", Intrinsic::Bits(ir::Bits::MultiplyHigh), TWO_VALUES, Type::This),
-    function("int::widening_mul", Intrinsic::Wide(Wide::Product), TWO_VALUES, Type::PairOfThis),
-    function("int::carrying_add", Intrinsic::Wide(Wide::Sum), TWO_VALUES_AND_FLAG, Type::ThisAndOverflow),
-    function("int::borrowing_sub", Intrinsic::Wide(Wide::Difference), TWO_VALUES_AND_FLAG, Type::ThisAndOverflow),
-    function("int::mul24", Intrinsic::Bits(ir::Bits::Multiply24), TWO_VALUES, Type::This),
+    of(
+        Integers::Of32And64Bits,
+        function("int::mul_hi", Intrinsic::Bits(ir::Bits::MultiplyHigh), TWO_VALUES, Type::This),
+    ),
+    of(Integers::Unsigned, function("int::widening_mul", Intrinsic::Wide(Wide::Product), TWO_VALUES, Type::PairOfThis)),
+    of(
+        Integers::Unsigned,
+        function("int::carrying_add", Intrinsic::Wide(Wide::Sum), TWO_VALUES_AND_FLAG, Type::ThisAndOverflow),
+    ),
+    of(
+        Integers::Unsigned,
+        function("int::borrowing_sub", Intrinsic::Wide(Wide::Difference), TWO_VALUES_AND_FLAG, Type::ThisAndOverflow),
+    ),
+    of(Integers::Of32Bits, function("int::mul24", Intrinsic::Bits(ir::Bits::Multiply24), TWO_VALUES, Type::This)),
     function("int::byte_perm", Intrinsic::Bits(ir::Bits::Permute), THREE_U32, Type::U32),
     function("int::funnel_shl", Intrinsic::Bits(ir::Bits::FunnelLeft), THREE_U32, Type::U32),
     function("int::funnel_shr", Intrinsic::Bits(ir::Bits::FunnelRight), THREE_U32, Type::U32),
-    function("int::extract", Intrinsic::Bits(ir::Bits::Extract), &[Type::This, Type::U32, Type::U32], Type::This),
-    function(
-        "int::insert",
-        Intrinsic::Bits(ir::Bits::Insert),
-        &[Type::This, Type::This, Type::U32, Type::U32],
-        Type::This,
+    of(
+        Integers::Of32And64Bits,
+        function("int::extract", Intrinsic::Bits(ir::Bits::Extract), &[Type::This, Type::U32, Type::U32], Type::This),
+    ),
+    of(
+        Integers::Of32And64Bits,
+        function(
+            "int::insert",
+            Intrinsic::Bits(ir::Bits::Insert),
+            &[Type::This, Type::This, Type::U32, Type::U32],
+            Type::This,
+        ),
     ),
     function("fence::block", Intrinsic::Fence(ir::Scope::Block), &[], Type::Unit),
     function("fence::grid", Intrinsic::Fence(ir::Scope::Grid), &[], Type::Unit),

@@ -11,11 +11,13 @@
 //! * [`constant`]: associated constants, such as `f32::INFINITY`.
 //! * [`operator_trait`]: traits of Rust whose operators a device type can implement.
 //! * [`inexact`]: methods of Rust that kernels reject, with what to use instead.
+//! * [`foreign_function`]: names of CUDA and of Rust's library, with what to write instead.
 //! * [`words`]: all of these names, for documentation and tests.
 
 mod constants;
 #[cfg(test)]
 mod documented;
+mod foreign;
 mod functions;
 mod inexact;
 mod methods;
@@ -26,7 +28,8 @@ mod types;
 mod words;
 
 pub use constants::constant;
-pub use functions::{FUNCTIONS, Function, dot_product, is_from_fn, is_size_of, owns, takes_closure};
+pub use foreign::{foreign_function, foreign_variable};
+pub use functions::{FUNCTIONS, Function, Integers, dot_product, is_from_fn, is_size_of, owns, takes_closure};
 pub use inexact::inexact;
 pub use methods::{ARRAY_METHODS, METHODS, Method, OPTION_METHODS, Receiver, method_takes_closure};
 pub use operators::{operator_function, operator_trait, traits_of, unsupported_trait};

@@ -4,7 +4,7 @@ use super::assertion::is_assertion;
 use super::function::macro_refusal;
 use super::inline::is_inline;
 use super::pattern::has_let;
-use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Member, Path, Reader, SpanPair, Unary};
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Member, Reader, SpanPair, Unary, foreign};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
@@ -32,7 +32,10 @@ impl Reader {
     fn kind(&mut self, e: &syn::Expr, mark: SpanPair) -> ExprKind {
         match e {
             syn::Expr::Lit(l) => self.literal(&l.lit),
-            syn::Expr::Path(p) if p.qself.is_none() => ExprKind::Path(self.path(&p.path)),
+            syn::Expr::Path(p) if p.qself.is_none() => match foreign::variable(&p.path) {
+                Some(message) => self.refused(&p.path, &message),
+                None => ExprKind::Path(self.path(&p.path)),
+            },
             syn::Expr::Paren(p) => self.expression(&p.expr).kind,
             syn::Expr::Group(g) => self.expression(&g.expr).kind,
             syn::Expr::Unary(u) => self.unary(u),
@@ -46,7 +49,7 @@ impl Reader {
                         return self.swap(c);
                     }
                     let arguments = self.list(&c.args);
-                    if let Some(message) = of_the_host(&path) {
+                    if let Some(message) = foreign::function(&p.path) {
                         return self.refused(&p.path, &message);
                     }
                     ExprKind::Call(path, arguments)
@@ -279,34 +282,6 @@ impl Reader {
         };
         ExprKind::Closure { parameters, returns, body: self.boxed(&c.body) }
     }
-}
-
-/// Returns why a function of the standard library cannot be called.
-fn of_the_host(path: &Path) -> Option<String> {
-    let first = path.segments.first()?;
-    match first.name.to_string().as_str() {
-        "std" | "core" | "alloc" if !path.is_builtin() => Some(format!(
-            "a kernel cannot call `{}`: from the standard library it can use methods of numbers, arrays and `Option`, `std::array::from_fn` and `size_of`",
-            path.name()
-        )),
-        _ => of_a_host_type(path),
-    }
-}
-
-/// Returns why an associated function of a host type, such as `Vec::new`, cannot be called.
-fn of_a_host_type(path: &Path) -> Option<String> {
-    let (_, [.., module]) = path.segments.split_last()? else { return None };
-    let name = module.name.to_string();
-    let way_out = match name.as_str() {
-        "Vec" | "Box" | "String" | "Rc" | "Arc" | "HashMap" | "BTreeMap" | "VecDeque" | "HashSet" => {
-            "kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"
-        }
-        "Instant" | "Duration" | "SystemTime" | "Mutex" | "RefCell" | "Cell" => {
-            "only built-in and `#[device]` functions can be called"
-        }
-        _ => return None,
-    };
-    Some(format!("a kernel cannot call functions of the type `{name}`: {way_out}"))
 }
 
 fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {

@@ -12,6 +12,7 @@ mod attribute;
 mod builtin;
 mod callees;
 mod expression;
+pub(crate) mod foreign;
 mod function;
 pub(crate) mod inline;
 mod item;

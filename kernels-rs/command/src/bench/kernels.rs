@@ -227,7 +227,13 @@ fn of_suite(error: name::Error) -> Error {
 fn read(path: &Path) -> Result<Measurements, Error> {
     let failed = |why: String| Error::Measured { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
-    serde_json::from_str(&text).map_err(|e| failed(format!("{e}; `kernels bench NAME --save FILE` writes such a file")))
+    let malformed = |e: serde_json::Error| {
+        let (line, column) = (e.line(), e.column());
+        failed(format!(
+            "it has no measurements (line {line}, column {column}); `kernels bench NAME --save FILE` writes such a file"
+        ))
+    };
+    serde_json::from_str(&text).map_err(malformed)
 }
 
 /// Device or model by which times are measured or estimated.

@@ -15,7 +15,6 @@ fn helper_of<const N: usize>(v: [f32; N]) -> f32 {
 fn unknown_names(y: &mut [f32]) {
     y[i] = z;
     missing(1.0);
-    thread::w();
     y[0] = f32::NOTHING;
     y[1] = usize::MAX as f32;
 }
@@ -302,7 +301,6 @@ fn gives_a_closure(x: f32) -> impl Fn(f32) -> f32 {
 #[kernel(block = 32, grid = 1)]
 fn no_such_target_fact(y: &mut [u32]) {
     y[0] = target::SN;
-    fence::device();
     let sm: usize = target::SM;
     y[1] = target::sm();
 }
@@ -336,7 +334,6 @@ fn iteration(n: usize, y: &mut [f32]) {
     }
     for (a, b) in unroll_by::<2>((0..n).enumerate()) {}
     for a in grid::stride(1.0) {}
-    for a in warp::stride(n) {}
     for a in y.iter() {}
     for a in rolled([1, 2]) {}
     for a in [1, 2].into_iter().rev() {}

@@ -105,3 +105,13 @@ fn constant_block(x: f32) -> f32 {
     }
     x
 }
+
+#[kernel(block = 32, grid = 1)]
+fn foreign(y: &mut [f32]) {
+    let i = threadIdx.x;
+    for a in warp::stride(n) {}
+    thread::w();
+    fence::device();
+    y[i] = __shfl_down_sync(u32::MAX, y[i], 1) + thread::sync_threads();
+    let x: f32 = Default::default();
+}

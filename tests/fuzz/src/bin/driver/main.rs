@@ -56,7 +56,7 @@ struct Extent {
     seed: u64,
 }
 
-/// What is tried at the moment, and since when.
+/// A description of the current file or call, and the time at which it began.
 type Current = Arc<Mutex<Option<(Instant, String)>>>;
 
 /// The time limit of a file or a sequence.
