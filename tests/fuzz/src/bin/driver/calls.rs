@@ -476,7 +476,7 @@ pub fn run(run: &Run) {
                 objects.make(function, takes, &mut answers, &mut sequence);
             }
         }
-        // What no context owns, then all contexts.
+        // Objects that no context owns, then all contexts.
         sequence("the end".to_owned());
         // SAFETY: handles may have any value, and results are written to live numbers.
         unsafe {
