@@ -255,7 +255,7 @@ impl Function {
         if block.contains(&0) || blocks.contains(&0) {
             return Err(Error::value(format!("a grid of {blocks:?} blocks of {block:?} threads is empty")));
         }
-        let threads = block.iter().map(|n| u64::from(*n)).product::<u64>();
+        let threads = block.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
         if block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024 {
             return Err(Error::value(format!("a block of {block:?} threads exceeds the maximum size")));
         }

@@ -206,6 +206,8 @@ fn invalid_launches() {
         let one = [1, 1, 1];
         assert_eq!(shape(empty, one, one, 0), CUDA_SUCCESS);
         for (grid, block, shared) in [
+            // The number of threads exceeds 64 bits.
+            ([1, 1, 1], [2, u32::MAX, u32::MAX], 0),
             ([0, 1, 1], one, 0),
             (one, [1, 0, 1], 0),
             (one, [1025, 1, 1], 0),

@@ -56,7 +56,8 @@ impl Function {
             11 => called!(0 1 2 3 4 5 6 7 8 9 10),
             n => unreachable!("no function of the table takes {n} arguments"),
         };
-        if code == UNKNOWN {
+        // A linker whose modules do not fit together gives this code too.
+        if code == UNKNOWN && self.name != "cuLinkComplete" {
             crate::failed("an internal error of the driver", &format!("{}({arguments:x?})", self.name));
         }
         code

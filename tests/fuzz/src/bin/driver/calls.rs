@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 
 /// A kind of handle.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Kind {
+enum HandleKind {
     Context,
     Memory,
     /// Memory of the host that the driver allocated.
@@ -33,11 +33,11 @@ enum Kind {
 #[derive(Clone, Copy, Debug)]
 enum Take {
     /// A handle, which may be stale, of another kind, or any number.
-    In(Kind),
+    In(HandleKind),
     /// The location for a new handle.
-    Out(Kind),
+    Out(HandleKind),
     /// A handle whose object the call destroys.
-    End(Kind),
+    End(HandleKind),
     /// The location for any result.
     Result,
     /// A number of bytes or elements.
@@ -69,7 +69,7 @@ enum Take {
     Null,
 }
 
-use Kind::*;
+use HandleKind::*;
 use Take::*;
 
 /// Functions of the driver, and what they take.
@@ -223,7 +223,7 @@ const NAMES: [&CStr; 10] =
 /// The objects of a sequence, and memory that the driver may read and write.
 struct Objects {
     random: Random,
-    live: BTreeMap<Kind, Vec<u64>>,
+    live: BTreeMap<HandleKind, Vec<u64>>,
     /// Handles whose objects were destroyed.
     ended: Vec<u64>,
     buffer: Vec<u8>,
@@ -244,7 +244,7 @@ fn address<T: ?Sized>(of: &mut T) -> u64 {
 
 impl Objects {
     /// Returns a handle, most often a live one of the kind.
-    fn handle(&mut self, kind: Kind) -> u64 {
+    fn handle(&mut self, kind: HandleKind) -> u64 {
         let random = &mut self.random;
         let live = self.live.get(&kind).map(Vec::as_slice).unwrap_or_default();
         let others: Vec<u64> = match random.below(20) {
