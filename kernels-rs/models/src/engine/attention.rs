@@ -4,7 +4,7 @@
 use super::cache::{CacheElement, KeyValues, Projected, gathered};
 use super::exact::textbook_decode;
 use super::linear::{Linear, Numbers, convert};
-use super::operand::{Operand, OperandMemory, Source};
+use super::operand::{ActivationSource, Operand, OperandMemory};
 use crate::configuration::Configuration;
 use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::attention::{self, Decode, Qkv, Scratch};
@@ -257,7 +257,7 @@ struct Attended<'a, 'c, K: CacheElement> {
     tokens: usize,
 }
 
-impl<K: CacheElement> Source for Attended<'_, '_, K> {
+impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
     fn extents(&self) -> [usize; 2] {
         let [n, heads, head] = self.q.extents();
         [n, heads * head]

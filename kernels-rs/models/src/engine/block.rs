@@ -5,7 +5,7 @@ use super::cache::{CacheElement, KeyValues};
 use super::experts::Experts;
 use super::linear::{FUSED, Linear, pieces};
 use super::network::{self, FusedNetwork, Network};
-use super::operand::{Form, Operand, OperandMemory, Source};
+use super::operand::{ActivationSource, Form, Operand, OperandMemory};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::elementwise::saxpy;
 use kernels_rs::{Queue, QueueMemory};
@@ -162,7 +162,7 @@ impl Normed<'_> {
     }
 }
 
-impl Source for Normed<'_> {
+impl ActivationSource for Normed<'_> {
     fn extents(&self) -> [usize; 2] {
         [self.rows.len(), self.extents[1]]
     }

@@ -2,7 +2,7 @@
 
 use super::attention::prefix;
 use super::linear::{Linear, Numbers};
-use super::operand::{Operand, OperandMemory, Source};
+use super::operand::{ActivationSource, Operand, OperandMemory};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::gate;
@@ -118,7 +118,7 @@ struct Gated<'a> {
     exact: bool,
 }
 
-impl Source for Gated<'_> {
+impl ActivationSource for Gated<'_> {
     fn extents(&self) -> [usize; 2] {
         let [n, both] = self.both.extents();
         [n, both / 2]

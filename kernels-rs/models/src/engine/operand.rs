@@ -10,7 +10,7 @@ use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// A computation of activations: a norm, attention, or a gate.
-pub(super) trait Source: Sized {
+pub(super) trait ActivationSource: Sized {
     /// Returns the number of tokens, and of numbers for each.
     fn extents(&self) -> [usize; 2];
 
@@ -83,7 +83,7 @@ impl OperandMemory {
     ///
     /// # Errors
     /// If extents do not match or exceed the memory, or memory runs out.
-    pub fn filled(&mut self, on: &impl Queue, form: Form, source: impl Source) -> Result<Operand<'_>, Error> {
+    pub fn filled(&mut self, on: &impl Queue, form: Form, source: impl ActivationSource) -> Result<Operand<'_>, Error> {
         let numbers = self.numbers;
         Ok(match form {
             Form::F32 => Operand::F32(written(on, &mut self.f32, numbers, source)?),
@@ -99,7 +99,7 @@ fn written<'m, T: Float + GenericArgument>(
     on: &impl Queue,
     memory: &'m mut Option<QueueMemory<T>>,
     numbers: usize,
-    source: impl Source,
+    source: impl ActivationSource,
 ) -> Result<BufferView<'m, T, 2>, Error> {
     let extents = source.extents();
     let memory = match memory {
