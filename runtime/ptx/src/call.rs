@@ -200,8 +200,9 @@ impl Machine<'_, '_> {
         let limit = code.stack.map_or(0, |stack| stack.limit);
         let stack: [(u64, u64); LANES] = std::array::from_fn(|lane| warp.stack(code, lane));
         let places = stack.map(|(_, end)| {
-            let frame = end.next_multiple_of(16);
-            (frame, frame + u64::from(routine.bytes).max(MIN_FRAME))
+            // A program may restore any number as the end of its stack.
+            let frame = end.checked_next_multiple_of(16).unwrap_or(u64::MAX);
+            (frame, frame.saturating_add(u64::from(routine.bytes).max(MIN_FRAME)))
         });
         let full = lanes(mask).filter(|lane| places[*lane].1 > limit).fold(0, |all, lane| all | 1 << lane);
         if full != 0 {

@@ -214,10 +214,11 @@ pub struct Variable {
 }
 
 impl Layout {
-    /// Adds an aligned variable at least `gap` bytes after the last one; returns its offset.
+    /// Adds an aligned variable at least `gap` bytes after the last one; returns its offset. What
+    /// does not fit into 32 bits exceeds every limit of a state space, by which it is refused.
     pub fn add(&mut self, name: &str, bytes: u32, align: u32, gap: u32) -> u32 {
         let start = if self.variables.is_empty() { 0 } else { self.bytes.saturating_add(gap) };
-        let offset = start.next_multiple_of(align.max(1));
+        let offset = start.checked_next_multiple_of(align.max(1)).unwrap_or(u32::MAX);
         self.variables.push(Variable { name: name.to_string(), offset, bytes });
         self.bytes = offset.saturating_add(bytes);
         offset

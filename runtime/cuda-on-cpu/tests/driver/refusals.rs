@@ -184,6 +184,17 @@ fn invalid_modules() {
         let told = std::ffi::CStr::from_bytes_until_nul(&log).unwrap().to_str().unwrap();
         assert!(told.contains("line 5") && told.contains("f33"), "{told}");
         assert_eq!(values[1].addr(), told.len() + 1);
+        // Shared arrays that exceed 32 bits, alone and together, are refused at a launch.
+        for (declared, used) in
+            [(".shared .align 64 .b8 a[4294967295];", "a"), (".shared .b8 b[4294967290], a[64];", "b")]
+        {
+            let body = format!("{{ .reg .u64 %x; mov.u64 %x, a; mov.u64 %x, {used}; ret; }}");
+            let (code, module) = load(&format!("{head}{declared}\n.visible .entry k() {body}"));
+            let mut function = null_mut();
+            assert_eq!(code, CUDA_SUCCESS, "{declared}");
+            gives!(CUDA_SUCCESS, cuModuleGetFunction(&mut function, module, c"k".as_ptr()));
+            assert_eq!(launch(function, &mut []), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "{declared}");
+        }
         gives!(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&mut module, c"/nowhere/at.all".as_ptr()));
         let file = common::folder("modules").join("kernels.ptx");
         std::fs::write(&file, PTX).unwrap();

@@ -149,7 +149,7 @@ impl<'m> Decoder<'m> {
                 self.own.insert((function, index), VariableLocation::shared(offset));
             }
         }
-        let dynamic = self.code.shared.bytes.next_multiple_of(align);
+        let dynamic = self.code.shared.bytes.checked_next_multiple_of(align).unwrap_or(u32::MAX);
         for index in open {
             self.globals[index] = Some(VariableLocation::shared(dynamic));
         }
