@@ -371,8 +371,9 @@ unsafe fn blocks_product<E: Epilogue + LaunchStruct>(
     epilogue: E,
 ) -> Result<(), Error> {
     match x {
-        // SAFETY: the caller promises what the epilogue does, in both cases.
+        // SAFETY: the caller promises what the epilogue does.
         Operand::F32(x) => unsafe { weights.product_with(on, x, y, epilogue) },
+        // SAFETY: as above.
         Operand::Quantized(x) => unsafe { weights.product_of_with(on, x, y, epilogue) },
         x => Err(mismatch(weights, x)),
     }

@@ -48,7 +48,7 @@ pub(super) enum Operand<'a> {
     F32(BufferView<'a, f32, 2>),
     F16(BufferView<'a, f16, 2>),
     Bf16(BufferView<'a, bf16, 2>),
-    Quantized(quant::Activations),
+    Quantized(Box<quant::Activations>),
 }
 
 impl Operand<'_> {
@@ -89,7 +89,7 @@ impl OperandMemory {
             Form::F32 => Operand::F32(written(on, &mut self.f32, numbers, source)?),
             Form::F16 => Operand::F16(written(on, &mut self.f16, numbers, source)?),
             Form::Bf16 => Operand::Bf16(written(on, &mut self.bf16, numbers, source)?),
-            Form::Quantized => Operand::Quantized(source.quantize(on)?),
+            Form::Quantized => Operand::Quantized(Box::new(source.quantize(on)?)),
         })
     }
 }
