@@ -1,6 +1,7 @@
 //! Names of CUDA C and of Rust's library that kernels cannot use, each with what to write instead.
 
 use super::FUNCTIONS;
+use super::functions::MODULES;
 
 /// The built-in variables of CUDA C.
 const VARIABLES: &[(&str, &str)] = &[
@@ -80,9 +81,6 @@ const CALLS: &[(&str, &str)] = &[
     ("tanhf", "`math::tanh(x)`, or `fast::tanh(x)` (hardware approximation)"),
     ("powf", "`math::pow(x, exponent)`"),
 ];
-
-/// The modules whose functions are all built in.
-const MODULES: [&str; 9] = ["thread", "block", "grid", "warp", "device", "fence", "pipeline", "fast", "int"];
 
 /// The functions of these modules with their own rules and without a row in [`FUNCTIONS`].
 const OTHERS: [&str; 6] =

@@ -174,6 +174,9 @@ pub const FUNCTIONS: &[Function] = &[
     function("fence::system", Intrinsic::Fence(ir::Scope::System), &[], Type::Unit),
 ];
 
+/// The modules whose functions are all built in.
+pub(super) const MODULES: [&str; 9] = ["thread", "block", "grid", "warp", "device", "fence", "pipeline", "fast", "int"];
+
 /// Returns whether a called path is built in, so that it names no device item.
 pub fn owns(path: &str) -> bool {
     let segments: Vec<&str> = path.split("::").collect();
@@ -183,23 +186,9 @@ pub fn owns(path: &str) -> bool {
                 || dot_product(name).is_some()
         }
         [first, _] => {
-            matches!(
-                first,
-                "thread"
-                    | "block"
-                    | "grid"
-                    | "warp"
-                    | "device"
-                    | "fence"
-                    | "pipeline"
-                    | "fast"
-                    | "int"
-                    | "target"
-                    | "Float16"
-                    | "Shared"
-                    | "Option"
-                    | "Pending"
-            ) || crate::Scalar::from_name(first).is_some()
+            MODULES.contains(&first)
+                || matches!(first, "target" | "Float16" | "Shared" | "Option" | "Pending")
+                || crate::Scalar::from_name(first).is_some()
         }
         _ => is_from_fn(path) || is_size_of(path),
     }
