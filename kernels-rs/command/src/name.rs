@@ -16,6 +16,7 @@ use super::did_you_mean::nearest;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Generic, GenericKind, Instance, Item, Program, serial};
 use kernel_dsl::{Artifact, Declared};
+use std::borrow::Borrow;
 
 /// Number of instances that an error lists.
 const MAX_LISTED: usize = 12;
@@ -34,13 +35,13 @@ pub(super) enum Error {
     Malformed { name: String, nearest: Option<String> },
     #[error("several kernels are called `{name}`; write the path: {}", .paths.join(", "))]
     Ambiguous { name: String, paths: Vec<String> },
-    #[error("`{name}` has {} instances; choose one: {}", .instances.len(), listed(.instances))]
+    #[error("`{name}` has {} instances; choose one: {}", .instances.len(), listed(.instances, "kernels list -v"))]
     Several { name: String, instances: Vec<String> },
     #[error("`{name}` names several kernels: {}", .kernels.join(", "))]
     SeveralKernels { name: String, kernels: Vec<&'static str> },
     #[error("`{name}` declares no instance; give its constants, as in `{name}<…>`")]
     NoInstance { name: &'static str },
-    #[error("`{kernel}` declares no instance `{given}`{}; its instances: {}", meant(.nearest), listed(.instances))]
+    #[error("`{kernel}` declares no instance `{given}`{}; its instances: {}", meant(.nearest), listed(.instances, "kernels list -v"))]
     NoSuchInstance { given: String, kernel: &'static str, nearest: Option<String>, instances: Vec<String> },
     #[error("`{given}` does not fit `{kernel}`, which is generic over {}", constants(.generics))]
     Constants { given: String, kernel: &'static str, generics: Vec<Generic> },
@@ -359,20 +360,15 @@ fn instead(nearest: &Option<String>, known: &[&str]) -> String {
         (None, []) => "; there are none in this program: `main` must use the crate that has them, \
                        as in `use my_kernels as _;`"
             .to_string(),
-        (None, known) if known.len() <= MAX_LISTED => format!("; there are {}", known.join(", ")),
-        (None, known) => format!(
-            "; there are {} and {} more; `kernels list` prints all",
-            known[..MAX_LISTED].join(", "),
-            known.len() - MAX_LISTED
-        ),
+        (None, known) => format!("; there are {}", listed(known, "kernels list")),
     }
 }
 
-/// Lists instances, the first few if there are many.
-fn listed(instances: &[String]) -> String {
-    match instances.len().checked_sub(MAX_LISTED) {
-        None | Some(0) => instances.join(", "),
-        Some(more) => format!("{} and {more} more; `kernels list -v` prints all", instances[..MAX_LISTED].join(", ")),
+/// Lists names, the first few if there are many. `command` prints all.
+fn listed<S: Borrow<str>>(names: &[S], command: &str) -> String {
+    match names.len().checked_sub(MAX_LISTED) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more; `{command}` prints all", names[..MAX_LISTED].join(", ")),
     }
 }
 
