@@ -237,7 +237,7 @@ impl Linear {
             let mut y = y.side_by_side()?;
             let bias = bias.as_ref().map(|bias| bias.view([self.rows])?.slice(range)).transpose()?;
             match (matrix, x) {
-                (Matrix::Blocks(weights), Operand::F32(_) | Operand::Quantized(_)) => match bias {
+                (Matrix::Blocks(weights), x) => match bias {
                     // SAFETY: this epilogue accesses nothing.
                     None => unsafe { blocks_product(on, weights, x, &mut y, Identity)? },
                     Some(bias) => on.reading(&bias, || {
