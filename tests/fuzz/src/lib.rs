@@ -19,3 +19,4 @@ pub mod gpu;
 pub mod program;
 pub mod run;
 pub mod shrink;
+pub mod watch;

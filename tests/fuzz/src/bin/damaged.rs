@@ -9,10 +9,10 @@ mod damage;
 mod support;
 
 use damage::{Marked, PATIENCE, Random, compile, mutate};
+use fuzz::watch::Watch;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::exit;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use support::{Crate, KERNELS, library};
 
@@ -48,24 +48,6 @@ const ITEMS: [&str; 6] = [
     include_str!("../../../tests/language/items.rs"),
 ];
 
-/// The program that is being compiled, and its start time.
-type Current = Arc<Mutex<Option<(Instant, String)>>>;
-
-/// Ends the process if a program exceeds the time limit.
-fn watch(current: Current) {
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(Duration::from_millis(200));
-            if let Some((since, text)) = &*current.lock().expect("the text of a program")
-                && since.elapsed() > PATIENCE
-            {
-                eprintln!("{:?} and not done:\n{text}", since.elapsed());
-                exit(1);
-            }
-        }
-    });
-}
-
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|a| a.parse::<u64>().expect("seconds, and a seed"));
     let (seconds, seed) = (arguments.next().unwrap_or(60), arguments.next().unwrap_or(1));
@@ -75,8 +57,7 @@ fn main() {
     let crates: Vec<_> = FUNCTIONS.iter().map(|text| (read(text), read(text).with(&library))).collect();
     let functions: Vec<_> = crates.iter().flat_map(|(own, all)| own.functions.iter().map(move |f| (all, f))).collect();
     let items: Vec<Marked> = ITEMS.into_iter().flat_map(Marked::all).collect();
-    let current = Current::default();
-    watch(current.clone());
+    let watch = Watch::start(PATIENCE);
     // The panic's message is printed below, with the program.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
 
@@ -96,9 +77,9 @@ fn main() {
                 (text, Box::new(move || mutant.map_or("not a function", |mutant| compile(all, &mutant))))
             }
         };
-        *current.lock().expect("the text of a program") = Some((Instant::now(), text.clone()));
+        watch.begin(text.clone());
         let outcome = catch_unwind(AssertUnwindSafe(run));
-        *current.lock().expect("the text of a program") = None;
+        watch.end();
         match outcome {
             Ok(outcome) => *outcomes.entry(outcome).or_default() += 1,
             Err(_) => {

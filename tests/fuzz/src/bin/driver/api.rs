@@ -10,22 +10,31 @@ pub struct Function {
 }
 
 /// The code of an internal error of the library.
-pub const UNKNOWN: u32 = 999;
+const UNKNOWN: u32 = 999;
 
-impl Function {
-    /// Finds a function, which the driver must have.
-    pub fn find(name: &'static str) -> Function {
-        // SAFETY: the library of the driver has no code that runs when it is loaded again.
+/// The driver's library, which stays loaded.
+pub struct Library(libloading::os::unix::Library);
+
+impl Library {
+    /// Opens the library.
+    pub fn open() -> Library {
+        // SAFETY: the library of the driver has no code that runs when it is loaded.
         let driver = unsafe { libloading::os::unix::Library::new("libcuda.so.1") };
         let driver =
             driver.unwrap_or_else(|why| crate::failed("no driver: run this under `cuda-on-cpu`", &why.to_string()));
-        // SAFETY: the name is that of a function. The library stays loaded, because it is leaked.
-        let at = unsafe { driver.get::<*mut std::ffi::c_void>(name.as_bytes()).map(|f| f.as_raw_ptr()) };
-        std::mem::forget(driver);
+        Library(driver)
+    }
+
+    /// Finds a function, which the driver must have.
+    pub fn find(&self, name: &'static str) -> Function {
+        // SAFETY: the name is that of a function. `main` keeps the library to its end.
+        let at = unsafe { self.0.get::<*mut std::ffi::c_void>(name.as_bytes()).map(|f| f.as_raw_ptr()) };
         let at = at.unwrap_or_else(|why| crate::failed("the driver lacks a function", &why.to_string()));
         Function { name, at }
     }
+}
 
+impl Function {
     /// Calls the function, and ends the process at an internal error.
     ///
     /// # Safety
@@ -61,33 +70,6 @@ impl Function {
             crate::failed("an internal error of the driver", &format!("{}({arguments:x?})", self.name));
         }
         code
-    }
-}
-
-/// A sequence of random numbers (splitmix64: Steele, Lea, Flood, 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `n`, which is not 0.
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.bits() % n as u64) as usize
-    }
-
-    /// Tells whether something with a probability of `percent` happens.
-    pub fn happens(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
-        if of.is_empty() { None } else { Some(&of[self.below(of.len())]) }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Sequences of calls with valid, stale and foreign handles.
 
 use super::Run;
-use super::api::{Function, Random, print};
+use super::api::{Function, Library, print};
 use cudarc::driver::sys;
+use runtime::testing::Random;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
@@ -56,6 +57,8 @@ enum Take {
     Name,
     /// A module's text.
     Image,
+    /// The length of the module's text before it.
+    Length,
     /// Pointers to the parameters of a launch.
     Parameters,
     /// One or two nodes.
@@ -130,7 +133,7 @@ const CALLS: &[(&str, &[Take])] = &[
     ("cuLibraryGetModule", &[Out(Module), In(Library)]),
     ("cuKernelGetFunction", &[Out(Kernel), In(LibraryKernel)]),
     ("cuLinkCreate_v2", &[Null, Null, Null, Out(Link)]),
-    ("cuLinkAddData_v2", &[In(Link), Small, Image, Part, Name, Null, Null, Null]),
+    ("cuLinkAddData_v2", &[In(Link), Small, Image, Length, Name, Null, Null, Null]),
     ("cuLinkComplete", &[In(Link), Result, Result]),
     ("cuLinkDestroy", &[End(Link)]),
     ("cuFuncGetAttribute", &[Result, Small, In(Kernel)]),
@@ -226,6 +229,8 @@ struct Objects {
     live: BTreeMap<HandleKind, Vec<u64>>,
     /// Handles whose objects were destroyed.
     ended: Vec<u64>,
+    /// The last module that a call took.
+    image: &'static CStr,
     buffer: Vec<u8>,
     results: Box<[[u64; 64]; 4]>,
     values: Box<[u64; 8192]>,
@@ -256,23 +261,26 @@ impl Objects {
             _ => live.to_vec(),
         };
         // Inside of an allocation, or beyond it.
-        let offset = if kind == Memory && random.happens(20) { random.bits() >> (40 + random.below(24)) } else { 0 };
-        random.pick(&others).copied().unwrap_or(0).wrapping_add(offset)
+        let offset =
+            if kind == Memory && random.below(100) < 20 { random.bits() >> (40 + random.below(24)) } else { 0 };
+        random.choose(&others).copied().unwrap_or(0).wrapping_add(offset)
     }
 
     fn size(&mut self) -> u64 {
         let edges = [0, 1, 4, 31, 4096, 65_536, 1 << 20, 1 << 32, 1 << 62, u64::MAX];
-        *self.random.pick(&edges[..if self.random.0.is_multiple_of(8) { 10 } else { 7 }]).unwrap_or(&0)
+        // Seldom more than there is memory for.
+        let count = if self.random.below(8) == 0 { edges.len() } else { 7 };
+        edges[self.random.below(count)]
     }
 
     fn small(&mut self) -> u64 {
-        if self.random.happens(80) { self.random.below(3) as u64 } else { self.random.below(70) as u64 }
+        if self.random.below(100) < 80 { self.random.below(3) as u64 } else { self.random.below(70) as u64 }
     }
 
     /// Returns a small extent, or one beyond every limit: a driver would run each block of a large
     /// grid.
     fn extent(&mut self) -> u64 {
-        if self.random.happens(97) {
+        if self.random.below(100) < 97 {
             return 1 + self.random.below(2) as u64;
         }
         let beyond = [0, 1 << 31, 0xffff_ffff];
@@ -311,7 +319,7 @@ impl Objects {
 
     /// Describes a copy between device memory, arrays, and the host's buffer, whose part is small.
     fn copy(&mut self) -> u64 {
-        let with_host = self.random.happens(30);
+        let with_host = self.random.below(100) < 30;
         let side = |objects: &mut Objects| match objects.random.below(if with_host { 3 } else { 2 }) {
             0 => sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
             1 => sys::CUmemorytype::CU_MEMORYTYPE_ARRAY,
@@ -345,7 +353,8 @@ impl Objects {
 
     fn parameters(&mut self) -> u64 {
         for i in 0..64 {
-            self.values[i] = if self.random.happens(70) { self.handle(Memory) } else { self.random.below(70) as u64 };
+            self.values[i] =
+                if self.random.below(100) < 70 { self.handle(Memory) } else { self.random.below(70) as u64 };
             self.parameters[i] = address(&mut self.values[i]);
         }
         address(&mut *self.parameters)
@@ -363,7 +372,11 @@ impl Objects {
             Extent => self.extent(),
             Buffer => self.buffer.as_mut_ptr() as u64,
             Name => NAMES[self.random.below(NAMES.len())].as_ptr() as u64,
-            Image => IMAGES[self.random.below(IMAGES.len())].as_ptr() as u64,
+            Image => {
+                self.image = IMAGES[self.random.below(IMAGES.len())];
+                self.image.as_ptr() as u64
+            }
+            Length => self.image.to_bytes_with_nul().len() as u64,
             Parameters => self.parameters(),
             Nodes => {
                 let nodes = [self.handle(Node), self.handle(Node)];
@@ -393,13 +406,6 @@ impl Objects {
         describe: &mut dyn FnMut(String),
     ) {
         let arguments: Vec<u64> = takes.iter().enumerate().map(|(at, take)| self.argument(*take, at)).collect();
-        // An image has its length elsewhere.
-        let lengths: Option<usize> = takes.iter().position(|take| matches!(take, Image));
-        let mut arguments = arguments;
-        if let (Some(image), "cuLinkAddData_v2") = (lengths, function.name) {
-            let text = IMAGES.iter().find(|text| text.as_ptr() as u64 == arguments[image]);
-            arguments[image + 1] = text.map_or(0, |text| text.to_bytes_with_nul().len() as u64);
-        }
         describe(format!("{}({arguments:x?})", function.name));
         // SAFETY: the table has the arguments of cuda.h. Pointers are to memory of this value.
         let code = unsafe { function.call(&arguments) };
@@ -426,10 +432,9 @@ impl Objects {
 }
 
 /// Makes sequences of calls.
-pub fn run(run: &Run) {
-    let functions: Vec<(Function, &[Take])> =
-        CALLS.iter().map(|(name, takes)| (Function::find(name), *takes)).collect();
-    let named = |name: &'static str| Function::find(name);
+pub fn run(run: &Run, driver: &Library) {
+    let functions: Vec<(Function, &[Take])> = CALLS.iter().map(|(name, takes)| (driver.find(name), *takes)).collect();
+    let named = |name| driver.find(name);
     let (init, reset, synchronize) = (named("cuInit"), named("cuDevicePrimaryCtxReset_v2"), named("cuCtxSynchronize"));
     let (destroy, free_host, end_graph, end_executable) =
         (named("cuCtxDestroy_v2"), named("cuMemFreeHost"), named("cuGraphDestroy"), named("cuGraphExecDestroy"));
@@ -440,9 +445,10 @@ pub fn run(run: &Run) {
     // SAFETY: zeros are valid for these structs of numbers and pointers.
     let (kernel, memset) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     let mut objects = Objects {
-        random: Random(0),
+        random: Random::new(0),
         live: BTreeMap::new(),
         ended: Vec::new(),
+        image: c"",
         buffer: vec![0; BUFFER],
         results: Box::new([[0; 64]; 4]),
         values: Box::new([0; 8192]),
@@ -453,15 +459,15 @@ pub fn run(run: &Run) {
         copy: Box::new(MaybeUninit::uninit()),
         array: Box::new([0; 4]),
     };
-    run.each(|seed, describe| {
-        objects.random = Random(seed);
+    run.each(|seed| {
+        objects.random = Random::new(seed);
         objects.live.clear();
         objects.ended.clear();
-        let mut sequence = |text: String| describe(format!("seed {seed}: {text}"));
+        let mut sequence = |text: String| run.watch.begin(format!("seed {seed}: {text}"));
         // Most sequences begin with what programs begin with.
         let begin =
             ["cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc_v2", "cuModuleLoadData", "cuModuleGetFunction"];
-        if objects.random.happens(90) {
+        if objects.random.below(100) < 90 {
             for name in begin {
                 let found = functions.iter().find(|(function, _)| function.name == name);
                 if let Some((function, takes)) = found {
@@ -470,9 +476,9 @@ pub fn run(run: &Run) {
             }
         }
         for _ in 0..CALLS_EACH {
-            let Some((function, takes)) = objects.random.pick(&functions).copied() else { break };
+            let Some((function, takes)) = objects.random.choose(&functions).copied() else { break };
             // Few calls work after the context has ended.
-            if !ENDS.contains(&function.name) || objects.random.happens(20) {
+            if !ENDS.contains(&function.name) || objects.random.below(100) < 20 {
                 objects.make(function, takes, &mut answers, &mut sequence);
             }
         }

@@ -2,9 +2,13 @@
 //! where `cuda-on-cpu` is the driver:
 //!
 //! ```text
-//! cuda-on-cpu target/release/driver modules --count 100000 --seed 1
-//! cuda-on-cpu target/release/driver calls --count 1000000 --seed 1
+//! export CUDA_ON_CPU_FUEL=20000 CUDA_ON_CPU_MEMORY=256M
+//! target/release/cuda-on-cpu target/release/driver modules --count 100000 --seed 1
+//! target/release/cuda-on-cpu target/release/driver calls --count 1000000 --seed 1
 //! ```
+//!
+//! The variables limit the instructions of a block and the memory of the device: a damaged kernel
+//! may loop forever, and a call may ask for any amount of memory.
 //!
 //! `modules` damages PTX files, loads each, and launches the kernels of what is accepted. `calls`
 //! makes sequences of calls with valid, stale and foreign handles. Each prints the counts of
@@ -15,10 +19,11 @@ mod api;
 mod calls;
 mod modules;
 
+use api::Library;
 use clap::{Parser, Subcommand};
+use fuzz::watch::Watch;
 use std::path::PathBuf;
 use std::process::exit;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Calls the CUDA driver at random.
@@ -56,49 +61,29 @@ struct Extent {
     seed: u64,
 }
 
-/// A description of the current file or call, and the time at which it began.
-type Current = Arc<Mutex<Option<(Instant, String)>>>;
-
 /// The time limit of a file or a sequence.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The permitted growth of the process's memory, from a tenth of a run on.
 const MAX_GROWTH: usize = 64 << 20;
 
-/// A run: its progress, its time limit, and the growth of memory.
+/// A run: its extent, and the time limit of each trial.
 struct Run {
     extent: Extent,
-    current: Current,
+    watch: Watch,
 }
 
 impl Run {
     fn new(extent: Extent) -> Run {
-        let current = Current::default();
-        let watched = current.clone();
-        std::thread::spawn(move || {
-            loop {
-                std::thread::sleep(Duration::from_millis(500));
-                let current = watched.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                if let Some((since, text)) = &*current
-                    && since.elapsed() > PATIENCE
-                {
-                    failed(&format!("no answer after {:?}", since.elapsed()), text);
-                }
-            }
-        });
-        Run { extent, current }
+        Run { extent, watch: Watch::start(PATIENCE) }
     }
 
-    /// Passes each seed to `trial`, with the description that a failure prints.
-    fn each(&self, mut trial: impl FnMut(u64, &mut dyn FnMut(String))) {
+    /// Passes each seed to `trial`.
+    fn each(&self, mut trial: impl FnMut(u64)) {
         let Extent { count, seed } = self.extent;
         let (begun, mut early) = (Instant::now(), 0);
         for i in 0..count {
-            let mut describe = |text: String| {
-                let mut current = self.current.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                *current = Some((Instant::now(), text));
-            };
-            trial(seed + i, &mut describe);
+            trial(seed + i);
             if i == count / 10 {
                 early = resident();
             }
@@ -106,7 +91,7 @@ impl Run {
                 eprintln!("{i} of {count}, {:.0} s, {} MiB", begun.elapsed().as_secs_f64(), resident() >> 20);
             }
         }
-        *self.current.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        self.watch.end();
         let grown = resident().saturating_sub(early);
         println!("{count} from seed {seed}: {:.0} s, grown by {} KiB", begun.elapsed().as_secs_f64(), grown >> 10);
         if grown > MAX_GROWTH {
@@ -128,8 +113,10 @@ fn failed(why: &str, what: &str) -> ! {
 }
 
 fn main() {
-    match Arguments::parse().what {
-        What::Modules { extent, corpus } => modules::run(&Run::new(extent), corpus),
-        What::Calls { extent } => calls::run(&Run::new(extent)),
+    let Arguments { what } = Arguments::parse();
+    let driver = Library::open();
+    match what {
+        What::Modules { extent, corpus } => modules::run(&Run::new(extent), &driver, corpus),
+        What::Calls { extent } => calls::run(&Run::new(extent), &driver),
     }
 }

@@ -1,7 +1,8 @@
 //! Damaged PTX: each file is loaded, and the kernels of accepted files are launched.
 
-use super::api::{Function, Random, print};
+use super::api::{Library, print};
 use super::{Run, failed};
+use runtime::testing::Random;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -76,7 +77,7 @@ fn damaged(random: &mut Random, text: &str, other: &str) -> String {
             0 => _ = lines.remove(i),
             1 => lines.insert(j, line),
             2 => lines.swap(i, j),
-            3 => lines.insert(i, (*random.pick(&others).unwrap_or(&"")).to_owned()),
+            3 => lines.insert(i, (*random.choose(&others).unwrap_or(&"")).to_owned()),
             4 => lines.truncate(i),
             5 => {
                 // A character.
@@ -89,11 +90,11 @@ fn damaged(random: &mut Random, text: &str, other: &str) -> String {
             kind => {
                 // A token becomes another one of the text, or a number at the end of a range.
                 let (own, from) = (tokens(&line), lines[j].clone());
-                let Some(&(begin, end)) = random.pick(&own) else { continue };
-                let new = match (kind, random.pick(&tokens(&from))) {
+                let Some(&(begin, end)) = random.choose(&own) else { continue };
+                let new = match (kind, random.choose(&tokens(&from))) {
                     (6 | 7, Some(&(a, b))) => from[a..b].to_owned(),
                     (8, _) => String::new(),
-                    _ => (*random.pick(&EDGES).unwrap_or(&"0")).to_owned(),
+                    _ => (*random.choose(&EDGES).unwrap_or(&"0")).to_owned(),
                 };
                 lines[i].replace_range(begin..end, &new);
             }
@@ -114,14 +115,14 @@ fn entries(text: &str) -> Vec<CString> {
 }
 
 /// Damages, loads and launches files.
-pub fn run(run: &Run, corpus: Option<PathBuf>) {
+pub fn run(run: &Run, driver: &Library, corpus: Option<PathBuf>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut texts = Vec::new();
     collect(corpus.as_deref().unwrap_or(&root), &mut texts);
     if texts.is_empty() {
         failed("no PTX files: name a folder with `--corpus`", "");
     }
-    let f = Function::find;
+    let f = |name| driver.find(name);
     let (init, retain, current, reset) =
         (f("cuInit"), f("cuDevicePrimaryCtxRetain"), f("cuCtxSetCurrent"), f("cuDevicePrimaryCtxReset_v2"));
     let (load, unload, function, launch) =
@@ -134,11 +135,13 @@ pub fn run(run: &Run, corpus: Option<PathBuf>) {
     // SAFETY: the numbers of arguments are those of cuda.h, and pointers are to live numbers.
     let answered = unsafe { init.call(&[0]) };
     assert_eq!(answered, 0, "cuInit");
-    run.each(|seed, describe| {
-        let mut random = Random(seed);
-        let (Some(text), Some(other)) = (random.pick(&texts).cloned(), random.pick(&texts).cloned()) else { return };
+    run.each(|seed| {
+        let mut random = Random::new(seed);
+        let (Some(text), Some(other)) = (random.choose(&texts).cloned(), random.choose(&texts).cloned()) else {
+            return;
+        };
         let text = damaged(&mut random, &text, &other);
-        describe(text.clone());
+        run.watch.begin(text.clone());
         let Ok(image) = CString::new(text.as_str()) else { return };
         // SAFETY: as above. The image ends with NUL. Parameters of a kernel take at most 32,764
         // bytes, and each of the pointers is to 64 KiB.
@@ -166,7 +169,7 @@ pub fn run(run: &Run, corpus: Option<PathBuf>) {
                 let mut parameters: Vec<u64> = (0..64)
                     .map(|i| {
                         // Most 64-bit parameters are addresses.
-                        if random.happens(70) {
+                        if random.below(100) < 70 {
                             values[i] = memory[random.below(4)];
                         }
                         std::ptr::from_mut(&mut values[i]) as u64
@@ -187,7 +190,7 @@ pub fn run(run: &Run, corpus: Option<PathBuf>) {
                 }
             }
             unload.call(&[module]);
-            if random.happens(1) {
+            if random.below(100) == 0 {
                 memory.iter().for_each(|at| _ = free.call(&[*at]));
                 reset.call(&[0]);
                 begun = false;

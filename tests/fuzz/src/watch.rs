@@ -1,0 +1,43 @@
+//! A time limit for each trial of a fuzzer.
+
+use std::process::exit;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The current trial, which a thread compares with the time limit.
+pub struct Watch(Arc<Mutex<Option<(Instant, String)>>>);
+
+impl Watch {
+    /// Starts the thread. It prints a trial that exceeds `limit`, and ends the process.
+    pub fn start(limit: Duration) -> Watch {
+        let current = Arc::<Mutex<Option<(Instant, String)>>>::default();
+        let watched = current.clone();
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(Duration::from_millis(200));
+                let current = watched.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((since, text)) = &*current
+                    && since.elapsed() > limit
+                {
+                    eprintln!("{:?} and not done:\n{text}", since.elapsed());
+                    exit(1);
+                }
+            }
+        });
+        Watch(current)
+    }
+
+    /// Begins a trial.
+    pub fn begin(&self, text: String) {
+        self.set(Some((Instant::now(), text)));
+    }
+
+    /// Ends the trial.
+    pub fn end(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, trial: Option<(Instant, String)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = trial;
+    }
+}
