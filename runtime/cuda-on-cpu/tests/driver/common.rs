@@ -30,8 +30,8 @@ macro_rules! inside {
 }
 pub(crate) use inside;
 
-/// Runs the test of that module and name again in a process that uses the library as the driver.
-/// That process runs `body`, which must succeed. Returns its output.
+/// Runs a test of a module again, in a process that uses the library as the driver. The test's
+/// `body` must succeed there. Returns the output of the process.
 pub fn run_inside(module: &str, test: &str, settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if env::var_os(INSIDE).is_some() {
         body();
