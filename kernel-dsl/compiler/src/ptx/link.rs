@@ -5,8 +5,8 @@
 //! without linkage belong to their module.
 
 use super::ast::{
-    Address, Base, Callee, Callees, Function, Initializer, Item, Linkage, Location, Module, Operand, Statement, Symbol,
-    Variable,
+    Address, Base, Callee, Callees, Function, FunctionKind, Initializer, Item, Linkage, Location, Module, Operand,
+    Statement, Symbol, Variable,
 };
 use super::words::Space;
 use std::collections::HashMap;
@@ -84,7 +84,12 @@ pub fn link(modules: Vec<(String, Module)>) -> Result<Module, Vec<LinkError>> {
     let mut module = linker.module;
     let functions = 0..module.functions.len() as u32;
     module.items = files;
-    module.items.extend(functions.clone().map(Item::Declaration));
+    // An entry's declaration with limits such as `.maxntid` is no PTX, and no function calls one.
+    let declared = |i: &u32| {
+        let function = &module.functions[*i as usize];
+        function.kind == FunctionKind::Device || function.body.is_none()
+    };
+    module.items.extend(functions.clone().filter(declared).map(Item::Declaration));
     module.items.extend((0..module.variables.len() as u32).map(Item::Variable));
     module.items.extend(aliases);
     let defined = |i: &u32| module.functions[*i as usize].body.is_some();

@@ -33,6 +33,7 @@ const CALLER: &str = "
 .global .u32 own = 1;
 .func helper() { ret; }
 .visible .entry k(.param .u64 o)
+.maxntid 32, 1, 1
 {
     .reg .b32 %r<3>;
     .reg .b64 %rd<2>;
