@@ -2,6 +2,7 @@
 
 use kernel_dsl::compiler::Target;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::env;
 use std::fmt;
 use std::io::Write;
@@ -85,6 +86,32 @@ impl Ptxas {
     /// Assembles PTX for `target` and keeps the machine code in the file `cubin`, with lines if the
     /// PTX has them.
     pub fn assemble_to(&self, ptx: &str, target: Target, cubin: &Path) -> Result<Resources, String> {
+        let said = self.run(ptx, target, cubin)?;
+        Resources::read(&said).ok_or_else(|| self.cannot_parse(&said))
+    }
+
+    /// Assembles a module of several kernels for `target` and keeps the machine code in the file
+    /// `cubin`. Returns the resources of each kernel by its entry's name.
+    pub(crate) fn assemble_kernels_to(
+        &self,
+        ptx: &str,
+        target: Target,
+        cubin: &Path,
+    ) -> Result<HashMap<String, Resources>, String> {
+        let said = self.run(ptx, target, cubin)?;
+        let kernels = said.split("Compiling entry function '").skip(1).map(|part| {
+            let (name, rest) = part.split_once('\'')?;
+            Some((name.to_string(), Resources::read(rest)?))
+        });
+        kernels.collect::<Option<_>>().ok_or_else(|| self.cannot_parse(&said))
+    }
+
+    fn cannot_parse(&self, said: &str) -> String {
+        format!("cannot parse the output of {self} for the kernel:\n{}", said.trim())
+    }
+
+    /// Runs ptxas and returns its output about the module.
+    fn run(&self, ptx: &str, target: Target, cubin: &Path) -> Result<String, String> {
         let mut command = Command::new(&self.path);
         command.args(["-v", "-lineinfo"]).arg(format!("-arch={target}")).arg("-o").arg(cubin).arg("-");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -98,8 +125,7 @@ impl Ptxas {
         if !output.status.success() {
             return Err(said.trim().to_string());
         }
-        Resources::read(&said)
-            .ok_or_else(|| format!("cannot parse the output of {} for the kernel:\n{}", self, said.trim()))
+        Ok(said.into_owned())
     }
 }
 

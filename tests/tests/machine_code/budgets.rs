@@ -40,7 +40,7 @@ use kernels_rs::sampling::top::{likeliest_of_parts, sample_top};
 use kernels_rs::scan::kernels::scan_rows;
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::{Ptxas, Resources};
-use kernels_rs_command::sass::Loop;
+use kernels_rs_command::sass::{Listing, Loop};
 
 /// The name of an instance, its resources, its loops, and the loop with the most multiplications of
 /// floats or bytes, if any.
@@ -58,13 +58,14 @@ fn costs<K: Kernel>() -> Vec<Cost> {
         println!("skipped: no ptxas for sm_61 with an nvdisasm; `tests/get-nvdisasm` fetches both");
         return Vec::new();
     };
-    let cost = |instance: &Declared| {
-        let (resources, listing) = nvdisasm.disassemble(&ptxas, instance.ptx, Target::SM_61).unwrap();
+    let instances = K::ARTIFACT.instances;
+    let all = nvdisasm.disassemble_all(&ptxas, instances.iter().map(|i| i.ptx), Target::SM_61).unwrap();
+    let cost = |(instance, (resources, listing)): (&Declared, (Resources, Listing))| {
         let loops = listing.loops();
         let hot = loops.iter().max_by_key(|l| ffma(l) + dp4a(l)).cloned();
         Cost { name: instance.name, resources, hot, loops }
     };
-    K::ARTIFACT.instances.iter().map(cost).collect()
+    instances.iter().zip(all).map(cost).collect()
 }
 
 fn ffma(l: &Loop) -> u32 {
@@ -295,6 +296,15 @@ fn blocks_of_few_rows_are_bound_by_memory() {
     }
 }
 
+/// A product of weights in blocks.
+enum Shape {
+    /// Of few rows: the weights that a lane multiplies in an iteration, and the numbers and bytes of
+    /// a block.
+    Rows { weights: usize, numbers: usize, bytes: usize },
+    /// Of a tile of rows.
+    Tile,
+}
+
 /// Checks that products with every format of weights stay in registers: of 1, 2, 4 and 8 rows and
 /// of tiles, as they are compiled when a program first needs them.
 ///
@@ -308,17 +318,11 @@ fn every_format_stays_in_registers() {
         return;
     };
     let number = Constant::Usize;
-    let check = |artifact: &Artifact, constants: Vec<Constant>, registers: u32| {
+    let mut products = Vec::new();
+    let mut compiled = |artifact: &Artifact, constants: Vec<Constant>, registers: u32, shape: Shape| {
         let instance = Instance(constants);
-        let name = instance.name(artifact.name);
         let ptx = compile(&artifact.program().unwrap(), &instance, Target::SM_61).unwrap();
-        let (resources, listing) = nvdisasm.disassemble(&ptxas, &ptx, Target::SM_61).unwrap();
-        // Q3_K has the most bits to put together: one register of its tile of 16 rows is spilled.
-        let spilled = (resources.spill_stores, resources.stack_bytes);
-        assert!(spilled == (0, 0) || spilled == (4, 8) && name.contains("<Q3K, f32, Identity, 16"), "{name} spills");
-        assert!(resources.registers <= registers, "{name}: {} registers", resources.registers);
-        let hot = listing.loops().into_iter().max_by_key(dp4a);
-        (name, hot.unwrap_or_else(|| panic!("a loop")).slots)
+        products.push((instance.name(artifact.name), ptx, registers, shape));
     };
     let (float, identity) = (Constant::Scalar(Scalar::F32), Identity::CONSTANT);
     let formats = [
@@ -354,14 +358,9 @@ fn every_format_stays_in_registers() {
             let (fresh, sizes) = (Constant::Bool(r == 1), [r, w, threads, piece, ahead, 4, r * w, r].map(number));
             let types = [constant.clone(), float.clone(), float.clone(), identity.clone(), fresh];
             let kernel = gemv_blocks::<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>::ARTIFACT;
-            let (name, slots) = check(kernel, types.into_iter().chain(sizes).collect(), REGISTERS / 512);
             // A lane multiplies a unit of `w` rows for each 1024 numbers of a piece.
-            let weights = (w * piece / 32) as usize;
-            println!("{name}: {:.2} slots a weight", f64::from(slots) / weights as f64);
-            assert!(
-                10 * slots as usize * numbers <= 170 * weights * bytes,
-                "{name}: {slots} slots for {weights} weights"
-            );
+            let shape = Shape::Rows { weights: (w * piece / 32) as usize, numbers, bytes };
+            compiled(kernel, types.into_iter().chain(sizes).collect(), REGISTERS / 512, shape);
         }
         let tiles = [[16, 2], [32, 1], [64, 1]].into_iter().enumerate();
         for (_, [tall, q]) in tiles.filter(|(product, _)| selected(*product, at)) {
@@ -369,8 +368,24 @@ fn every_format_stays_in_registers() {
             let tile = [constant.clone(), float.clone(), identity.clone()].into_iter().chain(sizes).collect();
             // Seven blocks of two warps have 16 registers more a thread.
             let registers = if tall == 16 { REGISTERS / 448 } else { REGISTERS / 512 };
-            let (name, slots) = check(gemm_blocks::<Q4_0, f32, Identity, 64, 4, 1, 256>::ARTIFACT, tile, registers);
-            println!("{name}: {:.1} % dp4a", 25600.0 / f64::from(slots));
+            compiled(gemm_blocks::<Q4_0, f32, Identity, 64, 4, 1, 256>::ARTIFACT, tile, registers, Shape::Tile);
+        }
+    }
+    let machine_code = nvdisasm.disassemble_all(&ptxas, products.iter().map(|(_, ptx, ..)| &ptx[..]), Target::SM_61);
+    for ((name, _, registers, shape), (resources, listing)) in products.iter().zip(machine_code.unwrap()) {
+        // Q3_K has the most bits to put together: one register of its tile of 16 rows is spilled.
+        let spilled = (resources.spill_stores, resources.stack_bytes);
+        assert!(spilled == (0, 0) || spilled == (4, 8) && name.contains("<Q3K, f32, Identity, 16"), "{name} spills");
+        assert!(resources.registers <= *registers, "{name}: {} registers", resources.registers);
+        let hot = listing.loops().into_iter().max_by_key(dp4a);
+        let slots = hot.unwrap_or_else(|| panic!("{name} has no loop")).slots;
+        match *shape {
+            Shape::Rows { weights, numbers, bytes } => {
+                println!("{name}: {:.2} slots a weight", f64::from(slots) / weights as f64);
+                let most = 170 * weights * bytes;
+                assert!(10 * slots as usize * numbers <= most, "{name}: {slots} slots for {weights} weights");
+            }
+            Shape::Tile => println!("{name}: {:.1} % dp4a", 25600.0 / f64::from(slots)),
         }
     }
 }

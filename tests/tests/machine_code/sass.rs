@@ -160,16 +160,20 @@ fn every_target_is_read() {
     // Successive targets have nearly the same instructions, so that each kernel is tested for some
     // of them.
     let step = if tests::share::is_whole() { 2 } else { Target::ALL.len() };
-    let unknown = on_every_core(&kernels, |(number, (kernel, name, instance))| {
+    let targets: Vec<_> = Target::ALL.into_iter().filter(|target| ptxas.takes(*target)).enumerate().collect();
+    let unknown = on_every_core(&targets, |&(at, target)| {
+        let tested = kernels
+            .iter()
+            .filter(|(number, (kernel, ..))| target >= kernel.target && (number + at).is_multiple_of(step));
+        let ptx: Vec<_> =
+            tested.map(|(_, (kernel, _, i))| emit(&optimized(kernel, i, target)).unwrap().to_string()).collect();
+        let all = nvdisasm.disassemble_all(&ptxas, ptx.iter().map(|ptx| &ptx[..]), target);
         let mut unknown = BTreeSet::new();
-        let targets = Target::ALL.into_iter().filter(|t| *t >= kernel.target && ptxas.takes(*t));
-        for target in targets.skip(number % step).step_by(step) {
-            let ptx = emit_with(&optimized(kernel, instance, target), Lines::Kept).unwrap().to_string();
-            let listing = nvdisasm.listing(&ptxas, &ptx, target).unwrap_or_else(|e| panic!("{name} for {target}: {e}"));
+        for (_, listing) in all.unwrap_or_else(|e| panic!("for {target}: {e}")) {
             assert_eq!(listing.sm, Some(target.sm()));
             assert_eq!(listing.bank_conflicts().is_some(), target == Target::SM_61, "{target}");
             let other = listing.instructions.iter().filter(|inst| !inst.idle() && Class::of(inst) == Class::Other);
-            unknown.extend(other.map(|inst| format!("{} for {target}, in {name}", inst.name)));
+            unknown.extend(other.map(|inst| format!("{} for {target}", inst.name)));
         }
         unknown
     });
