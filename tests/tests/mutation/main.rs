@@ -300,21 +300,18 @@ fn rows(selection: &Selection) -> Vec<Row> {
         .into_iter()
         .filter(|(_, artifact, instance)| selection.takes(artifact, &instance.name(artifact.name)))
         .collect();
-    let opened = on_every_core(&tasks, |(spec, artifact, instance)| opened(spec, artifact, instance, selection));
-    let wanted = opened.iter().map(|opened| match opened {
-        Opened::Known(_) => 0,
-        Opened::Open(open) => open.wanted.len() as u64,
-    });
     // The bar is on stderr, and hidden if that is not a terminal.
-    let bar = ProgressBar::new(wanted.sum());
+    let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} {elapsed}") {
         bar.set_style(style);
     }
-    let rows = opened.into_iter().map(|opened| match opened {
+    let rows = on_every_core(&tasks, |(spec, artifact, instance)| match opened(spec, artifact, instance, selection) {
         Opened::Known(row) => row,
-        Opened::Open(open) => row(*open, selection, &bar),
+        Opened::Open(open) => {
+            bar.inc_length(open.wanted.len() as u64);
+            row(*open, selection, &bar)
+        }
     });
-    let rows = rows.collect();
     bar.finish_and_clear();
     rows
 }
