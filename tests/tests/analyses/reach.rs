@@ -21,7 +21,9 @@ use std::cmp::Reverse;
 use {kernels_rs_specs as _, tests as _};
 
 /// Number of measured cases of an instance, the largest first.
-const MEASURED_CASES: usize = 2;
+fn measured_cases() -> usize {
+    if tests::share::is_whole() { 2 } else { 1 }
+}
 
 /// Differences between proofs and measurements, with counts of the compared items.
 #[derive(Default)]
@@ -153,7 +155,7 @@ fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
     let mut all: Vec<_> =
         kernel_specs().into_iter().filter(of_it).flat_map(|spec| (spec.cases)(instance, random)).collect();
     all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
-    all.truncate(MEASURED_CASES);
+    all.truncate(measured_cases());
     all
 }
 
