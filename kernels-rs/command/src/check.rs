@@ -129,6 +129,8 @@ struct Line {
     problem: Option<String>,
     /// Cases that failed or could not be run.
     failures: Vec<CaseReport>,
+    /// Lines of `log!`: those of each case that printed some.
+    logs: Vec<CaseLog>,
     /// Results that depend on the hardware's approximations.
     decisions: Vec<String>,
     /// Warnings of the oracle.
@@ -147,6 +149,16 @@ struct Line {
     #[serde(skip)]
     others: usize,
 }
+
+/// Lines of `log!` that a case printed.
+#[derive(Serialize)]
+struct CaseLog {
+    case: String,
+    text: String,
+}
+
+/// Number of lines of a log that are printed without `--verbose`.
+const SHOWN_LINES: usize = 10;
 
 /// Executors and tools that check the instances.
 struct Bench {
@@ -369,6 +381,7 @@ impl Line {
             seconds: 0.0,
             problem: None,
             failures: Vec::new(),
+            logs: Vec::new(),
             decisions: Vec::new(),
             warnings: Vec::new(),
             allowed: Vec::new(),
@@ -402,6 +415,8 @@ impl Line {
         self.decisions = report.decisions;
         self.warnings = report.warnings;
         self.allowed = report.allowed;
+        let log = |case: &CaseReport| CaseLog { case: case.case.clone(), text: case.printed.clone() };
+        self.logs = report.cases.iter().filter(|case| !case.printed.is_empty()).map(log).collect();
         self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
     }
 
@@ -423,6 +438,20 @@ impl Line {
         let indented = |out: &mut dyn Write, text: &str| text.lines().try_for_each(|line| writeln!(out, "    {line}"));
         self.words.iter().try_for_each(|text| indented(out, text))?;
         self.unreached.iter().flatten().try_for_each(|gap| indented(out, &gap.to_string()))?;
+        // The failure's log, or else the first one.
+        let failed = self.failures.first().map(|case| &case.case);
+        let shown = self.logs.iter().find(|log| Some(&log.case) == failed).or(self.logs.first());
+        for CaseLog { case, text } in
+            self.logs.iter().filter(|log| verbose || shown.is_some_and(|s| std::ptr::eq(s, *log)))
+        {
+            writeln!(out, "    log of {case}:")?;
+            let lines = text.lines().count();
+            let limit = if verbose { lines } else { SHOWN_LINES };
+            text.lines().take(limit).try_for_each(|line| writeln!(out, "      {line}"))?;
+            if lines > limit {
+                writeln!(out, "      and {}; -v shows them", counted(lines - limit, "more line"))?;
+            }
+        }
         // Denied warnings are already reported as failures.
         let denied = |warned: &&Warned| {
             let mut failures = self.failures.iter().filter_map(|case| case.failure.as_ref());
