@@ -30,3 +30,24 @@ pub(super) fn same_lines(lowered: &[u8], other: &[u8], executor: Executor) -> Re
     let of = |threads: &BTreeMap<&str, String>| threads.get(thread).cloned().unwrap_or_default();
     Err(Failure::PrintsDiffer { executor, left: of(&lowered), right: of(&other) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_thread_keep_their_order() {
+        let [a, b] = ["block [0, 0, 0], thread [0, 0, 0]", "block [0, 0, 0], thread [1, 0, 0]"];
+        let text = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let [a1, a2, b1] = [format!("{a}: 1: x"), format!("{a}: 2\nrest"), format!("{b}: 1")];
+        let lowered = text(&[&a1, &b1, &a2]);
+        let same = |other: &str| same_lines(lowered.as_bytes(), other.as_bytes(), Executor::Ptx);
+        assert_eq!(same(&text(&[&a1, &a2, &b1])), Ok(()));
+        assert_eq!(same(&text(&[&b1, &a1, &a2])), Ok(()));
+        let swapped = same(&text(&[&a2, &a1, &b1])).unwrap_err();
+        assert!(swapped.to_string().contains(&format!("{a1}\n{a2}")), "{swapped}");
+        let missing = same(&text(&[&a1, &a2])).unwrap_err();
+        assert!(missing.to_string().contains("no line of the thread"), "{missing}");
+        assert!(same(&text(&[&a1, &b1, &a2, &b1])).is_err());
+    }
+}
