@@ -49,6 +49,13 @@ pub fn shown_whole(y: &mut [f32]) {
     assert!(pair[0] < pair[1], "{pair:?} is not sorted");
 }
 
+/// `log!("{pair:?}")`, of an array
+#[kernel(block = 32, grid = 1)]
+pub fn logged_whole(y: &mut [f32]) {
+    let pair = [y[0], y[1]];
+    log!("{pair:?}");
+}
+
 /// `option.unwrap_or_default()`
 #[kernel(block = 32, grid = 1)]
 pub fn or_default(x: &[f32], y: &mut [f32]) {

@@ -72,6 +72,25 @@ pub fn vectors(y: &mut [f32]) {
     let v = vec![1.0];
 }
 
+/// `log!("{x:8}")`, with a width
+#[kernel(block = 32, grid = 1)]
+pub fn log_with_width(y: &mut [f32]) {
+    log!("{:>8} elements", y.len());
+}
+
+/// A NUL in the text of `log!`
+#[kernel(block = 32, grid = 1)]
+pub fn log_with_nul(y: &mut [f32]) {
+    log!("\0{}", y.len());
+}
+
+/// `log!` of more than 26 values
+#[kernel(block = 32, grid = 1)]
+pub fn long_log(y: &mut [f32]) {
+    let n = y.len();
+    log!("{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}{n}");
+}
+
 /// A width or precision in the message of an assertion
 #[kernel(block = 32, grid = 1)]
 pub fn aligned(y: &mut [f32]) {

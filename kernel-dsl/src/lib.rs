@@ -525,6 +525,12 @@
 //! `assert!` and `panic!` end the launch with an error of the driver instead; `debug_assert!` does
 //! not.
 //!
+//! # Logs
+//!
+//! [`log!`] prints a line with values, after the block and the thread: `log!("x[{i}] = {}", x[i])`.
+//! All executors print the same lines. On a GPU the driver prints them, without an order between
+//! threads. `kernels check` shows the lines of a case.
+//!
 //! # Optional values
 //!
 //! `Option<T>` is a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a view is
@@ -620,6 +626,7 @@ pub mod int;
 mod iterate;
 pub mod launcher;
 mod layout;
+mod log;
 pub mod math;
 pub mod methods;
 mod pending;

@@ -18,6 +18,7 @@
 //! | [`trait@DeviceCopy`] | the derive for structs in shared memory |
 //! | [`math`] | transcendental functions, the same bits everywhere |
 //! | [`ptx!`] | inline PTX: see [`inline`](crate::inline) |
+//! | [`log!`] | prints values by thread |
 //! | [`fast`] | the hardware's approximations |
 //! | [`int`] | integer instructions beyond Rust's methods |
 //! | [`dp4a`], [`dp2a_lo`], [`dp2a_hi`] | dot products of small integers: see [`dot`](crate::dot) |
@@ -34,5 +35,7 @@ pub use crate::pending::Pending;
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{Strided, StridedMut, View, ViewMut};
-pub use crate::{DeviceCopy, block, device, fast, fence, grid, int, kernel, math, pipeline, ptx, target, thread, warp};
+pub use crate::{
+    DeviceCopy, block, device, fast, fence, grid, int, kernel, log, math, pipeline, ptx, target, thread, warp,
+};
 pub use crate::{dp2a_hi, dp2a_lo, dp4a};

@@ -1,5 +1,6 @@
 //! Items that expansions name in addition to the public ones. Not part of the interface.
 
+pub use crate::log::log;
 pub use inventory;
 pub use std::borrow::Cow;
 pub use std::vec::Vec;

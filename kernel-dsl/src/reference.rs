@@ -298,6 +298,7 @@
 //! | `let … else` | `setp.gt.u32`, `selp.u32`, 2 `bra`, 2 `mov.u32` | sm_61 | 1, 1/2, branch |
 //! | `assert!(…)` | `add.u32` | sm_61 | 1 |
 //! | `panic!(…)` | `setp.gt.u32`, `add.u32` | sm_61 | 1, 1/2 |
+//! | `log!(…)` | `setp.gt.u32`, `bra`, 2 `mov.u32`, 7 `st.local.u32`, 2 `mov.u64`, `cvta.global.u64`, `cvta.local.u64`, 2 `st.param.b64`, `add.u32` | sm_61 | 1, 1/2, global, branch |
 //! | `matches!(x, …)` | `setp.eq.u32`, `setp.ge.u32`, `setp.le.u32`, `and.pred`, `or.pred`, `selp.u32` | sm_61 | 1, 1/2 |
 //!
 //! # Patterns

@@ -54,10 +54,13 @@
 //! | `a..` as an iterator | a range in a kernel needs both bounds: `start..end` |
 //! | `move` closures | `move` is not supported: a closure in a kernel is inlined at each call and captures by reference. Remove `move` |
 //! | A closure that is called immediately | cannot call the value of an expression: bind the closure to a name with `let`, then call that name |
-//! | `println!` | the macro `println!` is not supported in kernels: kernels cannot print; write to a buffer, or trace the kernel in the interpreter |
+//! | `println!` | the macro `println!` is not supported in kernels: use `log!`, which prints a line with the block and thread |
 //! | `vec!` | the macro `vec!` is not supported in kernels: kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])` |
+//! | `log!("{x:8}")`, with a width | a message of a kernel shows values by `{}`, `{:?}`, `{:x}` and `{:#x}`: remove width, precision and other formats |
+//! | A NUL in the text of `log!` | the text of `log!` contains a NUL, which would end it on a GPU: remove `\0` |
+//! | `log!` of more than 26 values | `log!` prints at most 26 values, and this one has 27: write two `log!` |
 //! | A width or precision in the message of an assertion | a message of a kernel shows values by `{}`, `{:?}`, `{:x}` and `{:#x}`: remove width, precision and other formats |
-//! | `dbg!` | the macro `dbg!` is not supported in kernels: kernels cannot print; write to a buffer, or trace the kernel in the interpreter |
+//! | `dbg!` | the macro `dbg!` is not supported in kernels: use `log!`, which prints a line with the block and thread |
 //! | `unsafe` | `unsafe` is not supported in kernels: remove it; the oracle checks every memory access |
 //! | `?` | `?` is not supported in kernels: use `match`, `if let`, `let … else` or `unwrap_or`, and write `return None` |
 //! | `async` blocks | `async` is not supported in kernels |
@@ -108,6 +111,7 @@
 //! | `u64 as usize` of arbitrary values | `usize` has 32 bits on the device: select the bits explicitly, as in `(x & 0xffff_ffff) as usize` |
 //! | `option.unwrap()` | `Option::unwrap` is not supported in kernels: write `unwrap_or(…)`, or `let Some(x) = … else { return };` |
 //! | `"{pair:?}"`, an array in the message of an assertion | the message of an assertion shows numbers and `bool`, not `[f32; 2]`: show its parts |
+//! | `log!("{pair:?}")`, of an array | `log!` shows numbers and `bool`, not `[f32; 2]`: show its parts |
 //! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `x.sin()`, `x.exp()`: the host's mathematics | `f32::sin` is not available in kernels (host-dependent result); use `math::sin` (bit-exact) or `fast::sin` (hardware approximation) |

@@ -78,10 +78,15 @@ pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Returns the thread's context; `None` outside a launch.
+pub(crate) fn current() -> Option<Rc<Context>> {
+    CONTEXT.with_borrow(Clone::clone)
+}
+
 /// Returns the thread's context, for `operation`. Panics outside a launch.
 #[track_caller]
 pub(crate) fn context(operation: &str) -> Rc<Context> {
-    CONTEXT.with_borrow(Clone::clone).unwrap_or_else(|| {
+    current().unwrap_or_else(|| {
         panic!(
             "`{operation}` was called outside of a kernel: launch the kernel on a device, \
              or run it with `kernel_dsl::host::run`"

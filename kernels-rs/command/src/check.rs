@@ -21,7 +21,7 @@ use runtime::interpreter::{self, Schedule, Unreached, Verdict};
 use runtime::testing::{CaseReport, Checker, Executor, Failure, InstanceReport, KernelSpec, Warned, unreached};
 use serde::Serialize;
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::thread;
@@ -129,6 +129,8 @@ struct Line {
     problem: Option<String>,
     /// Cases that failed or could not be run.
     failures: Vec<CaseReport>,
+    /// Lines of `log!`: those of each case that printed some.
+    logs: Vec<CaseLog>,
     /// Results that depend on the hardware's approximations.
     decisions: Vec<String>,
     /// Warnings of the oracle.
@@ -147,6 +149,16 @@ struct Line {
     #[serde(skip)]
     others: usize,
 }
+
+/// Lines of `log!` that a case printed.
+#[derive(Serialize)]
+struct CaseLog {
+    case: String,
+    text: String,
+}
+
+/// Number of lines of a log that are printed without `--verbose`.
+const SHOWN_LINES: usize = 10;
 
 /// Executors and tools that check the instances.
 struct Bench {
@@ -369,6 +381,7 @@ impl Line {
             seconds: 0.0,
             problem: None,
             failures: Vec::new(),
+            logs: Vec::new(),
             decisions: Vec::new(),
             warnings: Vec::new(),
             allowed: Vec::new(),
@@ -402,6 +415,8 @@ impl Line {
         self.decisions = report.decisions;
         self.warnings = report.warnings;
         self.allowed = report.allowed;
+        let log = |case: &CaseReport| CaseLog { case: case.case.clone(), text: case.printed.clone() };
+        self.logs = report.cases.iter().filter(|case| !case.printed.is_empty()).map(log).collect();
         self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
     }
 
@@ -423,6 +438,8 @@ impl Line {
         let indented = |out: &mut dyn Write, text: &str| text.lines().try_for_each(|line| writeln!(out, "    {line}"));
         self.words.iter().try_for_each(|text| indented(out, text))?;
         self.unreached.iter().flatten().try_for_each(|gap| indented(out, &gap.to_string()))?;
+        let failed = self.failures.first().map(|case| case.case.as_str());
+        print_logs(out, &self.logs, failed, verbose)?;
         // Denied warnings are already reported as failures.
         let denied = |warned: &&Warned| {
             let mut failures = self.failures.iter().filter_map(|case| case.failure.as_ref());
@@ -461,6 +478,22 @@ impl Line {
         let place = place.unwrap_or_else(|| format!("{}:{}", self.file, self.line));
         Some([severity, self.instance.clone(), check.to_string(), place])
     }
+}
+
+/// Prints the lines of `log!` of the failed case, or else of the first case with lines; with
+/// `verbose`, all of them.
+fn print_logs(out: &mut dyn Write, logs: &[CaseLog], failed: Option<&str>, verbose: bool) -> io::Result<()> {
+    let one = logs.iter().position(|log| Some(log.case.as_str()) == failed).unwrap_or(0);
+    for CaseLog { case, text } in logs.iter().enumerate().filter(|(i, _)| verbose || *i == one).map(|(_, log)| log) {
+        writeln!(out, "    log of {case}:")?;
+        let lines = text.lines().count();
+        let limit = if verbose { lines } else { SHOWN_LINES };
+        text.lines().take(limit).try_for_each(|line| writeln!(out, "      {line}"))?;
+        if lines > limit {
+            writeln!(out, "      and {} more; -v shows them", counted(lines - limit, "line"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns a one-word name of an executor.
@@ -587,5 +620,25 @@ mod tests {
     fn every_kernel_has_a_spec() {
         let tasks = tasks(&[]).unwrap();
         assert!(!tasks.is_empty() && tasks.iter().all(|task| task.spec.is_some()));
+    }
+
+    #[test]
+    fn a_log_is_that_of_the_failed_case() {
+        let log = |case: &str, lines: usize| CaseLog {
+            case: case.to_string(),
+            text: (0..lines).map(|i| format!("line {i}\n")).collect(),
+        };
+        let logs = [log("first", 1), log("second", SHOWN_LINES + 2)];
+        let printed = |failed, verbose| {
+            let mut out = Vec::new();
+            print_logs(&mut out, &logs, failed, verbose).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(printed(None, false), "    log of first:\n      line 0\n");
+        let second = printed(Some("second"), false);
+        assert!(second.starts_with("    log of second:\n      line 0\n"), "{second}");
+        assert!(second.ends_with("      line 9\n      and 2 lines more; -v shows them\n"), "{second}");
+        let all = printed(Some("second"), true);
+        assert!(all.contains("log of first") && all.ends_with("line 11\n"), "{all}");
     }
 }

@@ -28,6 +28,7 @@
 //! seconds
 //! instances[]      instance, file, line, verdict, seed, cases (their number), executors[], assembled, seconds, problem
 //!                  failures[]   case, verdict, failure: its kind, with the values, and the report if an executor made one
+//!                  logs[]       case, text: the lines of `log!`
 //!                  warnings[]   case: the first one; cases: their number; a report of the oracle with one finding
 //!                  allowed[]    check, place, reason, count
 //!                  unreached[]  gap, place, code: what no case reaches; null without --coverage
@@ -35,10 +36,11 @@
 //! ```
 //!
 //! A failure has a `kind`: "stopped" (executor, why, error in words, report), "differ",
-//! "order_dependent" (schedule, mismatch), "warned" (report), "wrong", "rejected", "no_tolerance",
-//! "outside", "incomplete". The oracle's report is a [`Report`](runtime::interpreter::Report),
-//! documented in [`report`](runtime::interpreter::report). `trace --json` prints the case, the
-//! seed, the thread's [`Trace`](runtime::interpreter::Trace), and the report of the whole launch.
+//! "prints_differ", "order_dependent" (schedule, mismatch), "warned" (report), "wrong", "rejected",
+//! "no_tolerance", "outside", "incomplete". The oracle's report is a
+//! [`Report`](runtime::interpreter::Report), documented in
+//! [`report`](runtime::interpreter::report). `trace --json` prints the case, the seed, the thread's
+//! [`Trace`](runtime::interpreter::Trace), and the report of the whole launch.
 
 #[cfg(feature = "specs")]
 use kernels_rs_specs as _;

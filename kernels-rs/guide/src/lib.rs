@@ -66,6 +66,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "barrier", about: "lets half of the threads wait", run: testing::barrier },
     Experiment { name: "atomics", about: "counts with and without atomic operations", run: testing::atomics },
     Experiment { name: "scratch", about: "counts in memory that no one cleared", run: testing::scratch },
+    Experiment { name: "logs", about: "prints values by thread", run: testing::logs },
     Experiment { name: "property", about: "finds the smallest failing case", run: testing::property },
     Experiment { name: "rejected", about: "passes buffers that do not fit", run: devices::rejected },
     Experiment { name: "stream", about: "enqueues launches on a stream", run: devices::stream },

@@ -223,3 +223,25 @@ pub fn property() -> runtime::Result<()> {
     }
     Ok(())
 }
+
+/// Computes y ← √x, and logs each negative x.
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+#[requires(x.len() == y.len())]
+pub fn roots(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        if x[i] < 0.0 {
+            log!("x[{i}] = {} has no root", x[i]);
+        }
+        y[i] = x[i].sqrt();
+    }
+}
+
+/// Launches `roots` on two negative numbers.
+pub fn logs() -> runtime::Result<()> {
+    let device = Device::cpu();
+    let mut x = [4f32; 40];
+    (x[3], x[35]) = (-1.0, -0.1);
+    let (x, mut y) = (device.upload(&x)?, device.upload(&[0f32; 40])?);
+    roots::launch(&device, &x, &mut y)
+}

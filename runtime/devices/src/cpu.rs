@@ -226,6 +226,12 @@ impl Executable {
         let outcome = progress::shown(&self.instance, blocks, |ended| {
             self.outcome(approved, interpreter::Options { fuel, ended, ..options })
         });
+        if let Ok(Some(Outcome { printed, .. })) = &outcome
+            && !printed.is_empty()
+        {
+            // Unlike the stream itself, the macro lets a test harness capture the text.
+            print!("{}", String::from_utf8_lossy(printed));
+        }
         for (index, _) in held {
             let (address, bytes) = places[index];
             match &outcome {

@@ -104,7 +104,8 @@ impl Device {
         Ok(Device::new(Backend::Cuda(Cuda::open(ordinal)?), None))
     }
 
-    /// Returns the CPU device: kernels run on the interpreter, in host memory.
+    /// Returns the CPU device: kernels run on the interpreter, in host memory. At its end a launch
+    /// prints the lines of [`log!`](kernel_dsl::log!) to standard output.
     ///
     /// If stderr is a terminal, a launch that takes longer than two seconds shows the number of
     /// blocks that have ended, until it returns.

@@ -219,6 +219,8 @@ pub struct Outcome {
     pub points: u64,
     /// The bytes that are still uninitialized, by argument.
     pub uninit: Vec<(usize, ByteRanges)>,
+    /// The lines that `log!` printed; at most the last MiB.
+    pub printed: Vec<u8>,
 }
 
 impl Outcome {

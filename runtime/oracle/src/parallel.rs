@@ -85,8 +85,11 @@ fn demand(
 ) -> Option<SplitLimits> {
     let code = &program.code;
     // Only these instructions can observe the order of blocks or a clock; a record keeps the first
-    // report. A block that loads the store of another block alone finds the element uninitialized.
-    let alone = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_) | Inst::GridSync);
+    // report, and lines have an order. A block that loads the store of another block alone finds
+    // the element uninitialized.
+    let alone = |inst: &Inst| {
+        matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_) | Inst::Log(_) | Inst::GridSync)
+    };
     if code.insts.iter().any(alone) {
         return None;
     }

@@ -129,7 +129,7 @@ impl Program {
         let alone = observer.is_none() && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             let report = Findings::new(self, options.limit, options.schedule).report();
-            return Ok(Outcome { statistics, report, points: 0, uninit: uninit(&buffers) });
+            return Ok(Outcome { statistics, report, points: 0, uninit: uninit(&buffers), printed: Vec::new() });
         }
         let again = stored == StoredNonFinite::Finite || lossy.is_some() || self.wants_poison(&options);
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
@@ -139,7 +139,7 @@ impl Program {
         if machine.run(0..setting.grid.block_count()) && options.checks == Checks::All {
             machine.unwritten_outputs();
         }
-        let Machine { statistics, findings, mut buffers, stored, undefined, stopped, points, .. } = machine;
+        let Machine { statistics, findings, printed, mut buffers, stored, undefined, stopped, points, .. } = machine;
         if setting.budget.is_spent() {
             return Err(self.too_large(&buffers, &options).into());
         }
@@ -159,7 +159,7 @@ impl Program {
         for buffer in buffers.iter_mut().filter(|buffer| buffer.mutable) {
             buffer.contract.uninit = buffer.shadow.unwritten_of(&buffer.contract.uninit);
         }
-        Ok(Outcome { statistics, report, points: points.passed, uninit: uninit(&buffers) })
+        Ok(Outcome { statistics, report, points: points.passed, uninit: uninit(&buffers), printed: printed.take() })
     }
 
     /// Runs a launch once more, on copies of the buffers' initial contents, and returns the

@@ -119,7 +119,7 @@ mod memory;
 #[doc(hidden)]
 pub mod observe;
 mod parallel;
-mod printf;
+pub mod printf;
 mod program;
 mod refused;
 #[doc(hidden)]

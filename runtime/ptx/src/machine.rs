@@ -8,12 +8,12 @@ use super::memory::{Buffer, Lookup, Scratch, View};
 use super::observe::Observer;
 use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
-use super::service::{Heap, Printed};
+use super::service::Heap;
 use super::texture::Objects;
 use super::warp::{BarrierArrival, Warp};
 use super::{Check, Statistics, Thread};
 use runtime_simt::report::{Description, Findings};
-use runtime_simt::{GridShape, Points, RunningBlock, Schedule, Scheduler};
+use runtime_simt::{GridShape, Points, Printed, RunningBlock, Schedule, Scheduler};
 use std::sync::Arc;
 
 /// The number of barriers of a block.

@@ -8,10 +8,7 @@ use super::memory::View;
 use super::printf::{Arguments, format};
 use super::registers::lanes;
 use super::warp::{BarrierArrival, Warp};
-use std::collections::{BTreeMap, VecDeque};
-
-/// The largest number of bytes that a launch prints; earlier text is dropped, as on a GPU.
-const MAX_PRINTED: usize = 1 << 20;
+use std::collections::BTreeMap;
 
 /// The longest text that a kernel passes.
 const MAX_TEXT: usize = 1 << 16;
@@ -67,30 +64,6 @@ impl Heap {
     /// Frees memory. Returns whether `address` is 0 or an allocation's.
     fn free(&mut self, address: u64) -> bool {
         address == 0 || self.used.remove(&address).is_some()
-    }
-}
-
-/// The text that a launch printed, in order.
-#[derive(Debug, Default)]
-pub struct Printed {
-    parts: VecDeque<Vec<u8>>,
-    bytes: usize,
-}
-
-impl Printed {
-    fn add(&mut self, text: Vec<u8>) {
-        self.bytes += text.len();
-        self.parts.push_back(text);
-        while self.bytes > MAX_PRINTED
-            && let Some(first) = self.parts.pop_front()
-        {
-            self.bytes -= first.len();
-        }
-    }
-
-    /// Returns the whole text.
-    pub fn take(self) -> Vec<u8> {
-        self.parts.into_iter().flatten().collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::compare::{differ, gaps, reference};
 use super::lines::Lines;
+use super::log::same_lines;
 use super::parallel::on_every_core;
 use super::ptx;
 use super::signature::{Outputs, Signature};
@@ -159,7 +160,8 @@ impl Checker {
                     let (expected, mut warnings) =
                         (|inputs: &[Input]| (spec.reference)(instance, inputs), Warnings::default());
                     let failure = self.warned(&prepared, case, expected, &mut warnings).err();
-                    (CaseReport::new(&case.name, failure), warnings)
+                    let printed = String::from_utf8_lossy(&std::mem::take(&mut warnings.printed)).into_owned();
+                    (CaseReport { printed, ..CaseReport::new(&case.name, failure) }, warnings)
                 };
                 let results = thread::scope(|scope| {
                     // The GPU's driver compiles while the interpreters run. An error of loading is
@@ -296,10 +298,13 @@ impl Checker {
         };
         // The oracle runs first: no other executor runs a kernel that the oracle rejects.
         let uninitialized = case.holding_nothing();
+        // The text of the last run.
+        let printed = RefCell::new(Vec::new());
         let oracle = |options: interpreter::Options| {
             let options = interpreter::Options { uninitialized: uninitialized.clone(), ..options };
             let outcome = RefCell::new(None);
-            let run = |a: &ValidatedArgs| prepared.lowered.run_by(a, options.clone()).map(|o| _ = outcome.replace(o));
+            let run =
+                |a: &ValidatedArgs| logged(&prepared.lowered, a, &options, &printed).map(|o| _ = outcome.replace(o));
             interpret(&run).map(|outputs| (outputs, outcome.into_inner()))
         };
         // A correct result has the NaNs and infinities that the reference expects.
@@ -307,7 +312,9 @@ impl Checker {
         let quiet = interpreter::Options { without, ..self.options.clone() };
         let schedule = quiet.schedule;
         let options = if self.origins { &self.options } else { &quiet };
-        let (first, outcome) = oracle(options.clone()).map_err(stopped(Executor::Lowered))?;
+        let first = oracle(options.clone());
+        warnings.printed = printed.take();
+        let (first, outcome) = first.map_err(stopped(Executor::Lowered))?;
         let (instructions, points) = outcome.map_or((0, 0), |outcome| {
             warnings.add(&case.name, &outcome.report);
             // A single warp has no other to be preempted for.
@@ -318,11 +325,13 @@ impl Checker {
         let fuel = quiet.fuel.min(8 * instructions + 10_000);
         let again = interpreter::Options { fuel, cancellation: None, notes: false, ..quiet };
         // All other executors run blocks and warps in order.
+        let mut lines = warnings.printed.clone();
         let lowered = match schedule {
             Schedule::InOrder => first,
             _ => {
                 let in_order = interpreter::Options { schedule: Schedule::InOrder, ..again.clone() };
                 let (lowered, _) = oracle(in_order).map_err(stopped(Executor::Lowered))?;
+                lines = printed.take();
                 if let Some(mismatch) = prepared.difference(case, &lowered, &first) {
                     return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
                 }
@@ -370,9 +379,10 @@ impl Checker {
         }
         // The budget above is for the oracle: other executors may need more instructions.
         let in_order = interpreter::Options { schedule: Schedule::InOrder, fuel: 1 << 32, ..again };
-        let optimized = interpret(&|a| prepared.optimized.run_by(a, in_order.clone()).map(drop))
+        let optimized = interpret(&|a| logged(&prepared.optimized, a, &in_order, &printed).map(drop))
             .map_err(stopped(Executor::Optimized))?;
         prepared.same(&lowered, &optimized, Executor::Optimized)?;
+        same_lines(&lines, &printed.take(), Executor::Optimized)?;
         let (executable, form) = &prepared.checked;
         let checked = interpret(&|a| executable.run_checked(a, form, in_order.clone()));
         let checked = checked.map_err(stopped(Executor::Checked))?;
@@ -381,8 +391,13 @@ impl Checker {
             // The result must not depend on which side of a branch runs first.
             for policy in [Policy::PostDominator, Policy::LowestFirst] {
                 let options = Options { policy, ..Options::default() };
-                match interpret(&|a| ptx.run(a, &prepared.signature.names, options)) {
-                    Ok(outputs) => prepared.same(&lowered, &outputs, Executor::Ptx)?,
+                let run =
+                    |a: &ValidatedArgs| ptx.run(a, &prepared.signature.names, options).map(|p| _ = printed.replace(p));
+                match interpret(&run) {
+                    Ok(outputs) => {
+                        prepared.same(&lowered, &outputs, Executor::Ptx)?;
+                        same_lines(&lines, &printed.take(), Executor::Ptx)?;
+                    }
                     // The PTX interpreter cannot disable checks.
                     Err(e) if Stop::of(&e).is_of(self.options.without) => break,
                     Err(e) => return Err(stopped(Executor::Ptx)(e)),
@@ -390,7 +405,7 @@ impl Checker {
             }
             for schedule in self.interleavings(points, instructions).map(Schedule::Preempted) {
                 let options = Options { schedule, ..Options::default() };
-                match interpret(&|a| ptx.run(a, &prepared.signature.names, options)) {
+                match interpret(&|a| ptx.run(a, &prepared.signature.names, options).map(drop)) {
                     Ok(outputs) => {
                         if let Some(mismatch) = prepared.difference(case, &lowered, &outputs) {
                             return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
@@ -477,9 +492,23 @@ pub(super) struct FailedCase {
     pub warnings: Vec<Report>,
 }
 
+/// Runs a kernel on the interpreter. Also returns the text that it printed, if it fails, too.
+fn logged(
+    executable: &Executable,
+    approved: &ValidatedArgs,
+    options: &interpreter::Options,
+    printed: &RefCell<Vec<u8>>,
+) -> Result<Option<interpreter::Outcome>> {
+    let outcome = executable.outcome(approved, options.clone())?;
+    printed.replace(outcome.as_ref().map(|outcome| outcome.printed.clone()).unwrap_or_default());
+    outcome.map(interpreter::Outcome::result).transpose().map_err(Error::Violation)
+}
+
 /// The oracle's warnings and notes: one report for each check, file and position.
 #[derive(Default)]
 struct Warnings {
+    /// The text that the last case printed.
+    printed: Vec<u8>,
     found: BTreeMap<(Check, String, [u32; 2]), Warned>,
     /// Findings that the kernel allows.
     allowed: BTreeMap<(Check, String, [u32; 2]), Allowed>,

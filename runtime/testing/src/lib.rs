@@ -77,6 +77,7 @@ mod generate;
 mod input;
 mod inspect;
 mod lines;
+mod log;
 mod oracle;
 mod parallel;
 mod property;

@@ -126,7 +126,7 @@ impl Prepared {
     fn run_ptx(&self, case: &Case, options: ptx::Options) -> Result<Option<Outputs>> {
         let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
         let outputs = self.run(&device, case, |arguments| {
-            executable.run(&self.approved(&device, case, arguments)?, self.names(), options)
+            executable.run(&self.approved(&device, case, arguments)?, self.names(), options).map(drop)
         });
         outputs.map(Some)
     }

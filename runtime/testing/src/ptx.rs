@@ -36,9 +36,10 @@ impl Executable {
     }
 
     /// Runs the PTX on arguments in host memory. `names` are the names of the kernel's parameters.
-    pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<()> {
+    /// Returns the text that the kernel printed.
+    pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<Vec<u8>> {
         if approved.shape().is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.launch(approved, names, options, |program, launch| program.run(launch))
     }
@@ -52,7 +53,7 @@ impl Executable {
         blocks: impl Iterator<Item = u64>,
         observer: &mut dyn Observer,
     ) -> Result<()> {
-        self.launch(approved, &[], options, |program, launch| program.observe(launch, blocks, observer))
+        self.launch(approved, &[], options, |program, launch| program.observe(launch, blocks, observer)).map(drop)
     }
 
     fn launch(
@@ -61,7 +62,7 @@ impl Executable {
         names: &[String],
         options: Options,
         run: impl FnOnce(&ptx::Program, Launch<'_>) -> std::result::Result<ptx::Outcome, ptx::Mismatch>,
-    ) -> Result<()> {
+    ) -> Result<Vec<u8>> {
         let (mut buffers, mut parameters) = (Vec::new(), Vec::new());
         for (index, argument) in approved.arguments().iter().enumerate() {
             match argument {
@@ -80,6 +81,7 @@ impl Executable {
         let launch = Launch { grid: shape.grid, block: shape.block, dynamic_shared, buffers, parameters, options };
         let failed = |source: ptx::Failure| Error::Ptx { instance: self.instance.clone(), source: Box::new(source) };
         let outcome = run(&self.program, launch).map_err(|mismatch| failed(mismatch.into()))?;
-        outcome.result().map(|_| ()).map_err(|report| failed(report.into()))
+        let printed = outcome.printed.clone();
+        outcome.result().map(|_| printed).map_err(|report| failed(report.into()))
     }
 }

@@ -100,13 +100,16 @@ pub struct CaseReport {
     pub verdict: Verdict,
     /// The first failure; `None` if the case passed.
     pub failure: Option<Failure>,
+    /// The lines of `log!` in the first run.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub printed: String,
 }
 
 impl CaseReport {
     /// Returns the report of the case with the given name.
     pub fn new(case: impl Into<String>, failure: Option<Failure>) -> CaseReport {
         let verdict = failure.as_ref().map_or(Verdict::Pass, Failure::verdict);
-        CaseReport { case: case.into(), verdict, failure }
+        CaseReport { case: case.into(), verdict, failure, printed: String::new() }
     }
 }
 
@@ -119,6 +122,8 @@ pub enum Failure {
     Stopped { executor: Executor, why: Stop, error: String, report: Option<Box<Report>> },
     /// Two executors wrote different bits.
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
+    /// The executor and the interpreter on IR as lowered printed different lines of a thread.
+    PrintsDiffer { executor: Executor, left: String, right: String },
     /// The oracle wrote different bits under another schedule.
     OrderDependent { schedule: Schedule, mismatch: Box<Mismatch> },
     /// The oracle warns, and warnings are failures
@@ -233,7 +238,7 @@ impl Failure {
             Failure::Stopped { why: Stop::Refused, .. } => ("refused-arguments", None),
             Failure::Stopped { why: Stop::Unsupported, .. } => ("unsupported", None),
             Failure::Stopped { .. } => ("stopped", None),
-            Failure::Differ { .. } => ("executors-differ", None),
+            Failure::Differ { .. } | Failure::PrintsDiffer { .. } => ("executors-differ", None),
             Failure::OrderDependent { .. } => ("order-dependent", None),
             Failure::Wrong { .. } | Failure::Rejected { .. } => ("wrong-result", None),
             Failure::NoTolerance { .. } => ("no-tolerance", None),
@@ -268,6 +273,7 @@ impl Failure {
             (Differ { right, mismatch, .. }, Differ { right: r, mismatch: m, .. }) => {
                 (right, &mismatch.argument) == (r, &m.argument)
             }
+            (PrintsDiffer { executor, .. }, PrintsDiffer { executor: e, .. }) => executor == e,
             (Warned { report }, Warned { report: r }) => {
                 let first = |report: &Report| report.findings.first().map(|finding| finding.check);
                 first(report) == first(r)
@@ -352,6 +358,12 @@ impl fmt::Display for Failure {
                 }
                 let Mismatch { left: a, right: b, count, .. } = &**mismatch;
                 write!(f, " is {a} on {left}, {b} on {right} ({count} differ)")
+            }
+            Failure::PrintsDiffer { executor, left, right } => {
+                let shown =
+                    |text: &str| if text.is_empty() { "no line of the thread\n".to_string() } else { text.to_string() };
+                write!(f, "the lines of a thread differ; {}:\n{}", Executor::Lowered, shown(left))?;
+                write!(f, "{executor}:\n{}", shown(right).trim_end())
             }
             Failure::OrderDependent { schedule, mismatch } => {
                 let Mismatch { argument, index, left, right, count, .. } = &**mismatch;

@@ -18,6 +18,7 @@ mod impls;
 mod inline;
 mod integers;
 mod items;
+mod log;
 mod loops;
 mod math;
 mod memory;

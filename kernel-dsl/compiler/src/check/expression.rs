@@ -63,6 +63,10 @@ impl Checker<'_> {
             E::Field(base, field) => self.field(base, field, e.mark),
             E::Struct { path, fields, rest } => self.struct_literal(path, fields, rest.as_deref(), expected),
             E::Inline { source, values } => self.inline(source, values),
+            E::Log { message, values } => {
+                let values = self.shown("`log!`", values);
+                (ExprKind::Log { message: message.clone(), values }, self.table.add(Ty::Unit))
+            }
             E::Assertion { assertion, condition, message, values } => {
                 self.assertion(*assertion, condition.as_deref(), message, values)
             }
@@ -159,6 +163,14 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
         let condition = condition.map(|c| Box::new(self.wanted(c, bool)));
+        let shown = self.shown("the message of an assertion", values);
+        let ty = if condition.is_some() { Ty::Unit } else { Ty::Never };
+        let kind = ExprKind::Assertion { assertion, condition, message: message.to_string(), values: shown };
+        (kind, self.table.add(ty))
+    }
+
+    /// Checks values that `place` shows: numbers and `bool`.
+    fn shown(&mut self, place: &str, values: &[syntax::Expr]) -> Vec<Expr> {
         let mut shown = Vec::with_capacity(values.len());
         for value in values {
             let e = self.expr(value, None);
@@ -169,16 +181,11 @@ impl Checker<'_> {
             ) || self.is_discriminant(ty);
             if !fits {
                 let name = self.named(ty);
-                self.report(
-                    value.mark,
-                    format!("the message of an assertion shows numbers and `bool`, not `{name}`: show its parts"),
-                );
+                self.report(value.mark, format!("{place} shows numbers and `bool`, not `{name}`: show its parts"));
             }
             shown.push(e);
         }
-        let ty = if condition.is_some() { Ty::Unit } else { Ty::Never };
-        let kind = ExprKind::Assertion { assertion, condition, message: message.to_string(), values: shown };
-        (kind, self.table.add(ty))
+        shown
     }
 
     pub(super) fn literal(&mut self, literal: Literal) -> ExprKind {

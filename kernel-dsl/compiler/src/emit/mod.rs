@@ -28,6 +28,7 @@ mod header;
 mod inline;
 mod lines;
 mod local;
+mod log;
 mod memory;
 mod moves;
 mod packed;
@@ -82,6 +83,8 @@ struct Emitter<'k> {
     locals: HashMap<LocalId, Symbol>,
     /// The tables that are declared, by where they lie.
     tables: HashMap<(TableId, ptx::Space), Symbol>,
+    /// The declarations for calls of `vprintf`, after the first call.
+    log: Option<log::LogSymbols>,
     /// The register that holds the address of the block's shared memory, where one is needed.
     shared_base: Option<Register>,
 }
@@ -157,6 +160,7 @@ impl<'k> Emitter<'k> {
             shared: None,
             locals: HashMap::new(),
             tables: HashMap::new(),
+            log: None,
             shared_base: None,
         })
     }
@@ -401,6 +405,7 @@ impl<'k> Emitter<'k> {
             Op::Shuffle { mode, value, selector, width } => self.shuffle(results[0], *mode, *value, *selector, *width),
             Op::Vote { mode, value } => self.vote(results[0], *mode, *value),
             Op::Panic { .. } => self.op(Opcode::Trap, [], []),
+            Op::Log { format, values } => self.log(format, values),
             Op::RecordViolation { record, site, values } => self.report(*record, *site, values),
             Op::If { condition, then, otherwise } => self.branch(inst, *condition, then, otherwise),
             Op::For(l) => self.counted(inst, l),

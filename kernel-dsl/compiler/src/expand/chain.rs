@@ -217,6 +217,7 @@ const RUST_MACRO_NAMES: &[&str] = &[
     "kernel",
     "line",
     "link",
+    "log",
     "macro_export",
     "macro_use",
     "matches",

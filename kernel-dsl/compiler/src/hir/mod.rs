@@ -506,6 +506,11 @@ pub enum ExprKind {
         message: String,
         values: Vec<Expr>,
     },
+    /// `log!(…)`. The message has a `{}` for each value.
+    Log {
+        message: String,
+        values: Vec<Expr>,
+    },
     /// `&place` or `&mut place`, as an argument of a device function.
     Reference(Box<Expr>),
     /// `*reference`

@@ -52,6 +52,7 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
         }
         ExprKind::Intrinsic { arguments, .. }
         | ExprKind::Inline { arguments, .. }
+        | ExprKind::Log { values: arguments, .. }
         | ExprKind::Call { arguments, .. }
         | ExprKind::CallMethod { arguments, .. }
         | ExprKind::CallItem { arguments, .. } => {

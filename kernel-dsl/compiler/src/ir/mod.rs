@@ -103,6 +103,10 @@ pub const WIDEST: u32 = 16;
 /// this, assembly takes seconds and the instruction cache misses.
 pub const MAX_UNROLLED_INSTRUCTIONS: usize = 1 << 18;
 
+/// Values that [`Op::Log`] prints after the block and the thread, at most. CUDA's `printf` takes
+/// 32.
+pub const MAX_LOG_VALUES: usize = 26;
+
 /// One instance of a kernel, for one target.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Kernel {
@@ -516,6 +520,11 @@ pub enum Op {
     /// are scalars. [`Op::Return`] follows. The unchecked form does what `outcome` says.
     #[allow(missing_docs)]
     Panic { outcome: Outcome, message: Box<str>, values: Values },
+    /// Prints a line by C's `printf`. The conversions of `format` are `%s` for a `bool`, as `true`
+    /// or `false`, and those of `i32`, `u32`, `i64`, `u64` and `f64`. At most [`MAX_LOG_VALUES`]
+    /// values follow the block and the thread.
+    #[allow(missing_docs)]
+    Log { format: Box<str>, values: Values },
     /// Records a failed check in the launch's record. The first lane of all threads writes the
     /// record; later ones leave it unchanged. Only the checked form has it
     /// ([`lower::checked`](crate::lower::checked)).

@@ -251,6 +251,7 @@ operations! {
     Match(value)                                   Effect     ["match " value];
     Reduce(op, value)                              Effect     ["reduce " op " " value];
     Panic { outcome, message, values }             Effect     ["panic " outcome " " message (* " " values)];
+    Log { format, values }                         Effect     ["log " format (* " " values)];
     RecordViolation { record, site, values }       Effect     ["record_violation " site " to " record ":" (* " " values)];
     If { condition, then, otherwise }              Construct;
     For(counted)                                   Construct;

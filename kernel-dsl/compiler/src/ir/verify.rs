@@ -380,6 +380,12 @@ impl<'a> Verifier<'a> {
                 let fits = values.iter().all(|v| matches!(self.ty(*v), S(_))) && results == 0;
                 self.check(inst, fits, "a panic shows scalars, and has no result");
             }
+            Op::Log { values, .. } => {
+                use Scalar::{Bool, F64, I32, I64, U32, U64};
+                let printed = |v: &Value| matches!(self.ty(*v), S(Bool | I32 | U32 | I64 | U64 | F64));
+                let fits = values.iter().all(printed) && results == 0;
+                self.check(inst, fits, "a log prints values that `printf` takes, and has no result");
+            }
             Op::RecordViolation { record, values, .. } => {
                 let numbers = values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));
                 let fits = numbers && values.len() <= record::MAX_VALUES && results == 0;

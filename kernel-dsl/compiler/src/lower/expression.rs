@@ -85,6 +85,7 @@ impl<'h> Lowerer<'h> {
             ExprKind::Assertion { assertion, condition, message, values } => {
                 self.assertion(e.span, *assertion, condition.as_deref(), message, values)
             }
+            ExprKind::Log { message, values } => self.log(e.span, message, values),
             ExprKind::Inline { source, arguments } => self.inline_ptx(e.span, source, arguments),
             ExprKind::Call { function, arguments, .. } => self.call(e.span, *function, arguments),
             ExprKind::Generic(_)

@@ -248,7 +248,7 @@ impl Lowerer<'_> {
         self.builder.compare(how, a, b)
     }
 
-    fn either(&mut self, ty: Scalar, condition: Value, yes: Value, no: Value) -> Value {
+    pub(super) fn either(&mut self, ty: Scalar, condition: Value, yes: Value, no: Value) -> Value {
         self.builder.scalar(Op::Select { condition, yes, no }, ty)
     }
 

@@ -26,6 +26,7 @@ mod inline;
 mod inliner;
 mod intrinsic;
 mod layout;
+mod log;
 mod loops;
 mod mem_layout;
 mod memory;

@@ -1,10 +1,10 @@
 //! Construction of modules. Each instruction is checked when it is appended.
 
 use super::ast::{
-    Declaration, File, Function, FunctionKind, Instruction, Item, Label, Linkage, Location, Module, Operand, Parameter,
-    Position, Register, Statement, Symbol, Variable,
+    Call, Declaration, File, Function, FunctionKind, Instruction, Item, Label, Linkage, Location, Module, Operand,
+    Parameter, Position, Register, Statement, Symbol, Variable,
 };
-use super::check::{Illegal, check};
+use super::check::{Illegal, check, check_call};
 use super::print::{Names, comment_text};
 use super::words::{Space, Type, Version};
 use crate::error::{Error, Errors};
@@ -71,9 +71,19 @@ impl Builder {
 
     /// Appends an array of bytes to the body's variables.
     pub fn variable(&mut self, name: &str, space: Space, align: u32, bytes: u32) -> Result<Symbol, Errors> {
-        self.fresh(name)?;
+        self.local(Variable::bytes(space, align, name, bytes))
+    }
+
+    /// Appends a `.param` of calls to the body's variables.
+    pub fn call_parameter(&mut self, name: &str, ty: Type) -> Result<Symbol, Errors> {
+        let scalar = Variable { ty, align: None, dimensions: Vec::new(), ..Variable::bytes(Space::Param, 1, name, 0) };
+        self.local(scalar)
+    }
+
+    fn local(&mut self, variable: Variable) -> Result<Symbol, Errors> {
+        self.fresh(&variable.name)?;
         let variables = &mut self.entry_mut().variables;
-        variables.push(Variable::bytes(space, align, name, bytes));
+        variables.push(variable);
         Ok(Symbol::Variable(variables.len() as u32 - 1))
     }
 
@@ -84,6 +94,30 @@ impl Builder {
         self.module.variables.push(variable);
         self.module.items.insert(index as usize, Item::Variable(index));
         Ok(Symbol::Global(index))
+    }
+
+    /// Declares a function of the driver before the entry. Returns its index.
+    pub fn declare(
+        &mut self,
+        name: &str,
+        returns: &[(&str, Type)],
+        parameters: &[(&str, Type)],
+    ) -> Result<u32, Errors> {
+        self.fresh(name)?;
+        let list = |list: &[(&str, Type)]| list.iter().map(|(name, ty)| Parameter::scalar(name, *ty)).collect();
+        let index = self.module.functions.len() as u32;
+        let function = Function::new(Linkage::Extern, FunctionKind::Device, name);
+        self.module.functions.push(Function { returns: list(returns), parameters: list(parameters), ..function });
+        let entry = self.module.items.len() - 1;
+        self.module.items.insert(entry, Item::Declaration(index));
+        Ok(index)
+    }
+
+    /// Appends a call, if its operands fit the callee.
+    pub fn call(&mut self, call: Call) -> Result<(), Illegal> {
+        check_call(self.names(), &call)?;
+        self.push(Statement::Call(Box::new(call)));
+        Ok(())
     }
 
     /// Declares a new register of type `ty`.

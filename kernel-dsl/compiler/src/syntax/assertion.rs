@@ -1,9 +1,10 @@
-//! `assert!(condition, "message {}", value)`, its variants, and `panic!`.
+//! `assert!(condition, "message {}", value)`, its variants, `panic!` and `log!`.
 
 use super::place::written;
 use super::{Binary, Expr, ExprKind, Reader};
 use crate::assertion::{Assertion, Piece, escaped, pieces};
 use crate::ir::Comparison;
+use crate::ir::MAX_LOG_VALUES;
 use proc_macro2::Ident;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
@@ -52,6 +53,11 @@ pub(super) fn is_assertion(mac: &syn::Macro) -> bool {
     form(mac).is_some()
 }
 
+/// Returns whether a macro is `log!`.
+pub(super) fn is_log(mac: &syn::Macro) -> bool {
+    mac.path.segments.last().is_some_and(|segment| segment.ident == "log")
+}
+
 fn form(mac: &syn::Macro) -> Option<&'static AssertionForm> {
     let name = &mac.path.segments.last()?.ident;
     FORMS.iter().find(|form| name == form.name)
@@ -77,9 +83,10 @@ impl Arguments {
             return Ok(arguments);
         }
         let text = input.parse::<LitStr>();
-        arguments.text = Some(text.map_err(|e| {
-            syn::Error::new(e.span(), "the message of an assertion must be a string literal, `\"… {x}\"`")
-        })?);
+        arguments.text =
+            Some(text.map_err(|e| {
+                syn::Error::new(e.span(), "the message of a kernel must be a string literal, `\"… {x}\"`")
+            })?);
         while !input.is_empty() {
             input.parse::<Token![,]>()?;
             if input.is_empty() {
@@ -144,6 +151,31 @@ impl Reader {
             message.push_str(" (left: {}, right: {})");
         }
         ExprKind::Assertion { assertion: form.assertion, condition, message, values }
+    }
+
+    /// Reads `log!("x = {x}")`.
+    pub(super) fn log(&mut self, mac: &syn::Macro) -> ExprKind {
+        let arguments = match mac.parse_body_with(|input: ParseStream| Arguments::parse(input, 0)) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                self.refuse(error);
+                return ExprKind::Refused;
+            }
+        };
+        let (mut values, mut message) = (Vec::new(), String::new());
+        if let Some(text) = &arguments.text {
+            message = self.message(text, &arguments.values, &mut values);
+            let why = if message.contains('\0') {
+                "the text of `log!` contains a NUL, which would end it on a GPU: remove `\\0`".to_string()
+            } else if values.len() > MAX_LOG_VALUES {
+                let given = values.len();
+                format!("`log!` prints at most {MAX_LOG_VALUES} values, and this one has {given}: write two `log!`")
+            } else {
+                return ExprKind::Log { message, values };
+            };
+            self.refuse(syn::Error::new(text.span(), why));
+        }
+        ExprKind::Log { message, values }
     }
 
     /// Reads a format string. Returns it with each value in place, and adds the values.

@@ -355,9 +355,10 @@ impl Callees {
                 condition.iter().for_each(|e| self.expr(e));
                 values.iter().for_each(|e| self.expr(e));
             }
-            ExprKind::Inline { values: list, .. } | ExprKind::Tuple(list) | ExprKind::Array(list) => {
-                list.iter().for_each(|e| self.expr(e))
-            }
+            ExprKind::Inline { values: list, .. }
+            | ExprKind::Log { values: list, .. }
+            | ExprKind::Tuple(list)
+            | ExprKind::Array(list) => list.iter().for_each(|e| self.expr(e)),
             ExprKind::Method { receiver, name, generics, arguments } => {
                 self.expr(receiver);
                 generics.iter().for_each(|g| self.argument(g));

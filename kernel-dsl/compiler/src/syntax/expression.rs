@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::assertion::is_assertion;
+use super::assertion::{is_assertion, is_log};
 use super::function::macro_refusal;
 use super::inline::is_inline;
 use super::pattern::has_let;
@@ -116,6 +116,7 @@ impl Reader {
             syn::Expr::Macro(m) if m.mac.path.is_ident("matches") => self.test_of_pattern(&m.mac),
             syn::Expr::Macro(m) if is_inline(&m.mac) => self.inline(&m.mac),
             syn::Expr::Macro(m) if is_assertion(&m.mac) => self.assertion(&m.mac),
+            syn::Expr::Macro(m) if is_log(&m.mac) => self.log(&m.mac),
             syn::Expr::Macro(m) => {
                 self.refuse(macro_refusal(&m.mac));
                 ExprKind::Refused

@@ -1,6 +1,6 @@
 //! Signatures, blocks, statements and patterns.
 
-use super::assertion::is_assertion;
+use super::assertion::{is_assertion, is_log};
 use super::inline::is_inline;
 use super::{Block, Expr, ExprKind, Function, Parameter, Reader, RustSyntax, Statement, place};
 use std::rc::Rc;
@@ -102,9 +102,13 @@ impl Reader {
                     item.span(),
                     "items inside a function body are not supported: move this item out and mark it `#[device]`",
                 )),
-                Stmt::Macro(m) if is_inline(&m.mac) || is_assertion(&m.mac) => {
+                Stmt::Macro(m) if is_inline(&m.mac) || is_assertion(&m.mac) || is_log(&m.mac) => {
                     let mark = self.mark(&m.mac);
-                    let kind = if is_inline(&m.mac) { self.inline(&m.mac) } else { self.assertion(&m.mac) };
+                    let kind = match &m.mac {
+                        mac if is_inline(mac) => self.inline(mac),
+                        mac if is_log(mac) => self.log(mac),
+                        mac => self.assertion(mac),
+                    };
                     let call = Expr { kind, mark };
                     match last && m.semi_token.is_none() {
                         true => value = Some(Box::new(call)),
@@ -170,8 +174,8 @@ impl Reader {
 pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
     let name = mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
     let way_out = match name.as_str() {
-        "println" | "print" | "dbg" => {
-            ": kernels cannot print; write to a buffer, or trace the kernel in the interpreter"
+        "println" | "print" | "eprintln" | "eprint" | "dbg" => {
+            ": use `log!`, which prints a line with the block and thread"
         }
         "vec" => {
             ": kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"

@@ -396,6 +396,11 @@ pub enum ExprKind {
         message: String,
         values: Vec<Expr>,
     },
+    /// `log!(…)`. The message has a `{}` for each value.
+    Log {
+        message: String,
+        values: Vec<Expr>,
+    },
     /// `Name { field: value, ..rest }`
     Struct {
         path: Path,

@@ -539,7 +539,14 @@ impl Machine<'_> {
             Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
             // The passes drop it or keep it as a trap: no generated kernel has one.
             Op::Panic { .. } => panic!("no example fails an assertion"),
-            // Recorded as stores at addresses outside of memory.
+            // Logs and reports are recorded as stores at addresses outside of memory.
+            Op::Log { format, values } => {
+                let mut hash = DefaultHasher::new();
+                format.hash(&mut hash);
+                let values: Vec<_> = values.iter().map(get).collect();
+                self.trace.stores.extend(values.into_iter().map(|v| (1 << 63 | hash.finish(), v)));
+                return None;
+            }
             Op::RecordViolation { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();
                 self.trace.stores.extend(values.into_iter().map(|v| (1 << 62 | u64::from(*site), v)));

@@ -264,6 +264,10 @@ impl Generator {
             return self.scope.push((Scalar::F32, before));
         }
         self.b.effect(Op::Store { place, element: Scalar::F32, values: smallvec![v], guard: None });
+        if self.below(8) == 0 {
+            let number = self.b.scalar(Op::Compare(Comparison::Eq, v, v), Scalar::Bool);
+            self.b.effect(Op::Log { format: "%s".into(), values: smallvec![number] });
+        }
     }
 
     /// Returns a position in an element of `bytes` bytes.

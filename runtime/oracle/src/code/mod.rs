@@ -212,6 +212,8 @@ pub enum Inst {
     Report(u32),
     /// Threads fail an assertion or panic.
     Panic(u32),
+    /// Threads print a line.
+    Log(u32),
     /// The name of a variable, without effect. Index into [`Code::names`].
     Named(u32),
     /// Index into [`Code::inlines`].
@@ -418,6 +420,14 @@ pub struct Panic {
     pub values: Box<[(Register, Scalar)]>,
 }
 
+/// A line of a `log!`: a format of C's `printf` with its values.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Log {
+    pub format: Box<str>,
+    pub values: Box<[(Register, Scalar)]>,
+}
+
 /// A report of the checked form to its record:
 /// [`Op::RecordViolation`](kernel_dsl_compiler::ir::Op::RecordViolation).
 #[derive(Clone, Debug)]
@@ -552,6 +562,8 @@ pub struct Code {
     pub atomics: Vec<Atomic>,
     /// The operands of `Inst::Panic`.
     pub panics: Vec<Panic>,
+    /// The operands of `Inst::Log`.
+    pub logs: Vec<Log>,
     /// The operands of `Inst::Report`.
     pub reports: Vec<ViolationReport>,
     /// The operands of `Inst::Inline`.

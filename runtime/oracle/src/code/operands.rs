@@ -42,6 +42,7 @@ impl Code {
                 report.values.iter().copied().for_each(f);
             }
             Inst::Panic(i) => self.panics[i as usize].values.iter().for_each(|(value, _)| f(value.row)),
+            Inst::Log(i) => self.logs[i as usize].values.iter().for_each(|(value, _)| f(value.row)),
             Inst::Named(i) => f(self.names[i as usize].1.row),
             Inst::If { condition, .. } => f(condition),
             Inst::EnterFor { step, .. } => f(step),

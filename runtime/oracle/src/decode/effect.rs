@@ -3,7 +3,7 @@
 use super::{Decoder, Result};
 use crate::code::Inline;
 use crate::code::frame::Register;
-use crate::code::{Inst, Panic, ViolationReport};
+use crate::code::{Inst, Log, Panic, ViolationReport};
 use kernel_dsl_compiler::ir::{self, Op, Type, Value};
 use kernel_dsl_compiler::ptx::inline::Effect;
 use kernel_dsl_compiler::{Scalar, ptx};
@@ -126,6 +126,11 @@ impl Decoder<'_> {
                 let values = values.iter().map(|v| Ok((self.used(*v)?, self.scalar(*v)?))).collect::<Result<_>>()?;
                 self.code.panics.push(Panic { message: message.clone(), values });
                 self.emit(Inst::Panic(self.code.panics.len() as u32 - 1));
+            }
+            Op::Log { format, values } => {
+                let values = values.iter().map(|v| Ok((self.used(*v)?, self.scalar(*v)?))).collect::<Result<_>>()?;
+                self.code.logs.push(Log { format: format.clone(), values });
+                self.emit(Inst::Log(self.code.logs.len() as u32 - 1));
             }
             Op::RecordViolation { record, site, values } => {
                 if self.ty(*record)? != Type::Global || values.len() > ir::record::MAX_VALUES {

@@ -15,6 +15,7 @@ pub mod independent;
 pub mod inline;
 pub mod interleaved;
 pub mod livelock;
+pub mod log;
 pub mod memory;
 pub mod nonfinite;
 pub mod observer;
@@ -47,7 +48,7 @@ use crate::{Checks, Options, Program, Statistics};
 use bytemuck::Zeroable;
 use kernel_dsl_compiler::ir::Special;
 use runtime_ptx::registers::Registers;
-use runtime_simt::{GridShape, Points, Preemption, RunningBlock, Schedule, Scheduler};
+use runtime_simt::{GridShape, Points, Preemption, Printed, RunningBlock, Schedule, Scheduler};
 
 /// Values only.
 pub const VALUES: u8 = 0;
@@ -116,6 +117,8 @@ pub struct Machine<'p, 'm> {
     /// The order of accesses established by fences.
     pub order: Order,
     pub findings: Findings<'p>,
+    /// The text that the kernel printed.
+    pub printed: Printed,
     pub statistics: Statistics,
     pub options: Options,
     /// Blocks that have not begun.
@@ -221,6 +224,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             points: Points::new(preemption),
             order: Order::new(interleaved),
             findings: Findings::new(program, options.limit, options.schedule),
+            printed: Printed::default(),
             statistics: Statistics::default(),
             options: options.clone(),
             observer,

@@ -283,6 +283,7 @@ impl Machine<'_, '_> {
                     }
                 }
                 Inst::Panic(i) => self.fails(site, warp, mask, &code.panics[i as usize]),
+                Inst::Log(i) => self.log(warp, mask, &code.logs[i as usize]),
                 Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {
                     let holds = simd.truth(&warp.rows, condition);

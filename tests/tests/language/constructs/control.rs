@@ -21,6 +21,7 @@ values! { branches, "Statements and control", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`let … else`" fn let_else -> u32 { let o = if a > b { Some(a) } else { None }; let mut r = 5; 'out: { let Some(x) = o else { break 'out }; r = x; } r }
     "`assert!(…)`" fn asserted -> u32 { assert!(b > 0, "b is {b}"); assert_ne!(a, 21); debug_assert!(a < 21); a + b }
     "`panic!(…)`" fn panics -> u32 { if a > 20 { panic!("a is {a:#x}") } else { a + b } }
+    "`log!(…)`" fn logged -> u32 { if a > 20 { log!("a is {a}") } a + b }
     "`matches!(x, …)`" fn matches -> u32 { matches!(a, 1 | 3..=8) as u32 }
 }
 

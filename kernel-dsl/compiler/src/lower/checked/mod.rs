@@ -408,6 +408,7 @@ impl CheckInserter {
             | Op::Reduce(..)
             | Op::Shuffle { .. }
             | Op::Vote { .. }
+            | Op::Log { .. }
             | Op::RecordViolation { .. }
             | Op::Break(..)
             | Op::Return => {}

@@ -1,0 +1,38 @@
+//! `log!`: lines that threads print.
+
+use crate::code::Log;
+use crate::code::frame::{Register, Row, lanes_of};
+use crate::machine::{Machine, Warp};
+use kernel_dsl_compiler::Scalar;
+use runtime_ptx::printf::{Arguments, format};
+
+/// The values of one thread.
+struct Values<'a> {
+    rest: std::slice::Iter<'a, (Register, Scalar)>,
+    rows: &'a [Row],
+    lane: usize,
+}
+
+impl Arguments for Values<'_> {
+    fn next(&mut self, _: u64) -> Option<u64> {
+        let (from, ty) = self.rest.next()?;
+        let bits = from.get(self.rows, self.lane);
+        // A `bool` has the address of its text, which is not 0.
+        Some(if *ty == Scalar::Bool { bits + 1 } else { bits })
+    }
+
+    fn text(&mut self, address: u64) -> Option<Vec<u8>> {
+        Some((address != 1).to_string().into())
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Prints the line of each lane of `mask`.
+    pub fn log(&mut self, warp: &Warp, mask: u32, log: &Log) {
+        for lane in lanes_of(mask) {
+            let mut values = Values { rest: log.values.iter(), rows: &warp.rows, lane };
+            let line = format(log.format.as_bytes(), &mut values);
+            self.printed.add(line.map(|(line, _)| line).unwrap_or_default());
+        }
+    }
+}
