@@ -3,7 +3,7 @@
 //!
 //! `syn` reads the sources. The list has each public item that a path of the crate reaches, also
 //! through `pub use` from a private module or another crate of this workspace. It leaves out items
-//! with `#[doc(hidden)]` and of `#[cfg(test)]`. It does not see items that a macro of a crate makes.
+//! with `#[doc(hidden)]` and of `#[cfg(test)]`. Items that a macro of a crate makes are not seen.
 //! Names of the compiler and of other crates are listed without their content.
 
 use quote::ToTokens;
