@@ -42,7 +42,7 @@
 //! [`report`](runtime::interpreter::report). `trace --json` prints the case, the seed, the thread's
 //! [`Trace`](runtime::interpreter::Trace), and the report of the whole launch.
 
-#[cfg(feature = "specs")]
+#[cfg(feature = "library")]
 use kernels_rs_specs as _;
 
 mod bench;
@@ -149,18 +149,21 @@ enum Error {
     New(#[from] new::Error),
     #[error(transparent)]
     Inspect(#[from] inspect::Error),
+    #[cfg(feature = "library")]
     #[error("unknown format of weights `{name}`; the formats are {}", .known.join(", "))]
     Format { name: String, known: Vec<&'static str> },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]
     Cache { folder: std::path::PathBuf, source: io::Error },
+    #[cfg(feature = "library")]
     #[error("{peer}, the baseline of the measurement: {said}")]
     Peer { peer: &'static str, said: String },
     #[error(transparent)]
     UnknownDevice(#[from] kernels_rs_estimate::device::Error),
     #[error(transparent)]
     Estimate(#[from] kernels_rs_estimate::estimate::Error),
+    #[cfg(feature = "library")]
     #[error("unknown kernel `{name}`; `kernels bench --suite {name}` measures the suite of that name")]
     Suite { name: String },
     #[error("cannot save to {}: {source}", .path.display())]
@@ -180,15 +183,14 @@ impl Error {
             | Error::Run(_)
             | Error::Case(_)
             | Error::Device(_)
-            | Error::Format { .. }
-            | Error::Peer { .. }
             | Error::Cache { .. }
             | Error::UnknownDevice(_)
             | Error::Estimate(_)
             | Error::Measured { .. }
             | Error::Save { .. }
-            | Error::Suite { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
+            #[cfg(feature = "library")]
+            Error::Format { .. } | Error::Peer { .. } | Error::Suite { .. } => ExitCode::from(2),
             Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }

@@ -122,12 +122,11 @@ impl New {
 
 /// Returns why cargo cannot build a crate of this name; `None` if it can.
 fn reserved(name: &str) -> Option<&'static str> {
+    // `gen` is a keyword since edition 2024, which syn does not know.
+    if syn::parse_str::<syn::Ident>(name).is_err() || name == "gen" {
+        return Some("it is a keyword of Rust");
+    }
     Some(match name {
-        "abstract" | "as" | "async" | "await" | "become" | "box" | "break" | "const" | "continue" | "crate" | "do"
-        | "dyn" | "else" | "enum" | "extern" | "false" | "final" | "fn" | "for" | "gen" | "if" | "impl" | "in"
-        | "let" | "loop" | "macro" | "match" | "mod" | "move" | "mut" | "override" | "priv" | "pub" | "ref"
-        | "return" | "self" | "static" | "struct" | "super" | "trait" | "true" | "try" | "type" | "typeof"
-        | "unsafe" | "unsized" | "use" | "virtual" | "where" | "while" | "yield" => "it is a keyword of Rust",
         "alloc" | "core" | "proc_macro" | "std" | "test" => "Rust's own library has that name",
         "kernel_dsl" | "kernels_rs_command" | "runtime" => "a dependency of the crate has that name",
         _ => return None,

@@ -52,7 +52,12 @@ fn a_crate_has_all_files_and_no_placeholder() {
     assert!(code == Some(2) && errors.contains("exists already"), "{errors}");
     let (_, code, errors) = new("My crate", &[]);
     assert!(code == Some(2) && errors.contains("cannot be the name of a crate"), "{errors}");
-    for (name, why) in [("fn", "a keyword of Rust"), ("test", "Rust's own library"), ("kernel-dsl", "a dependency")] {
+    for (name, why) in [
+        ("fn", "a keyword of Rust"),
+        ("gen", "a keyword of Rust"),
+        ("test", "Rust's own library"),
+        ("kernel-dsl", "a dependency"),
+    ] {
         let (path, code, errors) = new(name, &[]);
         assert!(code == Some(2) && errors.contains(why) && !path.exists(), "{errors}");
     }

@@ -2,6 +2,7 @@
 
 mod documented;
 mod import_circles;
+mod public_surface;
 mod readme;
 mod subset;
 mod type_names;

@@ -1,30 +1,20 @@
 //! Timing of work on the device by the device's own clock.
 
+use super::busy::busy;
 use super::{Contender, Error};
-use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer, Stream};
-use kernels_rs::quant::peak::dp4a_peak;
 use kernels_rs_estimate::Estimator;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Allocates `n` ordinary values on the device: clocks and power depend on the values.
-pub(super) fn drawn<T: Draw>(device: &Device, random: &mut Random, n: usize) -> Result<DeviceBuffer<T>, Error> {
-    let some: Vec<T> = random.values(n.min(1 << 20));
-    let mut all = some.repeat(n.div_ceil(some.len().max(1)));
-    all.truncate(n);
-    device.upload(&all).map_err(Error::Device)
-}
-
 /// Timer of device work by the device's clock. A kernel keeps the device busy while the work is
 /// queued, which hides the host's submission time.
 pub(super) struct Timer {
     stream: Stream,
-    /// Input of the kernel that keeps the device busy: one block.
-    x: DeviceBuffer<i32>,
-    out: RefCell<DeviceBuffer<i32>>,
+    /// States of the kernel that keeps the device busy.
+    states: RefCell<DeviceBuffer<u32>>,
     /// Duration of one iteration of the kernel that keeps the device busy.
     round: Duration,
     /// The model that estimates the launches, if the device is not here.
@@ -40,9 +30,8 @@ const MAX_BUSY: Duration = Duration::from_millis(50);
 impl Timer {
     pub fn new(device: &Device) -> Result<Timer, Error> {
         let make = || {
-            let (stream, x) = (device.stream()?, device.upload(&(0..256).collect::<Vec<_>>())?);
-            let mut timer =
-                Timer { stream, x, out: RefCell::new(device.zeros(256)?), round: Duration::ZERO, estimator: None };
+            let (stream, states) = (device.stream()?, RefCell::new(device.zeros(256)?));
+            let mut timer = Timer { stream, states, round: Duration::ZERO, estimator: None };
             // The first launch loads the kernel.
             timer.busy(1)?;
             let start = timer.stream.record()?;
@@ -56,11 +45,12 @@ impl Timer {
     }
 
     /// Returns a timer whose times are estimates.
+    #[cfg(feature = "library")]
     pub fn estimated(estimator: Arc<Estimator>) -> Result<Timer, Error> {
         let device = estimator.device();
         let make = || {
-            let (stream, x, out) = (device.stream()?, device.zeros(1)?, RefCell::new(device.zeros(1)?));
-            Ok(Timer { stream, x, out, round: Duration::ZERO, estimator: Some(estimator) })
+            let (stream, states) = (device.stream()?, RefCell::new(device.zeros(1)?));
+            Ok(Timer { stream, states, round: Duration::ZERO, estimator: Some(estimator) })
         };
         make().map_err(Error::Device)
     }
@@ -70,9 +60,8 @@ impl Timer {
     }
 
     fn busy(&self, rounds: usize) -> ::runtime::Result<()> {
-        // SAFETY: the kernel stays within its slices for all contents: the oracle ran it
-        // (`kernels check`).
-        unsafe { dp4a_peak::launch_unchecked(&self.stream, &self.x, rounds, &mut *self.out.borrow_mut()) }
+        // SAFETY: each of the 256 threads accesses its own state, whatever the states are.
+        unsafe { busy::launch_unchecked(&self.stream, rounds, &mut *self.states.borrow_mut()) }
     }
 
     /// Returns a contender that queues the library's `work` `times` times.

@@ -1,7 +1,6 @@
 //! Costs of kernels in the cases of their specs: counts of the interpreter, times on a GPU, and
 //! estimates without one.
 
-use super::Suite;
 use super::device::Timer;
 use super::measure::in_turns;
 use crate::cases::Wanted;
@@ -13,7 +12,7 @@ use crate::statistics::{Difference, Summary, Verdict};
 use crate::{Error, Outcome, counted, json};
 use ::runtime::testing::{self, Case, Profiler};
 use ::runtime::{Device, DeviceBuffer, Prepared, Stream};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use kernel_dsl::compiler::hir::Constant;
 use kernels_rs_estimate::Estimator;
 use kernels_rs_estimate::device::Model;
@@ -180,7 +179,7 @@ impl KernelArgs {
         let (device, _) = self.device.device()?;
         let meter = Meter::new(&device, &self.model, rounds)?;
         let mut tasks = Vec::new();
-        for selected in name::instances(names).map_err(of_suite)? {
+        for selected in name::instances(names)? {
             let mut cases = self.wanted.of_bench(selected.artifact, &selected.instance)?;
             cases.truncate(if self.all_cases { usize::MAX } else { 1 });
             tasks.extend(cases.into_iter().map(|case| (selected.clone(), case)));
@@ -212,14 +211,6 @@ impl KernelArgs {
         }
         let slower = measured.differences.iter().any(|d| d.compared.verdict() == Verdict::Slower);
         Ok(if slower { Outcome::Bad } else { Outcome::Good })
-    }
-}
-
-/// Returns an error that names the suite, if an unknown kernel has the name of one.
-fn of_suite(error: name::Error) -> Error {
-    match error {
-        name::Error::Unknown { name, .. } if Suite::from_str(&name, false).is_ok() => Error::Suite { name },
-        error => error.into(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Timed work: it runs once and returns its duration.
+/// Timed work: it runs once and returns its duration. Suites read all fields.
+#[cfg_attr(not(feature = "library"), expect(dead_code))]
 pub(super) struct Contender<'a> {
     pub name: &'static str,
     pub run: Box<dyn FnMut() -> Result<Duration, super::Error> + 'a>,

@@ -1,7 +1,6 @@
 //! Benchmarks of row kernels compared with a copy of the same number of bytes.
 
-use super::device::{Timer, drawn};
-use super::{Error, Measurement, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Timer, Trial, all, drawn};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;

@@ -1,8 +1,7 @@
 //! Benchmarks of attention: long queries compared with their two matrix products, masked attention
 //! compared with unmasked, and a decoding step compared with a copy.
 
-use super::device::{Timer, drawn};
-use super::{Error, Measurement, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Timer, Trial, all, drawn};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;

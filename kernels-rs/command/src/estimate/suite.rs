@@ -1,39 +1,23 @@
-//! `kernels estimate`: the time of kernels on a device that is not here.
+//! Estimates of the measurements of `kernels bench --suite`, and their errors.
 
-use super::bench::{EstimableSuite, Timed};
-use super::cases::Wanted;
-use super::progress::with_bar;
-use super::statistics::median;
-use super::{Error, Outcome, counted, json, name};
+use super::{Error, Outcome, json, shown};
+use crate::bench::{EstimableSuite, Timed};
+use crate::statistics::median;
 use clap::Args;
-use kernels_rs_estimate::device::Model;
+use kernels_rs_estimate::Estimator;
 use kernels_rs_estimate::simulate::ModelPart;
-use kernels_rs_estimate::{Estimator, LaunchEstimate};
-use runtime::testing;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Estimates the time of kernels on a device that is not here
-///
-/// An estimate is not a measurement. It follows from the machine code that ptxas makes, from counts
-/// of the interpreter on sampled blocks, and from a simulation of one multiprocessor. The data of a
-/// device are files with a source for every number.
+/// Options of estimates of a group of measurements.
 #[derive(Args)]
-pub(super) struct Estimate {
-    /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'
-    #[arg(value_name = "NAME", required_unless_present = "bench")]
-    names: Vec<String>,
+pub(super) struct SuiteArgs {
     /// Estimate the measurements of `kernels bench --suite GROUP` instead
     #[arg(long, value_name = "GROUP", conflicts_with = "names")]
     bench: Option<EstimableSuite>,
-    /// The device: gtx1050ti, gtx1060, gtx1070, gtx1080, gtx1080ti, titanx-pascal, p4, p40, p100,
-    /// h100 or h200
-    #[arg(long)]
-    device: String,
     /// Compare with the output of `kernels bench --suite GROUP --json` on the device, and print a
     /// table
     #[arg(long, value_name = "FILE", requires = "bench")]
@@ -41,80 +25,27 @@ pub(super) struct Estimate {
     /// With --measured, also leave out each part of the model in turn
     #[arg(long, requires = "measured")]
     ablation: bool,
-    #[command(flatten)]
-    wanted: Wanted,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
-/// Output of `--json` for kernels.
-#[derive(Serialize)]
-struct ProfileSummary {
-    /// Always "estimate": nothing was measured.
-    kind: &'static str,
-    device: String,
-    case: String,
-    #[serde(flatten)]
-    launch: LaunchEstimate,
-}
-
-impl Estimate {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let model = Model::named(&self.device)?;
-        let estimator = Estimator::new(model)?;
-        match self.bench {
-            Some(suite) => self.suite(suite, &estimator, out),
-            None => self.kernels(&estimator, out),
-        }
-    }
-
-    fn kernels(&self, estimator: &Arc<Estimator>, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let selected = name::instances(&self.names)?;
-        let device = estimator.device();
-        let summaries = with_bar(selected.len(), |bar| {
-            let mut summaries = Vec::new();
-            for selected in &selected {
-                bar.set_message(selected.name());
-                let cases = self.wanted.of(selected.artifact, &selected.instance)?;
-                let Some(case) = cases.into_iter().next() else { continue };
-                testing::launch(selected.artifact, &selected.instance, &case, &device).map_err(Error::Device)?;
-                for launch in estimator.take()? {
-                    let (device, case) = (estimator.model().device.name.clone(), case.name.clone());
-                    summaries.push(ProfileSummary { kind: "estimate", device, case, launch });
-                }
-                bar.inc(1);
-            }
-            Ok::<_, Error>(summaries)
-        })?;
-        if self.json {
-            #[derive(Serialize)]
-            struct Output {
-                profile_summary: Vec<ProfileSummary>,
-            }
-            json(out, &Output { profile_summary: summaries })?;
-            return Ok(Outcome::Good);
-        }
-        for (i, summary) in summaries.iter().enumerate() {
-            if i > 0 {
-                writeln!(out)?;
-            }
-            summary.print(out)?;
-        }
-        Ok(Outcome::Good)
-    }
-
-    fn suite(&self, suite: EstimableSuite, estimator: &Arc<Estimator>, out: &mut dyn Write) -> Result<Outcome, Error> {
+impl SuiteArgs {
+    /// Estimates the group, if one is named.
+    pub(super) fn run(
+        &self,
+        estimator: &Arc<Estimator>,
+        as_json: bool,
+        out: &mut dyn Write,
+    ) -> Result<Option<Outcome>, Error> {
+        let Some(suite) = self.bench else { return Ok(None) };
         let estimates = suite.estimates(estimator)?;
         let Some(path) = &self.measured else {
-            if self.json {
+            if as_json {
                 json(out, &estimates)?;
-                return Ok(Outcome::Good);
+                return Ok(Some(Outcome::Good));
             }
             for Timed { kernel, shape, median_ms } in estimates {
                 writeln!(out, "{kernel}, {shape}: estimate {}", shown(median_ms * 1e3))?;
             }
-            return Ok(Outcome::Good);
+            return Ok(Some(Outcome::Good));
         };
         let failed = |why: String| Error::Measured { path: path.clone(), why };
         let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
@@ -136,7 +67,7 @@ impl Estimate {
             }
             estimator.leave_out(None);
         }
-        Ok(Outcome::Good)
+        Ok(Some(Outcome::Good))
     }
 }
 
@@ -223,44 +154,6 @@ fn kendall(pairs: &[(f64, f64)]) -> f64 {
         }
     }
     2.0 * sum / (pairs.len() * pairs.len().saturating_sub(1)).max(1) as f64
-}
-
-/// Formats a time in microseconds.
-fn shown(us: f64) -> String {
-    if us < 1e3 { format!("{us:.2} µs") } else { format!("{:.3} ms", us / 1e3) }
-}
-
-impl ProfileSummary {
-    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let launch = &self.launch;
-        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-        writeln!(out, "{} on {}, an estimate", launch.instance, self.device)?;
-        writeln!(out, "  case        {}", self.case)?;
-        let blocks = counted(launch.blocks, "block");
-        writeln!(out, "  launch      {blocks} of {}", counted(launch.threads, "thread"))?;
-        writeln!(out, "  time        {}, limited by {}", shown(launch.time_us), launch.limiter.name())?;
-        let resident = counted(launch.resident_blocks, "block");
-        let occupancy = percent(launch.occupancy);
-        writeln!(
-            out,
-            "  occupancy   {occupancy}: {resident} of a multiprocessor, {}, {:.2} waves",
-            counted(launch.registers, "register"),
-            launch.waves
-        )?;
-        let (issue, float, dram) = (launch.issue_share, launch.float_share, launch.dram_share);
-        writeln!(out, "  of peak     f32 multiply-adds {}, memory {}", percent(float), percent(dram))?;
-        writeln!(out, "  issue       in {} of the cycles of a busy multiprocessor", percent(issue))?;
-        let mut stalls: Vec<_> = launch.stalls.iter().filter(|(_, share)| **share >= 0.005).collect();
-        stalls.sort_by(|a, b| b.1.total_cmp(a.1));
-        let stalls: Vec<_> =
-            stalls.iter().take(4).map(|(reason, share)| format!("{} {}", reason.name(), percent(**share))).collect();
-        writeln!(out, "  waiting     {}", stalls.join(", "))?;
-        for line in launch.lines.iter().filter(|line| line.share >= 0.02).take(5) {
-            let place = line.line.as_ref().map_or("no line".to_string(), |l| format!("{}:{}", l.file, l.number));
-            writeln!(out, "    {:>4}  {place}  {}", percent(line.share), line.reason.name())?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

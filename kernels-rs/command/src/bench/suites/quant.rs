@@ -2,8 +2,7 @@
 //! Products with weights in every format are compared with a copy.
 
 use super::cublas::{Cublas, Product};
-use super::device::{Timer, drawn};
-use super::{Contender, Error, Measurement, Rate, Trial, all};
+use super::{Contender, Error, Measurement, Rate, Timer, Trial, all, drawn};
 use ::runtime::testing::Random;
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::GenericArgument;

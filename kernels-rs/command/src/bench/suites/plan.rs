@@ -1,8 +1,6 @@
 //! Costs of the matrix product kernels on this device: a new selection table.
 
-use super::Error;
-use super::device::{Timer, drawn};
-use super::measure::in_turns;
+use super::{Error, Timer, drawn, in_turns};
 use crate::statistics;
 use ::runtime::Device;
 use ::runtime::testing::Random;

@@ -2,8 +2,7 @@
 //! of bytes.
 
 use super::cublas::{Cublas, Product};
-use super::device::{Timer, drawn};
-use super::{Error, Measurement, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Timer, Trial, all, drawn};
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};

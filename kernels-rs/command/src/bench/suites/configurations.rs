@@ -2,8 +2,7 @@
 //! small to large. They validate the estimate, which must order the configurations of a family as
 //! their times do.
 
-use super::device::{Timer, drawn};
-use super::{Error, Measurement, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Timer, Trial, all, drawn};
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;

@@ -1,8 +1,7 @@
 //! Benchmarks of memory-bound kernels compared with a device-to-device copy of the same number of
 //! bytes.
 
-use super::device::Timer;
-use super::{Error, Measurement, Rate, Trial, all};
+use super::{Error, Measurement, Rate, Timer, Trial, all};
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::{bf16, f16};
