@@ -1,6 +1,6 @@
 //! Spec of `heads`.
 
-use super::stored::{at_rest, drawn, extreme, numbers, scalars, stored};
+use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::blocks::heads::heads;
@@ -24,14 +24,14 @@ const EXTREMES: [usize; 6] = [1, Extreme::ALL.len() - 2, 1, 1, 1, 1];
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let Some(&d) = numbers(instance).first() else { return Vec::new() };
-    let kind = stored(instance);
+    let &[kind, in_cache] = scalars(instance).as_slice() else { return Vec::new() };
     let mut case = |shape: [usize; 6]| {
         let [tokens, heads, groups, sequences, room, axes] = shape;
         let cols = (heads + 2 * groups) * d;
         let pitch = cols + random.below(2) * 8;
         let mut packed = |extents: [usize; 4]| {
             let [a, b, c, d] = extents;
-            drawn(random, kind, a * b * c * d, extents, [b * c * d, c * d, d, 1])
+            drawn(random, in_cache, a * b * c * d, extents, [b * c * d, c * d, d, 1])
         };
         let [keys, values] = [(); 2].map(|()| packed([sequences, groups, room, d]));
         let all = Extreme::ALL.len();
@@ -77,11 +77,11 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Computes the results and their error bounds. The norm's factor has D / 64 fused additions in a
-/// lane and five among lanes, of positive terms: γ(D / 32 + 5), of which the root takes half. The
-/// quotient by D, ε, the root and the reciprocal add 4·u, and two products with the weight 2·u. The
-/// rotation has the errors of a rotary embedding: the angle's rounding θ·u, 2.45·u of sine and
-/// cosine, and 2·u of the products.
+/// Computes the results and their error bounds. The norm's factor has 2·⌈D / 64⌉ fused additions
+/// in a lane and five among lanes, of positive terms: γ(2·⌈D / 64⌉ + 5), of which the root takes
+/// half. The quotient by D, ε, the root and the reciprocal add 4·u, and two products with the
+/// weight 2·u. The rotation has the errors of a rotary embedding: the angle's rounding θ·u, 2.45·u
+/// of sine and cosine, and 2·u of the products.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[d, normed, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let kinds = scalars(instance);
@@ -99,7 +99,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let x = &qkv[(token * all + head) * d..][..d];
         let mean = x.iter().map(|x| x * x).sum::<f64>() / d as f64;
         let (scale, off_scale) = match normed {
-            1 => (1.0 / (mean + epsilon).sqrt(), gamma(d / 32 + 5) / 2.0 + 6.0 * U),
+            1 => (1.0 / (mean + epsilon).sqrt(), gamma(2 * d.div_ceil(64) + 5) / 2.0 + 6.0 * U),
             _ => (1.0, 0.0),
         };
         let weight = |i: usize| if normed == 1 { weights[usize::from(head >= of_q)][i] } else { 1.0 };
@@ -118,7 +118,9 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             // Only infinities give a NaN.
             let off = if value.is_finite() && off.is_nan() { f64::INFINITY } else { off };
             outputs[argument].0[at] = value;
-            outputs[argument].1[at] = off + if of_values { 0.0 } else { at_rest(kind, value, off) };
+            // A value in the format of the cache is copied.
+            let is_copy = of_values && in_q == in_cache;
+            outputs[argument].1[at] = off + if is_copy { 0.0 } else { at_rest(kind, value, off) };
         };
         for i in 0..d / 2 {
             let at = axes[i] as usize * tokens + token;

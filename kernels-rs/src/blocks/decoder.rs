@@ -21,7 +21,7 @@ pub struct DecoderShape {
     pub heads: usize,
     /// Heads of keys, and of values.
     pub groups: usize,
-    /// Elements of a head: 64, 128 or 256.
+    /// Elements of a head: one of [`WIDTHS`](super::heads::WIDTHS).
     pub head: usize,
     /// Elements of a token between the two products of the network.
     pub inner: usize,

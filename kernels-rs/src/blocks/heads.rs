@@ -27,6 +27,12 @@ use runtime::{BufferView, BufferViewMut, Error};
 #[device]
 const WARPS: usize = 8;
 
+/// Returns whether a head of `D` numbers has a pair. A lane's last pair may not exist.
+#[device]
+fn exists<const D: usize>(pair: usize) -> bool {
+    D % 64 == 0 || pair < D / 2
+}
+
 /// Returns the mean square of a head's halves.
 #[device]
 fn square<const D: usize, const N: usize>(a: &[f32; N], b: &[f32; N]) -> f32 {
@@ -64,9 +70,11 @@ fn square<const D: usize, const N: usize>(a: &[f32; N], b: &[f32; N]) -> f32 {
     instances(
         f32_d64_normed: T = f32, K = f32, D = 64, NORMED = true;
         f16_d128_normed: T = f16, K = f16, D = 128, NORMED = true;
-        f32_d128: T = f32, K = f32, D = 128, NORMED = false
+        f32_d128: T = f32, K = f32, D = 128, NORMED = false;
+        f32_f16_d32: T = f32, K = f16, D = 32, NORMED = false;
+        f32_d96_normed: T = f32, K = f32, D = 96, NORMED = true
     ),
-    derived(N = D / 64),
+    derived(N = D.div_ceil(64)),
     writes(q = once),
 )]
 #[requires(
@@ -88,7 +96,7 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
     mut keys: ViewMut<K, 4>,
     mut values: ViewMut<K, 4>,
 ) {
-    const { assert!(D % 64 == 0) };
+    const { assert!(D % 2 == 0) };
     let (of_q, groups, room) = (q.dim(1), keys.dim(1), keys.dim(2));
     let all = of_q + 2 * groups;
     let id = block::x() * WARPS + warp::index();
@@ -98,8 +106,11 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
     let (token, head, lane) = (id / all, id % all, warp::lane());
     let (mut a, mut b) = ([0.0f32; N], [0.0f32; N]);
     for i in unroll(0..N) {
-        a[i] = qkv[(token, head * D + lane + 32 * i)].to_f32();
-        b[i] = qkv[(token, head * D + D / 2 + lane + 32 * i)].to_f32();
+        let pair = lane + 32 * i;
+        if exists::<D>(pair) {
+            a[i] = qkv[(token, head * D + pair)].to_f32();
+            b[i] = qkv[(token, head * D + D / 2 + pair)].to_f32();
+        }
     }
     if head < of_q + groups {
         if NORMED {
@@ -116,32 +127,39 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
             }
             let weight = if head < of_q { q_weight } else { k_weight };
             for i in unroll(0..N) {
-                a[i] *= factor * weight[lane + 32 * i].to_f32();
-                b[i] *= factor * weight[D / 2 + lane + 32 * i].to_f32();
+                let pair = lane + 32 * i;
+                if exists::<D>(pair) {
+                    a[i] *= factor * weight[pair].to_f32();
+                    b[i] *= factor * weight[D / 2 + pair].to_f32();
+                }
             }
         }
         for i in unroll(0..N) {
             let pair = lane + 32 * i;
-            let axis = axes[pair] as usize;
-            let position = if axis < positions.rows() { positions[(axis, token)] } else { 0 };
-            let (sin, cos) = math::sin_cos(position as f32 * frequencies[pair]);
-            (a[i], b[i]) = (a[i].mul_add(cos, -(b[i] * sin)), b[i].mul_add(cos, a[i] * sin));
+            if exists::<D>(pair) {
+                let axis = axes[pair] as usize;
+                let position = if axis < positions.rows() { positions[(axis, token)] } else { 0 };
+                let (sin, cos) = math::sin_cos(position as f32 * frequencies[pair]);
+                (a[i], b[i]) = (a[i].mul_add(cos, -(b[i] * sin)), b[i].mul_add(cos, a[i] * sin));
+            }
         }
     }
     let slot = slots[token] as usize;
     for i in unroll(0..N) {
         let (first, second) = (lane + 32 * i, D / 2 + lane + 32 * i);
-        if head < of_q {
-            q[(token, head, first)] = T::from_f32(a[i]);
-            q[(token, head, second)] = T::from_f32(b[i]);
-        } else if room > 0 && slot / room < keys.dim(0) {
-            let (sequence, row) = (slot / room, slot % room);
-            if head < of_q + groups {
-                keys[(sequence, head - of_q, row, first)] = K::from_f32(a[i]);
-                keys[(sequence, head - of_q, row, second)] = K::from_f32(b[i]);
-            } else {
-                values[(sequence, head - of_q - groups, row, first)] = K::from_f32(a[i]);
-                values[(sequence, head - of_q - groups, row, second)] = K::from_f32(b[i]);
+        if exists::<D>(first) {
+            if head < of_q {
+                q[(token, head, first)] = T::from_f32(a[i]);
+                q[(token, head, second)] = T::from_f32(b[i]);
+            } else if room > 0 && slot / room < keys.dim(0) {
+                let (sequence, row) = (slot / room, slot % room);
+                if head < of_q + groups {
+                    keys[(sequence, head - of_q, row, first)] = K::from_f32(a[i]);
+                    keys[(sequence, head - of_q, row, second)] = K::from_f32(b[i]);
+                } else {
+                    values[(sequence, head - of_q - groups, row, first)] = K::from_f32(a[i]);
+                    values[(sequence, head - of_q - groups, row, second)] = K::from_f32(b[i]);
+                }
             }
         }
     }
@@ -156,11 +174,14 @@ pub struct Norms<'a, T: Element> {
     pub epsilon: f32,
 }
 
+/// The supported numbers of elements of a head.
+pub const WIDTHS: [usize; 6] = [32, 64, 80, 96, 128, 256];
+
 /// Queues [`heads`]: q and the cache ← the contents of `qkv`, `[tokens, (heads + 2·groups)·head]`.
 ///
 /// # Errors
-/// Returns an error if extents do not match, a head does not have 64, 128 or 256 elements, or a
-/// buffer belongs to another device.
+/// Returns an error if extents do not match, the number of elements of a head is none of
+/// [`WIDTHS`], or a buffer belongs to another device.
 pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     on: &impl Queue,
     qkv: &BufferView<'_, T, 2>,
@@ -170,8 +191,8 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     cache: &mut Cache<'_, K>,
 ) -> Result<(), Error> {
     let ([count, heads_of_q, d], [sequences, groups, room, _]) = (q.extents(), cache.keys.extents());
-    if ![64, 128, 256].contains(&d) {
-        return Err(q.refused(format!("heads of q have {d} elements; expected 64, 128 or 256")));
+    if !WIDTHS.contains(&d) {
+        return Err(q.refused(format!("heads of q have {d} elements; expected one of {WIDTHS:?}")));
     }
     let of_cache = [sequences, groups, room, d];
     cache.keys.expected("keys of the cache", of_cache, "heads as long as those of q")?;
@@ -196,6 +217,9 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     dispatch!(let NORMED: bool = norms.is_some(); let [D: usize, N: usize] = match d {
         256 => [256, 4],
         128 => [128, 2],
+        96 => [96, 2],
+        80 => [80, 2],
+        32 => [32, 1],
         _ => [64, 1],
     };
     // SAFETY: the launch compares all extents with one another. The kernel compares slots with the
