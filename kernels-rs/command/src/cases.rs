@@ -13,8 +13,13 @@ pub(super) struct Wanted {
     #[arg(long, value_name = "CASE")]
     case: Option<String>,
     /// Seed of the cases' shapes and values
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = seed_arg)]
     seed: u64,
+}
+
+/// Reads the value of `--seed`.
+pub(super) fn seed_arg(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 /// Error returned when no such case exists.

@@ -51,7 +51,7 @@ pub(super) struct Check {
     #[arg(long)]
     json: bool,
     /// Seed of the shapes and values
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::cases::seed_arg)]
     seed: u64,
     /// Also compile and assemble each kernel for every later target that ptxas supports
     #[arg(long)]
@@ -304,7 +304,10 @@ impl DeviceArg {
         let asked = |device: Device| (Used { device: device.to_string(), reason: "as asked".to_string() }, device);
         let (used, device) = match self {
             DeviceArg::Cpu => asked(Device::cpu()),
-            DeviceArg::Cuda(ordinal) => asked(Device::cuda(ordinal).map_err(Error::Device)?),
+            DeviceArg::Cuda(ordinal) => {
+                let failed = |source| Error::NoDevice { device: format!("cuda:{ordinal}"), source: Box::new(source) };
+                asked(Device::cuda(ordinal).map_err(failed)?)
+            }
             DeviceArg::Best => {
                 let device = Device::choose().map_err(Error::Device)?;
                 let reason = device.choice().map_or_else(String::new, |choice| choice.reason.clone());

@@ -71,6 +71,7 @@ mod run;
 mod show;
 mod statistics;
 mod summary;
+mod text_file;
 mod trace;
 
 pub use kernels_rs_estimate::{nvdisasm, ptxas, sass};
@@ -152,8 +153,10 @@ enum Error {
     #[cfg(feature = "library")]
     #[error("unknown format of weights `{name}`; the formats are {}", .known.join(", "))]
     Format { name: String, known: Vec<&'static str> },
-    #[error("cannot use that device: {0}")]
-    Device(#[source] runtime::Error),
+    #[error("cannot use {device}: {source}; `--device cpu` needs no GPU")]
+    NoDevice { device: String, source: Box<runtime::Error> },
+    #[error(transparent)]
+    Device(runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]
     Cache { folder: std::path::PathBuf, source: io::Error },
     #[cfg(feature = "library")]
@@ -182,6 +185,7 @@ impl Error {
             Error::Name(_)
             | Error::Run(_)
             | Error::Case(_)
+            | Error::NoDevice { .. }
             | Error::Device(_)
             | Error::Cache { .. }
             | Error::UnknownDevice(_)

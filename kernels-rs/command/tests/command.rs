@@ -140,7 +140,20 @@ fn unknown_names_are_rejected_with_suggestions() {
     assert!(refusal(&["show", "saxpy", "--target", "sm_20"]).contains("sm_61, sm_70"));
     assert!(refusal(&["show", "saxpy", "--ptx", "--ir"]).contains("cannot be used with"));
     assert!(refusal(&["check", "--device", "gpu"]).contains("cuda:N"));
-    assert!(refusal(&["check", "--device", "cuda:4294967296"]).contains("cannot use that device"));
+    let no_device = refusal(&["check", "--device", "cuda:4294967296"]);
+    assert!(no_device.contains("cannot use cuda:4294967296: ") && no_device.contains("`--device cpu`"), "{no_device}");
+    assert!(refusal(&["inspect", "saxpy", "--seed", "x"]).contains("expected a whole number"));
+    // The test's own program is no text.
+    let program = std::env::current_exe().unwrap();
+    for command in [["run"].as_slice(), &["bench", "saxpy", "--against"]] {
+        let refused = refusal(&[command, &[program.to_str().unwrap()]].concat());
+        assert!(refused.contains("is not text in UTF-8; name a text file"), "{refused}");
+    }
+    let empty = std::env::temp_dir().join(format!("kernels-{}.ptx", std::process::id()));
+    std::fs::write(&empty, ".version 6.0\n.target sm_61\n.address_size 64\n").unwrap();
+    let refused = refusal(&["inspect", "saxpy", "--against", empty.to_str().unwrap()]);
+    assert!(refused.contains(".ptx has no kernel: expected PTX with an `.entry`"), "{refused}");
+    std::fs::remove_file(empty).unwrap();
     refusal(&["frobnicate"]);
 }
 

@@ -136,12 +136,14 @@ impl Layout<1> {
     /// Makes the layout of the elements of `range`.
     pub fn range<T: Element>(len: usize, range: Range<usize>) -> Result<Layout<1>> {
         let layout = Layout { start: range.start, extents: [range.len()], strides: [1] };
-        if range.start > range.end || range.end > len {
-            return Err(
-                layout.refused::<T>(len, format!("the range {}..{} exceeds its length", range.start, range.end))
-            );
-        }
-        Ok(layout)
+        let why = if range.start > range.end {
+            "ends before it starts"
+        } else if range.end > len {
+            "exceeds its length"
+        } else {
+            return Ok(layout);
+        };
+        Err(layout.refused::<T>(len, format!("the range {}..{} {why}", range.start, range.end)))
     }
 }
 

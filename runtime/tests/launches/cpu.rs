@@ -96,6 +96,9 @@ fn copies_of_other_lengths_and_impossible_sizes_are_rejected() {
         "cannot copy to the device: the buffer holds 3 elements, the slice 4"
     );
     assert!(matches!(x.copy_to(&mut [0.0; 2]), Err(Error::Length { .. })));
+    let (start, end) = (2, 1);
+    assert!(x.range(start..end).unwrap_err().to_string().ends_with("the range 2..1 ends before it starts"));
+    assert!(x.range(1..4).unwrap_err().to_string().ends_with("the range 1..4 exceeds its length"));
     assert!(matches!(device.zeros::<f32>(usize::MAX), Err(Error::OutOfMemory { .. })));
     assert!(matches!(device.zeros::<u8>(isize::MAX as usize), Err(Error::OutOfMemory { .. })));
 }

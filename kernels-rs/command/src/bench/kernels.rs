@@ -217,7 +217,7 @@ impl KernelArgs {
 /// Reads saved measurements.
 fn read(path: &Path) -> Result<Measurements, Error> {
     let failed = |why: String| Error::Measured { path: path.to_path_buf(), why };
-    let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
+    let text = crate::text_file::read(path).map_err(|e| failed(e.to_string()))?;
     let malformed = |e: serde_json::Error| {
         let (line, column) = (e.line(), e.column());
         failed(format!(

@@ -7,7 +7,6 @@ use clap::Args;
 use kernels_rs_estimate::Estimator;
 use kernels_rs_estimate::simulate::ModelPart;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,7 +47,7 @@ impl SuiteArgs {
             return Ok(Some(Outcome::Good));
         };
         let failed = |why: String| Error::Measured { path: path.clone(), why };
-        let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
+        let text = crate::text_file::read(path).map_err(|e| failed(e.to_string()))?;
         let measured: Vec<Timed> = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
         let compared = Comparison::new(&estimates, &measured);
         if compared.rows.is_empty() {

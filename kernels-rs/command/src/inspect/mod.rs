@@ -72,6 +72,8 @@ pub(super) struct Inspect {
 pub(super) enum Error {
     #[error("cannot write {}: {source}", .file.display())]
     Write { file: PathBuf, source: io::Error },
+    #[error("{file} has no kernel: expected PTX with an `.entry`")]
+    NoEntry { file: String },
     #[error("cannot read {}: {source}", .file.display())]
     Read { file: PathBuf, source: io::Error },
     #[error("{} was not written by `kernels inspect`", .file.display())]
@@ -170,7 +172,7 @@ impl Inspect {
             let program = name::program(selected.artifact)?;
             return Ok(self.inspect(&selected, &program, Depth::Complete)?.into());
         }
-        let text = fs::read_to_string(file).map_err(|source| Error::Read { file: file.into(), source })?;
+        let text = crate::text_file::read(file).map_err(|source| Error::Read { file: file.into(), source })?;
         if ending == Some("html") {
             return Ok(page::read(&text).ok_or_else(|| Error::NoPage { file: file.into() })?);
         }
@@ -180,6 +182,9 @@ impl Inspect {
 
 /// Returns a PTX text as the other side of a comparison.
 pub(super) fn ptx_code(name: &str, ptx: &str, target: Target) -> Result<ComparedCode, super::Error> {
+    if !ptx.contains(".entry") {
+        return Err(Error::NoEntry { file: name.to_string() }.into());
+    }
     let lines = emit_lines::of_text(ptx).into_iter();
     let lines = lines.map(|line| CodeLine { text: line.text, ..CodeLine::default() }).collect();
     let mut other = ComparedCode {

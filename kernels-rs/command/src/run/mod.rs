@@ -158,7 +158,8 @@ struct BufferContent<'a> {
 impl Run {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, super::Error> {
         let file = self.file.display().to_string();
-        let text = fs::read_to_string(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source })?;
+        let text =
+            crate::text_file::read(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source })?;
         let snippet = Snippet { file: &file, text: &text };
         let module = parse(&text).map_err(|errors| Error::Text(snippet.syntax(&errors)))?;
         let entry = self.entry(&module, &file)?;

@@ -59,6 +59,6 @@ impl fmt::Display for MemoryStatistics {
             self.hits,
             self.allocations,
         )?;
-        self.limit.map_or(Ok(()), |limit| write!(f, "; the limit is {limit}"))
+        self.limit.map_or(Ok(()), |limit| write!(f, "; the limit of `Device::limit_memory` is {limit}"))
     }
 }
