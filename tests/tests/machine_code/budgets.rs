@@ -297,11 +297,11 @@ fn blocks_of_few_rows_are_bound_by_memory() {
 }
 
 /// A product of weights in blocks.
-enum Shape {
-    /// Of few rows: the weights that a lane multiplies in an iteration, and the numbers and bytes of
-    /// a block.
+enum QuantizedProduct {
+    /// A product of few rows: the weights that a lane multiplies in an iteration, and the numbers
+    /// and bytes of a block.
     Rows { weights: usize, numbers: usize, bytes: usize },
-    /// Of a tile of rows.
+    /// A tile of rows.
     Tile,
 }
 
@@ -319,7 +319,7 @@ fn every_format_stays_in_registers() {
     };
     let number = Constant::Usize;
     let mut products = Vec::new();
-    let mut compiled = |artifact: &Artifact, constants: Vec<Constant>, registers: u32, shape: Shape| {
+    let mut compiled = |artifact: &Artifact, constants: Vec<Constant>, registers: u32, shape: QuantizedProduct| {
         let instance = Instance(constants);
         let ptx = compile(&artifact.program().unwrap(), &instance, Target::SM_61).unwrap();
         products.push((instance.name(artifact.name), ptx, registers, shape));
@@ -359,7 +359,7 @@ fn every_format_stays_in_registers() {
             let types = [constant.clone(), float.clone(), float.clone(), identity.clone(), fresh];
             let kernel = gemv_blocks::<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>::ARTIFACT;
             // A lane multiplies a unit of `w` rows for each 1024 numbers of a piece.
-            let shape = Shape::Rows { weights: (w * piece / 32) as usize, numbers, bytes };
+            let shape = QuantizedProduct::Rows { weights: (w * piece / 32) as usize, numbers, bytes };
             compiled(kernel, types.into_iter().chain(sizes).collect(), REGISTERS / 512, shape);
         }
         let tiles = [[16, 2], [32, 1], [64, 1]].into_iter().enumerate();
@@ -368,7 +368,12 @@ fn every_format_stays_in_registers() {
             let tile = [constant.clone(), float.clone(), identity.clone()].into_iter().chain(sizes).collect();
             // Seven blocks of two warps have 16 registers more a thread.
             let registers = if tall == 16 { REGISTERS / 448 } else { REGISTERS / 512 };
-            compiled(gemm_blocks::<Q4_0, f32, Identity, 64, 4, 1, 256>::ARTIFACT, tile, registers, Shape::Tile);
+            compiled(
+                gemm_blocks::<Q4_0, f32, Identity, 64, 4, 1, 256>::ARTIFACT,
+                tile,
+                registers,
+                QuantizedProduct::Tile,
+            );
         }
     }
     let machine_code = nvdisasm.disassemble_all(&ptxas, products.iter().map(|(_, ptx, ..)| &ptx[..]), Target::SM_61);
@@ -380,12 +385,12 @@ fn every_format_stays_in_registers() {
         let hot = listing.loops().into_iter().max_by_key(dp4a);
         let slots = hot.unwrap_or_else(|| panic!("{name} has no loop")).slots;
         match *shape {
-            Shape::Rows { weights, numbers, bytes } => {
+            QuantizedProduct::Rows { weights, numbers, bytes } => {
                 println!("{name}: {:.2} slots a weight", f64::from(slots) / weights as f64);
                 let most = 170 * weights * bytes;
                 assert!(10 * slots as usize * numbers <= most, "{name}: {slots} slots for {weights} weights");
             }
-            Shape::Tile => println!("{name}: {:.1} % dp4a", 25600.0 / f64::from(slots)),
+            QuantizedProduct::Tile => println!("{name}: {:.1} % dp4a", 25600.0 / f64::from(slots)),
         }
     }
 }
