@@ -20,7 +20,7 @@ use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, 
 use std::cmp::Reverse;
 use {kernels_rs_specs as _, tests as _};
 
-/// Number of measured cases of an instance, the largest first.
+/// Returns the number of measured cases of an instance, the largest first.
 fn measured_cases() -> usize {
     if tests::share::is_whole() { 2 } else { 1 }
 }
