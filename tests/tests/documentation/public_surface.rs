@@ -198,6 +198,13 @@ impl Crates {
         }
     }
 
+    /// Returns whether a location is a crate or a public module. Others cannot be reexported.
+    fn is_public_module(&self, location: &[String]) -> bool {
+        let Some((name, parent)) = location.split_last() else { return false };
+        let of = |parent: &Module| parent.modules.get(name).is_some_and(|(is_public, _)| *is_public);
+        parent.is_empty() && self.0.contains_key(name) || self.module(parent).is_some_and(of)
+    }
+
     fn defines(&self, module: &[String], name: &str) -> bool {
         self.module(module).is_some_and(|module| module.items.iter().any(|item| named(item).is_some_and(|n| n == name)))
     }
@@ -224,7 +231,7 @@ impl Crates {
             surface.lines.insert(format!("{shown} = {}", path.join("::")));
             return;
         };
-        if self.module(&location).is_some() {
+        if self.is_public_module(&location) {
             surface.pending.push_back((shown.to_string(), location));
             return;
         }
@@ -446,6 +453,7 @@ fn the_public_surface_is_the_reviewed_one() {
 fn items_are_found_where_users_name_them() {
     let text = "
         mod private {
+            mod Shown { pub fn unseen() {} }
             pub struct Shown<T> { pub a: T, b: u8 }
             pub struct Unnamed;
             impl<T> Shown<T> { pub fn get(&self) -> &T { &self.a } fn own(&self) {} #[doc(hidden)] pub fn internal(&self) {} }
