@@ -32,9 +32,9 @@ fn kernels() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)
     declared().filter(move |(kernel, ..)| seen.insert((kernel.module, kernel.name)))
 }
 
-/// Returns one instance of each kernel, or of every third kernel on every change.
+/// Returns one instance of each kernel, or of every ninth kernel on every change.
 fn some_kernels() -> Vec<(&'static Artifact, &'static str, Instance)> {
-    kernels().step_by(if tests::share::is_whole() { 1 } else { 3 }).collect()
+    kernels().step_by(if tests::share::is_whole() { 1 } else { 9 }).collect()
 }
 
 fn optimized(kernel: &Artifact, instance: &Instance, target: Target) -> Optimized {
