@@ -8,13 +8,11 @@ mod rotary;
 pub use rotary::{Axes, Pairing, Rotary, Scaling};
 
 use crate::error::{Error, Result};
+use kernels_rs::blocks::heads::WIDTHS;
 use serde::Serialize;
 
 /// The architectures that this crate describes, as messages list them.
 pub(crate) const ARCHITECTURES: &str = "llama, qwen2, qwen3, qwen3moe, qwen3vl";
-
-/// The extents of heads for which there are attention kernels.
-const HEADS: [usize; 3] = [64, 128, 256];
 
 /// The largest extents that are read. Real models have up to some 16,384, 53,248 and 262,144.
 const MAX_WIDTH: u64 = 1 << 18;
@@ -198,8 +196,9 @@ impl Configuration {
             let problem = format!("expected a multiple of the {groups} heads of keys, found {n}");
             return Err(Error::field(fields.file(), fields.name(heads), problem));
         }
-        if !HEADS.contains(&size) {
-            return Err(fields.unsupported(head, format!("a head of {size} numbers"), "64, 128, 256"));
+        if !WIDTHS.contains(&size) {
+            let supported = WIDTHS.map(|width| width.to_string()).join(", ");
+            return Err(fields.unsupported(head, format!("a head of {size} numbers"), &supported));
         }
         if let Some(Experts { count, used, .. }) = self.experts
             && used > count

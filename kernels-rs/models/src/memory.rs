@@ -2,6 +2,7 @@
 
 use crate::configuration::Configuration;
 use crate::file::Format;
+use kernels_rs::attention::cache::BLOCK;
 use serde::Serialize;
 
 /// How keys and values are kept.
@@ -11,7 +12,7 @@ pub enum CacheFormat {
     F32,
     /// 2 bytes a number.
     F16,
-    /// 34 bytes for 32 numbers.
+    /// A byte a number, and 2 bytes for each 32 numbers of a head.
     Q8_0,
 }
 
@@ -72,9 +73,12 @@ impl MemoryNeeds {
 impl Configuration {
     /// Returns the bytes of the keys and values of one token in all layers.
     pub fn cache_per_token(&self, cache: CacheFormat) -> u64 {
-        let numbers = 2 * self.layers as u64 * (self.groups * self.head) as u64;
-        let format = cache.format();
-        numbers / format.block_elements() * format.block_bytes()
+        let of_head = match cache {
+            CacheFormat::F32 => 4 * self.head,
+            CacheFormat::F16 => 2 * self.head,
+            CacheFormat::Q8_0 => self.head + 2 * self.head.div_ceil(BLOCK),
+        };
+        2 * (self.layers * self.groups * of_head) as u64
     }
 
     /// Returns the bytes that the model needs by a plan. `weights` are the bytes of its tensors in

@@ -174,6 +174,13 @@ fn rope_parameters_of_newer_files() {
 }
 
 #[test]
+fn caches_have_a_scale_for_a_partial_block() {
+    // A head has three scales, the last for 16 numbers.
+    let configuration = Configuration { head: 80, ..read(&llama3()) };
+    assert_eq!(configuration.cache_per_token(CacheFormat::Q8_0), 32 * 2 * 8 * (80 + 3 * 2));
+}
+
+#[test]
 fn smollm2_is_whole() {
     let Some(path) = smollm2() else { return };
     let checkpoint = Checkpoint::open(&path).unwrap();
@@ -244,8 +251,8 @@ fn what_is_lacking_is_named() {
     refused(
         llama3(),
         "/hidden_size",
-        3072.into(),
-        "`head_dim`: a head of 96 numbers is not supported; supported: 64, 128, 256",
+        3200.into(),
+        "`head_dim`: a head of 100 numbers is not supported; supported: 32, 64, 80, 96, 128, 256",
     );
     refused(
         qwen3_vl(),

@@ -7,6 +7,7 @@ mod small;
 mod support;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
+use kernels_rs::blocks::heads::WIDTHS;
 use models::engine::linear::{Linear, Rows};
 use models::engine::{Batch, Generation, Options, Sampler, Sampling, Stop};
 use models::file::Format;
@@ -19,7 +20,7 @@ use models::{Checkpoint, Model};
 use reference::{Reference, likeliest};
 use runtime::Device;
 use runtime::interpreter::Checks;
-use small::{GROUPS, HEAD, LAYERS, TOKENS, random, small};
+use small::{GROUPS, HEAD, LAYERS, TOKENS, random, small, small_with_heads};
 use std::path::PathBuf;
 use support::smollm2;
 
@@ -77,6 +78,36 @@ fn small_models_have_the_logits_of_the_reference() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_small_models_have_the_logits_of_the_reference() {
     all_compared(&Device::cuda(0).unwrap());
+}
+
+/// Compares heads of each supported width, in each format of a cache, and way through attention.
+fn widths_compared(device: &Device) {
+    // Llama rotates heads without norms, and Qwen3 with norms.
+    let caches =
+        [(CacheFormat::F32, "qwen3", 2e-5), (CacheFormat::F16, "llama", 2e-3), (CacheFormat::Q8_0, "qwen3", 3e-2)];
+    for width in WIDTHS {
+        for (cache, architecture, bound) in caches {
+            let name = format!("width-{width}-{architecture}-{}", device.is_cpu());
+            let path = small_with_heads(&name, architecture, false, width as u64);
+            let options = Options { room: 40, piece: 64, cache, ..Options::default() };
+            // A tile of queries, queries apart, and one query.
+            compared(device, &path, options, &[18, 2, 1], bound);
+            compared(device, &path, Options { exact: true, ..options }, &[2, 1], bound);
+        }
+    }
+}
+
+#[test]
+fn heads_of_every_width_have_the_logits_of_the_reference() {
+    let device = Device::cpu();
+    device.set_checks(Checks::Accesses);
+    widths_compared(&device);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_heads_of_every_width_have_the_logits_of_the_reference() {
+    widths_compared(&Device::cuda(0).unwrap());
 }
 
 /// Compares experts with plain loops: one token by the graph, and prompts in which an expert has

@@ -24,7 +24,7 @@ pub struct AttentionShape {
     pub heads: usize,
     /// Heads of keys and of values.
     pub groups: usize,
-    /// Numbers of a head: 64, 128 or 256.
+    /// Numbers of a head: one of [`WIDTHS`](kernels_rs::blocks::heads::WIDTHS).
     pub head: usize,
     /// The number that norms of heads add to the mean square.
     pub epsilon: f32,

@@ -39,9 +39,14 @@ pub const USED: u32 = 3;
 
 /// Writes a small model of an architecture with random weights, in F32 or in Q8_0.
 pub fn small(name: &str, architecture: &str, quantized: bool) -> PathBuf {
+    small_with_heads(name, architecture, quantized, HEAD)
+}
+
+/// Writes a small model as [`small`] does, whose heads have `head` numbers.
+pub fn small_with_heads(name: &str, architecture: &str, quantized: bool, head: u64) -> PathBuf {
     let tokens: Vec<String> = (0..TOKENS).map(|i| format!("t{i}")).collect();
     let file = Writer::default().texts("tokenizer.ggml.tokens", &tokens).u32("tokenizer.ggml.bos_token_id", 1);
-    written(name, architecture, quantized, 128, tokens.len() as u64, file)
+    written(name, architecture, quantized, head, 128, tokens.len() as u64, file)
 }
 
 /// Returns the texts of the tokens of [`talking`]: a token for each byte, as GPT-2 writes it, and
@@ -72,12 +77,20 @@ pub fn talking(name: &str, context: u32, ends: bool) -> PathBuf {
     if ends {
         file = file.u32("tokenizer.ggml.eos_token_id", 257);
     }
-    written(name, "qwen3", true, context, tokens.len() as u64, file)
+    written(name, "qwen3", true, HEAD, context, tokens.len() as u64, file)
 }
 
 /// Writes configuration and weights of a model after the entries of its vocabulary of `vocabulary`
 /// tokens.
-fn written(name: &str, architecture: &str, quantized: bool, context: u32, vocabulary: u64, file: Writer) -> PathBuf {
+fn written(
+    name: &str,
+    architecture: &str,
+    quantized: bool,
+    head: u64,
+    context: u32,
+    vocabulary: u64,
+    file: Writer,
+) -> PathBuf {
     let seed = &mut 7;
     let key = |key: &str| format!("{architecture}.{key}");
     let mut file = file
@@ -88,8 +101,8 @@ fn written(name: &str, architecture: &str, quantized: bool, context: u32, vocabu
         .u32(&key("feed_forward_length"), INNER as u32)
         .u32(&key("attention.head_count"), HEADS as u32)
         .u32(&key("attention.head_count_kv"), GROUPS as u32)
-        .u32(&key("attention.key_length"), HEAD as u32)
-        .u32(&key("attention.value_length"), HEAD as u32)
+        .u32(&key("attention.key_length"), head as u32)
+        .u32(&key("attention.value_length"), head as u32)
         .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5)
         .f32(&key("rope.freq_base"), 10000.0)
         .text("tokenizer.ggml.model", "gpt2")
@@ -105,10 +118,10 @@ fn written(name: &str, architecture: &str, quantized: bool, context: u32, vocabu
     file = matrix(file, "token_embd.weight", vocabulary, WIDTH);
     for layer in 0..LAYERS {
         let name = |name: &str| format!("blk.{layer}.{name}");
-        file = matrix(file, &name("attn_q.weight"), HEADS * HEAD, WIDTH);
-        file = matrix(file, &name("attn_k.weight"), GROUPS * HEAD, WIDTH);
-        file = matrix(file, &name("attn_v.weight"), GROUPS * HEAD, WIDTH);
-        file = matrix(file, &name("attn_output.weight"), WIDTH, HEADS * HEAD);
+        file = matrix(file, &name("attn_q.weight"), HEADS * head, WIDTH);
+        file = matrix(file, &name("attn_k.weight"), GROUPS * head, WIDTH);
+        file = matrix(file, &name("attn_v.weight"), GROUPS * head, WIDTH);
+        file = matrix(file, &name("attn_output.weight"), WIDTH, HEADS * head);
         if architecture == "qwen3moe" {
             continue;
         }
@@ -142,19 +155,19 @@ fn written(name: &str, architecture: &str, quantized: bool, context: u32, vocabu
         file = vector(file, &name("attn_norm.weight"), WIDTH, 1.0);
         file = vector(file, &name("ffn_norm.weight"), WIDTH, 1.0);
         if architecture == "qwen2" {
-            file = vector(file, &name("attn_q.bias"), HEADS * HEAD, 0.0);
-            file = vector(file, &name("attn_k.bias"), GROUPS * HEAD, 0.0);
-            file = vector(file, &name("attn_v.bias"), GROUPS * HEAD, 0.0);
+            file = vector(file, &name("attn_q.bias"), HEADS * head, 0.0);
+            file = vector(file, &name("attn_k.bias"), GROUPS * head, 0.0);
+            file = vector(file, &name("attn_v.bias"), GROUPS * head, 0.0);
         }
         if architecture.starts_with("qwen3") {
-            file = vector(file, &name("attn_q_norm.weight"), HEAD, 1.0);
-            file = vector(file, &name("attn_k_norm.weight"), HEAD, 1.0);
+            file = vector(file, &name("attn_q_norm.weight"), head, 1.0);
+            file = vector(file, &name("attn_k_norm.weight"), head, 1.0);
         }
     }
     file = vector(file, "output_norm.weight", WIDTH, 1.0);
     if architecture == "llama" {
         // The divisors by which Llama 3 stretches positions.
-        file = vector(file, "rope_freqs.weight", HEAD / 2, 2.0);
+        file = vector(file, "rope_freqs.weight", head / 2, 2.0);
     }
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.gguf"));
     std::fs::write(&path, file.finish()).unwrap();
