@@ -30,16 +30,20 @@ $loop:
 }
 ";
 
+/// The elements, aligned as memory of a device: sectors of the host's addresses are counted.
+#[repr(align(128))]
+struct Aligned([u8; 4 * 64]);
+
 #[test]
 fn lines_sectors_and_blocks_are_counted() {
     let module = parse(PTX).unwrap();
     let program = Program::decode(&module, "k").unwrap();
-    let mut memory = vec![0u8; 4 * 64];
+    let mut memory = Aligned([0; 4 * 64]);
     let launch = Launch {
         grid: [100, 1, 1],
         block: [64, 1, 1],
         dynamic_shared: 0,
-        buffers: vec![Argument { name: "x".to_string(), bytes: Bytes::Exclusive(&mut memory) }],
+        buffers: vec![Argument { name: "x".to_string(), bytes: Bytes::Exclusive(&mut memory.0) }],
         parameters: vec![Value::Address { buffer: 0, offset: 0 }],
         options: Options::default(),
     };
@@ -56,5 +60,5 @@ fn lines_sectors_and_blocks_are_counted() {
     assert_eq!(load, expected);
     assert_eq!(counts.lines[17].missed, 160, "stores go to the L2 cache");
     assert_eq!((counts.sectors_of_blocks, counts.sectors_together), (16, 8));
-    assert_eq!(memory[..4], 20u32.to_le_bytes(), "two of the blocks ran");
+    assert_eq!(memory.0[..4], 20u32.to_le_bytes(), "two of the blocks ran");
 }
