@@ -38,9 +38,6 @@ mod namespace;
 mod report;
 mod witness;
 
-#[cfg(test)]
-mod tests;
-
 use crate::check::{self, Callee};
 use crate::hir::serial;
 use crate::syntax;

@@ -157,3 +157,21 @@ pub(super) fn at_once(diagnostics: &[Diagnostic]) -> TokenStream {
     });
     each.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_the_source_is_found_among_the_tokens() {
+        let item: ItemFn = syn::parse_str("fn k(y: &mut [f32]) {\n    let i = 1;\n    y[i] = 2.0 + 3.0;\n}").unwrap();
+        let line = item.sig.fn_token.span.start().line as u32;
+        let source = KernelSource { name: "k".into(), file: String::new(), line, text: vec![] };
+        let found = |line, column, end_line, end_column| {
+            tokens_at(&item, &source, Span { line, column, end_line, end_column }).to_string()
+        };
+        assert_eq!(found(2, 12, 2, 21), "2.0 + 3.0");
+        assert_eq!(found(1, 9, 1, 10), "i");
+        assert_eq!(found(70, 1, 70, 2), "k", "nowhere: the name");
+    }
+}

@@ -3,6 +3,8 @@
 //!
 //! - [`refused`] has invalid programs with their complete messages and locations.
 //! - [`lowered`] has valid programs with their IR.
+//! - [`expansions`] has the expansions of the macros as tokens.
+//! - [`source_files`] reads kernels from the text of their file.
 //! - [`uniformity`] tests which threads share which values.
 //! - [`reference`] makes the page that lists all constructs.
 //! - [`mutations`] damages valid programs at random and looks for panics.
@@ -10,10 +12,12 @@
 
 mod clauses;
 mod damage;
+mod expansions;
 mod generated;
 mod lowered;
 mod mutations;
 mod reference;
 mod refused;
+mod source_files;
 mod support;
 mod uniformity;

@@ -1,9 +1,11 @@
 //! Expansions as tokens: what is in them, that they are Rust, and that no input makes a macro
 //! panic. What rustc says to them is tested with rustc, in crate `tests`.
 
-use super::*;
-use crate::hir::serial;
-use crate::source::{KernelSource, Span as Place};
+use kernel_dsl_compiler::expand::{device, kernel, link};
+use kernel_dsl_compiler::hir::{Library, serial};
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::Item;
 use syn::visit::Visit;
 
 const SAXPY: &str = "
@@ -292,7 +294,7 @@ fn callers_of_an_invalid_function_report_nothing() {
 
 #[test]
 fn a_foreign_hir_is_refused_at_the_call() {
-    let mut stale = serial::encode_library(&crate::hir::Library::default());
+    let mut stale = serial::encode_library(&Library::default());
     stale[0] = 77;
     let literal = proc_macro2::Literal::byte_string(&stale);
     let linked = link(quote!([] { device } { (crate = ::kernel_dsl) fn four(x: f32) -> f32 { twice(x) } } #literal));
@@ -306,19 +308,6 @@ fn the_facade_is_where_the_attribute_says() {
     assert!(!expansion.to_string().contains("kernel_dsl"), "{expansion}");
     let expansion = device(tokens("crate = ::a::b"), tokens("fn f(x: f32) -> f32 { g(x) }"));
     assert!(!expansion.to_string().contains("kernel_dsl"), "{expansion}");
-}
-
-#[test]
-fn a_place_in_the_source_is_found_among_the_tokens() {
-    let item: ItemFn = syn::parse_str("fn k(y: &mut [f32]) {\n    let i = 1;\n    y[i] = 2.0 + 3.0;\n}").unwrap();
-    let line = item.sig.fn_token.span.start().line as u32;
-    let source = KernelSource { name: "k".into(), file: String::new(), line, text: vec![] };
-    let found = |line, column, end_line, end_column| {
-        report::tokens_at(&item, &source, Place { line, column, end_line, end_column }).to_string()
-    };
-    assert_eq!(found(2, 12, 2, 21), "2.0 + 3.0");
-    assert_eq!(found(1, 9, 1, 10), "i");
-    assert_eq!(found(70, 1, 70, 2), "k", "nowhere: the name");
 }
 
 /// Checks that every name that can appear in a message is the user's, or describes itself.
