@@ -1,5 +1,6 @@
 //! Checks that the README and the pages of the documentation show the program's current output.
 
+use crate::{ROOT, published_crates};
 use kernel_dsl::prelude::*;
 use kernels_rs::saxpy;
 use runtime::Device;
@@ -11,8 +12,6 @@ pub fn unguarded(a: f32, x: &[f32], y: &mut [f32]) {
     let i = grid::index();
     y[i] = a.mul_add(x[i], y[i]);
 }
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 fn readme() -> String {
     std::fs::read_to_string(format!("{ROOT}/README.md")).unwrap()
@@ -47,24 +46,8 @@ fn abridged_blocks_are_parts_of_complete_ones() {
 #[test]
 fn the_page_of_crates_names_features_and_dependencies() {
     let page = std::fs::read_to_string(format!("{ROOT}/kernel-dsl/docs/crates.md")).unwrap();
-    let folders = [
-        "kernel-dsl",
-        "kernel-dsl/compiler",
-        "kernel-macros",
-        "kernels-rs",
-        "kernels-rs/command",
-        "kernels-rs/estimate",
-        "kernels-rs/specs",
-        "runtime",
-        "runtime/devices",
-        "runtime/oracle",
-        "runtime/ptx",
-        "runtime/simt",
-        "runtime/testing",
-    ];
     let mut dependencies = 0;
-    for folder in folders {
-        let manifest = std::fs::read_to_string(format!("{ROOT}/{folder}/Cargo.toml")).unwrap();
+    for (folder, manifest) in published_crates() {
         let mut section = "";
         for line in manifest.lines() {
             if line.starts_with('[') {
