@@ -3,7 +3,10 @@
 use crate::{ROOT, published_crates};
 use kernel_dsl::prelude::*;
 use kernels_rs::saxpy;
+use kernels_rs_specs as _;
 use runtime::Device;
+use runtime::testing::kernel_specs;
+use std::collections::BTreeMap;
 
 /// Scales and adds without a guard, which is a mistake: threads beyond the end exceed the buffers.
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
@@ -62,6 +65,17 @@ fn the_page_of_crates_names_features_and_dependencies() {
         }
     }
     assert!(dependencies > 40, "{dependencies}");
+}
+
+/// Checks that the pages have the number of instances that `kernels list` prints.
+#[test]
+fn pages_have_the_number_of_instances() {
+    let of_library = kernel_specs().into_iter().filter(|spec| spec.artifact.module.starts_with("kernels_rs::"));
+    let kernels = of_library.map(|spec| ((spec.artifact.module, spec.artifact.name), spec.artifact.instances.len()));
+    let instances: usize = kernels.collect::<BTreeMap<_, _>>().into_values().sum();
+    for text in [format!("\n{instances} instances, "), format!("`kernels check` runs {instances} instances on ")] {
+        assert!(pages().contains(&text), "commands.md or evidence.md has another number than: {text}");
+    }
 }
 
 #[test]
