@@ -78,7 +78,7 @@ impl Gpu {
     pub fn run(&self, goods: &[&Good]) -> Result<Vec<(usize, Failure)>, String> {
         // SAFETY: the context lives until the process ends.
         good("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context) })?;
-        let text = merged(goods.iter().map(|good| good.compiled.ptx.as_str()));
+        let text = merged(goods.iter().map(|good| good.compiled.ptx.as_str()))?;
         let mut wrong = Vec::new();
         for executor in [Executor::Gpu, Executor::GpuUnoptimized] {
             let module = self.load(&text, executor)?;

@@ -6,6 +6,7 @@
 //! with `#[doc(hidden)]` and of `#[cfg(test)]`. Items that a macro of a crate makes are not seen.
 //! Names of the compiler and of other crates are listed without their content.
 
+use crate::{ROOT, published_crates};
 use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -416,27 +417,17 @@ fn surface(crates: &Crates, name: &str) -> String {
     surface.lines.into_iter().map(|line| line + "\n").collect()
 }
 
+/// Crates that users do not name: the list has their names without their content.
+const UNNAMED: [&str; 2] = ["kernel-dsl/compiler", "kernel-macros"];
+
 fn workspace() -> Crates {
-    let folders = [
-        "kernel-dsl",
-        "kernels-rs",
-        "kernels-rs/command",
-        "kernels-rs/estimate",
-        "runtime",
-        "runtime/devices",
-        "runtime/oracle",
-        "runtime/ptx",
-        "runtime/simt",
-        "runtime/testing",
-    ];
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let read = |folder: &str| {
-        let source = root.join(folder).join("src");
-        let manifest = std::fs::read_to_string(root.join(folder).join("Cargo.toml")).expect("a manifest");
+    let read = |(folder, manifest): (String, String)| {
+        let source = Path::new(ROOT).join(folder).join("src");
         let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
         (name.expect("a name").replace('-', "_"), Module::read(&source.join("lib.rs"), &source))
     };
-    Crates(folders.into_iter().map(read).collect())
+    let named = published_crates().into_iter().filter(|(folder, _)| !UNNAMED.contains(&folder.as_str()));
+    Crates(named.map(read).collect())
 }
 
 /// Compares the surface of the crates that `kernel-dsl/docs/crates.md` promises.

@@ -1,8 +1,12 @@
 //! Checks that the README and the pages of the documentation show the program's current output.
 
+use crate::{ROOT, published_crates};
 use kernel_dsl::prelude::*;
 use kernels_rs::saxpy;
+use kernels_rs_specs as _;
 use runtime::Device;
+use runtime::testing::kernel_specs;
+use std::collections::BTreeMap;
 
 /// Scales and adds without a guard, which is a mistake: threads beyond the end exceed the buffers.
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
@@ -11,8 +15,6 @@ pub fn unguarded(a: f32, x: &[f32], y: &mut [f32]) {
     let i = grid::index();
     y[i] = a.mul_add(x[i], y[i]);
 }
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 fn readme() -> String {
     std::fs::read_to_string(format!("{ROOT}/README.md")).unwrap()
@@ -47,24 +49,8 @@ fn abridged_blocks_are_parts_of_complete_ones() {
 #[test]
 fn the_page_of_crates_names_features_and_dependencies() {
     let page = std::fs::read_to_string(format!("{ROOT}/kernel-dsl/docs/crates.md")).unwrap();
-    let folders = [
-        "kernel-dsl",
-        "kernel-dsl/compiler",
-        "kernel-macros",
-        "kernels-rs",
-        "kernels-rs/command",
-        "kernels-rs/estimate",
-        "kernels-rs/specs",
-        "runtime",
-        "runtime/devices",
-        "runtime/oracle",
-        "runtime/ptx",
-        "runtime/simt",
-        "runtime/testing",
-    ];
     let mut dependencies = 0;
-    for folder in folders {
-        let manifest = std::fs::read_to_string(format!("{ROOT}/{folder}/Cargo.toml")).unwrap();
+    for (folder, manifest) in published_crates() {
         let mut section = "";
         for line in manifest.lines() {
             if line.starts_with('[') {
@@ -79,6 +65,17 @@ fn the_page_of_crates_names_features_and_dependencies() {
         }
     }
     assert!(dependencies > 40, "{dependencies}");
+}
+
+/// Checks that the pages have the number of instances that `kernels list` prints.
+#[test]
+fn pages_have_the_number_of_instances() {
+    let of_library = kernel_specs().into_iter().filter(|spec| spec.artifact.module.starts_with("kernels_rs::"));
+    let kernels = of_library.map(|spec| ((spec.artifact.module, spec.artifact.name), spec.artifact.instances.len()));
+    let instances: usize = kernels.collect::<BTreeMap<_, _>>().into_values().sum();
+    for text in [format!("\n{instances} instances, "), format!("`kernels check` runs {instances} instances on ")] {
+        assert!(pages().contains(&text), "commands.md or evidence.md has another number than: {text}");
+    }
 }
 
 #[test]
