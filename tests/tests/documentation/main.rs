@@ -1,6 +1,7 @@
 //! Tests of pages, documentation and names: they state what the code does.
 
 mod documented;
+mod examples;
 mod import_circles;
 mod public_surface;
 mod readme;
