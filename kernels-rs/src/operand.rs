@@ -2,6 +2,7 @@
 
 use crate::fold::{MAX_BLOCKS, fits};
 use kernel_dsl::Element;
+use kernel_dsl::compiler::launch::Refusal;
 use runtime::{BufferStrided, BufferView, BufferViewMut, Error};
 use std::fmt::Arguments;
 
@@ -23,7 +24,7 @@ pub(crate) trait Operand<const R: usize> {
         if extents == wanted {
             return Ok(());
         }
-        Err(self.refused(format!("{name}: extents {extents:?}, expected {wanted:?} ({why})")))
+        Err(rejected(format!("{name}: extents {extents:?}, expected {wanted:?} ({why})")))
     }
 
     /// Rejects a number of elements `n` along an axis that overflows a kernel's counter. The kernel
@@ -69,14 +70,12 @@ operands!(BufferView BufferViewMut BufferStrided);
 
 /// Returns the error for an operand with these extents and strides that the call does not support.
 pub(crate) fn refused<T: Element, const R: usize>([extents, strides]: [[usize; R]; 2], why: String) -> Error {
-    Error::View {
-        element: T::TYPE,
-        // With strides of 0 the number of elements may overflow.
-        len: extents.iter().fold(1usize, |n, extent| n.saturating_mul(*extent)),
-        extents: extents.to_vec(),
-        strides: strides.to_vec(),
-        why,
-    }
+    rejected(format!("{why} (operand of {}, extents {extents:?}, strides {strides:?})", T::TYPE))
+}
+
+/// Returns the error for arguments that the call does not support.
+pub(crate) fn rejected(why: String) -> Error {
+    Error::RefusedArguments { refusals: vec![Refusal(why)] }
 }
 
 /// Rejects an optional operand that is present, but does not have the extents `wanted`. Kernels

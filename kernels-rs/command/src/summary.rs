@@ -3,6 +3,7 @@
 
 use super::Error;
 use super::inspect::Inspection;
+use super::inspect::limits::Advice;
 use super::report::{AccessReport, MachineCode, SourcePlace};
 use crate::sass::Line;
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
@@ -63,9 +64,20 @@ pub(super) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
     accesses.sort_by(|a, b| excess(b).total_cmp(&excess(a)).then(b.loops.cmp(&a.loops)));
     let accesses: Vec<_> = accesses.into_iter().map(row).collect();
     screen.list("accesses", &accesses, MAX_ACCESSES)?;
-    let advice: Vec<_> = inspection.advice.iter().map(|advice| format!("{}: {}", advice.place, advice.text)).collect();
-    screen.paragraphs("try", &advice)?;
+    screen.paragraphs("try", &suggestions(&inspection.advice))?;
     screen.row("more", &format!("--all, or as pictures: kernels inspect '{}'", report.instance))
+}
+
+/// Returns the suggestions with their places; the places of equal suggestions stand together.
+fn suggestions(advice: &[Advice]) -> Vec<String> {
+    let mut distinct: Vec<(Vec<&str>, &str)> = Vec::new();
+    for Advice { place, text, .. } in advice {
+        match distinct.iter_mut().find(|(_, other)| other == text) {
+            Some((places, _)) => places.push(place),
+            None => distinct.push((vec![place], text)),
+        }
+    }
+    distinct.into_iter().map(|(places, text)| format!("{}: {text}", places.join(", "))).collect()
 }
 
 /// Writer that keeps to the width of the screen.
@@ -175,4 +187,16 @@ fn row(access: &AccessReport) -> String {
     let measured = access.measured.as_ref().map_or(String::new(), |found| format!(", measured {}", found.costs()));
     let looped = if access.loops > 0 { ", in a loop" } else { "" };
     format!("{place:22} {name:14} {}{measured}{looped}", access.costs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_suggestions_are_printed_once() {
+        let advice = |place: &str, text: &str| Advice { text: text.into(), at: None, place: place.into(), share: 0.0 };
+        let all = [advice("a.rs:3", "pad"), advice("a.rs:9", "nest loops"), advice("b.rs:1", "pad")];
+        assert_eq!(suggestions(&all), ["a.rs:3, b.rs:1: pad", "a.rs:9: nest loops"]);
+    }
 }

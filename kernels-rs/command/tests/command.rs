@@ -442,8 +442,19 @@ fn bench_counts_what_a_case_does() {
         assert_eq!(slower.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&slower.stdout).contains("slower: 1.111 ×"));
     }
+    // Without an estimate the counts are compared.
+    let mut fewer = measured.clone();
+    let instructions = case["work"]["instructions"].as_f64().unwrap();
+    fewer["cases"][0]["estimate"] = Value::Null;
+    fewer["cases"][0]["work"]["instructions"] = ((instructions / 2.0) as u64).into();
+    std::fs::write(saved, fewer.to_string()).unwrap();
+    let slower = kernels(&again);
+    assert_eq!(slower.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&slower.stdout);
+    assert!(text.contains("slower: 2.000 × of the earlier warp instructions, 1.000 × of the sectors"), "{text}");
     let other = ["bench", "saxpy", "--device", "cpu", "--against", saved];
-    assert!(refusal(&other).contains("no measured case is in it"));
+    let why = refusal(&other);
+    assert!(why.contains("no case that was measured now is in it; its first case is `"), "{why}");
     std::fs::remove_dir_all(folder).unwrap();
 }
 

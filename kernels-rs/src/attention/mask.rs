@@ -13,8 +13,8 @@
 
 use super::plan::{ListInputs, Plan, PlanKey, Plans, Tile};
 use super::span::{KEYS, Listed};
+use crate::operand::rejected;
 use crate::{Queue, QueueMemory};
-use kernel_dsl::Element;
 use runtime::{BufferView, Error};
 use std::iter::repeat_n;
 use std::sync::Arc;
@@ -210,17 +210,10 @@ impl DeviceMask {
             return Ok(());
         }
         let [queries, keys] = self.lengths;
-        let [of_heads, each] = self.of_queries.shape;
-        Err(Error::View {
-            element: <u32 as Element>::TYPE,
-            len: self.of_queries.starts.len(),
-            extents: vec![of_heads, each],
-            strides: vec![each, 1],
-            why: format!(
-                "the mask has {} heads, {queries} queries and {keys} keys, and the call has {heads}, {} and {}",
-                self.heads, lengths[0], lengths[1]
-            ),
-        })
+        Err(rejected(format!(
+            "the mask has {} heads, {queries} queries and {keys} keys, and the call has {heads}, {} and {}",
+            self.heads, lengths[0], lengths[1]
+        )))
     }
 }
 

@@ -31,9 +31,11 @@ const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 #[cfg(not(unix))]
 const NAMES: [&str; 1] = ["nvcuda.dll"];
 
+/// Links the name to the library in the folder above. The link is relative, so that it also works
+/// in a copy of the build folder.
 #[cfg(unix)]
 fn link(library: &Path, name: &Path) -> Result<()> {
-    std::os::unix::fs::symlink(library, name)
+    std::os::unix::fs::symlink(Path::new("..").join(library.file_name().unwrap_or_default()), name)
 }
 
 #[cfg(not(unix))]

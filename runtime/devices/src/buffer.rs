@@ -224,7 +224,7 @@ impl Device {
         len: usize,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<DeviceBuffer<T>> {
-        let bytes = bytes_of::<T>(self, len)?;
+        let bytes = bytes_of::<T>(len)?;
         // SAFETY: by the caller's promise.
         let raw = unsafe { RawBuffer::adopted(self, address, bytes, owner) };
         Ok(DeviceBuffer { raw, element: PhantomData })
@@ -260,14 +260,14 @@ impl Device {
 }
 
 /// Returns the bytes of `len` elements.
-pub(crate) fn bytes_of<T: Element>(device: &Device, len: usize) -> Result<usize> {
+pub(crate) fn bytes_of<T: Element>(len: usize) -> Result<usize> {
     const { assert!(size_of::<T>() == T::TYPE.bytes() as usize, "an element is as wide on the host as on the device") };
-    len.checked_mul(size_of::<T>()).ok_or_else(|| Error::OutOfMemory {
-        requested: usize::MAX,
-        device: device.to_string(),
-        free: None,
-        pool: None,
-    })
+    len.checked_mul(size_of::<T>()).ok_or(Error::BufferSize { element: T::TYPE, len })
+}
+
+/// Rejects a copy between memories of different lengths, each with its name.
+pub(crate) fn same_length((from, from_len): (&'static str, usize), (to, to_len): (&'static str, usize)) -> Result<()> {
+    if from_len == to_len { Ok(()) } else { Err(Error::Length { from, from_len, to, to_len }) }
 }
 
 /// Returns a pointer to host memory at an address that came from a pointer.
@@ -277,7 +277,7 @@ fn host(address: u64) -> *mut u8 {
 
 impl<T: Element> DeviceBuffer<T> {
     fn new(device: &Device, len: usize) -> Result<DeviceBuffer<T>> {
-        let raw = RawBuffer::new(device, PoolKind::Device, bytes_of::<T>(device, len)?)?;
+        let raw = RawBuffer::new(device, PoolKind::Device, bytes_of::<T>(len)?)?;
         Ok(DeviceBuffer { raw, element: PhantomData })
     }
 
@@ -359,9 +359,7 @@ impl<T: Element> DeviceBuffer<T> {
 
     /// Copies all elements to `data`, which has equal length.
     pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
-        if data.len() != self.len() {
-            return Err(Error::Length { direction: "from the device", buffer: self.len(), slice: data.len() });
-        }
+        same_length(("the buffer", self.len()), ("the slice", data.len()))?;
         // SAFETY: `Element`s are numbers without padding, of which every bit pattern is a value.
         let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) };
         self.raw.read(bytes)
@@ -369,9 +367,7 @@ impl<T: Element> DeviceBuffer<T> {
 
     /// Overwrites all elements with those of `data`, which has equal length.
     pub fn copy_from(&mut self, data: &[T]) -> Result<()> {
-        if data.len() != self.len() {
-            return Err(Error::Length { direction: "to the device", buffer: self.len(), slice: data.len() });
-        }
+        same_length(("the slice", data.len()), ("the buffer", self.len()))?;
         // SAFETY: `Element`s are numbers without padding.
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) };
         self.raw.write(bytes)

@@ -34,7 +34,11 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
             .enumerate()
             .filter(|(_, argument)| matches!(argument, Argument::Memory(m) if m.device() != device && m.bytes() != 0))
             .map(|(index, _)| {
-                Refusal(format!("argument {}: its memory belongs to another device", name(program, index)))
+                Refusal(format!(
+                    "argument {}: its memory belongs to another device: copy it to the device of the launch, \
+                     for example by `Stream::copy`",
+                    name(program, index)
+                ))
             })
             .collect();
         match launch::shape(program, facts, block.map(|n| n as u64), &given) {

@@ -295,11 +295,12 @@ impl Device {
     }
 
     /// Compiles and loads both forms of the instance, each on its own thread. A launch then finds
-    /// them ready. On the CPU there is nothing to load.
+    /// them ready. On the CPU there is nothing to load, but the constants must be those of the
+    /// kernel.
     #[doc(hidden)]
     pub fn load(&self, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
-        let Backend::Cuda(cuda) = &self.0.backend else { return Ok(()) };
         let program = self.instance(kernel, constants)?;
+        let Backend::Cuda(cuda) = &self.0.backend else { return Ok(()) };
         let load = |form| cuda.preload(form, kernel, &program);
         thread::scope(|scope| {
             let checked = scope.spawn(|| load(LaunchForm::Checked));

@@ -65,9 +65,20 @@ pub enum Error {
     Exhausted { source: DriverError, pool: Box<MemoryStatistics> },
 
     /// No memory left, after what was cached had been given back.
-    #[error("no memory for {requested} bytes on {device}{}{}", of_total(*.free), of_pool(.pool.as_deref()))]
+    #[error(
+        "no memory for {requested} bytes on {device}{}{}; {}",
+        of_total(*.free), of_pool(.pool.as_deref()), remedy(*.requested, .pool.as_deref())
+    )]
     #[allow(missing_docs)]
     OutOfMemory { requested: usize, device: String, free: Option<(usize, usize)>, pool: Option<Box<MemoryStatistics>> },
+
+    /// A buffer whose number of bytes a `usize` cannot hold.
+    #[error(
+        "cannot allocate {len} elements of {element}: {} bytes are more than any device has; \
+         a length that is this large is often a difference below zero", bytes(*.len, *.element)
+    )]
+    #[allow(missing_docs)]
+    BufferSize { element: ElementType, len: usize },
 
     /// The device's stream limit is reached.
     #[error("cannot make a stream on {device}: stream limit reached (65536); drop unused streams")]
@@ -182,10 +193,10 @@ pub enum Error {
     #[allow(missing_docs)]
     OtherDevice { what: &'static str, found: String, stream: String },
 
-    /// A copy between a buffer and a slice of another length.
-    #[error("cannot copy {}: the buffer holds {buffer} elements, the slice {slice}", .direction)]
+    /// A copy between memories of different lengths.
+    #[error("cannot copy the {from_len} elements of {from} to {to}, which has {to_len}: both must have equal lengths")]
     #[allow(missing_docs)]
-    Length { direction: &'static str, buffer: usize, slice: usize },
+    Length { from: &'static str, from_len: usize, to: &'static str, to_len: usize },
 }
 
 /// `Result` with [`Error`] as its default error type.
@@ -236,6 +247,21 @@ fn of_total(free: Option<(usize, usize)>) -> String {
 
 fn of_pool(pool: Option<&MemoryStatistics>) -> String {
     pool.map_or_else(String::new, |pool| format!("; the pool: {pool}"))
+}
+
+/// Returns what the caller can do about a lack of memory.
+fn remedy(requested: usize, pool: Option<&MemoryStatistics>) -> &'static str {
+    let limited =
+        |pool: &MemoryStatistics| pool.limit.is_some_and(|limit| pool.in_use.saturating_add(requested as u64) > limit);
+    if pool.is_some_and(limited) {
+        "raise the limit, or drop buffers that are no longer used"
+    } else {
+        "drop buffers that are no longer used, or process the data in smaller parts"
+    }
+}
+
+fn bytes(len: usize, element: ElementType) -> u128 {
+    len as u128 * u128::from(element.bytes())
 }
 
 fn list(refusals: &[Refusal]) -> String {

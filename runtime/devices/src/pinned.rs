@@ -24,7 +24,7 @@ pub struct PinnedBuffer<T: Element> {
 impl Device {
     /// Allocates page-locked memory for `len` elements. Their values are unspecified.
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
-        let raw = RawBuffer::new(self, PoolKind::Pinned, bytes_of::<T>(self, len)?)?;
+        let raw = RawBuffer::new(self, PoolKind::Pinned, bytes_of::<T>(len)?)?;
         Ok(PinnedBuffer { raw, len, element: PhantomData })
     }
 }

@@ -171,7 +171,7 @@ impl Stop {
             return report.errors().next().map_or(Stop::Failed, |finding| Stop::Reported(finding.check));
         }
         match error {
-            Error::Refused { .. } | Error::View { .. } => Stop::Refused,
+            Error::Refused { .. } | Error::RefusedArguments { .. } | Error::View { .. } => Stop::Refused,
             _ if error.verdict() == Verdict::Unsupported => Stop::Unsupported,
             _ => Stop::Failed,
         }

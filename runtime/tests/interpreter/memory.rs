@@ -231,7 +231,8 @@ fn the_launch_evaluates_sizes() {
     };
     assert_eq!(
         refused(10_000, 5000),
-        "the block needs more than 49152 bytes of shared memory: `d` of 15000 elements 60000"
+        "the block needs more than 49152 bytes of shared memory: `d` of 15000 elements 60000; \
+         launch smaller blocks, or pass smaller sizes"
     );
     assert_eq!(refused(u32::MAX, 1), "the size of `d` in shared memory: 1 + 4294967295 overflows `usize`");
 }

@@ -93,14 +93,39 @@ fn copies_of_other_lengths_and_impossible_sizes_are_rejected() {
     let mut x = device.zeros::<f32>(3).unwrap();
     assert_eq!(
         x.copy_from(&[0.0; 4]).unwrap_err().to_string(),
-        "cannot copy to the device: the buffer holds 3 elements, the slice 4"
+        "cannot copy the 4 elements of the slice to the buffer, which has 3: both must have equal lengths"
     );
     assert!(matches!(x.copy_to(&mut [0.0; 2]), Err(Error::Length { .. })));
     let (start, end) = (2, 1);
     assert!(x.range(start..end).unwrap_err().to_string().ends_with("the range 2..1 ends before it starts"));
     assert!(x.range(1..4).unwrap_err().to_string().ends_with("the range 1..4 exceeds its length"));
-    assert!(matches!(device.zeros::<f32>(usize::MAX), Err(Error::OutOfMemory { .. })));
-    assert!(matches!(device.zeros::<u8>(isize::MAX as usize), Err(Error::OutOfMemory { .. })));
+    let stream = device.stream().unwrap();
+    assert_eq!(
+        stream.copy(&device.zeros::<f32>(2).unwrap(), &mut x).unwrap_err().to_string(),
+        "cannot copy the 2 elements of the buffer to read to the buffer to write, which has 3: \
+         both must have equal lengths"
+    );
+    assert_eq!(
+        device.zeros::<f32>(0usize.wrapping_sub(1)).unwrap_err().to_string(),
+        "cannot allocate 18446744073709551615 elements of f32: 73786976294838206460 bytes are more than any device \
+         has; a length that is this large is often a difference below zero"
+    );
+    let exhausted = device.zeros::<u8>(isize::MAX as usize).unwrap_err();
+    assert!(matches!(exhausted, Error::OutOfMemory { requested, .. } if requested == isize::MAX as usize));
+    let exhausted = exhausted.to_string();
+    assert!(exhausted.ends_with("no longer used, or process the data in smaller parts"), "{exhausted}");
+    device.limit_memory(Some(1 << 20));
+    let limited = device.zeros::<u8>(2 << 20).unwrap_err().to_string();
+    assert!(limited.ends_with("1048576; raise the limit, or drop buffers that are no longer used"), "{limited}");
+}
+
+/// Checks that constants of another kernel are rejected when a kernel is loaded, before a launch.
+#[test]
+fn loading_checks_the_constants() {
+    let device = Device::cpu();
+    device.load(artifact(1), &[]).unwrap();
+    let error = device.load(artifact(1), &[hir::Constant::Usize(3)]).unwrap_err();
+    assert!(error.to_string().contains("`kernel` takes 0 generic arguments, 1 given"), "{error}");
 }
 
 #[test]

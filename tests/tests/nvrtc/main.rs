@@ -165,7 +165,7 @@ fn theirs(name: &str) -> String {
 }
 
 /// Writes the page of each kernel with the differences from NVRTC's code, as `kernels inspect
-/// --against` does, and a page with links to them.
+/// --against` does, and a table of figures with links to them.
 #[test]
 fn pages_show_the_differences_from_nvrtc() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc");
@@ -174,8 +174,8 @@ fn pages_show_the_differences_from_nvrtc() {
         let path = folder.join(file);
         fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     };
-    let mut links = String::new();
-    for (kernel, _) in &kernels() {
+    let (tools, mut rows) = (Tools::find(), String::new());
+    for (kernel, work) in &kernels() {
         let name = kernel.name;
         let program = kernel.program().unwrap_or_else(|e| panic!("{name}: {e}"));
         let instance = Instance(kernel.instances[0].constants.to_vec());
@@ -189,13 +189,24 @@ fn pages_show_the_differences_from_nvrtc() {
             assert!(page.contains(&format!("\"only\":\"{side}\"")), "{name}");
         }
         write(format!("{name}.html"), &page);
-        let _ = writeln!(links, "<li><a href=\"{name}.html\">{name}</a></li>");
+        let _ = write!(rows, "<tr><td><a href=\"{name}.html\">{name}</a>");
+        if let Some(tools) = &tools {
+            let cost = |ptx: &str| tools.cost(name, ptx, work);
+            let (ours, nvrtcs) = (cost(kernel.instances[0].ptx), cost(&theirs(name)));
+            let _ = write!(rows, "<td>{:.3}<td>{:.3}", ours.slots, nvrtcs.slots);
+            let _ = write!(rows, "<td>{}<td>{}", ours.registers, nvrtcs.registers);
+        }
+        rows.push('\n');
     }
     write(
         "index.html".to_string(),
         &format!(
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>kernels-rs and NVRTC</title>\n\
-             <h1>Our code beside that of NVRTC 12.9, for sm_61</h1>\n<ul>\n{links}</ul></html>\n"
+             <style>:root {{ color-scheme: light dark; font-family: system-ui, sans-serif }}\n\
+             td, th {{ padding: .2em 1em; text-align: right }}\n\
+             td:first-child, th:first-child {{ text-align: left }}</style>\n\
+             <h1>Our code beside that of NVRTC 12.9, for sm_61</h1>\n\
+             <table>\n<tr><th>kernel<th>slots per element<th>NVRTC's<th>registers<th>NVRTC's\n{rows}</table></html>\n"
         ),
     );
     println!("{}", folder.join("index.html").display());

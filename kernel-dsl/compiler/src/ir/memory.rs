@@ -331,7 +331,10 @@ impl SharedMemory {
             end = end.saturating_add(bytes).checked_next_multiple_of(WIDEST.into()).unwrap_or(u64::MAX);
             if end > SHARED_LIMIT.into() {
                 let each = each.join(", ");
-                return Err(format!("the block needs more than {SHARED_LIMIT} bytes of shared memory: {each}"));
+                return Err(format!(
+                    "the block needs more than {SHARED_LIMIT} bytes of shared memory: {each}; \
+                     launch smaller blocks, or pass smaller sizes"
+                ));
             }
         }
         Ok((starts, end as u32))

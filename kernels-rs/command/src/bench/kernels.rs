@@ -143,14 +143,41 @@ enum ComparedFigures {
     },
     /// Estimated times, which have no spread.
     Estimates { ratio: f64, verdict: Verdict },
+    /// Ratios of the interpreter's counts, where neither side has a time.
+    Counts { instructions: f64, sectors: f64, bank_passes: f64, verdict: Verdict },
 }
 
 impl ComparedFigures {
     fn verdict(&self) -> Verdict {
         match self {
             ComparedFigures::Times { difference, .. } => difference.verdict,
-            ComparedFigures::Estimates { verdict, .. } => *verdict,
+            ComparedFigures::Estimates { verdict, .. } | ComparedFigures::Counts { verdict, .. } => *verdict,
         }
+    }
+
+    /// Compares the counts of two runs: slower if one of them grows by more than the fraction
+    /// `least`, faster if one shrinks and none grows.
+    fn counts(new: &Work, old: &Work, least: f64) -> ComparedFigures {
+        let ratio = |count: fn(&Work) -> u64| match (count(new), count(old)) {
+            (new, old) if new == old => 1.0,
+            (new, old) => new as f64 / old.max(1) as f64,
+        };
+        let [instructions, sectors, bank_passes] =
+            [ratio(|work| work.instructions), ratio(|work| work.sectors), ratio(|work| work.bank_passes)];
+        let ratios = [instructions, sectors, bank_passes];
+        let largest = verdict(ratios.into_iter().fold(0.0, f64::max), least);
+        let smallest = verdict(ratios.into_iter().fold(f64::INFINITY, f64::min), least);
+        let verdict = if largest == Verdict::Slower { largest } else { smallest };
+        ComparedFigures::Counts { instructions, sectors, bank_passes, verdict }
+    }
+}
+
+/// Returns the verdict on figures without a spread, from the ratio of the new to the old one.
+fn verdict(ratio: f64, least: f64) -> Verdict {
+    match ratio {
+        ratio if ratio > 1.0 + least => Verdict::Slower,
+        ratio if ratio < 1.0 - least => Verdict::Faster,
+        _ => Verdict::NoSignificantDifference,
     }
 }
 
@@ -419,22 +446,27 @@ impl Measurements {
                     add(ComparedFigures::Times { cache: times.cache, difference });
                 }
             }
-            if let (Some(new), Some(old)) = (&new.estimate, &old.estimate)
-                && new.device == old.device
-            {
-                let ratio = new.time_us / old.time_us;
-                let verdict = match ratio {
-                    ratio if ratio > 1.0 + least => Verdict::Slower,
-                    ratio if ratio < 1.0 - least => Verdict::Faster,
-                    _ => Verdict::NoSignificantDifference,
-                };
-                add(ComparedFigures::Estimates { ratio, verdict });
+            match (&new.estimate, &old.estimate, &new.work, &old.work) {
+                (Some(new), Some(old), ..) if new.device == old.device => {
+                    let ratio = new.time_us / old.time_us;
+                    add(ComparedFigures::Estimates { ratio, verdict: verdict(ratio, least) });
+                }
+                (_, _, Some(work), Some(earlier)) if new.times.is_empty() && old.times.is_empty() => {
+                    add(ComparedFigures::counts(work, earlier, least));
+                }
+                _ => {}
             }
         }
-        match self.differences.is_empty() {
-            true => Err(failed("no measured case is in it".to_string())),
-            false => Ok(()),
+        if !self.differences.is_empty() {
+            return Ok(());
         }
+        let others = old.cases.first().map_or_else(
+            || "it has no case".to_string(),
+            |CaseCosts { instance, case, seed, .. }| {
+                format!("its first case is `{case}` of {instance} with seed {seed}")
+            },
+        );
+        Err(failed(format!("no case that was measured now is in it; {others}")))
     }
 }
 
@@ -455,6 +487,12 @@ impl fmt::Display for Measurements {
                     ComparedFigures::Estimates { ratio, verdict } => {
                         writeln!(f, "  {:<10}{verdict}: {ratio:.3} × of the earlier estimate", "estimate")?;
                     }
+                    ComparedFigures::Counts { instructions, sectors, bank_passes, verdict } => writeln!(
+                        f,
+                        "  {:<10}{verdict}: {instructions:.3} × of the earlier warp instructions, {sectors:.3} × of the \
+                         sectors, {bank_passes:.3} × of the passes",
+                        "counts"
+                    )?,
                 }
             }
         }
@@ -548,6 +586,34 @@ mod tests {
         assert_eq!(verdicts(measurements(&[], Some(9.0)), &old).unwrap(), [Verdict::Faster]);
         let other = Measurements { device: "cuda:0".to_string(), ..measurements(&[], Some(9.0)) };
         assert!(verdicts(other, &old).unwrap_err().contains("measure both on one device"));
-        assert!(verdicts(measurements(&[], None), &old).unwrap_err().contains("no measured case is in it"));
+        let error = verdicts(measurements(&[], None), &old).unwrap_err();
+        assert!(
+            error.contains("no case that was measured now is in it; its first case is `n = 5` of saxpy"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn counts_are_compared_where_there_is_no_time() {
+        let verdict = |[instructions, sectors]: [u64; 2]| {
+            let work = |instructions, sectors| Work {
+                operations: 0,
+                read: 0,
+                written: 0,
+                instructions,
+                sectors,
+                bank_passes: 0,
+            };
+            let [mut new, mut old] = [measurements(&[], None), measurements(&[], None)];
+            new.cases[0].work = Some(work(instructions, sectors));
+            old.cases[0].work = Some(work(1000, 400));
+            new.compare(&old, Path::new("old.json"), 0.01).unwrap();
+            new.differences[0].compared.verdict()
+        };
+        assert_eq!(verdict([1000, 400]), Verdict::NoSignificantDifference);
+        assert_eq!(verdict([1009, 397]), Verdict::NoSignificantDifference);
+        assert_eq!(verdict([900, 400]), Verdict::Faster);
+        // A count that grows outweighs one that shrinks.
+        assert_eq!(verdict([900, 405]), Verdict::Slower);
     }
 }

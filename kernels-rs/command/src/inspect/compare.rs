@@ -1,6 +1,7 @@
 //! The comparison of an instance with another instance, a saved page, or a PTX file.
 //!
-//! Two lines are equal if they differ only in the numbers of registers, values and labels.
+//! Two lines are equal if they differ only in white space, in numbers of registers and values, and
+//! in names of labels and parameters. Comments and empty lines are not compared.
 
 use super::model::{CodeLine, Inspection};
 use serde::{Deserialize, Serialize};
@@ -68,49 +69,79 @@ impl Inspection {
     }
 }
 
-/// Returns the lines of both sides in order; lines of one side are marked.
+/// Returns the lines of both sides in order; lines of one side are marked. Of the other side only
+/// the compared lines are kept.
 fn merged(these: Vec<CodeLine>, others: Vec<CodeLine>) -> Vec<CodeLine> {
-    let keys = |lines: &[CodeLine]| lines.iter().map(|line| plain(&line.text)).collect::<Vec<_>>();
-    let (old, new) = (keys(&others), keys(&these));
+    let ((old_lines, old), (new_lines, new)) = (compared(&others), compared(&these));
     let deadline = Instant::now() + DEADLINE;
     let ops = similar::capture_diff_slices_deadline(Algorithm::Patience, &old, &new, Some(deadline));
-    let mut all = Vec::new();
-    let of_others = |all: &mut Vec<CodeLine>, range: std::ops::Range<usize>| {
+    let of_others = |all: &mut Vec<CodeLine>, start: usize, len: usize| {
         // The other side's lines of Rust are not on the page.
-        let line = |line: &CodeLine| CodeLine { at: None, only: Some(ComparedSide::Other), ..line.clone() };
-        all.extend(others[range].iter().map(line));
+        let line = |i: &usize| CodeLine { at: None, only: Some(ComparedSide::Other), ..others[*i].clone() };
+        all.extend(old_lines[start..start + len].iter().map(line));
     };
-    let of_these = |all: &mut Vec<CodeLine>, range: std::ops::Range<usize>| {
-        all.extend(these[range].iter().map(|line| CodeLine { only: Some(ComparedSide::This), ..line.clone() }));
+    let mut rest = 0;
+    let mut of_these = |all: &mut Vec<CodeLine>, (start, len): (usize, usize), only: Option<ComparedSide>| {
+        for &i in &new_lines[start..start + len] {
+            // Comments before the line.
+            all.extend_from_slice(&these[rest..i]);
+            all.push(CodeLine { only, ..these[i].clone() });
+            rest = i + 1;
+        }
     };
+    let (mut all, this) = (Vec::new(), Some(ComparedSide::This));
     for op in ops {
         match op {
-            DiffOp::Equal { new_index, len, .. } => all.extend_from_slice(&these[new_index..new_index + len]),
-            DiffOp::Delete { old_index, old_len, .. } => of_others(&mut all, old_index..old_index + old_len),
-            DiffOp::Insert { new_index, new_len, .. } => of_these(&mut all, new_index..new_index + new_len),
+            DiffOp::Equal { new_index, len, .. } => of_these(&mut all, (new_index, len), None),
+            DiffOp::Delete { old_index, old_len, .. } => of_others(&mut all, old_index, old_len),
+            DiffOp::Insert { new_index, new_len, .. } => of_these(&mut all, (new_index, new_len), this),
             DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-                of_others(&mut all, old_index..old_index + old_len);
-                of_these(&mut all, new_index..new_index + new_len);
+                of_others(&mut all, old_index, old_len);
+                of_these(&mut all, (new_index, new_len), this);
             }
         }
     }
+    all.extend_from_slice(&these[rest..]);
     all
 }
 
-/// Returns a line without the numbers of registers, values, labels and addresses of machine code.
+/// Returns the indices of the lines that are compared, and the texts by which they are.
+fn compared(lines: &[CodeLine]) -> (Vec<usize>, Vec<String>) {
+    let parameter = |line: &CodeLine| {
+        let declared = line.text.trim().strip_prefix(".param")?;
+        Some(declared.split_whitespace().next_back()?.trim_end_matches(',').to_string())
+    };
+    let parameters: Vec<String> = lines.iter().filter_map(parameter).collect();
+    let is_code = |text: &str| !text.is_empty() && !text.starts_with("//");
+    let code = lines.iter().enumerate().filter(|(_, line)| is_code(line.text.trim()));
+    code.map(|(i, line)| (i, numbered(&line.text, &parameters))).unzip()
+}
+
+/// Returns a line without the numbers of registers, values and addresses of machine code, and
+/// without the names of labels.
 pub(super) fn plain(text: &str) -> String {
+    numbered(text, &[])
+}
+
+/// Returns a line as [`plain`] does, with the number of each parameter as its name.
+fn numbered(text: &str, parameters: &[String]) -> String {
     let words = text.split_inclusive(|c: char| !(c.is_alphanumeric() || matches!(c, '%' | '$' | '_')));
     let word = |(i, word): (usize, &str)| {
         let name = word.trim_end_matches(|c: char| !(c.is_alphanumeric() || matches!(c, '%' | '$' | '_')));
-        let rest = &word[name.len()..];
+        let rest = word[name.len()..].replace(char::is_whitespace, " ");
         let letters = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let numbered = letters.starts_with(['%', '$']) || matches!(letters, "R" | "P" | "UR" | "UP" | "B");
+        let numbered = letters.starts_with('%') || matches!(letters, "R" | "P" | "UR" | "UP" | "B");
         let address = i == 0 && name.len() == 4 && name.chars().all(|c| c.is_ascii_hexdigit());
-        match (numbered, address) {
-            (_, true) => rest.to_string(),
-            (true, _) => format!("{letters}{rest}"),
-            _ => word.to_string(),
+        if address {
+            return rest;
         }
+        if name.starts_with('$') {
+            return format!("${rest}");
+        }
+        if let Some(number) = parameters.iter().position(|parameter| parameter == name) {
+            return format!("parameter {number}{rest}");
+        }
+        format!("{}{rest}", if numbered { letters } else { name })
     };
     words.filter(|word| !word.trim().is_empty()).enumerate().map(word).collect()
 }
@@ -128,8 +159,20 @@ mod tests {
         assert_eq!(plain("    add.u32 %r12, %r3, 4;"), plain("    add.u32 %r1, %r7, 4;"));
         assert_ne!(plain("    add.u32 %r12, %r3, 4;"), plain("    add.u32 %r12, %r3, 5;"));
         assert_eq!(plain("0010 @!P0 IADD R0, R1, R2"), plain("  0238 @!P1 IADD R5, R6, R7"));
-        assert_eq!(plain("@%p1 bra $endif_3;"), plain("@%p0 bra $endif_1;"));
+        assert_eq!(plain("@%p1 bra $endif_3;"), plain("@%p0 bra \t$L__BB0_2;"));
         assert_ne!(plain("%3: f32 = add %1, %2"), plain("%3: f32 = sub %1, %2"));
+    }
+
+    #[test]
+    fn comments_and_names_of_parameters_are_no_difference() {
+        let ours = [".param .u64 x,", ".param .u64 y", "// +1 let", "ld.param.u64 %rd0, [y];", "ret;"];
+        let theirs =
+            ["// NVRTC", "", ".param .u64 k_param_0,", ".param .u64 k_param_1", "ld.param.u64 \t%rd2, [k_param_1];"];
+        let all = merged(lines(&ours), lines(&theirs));
+        let shown: Vec<_> = all.iter().map(|line| (line.text.as_str(), line.only.is_some())).collect();
+        assert_eq!(shown, [0, 1, 2, 3, 4].map(|i| (ours[i], i == 4)));
+        let other = merged(lines(&ours), lines(&[theirs[2], theirs[3], "ld.param.u64 %rd2, [k_param_0];", "ret;"]));
+        assert_eq!(other.iter().filter(|line| line.only.is_some()).count(), 2);
     }
 
     #[test]

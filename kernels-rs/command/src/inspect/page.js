@@ -370,10 +370,12 @@ function chart(points, current, xName, yMost, value) {
 
 function bars(entries, title, unit) {
   const most = Math.max(1, ...entries.map((e) => e.value)), h = 18;
+  // Room for the longest name, at 7 units a character.
+  const left = Math.max(128, ...entries.map((e) => 7 * e.name.length)), widest = 378 - left;
   const inner = entries.map((e, i) => {
-    const y = i * h, w = 250 * e.value / most;
-    return text(128, y + 13, e.name, 'text-anchor="end"') + rect(134, y + 3, Math.max(1, w), h - 6, `class="used" rx="2"`) +
-      text(140 + w, y + 13, e.label ?? e.value, 'class="dim"');
+    const y = i * h, w = widest * e.value / most;
+    return text(left, y + 13, e.name, 'text-anchor="end"') + rect(left + 6, y + 3, Math.max(1, w), h - 6, `class="used" rx="2"`) +
+      text(left + 12 + w, y + 13, e.label ?? e.value, 'class="dim"');
   }).join("");
   return svg(450, entries.length * h + 2, `${title}: ${entries.map((e) => `${e.name} ${e.label ?? e.value}${unit}`).join(", ")}`, inner);
 }
@@ -388,7 +390,7 @@ function roofline(limits) {
   const attainable = Math.min(limits.peak, at * limits.card.memory);
   let inner = `<path class="axis" d="M${left},${top}V${h - bottom}H${w - 12}"/>` +
     `<path class="curve" d="M${x(2 ** x0)},${y(limits.card.memory * 2 ** x0)}L${x(ridge)},${y(limits.peak)}H${x(2 ** x1)}"/>`;
-  for (let e = x0; e <= x1; e += 2) inner += text(x(2 ** e), h - bottom + 14, e < 0 ? `1/${2 ** -e}` : 2 ** e, 'text-anchor="middle" class="dim"');
+  for (let e = x0; e <= x1; e += 2) inner += text(x(2 ** e), h - bottom + 14, e < 0 ? `1/${2 ** -e}` : 2 ** e, `text-anchor="${e === x1 ? "end" : "middle"}" class="dim"`);
   for (let e = Math.ceil(y0); e <= y1; e++) inner += text(left - 5, y(10 ** e) + 4, `${10 ** (e - 9)} G`, 'text-anchor="end" class="dim"');
   inner += text(w / 2, h - 3, "operations per byte of memory", 'text-anchor="middle"') +
     `<line class="markline" x1="${x(at)}" x2="${x(at)}" y1="${top}" y2="${h - bottom}"/><circle class="mark" cx="${x(at)}" cy="${y(attainable)}" r="5"/>`;
@@ -442,11 +444,11 @@ function lanesPicture() {
     let cells = "";
     for (let lane = 0; lane < 32; lane++) {
       const part = Math.max(0, Math.min(1, lanes - lane));
-      cells += rect(80 + lane * 7, y + 3, 6, h - 6, 'class="idle"') + (part > 0 ? rect(80 + lane * 7, y + 3, (6 * part).toFixed(1), h - 6, 'class="used"') : "");
+      cells += rect(116 + lane * 6, y + 3, 5, h - 6, 'class="idle"') + (part > 0 ? rect(116 + lane * 6, y + 3, (5 * part).toFixed(1), h - 6, 'class="used"') : "");
     }
     const name = `${l.file.split("/").pop()}:${l.number}`;
-    return `<g data-pin="${model.lines.indexOf(l)}">${text(76, y + 12, name.length > 14 ? "…" + name.slice(-13) : name, 'text-anchor="end" class="dim"')}${cells}` +
-      text(310, y + 12, `${lanes.toFixed(1)} lanes, ${percent(l.share)} %`) + "</g>";
+    return `<g data-pin="${model.lines.indexOf(l)}">${text(112, y + 12, name.length > 16 ? "…" + name.slice(-15) : name, 'text-anchor="end" class="dim"')}${cells}` +
+      text(314, y + 12, `${lanes.toFixed(1)} lanes, ${percent(l.share)} %`) + "</g>";
   }).join("");
   return figure("Active lanes", "The mean number of active lanes of each line, and the line's share of executed instructions; the most executed lines first.",
     svg(440, lines.length * h + 2, `Active lanes of ${lines.length} lines`, inner));
@@ -463,7 +465,7 @@ function drawPictures() {
     all.push(figure("Lower bounds of the time", `By unit, in µs on a ${limits.card.name}, counted by the interpreter in this case: a model, not a measurement.`,
       bars(limits.bounds.map((b) => ({ name: b.unit, value: b.microseconds, label: b.microseconds.toPrecision(3) })), "Lower bounds", " µs")));
   }
-  if (model.estimate) all.push(figure("Where warps wait", `An estimate, not a measurement: ${model.estimate.microseconds.toPrecision(3)} µs on a ${escape(model.estimate.device)},
+  if (model.estimate) all.push(figure("Where warps wait", `An estimate, not a measurement: ${model.estimate.microseconds.toPrecision(3)} µs on ${escape(model.estimate.device)},
     limited by ${escape(model.estimate.limiter)}. Shares of the waiting time of warps by reason.`,
     bars(model.estimate.reasons.filter(([, share]) => share >= 0.005).map(([name, share]) => ({ name, value: 100 * share, label: percent(share) })), "Where warps wait", " %")));
   all.push(lanesPicture());

@@ -3,7 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::{Operand, given};
+use crate::operand::{Operand, given, rejected};
 use crate::rowwise::group::{group_norm, group_norm_backward, group_norm_channels};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -216,12 +216,6 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         if channels == 0 || self.groups > 0 && channels.is_multiple_of(self.groups) {
             return Ok(channels / self.groups.max(1));
         }
-        Err(Error::View {
-            element: <f32 as Element>::TYPE,
-            len: channels,
-            extents: vec![channels],
-            strides: vec![1],
-            why: format!("{channels} channels are not divided by {} groups", self.groups),
-        })
+        Err(rejected(format!("{channels} channels are not divided by {} groups", self.groups)))
     }
 }

@@ -1,6 +1,9 @@
 //! Ahead-of-time compilation. This device has no machine code: the image is the linked PTX after a
 //! marker line.
 //!
+//! The codes of failures are those of NVIDIA's driver on an H100. That driver also compares
+//! definitions when a module is added; here the end of linking finds all contradictions.
+//!
 //! ```text
 //! // cuda-on-cpu, in place of machine code for sm_61
 //! .version 6.0 …
@@ -36,6 +39,8 @@ pub struct Link {
 #[allow(missing_docs)]
 pub enum LinkProgress {
     Added(Vec<Input>),
+    /// The errors of the linker.
+    Failed(String),
     Complete(Box<[u8]>),
 }
 
@@ -63,34 +68,49 @@ impl LinkProgress {
                 list.push(input);
                 Ok(())
             }
-            LinkProgress::Complete(_) => Err(Error::value("an addition after the end of linking")),
+            LinkProgress::Failed(_) | LinkProgress::Complete(_) => {
+                Err(Error::value("an addition after the end of linking"))
+            }
         }
     }
 
-    /// Returns the compiled image. Errors of the linker are also written to `log`.
+    /// Compiles the image, once. Errors of the linker are also written to `log`.
     pub fn complete(&mut self, device: Target, log: &mut String) -> Result<&[u8]> {
-        if let LinkProgress::Added(list) = self {
-            let text = match &mut list[..] {
-                [] => return Err(Error::value("nothing was added")),
-                [one] => std::mem::take(&mut one.text),
-                _ => {
-                    let modules = list.drain(..).map(|input| (input.name, input.module)).collect();
-                    let linked = link(modules).map_err(|errors| {
-                        let lines: Vec<String> = errors.iter().map(|e| format!("error   : {e}")).collect();
-                        *log = lines.join("\n");
-                        Error::new(CUresult::CUDA_ERROR_UNKNOWN, log.clone())
-                    });
-                    linked?.to_string()
-                }
-            };
-            // The image ends with a NUL, because programs load it as text.
-            *self = LinkProgress::Complete(format!("{BEFORE}{device}\n{text}\0").into_bytes().into());
+        let list = match self {
+            LinkProgress::Added(list) => std::mem::take(list),
+            LinkProgress::Failed(why) => return Err(failed(why)),
+            LinkProgress::Complete(_) => {
+                return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, "linking has already ended"));
+            }
+        };
+        let (mut texts, mut modules) = (Vec::new(), Vec::new());
+        for Input { name, text, module } in list {
+            texts.push(text);
+            modules.push((name, module));
         }
+        let text = match (&mut texts[..], link(modules)) {
+            ([], _) => format!(".version 6.0\n.target {device}\n.address_size 64\n"),
+            (_, Err(errors)) => {
+                let lines: Vec<String> = errors.iter().map(|e| format!("error   : {e}")).collect();
+                *log = lines.join("\n");
+                *self = LinkProgress::Failed(log.clone());
+                return Err(failed(log));
+            }
+            ([one], Ok(_)) => std::mem::take(one),
+            (_, Ok(linked)) => linked.to_string(),
+        };
+        // The image ends with a NUL, because programs load it as text.
+        *self = LinkProgress::Complete(format!("{BEFORE}{device}\n{text}\0").into_bytes().into());
         match self {
             LinkProgress::Complete(image) => Ok(image),
-            LinkProgress::Added(_) => Err(Error::value("nothing was added")),
+            _ => unreachable!("linking has just ended"),
         }
     }
+}
+
+/// Returns the error of modules that do not fit together.
+fn failed(why: &str) -> Error {
+    Error::new(CUresult::CUDA_ERROR_INVALID_SOURCE, why.to_string())
 }
 
 /// Returns the PTX of a compiled image, or plain PTX text unchanged.
@@ -137,11 +157,14 @@ mod tests {
     #[test]
     fn linked_images_load_only_on_their_target() {
         let (mut state, mut log) = (LinkProgress::Added(Vec::new()), String::new());
-        assert!(state.complete(Target::SM_61, &mut log).is_err());
         state.add(input("a", "")).unwrap();
         let image = state.complete(Target::SM_61, &mut log).unwrap().to_vec();
-        assert_eq!(state.complete(Target::SM_61, &mut log).unwrap(), image);
+        let again = state.complete(Target::SM_61, &mut log).unwrap_err();
+        assert_eq!(again.code, CUresult::CUDA_ERROR_INVALID_HANDLE);
         assert!(state.add(input("b", "")).is_err());
+        // Without modules the image is empty.
+        let mut empty = LinkProgress::Added(Vec::new());
+        assert_eq!(empty.complete(Target::SM_61, &mut log).unwrap(), image);
         let text = std::str::from_utf8(&image).unwrap().trim_end_matches('\0');
         assert_eq!(ptx(text, Target::SM_61).unwrap(), HEAD);
         assert_eq!(ptx(text, Target::SM_90).unwrap_err().code, CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -154,9 +177,15 @@ mod tests {
         let mut log = String::new();
         let mut state = LinkProgress::Added(vec![input("a", caller), input("b", callee)]);
         assert!(state.complete(Target::SM_61, &mut log).is_ok() && log.is_empty());
-        let mut state = LinkProgress::Added(vec![input("a", caller), input("b", "")]);
-        assert_eq!(state.complete(Target::SM_61, &mut log).unwrap_err().code, CUresult::CUDA_ERROR_UNKNOWN);
-        assert_eq!(log, "error   : Undefined reference to 'f' in 'a'");
+        for inputs in [vec![input("a", caller), input("b", "")], vec![input("a", caller)]] {
+            let mut state = LinkProgress::Added(inputs);
+            let code = |result: Result<&[u8]>| result.unwrap_err().code;
+            assert_eq!(code(state.complete(Target::SM_61, &mut log)), CUresult::CUDA_ERROR_INVALID_SOURCE);
+            assert_eq!(log, "error   : Undefined reference to 'f' in 'a'");
+            // The failure stays.
+            assert_eq!(code(state.complete(Target::SM_61, &mut log)), CUresult::CUDA_ERROR_INVALID_SOURCE);
+            assert_eq!(state.add(input("c", "")).unwrap_err().code, CUresult::CUDA_ERROR_INVALID_VALUE);
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub use prepared::Prepared;
 use profiling::Recording;
 pub(crate) use queue::Queue;
 
+use crate::buffer::same_length;
 use crate::cuda::CudaStream;
 use crate::device::Backend;
 use crate::hazard::{AccessSet, BufferAccess};
@@ -143,7 +144,7 @@ impl Stream {
     pub fn upload_to<T: Element>(&self, to: &mut DeviceBuffer<T>, from: &PinnedBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer")?;
         self.same_device(from.device(), "the pinned buffer")?;
-        same_length("to the device", to.len(), from.len())?;
+        same_length(("the pinned buffer", from.len()), ("the buffer", to.len()))?;
         let used = AccessSet::written(to.uses()).and(BufferAccess::Read(from.uses()));
         // SAFETY: both have equal length. Their accesses are tracked, so a later write or free of
         // either waits.
@@ -156,7 +157,7 @@ impl Stream {
     pub fn download_to<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.same_device(from.device(), "the buffer")?;
         self.same_device(to.device(), "the pinned buffer")?;
-        same_length("from the device", from.len(), to.len())?;
+        same_length(("the buffer", from.len()), ("the pinned buffer", to.len()))?;
         let memory = to.pointer_mut();
         let used = AccessSet::read(from.uses()).and(BufferAccess::Write(to.uses()));
         // SAFETY: as in `upload_to`; `to` is exclusive.
@@ -170,7 +171,7 @@ impl Stream {
     /// the CPU it is complete when this returns.
     pub fn copy<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut DeviceBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer to write")?;
-        same_length("between buffers", to.len(), from.len())?;
+        same_length(("the buffer to read", from.len()), ("the buffer to write", to.len()))?;
         let copy = || match (from.device().backend(), self.device.backend()) {
             _ if from.device().id() == self.device.id() => {
                 let used = AccessSet::read(from.uses()).and(BufferAccess::Write(to.uses()));
@@ -244,10 +245,6 @@ impl Stream {
             other => other,
         }
     }
-}
-
-fn same_length(direction: &'static str, buffer: usize, slice: usize) -> Result<()> {
-    if buffer == slice { Ok(()) } else { Err(Error::Length { direction, buffer, slice }) }
 }
 
 /// Submits launches: like [`Device`], except that the function returns after submission. Arguments

@@ -1,6 +1,6 @@
 //! Legality of calls: arguments and returned values against the signature of the callee.
 
-use super::{Illegal, Reason, constant_fits, has_register, has_symbol, holds};
+use super::{Illegal, Reason, constant_fits, has_register, has_symbol, holds, same_class};
 use crate::ptx::ast::{Call, Callee, Callees, Operand, Parameter, Symbol};
 use crate::ptx::print::{In, Names};
 use crate::ptx::words::{Space, Type};
@@ -40,7 +40,9 @@ pub fn check_call(names: Names<'_>, call: &Call) -> Result<(), Illegal> {
     Ok(())
 }
 
-/// Returns whether `given` is valid for the parameter, or for the returned value.
+/// Returns whether `given` is valid for the parameter, or for the returned value. A variable is an
+/// array exactly if the parameter is one. Their sizes, alignments and classes are equal; elements
+/// of arrays may have other sizes.
 fn passes(names: Names<'_>, formal: &Parameter, given: &Operand, returned: bool) -> bool {
     let scalar = formal.elements.is_none();
     match given {
@@ -48,21 +50,24 @@ fn passes(names: Names<'_>, formal: &Parameter, given: &Operand, returned: bool)
             has_register(names.function, *r) && scalar && holds(names.function.ty(*r), formal.ty, false)
         }
         Operand::Symbol(symbol, 0) if has_symbol(names, *symbol) => {
-            let (size, align) = match *symbol {
+            let (size, align, ty, array) = match *symbol {
                 Symbol::Variable(i) => {
                     let variable = &names.function.variables[i as usize];
-                    (variable.size().filter(|_| variable.space == Space::Param), variable.alignment())
+                    let size = variable.size().filter(|_| variable.space == Space::Param);
+                    (size, variable.alignment(), variable.ty, !variable.dimensions.is_empty())
                 }
                 Symbol::Parameter(i) => {
                     let p = &names.function.parameters[i as usize];
-                    (Some(u64::from(p.size())), p.alignment())
+                    (Some(u64::from(p.size())), p.alignment(), p.ty, p.elements.is_some())
                 }
-                Symbol::Return(_) | Symbol::Global(_) | Symbol::Function(_) => (None, 1),
+                Symbol::Return(_) | Symbol::Global(_) | Symbol::Function(_) => return false,
             };
             let unsized_array = formal.elements == Some(None);
             formal.register.is_none()
+                && array != scalar
                 && size.is_some_and(|n| unsized_array || n == u64::from(formal.size()))
-                && align >= formal.alignment()
+                && align == formal.alignment()
+                && same_class(ty, formal.ty)
         }
         Operand::Sink => returned,
         constant => !returned && scalar && constant_fits(constant, formal.ty),

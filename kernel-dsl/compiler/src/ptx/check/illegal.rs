@@ -89,7 +89,11 @@ impl fmt::Display for Reason {
             }
             Reason::Argument { returned, index } => {
                 let what = if *returned { "returned value" } else { "argument" };
-                write!(f, "does not match the called function: {what} {} has another type or size", index + 1)
+                write!(
+                    f,
+                    "does not match the called function: {what} {} has another type, size or alignment",
+                    index + 1
+                )
             }
             Reason::Callee => f.write_str("calls something that is not a function"),
             Reason::Guard => f.write_str("has a guard that is not a predicate"),

@@ -431,14 +431,20 @@ fn selected(selection: Selection, selector: Selector) -> bool {
 /// Returns whether a register of type `register` is valid for an operand of type `ty`.
 fn holds(register: Type, ty: Type, wider: bool) -> bool {
     if register.bits() == ty.bits() {
-        return register.class() == ty.class()
-            || matches!((register.class(), ty.class()), (Class::Bits, Class::Integer | Class::Float))
-            || matches!((ty.class(), register.class()), (Class::Bits, Class::Integer | Class::Float));
+        return same_class(register, ty);
     }
     wider
         && register.bits() > ty.bits()
         && matches!(register.class(), Class::Bits | Class::Integer)
         && matches!(ty.class(), Class::Bits | Class::Integer)
+}
+
+/// Returns whether two types of equal size are compatible: their classes are equal, or
+/// one of them is untyped bits.
+fn same_class(a: Type, b: Type) -> bool {
+    a.class() == b.class()
+        || matches!((a.class(), b.class()), (Class::Bits, Class::Integer | Class::Float))
+        || matches!((b.class(), a.class()), (Class::Bits, Class::Integer | Class::Float))
 }
 
 /// Returns whether a constant is valid for an operand of type `ty`. An integer has 64 bits, and the
