@@ -251,8 +251,9 @@ fn of_pool(pool: Option<&MemoryStatistics>) -> String {
 
 /// Returns what the caller can do about a lack of memory.
 fn remedy(requested: usize, pool: Option<&MemoryStatistics>) -> &'static str {
-    let limited =
-        |pool: &MemoryStatistics| pool.limit.is_some_and(|limit| pool.in_use.saturating_add(requested as u64) > limit);
+    let limited = |pool: &MemoryStatistics| {
+        pool.limit.is_some_and(|limit| pool.reserved.saturating_add(requested as u64) > limit)
+    };
     if pool.is_some_and(limited) {
         "raise the limit, or drop buffers that are no longer used"
     } else {
