@@ -12,7 +12,7 @@ use kernels_rs::attention::cache::{BLOCK, Blocks, Contiguous, Paged, Scaled, Uns
 use kernels_rs::attention::decode::flash_decode;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
-runtime::register!(flash_decode<f32, f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>, cases, reference);
+runtime::register!(flash_decode<f32, f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, true, 2, 8, 8>, cases, reference);
 runtime::register!(cache_append<f32, f32, f32, Contiguous, 0, false>, append_cases, append_reference);
 
 /// Rows of a page.

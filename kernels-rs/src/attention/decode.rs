@@ -38,15 +38,27 @@
 //!
 //! # Few keys
 //!
-//! One token over 32,768 keys of `f16` takes 50.4 µs on an H100, 0.95 of a copy. Over 8192 keys it
-//! takes 17.8 µs, 0.49 of a copy, which L2 holds. Some 7 µs therefore do not depend on the number
-//! of keys. These are the launch and the first loads. In the last block they are also a chain of a
-//! store, a fence, an atomic operation and the loads of all parts. Measured for 8192 keys, by
-//! threads of a block, parts and keys of a lane in flight:
+//! One token over 32,768 keys of `f16` takes 49.9 µs on an H100, 0.96 of a copy. L2 holds 8192
+//! keys and their values. With evict-first loads they replace one another there: 7 % of the
+//! sectors were hits, and a step takes 17.5 µs, 0.51 of a copy. Without this hint and with four
+//! keys in flight it takes 10.5 µs, 0.84 of a copy. Keys that L2 does not hold need the hint:
+//! without it, 32,768 keys take 52.1 µs, and those of q8_0 take 37.0 µs instead of 32.0.
+//! Therefore [`Decode`](super::Decode) sets `STREAMED` unless L2 has space for the whole cache.
+//! If other data are in L2, both loads take equally long: 19.7 and 19.6 µs.
 //!
-//! | 128, 64, 8 | 128, 64, 4 | 128, 32, 8 | 256, 32, 8 | 256, 32, 4 | 256, 16, 4 | 512, 16, 8 | 512, 16, 4 |
-//! |---|---|---|---|---|---|---|---|
-//! | 18.8 µs | 18.3 | 18.9 | 17.8 | 17.7 | 19.7 | 18.7 | 17.9 |
+//! The rest does not depend on memory. In a stream of 100 launches, an empty kernel takes 3.1 µs,
+//! and loads of the same keys and values take 7.0 µs. With a sum over parts by the last block they
+//! take 8.9 µs. A step over 1024 keys takes 8.0 µs. This is a chain of latencies: the first loads,
+//! the products, and in the last block a store, a fence, an atomic operation and the loads of all
+//! parts. Designs for 8192 keys without the hint:
+//!
+//! | design | µs |
+//! |---|---|
+//! | 256 threads, 32 parts, 8 or 4 keys of a lane in flight | 11.5, 10.5 |
+//! | 512 threads, 16 parts, 4 keys | 10.7 |
+//! | the next keys loaded ahead, halves packed in registers, 32 parts, 8 or 4 keys | 11.5, 11.1 |
+//! | the same with 4 keys and 33 equal parts | 11.2 |
+//! | the same with 128 threads and 64 parts | 12.4 |
 //!
 //! # Caches of integers
 //!
@@ -64,10 +76,10 @@
 //! | 32,768 | 40.9 | 34.0 | 31.2 | 30.2 | 29.6 | 29.8 | 25.7 |
 //! | 131,072 | 138.7 | 107.2 | 103.3 | 98.3 | 95.6 | 97.4 | 95.8 |
 //!
-//! With 8 lanes for a key, a lane has 16 elements, and there are fewer exchanges. Prefetching does
-//! not help, and neither do more or smaller blocks. The table measures kernels for this cache
-//! alone. The kernel below serves all caches; at first it had three keys in flight, because four
-//! spilled. By `kernels bench --suite decode` on an H100, with conversions and with `dp2a`:
+//! With 8 lanes for a key, a lane has 16 elements, and there are fewer exchanges. More or
+//! smaller blocks do not help. The table measures kernels for this cache alone. The kernel
+//! below serves all caches; at first it had three keys in flight, because four spilled. By
+//! `kernels bench --suite decode` on an H100, with conversions and with `dp2a`:
 //!
 //! | keys | q8_0 | of a copy | q4_0 | of a copy |
 //! |---|---|---|---|---|
@@ -107,6 +119,13 @@
 //! | q8_0 | 32,768 | 1, 4 | 33.4, 91.0 | 31.4, 90.9 | 27.0 |
 //! | q8_0 | 131,072 | 1 | 105.4 | 101.9 | 97.3 |
 //! | q4_0 | 32,768 | 1, 4 | 30.3, 105.2 | 27.3, 98.2 | 11.2 |
+//!
+//! One token over q8_0 loads the next keys when the products have freed their registers, and the
+//! next values after the sums. Without loads ahead 32,768 keys took 31.3 µs. Now they take 30.0,
+//! 0.91 of a copy, and 131,072 keys take 96.4 µs instead of 101.2. If L2 holds the keys, loads
+//! ahead make a step slower: 8192 keys take 11.5 µs instead of 9.9. With the hint they took 13.3
+//! µs. Loads ahead over q4_0 took 32.5 µs instead of 27.2 for 32,768 keys. Over `f16`, four
+//! tokens that load ahead spill.
 //!
 //! With 16 lanes of a key and eight keys in flight, q8_0 takes 35.0 µs for 32,768 keys. Three
 //! blocks a multiprocessor instead of two take 41.3 µs. Of `f32` a lane has 8 logits for 16 lanes,
@@ -263,6 +282,64 @@ fn weighted<C: Scales, const E: usize, const WIDE: usize>(
     o
 }
 
+/// Returns a lane's numbers of `U` keys of a head or, with `VALUES`, of values, and the scale of
+/// each piece of them. The head is that of a sequence. The first key is `first`, and the others
+/// follow after `keys` keys each. Keys from `end` on, where a cache may contain anything,
+/// including NaNs, are never read: with `every` the last key before `end` takes their place. A
+/// lane keeps `before` of keys and elements that it does not load.
+#[device]
+#[allow(clippy::too_many_arguments, reason = "the cache, and the keys of a lane")]
+fn numbers<
+    K: StoredElement,
+    C: Scales,
+    P: Pages,
+    const LANES: usize,
+    const WIDE: usize,
+    const E: usize,
+    const U: usize,
+    const VALUES: bool,
+>(
+    cache: View<K, 4>,
+    scales: C,
+    pages: P,
+    at: [usize; 2],
+    first: usize,
+    keys: usize,
+    end: usize,
+    every: bool,
+    width: usize,
+    before: ([[K::Kept; E]; U], [[f32; E]; U]),
+) -> ([[K::Kept; E]; U], [[f32; E]; U]) {
+    let ([sequence, head], (mut raw, mut factors)) = (at, before);
+    for u in unroll(0..U) {
+        let t = first + u * keys;
+        let (plane, row) = pages.place(sequence, t.min(end - 1), cache.dim(2));
+        let at = CacheEntry { plane: plane.min(cache.dim(0) - 1), head, row };
+        for p in unroll(0..E / WIDE) {
+            let d = (p * LANES + warp::lane() % LANES) * WIDE;
+            if (every || t < end) && d < width {
+                let mut x = [K::narrow(0.0); WIDE];
+                if K::NUMBERS == 1 {
+                    x = cache.load((at.plane, head, row, d));
+                } else {
+                    for e in unroll(0..WIDE / K::NUMBERS) {
+                        x[e] = cache[(at.plane, head, row, d / K::NUMBERS + e)];
+                    }
+                }
+                for i in unroll(0..WIDE / K::TOGETHER) {
+                    let (kept, e) = (p * (WIDE / K::TOGETHER) + i, i * (K::TOGETHER / K::NUMBERS));
+                    let neighbors = [e, (e + 1) % WIDE, (e + 2) % WIDE, (e + 3) % WIDE];
+                    raw[u][kept] = K::keep(neighbors.map(|e| x[e]));
+                }
+                if C::SCALED {
+                    factors[u][p] = if VALUES { scales.value(at, d) } else { scales.key(at, d) };
+                }
+            }
+        }
+    }
+    (raw, factors)
+}
+
 /// Computes O ← softmax(scale·q·Kᵀ)·V for each head of each token, over the first `lengths` keys of
 /// its sequence, except those of later tokens.
 ///
@@ -282,17 +359,18 @@ fn weighted<C: Scales, const E: usize, const WIDE: usize>(
         along_z((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
     ),
     instances(
-        f32: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 128;
-        f16_contiguous: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256;
-        f32_i8_contiguous: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256;
-        q8_0: T = f16, O = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256;
-        q4_0: T = f32, O = bf16, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256;
-        f16_tokens: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 4, TOKENS = true, SETS = 2 | 4, THREADS = 256;
-        f32_tokens: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
-        f32_tokens_of_4: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 4, THREADS = 256;
-        f32_i8_tokens: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256;
-        q8_0_tokens: T = f32, O = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256;
-        q4_0_tokens: T = f16, O = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256
+        f32: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 128, STREAMED = true;
+        f16: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = false;
+        f16_streamed: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
+        f32_i8_contiguous: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
+        q8_0: T = f16, O = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = false | true;
+        q4_0: T = f32, O = bf16, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
+        f16_tokens: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 4, TOKENS = true, SETS = 2 | 4, THREADS = 256, STREAMED = true;
+        f32_tokens: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
+        f32_tokens_of_4: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 4, THREADS = 256, STREAMED = true;
+        f32_i8_tokens: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true;
+        q8_0_tokens: T = f32, O = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
+        q4_0_tokens: T = f16, O = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true
     ),
     derived(FEW = GROUP.min(2), AHEAD = 4 * GROUP, SUMS = GROUP * U),
     tolerance(o(relative = 1e-4, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
@@ -320,6 +398,7 @@ pub fn flash_decode<
     const TOKENS: bool,
     const SETS: usize,
     const THREADS: usize,
+    const STREAMED: bool,
     const FEW: usize,
     const AHEAD: usize,
     const SUMS: usize,
@@ -347,7 +426,7 @@ pub fn flash_decode<
     let (group, first) = (heads / blocks, heads % blocks * (GROUP * SETS));
     let width = q.dim(2);
     let len = (lengths[sequence] as usize).min(pages.room(k.dim(2)));
-    let (k, v) = (k.streaming(), v.streaming());
+    let (k, v) = if STREAMED { (k.streaming(), v.streaming()) } else { (k, v) };
     let lanes = warp::group::<LANES>();
     let keys = THREADS / LANES / SETS;
     let mine = thread::x() / (32 * SETS) * (32 / LANES) + warp::lane() / LANES;
@@ -408,7 +487,7 @@ pub fn flash_decode<
     let (mut own_base, mut own_sum) = (f32::NEG_INFINITY, 0.0f32);
     let own = lanes.lane() * SUMS / LANES;
     let (own_column, of_column) = (own / U, LANES / GROUP);
-    let raised = lowered(len);
+    let (at, raised) = ([sequence, group], lowered(len));
     let each = len.div_ceil(splits).next_multiple_of(keys * U);
     let (begin, end) = ((split * each).min(len), ((split + 1) * each).min(len));
     // Before `cut` every key is there for every column, so that nothing is compared.
@@ -417,10 +496,20 @@ pub fn flash_decode<
         let every = (len + 1).saturating_sub(tokens).min(end).max(begin) - begin;
         cut = begin + every / (keys * U) * (keys * U);
     }
+    // Bytes of the next keys are loaded when those of the current ones are used. Numbers that L2
+    // holds arrive in time without that, and numbers of four bits take more instructions.
+    let ahead = K::INTEGERS && K::NUMBERS == 1 && !TOKENS && STREAMED;
     let none = K::keep([K::narrow(0.0); 4]);
-    let (mut raw_k, mut raw_v) = ([[none; E]; U], [[none; E]; U]);
-    // The scales of each piece of a key and a value.
-    let (mut of_keys, mut of_values) = ([[1.0f32; E]; U], [[1.0f32; E]; U]);
+    // The numbers of keys and values, and the scales of their pieces.
+    let empty = ([[none; E]; U], [[1.0f32; E]; U]);
+    let ((mut raw_k, mut of_keys), (mut raw_v, mut of_values)) = (empty, empty);
+    if ahead && begin < end {
+        let t = begin + mine;
+        (raw_k, of_keys) =
+            numbers::<K, C, P, LANES, WIDE, E, U, false>(k, scales, pages, at, t, keys, end, true, width, empty);
+        (raw_v, of_values) =
+            numbers::<K, C, P, LANES, WIDE, E, U, true>(v, scales, pages, at, t, keys, end, true, width, empty);
+    }
     // Beyond the last key, integers of the last one are loaded, and get a weight of 0. Registers
     // need not be set to 0 in each iteration: a lane beyond the head's width never loads.
     let clamped = K::INTEGERS && !TOKENS;
@@ -430,39 +519,15 @@ pub fn flash_decode<
         for base in rolled((from..to).step_by(keys * U)) {
             // Every thread runs the same number of iterations, so that the warp converges at the
             // shuffles below. All loads precede the conversions, which wait for their operands.
-            if !clamped {
-                (raw_k, raw_v) = ([[none; E]; U], [[none; E]; U]);
-                (of_keys, of_values) = ([[1.0f32; E]; U], [[1.0f32; E]; U]);
-            }
-            for u in unroll(0..U) {
-                let t = base + u * keys + mine;
-                // No read beyond the end, where a cache may contain anything, including NaNs.
-                let (plane, row) = pages.place(sequence, t.min(end - 1), k.dim(2));
-                let at = CacheEntry { plane: plane.min(k.dim(0) - 1), head: group, row };
-                for p in unroll(0..E / WIDE) {
-                    let d = (p * LANES + lanes.lane()) * WIDE;
-                    if (clamped || !masked || t < end) && d < width {
-                        let (mut x, mut y) = ([K::narrow(0.0); WIDE], [K::narrow(0.0); WIDE]);
-                        if K::NUMBERS == 1 {
-                            x = k.load((at.plane, group, row, d));
-                            y = v.load((at.plane, group, row, d));
-                        } else {
-                            for e in unroll(0..WIDE / K::NUMBERS) {
-                                x[e] = k[(at.plane, group, row, d / K::NUMBERS + e)];
-                                y[e] = v[(at.plane, group, row, d / K::NUMBERS + e)];
-                            }
-                        }
-                        for i in unroll(0..WIDE / K::TOGETHER) {
-                            let (kept, e) = (p * (WIDE / K::TOGETHER) + i, i * (K::TOGETHER / K::NUMBERS));
-                            let neighbors = [e, (e + 1) % WIDE, (e + 2) % WIDE, (e + 3) % WIDE];
-                            raw_k[u][kept] = K::keep(neighbors.map(|e| x[e]));
-                            raw_v[u][kept] = K::keep(neighbors.map(|e| y[e]));
-                        }
-                        if C::SCALED {
-                            (of_keys[u][p], of_values[u][p]) = (scales.key(at, d), scales.value(at, d));
-                        }
-                    }
-                }
+            let (t, next) = (base + mine, base + keys * U);
+            if !ahead {
+                let every = clamped || !masked;
+                let (of_k, of_v) = if clamped { ((raw_k, of_keys), (raw_v, of_values)) } else { (empty, empty) };
+                (raw_k, of_keys) = numbers::<K, C, P, LANES, WIDE, E, U, false>(
+                    k, scales, pages, at, t, keys, end, every, width, of_k,
+                );
+                (raw_v, of_values) =
+                    numbers::<K, C, P, LANES, WIDE, E, U, true>(v, scales, pages, at, t, keys, end, every, width, of_v);
             }
             let mut kk = [[0.0f32; E]; U];
             for u in unroll(0..U) {
@@ -493,6 +558,12 @@ pub fn flash_decode<
                         product::<C, E, WIDE>(x, kk[u], of_keys[u])
                     };
                 }
+            }
+            if ahead && next < end {
+                let t = next + mine;
+                (raw_k, of_keys) = numbers::<K, C, P, LANES, WIDE, E, U, false>(
+                    k, scales, pages, at, t, keys, end, true, width, empty,
+                );
             }
             let mut w = sums_of_lane::<LANES, SUMS>(s);
             let mut top = f32::NEG_INFINITY;
@@ -540,6 +611,11 @@ pub fn flash_decode<
                         o_sums[g] = weighted::<C, E, WIDE>(w, values, of_values[u], o_sums[g]);
                     }
                 }
+            }
+            if ahead && next < end {
+                let t = next + mine;
+                (raw_v, of_values) =
+                    numbers::<K, C, P, LANES, WIDE, E, U, true>(v, scales, pages, at, t, keys, end, true, width, empty);
             }
         }
     }

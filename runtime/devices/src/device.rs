@@ -203,6 +203,15 @@ impl Device {
         }
     }
 
+    /// Returns the bytes of the device's L2 cache; `None` for the CPU, or if the driver does not
+    /// report them.
+    pub fn l2_bytes(&self) -> Option<u64> {
+        match &self.0.backend {
+            Backend::Cpu(_) => None,
+            Backend::Cuda(cuda) => cuda.info().l2_bytes.map(u64::from),
+        }
+    }
+
     /// Returns what the validation of a launch needs to know of the device: its identity, which
     /// memory carries, and its facts.
     #[doc(hidden)]

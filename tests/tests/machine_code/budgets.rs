@@ -152,7 +152,7 @@ fn memory_bound_kernels_leave_registers_for_warps() {
         assert!(resources.registers <= if few { 48 } else { 128 }, "{name}: {} registers", resources.registers);
     }
     for Cost { name, resources, loops, .. } in
-        costs::<flash_decode<f32, f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, 2, 8, 8>>()
+        costs::<flash_decode<f32, f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4, false, 1, 128, true, 2, 8, 8>>()
     {
         assert!(resources.registers <= 128, "{name}: {} registers", resources.registers);
         for l in loops.iter().filter(|l| ffma(l) >= 64) {
@@ -162,8 +162,8 @@ fn memory_bound_kernels_leave_registers_for_warps() {
         // a lane has bytes of keys and values, and its share of their scales. The instance of q4_0
         // has pages, whose number is a division for each key.
         let of_integers = match name {
-            "flash_decode@q8_0" => Some((4.0 * (32.0 + 2.0), 4.8)),
-            "flash_decode@q4_0" => Some((4.0 * (16.0 + 2.0), 12.8)),
+            "flash_decode@q8_0" | "flash_decode@q8_0_streamed" => Some((4.0 * (32.0 + 2.0), 4.8)),
+            "flash_decode@q4_0" => Some((4.0 * (16.0 + 2.0), 13.2)),
             "flash_decode@f32_i8_contiguous" => Some((8.0 * (16.0 + 0.5), 5.7)),
             _ => None,
         };

@@ -24,6 +24,8 @@ pub struct DeviceInfo {
     pub memory_bytes: u64,
     /// Boost clock of the multiprocessors in kHz; `None` if the driver does not report it.
     pub clock_khz: Option<u32>,
+    /// L2 cache in bytes; `None` if the driver does not report it.
+    pub l2_bytes: Option<u32>,
 }
 
 impl DeviceInfo {
@@ -107,6 +109,9 @@ impl Driver {
             multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "multiprocessors")?,
             memory_bytes: memory as u64,
             clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE, "clock").ok().filter(|khz| *khz > 0),
+            l2_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, "L2 cache")
+                .ok()
+                .filter(|bytes| *bytes > 0),
         })
     }
 }
@@ -124,6 +129,7 @@ mod tests {
             multiprocessors: 30,
             memory_bytes: 24 << 30,
             clock_khz: None,
+            l2_bytes: None,
         };
         assert!(device.require_target(Target::SM_61, "saxpy").is_ok());
         assert_eq!(
