@@ -58,7 +58,7 @@ pub(super) struct LoopForm {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Unrolling {
-    /// As the source has it: ptxas may copy the body if the source does not decide.
+    /// The form of the source: ptxas may copy the body if the source does not decide.
     Declared,
     Rolled,
     By(u32),
@@ -157,7 +157,7 @@ struct SourceLoop {
 
 /// A kernel with one loop changed.
 struct Assembled {
-    /// IR with places.
+    /// IR that the analyses of accesses read.
     kernel: Kernel,
     resources: Resources,
     code: Code,
@@ -233,8 +233,8 @@ pub(super) fn of(
 }
 
 impl Assembler<'_> {
-    /// Compiles and assembles the instance with a loop changed. Returns `None` if the changed kernel
-    /// is not legal, such as one with a register array whose index is not constant.
+    /// Compiles and assembles the instance with a loop changed. Returns `None` if the changed
+    /// kernel is not legal, such as one with a register array whose index is not constant.
     fn assemble(&self, source: &SourceLoop, unroll: Unroll) -> Result<Option<Assembled>, Error> {
         let mut program = self.program.clone();
         set(&mut program, source, unroll);
@@ -249,8 +249,8 @@ impl Assembler<'_> {
     }
 }
 
-/// Sets the directive of a loop. Loops around it that leave the choice to the compiler stay rolled,
-/// so that the forms differ in one loop.
+/// Sets the directive of a loop. Loops around it that leave the choice to the compiler stay
+/// rolled, so that the forms differ in one loop.
 fn set(program: &mut Program, source: &SourceLoop, unroll: Unroll) {
     visit::block(&mut program.functions[source.function].body, &mut |e| {
         let ExprKind::For { label, range, body, .. } = &mut e.kind else { return };

@@ -65,8 +65,8 @@ impl<'h> Lowerer<'h> {
         matches!(self.ty(ty), hir::Type::Array(element, _) if matches!(self.ty(*element), hir::Type::Shared { .. }))
     }
 
-    /// Lowers a new shared array that becomes a row of an array: of one with the same shape from the
-    /// same braces, or of a new one.
+    /// Lowers a new shared array that becomes a row of an array: of one with the same shape from
+    /// the same braces, or of a new one.
     pub(super) fn switched(&mut self, member: SwitchedMember) -> Val {
         let SwitchedMember { name, shape, pitch, mem_layout, layout } = member;
         let shape: SmallVec<[u32; 3]> = std::iter::once(1).chain(shape).collect();
@@ -104,7 +104,7 @@ impl<'h> Lowerer<'h> {
     /// Lowers an array of handles: the array with these rows.
     pub(super) fn shared_arrays(&mut self, e: &'h Expr, parts: &'h [Expr]) -> Val {
         let mistakes = self.errors.len();
-        // Arrays that are created here are rows of their own array.
+        // Arrays that are created here are rows of a separate array.
         let creates = parts.iter().all(|part| matches!(part.kind, ExprKind::Intrinsic { .. }));
         let others = if creates { std::mem::take(&mut self.shared.switched.open) } else { Vec::new() };
         let name = self.name_hint;
