@@ -82,6 +82,9 @@
 //!   until the end of the enclosing braces. Arrays whose lifetimes do not overlap share bytes. A
 //!   [`block::sync`] therefore belongs between the last use of one and the first use of the next,
 //!   also at the end of a loop's body.
+//! * `std::mem::swap(&mut s, &mut t)` exchanges two shared arrays, and `[s, t][k % 2]` chooses one
+//!   at run time. They have one type and shape and are created in the same braces. The compiler
+//!   makes them rows of one array, so that a choice is an index.
 //! * [`copy_from`](Shared::copy_from) is a cooperative copy by the whole block. It writes zeros
 //!   beyond the edge. It is not a barrier: call [`block::sync`] after the copy, and again after the
 //!   last use of the tile.

@@ -462,6 +462,8 @@
 //! | `Shared::over(other, shape)` | none | sm_61 |  |
 //! | `s.cast::<U>()` | none | sm_61 |  |
 //! | `s.at(i)` | none | sm_61 |  |
+//! | `std::mem::swap(&mut s, &mut t)` | 3 `mov.u32` | sm_61 | 1 |
+//! | `[s, t][i]` | none | sm_61 |  |
 //! | `s.dim(d)` | none | sm_61 |  |
 //! | `s.len()` | none | sm_61 |  |
 //! | `s.rows()` | none | sm_61 |  |

@@ -72,6 +72,27 @@ fn masked_loads_need_no_select() {
     assert!(conv3d.instances.iter().all(|instance| !instance.ptx.contains("selp")));
 }
 
+/// Checks that the report shows what unrolling saves in `nbody`, whose loop is unrolled by 4: a
+/// body takes fewer issue slots than rolled.
+#[test]
+fn nbody_shows_what_unrolling_saves() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_all-kernels"));
+    let output = command.args(["report", "nbody", "--unroll", "--json"]).output().unwrap();
+    if !output.status.success() {
+        println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [inner] = &report[0]["unrolling"].as_array().unwrap()[..] else { panic!("{report}") };
+    let loops = report[0]["machine_code"]["sass"]["loops"].as_array().unwrap();
+    let machine = loops.iter().find(|l| l["line"]["number"] == inner["line"]).unwrap();
+    let slots = |form: usize| inner["forms"][form]["slots"].as_f64().unwrap();
+    let [declared, rolled, by_4] = [slots(0), slots(1), slots(3)];
+    assert_eq!((inner["iterations"].as_u64(), &inner["forms"][3]["unrolling"]["by"]), (Some(128), &4.into()));
+    assert_eq!((declared, 4.0 * declared), (by_4, machine["slots"].as_f64().unwrap()));
+    assert!(declared + 3.0 <= rolled, "{declared} and {rolled}");
+}
+
 /// The main function of an example.
 type Main = fn() -> Result<(), Box<dyn Error>>;
 

@@ -1,7 +1,7 @@
 //! Reports and pages of a kernel for programs that link this crate, such as the Python package.
 //! The kernel need not be registered.
 
-use crate::inspect::{self, Inspection};
+use crate::inspect::{self, Examination, Inspection};
 use crate::machine::Tools;
 use crate::name::Selected;
 use crate::summary;
@@ -30,7 +30,9 @@ impl Examined {
         target: Target,
     ) -> Result<Examined, Error> {
         let selected = Selected { artifact, instance };
-        Ok(Examined(inspect::examine(&selected, program, target, Tools::find(target).as_ref(), None, None)?))
+        let tools = Tools::find(target);
+        let examination = Examination { tools: tools.as_ref(), ..Examination::default() };
+        Ok(Examined(inspect::examine(&selected, program, target, examination)?))
     }
 
     /// Marks the differences from a PTX text, as `kernels inspect --against FILE.ptx` does. The

@@ -73,6 +73,7 @@ mod statistics;
 mod summary;
 mod text_file;
 mod trace;
+mod unrolling;
 
 pub use kernels_rs_estimate::{nvdisasm, ptxas, sass};
 
@@ -135,7 +136,7 @@ enum Error {
     #[error(
         "machine code requires NVIDIA's tools, and {missing} is not found on PATH nor in target/tools; \
          the CUDA toolkit up to 12.9 has both, and `tests/get-nvdisasm` of kernels-rs fetches them. \
-         Nothing else needs them: `--ptx` shows the PTX"
+         `show --ptx` and `report` without `--unroll` do not need them"
     )]
     NoTools { missing: String },
     #[error(transparent)]

@@ -34,6 +34,15 @@ impl Tools {
         Some(Tools { nvdisasm: Nvdisasm::find(&ptxas), ptxas })
     }
 
+    /// Rejects missing tools.
+    pub(super) fn required(tools: Option<&Tools>, target: Target) -> Result<&Tools, Error> {
+        let tools = tools.ok_or_else(|| Error::NoTools { missing: format!("a ptxas that knows {target}") })?;
+        match tools.nvdisasm {
+            Some(_) => Ok(tools),
+            None => Err(Error::NoTools { missing: "nvdisasm".to_string() }),
+        }
+    }
+
     /// Assembles and disassembles the PTX of `instance`.
     pub(super) fn assemble(&self, instance: &str, ptx: &str, target: Target) -> Result<MachineCode, Error> {
         let failed = |said| Error::Assembler { instance: instance.to_string(), ptxas: self.ptxas.to_string(), said };

@@ -3,10 +3,12 @@
 
 use super::cases::{self, Wanted};
 use super::forms::CompiledForms;
+use super::inspect::Examination;
 use super::lines::Lines;
 use super::machine::{Code, Issue, Tools};
 use super::name;
 use super::ptxas::Resources;
+use super::unrolling::{self, UnrolledLoop, Unrolling};
 use super::{Error, Outcome, inspect, json, summary};
 use crate::sass::{self, Class, Line};
 use clap::Args;
@@ -22,6 +24,7 @@ use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Local, Location, Op, Region, Role};
 use kernel_dsl::compiler::ptx::cost::InstructionClass;
+use kernel_dsl::compiler::source::{KernelSource, Span};
 use runtime::interpreter::profile::{self, BranchCounts, Counts, Profile, ProfiledAccess, Touched};
 use runtime::testing::{Case, Profiler};
 use serde::Serialize;
@@ -53,6 +56,10 @@ pub(super) struct InstanceSummary {
     /// Print everything: each access, branch and loop, and the instructions by kind
     #[arg(long, conflicts_with = "json")]
     all: bool,
+    /// Also report how many issue slots each loop would take rolled, unrolled by 2, 4 and 8, and
+    /// whole. Requires ptxas and nvdisasm, and assembles the kernel up to five times for each loop
+    #[arg(long)]
+    unroll: bool,
     /// Print a JSON array with an object per instance
     #[arg(long)]
     json: bool,
@@ -98,6 +105,8 @@ pub(super) struct ReportJson {
     /// Lines of Rust, with the number of lanes active in their instructions in the case.
     pub(super) lines: Vec<profile::Line>,
     pub(super) lints: Vec<Slowness>,
+    /// Effect of unrolling each loop; `null` unless requested.
+    pub(super) unrolling: Option<Vec<UnrolledLoop>>,
     /// Results that depend on the hardware's approximations.
     pub(super) decisions: Vec<ApproximateDecision>,
 }
@@ -254,8 +263,13 @@ impl InstanceSummary {
         let inspections = instances.iter().map(|selected| {
             let target = self.target.unwrap_or(selected.artifact.target);
             let tools = tools.entry(target).or_insert_with(|| Tools::find(target));
+            if self.unroll {
+                Tools::required(tools.as_ref(), target)?;
+            }
             let program = name::program(selected.artifact)?;
-            inspect::examine(selected, &program, target, tools.as_ref(), Some(&self.wanted), None)
+            let examination =
+                Examination { tools: tools.as_ref(), wanted: Some(&self.wanted), followed: None, unrolls: self.unroll };
+            inspect::examine(selected, &program, target, examination)
         });
         let inspections = inspections.collect::<Result<Vec<_>, _>>()?;
         if !self.all && !self.json {
@@ -384,6 +398,7 @@ impl ReportJson {
             branches,
             lines: Vec::new(),
             lints: merged(lints.into_iter().map(|lint| Slowness::new(optimized, lint))),
+            unrolling: None,
             decisions,
         }
     }
@@ -434,12 +449,30 @@ impl ReportJson {
         if let Some(sass) = self.machine_code.as_ref().and_then(|machine| machine.sass.as_ref()) {
             sass.print(out)?;
         }
+        self.unrolled(out)?;
         self.memory(out)?;
         self.control(out)?;
         if self.lints.is_empty() {
             writeln!(out, "no operations known to be slow on {}", self.target)?;
         }
         Ok(())
+    }
+
+    /// Prints the table of the forms of each loop.
+    fn unrolled(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let Some(loops) = self.unrolling.as_ref().filter(|loops| !loops.is_empty()) else { return Ok(()) };
+        writeln!(out, "unrolling, issue slots of an iteration (registers of the kernel):")?;
+        let mut rows = vec![["", "now", "rolled", "by 2", "by 4", "by 8", "whole"].map(String::from)];
+        let cells = |l: &UnrolledLoop| {
+            let by = Unrolling::By;
+            let forms = [Unrolling::Declared, Unrolling::Rolled, by(2), by(4), by(8), Unrolling::Whole];
+            let [now, rolled, by_2, by_4, by_8, whole] =
+                forms.map(|form| l.form(form).map_or(String::new(), unrolling::LoopForm::figures));
+            let SourcePlace { file, line, text, .. } = &l.place;
+            [format!("{file}:{line} {text}"), now, rolled, by_2, by_4, by_8, whole]
+        };
+        rows.extend(loops.iter().map(cells));
+        table(out, &rows)
     }
 
     /// Prints the table of the accesses.
@@ -598,14 +631,18 @@ impl Sass {
 }
 
 impl SourcePlace {
-    fn new(kernel: &Kernel, location: Location) -> SourcePlace {
+    pub(super) fn new(kernel: &Kernel, location: Location) -> SourcePlace {
         let at = kernel.locations[location.0 as usize];
-        let source = &kernel.sources[at.source as usize];
-        let offset = u32::from(at.span.line);
+        SourcePlace::of_source(&kernel.sources[at.source as usize], at.span)
+    }
+
+    /// Returns the start of a span.
+    pub(super) fn of_source(source: &KernelSource, span: Span) -> SourcePlace {
+        let offset = u32::from(span.line);
         SourcePlace {
             file: source.file.clone(),
             line: source.line + offset,
-            column: at.span.column,
+            column: span.column,
             text: source.line_code(offset).to_string(),
         }
     }

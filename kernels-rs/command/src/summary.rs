@@ -6,6 +6,7 @@ use super::inspect::Inspection;
 use super::inspect::limits::Advice;
 use super::report::{AccessReport, MachineCode, SourcePlace};
 use crate::sass::Line;
+use crate::unrolling::{LoopForm, UnrolledLoop, Unrolling};
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
 use std::io::Write;
 
@@ -57,6 +58,16 @@ pub(super) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
         };
         let loops: Vec<_> = sass.loops.iter().map(looped).collect();
         screen.list("loops", &loops, MAX_LOOPS)?;
+        let unrolled = |l: &UnrolledLoop| {
+            let file = l.place.file.rsplit('/').next().unwrap_or(&l.place.file);
+            let [now, rolled] = [Unrolling::Declared, Unrolling::Rolled]
+                .map(|form| l.form(form).map_or(String::new(), LoopForm::figures));
+            let fewest =
+                l.fewest().map_or(String::new(), |form| format!("; fewest {} {}", form.unrolling, form.figures()));
+            format!("{file}:{} slots (registers) now {now}, rolled {rolled}{fewest}", l.place.line)
+        };
+        let unrolled: Vec<_> = report.unrolling.iter().flatten().map(unrolled).collect();
+        screen.list("unrolling", &unrolled, MAX_LOOPS)?;
     } else {
         screen.row("instructions", &format!("{} of PTX", report.instructions.values().sum::<u32>()))?;
     }

@@ -322,6 +322,41 @@ fn report_matches_the_documentation() {
     }
 }
 
+/// Compares the figures of a loop's forms with the machine code of the instance itself.
+#[test]
+fn report_compares_unrolled_forms_of_a_loop() {
+    let output = kernels(&["report", "softmax<ROWS = 4>", "--unroll", "--json"]);
+    if !output.status.success() {
+        let refused = String::from_utf8(output.stderr).unwrap();
+        assert!(refused.contains("`report` without `--unroll` do not need them"), "{refused}");
+        println!("skipped: no ptxas and nvdisasm for sm_61 are found");
+        return;
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let loops = report[0]["unrolling"].as_array().unwrap();
+    let machine = report[0]["machine_code"]["sass"]["loops"].as_array().unwrap();
+    assert_eq!(loops.len(), 3, "{loops:?}");
+    for (l, line) in loops.iter().zip([21, 28, 34]) {
+        assert_eq!((&l["line"], &l["iterations"]), (&line.into(), &Value::Null));
+        let forms = l["forms"].as_array().unwrap();
+        let names: Vec<_> = forms.iter().map(|form| form["unrolling"].clone()).collect();
+        assert_eq!(
+            names,
+            serde_json::json!(["declared", "rolled", {"by": 2}, {"by": 4}, {"by": 8}]).as_array().unwrap()[..]
+        );
+        // ptxas makes four copies of a loop that leaves the choice to it.
+        let slots = |l: &Value| l["slots"].as_f64().unwrap();
+        let here = machine.iter().filter(|m| m["line"]["number"] == line);
+        let largest = here.map(slots).fold(0.0, f64::max);
+        assert_eq!(slots(&forms[0]), largest / 4.0, "{l}");
+        assert!(slots(&forms[0]) < slots(&forms[1]), "{l}");
+        assert_eq!(forms[0]["registers"], report[0]["machine_code"]["registers"], "{l}");
+    }
+    let text = stdout(&["report", "softmax<ROWS = 4>", "--unroll", "--all"]);
+    assert!(text.contains("unrolling, issue slots of an iteration (registers of the kernel):\n"), "{text}");
+    assert!(stdout(&["report", "softmax<ROWS = 4>", "--unroll"]).lines().count() <= 25);
+}
+
 /// Checks that the first screen fits a terminal of 25 lines and 100 columns, for large kernels too.
 #[test]
 fn report_fits_a_screen() {

@@ -28,6 +28,7 @@ mod pipeline;
 mod ptx;
 mod shared;
 mod strided;
+mod switched;
 mod tables;
 mod values;
 

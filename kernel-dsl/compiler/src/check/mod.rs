@@ -607,7 +607,7 @@ impl Finish<'_> {
                 // A view is declared `mut` to write its elements; the variable itself may never
                 // change.
                 mutable: match self.checker.table.get(v.ty) {
-                    Ty::View { .. } | Ty::Slice { .. } => v.assigned || v.unset,
+                    Ty::View { .. } | Ty::Slice { .. } | Ty::Shared { .. } => v.assigned || v.unset,
                     _ => v.mutable || v.unset,
                 },
                 constant: v.constant,

@@ -227,7 +227,8 @@ pub struct Local {
     pub name: String,
     /// The type.
     pub ty: TypeId,
-    /// Whether the variable is declared `mut`; for a view or slice, whether it is assigned.
+    /// Whether the variable is declared `mut`; for a view, slice or shared array, whether it is
+    /// assigned.
     pub mutable: bool,
     /// Declared `const`.
     pub constant: bool,

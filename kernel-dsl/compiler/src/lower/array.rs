@@ -11,10 +11,14 @@ impl<'h> Lowerer<'h> {
                 let hir::Type::Array(element, _) = self.ty(array.ty) else { return Val::Unit };
                 let array = self.expr(array);
                 let f = self.expr(f);
-                let (Val::Array(from), Val::Callable(f)) = (array, f) else { return Val::Unit };
-                self.filled(e, f, &mut |l, i| {
-                    let place = l.element(&from, i);
-                    l.peek_storage(&place, *element)
+                let Val::Callable(f) = f else { return Val::Unit };
+                self.filled(e, f, &mut |l, i| match &array {
+                    Val::Array(from) => {
+                        let place = l.element(from, i);
+                        l.peek_storage(&place, *element)
+                    }
+                    Val::Shared(arrays) => l.shared_at(arrays, i),
+                    _ => Val::Unit,
                 })
             }
             (Intrinsic::ArrayFrom, [f]) => match self.expr(f) {
@@ -35,6 +39,9 @@ impl<'h> Lowerer<'h> {
     /// Lowers an array of the type of `e` with `f(argument(i))` at each index i, in order.
     fn filled(&mut self, e: &Expr, f: u32, argument: &mut dyn FnMut(&mut Self, MaybeConst) -> Val) -> Val {
         let hir::Type::Array(element, size) = *self.ty(e.ty) else { return Val::Unit };
+        if !self.in_registers(e) {
+            return Val::Unit;
+        }
         let to = self.storage(e.ty, self.name_hint.unwrap_or("array"));
         for i in 0..self.size(size) {
             if !self.room(e.span) {

@@ -250,7 +250,7 @@ impl<'h> Lowerer<'h> {
         f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst,
     ) -> Storage {
         match from {
-            Storage::Unit | Storage::Pending { .. } => Storage::Unit,
+            Storage::Unit | Storage::Shared { .. } | Storage::Pending { .. } => Storage::Unit,
             Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.each_register(p, f)).collect()),
             Storage::Leaf { local, element, dims, .. } => {
                 let name = self.builder.kernel.locals[local.0 as usize].name.clone();

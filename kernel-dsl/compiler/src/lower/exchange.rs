@@ -213,7 +213,7 @@ impl<'h> Lowerer<'h> {
 
     fn registers(&mut self, storage: &Storage, all: &mut Vec<(Scalar, MaybeConst)>) {
         match storage {
-            Storage::Unit | Storage::Pending { .. } => {}
+            Storage::Unit | Storage::Shared { .. } | Storage::Pending { .. } => {}
             Storage::Tuple(parts) => parts.iter().for_each(|p| self.registers(p, all)),
             Storage::Leaf { dims, .. } => {
                 let count: u32 = dims.iter().product();

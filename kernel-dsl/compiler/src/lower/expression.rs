@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::storage::Binding;
-use super::value::{LoweredPlace, MaybeConst, Val, View};
+use super::value::{LoweredPlace, MaybeConst, Storage, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, Op};
@@ -99,6 +99,7 @@ impl<'h> Lowerer<'h> {
             ExprKind::Tuple(parts) if parts.is_empty() => Val::Unit,
             ExprKind::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.expr(p)).collect()),
             ExprKind::Struct { fields, rest } => self.made(e, fields, rest.as_deref()),
+            ExprKind::Array(parts) if self.is_shared_array(e.ty) => self.shared_arrays(e, parts),
             ExprKind::Array(parts) => {
                 if !self.in_registers(e) {
                     return Val::Unit;
@@ -252,6 +253,11 @@ impl<'h> Lowerer<'h> {
 
     /// Returns the place of an assignment.
     fn assigned(&mut self, place: &'h Expr) -> Option<LoweredPlace> {
+        if let ExprKind::Local(id) = &place.kind
+            && let Binding::Variable(storage @ Storage::Shared { .. }) = &self.frame().bindings[id.0 as usize]
+        {
+            return Some(LoweredPlace::Registers(storage.clone()));
+        }
         if self.storable(place.ty) || matches!(self.ty(place.ty), hir::Type::Pending) {
             return self.place(place);
         }
@@ -276,6 +282,25 @@ impl<'h> Lowerer<'h> {
                 _ => Val::Unit,
             };
         }
+        if let ExprKind::Index { base, index } = &e.kind
+            && matches!(self.ty(e.ty), hir::Type::Shared { .. })
+        {
+            let arrays = self.expr(base);
+            let index = self.scalar(index);
+            self.at(e.span);
+            return match arrays {
+                Val::Shared(handle) => self.shared_at(&handle, index),
+                _ => {
+                    if self.errors.is_empty() && !self.builder.ended() {
+                        self.error(
+                            e.span,
+                            "an array of shared arrays can be indexed only where it is a variable or literal",
+                        );
+                    }
+                    Val::Unit
+                }
+            };
+        }
         if let ExprKind::Dereference(reference) = &e.kind
             && !self.storable(e.ty)
         {
@@ -294,7 +319,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns whether an array can hold values of this type; reports an error if not.
-    fn in_registers(&mut self, e: &Expr) -> bool {
+    pub(super) fn in_registers(&mut self, e: &Expr) -> bool {
         let held = self.storable(e.ty);
         if !held {
             self.error_with_help(
@@ -344,7 +369,7 @@ impl<'h> Lowerer<'h> {
                 self.temporary(e, value)
             }
             ExprKind::Field { base, field } => match self.place(base)? {
-                LoweredPlace::Registers(super::value::Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
+                LoweredPlace::Registers(Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
                     Some(LoweredPlace::Registers(parts.swap_remove(*field as usize)))
                 }
                 LoweredPlace::Memory { place, mem_layout, policy } => {

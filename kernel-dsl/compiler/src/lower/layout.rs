@@ -70,6 +70,20 @@ impl SharedArrayPlan {
         self.events.len() - 1
     }
 
+    /// Returns the innermost braces that are open.
+    pub(super) fn innermost(&self) -> Option<usize> {
+        let mut closed = 0;
+        for (i, event) in self.events.iter().enumerate().rev() {
+            match event {
+                SharedArrayEvent::Declare(_) => {}
+                SharedArrayEvent::Open if closed == 0 => return Some(i),
+                SharedArrayEvent::Open => closed -= 1,
+                SharedArrayEvent::Close(_) | SharedArrayEvent::CloseAll => closed += 1,
+            }
+        }
+        None
+    }
+
     /// Records a closing brace. The arrays that `value`, the value of the braces, names live on.
     pub(super) fn close(&mut self, opened: usize, value: &Val) {
         if self.events.len() == opened + 1 {

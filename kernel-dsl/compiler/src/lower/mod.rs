@@ -42,6 +42,7 @@ mod shared;
 mod sources;
 mod statement;
 mod storage;
+mod switched;
 mod table;
 mod threads;
 mod value;
@@ -106,7 +107,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         builder: Builder::new(kernel),
         sources: SourceMap::default(),
         inliner: Inliner::default(),
-        shared: SharedArrays::default(),
+        shared: SharedArrays::new(program),
         tokens: Tokens::default(),
         tables: Tables::default(),
         divisibility: Divisibility::new(launch::promises(monomorphic)),

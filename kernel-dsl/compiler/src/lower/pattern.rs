@@ -48,6 +48,13 @@ impl<'h> Lowerer<'h> {
                 };
                 (0..self.size(*size)).map(|i| part(self, i)).collect()
             }
+            (Val::Shared(handle), hir::Type::Array(element, size)) => {
+                let part = |lowerer: &mut Self, i| {
+                    let i = lowerer.index(i);
+                    (*element, lowerer.shared_at(&handle, i))
+                };
+                (0..self.size(*size)).map(|i| part(self, i)).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 use super::Lowerer;
 use super::layout::{Alias, SharedArrayEvent, SharedArrayPlan};
 use super::mem_layout::MemLayout;
+use super::switched::{SwitchedArrays, SwitchedMember};
 use super::value::{CacheHint, Handle, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
@@ -27,11 +28,17 @@ pub(super) struct SharedArrays {
     /// The arrays through which the threads of a block exchange values, by the type of their
     /// elements.
     exchange: Vec<(Scalar, SharedId)>,
+    /// The arrays that variables and arrays of handles switch between.
+    pub switched: SwitchedArrays,
     /// Where arrays of dynamic size begin: at addresses aligned to the widest access.
     dynamic_bases: Vec<ir::Value>,
 }
 
 impl SharedArrays {
+    pub(super) fn new(program: &hir::Program) -> SharedArrays {
+        SharedArrays { switched: SwitchedArrays::new(program), ..SharedArrays::default() }
+    }
+
     /// Returns exchange array number `number` with elements of type `ty`.
     pub(super) fn exchange_array(&self, ty: Scalar, number: usize) -> Option<SharedId> {
         self.exchange.iter().filter(|(of, _)| *of == ty).nth(number).map(|(_, array)| *array)
@@ -79,7 +86,6 @@ impl<'h> Lowerer<'h> {
                 }
             },
         };
-        let strides = super::layout::strides(&shape, pitch);
         let rows: u64 = shape[..shape.len() - 1].iter().fold(1, |n: u64, d| n.saturating_mul(u64::from(*d)));
         let bytes = rows.saturating_mul(u64::from(pitch)).saturating_mul(u64::from(element.bytes()));
         if bytes > u64::from(ir::SHARED_LIMIT) {
@@ -90,13 +96,24 @@ impl<'h> Lowerer<'h> {
             self.error_with_help(e.span, message, super::layout::SHARED_LIMIT_HELP);
             return Val::Unit;
         }
-        let id = self.add_shared(SharedArray { name, element, shape, strides, layout, over: None, offset: 0 });
+        if self.switches(e.ty) {
+            return self.switched(SwitchedMember { name, shape, pitch, mem_layout, layout });
+        }
+        let strides = super::layout::strides(&shape, pitch);
+        let id = self.declare_shared(SharedArray { name, element, shape, strides, layout, over: None, offset: 0 });
+        Val::Shared(Handle::Fixed { array: id, mem_layout, prefix: SmallVec::new() })
+    }
+
+    /// Adds an array, whose lifetime begins here.
+    pub(super) fn declare_shared(&mut self, array: SharedArray) -> SharedId {
+        let is_padded = matches!(array.layout, Layout::Padded { .. });
+        let id = self.add_shared(array);
         self.shared.plan.events.push(SharedArrayEvent::Declare(id));
         self.builder.effect(Op::LifetimeStart(id));
-        if wanted == RowLayout::Padded {
+        if is_padded {
             self.shared.plan.padded.push(id);
         }
-        Val::Shared(Handle::Fixed { array: id, mem_layout, prefix: SmallVec::new() })
+        id
     }
 
     fn add_shared(&mut self, array: SharedArray) -> SharedId {
@@ -277,7 +294,10 @@ impl<'h> Lowerer<'h> {
     /// Returns the array of fixed size that a value names, and its first indices.
     fn fixed(&mut self, of: &Val, span: Span) -> Option<(SharedId, SmallVec<[ir::Value; 3]>)> {
         match of {
-            Val::Shared(Handle::Fixed { array, prefix, .. }) => Some((*array, prefix.clone())),
+            Val::Shared(Handle::Fixed { array, prefix, .. }) => {
+                self.shared.switched.fix(*array);
+                Some((*array, prefix.clone()))
+            }
             Val::Shared(Handle::Dynamic(_)) => {
                 self.error_with_help(
                     span,

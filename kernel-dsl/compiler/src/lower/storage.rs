@@ -1,7 +1,7 @@
 //! Variables: registers for variables that change, and names for values that do not.
 
 use super::Lowerer;
-use super::value::{LoweredPlace, MaybeConst, Storage, Val};
+use super::value::{Handle, LoweredPlace, MaybeConst, Storage, Val};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, TypeId};
 use crate::ir::{self, Op};
@@ -152,6 +152,15 @@ impl<'h> Lowerer<'h> {
             && unbound.is_some_and(|made| storage.starts_with(made))
         {
             Binding::Variable(storage.clone())
+        } else if let Val::Shared(Handle::Fixed { array, mem_layout, prefix }) = &value
+            && local.mutable
+            && matches!(self.ty(local.ty), hir::Type::Shared { .. })
+        {
+            let usize = ir::Type::Scalar(Scalar::Usize);
+            let registers = prefix.iter().map(|_| self.leaf(usize, &local.name, SmallVec::new())).collect();
+            let storage = Storage::Shared { array: *array, mem_layout: mem_layout.clone(), prefix: registers };
+            self.write_storage(&storage, value);
+            Binding::Variable(storage)
         } else if local.mutable && self.storable(local.ty) {
             let storage = self.storage(local.ty, &local.name);
             self.write_storage(&storage, value);
@@ -205,7 +214,7 @@ impl<'h> Lowerer<'h> {
     /// Returns the element at `index` of an array's registers.
     pub(super) fn element(&mut self, storage: &Storage, index: MaybeConst) -> Storage {
         match storage {
-            Storage::Unit | Storage::Pending { .. } => Storage::Unit,
+            Storage::Unit | Storage::Shared { .. } | Storage::Pending { .. } => Storage::Unit,
             Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.element(p, index)).collect()),
             Storage::Leaf { local, element, dims, offset } => {
                 let rest = product(dims.get(1..).unwrap_or(&[]));
@@ -266,6 +275,10 @@ impl<'h> Lowerer<'h> {
                 }
                 view
             }
+            (Storage::Shared { array, mem_layout, prefix }, _) => {
+                let prefix = prefix.iter().filter_map(|i| self.read_leaf(i)).map(|k| k.value).collect();
+                Val::Shared(Handle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
+            }
             (leaf, _) => self.read_leaf(leaf).map_or(Val::Unit, Val::Scalar),
         }
     }
@@ -316,6 +329,14 @@ impl<'h> Lowerer<'h> {
                 self.builder.effect(Op::WriteLocal { local: *local, index, value: k.value });
             }
             (to @ Storage::Pending { .. }, value) => self.write_token(to, value),
+            (Storage::Shared { array, prefix, .. }, Val::Shared(handle)) => match handle {
+                Handle::Fixed { array: from, prefix: at, .. } if from == *array && at.len() == prefix.len() => {
+                    for (to, value) in prefix.iter().zip(at) {
+                        self.write_storage(to, Val::Scalar(MaybeConst { value, bits: None }));
+                    }
+                }
+                _ => self.cannot_switch(*array),
+            },
             (to, Val::Array(from)) => self.copy(&from, to),
             (Storage::Tuple(parts), Val::Option(some, value)) if parts.len() == 2 => {
                 self.write_storage(&parts[0], Val::Scalar(some));

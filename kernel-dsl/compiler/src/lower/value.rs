@@ -82,6 +82,12 @@ pub(super) enum Storage {
         offset: Option<MaybeConst>,
     },
     Tuple(Vec<Storage>),
+    /// A variable that names a part of a shared array: the registers of the first indices.
+    Shared {
+        array: SharedId,
+        mem_layout: MemLayout,
+        prefix: Vec<Storage>,
+    },
     /// The registers of a variable for copies in flight, with the number of the variable.
     Pending {
         token: u32,
@@ -102,7 +108,7 @@ impl Storage {
         match self {
             Storage::Leaf { local: first, .. } => *first == local,
             Storage::Tuple(parts) => parts.first().is_some_and(|part| part.starts_with(local)),
-            Storage::Unit | Storage::Pending { .. } => false,
+            Storage::Unit | Storage::Shared { .. } | Storage::Pending { .. } => false,
         }
     }
 }
@@ -197,7 +203,7 @@ impl Storage {
             Storage::Unit => true,
             Storage::Leaf { offset, .. } => offset.is_none_or(|k| predicate(k.value)),
             Storage::Tuple(parts) => parts.iter().all(|p| p.all_values(predicate)),
-            Storage::Pending { .. } => true,
+            Storage::Shared { .. } | Storage::Pending { .. } => true,
         }
     }
 }

@@ -210,6 +210,11 @@ pub(super) fn advice(report: &ReportJson, lines: &[RustLine], index: &LineIndex)
         };
         advise(&branch.place.file, branch.place.line, text);
     }
+    for unrolled in report.unrolling.iter().flatten() {
+        if let Some(text) = unrolled.suggestion() {
+            advise(&unrolled.place.file, unrolled.place.line, text);
+        }
+    }
     for lint in &report.lints {
         let text = format!("{}: {}.", lint.message, lint.help);
         match &lint.place {

@@ -18,7 +18,7 @@ use super::machine::Tools;
 use super::name::{self, Selected};
 use super::report::{ReportJson, measured};
 use super::trace::ThreadArgs;
-use super::{Outcome, emit_lines};
+use super::{Outcome, emit_lines, unrolling};
 use clap::Args;
 use compare::ComparedCode;
 use kernel_dsl::Artifact;
@@ -61,6 +61,9 @@ pub(super) struct Inspect {
     /// unless the kernel names another
     #[arg(long, value_name = "SM")]
     target: Option<Target>,
+    /// Also suggest how to unroll each loop: the kernel is assembled up to five times for each
+    #[arg(long)]
+    unroll: bool,
     #[command(flatten)]
     wanted: Wanted,
     #[command(flatten)]
@@ -84,21 +87,31 @@ pub(super) enum Error {
     NoSource { file: String },
 }
 
-/// Examines an instance of `program`, which is that of the artifact or a newer one. Machine code
-/// requires `tools`; measurements require `wanted`, which selects their case. `followed` is a
-/// thread of that case to trace.
+/// Parts of an examination beyond the compiled forms of an instance.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Examination<'a> {
+    /// Tools of the machine code.
+    pub(super) tools: Option<&'a Tools>,
+    /// The measured case.
+    pub(super) wanted: Option<&'a Wanted>,
+    /// The thread of that case to trace.
+    pub(super) followed: Option<&'a ThreadArgs>,
+    /// Whether to assemble the loops in their unrolled forms.
+    pub(super) unrolls: bool,
+}
+
+/// Examines an instance of `generic`, which is that of the artifact or a newer one.
 pub(super) fn examine(
     selected: &Selected,
-    program: &Program,
+    generic: &Program,
     target: Target,
-    tools: Option<&Tools>,
-    wanted: Option<&Wanted>,
-    followed: Option<&ThreadArgs>,
+    examination: Examination<'_>,
 ) -> Result<Inspection, super::Error> {
+    let Examination { tools, wanted, followed, unrolls } = examination;
     let Selected { artifact, instance } = selected;
     let name = artifact.instance_name(&instance.0);
     let failed = |source: Errors| super::Error::Compile { instance: name.clone(), target, source };
-    let program = monomorphic(program, instance).map_err(failed)?;
+    let program = monomorphic(generic, instance).map_err(failed)?;
     let compilation = Compilation::new(&program, target).map_err(failed)?;
     let forms = CompiledForms::of(name.clone(), &compilation, tools)?;
     let mut report = ReportJson::of(&forms);
@@ -109,6 +122,14 @@ pub(super) fn examine(
     let profile = wanted.map(measure).transpose()?.flatten();
     if let Some((case, profile)) = &profile {
         report.measure(case.name.clone(), profile);
+    }
+    if unrolls
+        && let Some(tools) = tools
+        && let Some((_, machine)) = &forms.machine
+        && let Some(code) = &machine.code
+    {
+        let loops = unrolling::of(&name, (generic, instance), target, tools, (code, machine.resources))?;
+        report.unrolling = Some(loops);
     }
     let mut inspection = Inspection::new(&forms, report, profile.as_ref().map(|(_, profile)| profile));
     if let (Some((case, _)), Some(followed)) = (&profile, followed) {
@@ -160,7 +181,16 @@ impl Inspect {
             Depth::Compiled => (None, None),
             Depth::Complete => (Tools::find(target), Some(&self.wanted)),
         };
-        examine(selected, program, target, tools.as_ref(), wanted, wanted.map(|_| &self.followed))
+        if self.unroll && depth == Depth::Complete {
+            Tools::required(tools.as_ref(), target)?;
+        }
+        let examination = Examination {
+            tools: tools.as_ref(),
+            wanted,
+            followed: wanted.map(|_| &self.followed),
+            unrolls: self.unroll,
+        };
+        examine(selected, program, target, examination)
     }
 
     /// Returns the other side of a comparison: a file, or else an instance.

@@ -84,6 +84,28 @@ programs! { arrays, "Shared memory", slices(x: &[f32], y: &mut [f32]):
         block::sync();
         y[t] = s[(1, 63 - t)];
     }
+    "`std::mem::swap(&mut s, &mut t)`" fn switched {
+        let i = thread::x();
+        let mut s = Shared::<f32, 1>::new([64]);
+        let mut t = Shared::<f32, 1>::new([64]);
+        s[i] = x[i];
+        block::sync();
+        for k in rolled(0..3) {
+            t[i] = s[(i + k) % 64] + 1.0;
+            block::sync();
+            std::mem::swap(&mut s, &mut t);
+        }
+        y[i] = s[i];
+    }
+    "`[s, t][i]`" fn chosen {
+        let i = thread::x();
+        let mut s = Shared::<f32, 1>::new([64]);
+        let mut t = Shared::<f32, 1>::new([64]);
+        s[i] = x[i];
+        t[i] = -x[i];
+        block::sync();
+        y[i] = [s, t][i / 32][63 - i];
+    }
     "`s.dim(d)`" fn dim {
         let s = Shared::<f32, 2>::new([2, 64]);
         let n = s.dim(1);

@@ -458,6 +458,6 @@ fn first_leaf(storage: &Storage) -> Option<SmallVec<[u32; 2]>> {
     match storage {
         Storage::Leaf { dims, .. } => Some(dims.clone()),
         Storage::Tuple(parts) => parts.iter().find_map(first_leaf),
-        Storage::Unit | Storage::Pending { .. } => None,
+        Storage::Unit | Storage::Shared { .. } | Storage::Pending { .. } => None,
     }
 }

@@ -114,6 +114,21 @@ fn assigned_arrays(y: &mut [f32]) {
 }
 
 #[kernel(block = 32, grid = 1)]
+fn switched_arrays(y: &mut [f32]) {
+    let a = Shared::<f32, 1>::new([32]);
+    let mut b = Shared::<f32, 1>::new([32]);
+    let mut c = Shared::<f32, 1>::new([64]);
+    let reversed = [b, a];
+    let different = [a, c];
+    std::mem::swap(&mut b, &mut c);
+    {
+        let mut inner = Shared::<f32, 1>::new([32]);
+        std::mem::swap(&mut b, &mut inner);
+    }
+    y[0] = reversed[0][0] + different[1][0] + b[0];
+}
+
+#[kernel(block = 32, grid = 1)]
 fn shared_out_of_loops(y: &mut [f32]) {
     let a = Shared::<f32, 1>::new([32]);
     let s = loop {

@@ -1,0 +1,351 @@
+//! Effect of unrolling: a kernel is compiled and assembled again with one loop changed.
+//!
+//! A form of a loop is what `rolled`, `unroll_by::<F>` or `unroll` around its range makes. Its
+//! figures are those of the machine code: the issue slots of the loop, divided by the iterations in
+//! its body, and the registers of the whole kernel. A loop of the source has no figures if the
+//! compiler or ptxas removed it, or if it encloses another loop of the machine code.
+
+use super::Error;
+use super::machine::{Code, Tools};
+use super::ptxas::Resources;
+use super::report::SourcePlace;
+use crate::sass::{Class, Line, Loop};
+use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
+use kernel_dsl::compiler::emit::{self, file_name};
+use kernel_dsl::compiler::hir::{self, ExprKind, Instance, LabelId, Program, Size, Type, Unroll, visit};
+use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region};
+use kernel_dsl::compiler::{Compilation, Scalar, Target, passes};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Examined factors of `unroll_by`.
+const FACTORS: [u32; 3] = [2, 4, 8];
+/// The largest number of iterations of a loop that is unrolled whole.
+const MAX_TRIPS: u64 = 64;
+/// The largest number of machine instructions to which a loop is unrolled whole.
+const MAX_INSTRUCTIONS: u64 = 2048;
+/// Share of the issue slots of an iteration that a suggested form must save.
+const WORTHWHILE: f64 = 0.03;
+/// Excess over the fewest issue slots at which a smaller factor is preferred.
+const NEARLY_BEST: f64 = 1.01;
+
+/// Figures of the forms of a loop.
+#[derive(Serialize)]
+pub(super) struct UnrolledLoop {
+    #[serde(flatten)]
+    pub(super) place: SourcePlace,
+    /// Number of iterations; `null` if it depends on the launch or differs between copies.
+    pub(super) iterations: Option<u64>,
+    /// The form of the source, followed by the others by number of copies.
+    pub(super) forms: Vec<LoopForm>,
+}
+
+/// Figures of a form of a loop.
+#[derive(Serialize)]
+pub(super) struct LoopForm {
+    pub(super) unrolling: Unrolling,
+    /// Issue slots of an iteration.
+    pub(super) slots: f64,
+    /// Resources of the kernel.
+    #[serde(flatten)]
+    pub(super) resources: Resources,
+    /// Warps that a multiprocessor holds.
+    pub(super) warps: u32,
+}
+
+/// Number of copies of a loop's body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Unrolling {
+    /// The form of the source: ptxas may copy the body if the source does not decide.
+    Declared,
+    Rolled,
+    By(u32),
+    Whole,
+}
+
+impl fmt::Display for Unrolling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unrolling::Declared => f.write_str("now"),
+            Unrolling::Rolled => f.write_str("rolled"),
+            Unrolling::By(copies) => write!(f, "by {copies}"),
+            Unrolling::Whole => f.write_str("whole"),
+        }
+    }
+}
+
+impl Unrolling {
+    /// Returns the directive that makes the form.
+    fn directive(self) -> String {
+        match self {
+            Unrolling::Declared => "the present form".to_string(),
+            Unrolling::Rolled => "`rolled`".to_string(),
+            Unrolling::By(copies) => format!("`unroll_by::<{copies}>`"),
+            Unrolling::Whole => "`unroll`".to_string(),
+        }
+    }
+}
+
+impl UnrolledLoop {
+    /// Returns the figures of a form, if the form was examined.
+    pub(super) fn form(&self, unrolling: Unrolling) -> Option<&LoopForm> {
+        self.forms.iter().find(|form| form.unrolling == unrolling)
+    }
+
+    /// Returns the form with the fewest issue slots; of nearly equal ones, that with the fewest
+    /// copies.
+    pub(super) fn fewest(&self) -> Option<&LoopForm> {
+        fewest(|| self.forms.iter())
+    }
+
+    /// Suggests the form with the fewest issue slots, if it saves some without spills and without a
+    /// loss of occupancy.
+    pub(super) fn suggestion(&self) -> Option<String> {
+        let now = self.form(Unrolling::Declared)?;
+        let spilled = |form: &LoopForm| form.resources.spill_loads + form.resources.spill_stores;
+        let best =
+            fewest(|| self.forms.iter().filter(|form| form.warps >= now.warps && spilled(form) <= spilled(now)))?;
+        if best.slots > now.slots * (1.0 - WORTHWHILE) {
+            return None;
+        }
+        let registers = match (best.resources.registers, now.resources.registers) {
+            (best, now) if best == now => String::new(),
+            (best, now) => format!("; the kernel then takes {best} registers instead of {now}"),
+        };
+        Some(format!(
+            "An iteration takes {} issue slots, and {} with {} around the range{registers}.",
+            rounded(now.slots),
+            rounded(best.slots),
+            best.unrolling.directive(),
+        ))
+    }
+}
+
+/// Returns the form with the fewest issue slots; of nearly equal ones, the first.
+fn fewest<'l, I: Iterator<Item = &'l LoopForm>>(forms: impl Fn() -> I) -> Option<&'l LoopForm> {
+    let fewest = forms().map(|form| form.slots).min_by(f64::total_cmp)?;
+    forms().find(|form| form.slots <= fewest * NEARLY_BEST)
+}
+
+impl LoopForm {
+    /// Formats the issue slots and registers: `34.75 (30)`.
+    pub(super) fn figures(&self) -> String {
+        let spills = if self.resources.spill_loads + self.resources.spill_stores > 0 { ", spills" } else { "" };
+        format!("{} ({}{spills})", rounded(self.slots), self.resources.registers)
+    }
+}
+
+/// Formats a number of issue slots with at most two decimal places.
+fn rounded(slots: f64) -> String {
+    let text = format!("{slots:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// A `for` of the source.
+struct SourceLoop {
+    /// Index of its function.
+    function: usize,
+    label: LabelId,
+    place: SourcePlace,
+    /// Line in the machine code.
+    line: Line,
+    /// Whether `unroll_by` takes the range.
+    counts_usize: bool,
+}
+
+/// A kernel with one loop changed.
+struct Assembled {
+    /// IR that the analyses of accesses read.
+    kernel: Kernel,
+    resources: Resources,
+    code: Code,
+}
+
+/// The compiler and assembler of an instance.
+struct Assembler<'a> {
+    name: &'a str,
+    program: &'a Program,
+    instance: &'a Instance,
+    target: Target,
+    tools: &'a Tools,
+}
+
+/// Computes the figures of each `for` that is an innermost loop of `code`, the machine code of the
+/// instance. `resources` are those of the instance.
+pub(super) fn of(
+    name: &str,
+    (program, instance): (&Program, &Instance),
+    target: Target,
+    tools: &Tools,
+    (code, resources): (&Code, Resources),
+) -> Result<Vec<UnrolledLoop>, Error> {
+    let assembler = Assembler { name, program, instance, target, tools };
+    let mut all = Vec::new();
+    for source in source_loops(program) {
+        let declared = innermost(code, &source.line);
+        if declared.is_empty() {
+            continue;
+        }
+        let Some(base) = assembler.assemble(&source, Unroll::Never)? else { continue };
+        let rolled = innermost(&base.code, &source.line);
+        let Some(largest) = rolled.first() else { continue };
+        let iterations = iterations(&base.kernel, &source.place);
+        let form = |unrolling, slots, resources: Resources| {
+            let registers = Some(resources.registers);
+            let threads = base.kernel.block.most_threads();
+            let needs = Needs { threads, registers, shared: base.kernel.shared_bytes() };
+            LoopForm { unrolling, slots, resources, warps: Occupancy::of(target, needs).warps }
+        };
+        // A device function that is inlined several times has a loop for each.
+        let mean = |loops: &[&Loop]| {
+            let main = loops.get(..rolled.len())?;
+            Some(f64::from(main.iter().map(|l| l.slots).sum::<u32>()) / main.len() as f64)
+        };
+        let (Some(slots), Some(declared_slots)) = (mean(&rolled), mean(&declared)) else { continue };
+        let copies = copies(largest, declared[0]);
+        let mut forms = vec![
+            form(Unrolling::Declared, declared_slots / f64::from(copies), resources),
+            form(Unrolling::Rolled, slots, base.resources),
+        ];
+        let fits = |copies: &u32| source.counts_usize && iterations.is_none_or(|n| n > u64::from(*copies));
+        for copies in FACTORS.into_iter().filter(fits) {
+            if let Some(other) = assembler.assemble(&source, Unroll::By(Size::Known(copies)))?
+                && let Some(slots) = mean(&innermost(&other.code, &source.line))
+            {
+                forms.push(form(Unrolling::By(copies), slots / f64::from(copies), other.resources));
+            }
+        }
+        let number: u64 = rolled.iter().map(|l| u64::from(l.instructions)).sum();
+        let whole = iterations.filter(|n| *n <= MAX_TRIPS && n * number <= MAX_INSTRUCTIONS);
+        if let Some(iterations) = whole
+            && let Some(other) = assembler.assemble(&source, Unroll::Full)?
+            && other.code.loops.len() + rolled.len() == base.code.loops.len()
+        {
+            let rest = base.code.size().1 - rolled.iter().map(|l| l.slots).sum::<u32>();
+            let slots = f64::from(other.code.size().1.saturating_sub(rest));
+            forms.push(form(Unrolling::Whole, slots / (iterations as f64 * rolled.len() as f64), other.resources));
+        }
+        all.push(UnrolledLoop { place: source.place, iterations, forms });
+    }
+    Ok(all)
+}
+
+impl Assembler<'_> {
+    /// Compiles and assembles the instance with a loop changed. Returns `None` if the changed
+    /// kernel is not legal, such as one with a register array whose index is not constant.
+    fn assemble(&self, source: &SourceLoop, unroll: Unroll) -> Result<Option<Assembled>, Error> {
+        let mut program = self.program.clone();
+        set(&mut program, source, unroll);
+        let compiled = hir::monomorphic(&program, self.instance).and_then(|program| {
+            let compilation = Compilation::new(&program, self.target)?;
+            let kernel = passes::with_places(compilation.lowered().clone().into())?;
+            Ok((kernel, compilation.module(emit::Lines::Kept)?))
+        });
+        let Ok((kernel, module)) = compiled else { return Ok(None) };
+        let machine = self.tools.assemble(self.name, &module.to_string(), self.target)?;
+        Ok(machine.code.map(|code| Assembled { kernel, resources: machine.resources, code }))
+    }
+}
+
+/// Sets the directive of a loop. Loops around it that leave the choice to the compiler stay
+/// rolled, so that the forms differ in one loop.
+fn set(program: &mut Program, source: &SourceLoop, unroll: Unroll) {
+    visit::block(&mut program.functions[source.function].body, &mut |e| {
+        let ExprKind::For { label, range, body, .. } = &mut e.kind else { return };
+        if *label == source.label {
+            range.unroll = unroll;
+        } else if range.unroll == Unroll::Auto {
+            visit::block(body, &mut |inner| {
+                if matches!(&inner.kind, ExprKind::For { label, .. } if *label == source.label) {
+                    range.unroll = Unroll::Never;
+                }
+            });
+        }
+    });
+}
+
+/// Returns the loops over ranges that the source does not unroll whole, in the order of the source.
+fn source_loops(program: &Program) -> Vec<SourceLoop> {
+    let mut all = Vec::new();
+    for (index, function) in program.functions.iter().enumerate() {
+        let source = &function.source;
+        visit::block(&mut function.body.clone(), &mut |e| {
+            let ExprKind::For { label, range, .. } = &e.kind else { return };
+            if range.unroll == Unroll::Full {
+                return;
+            }
+            let (span, ty) = (range.start.span, function.ty(range.start.ty));
+            let place = SourcePlace::of_source(source, span);
+            all.push(SourceLoop {
+                function: index,
+                label: *label,
+                line: Line { file: file_name(source), number: place.line },
+                place,
+                counts_usize: *ty == Type::Scalar(Scalar::Usize) || range.enumerate.is_some(),
+            });
+        });
+    }
+    all.sort_by(|a, b| (&a.line.file, a.place.line).cmp(&(&b.line.file, b.place.line)));
+    all
+}
+
+/// Returns the loops of a line that enclose no other loop, the largest first.
+fn innermost<'c>(code: &'c Code, line: &Line) -> Vec<&'c Loop> {
+    let is_outer = |l: &Loop| code.loops.iter().any(|o| o.depth > l.depth && l.body.binary_search(&o.head).is_ok());
+    let is_at = |l: &&Loop| code.listing.instructions[l.jump].line.as_ref() == Some(line) && !is_outer(l);
+    let mut loops: Vec<_> = code.loops.iter().filter(is_at).collect();
+    loops.sort_by_key(|l| std::cmp::Reverse(l.slots));
+    loops
+}
+
+/// Returns the number of iterations in the body of `copied`: the factor by which most instructions
+/// of `rolled` occur more often. Copies share the counting and the addresses, so that instructions
+/// of these classes decide only if there are no others.
+fn copies(rolled: &Loop, copied: &Loop) -> u32 {
+    let is_shared = |class: &Class| matches!(class, Class::Integer | Class::Compare | Class::Move | Class::Control);
+    let vote = |of_counting: bool| {
+        let mut votes: BTreeMap<u32, u32> = BTreeMap::new();
+        for (class, number) in rolled.classes.iter().filter(|(class, _)| is_shared(class) == of_counting) {
+            let found = copied.classes.get(class).copied().unwrap_or(0);
+            if found > 0 && found % number == 0 {
+                *votes.entry(found / number).or_default() += number;
+            }
+        }
+        votes.into_iter().max_by_key(|(_, votes)| *votes)
+    };
+    vote(false).or_else(|| vote(true)).map_or(1, |(copies, _)| copies)
+}
+
+/// Returns the number of iterations of the loops at a line; `None` if it is no constant, or no
+/// single one.
+fn iterations(kernel: &Kernel, place: &SourcePlace) -> Option<u64> {
+    fn walk(region: &Region, visit: &mut dyn FnMut(&Inst)) {
+        for inst in &region.insts {
+            visit(inst);
+            inst.op.regions().into_iter().for_each(|region| walk(region, visit));
+        }
+    }
+    let mut constants = BTreeMap::new();
+    walk(&kernel.body, &mut |inst| {
+        if let (Op::Constant(constant), [value]) = (&inst.op, &inst.results[..]) {
+            constants.insert(*value, *constant);
+        }
+    });
+    let mut all = BTreeSet::new();
+    walk(&kernel.body, &mut |inst| {
+        if let Op::For(l) = &inst.op
+            && SourcePlace::new(kernel, inst.location).line == place.line
+        {
+            let [start, end, step] = [l.start, l.end, l.step].map(|value| constants.get(&value).copied());
+            let number =
+                |start: u64, end: u64, step: u64| (step > 0 && end > start).then(|| (end - start).div_ceil(step));
+            all.insert(start.zip(end).zip(step).and_then(|((start, end), step)| number(start, end, step)));
+        }
+    });
+    match all.into_iter().collect::<Vec<_>>()[..] {
+        [iterations] => iterations,
+        _ => None,
+    }
+}
