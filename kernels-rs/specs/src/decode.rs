@@ -2,7 +2,7 @@
 //! format.
 
 use super::attention::{has, softmax};
-use super::stored::{at_rest, drawn, extreme, numbers, scalars};
+use super::stored::{at_rest, drawn, extreme, numbers, rounded, scalars};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -148,15 +148,44 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let shapes = if several { tokens } else { one };
     let shape = |(heads, tokens, lengths, room, larger)| DecodeShape { heads, tokens, lengths, room, larger };
     let mut all: Vec<Case> = shapes.map(|listed| case(instance, random, shape(listed))).into();
-    let &[.., cached] = scalars(instance).as_slice() else { return all };
+    let &[of_q, .., cached] = scalars(instance).as_slice() else { return all };
     if !matches!(cached, Scalar::I8 | Scalar::U32) {
-        // A column of values of each extreme; the extremes repeat.
-        let mut of_values = case(instance, random, shape(([1, 1, lanes * each], 1, &[7], [16, 1], 1.0)));
-        if let &[planes, groups, rows, width] = of_values.inputs[2].extents() {
-            let strides = [groups * rows * width, rows * width, width, 1];
-            of_values.inputs[2] = extreme(random, &Extreme::ALL, cached, 3, [planes, groups, rows, width], strides);
+        // A column of values of each extreme; the extremes repeat. Then infinite values, and a
+        // single key in the next iteration.
+        let values: [(&str, &[Extreme], [u32; 1], usize); 2] = [
+            ("extreme values", &Extreme::ALL, [7], 16),
+            ("values of −∞", &[Extreme::AllNegativeInfinity], [keys + 1], 2 * turn),
+        ];
+        for (name, which, keys, room) in &values {
+            let mut of_values = case(instance, random, shape(([1, 1, lanes * each], 1, keys, [*room, 1], 1.0)));
+            if let &[planes, groups, rows, width] = of_values.inputs[2].extents() {
+                let strides = [groups * rows * width, rows * width, width, 1];
+                of_values.inputs[2] = extreme(random, which, cached, 3, [planes, groups, rows, width], strides);
+            }
+            all.push(Case { name: (*name).into(), ..of_values });
         }
-        all.push(Case { name: "extreme values".into(), ..of_values });
+        // Several iterations of all columns of a block. Then splits whose largest logits differ by
+        // several units, more than are reduced at once.
+        let further = [
+            ([1, group, lanes * each], [2 * keys + 1], [3 * turn, 1], 1.0),
+            ([1, group, wide], [18 * keys - 3], [18 * turn, 18], 30.0),
+        ];
+        for (heads, lengths, room, larger) in &further {
+            all.push(case(instance, random, shape((*heads, 1, lengths, *room, *larger))));
+        }
+        // Relative to 0, or to the sum of some products of a logit, all exponentials would be 0.
+        let lengths = [2 * keys + 1, keys + 1];
+        let mut negative = case(instance, random, shape(([1, group, lanes * each], 1, &lengths, [3 * turn, 1], 100.0)));
+        for (argument, sign) in [(0, 1.0), (1, -1.0)] {
+            let input = &mut negative.inputs[argument];
+            let x: Vec<f32> = input.values().iter().map(|x| sign * x.abs() as f32).collect();
+            *input = match *input.extents() {
+                [queries, heads, width] => rounded(of_q, &x, [queries, heads, width]),
+                [planes, groups, rows, width] => rounded(cached, &x, [planes, groups, rows, width]),
+                _ => continue,
+            };
+        }
+        all.push(Case { name: "large negative logits".into(), ..negative });
     }
     all
 }

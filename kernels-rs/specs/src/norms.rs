@@ -81,18 +81,29 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 /// have.
 fn units_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut i = 0;
+    let mut outputs = |_: &mut Random, [rows, cols]: [usize; 2], _| {
+        i += 1;
+        let (room, units) = ([1, 2, 4, 8][i % 4], cols.div_ceil(32).max(1) + [0, 3, 8][i % 3]);
+        let (groups, numbers) = (rows.div_ceil(room), room * units);
+        [
+            Input::view(&vec![9i32; groups * 8 * numbers], [groups, 8 * numbers]),
+            Input::view(&vec![9f32; groups * 4 * numbers], [groups, 4 * numbers]),
+        ]
+    };
     let mut all = Vec::new();
     for residual in [false, true] {
-        let outputs = |_: &mut Random, [rows, cols]: [usize; 2], _| {
-            i += 1;
-            let (room, units) = ([1, 2, 4, 8][i % 4], cols.div_ceil(32).max(1) + [0, 3, 8][i % 3]);
-            let (groups, numbers) = (rows.div_ceil(room), room * units);
-            [
-                Input::view(&vec![9i32; groups * 8 * numbers], [groups, 8 * numbers]),
-                Input::view(&vec![9f32; groups * 4 * numbers], [groups, 4 * numbers]),
-            ]
-        };
-        all.extend(all_cases(instance, random, Some(residual), false, outputs));
+        all.extend(all_cases(instance, random, Some(residual), false, &mut outputs));
+    }
+    if let (Some(team), &[element, weights, ..]) = (Team::of(instance), scalars(instance).as_slice()) {
+        // A long row without weight or bias: an element beyond its end would be the largest.
+        let cols = team.kept + team.again + team.wide;
+        let x: Vec<f32> = (0..cols).map(|i| if i % 2 == 0 { 4.0 } else { 6.0 }).collect();
+        let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
+        let column = || drawn(&mut Random::new(1), weights, 0, [0], [1]);
+        let mut inputs =
+            vec![Input::scalar(1e-5f32), rounded(element, &x, [1, cols]), none(), none(), column(), column()];
+        inputs.extend(outputs(random, [1, cols], team));
+        all.push(Case::new(format!("{cols} far from zero"), inputs));
     }
     for case in &mut all {
         // The room of the groups precedes the outputs.

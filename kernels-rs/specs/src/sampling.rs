@@ -391,6 +391,10 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (1, 5, 1, 1.0, Among::Drawn),
             (2, 40, 40, 0.9, Among::Special),
             (2, 40, 6, 1.0, Among::Special),
+            // More elements than are read at once, of two rows.
+            (2, 8192 + 1100, most, 0.97, Among::Long([900.0, 1024.0])),
+            // In each row the k-th is another warp's first and second digit.
+            (SPREAD.len(), most + 76, most, 0.9, Among::Spread),
         ],
     };
     for (t, size) in EXTREMES {
@@ -427,6 +431,9 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
+/// The warps whose threads have the first and the second digit of a row's 1024th logit.
+const SPREAD: [[usize; 2]; 3] = [[5, 8], [9, 16], [0, 17]];
+
 /// The logits of a draw.
 #[derive(Clone, Copy, Debug)]
 enum Among {
@@ -439,6 +446,12 @@ enum Among {
     Fine([f64; 2]),
     /// Logits whose second eight bits have every value once, and such a draw.
     Digits([f64; 2]),
+    /// Logits with nearly equal weights, and such a draw. In even rows another logit dominates, the
+    /// first of a thread's second iteration. Odd rows begin after the least and end with the
+    /// largest logit.
+    Long([f64; 2]),
+    /// Logits with digits of each warp. The 1024th has digits of the warps in [`SPREAD`].
+    Spread,
     /// Equal logits.
     Equal,
     /// NaNs, −∞, both zeros, and repeated numbers.
@@ -478,13 +491,43 @@ impl Among {
                     (0..rows * cols).map(|i| f32::from_bits(0x3f00_0000 | (i as u32 * 77 % 256) << 16)).collect();
                 Input::view(&x, [rows, cols])
             }
+            Among::Long(_) => {
+                let mut x: Vec<f32> = random.values(rows * cols);
+                for (i, row) in x.chunks_mut(cols).enumerate() {
+                    let (at, last) = if i % 2 == 0 { ((8192, 1e4), -5.0) } else { ((0, -5.0), 5.0) };
+                    row[at.0] = at.1;
+                    row[cols - 1] = last;
+                }
+                Input::view(&x, [rows, cols])
+            }
+            Among::Spread => {
+                // The middle of the digits of a warp, whose threads have two digits each.
+                let digit = |warp: usize| (2047 - 64 * warp - 32) as u64;
+                let score = |first: u64, second: u64| score_of(first << 53 | second << 42);
+                let element = |row: usize, i: usize| {
+                    let [first, second] = SPREAD[row].map(digit);
+                    match i {
+                        0..32 => score(digit(i), second),
+                        32..64 => score(first, digit(i - 32)),
+                        // Another thread of the warp.
+                        64 => score(first + 2, second),
+                        65 => score(first, second + 2),
+                        // More than half of those that are still needed.
+                        66..666 => score(digit(0), second),
+                        666..916 => score(first, digit(0)),
+                        _ => score(first, second),
+                    }
+                };
+                let x: Vec<f32> = (0..rows * cols).map(|i| element(i / cols, i % cols)).collect();
+                Input::view(&x, [rows, cols])
+            }
             Among::Drawn => drawn(random, stored(instance), rows * cols, [rows, cols], [cols, 1]),
         }
     }
 
     fn temperature(self, random: &mut Random) -> f32 {
         match self {
-            Among::Near(_) | Among::Digits(_) => 100.0,
+            Among::Near(_) | Among::Digits(_) | Among::Long(_) => 100.0,
             _ => [1.0f32, 0.125, 2.0][random.below(3)],
         }
     }
@@ -493,7 +536,7 @@ impl Among {
     /// case's bound.
     fn tells(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
         match self {
-            Among::Near(bounds) | Among::Fine(bounds) | Among::Digits(bounds) => {
+            Among::Near(bounds) | Among::Fine(bounds) | Among::Digits(bounds) | Among::Long(bounds) => {
                 bounds.iter().all(|bound| *bound == own || differs(*bound))
             }
             _ => true,
@@ -519,7 +562,7 @@ fn ranks(x: &[f64], cols: usize) -> Vec<u64> {
 }
 
 fn likeliest_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let shapes: [([usize; 2], usize, [usize; 2], Among); 11] = [
+    let shapes: [([usize; 2], usize, [usize; 2], Among); 12] = [
         ([1, 1], 1, [1, 1], Among::Drawn),
         // Parts with more elements than are kept, with as many, with fewer, and with none.
         ([2, 50], 20, [3, 20], Among::Drawn),
@@ -529,6 +572,7 @@ fn likeliest_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([0, 9], 9, [1, 3], Among::Drawn),
         ([1, 1100], 1024, [2, 550], Among::Fine([0.0; 2])),
         ([1, 256], 256, [1, 200], Among::Digits([0.0; 2])),
+        ([SPREAD.len(), 1100], 1100, [1, 1024], Among::Spread),
         // Several elements of a thread, and the largest part.
         ([1, 9000], 8192, [2, 5], Among::Drawn),
         ([1, 8195], 8191, [2, 8190], Among::Drawn),

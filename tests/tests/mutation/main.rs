@@ -15,6 +15,7 @@
 //! MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation
 //! MUTANTS=saxpy cargo test --release -p tests --test mutation      all mutants of one kernel
 //! MUTANTS=survivors cargo test --release -p tests --test mutation  the survivors of the last run
+//! MUTANTS=survivors:saxpy cargo test --release -p tests --test mutation   those of one kernel
 //! MUTANTS=last UPDATE=1 cargo test --release -p tests --test mutation     the page from saved results
 //! ```
 
@@ -59,8 +60,9 @@ enum Selection {
     All,
     /// The saved results of all mutants.
     Last,
-    /// The saved results, with survivors run again: for a new case or a new rule of the prover.
-    Survivors,
+    /// The saved results of the kernels whose names contain this text, with survivors run again:
+    /// for a new case or a new rule of the prover.
+    Survivors(String),
     /// All mutants of the kernels whose names contain this text.
     Of(String),
 }
@@ -71,15 +73,17 @@ impl Selection {
             Err(_) => Selection::Sample,
             Ok(all) if all == "all" => Selection::All,
             Ok(last) if last == "last" => Selection::Last,
-            Ok(survivors) if survivors == "survivors" => Selection::Survivors,
-            Ok(name) => Selection::Of(name),
+            Ok(name) => match name.strip_prefix("survivors") {
+                Some(of) => Selection::Survivors(of.trim_start_matches(':').to_string()),
+                None => Selection::Of(name),
+            },
         }
     }
 
     fn takes(&self, artifact: &Artifact, instance: &str) -> bool {
         match self {
-            Selection::Of(name) => instance.contains(name.as_str()),
-            Selection::All | Selection::Last | Selection::Survivors => true,
+            Selection::Of(name) | Selection::Survivors(name) => instance.contains(name.as_str()),
+            Selection::All | Selection::Last => true,
             Selection::Sample => !LONG.contains(&artifact.name),
         }
     }
@@ -88,8 +92,8 @@ impl Selection {
     fn is_whole(&self, instance: &str) -> bool {
         match self {
             Selection::Sample => false,
-            Selection::All | Selection::Last | Selection::Survivors => true,
-            Selection::Of(name) => instance.contains(name.as_str()),
+            Selection::All | Selection::Last => true,
+            Selection::Of(name) | Selection::Survivors(name) => instance.contains(name.as_str()),
         }
     }
 
@@ -252,7 +256,7 @@ fn opened(
             let other = || panic!("{name} has changed since the last run; MUTANTS={} runs it", artifact.name);
             return Opened::Known(last().unwrap_or_else(other));
         }
-        Selection::Survivors => {
+        Selection::Survivors(_) => {
             if let Some(row) = last() {
                 if !row.tried.iter().any(MutantResult::survives) {
                     return Opened::Known(row);
