@@ -176,7 +176,10 @@ fn lengths_are_compared() {
     let (mut three, mut two) = (device.zeros::<u32>(3).unwrap(), device.zeros::<u32>(2).unwrap());
     let mut pinned = device.pinned::<u32>(4).unwrap();
     let error = stream.upload_to(&mut three, &pinned).unwrap_err();
-    assert_eq!(error.to_string(), "cannot copy to the device: the buffer holds 3 elements, the slice 4");
+    assert_eq!(
+        error.to_string(),
+        "cannot copy the 4 elements of the pinned buffer to the buffer, which has 3: both must have equal lengths"
+    );
     assert!(stream.download_to(&three, &mut pinned).is_err());
     assert!(stream.copy(&three, &mut two).is_err());
     let mut nothing = device.zeros::<u32>(0).unwrap();
