@@ -430,7 +430,7 @@ fn overlaps_name_arguments() -> Result<(), Error> {
 fn foreign(result: Result<(), Error>, names: &[&str]) {
     let said = result.unwrap_err().to_string();
     let words = ": its memory belongs to another device";
-    let named: Vec<_> = said.lines().filter_map(|line| line.trim().strip_suffix(words)).collect();
+    let named: Vec<_> = said.lines().filter_map(|line| Some(line.trim().split_once(words)?.0)).collect();
     let wanted: Vec<_> = names.iter().map(|name| format!("argument `{name}`")).collect();
     assert_eq!(named, wanted, "{said}");
     for word in WORDS_OF_KERNELS {
