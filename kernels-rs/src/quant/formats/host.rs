@@ -3,9 +3,8 @@
 //!
 //! A format describes only once where each field of a block is ([`BlockFormat::code`] and the
 //! others), and how a unit is written to planes ([`BlockFormat::pack`]). Packing only moves bits,
-//! and inverts some. Therefore one inverse serves all formats: each bit of a block is set alone,
-//! and the one bit of the result that then changes is recorded (`Wiring`).
-//! changes in the result is recorded (`Wiring`).
+//! and inverts some. Therefore one inverse serves all formats: the place to which each bit moves is
+//! found by packing blocks with chosen bits (`Wiring`).
 
 use super::device::{BlockFormat, PlaneUnit};
 use kernel_dsl::half::f16;
@@ -78,7 +77,8 @@ fn viewed<R>(bytes: &[u8], f: impl FnOnce(View<u8, 1>) -> R) -> R {
 /// Writes the numbers of `block`. Each is computed with the operations of `f32` in the order of
 /// ggml's reference: (d · s) · q, and − (m · t) if the format has minima.
 ///
-/// # Panics Panics if the length of `block` or `numbers` is not that of a block.
+/// # Panics
+/// If the length of `block` or `numbers` is not that of a block.
 pub fn dequantize_block<F: Ggml>(block: &[u8], numbers: &mut [f32]) {
     assert_eq!((block.len(), numbers.len()), (F::BYTES, F::NUMBERS), "a block of {}", F::NAME);
     viewed(block, |block| {
@@ -97,7 +97,8 @@ pub fn dequantize_block<F: Ggml>(block: &[u8], numbers: &mut [f32]) {
 
 /// Returns the numbers of consecutive blocks.
 ///
-/// # Panics Panics if the last block is incomplete.
+/// # Panics
+/// If the last block is incomplete.
 #[must_use]
 pub fn dequantize<F: Ggml>(blocks: &[u8]) -> Vec<f32> {
     assert_eq!(blocks.len() % F::BYTES, 0, "whole blocks of {}", F::NAME);
@@ -156,22 +157,38 @@ struct Wiring {
 }
 
 impl Wiring {
-    /// Finds the place to which `f` moves each bit of `bytes` bytes.
+    /// Finds the place to which `f` moves each bit of `bytes` bytes. It asks for one digit of the
+    /// numbers of all bits at once: a bit of the result whose source has a 1 there changes if the
+    /// bits with a 1 are set, and does not change if the bits with a 0 are set.
     ///
-    /// # Panics Panics if `f` does not only move and invert bits, or loses one.
+    /// # Panics
+    /// If `f` does not only move and invert bits, or loses one.
     fn of(bytes: usize, f: impl Fn(&[u8]) -> Vec<u32>) -> Wiring {
         let base = f(&vec![0; bytes]);
-        let bits = (0..8 * bytes).map(|k| {
-            let mut one = vec![0; bytes];
-            one[k / 8] = 1 << (k % 8);
-            let found = f(&one);
-            let mut changed = base.iter().zip(&found).enumerate().filter(|(_, (base, found))| base != found);
-            let Some((word, (base, found))) = changed.next() else { panic!("bit {k} is lost") };
-            assert!((base ^ found).is_power_of_two() && changed.next().is_none(), "bit {k} changes several");
-            let bit = (base ^ found).trailing_zeros();
-            (word, bit, base >> bit & 1 == 1)
-        });
-        Wiring { bytes, bits: bits.collect() }
+        let with = |digit: u32, value: usize| {
+            let mut block = vec![0u8; bytes];
+            for k in (0..8 * bytes).filter(|k| k >> digit & 1 == value) {
+                block[k / 8] |= 1 << (k % 8);
+            }
+            f(&block)
+        };
+        let digits = usize::BITS - (8 * bytes).leading_zeros();
+        let answers: Vec<_> = (0..digits).map(|digit| (with(digit, 1), with(digit, 0))).collect();
+        let mut bits = vec![None; 8 * bytes];
+        for (word, bit) in (0..base.len()).flat_map(|word| (0..u32::BITS).map(move |bit| (word, bit))) {
+            let changes = |found: &[u32]| (found[word] ^ base[word]) >> bit & 1 == 1;
+            if answers.iter().all(|(ones, zeros)| !changes(ones) && !changes(zeros)) {
+                continue;
+            }
+            let source = answers.iter().rev().fold(0, |source, (ones, zeros)| {
+                assert_ne!(changes(ones), changes(zeros), "bit {bit} of word {word} has several sources");
+                2 * source + usize::from(changes(ones))
+            });
+            let before = bits[source].replace((word, bit, base[word] >> bit & 1 == 1));
+            assert_eq!(before, None, "bit {source} has several places");
+        }
+        let place = |(k, place): (usize, Option<_>)| place.unwrap_or_else(|| panic!("bit {k} is lost"));
+        Wiring { bytes, bits: bits.into_iter().enumerate().map(place).collect() }
     }
 
     /// Returns the bytes that `f` converts to these words.
@@ -205,7 +222,8 @@ pub fn pitch<F: BlockFormat>(units: usize) -> usize {
 
 /// Repacks rows of complete blocks.
 ///
-/// # Panics Panics if `blocks` are not `rows` rows of complete blocks.
+/// # Panics
+/// If `blocks` are not `rows` rows of complete blocks.
 #[must_use]
 pub fn repack<F: BlockFormat>(blocks: &[u8], rows: usize) -> Planes {
     let row_bytes = blocks.len().checked_div(rows).unwrap_or(0);
@@ -282,7 +300,8 @@ fn pieces<T: Copy>(row: &[T], each: &[usize], units: usize, first: usize, n: usi
 
 /// Quantizes numbers, block by block, by the format's [`Rule`].
 ///
-/// # Panics Panics if the last block is incomplete.
+/// # Panics
+/// If the last block is incomplete.
 #[must_use]
 pub fn quantize<F: Ggml>(numbers: &[f32]) -> Vec<u8> {
     assert_eq!(numbers.len() % F::NUMBERS, 0, "whole blocks of {}", F::NAME);
