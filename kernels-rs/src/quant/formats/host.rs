@@ -157,9 +157,9 @@ struct Wiring {
 }
 
 impl Wiring {
-    /// Finds the place to which `f` moves each bit of `bytes` bytes. It asks for one digit of the
-    /// numbers of all bits at once: a bit of the result whose source has a 1 there changes if the
-    /// bits with a 1 are set, and does not change if the bits with a 0 are set.
+    /// Finds the place to which `f` moves each bit of `bytes` bytes. For each binary digit, `f`
+    /// converts two blocks: one with the bits whose number has a 1 there, one with the others. A
+    /// bit of the result changes in one of the two, which gives that digit of its source's number.
     ///
     /// # Panics
     /// If `f` does not only move and invert bits, or loses one.
