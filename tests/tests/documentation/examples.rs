@@ -2,19 +2,8 @@
 //!
 //! rustdoc takes seconds for a crate without examples. Such a crate has `doctest = false`.
 
-use crate::{ROOT, published_crates};
-use std::path::{Path, PathBuf};
-
-fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            rust_files(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-}
+use crate::{ROOT, add_sources, published_crates};
+use std::path::Path;
 
 /// Returns the lines that begin an example which rustdoc would compile.
 fn examples(text: &str) -> Vec<usize> {
@@ -50,7 +39,7 @@ fn crates_without_tests_of_examples_have_no_example() {
             continue;
         }
         let mut files = Vec::new();
-        rust_files(&Path::new(ROOT).join(&folder).join("src"), &mut files);
+        add_sources(&Path::new(ROOT).join(&folder).join("src"), &mut files);
         for file in files {
             let text = std::fs::read_to_string(&file).expect("Rust source");
             untested.extend(examples(&text).iter().map(|line| format!("{}:{line}", file.display())));

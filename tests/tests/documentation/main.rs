@@ -8,6 +8,8 @@ mod readme;
 mod subset;
 mod type_names;
 
+use std::path::{Path, PathBuf};
+
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -22,4 +24,16 @@ fn published_crates() -> Vec<(String, String)> {
     let published: Vec<_> = crates.filter(|(_, text)| !text.lines().any(|line| line == "publish = false")).collect();
     assert!(published.len() > 10, "{}", published.len());
     published
+}
+
+/// Adds the sources of a folder, except those of build outputs and of rejected programs.
+fn add_sources(folder: &Path, all: &mut Vec<PathBuf>) {
+    for path in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let skipped = ["target", "compile_fail", "outside", "wip"];
+        if path.is_dir() && !skipped.iter().any(|name| path.ends_with(name)) {
+            add_sources(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all.push(path);
+        }
+    }
 }

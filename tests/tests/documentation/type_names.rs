@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Nouns that fit every module, each with the file of the one type that has the bare name, if any.
 const NAMES: [(&str, Option<&str>); 11] = [
@@ -35,24 +35,12 @@ fn defined(line: &str) -> Option<&str> {
     name.split(|c: char| !c.is_alphanumeric()).next()
 }
 
-/// Adds the sources of a folder, except those of build outputs and of rejected programs.
-fn add_sources(folder: &Path, all: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-        let skipped = ["target", "compile_fail", "outside", "wip"];
-        if path.is_dir() && !skipped.iter().any(|name| path.ends_with(name)) {
-            add_sources(&path, all);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            all.push(path);
-        }
-    }
-}
-
 #[test]
 fn nouns_of_every_module_name_no_further_type() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut sources = Vec::new();
     for folder in ["kernel-dsl", "kernel-macros", "kernels-rs", "runtime", "tests"] {
-        add_sources(&root.join(folder), &mut sources);
+        crate::add_sources(&root.join(folder), &mut sources);
     }
     sources.sort();
     let mut found: BTreeMap<&str, Vec<String>> = NAMES.iter().map(|(name, _)| (*name, Vec::new())).collect();
