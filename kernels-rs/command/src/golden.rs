@@ -1,7 +1,7 @@
 //! Golden PTX: snapshots of the PTX of a kernel's instances, and budgets of their machine code.
 //!
 //! [`golden!`](crate::golden!) belongs in a test of the crate that declares the kernel. The crate
-//! needs `insta` as a dev-dependency.
+//! needs `insta` as a development dependency.
 //!
 //! ```no_run
 //! # use kernel_dsl::prelude::*;
@@ -155,6 +155,8 @@ pub fn check(artifact: &Artifact, budget: Budget) -> Result<(), String> {
 
 /// Compares the PTX of each declared instance of a kernel with an `insta` snapshot, and its machine
 /// code with a budget.
+///
+/// The calling crate needs `insta` as a development dependency (`cargo add --dev insta`).
 ///
 /// The arguments after the kernel are fields of [`Budget`](crate::golden::Budget):
 /// `golden!(product, max_registers = 64, max_spill_bytes = 0)`. The macro panics if a snapshot
