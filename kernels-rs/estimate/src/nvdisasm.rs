@@ -54,9 +54,9 @@ impl Nvdisasm {
     }
 
     /// Assembles and disassembles modules with one kernel each. The modules of a PTX version become
-    /// one, since nvdisasm takes 0.14 s to start; the version affects the machine code. The names
-    /// of the kernels must differ. Returns the resources and the machine code of each kernel,
-    /// without source lines, or the failing tool's message.
+    /// one, since nvdisasm takes 0.14 s to start; the version affects the machine code. Returns the
+    /// resources and the machine code of each kernel, without source lines, or the failing tool's
+    /// message.
     pub fn disassemble_all<'p>(
         &self,
         ptxas: &Ptxas,
@@ -65,9 +65,13 @@ impl Nvdisasm {
     ) -> Result<Vec<(Resources, Listing)>, String> {
         let mut versions: BTreeMap<_, Vec<(String, Module)>> = BTreeMap::new();
         let mut names = Vec::new();
-        for ptx in modules {
-            let module = parse(ptx).map_err(|e| e.to_string())?;
-            let name = module.entries().next().ok_or("a module has no entry")?.name.clone();
+        for (number, ptx) in modules.into_iter().enumerate() {
+            let mut module = parse(ptx).map_err(|e| e.to_string())?;
+            // Kernels of several modules may have one name.
+            let name = format!("kernel_{number}");
+            if !module.rename_entry(name.clone()) {
+                return Err("a module has no entry".to_string());
+            }
             names.push(name.clone());
             versions.entry(module.version()).or_default().push((name, module));
         }

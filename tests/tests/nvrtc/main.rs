@@ -29,8 +29,9 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Kernel};
 use kernels_rs_command::examine::Examined;
 use kernels_rs_command::nvdisasm::Nvdisasm;
-use kernels_rs_command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::{Ptxas, Resources};
 use kernels_rs_command::sass::Listing;
+use runtime::testing::on_every_core;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,12 +97,20 @@ impl Tools {
         Some(Tools { ptxas, nvdisasm })
     }
 
-    fn cost(&self, name: &str, ptx: &str, work: &Work) -> Cost {
+    /// Returns the costs of our code and of NVRTC's for each kernel.
+    fn costs(&self, kernels: &[(&'static Artifact, Work)]) -> Vec<[Cost; 2]> {
         let target = kernel_dsl::compiler::Target::SM_61;
-        let resources = self.ptxas.assemble(ptx, target).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!((resources.spill_stores, resources.spill_loads), (0, 0), "{name} spills");
-        let listing = self.nvdisasm.listing(&self.ptxas, ptx, target).unwrap_or_else(|e| panic!("{name}: {e}"));
-        Cost { slots: slots(name, &listing, work), registers: resources.registers }
+        let theirs: Vec<String> = kernels.iter().map(|(kernel, _)| theirs(kernel.name)).collect();
+        let modules = kernels.iter().zip(&theirs).flat_map(|((kernel, _), theirs)| [kernel.instances[0].ptx, theirs]);
+        let code = self.nvdisasm.disassemble_all(&self.ptxas, modules, target).unwrap_or_else(|e| panic!("{e}"));
+        let pair = |((kernel, work), both): (&(&Artifact, Work), &[(Resources, Listing)])| {
+            [0, 1].map(|i| {
+                let (resources, listing) = &both[i];
+                assert_eq!((resources.spill_stores, resources.spill_loads), (0, 0), "{} spills", kernel.name);
+                Cost { slots: slots(kernel.name, listing, work), registers: resources.registers }
+            })
+        };
+        kernels.iter().zip(code.chunks(2)).map(pair).collect()
     }
 }
 
@@ -174,8 +183,9 @@ fn pages_show_the_differences_from_nvrtc() {
         let path = folder.join(file);
         fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     };
-    let (tools, mut rows) = (Tools::find(), String::new());
-    for (kernel, work) in &kernels() {
+    let (kernels, mut rows) = (kernels(), String::new());
+    let mut costs = Tools::find().map(|tools| tools.costs(&kernels)).unwrap_or_default().into_iter();
+    let pages = on_every_core(&kernels, |(kernel, _)| {
         let name = kernel.name;
         let program = kernel.program().unwrap_or_else(|e| panic!("{name}: {e}"));
         let instance = Instance(kernel.instances[0].constants.to_vec());
@@ -188,11 +198,13 @@ fn pages_show_the_differences_from_nvrtc() {
         for side in ["this", "other"] {
             assert!(page.contains(&format!("\"only\":\"{side}\"")), "{name}");
         }
+        page
+    });
+    for ((kernel, _), page) in kernels.iter().zip(pages) {
+        let name = kernel.name;
         write(format!("{name}.html"), &page);
         let _ = write!(rows, "<tr><td><a href=\"{name}.html\">{name}</a>");
-        if let Some(tools) = &tools {
-            let cost = |ptx: &str| tools.cost(name, ptx, work);
-            let (ours, nvrtcs) = (cost(kernel.instances[0].ptx), cost(&theirs(name)));
+        if let Some([ours, nvrtcs]) = costs.next() {
             let _ = write!(rows, "<td>{:.3}<td>{:.3}", ours.slots, nvrtcs.slots);
             let _ = write!(rows, "<td>{}<td>{}", ours.registers, nvrtcs.registers);
         }
@@ -226,9 +238,9 @@ fn code_is_as_good_as_that_of_nvrtc() {
         .to_string();
     let (mut slots, mut registers, mut allocated) = (Ratios::default(), Ratios::default(), Ratios::default());
     let mut fewer_warps = Vec::new();
-    for (kernel, work) in &kernels() {
+    let kernels = kernels();
+    for ((kernel, _), [ours, theirs]) in kernels.iter().zip(tools.costs(&kernels)) {
         let name = kernel.name;
-        let (ours, theirs) = (tools.cost(name, kernel.instances[0].ptx, work), tools.cost(name, &theirs(name), work));
         let ratio = slots.push(ours.slots, theirs.slots);
         registers.push(ours.registers.into(), theirs.registers.into());
         if allocated.push(ours.allocated().into(), theirs.allocated().into()) > 1.1 && ours.allocated() > FULL {

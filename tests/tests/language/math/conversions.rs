@@ -66,10 +66,13 @@ fn page_of_conversion_costs_is_up_to_date() {
     let [widened, narrowed] =
         [<widened as kernel_dsl::Kernel>::ARTIFACT, <narrowed as kernel_dsl::Kernel>::ARTIFACT].map(first);
     let mut table = "//! | layout | to `f32` | from `f32` | `truncate` |\n//! |---|---|---|---|\n".to_string();
-    for (layout, [decode, encode, truncate]) in LAYOUTS {
-        let of = |ptx, frame| tools.beyond(ptx, frame).1;
-        let costs = [of(decode, widened), of(encode, narrowed), of(truncate, narrowed)];
-        table += &format!("//! | `<{layout}>` | {} | {} | {} |\n", costs[0], costs[1], costs[2]);
+    let pairs = LAYOUTS
+        .iter()
+        .flat_map(|(_, [decode, encode, truncate])| [[*decode, widened], [*encode, narrowed], [*truncate, narrowed]]);
+    let costs = tools.beyond(&pairs.collect::<Vec<_>>());
+    for ((layout, _), costs) in LAYOUTS.iter().zip(costs.chunks(3)) {
+        let [decode, encode, truncate] = [0, 1, 2].map(|i| costs[i].1);
+        table += &format!("//! | `<{layout}>` | {decode} | {encode} | {truncate} |\n");
     }
     page("float16.rs", "//! | layout | to `f32` |", &table);
 }

@@ -11,8 +11,7 @@ use super::ulp::{self, FUNCTIONS};
 use kernel_dsl::compiler::Target;
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::Ptxas;
-use runtime::testing::on_every_core;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -100,15 +99,18 @@ impl Tools {
         Some(Tools { ptxas, nvdisasm })
     }
 
-    fn slots(&self, ptx: &str) -> (u32, u32) {
-        let listing = self.nvdisasm.listing(&self.ptxas, ptx, Target::SM_61);
-        slots(&listing.unwrap_or_else(|e| panic!("{e}")))
-    }
-
-    /// Returns the slots in addition to those of the frame: on the main path, and in all.
-    pub(super) fn beyond(&self, ptx: &str, frame: &str) -> (u32, u32) {
-        let ((common, all), (_, frame)) = (self.slots(ptx), self.slots(frame));
-        (common - frame, all - frame)
+    /// Returns the slots of each pair of a kernel and its frame in addition to those of the frame:
+    /// on the main path, and in all.
+    pub(super) fn beyond(&self, pairs: &[[&str; 2]]) -> Vec<(u32, u32)> {
+        let modules: BTreeSet<&str> = pairs.iter().flatten().copied().collect();
+        let code = self.nvdisasm.disassemble_all(&self.ptxas, modules.iter().copied(), Target::SM_61);
+        let code = code.unwrap_or_else(|e| panic!("{e}"));
+        let slots: HashMap<&str, _> = modules.into_iter().zip(code.iter().map(|(_, listing)| slots(listing))).collect();
+        let pair = |[ptx, frame]: &[&str; 2]| {
+            let ((common, all), (_, frame)) = (slots[ptx], slots[frame]);
+            (common - frame, all - frame)
+        };
+        pairs.iter().map(pair).collect()
     }
 }
 
@@ -137,14 +139,18 @@ fn table_is_up_to_date() {
     let theirs = fs::read_to_string(here.join("tests/language/math/libdevice.ptx")).expect("libdevice.ptx");
     let theirs = entries(&theirs);
     let rows = rows();
-    let lines = on_every_core(&rows, |row| {
-        let (common, all) = tools.beyond(row.ptx, row.frame);
-        let (their_common, their_all) = tools.beyond(&theirs[&format!("of_{}", row.name)], &theirs[row.their_frame]);
+    let their = |row: &Row| [&theirs[&format!("of_{}", row.name)][..], &theirs[row.their_frame]];
+    let ours = tools.beyond(&rows.iter().map(|row| [row.ptx, row.frame]).collect::<Vec<_>>());
+    let theirs = tools.beyond(&rows.iter().map(their).collect::<Vec<_>>());
+    let mut lines = String::new();
+    for (row, ((common, all), (their_common, their_all))) in rows.iter().zip(ours.into_iter().zip(theirs)) {
         let their_error = row.their_error.map_or("–".to_string(), |e| e.to_string());
         let (name, error) = (row.name, error(row.name));
-        format!("//! | [`{name}`] | {error} | {common} | {all} | {their_error} | {their_common} | {their_all} |\n")
-    });
+        lines += &format!(
+            "//! | [`{name}`] | {error} | {common} | {all} | {their_error} | {their_common} | {their_all} |\n"
+        );
+    }
     let head = "//! | function | error | slots | in all | NVIDIA's error | slots | in all |\n//! |---|---|---|---|---|---|---|\n";
-    let table = head.to_string() + &lines.concat();
+    let table = head.to_string() + &lines;
     page("math/mod.rs", "//! | function | error |", &table);
 }

@@ -76,6 +76,13 @@ impl Module {
         self.functions.iter().filter(|f| f.is_entry() && f.body.is_some())
     }
 
+    /// Gives the first kernel that the module defines another name. Returns false if the module
+    /// defines no kernel.
+    pub fn rename_entry(&mut self, name: String) -> bool {
+        let entry = self.functions.iter_mut().find(|f| f.is_entry() && f.body.is_some());
+        entry.map(|entry| entry.name = name).is_some()
+    }
+
     /// Returns the function that a call of function `index` runs: the function itself, or the one
     /// that it is an alias of. Returns `None` if the module does not define it.
     pub fn definition(&self, index: u32) -> Option<u32> {
