@@ -17,6 +17,7 @@ use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
 use runtime::testing::on_every_core;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs};
 
 /// Runs the program with arguments and returns what it prints.
@@ -71,81 +72,108 @@ fn item(source: &str, name: &str) -> String {
     lines[first..=end.expect("the item ends")].join("\n")
 }
 
-/// Returns what the block below a comment shows; `None` if tools are missing.
-fn content(comment: &str, has_tools: bool) -> Option<String> {
-    let (kind, rest) = comment.split_once(' ').unwrap_or((comment, ""));
-    match kind {
-        "source" => {
-            let mut names = rest.split_whitespace();
-            let file = format!("{}/src/{}", env!("CARGO_MANIFEST_DIR"), names.next().expect("a file"));
-            let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-            Some(names.map(|name| item(&source, name)).collect::<Vec<_>>().join("\n\n"))
-        }
-        "message" => {
-            let root = env!("CARGO_MANIFEST_DIR");
-            let file = format!("{root}/../../kernel-dsl/compile_fail/expected/{rest}.stderr");
-            let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-            // The first message is enough.
-            Some(text.split("\n\n").next().unwrap_or_default().trim_end().to_owned())
-        }
-        "prints" => {
-            let mut parts = rest.split(" | ");
-            let arguments = words(parts.next().unwrap_or_default());
-            let needs_tools = ["report", "steps"].contains(&arguments[0]) || arguments.contains(&"--sass");
-            if needs_tools && !has_tools {
-                return None;
+/// A comment of a chapter that states what stands below it.
+struct Comment<'t> {
+    text: &'t str,
+    /// The first line below that is not blank: an image for a picture, a fence for a block.
+    below: &'t str,
+}
+
+/// Returns the comments of a chapter.
+fn comments(chapter: &str) -> Vec<Comment<'_>> {
+    let mut lines = chapter.lines();
+    let mut found = Vec::new();
+    while let Some(line) = lines.next() {
+        let Some(text) = line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")) else { continue };
+        let below = lines.clone().find(|line| !line.is_empty()).unwrap_or_default();
+        found.push(Comment { text, below });
+    }
+    found
+}
+
+impl Comment<'_> {
+    /// Returns the file of the picture below the comment, or `None` if a block is below.
+    fn picture(&self) -> Option<PathBuf> {
+        self.text.strip_prefix("picture ")?;
+        let file = self.below.rsplit_once("(../pictures/").expect("an image follows").1.trim_end_matches(')');
+        Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("pictures").join(file))
+    }
+
+    /// Returns the current text of the block or picture below; `None` if tools are missing.
+    fn content(&self, has_tools: bool) -> Option<String> {
+        let (kind, rest) = self.text.split_once(' ').unwrap_or((self.text, ""));
+        match kind {
+            "source" => {
+                let mut names = rest.split_whitespace();
+                let file = format!("{}/src/{}", env!("CARGO_MANIFEST_DIR"), names.next().expect("a file"));
+                let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+                Some(names.map(|name| item(&source, name)).collect::<Vec<_>>().join("\n\n"))
             }
-            Some(selected(&printed(&arguments), &parts.collect::<Vec<_>>()))
+            "message" => {
+                let root = env!("CARGO_MANIFEST_DIR");
+                let file = format!("{root}/../../kernel-dsl/compile_fail/expected/{rest}.stderr");
+                let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+                // The first message is enough.
+                Some(text.split("\n\n").next().unwrap_or_default().trim_end().to_owned())
+            }
+            "prints" => {
+                let mut parts = rest.split(" | ");
+                let arguments = words(parts.next().unwrap_or_default());
+                let needs_tools = ["report", "steps"].contains(&arguments[0]) || arguments.contains(&"--sass");
+                if needs_tools && !has_tools {
+                    return None;
+                }
+                Some(selected(&printed(&arguments), &parts.collect::<Vec<_>>()))
+            }
+            "picture" => {
+                let [instance, kind, access] = rest.split(" | ").collect::<Vec<_>>()[..] else {
+                    panic!("a picture has an instance, a kind and an access: {rest}")
+                };
+                // ptxas counts the registers.
+                if access.starts_with("registers") && !has_tools {
+                    return None;
+                }
+                Some(picture::draw(&model(instance), kind, access))
+            }
+            other => panic!("unknown comment `{other}`"),
         }
-        other => panic!("unknown comment `{other}`"),
     }
 }
 
-/// Returns the chapter with current blocks, and its pictures with their files.
-fn current(text: &str, has_tools: bool) -> (String, Vec<(PathBuf, String)>) {
-    let (mut out, mut pictures) = (Vec::new(), Vec::new());
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        out.push(line.to_owned());
-        let Some(comment) = line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")) else { continue };
-        if let Some(picture) = comment.strip_prefix("picture ") {
-            let image = lines.clone().find(|line| !line.is_empty()).unwrap_or_default();
-            let file = image.rsplit_once("(../pictures/").expect("an image follows").1.trim_end_matches(')');
-            let [instance, kind, access] = picture.split(" | ").collect::<Vec<_>>()[..] else {
-                panic!("a picture has an instance, a kind and an access: {picture}")
-            };
-            // ptxas counts the registers.
-            if access.starts_with("registers") && !has_tools {
-                continue;
+/// Returns the chapter with current blocks. `contents` has an element for each of its comments.
+fn with_blocks(chapter: &str, contents: &[Option<String>]) -> String {
+    let mut out: Vec<&str> = Vec::new();
+    let mut lines = chapter.lines();
+    for (comment, content) in comments(chapter).into_iter().zip(contents) {
+        let start = format!("<!-- {} -->", comment.text);
+        // The comment, and the first line below it: an image, or a fence.
+        for until in [&start[..], comment.below] {
+            for line in lines.by_ref() {
+                out.push(line);
+                if line == until {
+                    break;
+                }
             }
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("pictures").join(file);
-            pictures.push((path, picture::draw(&model(instance), kind, access)));
+        }
+        if comment.picture().is_some() {
             continue;
         }
-        let block = content(comment, has_tools);
-        // The blank line and the fence.
-        for line in lines.by_ref() {
-            out.push(line.to_owned());
-            if line.starts_with("```") {
-                break;
-            }
+        let old: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        match content {
+            Some(content) => out.extend(content.lines()),
+            None => out.extend(old),
         }
-        let mut old = Vec::new();
-        for line in lines.by_ref() {
-            if line == "```" {
-                break;
-            }
-            old.push(line.to_owned());
-        }
-        out.extend(block.map_or(old, |block| block.lines().map(str::to_owned).collect()));
-        out.push("```".to_owned());
+        out.push("```");
     }
-    (out.join("\n") + "\n", pictures)
+    out.extend(lines);
+    out.join("\n") + "\n"
 }
 
 /// Returns the data from which `inspect` draws the page of an instance.
 fn model(instance: &str) -> serde_json::Value {
-    let page = env::temp_dir().join(format!("guide-{}-{}.html", std::process::id(), instance.len()));
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let page = env::temp_dir().join(format!("guide-{}-{number}.html", std::process::id()));
     printed(&["inspect", instance, "-o", &page.to_string_lossy()]);
     let text = fs::read_to_string(&page).expect("the page is written");
     fs::remove_file(&page).expect("the page is removed");
@@ -180,13 +208,19 @@ fn chapters_are_current() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("chapters");
     let mut chapters: Vec<_> = fs::read_dir(folder).unwrap().map(|chapter| chapter.unwrap().path()).collect();
     chapters.sort();
-    on_every_core(&chapters, |chapter| {
-        let (text, pictures) = current(&fs::read_to_string(chapter).unwrap(), has_tools);
-        hold(chapter, &text);
-        for (path, picture) in pictures {
-            hold(&path, &picture);
+    let texts: Vec<String> = chapters.iter().map(|chapter| fs::read_to_string(chapter).unwrap()).collect();
+    let all: Vec<Comment> = texts.iter().flat_map(|text| comments(text)).collect();
+    let mut contents = &on_every_core(&all, |comment| comment.content(has_tools))[..];
+    for (picture, content) in all.iter().zip(contents) {
+        if let (Some(path), Some(content)) = (picture.picture(), content) {
+            hold(&path, content);
         }
-    });
+    }
+    for (chapter, text) in chapters.iter().zip(&texts) {
+        let (own, others) = contents.split_at(comments(text).len());
+        hold(chapter, &with_blocks(text, own));
+        contents = others;
+    }
 }
 
 /// Runs every kernel with registered cases on all executors, and compares with its reference.
