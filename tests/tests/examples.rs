@@ -23,7 +23,7 @@ mod transpose;
 use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::blocks::DecoderShape;
 use runtime::Device;
-use runtime::testing::{Checker, kernel_specs};
+use runtime::testing::{Checker, kernel_specs, on_every_core};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -38,10 +38,10 @@ fn check(checker: &Checker, module: &str) {
         let all = kernel_specs();
         let spec = all.iter().find(|s| (s.artifact.module, s.artifact.name) == (kernel.module, kernel.name));
         let spec = spec.unwrap_or_else(|| panic!("nothing tries {}", kernel.name));
-        for declared in kernel.instances {
+        on_every_core(kernel.instances, |declared| {
             let report = checker.check(spec, &Instance(declared.constants.to_vec()), 1);
             assert!(report.passed(), "{report}");
-        }
+        });
         every_target::assemble(kernel);
     }
 }
