@@ -71,8 +71,7 @@ impl Wanted {
             return Err(Error::NoSpec { instance: name() });
         }
         let Some(wanted) = &self.case else {
-            let numbers = |case: &Case| case.inputs.iter().map(|input| input.values().len()).sum::<usize>();
-            cases.sort_by_key(|case| Reverse(numbers(case)));
+            cases.sort_by_key(|case| Reverse(case.value_count()));
             return Ok(cases);
         };
         let names: Vec<_> = cases.iter().map(|case| case.name.clone()).collect();

@@ -94,7 +94,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         return Vec::new();
     };
     let all = of_q + 2 * groups;
-    let mut outputs = [8, 9, 10].map(|i: usize| (inputs[i].values(), vec![0.0; inputs[i].values().len()]));
+    let mut outputs = [8, 9, 10].map(|i: usize| (inputs[i].values(), vec![0.0; inputs[i].value_count()]));
     for (token, head) in (0..tokens * all).map(|i| (i / all, i % all)) {
         let x = &qkv[(token * all + head) * d..][..d];
         let mean = x.iter().map(|x| x * x).sum::<f64>() / d as f64;

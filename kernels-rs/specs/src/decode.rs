@@ -325,7 +325,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             log_bounds.extend([1.01 * off_top * std::f64::consts::LOG2_E, total * factor]);
         }
     }
-    let counters = inputs[ended].values().len();
+    let counters = inputs[ended].value_count();
     vec![
         Expected::new(o, values, Bound::Each(bounds)),
         Expected::new(o + 1, parts, Bound::Each(part_bounds)),

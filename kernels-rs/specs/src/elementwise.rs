@@ -123,6 +123,6 @@ fn mapped(instance: &Instance, inputs: &[Input], f: impl Fn(&[f64]) -> (f64, f64
         let (value, off) = f(&all.iter().map(|x| x[i]).collect::<Vec<_>>());
         (value, off + at_rest(stored(instance), value, off))
     };
-    let (values, bounds) = (0..inputs[read].values().len()).map(one).unzip();
+    let (values, bounds) = (0..inputs[read].value_count()).map(one).unzip();
     vec![Expected::new(read, values, Bound::Each(bounds))]
 }

@@ -36,7 +36,7 @@ fn delta_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 /// magnitudes of finite products overflow together, any result is correct.
 fn delta_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (o, d_o) = (inputs[0].values(), inputs[1].values());
-    let (width, rows) = (inputs[0].extents()[3], inputs[2].values().len());
+    let (width, rows) = (inputs[0].extents()[3], inputs[2].value_count());
     let one = |row: usize| {
         let products = (row * width..(row + 1) * width).map(|i| o[i] * d_o[i]);
         let (sum, size) = products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()));
@@ -199,7 +199,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         return Vec::new();
     };
     let columns = if of == 2 { wide } else { width };
-    let size = inputs[6].values().len();
+    let size = inputs[6].value_count();
     let (mut sums, mut sizes, mut offs) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
     for (row, j) in (0..batch * of_q * queries).flat_map(|row| (0..keys).map(move |j| (row, j))) {
         let key = row / queries / (of_q / of_k) * keys + j;

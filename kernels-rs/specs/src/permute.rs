@@ -111,7 +111,7 @@ fn filled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn filled_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    vec![Expected::new(1, vec![inputs[0].value(); inputs[1].values().len()], Bound::Exact)]
+    vec![Expected::new(1, vec![inputs[0].value(); inputs[1].value_count()], Bound::Exact)]
 }
 
 fn gathered_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {

@@ -667,7 +667,7 @@ fn parts(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 fn summed_parts(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let stored = scalars(instance).last().copied().unwrap_or(Scalar::F32);
-    let (parts, splits, n) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].values().len());
+    let (parts, splits, n) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].value_count());
     let sum = |f: fn(f64) -> f64, i: usize| (0..splits).map(|s| f(parts[s * n + i])).sum::<f64>();
     let values: Vec<f64> = (0..n).map(|i| sum(|x| x, i)).collect();
     // If the magnitudes of finite parts overflow together, any result is correct.

@@ -169,6 +169,14 @@ impl Input {
         }
     }
 
+    /// Returns the number of [`values`](Self::values), without reading them.
+    pub fn value_count(&self) -> usize {
+        match self {
+            Input::Scalar { .. } => 1,
+            Input::Array(array) => array.number_count(),
+        }
+    }
+
     /// Returns the numbers of an array in row-major order, without gaps and without rounding. A
     /// scalar gives one number. An element that is a struct or an array gives all its numbers.
     pub fn numbers(&self) -> Vec<Value> {
@@ -347,12 +355,22 @@ impl Array {
 
     /// Returns the positions of the elements' numbers in memory, in row-major order.
     pub(super) fn offsets(&self) -> impl Iterator<Item = usize> {
-        let elements = if self.extents.contains(&0) { 0 } else { self.extents.iter().product::<usize>() };
         let each = self.numbers.len();
-        (0..elements * each).map(move |n| {
-            let element: usize = self.index(n).iter().zip(&self.strides).map(|(i, s)| i * s).sum();
+        (0..self.number_count()).map(move |n| {
+            let (mut element, mut rest) = (0, n / each);
+            for (extent, stride) in self.extents.iter().zip(&self.strides).rev() {
+                element += rest % extent * stride;
+                rest /= extent;
+            }
             element * each + n % each
         })
+    }
+
+    /// Returns the number of numbers of all elements, without gaps.
+    fn number_count(&self) -> usize {
+        // A product could overflow before its factor 0.
+        let elements = if self.extents.contains(&0) { 0 } else { self.extents.iter().product::<usize>() };
+        elements * self.numbers.len()
     }
 
     /// Returns the index of the element that contains number `n` in row-major order.

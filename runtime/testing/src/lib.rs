@@ -162,6 +162,11 @@ impl Case {
         self
     }
 
+    /// Returns the number of values of all arguments.
+    pub fn value_count(&self) -> usize {
+        self.inputs.iter().map(Input::value_count).sum()
+    }
+
     /// Returns the arguments whose memory is uninitialized when the launch begins.
     pub(crate) fn holding_nothing(&self) -> Vec<usize> {
         (0..self.inputs.len()).filter(|i| self.inputs[*i].holds_nothing()).collect()

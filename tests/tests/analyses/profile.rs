@@ -179,7 +179,7 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
     let of_it = |s: &&KernelSpec| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
     let specs = kernel_specs().into_iter().filter(of_it);
     let mut all: Vec<_> = specs.flat_map(|spec| (spec.cases)(instance, random)).collect();
-    all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
+    all.sort_by_key(|case| Reverse(case.value_count()));
     all.truncate(MEASURED_CASES);
     (all, false)
 }

@@ -154,7 +154,7 @@ fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
     let random = &mut Random::new(1);
     let mut all: Vec<_> =
         kernel_specs().into_iter().filter(of_it).flat_map(|spec| (spec.cases)(instance, random)).collect();
-    all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
+    all.sort_by_key(|case| Reverse(case.value_count()));
     all.truncate(measured_cases());
     all
 }

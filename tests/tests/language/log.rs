@@ -196,7 +196,7 @@ fn nothing_cases(_: &Instance, _: &mut Random) -> Vec<Case> {
 
 fn ones(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let last = inputs.len() - 1;
-    vec![Expected::exact(last, vec![1u32; inputs[last].values().len()])]
+    vec![Expected::exact(last, vec![1u32; inputs[last].value_count()])]
 }
 
 /// Runs the kernel on all executors, which must print equal lines for each thread. Returns the text
