@@ -28,8 +28,9 @@ use std::fmt::Arguments;
 ///
 /// **Where lines go.** A launch on the CPU device prints its lines to standard output at its end.
 /// `kernels check` shows the lines of a case, and compares them between executors: a log is no
-/// finding. On a GPU the driver prints the lines when the host waits for the device. A test reads
-/// them from `CaseReport::printed`, or from `Outcome::printed` of an interpreter.
+/// finding. `kernels trace` shows the lines of its thread, and `kernels run` the text of a launch.
+/// On a GPU the driver prints the lines when the host waits for the device. A test reads them from
+/// `CaseReport::printed`, or from `Outcome::printed` of an interpreter.
 ///
 /// **Order.** The lines of a thread have the order of the program, also among its stores, atomic
 /// operations and barriers. The interpreters run blocks one after the other, and in a block each

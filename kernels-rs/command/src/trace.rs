@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::io::Write;
 
 /// Follows one thread of an instance through a case, line by line: assignments, loads, stores,
-/// branch directions and barriers
+/// branch directions, barriers and lines of `log!`
 ///
 /// The kernel runs as written, on the interpreter, with every check that is not disabled; findings
 /// follow the trace.

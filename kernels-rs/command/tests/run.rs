@@ -76,6 +76,51 @@ fn nvrtcs_saxpy_computes_the_right_result() {
     assert_eq!(told["buffers"][1], y);
 }
 
+/// A kernel whose threads print their number and its half.
+const PRINTS: &str = r#".version 6.0
+.target sm_61
+.address_size 64
+.extern .func (.param .b32 r) vprintf(.param .b64 format, .param .b64 values);
+.global .align 1 .b8 text[16] = {37, 100, 58, 32, 37, 103, 10, 0};
+.visible .entry prints()
+.reqntid 3, 1, 1
+{
+    .local .align 8 .b8 values[16];
+    .reg .u64 T, V;
+    .reg .u32 n;
+    .reg .f64 d;
+    mov.u64 V, values;
+    cvta.local.u64 V, V;
+    mov.u32 n, %tid.x;
+    st.u32 [V], n;
+    cvt.rn.f64.u32 d, n;
+    mul.f64 d, d, 0d3FE0000000000000;
+    st.f64 [V+8], d;
+    mov.u64 T, text;
+    cvta.global.u64 T, T;
+    {
+    .param .b64 format;
+    .param .b64 all;
+    .param .b32 r;
+    st.param.b64 [format], T;
+    st.param.b64 [all], V;
+    call (r), vprintf, (format, all);
+    }
+    ret;
+}
+"#;
+
+#[test]
+fn printed_lines_follow_the_results() {
+    let folder = Folder::new("prints");
+    let file = folder.file("prints.ptx", PRINTS);
+    let text = good(&[&file]);
+    assert!(text.starts_with("prints, 1 block of 3 threads: nothing was found\n"), "{text}");
+    assert!(text.ends_with("\nlog:\n  0: 0\n  1: 0.5\n  2: 1\n"), "{text}");
+    let run: Value = serde_json::from_str(&good(&[&file, "--json"])).unwrap();
+    assert_eq!(run["log"], "0: 0\n1: 0.5\n2: 1\n");
+}
+
 #[test]
 fn nvrtcs_scan_uses_dynamic_shared_memory() {
     let collective = nvrtc("collective");

@@ -121,3 +121,23 @@ fn accesses_out_of_bounds_are_reported_and_skipped() {
     assert!(outcome.report.errors().any(|f| f.check.name() == "out-of-bounds"), "{}", outcome.report);
     assert!(words(&trace).iter().any(|line| line.contains("load tile[(1, 32)]")), "{trace}");
 }
+
+/// Logs each element below 0.
+#[kernel(block = 32, grid = x.len().div_ceil(32))]
+fn logged(x: &[f32]) {
+    let i = grid::index();
+    if i < x.len() && x[i] < 0.0 {
+        log!("x[{i}] = {}", x[i]);
+    }
+}
+
+/// Checks that a trace has the lines of its thread, and no lines of other threads.
+#[test]
+fn a_log_is_an_event_of_its_thread() {
+    let x: Vec<f32> = (0..40).map(|i| if i < 34 { 1.0 } else { -0.5 * i as f32 }).collect();
+    let of = |thread| words(&trace::<logged>(vec![Input::slice(&x)], [1, 0, 0], [thread, 0, 0], 100).unwrap());
+    let line = "log!(\"x[{i}] = {}\", x[i]); | load x[37]: -18.5; ";
+    let log = "log: block [1, 0, 0], thread [5, 0, 0]: x[37] = -18.5; the thread ends";
+    assert_eq!(of(5).last().unwrap(), &format!("{line}{log}"));
+    assert!(!of(1).iter().any(|line| line.contains("log:")), "{:?}", of(1));
+}

@@ -26,7 +26,8 @@ use std::path::PathBuf;
 ///
 /// Every access is checked for bounds, alignment and state space. Every barrier and exchange
 /// between lanes is checked for its participants, and uninitialized data for whether it affects the
-/// results. Unsupported PTX is reported before anything runs.
+/// results. Unsupported PTX is reported before anything runs. The text of `log!` and `printf`
+/// follows the results.
 ///
 /// The entry's parameters are given with --arg and --buffer, in order:
 /// kernels run saxpy.ptx --grid 4 --block 256 --arg f32:2 --buffer x:f32[1000]=iota \
@@ -140,6 +141,8 @@ struct RunJson<'a> {
     findings: &'a [Finding],
     /// Whether the run stopped because it reached the limit of findings.
     truncated: bool,
+    /// The text that the kernel printed; at most the last MiB.
+    log: &'a str,
     buffers: Vec<BufferContent<'a>>,
 }
 
@@ -185,6 +188,7 @@ impl Run {
             entry: entry.clone(),
             takes: takes(&program),
         })?;
+        let log = String::from_utf8_lossy(&outcome.printed);
         let report = in_file(outcome.report, &entry, &file, &text);
         for (at, file) in saved {
             fs::write(file, &contents[at]).map_err(|source| Error::Write { file: file.clone(), source })?;
@@ -204,6 +208,7 @@ impl Run {
             statistics: outcome.statistics,
             findings: &report.findings,
             truncated: report.truncated,
+            log: &log,
             buffers: names.iter().zip(&contents).enumerate().map(left).collect(),
         };
         match self.json {
@@ -346,6 +351,10 @@ impl RunJson<'_> {
                 n => format!(", … ({n} more)"),
             };
             writeln!(out, "{name}: {type}[{count}] {about} {}{more}", first.join(", "))?;
+        }
+        if !self.log.is_empty() {
+            writeln!(out, "log:")?;
+            self.log.lines().try_for_each(|line| writeln!(out, "  {line}"))?;
         }
         Ok(())
     }

@@ -26,13 +26,19 @@ impl Arguments for Values<'_> {
     }
 }
 
+impl Log {
+    /// Returns the text of lane `lane`, with its line break.
+    pub fn text(&self, warp: &Warp, lane: usize) -> Vec<u8> {
+        let mut values = Values { rest: self.values.iter(), rows: &warp.rows, lane };
+        format(self.format.as_bytes(), &mut values).map(|(text, _)| text).unwrap_or_default()
+    }
+}
+
 impl Machine<'_, '_> {
     /// Prints the line of each lane of `mask`.
     pub fn log(&mut self, warp: &Warp, mask: u32, log: &Log) {
         for lane in lanes_of(mask) {
-            let mut values = Values { rest: log.values.iter(), rows: &warp.rows, lane };
-            let line = format(log.format.as_bytes(), &mut values);
-            self.printed.add(line.map(|(line, _)| line).unwrap_or_default());
+            self.printed.add(log.text(warp, lane));
         }
     }
 }

@@ -70,6 +70,8 @@ pub enum Event {
     Barrier { scope: Threads },
     /// An exchange between lanes of the warp, and its result.
     Exchanged { value: String },
+    /// A call of `log!`, and the text that it prints.
+    Logged { text: String },
     /// The end of the thread.
     Ended,
 }
@@ -240,6 +242,10 @@ impl Observer for Recorder {
             Inst::GridSync => self.event(program, site, Event::Barrier { scope: Threads::Grid }),
             Inst::BlockSync => self.event(program, site, Event::Barrier { scope: Threads::Block }),
             Inst::WarpSync => self.event(program, site, Event::Barrier { scope: Threads::Warp }),
+            Inst::Log(i) => {
+                let text = String::from_utf8_lossy(&code.logs[i as usize].text(warp, lane)).trim_end().to_string();
+                self.event(program, site, Event::Logged { text });
+            }
             Inst::Return => self.event(program, site, Event::Ended),
             // The end of the thread has no line.
             Inst::Exit if self.at.is_some() => self.here(Event::Ended),
@@ -417,6 +423,7 @@ impl fmt::Display for Event {
             Event::Barrier { scope: Threads::Block } => f.write_str("the block's barrier"),
             Event::Barrier { scope: Threads::Warp } => f.write_str("the warp's barrier"),
             Event::Exchanged { value } => write!(f, "from the warp: {value}"),
+            Event::Logged { text } => write!(f, "log: {text}"),
             Event::Ended => f.write_str("the thread ends"),
         }
     }
