@@ -9,6 +9,7 @@ mod grid_barrier;
 mod half;
 mod local_arrays;
 mod property;
+mod references;
 mod threads;
 mod trace;
 mod uninit;
