@@ -7,23 +7,28 @@
 
 use super::Error;
 use super::machine::{Code, Tools};
+use super::ordered_parallel::ordered_parallel;
+use super::progress::with_bar;
 use super::ptxas::Resources;
 use super::report::SourcePlace;
 use crate::sass::{Class, Line, Loop};
+use indicatif::ProgressBar;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::emit::{self, file_name};
 use kernel_dsl::compiler::hir::{self, ExprKind, Instance, LabelId, Program, Size, Type, Unroll, visit};
 use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region};
-use kernel_dsl::compiler::{Compilation, Scalar, Target, passes};
+use kernel_dsl::compiler::{Compilation, Errors, Scalar, Target, passes};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::ops::ControlFlow;
+use std::{fmt, thread};
 
 /// Examined factors of `unroll_by`.
 const FACTORS: [u32; 3] = [2, 4, 8];
 /// The largest number of iterations of a loop that is unrolled whole.
 const MAX_TRIPS: u64 = 64;
-/// The largest number of machine instructions to which a loop is unrolled whole.
+/// The largest number of machine instructions to which a loop is unrolled. The time of ptxas grows
+/// faster than the size of a loop.
 const MAX_INSTRUCTIONS: u64 = 2048;
 /// Share of the issue slots of an iteration that a suggested form must save.
 const WORTHWHILE: f64 = 0.03;
@@ -157,10 +162,23 @@ struct SourceLoop {
 
 /// A kernel with one loop changed.
 struct Assembled {
-    /// IR that the analyses of accesses read.
-    kernel: Kernel,
     resources: Resources,
     code: Code,
+}
+
+/// A loop that has machine code as declared and rolled.
+struct Candidate<'a> {
+    source: &'a SourceLoop,
+    /// IR that the analyses of accesses read, with the loop rolled.
+    kernel: &'a Kernel,
+    rolled: &'a Assembled,
+    /// Number of loops of the rolled code: a device function that is inlined several times has one
+    /// for each.
+    number: usize,
+    /// Instructions of these loops.
+    instructions: u64,
+    /// Number of iterations, if it is a constant.
+    iterations: Option<u64>,
 }
 
 /// The compiler and assembler of an instance.
@@ -173,7 +191,7 @@ struct Assembler<'a> {
 }
 
 /// Computes the figures of each `for` that is an innermost loop of `code`, the machine code of the
-/// instance. `resources` are those of the instance.
+/// instance. `resources` are those of the instance. Forms are assembled concurrently.
 pub(super) fn of(
     name: &str,
     (program, instance): (&Program, &Instance),
@@ -182,70 +200,144 @@ pub(super) fn of(
     (code, resources): (&Code, Resources),
 ) -> Result<Vec<UnrolledLoop>, Error> {
     let assembler = Assembler { name, program, instance, target, tools };
-    let mut all = Vec::new();
-    for source in source_loops(program) {
-        let declared = innermost(code, &source.line);
-        if declared.is_empty() {
-            continue;
-        }
-        let Some(base) = assembler.assemble(&source, Unroll::Never)? else { continue };
-        let rolled = innermost(&base.code, &source.line);
-        let Some(largest) = rolled.first() else { continue };
-        let iterations = iterations(&base.kernel, &source.place);
-        let form = |unrolling, slots, resources: Resources| {
-            let registers = Some(resources.registers);
-            let threads = base.kernel.block.most_threads();
-            let needs = Needs { threads, registers, shared: base.kernel.shared_bytes() };
-            LoopForm { unrolling, slots, resources, warps: Occupancy::of(target, needs).warps }
-        };
-        // A device function that is inlined several times has a loop for each.
-        let mean = |loops: &[&Loop]| {
-            let main = loops.get(..rolled.len())?;
-            Some(f64::from(main.iter().map(|l| l.slots).sum::<u32>()) / main.len() as f64)
-        };
-        let (Some(slots), Some(declared_slots)) = (mean(&rolled), mean(&declared)) else { continue };
-        let copies = copies(largest, declared[0]);
-        let mut forms = vec![
-            form(Unrolling::Declared, declared_slots / f64::from(copies), resources),
-            form(Unrolling::Rolled, slots, base.resources),
-        ];
-        let fits = |copies: &u32| source.counts_usize && iterations.is_none_or(|n| n > u64::from(*copies));
-        for copies in FACTORS.into_iter().filter(fits) {
-            if let Some(other) = assembler.assemble(&source, Unroll::By(Size::Known(copies)))?
-                && let Some(slots) = mean(&innermost(&other.code, &source.line))
-            {
-                forms.push(form(Unrolling::By(copies), slots / f64::from(copies), other.resources));
+    let mut sources = source_loops(program);
+    sources.retain(|source| !innermost(code, &source.line).is_empty());
+    with_bar(sources.len(), |bar| {
+        bar.set_message(format!("forms of loops of {name}"));
+        let rolled = concurrently(&sources, bar, |source| {
+            let with_places = |c: &Compilation<'_>| passes::with_places(c.lowered().clone().into());
+            assembler.assemble(source, Unroll::Never, with_places)
+        })?;
+        let all = sources.iter().zip(&rolled).filter_map(|(source, rolled)| {
+            let (kernel, rolled) = rolled.as_ref()?;
+            Candidate::new(source, kernel, rolled)
+        });
+        let candidates: Vec<_> = all.collect();
+        let unrollings: Vec<_> = candidates.iter().map(Candidate::unrollings).collect();
+        let pairs = candidates.iter().zip(&unrollings);
+        let changes: Vec<_> =
+            pairs.flat_map(|(c, forms)| forms.iter().map(|(_, unroll)| (c.source, *unroll))).collect();
+        bar.inc_length(changes.len() as u64);
+        let assemble = |(source, unroll): &(&_, Unroll)| assembler.assemble(source, *unroll, |_| Ok(()));
+        let mut assembled = concurrently(&changes, bar, assemble)?.into_iter();
+        let mut loops = Vec::new();
+        for (candidate, unrollings) in candidates.iter().zip(&unrollings) {
+            let others: Vec<_> = assembled.by_ref().take(unrollings.len()).collect();
+            let others = unrollings.iter().zip(&others).filter_map(|((unrolling, _), other)| {
+                let ((), other) = other.as_ref()?;
+                Some((*unrolling, &other.code, other.resources))
+            });
+            let Assembled { resources: rolled_resources, code: rolled } = candidate.rolled;
+            let own = [(Unrolling::Declared, code, resources), (Unrolling::Rolled, rolled, *rolled_resources)];
+            let form = |(unrolling, code, resources)| candidate.form(target, unrolling, code, resources);
+            let forms = own.into_iter().chain(others).filter_map(form);
+            let (place, iterations) = (candidate.source.place.clone(), candidate.iterations);
+            let unrolled = UnrolledLoop { place, iterations, forms: forms.collect() };
+            // Without the declared form there is nothing to compare with.
+            if unrolled.form(Unrolling::Declared).is_some() {
+                loops.push(unrolled);
             }
         }
-        let number: u64 = rolled.iter().map(|l| u64::from(l.instructions)).sum();
-        let whole = iterations.filter(|n| *n <= MAX_TRIPS && n * number <= MAX_INSTRUCTIONS);
-        if let Some(iterations) = whole
-            && let Some(other) = assembler.assemble(&source, Unroll::Full)?
-            && other.code.loops.len() + rolled.len() == base.code.loops.len()
-        {
-            let rest = base.code.size().1 - rolled.iter().map(|l| l.slots).sum::<u32>();
-            let slots = f64::from(other.code.size().1.saturating_sub(rest));
-            forms.push(form(Unrolling::Whole, slots / (iterations as f64 * rolled.len() as f64), other.resources));
-        }
-        all.push(UnrolledLoop { place: source.place, iterations, forms });
-    }
+        Ok(loops)
+    })
+}
+
+/// Makes a result of each item on all cores, and advances `bar` by each.
+fn concurrently<T: Sync, R: Send>(
+    items: &[T],
+    bar: &ProgressBar,
+    make: impl Fn(&T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    let mut all = Vec::new();
+    ordered_parallel(items, cores, make, |result| {
+        bar.inc(1);
+        all.push(result?);
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    })?;
     Ok(all)
 }
 
+impl<'a> Candidate<'a> {
+    /// Returns the loop at `source`, if its rolled form has machine code.
+    fn new(source: &'a SourceLoop, kernel: &'a Kernel, rolled: &'a Assembled) -> Option<Candidate<'a>> {
+        let loops = innermost(&rolled.code, &source.line);
+        let instructions = loops.iter().map(|l| u64::from(l.instructions)).sum();
+        let iterations = iterations(kernel, &source.place);
+        (!loops.is_empty()).then_some(Candidate {
+            source,
+            kernel,
+            rolled,
+            number: loops.len(),
+            instructions,
+            iterations,
+        })
+    }
+
+    /// Returns the unrolled forms to assemble, and the directives of the range that make them.
+    fn unrollings(&self) -> Vec<(Unrolling, Unroll)> {
+        let fits = |copies: u64| copies * self.instructions <= MAX_INSTRUCTIONS;
+        let is_factor = |copies: u64| fits(copies) && self.iterations.is_none_or(|n| n > copies);
+        let by = FACTORS.into_iter().filter(|copies| self.source.counts_usize && is_factor(u64::from(*copies)));
+        let whole = self.iterations.filter(|n| *n <= MAX_TRIPS && fits(*n));
+        by.map(|copies| (Unrolling::By(copies), Unroll::By(Size::Known(copies))))
+            .chain(whole.map(|_| (Unrolling::Whole, Unroll::Full)))
+            .collect()
+    }
+
+    /// Returns the figures of the form `unrolling`, if the loop has machine code in `code`.
+    fn form(&self, target: Target, unrolling: Unrolling, code: &Code, resources: Resources) -> Option<LoopForm> {
+        let registers = Some(resources.registers);
+        let needs = Needs { threads: self.kernel.block.most_threads(), registers, shared: self.kernel.shared_bytes() };
+        let warps = Occupancy::of(target, needs).warps;
+        Some(LoopForm { unrolling, slots: self.slots(unrolling, code)?, resources, warps })
+    }
+
+    /// Returns the mean issue slots of the largest loops at the line.
+    fn mean(&self, loops: &[&Loop]) -> Option<f64> {
+        let main = loops.get(..self.number)?;
+        Some(f64::from(main.iter().map(|l| l.slots).sum::<u32>()) / main.len() as f64)
+    }
+
+    /// Returns the issue slots of an iteration in `code`, which has the form `unrolling`.
+    fn slots(&self, unrolling: Unrolling, code: &Code) -> Option<f64> {
+        let loops = innermost(code, &self.source.line);
+        let base = &self.rolled.code;
+        let rolled = innermost(base, &self.source.line);
+        match unrolling {
+            Unrolling::Declared => Some(self.mean(&loops)? / f64::from(copies(rolled.first()?, loops.first()?))),
+            Unrolling::Rolled => self.mean(&loops),
+            Unrolling::By(copies) => Some(self.mean(&loops)? / f64::from(copies)),
+            Unrolling::Whole => {
+                let removed = code.loops.len() + self.number == base.loops.len();
+                let own: u32 = rolled.iter().map(|l| l.slots).sum();
+                let slots = code.size().1.saturating_sub(base.size().1 - own);
+                let iterations = self.iterations.filter(|_| removed)?;
+                Some(f64::from(slots) / (iterations as f64 * self.number as f64))
+            }
+        }
+    }
+}
+
 impl Assembler<'_> {
-    /// Compiles and assembles the instance with a loop changed. Returns `None` if the changed
-    /// kernel is not legal, such as one with a register array whose index is not constant.
-    fn assemble(&self, source: &SourceLoop, unroll: Unroll) -> Result<Option<Assembled>, Error> {
+    /// Compiles and assembles the instance with a loop changed, and adds what `read` returns.
+    /// Returns `None` if the changed kernel is not legal, such as one with a register array whose
+    /// index is not constant.
+    fn assemble<T>(
+        &self,
+        source: &SourceLoop,
+        unroll: Unroll,
+        read: impl FnOnce(&Compilation<'_>) -> Result<T, Errors>,
+    ) -> Result<Option<(T, Assembled)>, Error> {
         let mut program = self.program.clone();
         set(&mut program, source, unroll);
         let compiled = hir::monomorphic(&program, self.instance).and_then(|program| {
             let compilation = Compilation::new(&program, self.target)?;
-            let kernel = passes::with_places(compilation.lowered().clone().into())?;
-            Ok((kernel, compilation.module(emit::Lines::Kept)?))
+            Ok((read(&compilation)?, compilation.module(emit::Lines::Kept)?))
         });
-        let Ok((kernel, module)) = compiled else { return Ok(None) };
+        let Ok((read, module)) = compiled else { return Ok(None) };
         let machine = self.tools.assemble(self.name, &module.to_string(), self.target)?;
-        Ok(machine.code.map(|code| Assembled { kernel, resources: machine.resources, code }))
+        Ok(machine.code.map(|code| (read, Assembled { resources: machine.resources, code })))
     }
 }
 

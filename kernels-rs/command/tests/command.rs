@@ -355,6 +355,16 @@ fn report_compares_unrolled_forms_of_a_loop() {
     let text = stdout(&["report", "softmax<ROWS = 4>", "--unroll", "--all"]);
     assert!(text.contains("unrolling, issue slots of an iteration (registers of the kernel):\n"), "{text}");
     assert!(stdout(&["report", "softmax<ROWS = 4>", "--unroll"]).lines().count() <= 25);
+    // The page has the same figures, and the suggestions beside the lines.
+    let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("unrolled.html");
+    stdout(&["inspect", "softmax<ROWS = 4>", "--unroll", "-o", file.to_str().unwrap()]);
+    let model = model(&std::fs::read_to_string(&file).unwrap());
+    assert_eq!(model["report"]["unrolling"], report[0]["unrolling"]);
+    let [now, .., by_8] = loops[0]["forms"].as_array().unwrap().as_slice() else { panic!("{loops:?}") };
+    let (now, by_8) = (&now["slots"], &by_8["slots"]);
+    let text = format!("An iteration takes {now} issue slots, and {by_8} with `unroll_by::<8>` around the range.");
+    let advice = model["advice"].as_array().unwrap();
+    assert!(advice.iter().any(|a| a["place"] == "textbook.rs:21" && a["text"] == *text), "{text}: {advice:?}");
 }
 
 /// Checks that the first screen fits a terminal of 25 lines and 100 columns, for large kernels too.
@@ -372,6 +382,12 @@ fn report_fits_a_screen() {
     }
 }
 
+/// Returns the data of a page.
+fn model(page: &str) -> Value {
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"model\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
 /// Checks the data of the page against figures that other tests hold.
 #[test]
 fn inspect_writes_a_page() {
@@ -379,8 +395,7 @@ fn inspect_writes_a_page() {
     let name = file.to_str().unwrap();
     assert_eq!(stdout(&["inspect", "saxpy", "-o", name, "--case", "512 elements"]), format!("saxpy: {name}\n"));
     let page = std::fs::read_to_string(&file).unwrap();
-    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"model\">").unwrap();
-    let model: Value = serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap();
+    let model = model(&page);
     // The line `y[i] = a.mul_add(x[i], y[i]);` in all forms.
     let lines = model["lines"].as_array().unwrap();
     let at = lines.iter().position(|line| line["number"] == 41).unwrap();
