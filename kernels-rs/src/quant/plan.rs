@@ -54,13 +54,21 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Costs on a Tesla P40 at 1.5 GHz: the issue slots of the machine code for Q4_0. The ratios of
-    /// groups to tiles, and of tiles to each other, are those of an H100 for many rows.
+    /// Costs on a Tesla P40 at 1.5 GHz: the issue slots of the machine code for Q4_0. Costs of
+    /// tiles and of partial sums, relative to groups, are fitted to times on an H100: plans of up
+    /// to 12 parts for 12 to 128 rows of four matrices, in Q4_0, Q4_K and Q6_K. The time of the
+    /// chosen plan over that of the fastest, for 48 to 128 rows:
+    ///
+    /// | format | mean | largest |
+    /// |---|---|---|
+    /// | Q4_0 | 1.02 | 1.13 |
+    /// | Q4_K | 1.02 | 1.09 |
+    /// | Q6_K | 1.03 | 1.08 |
     pub const P40: Costs = Costs {
         few_ns: [0.28, 0.34, 0.39, 0.45, 0.53, 0.61, 0.68, 0.76],
-        tile_ns: [190.0, 290.0, 560.0],
+        tile_ns: [230.0, 264.0, 510.0],
         read_ns: 0.02,
-        part_ns: 0.4,
+        part_ns: 0.13,
         launch_ns: 2e3,
     };
 }
