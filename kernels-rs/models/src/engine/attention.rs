@@ -12,6 +12,7 @@ use kernels_rs::blocks::cache::Tokens;
 use kernels_rs::blocks::heads::Norms;
 use kernels_rs::{Queue, QueueMemory, rowwise};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The largest number of tokens of a sequence that are computed one by one. More use tiles of 64.
@@ -265,7 +266,7 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
 
     fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
         let Attended { shape, q, places, mut cache, scratch, exact, tokens } = self;
-        let (AttentionShape { heads, head, scale, .. }, of_q) = (shape, q.extents());
+        let (AttentionShape { heads, scale, .. }, of_q) = (shape, q.extents());
         let (n, numbers) = (of_q[0], of_q.iter().product());
         let mut y = y.reborrow().strided().reshaped(of_q)?.side_by_side()?;
         match (places.before.filter(|_| n > APART), exact) {
@@ -298,21 +299,8 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
             (Some(before), _) => {
                 let (mut q_k, mut o_k) = (on.scratch::<K::Prompt>(numbers)?, on.scratch::<K::Prompt>(numbers)?);
                 convert(on, q, q_k.view_mut(of_q)?)?;
-                let keys = before + n;
-                let by_head = [1, n, heads, head];
-                let q = q_k.view(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
-                let mut o_heads = o_k.view_mut(by_head)?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
-                let causal = attention::Attention::new().scale(scale).causal();
-                let copies;
-                let [k, v] = match K::as_stored(&mut cache, keys)? {
-                    Some(stored) => stored,
-                    None => {
-                        copies = gathered(on, &cache.views()?, first_row(places.pages)?, keys)?;
-                        let ([k, v], of_keys) = (&copies, [1, shape.groups, keys, head]);
-                        [k.view(of_keys)?, v.view(of_keys)?]
-                    }
-                };
-                causal.run(on, Qkv { q, k, v }, &mut o_heads, None)?;
+                let prompt = Prompt { scale, keys: before + n, pages: places.pages };
+                prompt.attend(on, q_k.view(of_q)?, &mut cache, &mut o_k.view_mut(of_q)?, COPIED_BYTES)?;
                 convert(on, o_k.view(of_q)?, y)
             }
             (None, _) => {
@@ -322,6 +310,60 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
                 Decode::new().scale(scale).run(on, &q, views, &places.lengths, &mut y, scratch)
             }
         }
+    }
+}
+
+/// Attention of a piece of a prompt, each token over the keys up to its own.
+#[derive(Clone, Copy)]
+struct Prompt<'a> {
+    /// The factor of products of queries and keys.
+    scale: f32,
+    /// The keys of the text, those of the piece included.
+    keys: usize,
+    /// The pages of the text, in the first row.
+    pages: BufferView<'a, u32, 2>,
+}
+
+/// The largest size of copied keys and values in bytes, unless one head has more. Their heads are
+/// attended to before the next ones are copied. On an H100, 512 tokens over 32,768 keys of 8 heads
+/// take 6.71 ms, and 6.88 ms with copies of all heads at once.
+const COPIED_BYTES: usize = 32 << 20;
+
+impl Prompt<'_> {
+    /// Queues o ← attention of `q`, both `[tokens, heads, head]`.
+    ///
+    /// Keys and values that are not stored in the prompt's format, or in several pages, are copied.
+    /// Copies have at most `copied` bytes at a time, or those of one head of keys and values.
+    fn attend<K: CacheElement>(
+        self,
+        on: &impl Queue,
+        q: BufferView<'_, K::Prompt, 3>,
+        cache: &mut KeyValues<'_, K>,
+        o: &mut BufferViewMut<'_, K::Prompt, 3>,
+        copied: usize,
+    ) -> Result<(), Error> {
+        let ([_, heads, head], groups) = (q.extents(), cache.numbers.extents()[1]);
+        let mut of_heads = |heads: Range<usize>, [k, v]: [BufferView<'_, K::Prompt, 4>; 2]| {
+            let by_head = [1, heads.len(), q.extents()[0], head];
+            let q = q.strided().permuted([1, 0, 2])?.slice(heads.clone())?.reshaped(by_head)?.side_by_side()?;
+            let o = o.reborrow().strided().permuted([1, 0, 2])?.slice(heads)?;
+            let mut o = o.reshaped(by_head)?.side_by_side()?;
+            attention::Attention::new().scale(self.scale).causal().run(on, Qkv { q, k, v }, &mut o, None)
+        };
+        if let Some(stored) = K::as_stored(cache, self.keys)? {
+            return of_heads(0..heads, stored);
+        }
+        let (views, table) = (cache.views()?, first_row(self.pages)?);
+        let of_group = 2 * self.keys * head * size_of::<K::Prompt>();
+        let pieces = groups.div_ceil((copied / of_group.max(1)).max(1));
+        let (at_once, sharing) = (groups.div_ceil(pieces.max(1)), heads / groups.max(1));
+        for first in (0..groups).step_by(at_once.max(1)) {
+            let some = first..groups.min(first + at_once);
+            let copies = gathered(on, &views.of_heads(some.clone())?, table, self.keys)?;
+            let ([k, v], of_keys) = (&copies, [1, some.len(), self.keys, head]);
+            of_heads(some.start * sharing..some.end * sharing, [k.view(of_keys)?, v.view(of_keys)?])?;
+        }
+        Ok(())
     }
 }
 
@@ -341,4 +383,89 @@ pub(super) fn prefix<T: Element, const R: usize>(
         strides[i - 1] = strides[i] * extents[i];
     }
     memory.view_strided_mut(extents, strides)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_dsl::half::f16;
+    use runtime::testing::Random;
+
+    /// Pages, heads of keys, keys of a page, and numbers of a head.
+    const CACHE: [usize; 4] = [5, 3, 7, 40];
+    /// The pages of the text, in order.
+    const PAGES: [u32; 4] = [3, 0, 4, 1];
+    /// Keys, tokens and heads of queries.
+    const KEYS: usize = 26;
+    const TOKENS: usize = 18;
+    const HEADS: usize = 6;
+
+    /// Returns the attention of each token in `f64`, for keys and values [head, key, number].
+    fn expected(q: &[f16], [keys, values]: [&[f64]; 2], scale: f64) -> Vec<f64> {
+        let [_, groups, _, head] = CACHE;
+        let mut o = Vec::new();
+        for (row, q) in q.chunks(head).enumerate() {
+            let (token, group) = (row / HEADS, row % HEADS / (HEADS / groups));
+            let seen = KEYS - TOKENS + token + 1;
+            let of_group = |all: &[f64], key: usize, d: usize| all[(group * KEYS + key) * head + d];
+            let dot = |key| (0..head).map(|d| f64::from(q[d]) * of_group(keys, key, d)).sum::<f64>();
+            let weights: Vec<f64> = (0..seen).map(|key| (scale * dot(key)).exp()).collect();
+            let sum: f64 = weights.iter().sum();
+            let mean = |d| (0..seen).map(|key| weights[key] * of_group(values, key, d)).sum::<f64>() / sum;
+            o.extend((0..head).map(mean));
+        }
+        o
+    }
+
+    /// Compares prompts over pages of bytes with `f64`, for copies of all heads, of two and of one.
+    fn pieces(device: &Device) {
+        let mut random = Random::new(7);
+        let ([pages, groups, rows, head], blocks) = (CACHE, 2);
+        let numbers: Vec<i8> = (0..2 * pages * groups * rows * head).map(|_| random.bits() as i8).collect();
+        let of_blocks = 2 * pages * groups * rows * blocks;
+        let scales: Vec<f16> = (0..of_blocks).map(|_| f16::from_f32((1 + random.below(16)) as f32 / 1024.0)).collect();
+        let q: Vec<f16> = random.values::<f32>(TOKENS * HEADS * head).into_iter().map(f16::from_f32).collect();
+        let scale = 0.25f32;
+        let stored = |half: usize| -> Vec<f64> {
+            let row = |group: usize, key: usize| {
+                ((half * pages + PAGES[key / rows] as usize) * groups + group) * rows + key % rows
+            };
+            let all = (0..groups).flat_map(|group| (0..KEYS).map(move |key| row(group, key)));
+            let of_row =
+                |row: usize| (0..head).map(move |d| (row * head + d, row * blocks + d / 32)).collect::<Vec<_>>();
+            // Prompts read numbers of 16 bits.
+            let number = |(n, s): (usize, usize)| f16::from_f32(f32::from(numbers[n]) * scales[s].to_f32());
+            all.flat_map(of_row).map(|at| f64::from(number(at))).collect()
+        };
+        let expected = expected(&q, [&stored(0), &stored(1)], f64::from(scale));
+        let of_head = 2 * KEYS * head * size_of::<f16>();
+        let table = device.upload(&PAGES).unwrap();
+        for copied in [usize::MAX, 2 * of_head, of_head, 0] {
+            let mut memory = (device.upload(&numbers).unwrap(), device.upload(&scales).unwrap());
+            let mut cache = KeyValues {
+                numbers: memory.0.view_mut([2 * pages, groups, rows, head]).unwrap(),
+                scales: memory.1.view_mut([2 * pages, groups, rows, blocks]).unwrap(),
+            };
+            let (q, mut o) = (device.upload(&q).unwrap(), device.zeros::<f16>(q.len()).unwrap());
+            let of_q = [TOKENS, HEADS, head];
+            let prompt = Prompt { scale, keys: KEYS, pages: table.view([1, PAGES.len()]).unwrap() };
+            let mut to = o.view_mut(of_q).unwrap();
+            prompt.attend::<i8>(device, q.view(of_q).unwrap(), &mut cache, &mut to, copied).unwrap();
+            for (i, (got, exact)) in o.download().unwrap().iter().zip(&expected).enumerate() {
+                let error = (f64::from(*got) - exact).abs();
+                assert!(error < 1e-3 * exact.abs().max(0.5), "{copied} bytes, number {i}: {got} instead of {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_copied_in_pieces() {
+        pieces(&Device::cpu());
+    }
+
+    #[test]
+    #[ignore = "needs an NVIDIA GPU"]
+    fn gpu_keys_are_copied_in_pieces() {
+        pieces(&Device::cuda(0).unwrap());
+    }
 }

@@ -8,7 +8,7 @@
 //! |---|---|---|---|
 //! | F32 | `f32` | none | `f32` |
 //! | F16 | `f16` | none | `f16` |
-//! | Q8_0 | `i8` | an `f16` for each 32 numbers | `f16`, converted piece by piece |
+//! | Q8_0 | `i8` | an `f16` for each 32 numbers | `f16`, converted some heads at a time |
 
 use super::attention::Places;
 use kernel_dsl::half::f16;
@@ -21,6 +21,7 @@ use kernels_rs::blocks::heads::{Norms, prepare};
 use kernels_rs::rotary::PairLayout;
 use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Error};
+use std::ops::Range;
 
 /// Keys and values of a layer, to write: each `[2·pages, groups, rows of a page, …]`, those of keys
 /// first.
@@ -39,6 +40,25 @@ pub struct KeyValueViews<'a, K: Element> {
     pub numbers: [BufferView<'a, K, 4>; 2],
     /// Scales of keys and of values.
     pub scales: [BufferView<'a, f16, 4>; 2],
+}
+
+impl<K: Element> KeyValueViews<'_, K> {
+    /// Returns the keys and values of some heads.
+    pub(super) fn of_heads(&self, heads: Range<usize>) -> Result<Self, Error> {
+        let ([keys, values], [of_keys, of_values]) = (self.numbers, self.scales);
+        Ok(KeyValueViews {
+            numbers: [slice_heads(keys, &heads)?, slice_heads(values, &heads)?],
+            scales: [slice_heads(of_keys, &heads)?, slice_heads(of_values, &heads)?],
+        })
+    }
+}
+
+/// Returns the elements of some heads, the second axis.
+fn slice_heads<'a, T: Element>(
+    rows: BufferView<'a, T, 4>,
+    heads: &Range<usize>,
+) -> Result<BufferView<'a, T, 4>, Error> {
+    rows.strided().permuted([1, 0, 2, 3])?.slice(heads.clone())?.permuted([1, 0, 2, 3])?.side_by_side()
 }
 
 impl<K: Element> KeyValues<'_, K> {
