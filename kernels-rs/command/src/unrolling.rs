@@ -7,7 +7,6 @@
 
 use super::Error;
 use super::machine::{Code, Tools};
-use super::ordered_parallel::ordered_parallel;
 use super::progress::with_bar;
 use super::ptxas::Resources;
 use super::report::SourcePlace;
@@ -18,10 +17,10 @@ use kernel_dsl::compiler::emit::{self, file_name};
 use kernel_dsl::compiler::hir::{self, ExprKind, Instance, LabelId, Program, Size, Type, Unroll, visit};
 use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region};
 use kernel_dsl::compiler::{Compilation, Errors, Scalar, Target, passes};
+use runtime::testing::on_every_core;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
-use std::{fmt, thread};
+use std::fmt;
 
 /// Examined factors of `unroll_by`.
 const FACTORS: [u32; 3] = [2, 4, 8];
@@ -248,14 +247,12 @@ fn concurrently<T: Sync, R: Send>(
     bar: &ProgressBar,
     make: impl Fn(&T) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let mut all = Vec::new();
-    ordered_parallel(items, cores, make, |result| {
+    let one = |item: &T| {
+        let made = make(item);
         bar.inc(1);
-        all.push(result?);
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
-    Ok(all)
+        made
+    };
+    on_every_core(items, one).into_iter().collect()
 }
 
 impl<'a> Candidate<'a> {
