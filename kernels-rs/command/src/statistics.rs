@@ -162,23 +162,33 @@ pub(crate) struct Difference {
 pub(crate) enum Verdict {
     Faster,
     NoSignificantDifference,
+    /// A difference, by less than what counts as faster or slower.
+    BelowLeastChange,
     Slower,
 }
 
+impl Verdict {
+    /// Returns the verdict on the ratio of a new figure to an old one. Neither has an uncertainty.
+    pub(crate) fn of_ratio(ratio: f64, least: f64) -> Verdict {
+        match ratio {
+            ratio if ratio > 1.0 + least => Verdict::Slower,
+            ratio if ratio < 1.0 - least => Verdict::Faster,
+            1.0 => Verdict::NoSignificantDifference,
+            _ => Verdict::BelowLeastChange,
+        }
+    }
+}
+
 impl Difference {
-    /// Compares `new` with `old`. A difference is significant if three conditions hold: the test's
-    /// p-value is below 0.05, the interval of the ratio excludes 1, and the medians differ by more
-    /// than the fraction `least`.
+    /// Compares `new` with `old`. A difference is significant if the test's p-value is below 0.05
+    /// and the interval of the ratio excludes 1. It counts as faster or slower if the medians also
+    /// differ by more than the fraction `least`.
     pub(crate) fn of(new: &[f64], old: &[f64], least: f64) -> Difference {
         let ratio = median(new) / median(old);
         let ci95 = ratio_interval(new, old);
         let p = mann_whitney(new, old);
-        let verdict = match ratio {
-            _ if p >= SIGNIFICANT => Verdict::NoSignificantDifference,
-            ratio if ratio > 1.0 + least && ci95[0] > 1.0 => Verdict::Slower,
-            ratio if ratio < 1.0 - least && ci95[1] < 1.0 => Verdict::Faster,
-            _ => Verdict::NoSignificantDifference,
-        };
+        let significant = p < SIGNIFICANT && (ci95[0] > 1.0 || ci95[1] < 1.0);
+        let verdict = if significant { Verdict::of_ratio(ratio, least) } else { Verdict::NoSignificantDifference };
         Difference { ratio, ci95, hedges_g: hedges_g(new, old), p, verdict }
     }
 }
@@ -188,6 +198,7 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Verdict::Faster => "faster",
             Verdict::NoSignificantDifference => "no significant difference",
+            Verdict::BelowLeastChange => "a change below --least-change",
             Verdict::Slower => "slower",
         })
     }
@@ -279,7 +290,7 @@ mod tests {
         assert_eq!(verdict(10.5, 0.01), Verdict::Slower);
         assert_eq!(verdict(9.5, 0.01), Verdict::Faster);
         // Significant, but smaller than the limit.
-        assert_eq!(verdict(10.05, 0.01), Verdict::NoSignificantDifference);
+        assert_eq!(verdict(10.05, 0.01), Verdict::BelowLeastChange);
         // Large, but not significant with so few values.
         assert_eq!(Difference::of(&[2.0, 3.0], &[1.0, 2.5], 0.01).verdict, Verdict::NoSignificantDifference);
         let text = Difference::of(&times(10.5), &times(10.0), 0.01).to_string();

@@ -164,20 +164,11 @@ impl ComparedFigures {
         };
         let [instructions, sectors, bank_passes] =
             [ratio(|work| work.instructions), ratio(|work| work.sectors), ratio(|work| work.bank_passes)];
-        let ratios = [instructions, sectors, bank_passes];
-        let largest = verdict(ratios.into_iter().fold(0.0, f64::max), least);
-        let smallest = verdict(ratios.into_iter().fold(f64::INFINITY, f64::min), least);
-        let verdict = if largest == Verdict::Slower { largest } else { smallest };
+        let verdicts = [instructions, sectors, bank_passes].map(|ratio| Verdict::of_ratio(ratio, least));
+        let decisive = [Verdict::Slower, Verdict::Faster, Verdict::BelowLeastChange];
+        let verdict = decisive.into_iter().find(|verdict| verdicts.contains(verdict));
+        let verdict = verdict.unwrap_or(Verdict::NoSignificantDifference);
         ComparedFigures::Counts { instructions, sectors, bank_passes, verdict }
-    }
-}
-
-/// Returns the verdict on figures without a spread, from the ratio of the new to the old one.
-fn verdict(ratio: f64, least: f64) -> Verdict {
-    match ratio {
-        ratio if ratio > 1.0 + least => Verdict::Slower,
-        ratio if ratio < 1.0 - least => Verdict::Faster,
-        _ => Verdict::NoSignificantDifference,
     }
 }
 
@@ -449,7 +440,7 @@ impl Measurements {
             match (&new.estimate, &old.estimate, &new.work, &old.work) {
                 (Some(new), Some(old), ..) if new.device == old.device => {
                     let ratio = new.time_us / old.time_us;
-                    add(ComparedFigures::Estimates { ratio, verdict: verdict(ratio, least) });
+                    add(ComparedFigures::Estimates { ratio, verdict: Verdict::of_ratio(ratio, least) });
                 }
                 (_, _, Some(work), Some(earlier)) if new.times.is_empty() && old.times.is_empty() => {
                     add(ComparedFigures::counts(work, earlier, least));
@@ -611,7 +602,7 @@ mod tests {
             new.differences[0].compared.verdict()
         };
         assert_eq!(verdict([1000, 400]), Verdict::NoSignificantDifference);
-        assert_eq!(verdict([1009, 397]), Verdict::NoSignificantDifference);
+        assert_eq!(verdict([1009, 397]), Verdict::BelowLeastChange);
         assert_eq!(verdict([900, 400]), Verdict::Faster);
         // A count that grows outweighs one that shrinks.
         assert_eq!(verdict([900, 405]), Verdict::Slower);
