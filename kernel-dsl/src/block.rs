@@ -33,7 +33,7 @@ pub use share::{share, stride};
 
 use crate::element::DeviceCopy;
 use crate::host::context::context;
-use crate::host::monitor::{LANES, Scope};
+use crate::host::monitor::{BarrierScope, LANES};
 use crate::warp::emulate::{self, reduced};
 use crate::warp::{self, LaneNumber};
 
@@ -105,7 +105,7 @@ pub fn threads() -> usize {
 /// keeps all its threads to the end, and gives idle threads neutral values.
 #[track_caller]
 pub fn sync() {
-    context("block::sync()").meet(Scope::Block, "block::sync()", ());
+    context("block::sync()").meet(BarrierScope::Block, "block::sync()", ());
 }
 
 /// Sums `x` over all threads, in the [order](self#cooperative-operations) of the block. In PTX five

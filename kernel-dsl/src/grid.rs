@@ -1,7 +1,7 @@
 //! The grid of blocks of a launch.
 
 use crate::host::context::context;
-use crate::host::monitor::Scope;
+use crate::host::monitor::BarrierScope;
 use std::iter::StepBy;
 use std::ops::Range;
 
@@ -73,7 +73,7 @@ pub fn sync() {
         blocks == 1,
         "grid::sync() of {blocks} blocks, which `host::run` runs one after another: launch the kernel"
     );
-    c.meet(Scope::Block, "grid::sync()", ());
+    c.meet(BarrierScope::Block, "grid::sync()", ());
 }
 
 /// Returns the number of blocks along x (`%nctaid.x`).

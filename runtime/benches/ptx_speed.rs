@@ -7,7 +7,7 @@
 use kernel_dsl::compiler::ptx::parse;
 use levels::TILE;
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Checks, Launch, Options, Program, Value};
+use runtime::ptx::{BufferArgument, Checks, Launch, Options, ParameterValue, Program};
 
 mod levels;
 
@@ -20,13 +20,13 @@ fn main() {
         let blocks = (n as u32).div_ceil(TILE);
         move |checks, threads| {
             let buffers = vec![
-                Argument { name: "a".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&a)) },
-                Argument { name: "b".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&b)) },
-                Argument { name: "c".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut c)) },
+                BufferArgument { name: "a".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&a)) },
+                BufferArgument { name: "b".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&b)) },
+                BufferArgument { name: "c".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut c)) },
             ];
             let matrix = |buffer| {
-                let n = Value::Bits(n as u64);
-                [Value::Address { buffer, offset: 0 }, n.clone(), n.clone(), n]
+                let n = ParameterValue::Bits(n as u64);
+                [ParameterValue::Address { buffer, offset: 0 }, n.clone(), n.clone(), n]
             };
             let launch = Launch {
                 grid: [blocks, blocks, 1],

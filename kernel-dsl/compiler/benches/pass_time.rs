@@ -42,7 +42,7 @@ fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
             element: Scalar::F32.into(),
             shape: smallvec![bk, width],
             strides: smallvec![width, 1],
-            layout: Layout::Packed,
+            layout: SharedLayout::Packed,
             over: None,
             offset: i as u32 * bk * 16 * tm * 4,
         });

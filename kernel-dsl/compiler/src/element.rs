@@ -1,6 +1,6 @@
 //! The element types of buffers, on the host.
 
-use crate::hir::{Size, Type, TypeId, layout::Layout};
+use crate::hir::{Size, Type, TypeId, layout::ValueLayout};
 use crate::ir::Element;
 use crate::scalar::Scalar;
 use std::fmt;
@@ -19,15 +19,15 @@ pub enum ElementType {
 
 impl ElementType {
     /// Returns size and alignment under `repr(C)`.
-    pub const fn layout(&self) -> Layout {
+    pub const fn layout(&self) -> ValueLayout {
         match self {
-            ElementType::Scalar(s) => Layout { bytes: s.bytes(), align: s.bytes() },
+            ElementType::Scalar(s) => ValueLayout { bytes: s.bytes(), align: s.bytes() },
             ElementType::Array(element, n) => {
-                let Layout { bytes, align } = element.layout();
-                Layout { bytes: bytes * *n, align }
+                let ValueLayout { bytes, align } = element.layout();
+                ValueLayout { bytes: bytes * *n, align }
             }
             ElementType::Struct { fields, .. } => {
-                let mut all = Layout { bytes: 0, align: 1 };
+                let mut all = ValueLayout { bytes: 0, align: 1 };
                 let mut i = 0;
                 while i < fields.len() {
                     let field = fields[i].layout();
@@ -37,7 +37,7 @@ impl ElementType {
                     }
                     i += 1;
                 }
-                Layout { bytes: all.bytes.next_multiple_of(all.align), ..all }
+                ValueLayout { bytes: all.bytes.next_multiple_of(all.align), ..all }
             }
         }
     }

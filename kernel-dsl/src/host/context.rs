@@ -1,7 +1,7 @@
 //! The position of the running thread in an emulated launch, which the functions of the prelude
 //! read.
 
-use super::monitor::{LANES, Monitor, Scope};
+use super::monitor::{BarrierScope, LANES, Monitor};
 use crate::element::DeviceCopy;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -35,7 +35,12 @@ impl Context {
 
     /// Waits for all threads of `scope` at the caller's place, and gives the `value` of each.
     #[track_caller]
-    pub fn meet<T: Copy + Send + Sync + 'static>(&self, scope: Scope, operation: &'static str, value: T) -> Vec<T> {
+    pub fn meet<T: Copy + Send + Sync + 'static>(
+        &self,
+        scope: BarrierScope,
+        operation: &'static str,
+        value: T,
+    ) -> Vec<T> {
         let place = Location::caller();
         let offers = self.monitor.meet(self.index, scope, operation, place, Arc::new(value));
         let values = offers.iter().map(|offer| offer.downcast_ref().copied());
@@ -53,7 +58,7 @@ impl Context {
             threads.is_multiple_of(LANES),
             "{operation} needs whole warps, but the block has {threads} threads: make it a multiple of {LANES}"
         );
-        self.meet(Scope::Block, operation, value)
+        self.meet(BarrierScope::Block, operation, value)
     }
 
     /// Returns the block's array for this thread's next call that makes one. The first thread that

@@ -26,7 +26,7 @@ pub(super) type Offer = Arc<dyn Any + Send + Sync>;
 
 /// The threads that wait for each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Scope {
+pub(crate) enum BarrierScope {
     Block,
     Warp,
 }
@@ -44,7 +44,7 @@ pub(super) struct Failure {
 /// The barrier that threads wait for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct BarrierWait {
-    scope: Scope,
+    scope: BarrierScope,
     operation: &'static str,
     place: &'static Location<'static>,
 }
@@ -61,7 +61,7 @@ enum Status {
 struct Piece(UnsafeCell<[MaybeUninit<u8>; 16]>);
 
 /// An array in shared memory.
-struct Array {
+struct MonitoredArray {
     shape: Vec<usize>,
     place: &'static Location<'static>,
     element: TypeId,
@@ -76,7 +76,7 @@ struct BlockState {
     /// The offers of each warp's last meeting, by its lanes or by all threads of the block. Its
     /// lanes read them before their next meeting.
     met: Vec<Arc<[Offer]>>,
-    arrays: Vec<Array>,
+    arrays: Vec<MonitoredArray>,
     failure: Option<Failure>,
 }
 
@@ -112,7 +112,7 @@ impl Monitor {
     pub(super) fn meet(
         &self,
         thread: usize,
-        scope: Scope,
+        scope: BarrierScope,
         operation: &'static str,
         place: &'static Location<'static>,
         offer: Offer,
@@ -120,8 +120,8 @@ impl Monitor {
         let mut state = self.lock();
         let (all, warp) = (state.threads.len(), thread / LANES);
         let members = match scope {
-            Scope::Block => 0..all,
-            Scope::Warp => warp * LANES..(warp + 1) * LANES,
+            BarrierScope::Block => 0..all,
+            BarrierScope::Warp => warp * LANES..(warp + 1) * LANES,
         };
         if members.end > all {
             drop(state);
@@ -181,16 +181,16 @@ impl Monitor {
         };
         let Some((first, meeting)) = state.threads.iter().enumerate().find_map(waiting) else { return };
         let members = match meeting.scope {
-            Scope::Block => 0..state.threads.len(),
-            Scope::Warp => first / LANES * LANES..(first / LANES + 1) * LANES,
+            BarrierScope::Block => 0..state.threads.len(),
+            BarrierScope::Warp => first / LANES * LANES..(first / LANES + 1) * LANES,
         };
         let (other, status) = members
             .map(|i| (i, state.threads[i]))
             .find(|(_, t)| *t != Status::Waiting(meeting))
             .expect("a thread of the scope does not wait");
         let whom = match meeting.scope {
-            Scope::Block => "all threads of the block",
-            Scope::Warp => "all lanes of the warp",
+            BarrierScope::Block => "all threads of the block",
+            BarrierScope::Warp => "all lanes of the warp",
         };
         let message = format!(
             "threads diverge before {}: {whom} must reach the same call. \
@@ -240,7 +240,7 @@ impl Monitor {
                 // has access to them yet.
                 unsafe { first.add(i).write(T::undefined()) }
             }
-            state.arrays.push(Array { shape: shape.clone(), place, element: TypeId::of::<T>(), memory });
+            state.arrays.push(MonitoredArray { shape: shape.clone(), place, element: TypeId::of::<T>(), memory });
         }
         let array = &state.arrays[call];
         match array.element == TypeId::of::<T>() {

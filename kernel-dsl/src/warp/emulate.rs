@@ -4,12 +4,12 @@
 use super::{LANES, LaneNumber, lane};
 use crate::element::DeviceCopy;
 use crate::host::context::context;
-use crate::host::monitor::Scope;
+use crate::host::monitor::BarrierScope;
 
 /// Passes `x` to all lanes, and returns their values.
 #[track_caller]
 pub(crate) fn exchange<T: DeviceCopy>(operation: &'static str, x: T) -> Vec<T> {
-    context(operation).meet(Scope::Warp, operation, x)
+    context(operation).meet(BarrierScope::Warp, operation, x)
 }
 
 /// Exchanges `x` within the lane's group of `width` lanes.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// PTX of instances that are compiled at run time is kept between runs. The variable KERNELS_CACHE
 /// names the folder, or `off` disables the cache; KERNELS_CACHE_LIMIT sets the maximum size in MiB.
 #[derive(Args)]
-pub(super) struct Cache {
+pub(super) struct CacheArgs {
     #[command(subcommand)]
     action: Option<Action>,
     /// Print a JSON object
@@ -34,7 +34,7 @@ struct CacheReport {
     usage: Usage,
 }
 
-impl Cache {
+impl CacheArgs {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let Some(store) = Store::of_environment() else {
             match self.json {

@@ -161,7 +161,7 @@ struct CaseLog {
 const SHOWN_LINES: usize = 10;
 
 /// Executors and tools that check the instances.
-struct Bench {
+struct CheckBench {
     checker: Checker,
     ptxas: Option<Ptxas>,
     every_target: bool,
@@ -247,7 +247,7 @@ impl Check {
             checker = checker.with_warnings_denied();
         }
         let Check { every_target, verbose, coverage, seed, .. } = *self;
-        let bench = Bench { checker, ptxas, every_target, verbose, coverage, seed };
+        let bench = CheckBench { checker, ptxas, every_target, verbose, coverage, seed };
         let started = Instant::now();
         let mut lines = Vec::new();
         with_bar(tasks.len(), |bar| {
@@ -329,7 +329,7 @@ fn later(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
     Target::ALL.into_iter().filter(move |target| *target >= first && ptxas.takes(*target))
 }
 
-impl Bench {
+impl CheckBench {
     fn run(&self, task: &Task) -> Line {
         let started = Instant::now();
         let mut line = Line::new(task, self.seed);
@@ -570,8 +570,15 @@ mod tests {
 
     fn run(spec: Option<&'static KernelSpec>) -> Line {
         let task = Task { artifact: kernels_rs::saxpy::ARTIFACT, instance: Instance::default(), spec };
-        Bench { checker: Checker::new(None), ptxas: None, every_target: false, verbose: false, coverage: true, seed: 1 }
-            .run(&task)
+        CheckBench {
+            checker: Checker::new(None),
+            ptxas: None,
+            every_target: false,
+            verbose: false,
+            coverage: true,
+            seed: 1,
+        }
+        .run(&task)
     }
 
     fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {

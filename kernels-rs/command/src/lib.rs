@@ -111,7 +111,7 @@ enum Command {
     Trace(trace::Trace),
     Bench(bench::Bench),
     Estimate(estimate::Estimate),
-    Cache(cache::Cache),
+    Cache(cache::CacheArgs),
     Doctor(doctor::Doctor),
     New(new::New),
 }

@@ -7,7 +7,7 @@
 
 use super::counted;
 use super::lines::Lines;
-use super::machine::{Code, Issue, MachineCode};
+use super::machine::{CodeCost, Issue, MachineCode};
 use crate::sass::banks::Conflict;
 use crate::sass::{Instruction, Line};
 use kernel_dsl::compiler::Target;
@@ -57,7 +57,7 @@ pub(super) struct ListingContents<'a> {
     pub(super) ptxas: String,
     pub(super) shared_bytes: u32,
     pub(super) machine: &'a MachineCode,
-    pub(super) code: &'a Code,
+    pub(super) code: &'a CodeCost,
     pub(super) lines: Lines<'a>,
     pub(super) paint: Paint,
 }
@@ -240,7 +240,7 @@ f:
         let text = vec!["for i in 0..n { // each".to_string(), format!("    {};", "long ".repeat(30))];
         let sources = [KernelSource { name: "k".to_string(), file: "src/a.rs".to_string(), line: 11, text }];
         let listing = Listing::read(TEXT).unwrap();
-        let code = Code { loops: listing.loops(), listing };
+        let code = CodeCost { loops: listing.loops(), listing };
         let resources = Resources { registers: 13, shared_bytes: 0, stack_bytes: 8, spill_stores: 8, spill_loads: 4 };
         let machine = MachineCode { resources, code: None };
         let listed = ListingContents {

@@ -18,11 +18,11 @@ pub(super) struct Tools {
 pub(super) struct MachineCode {
     pub(super) resources: Resources,
     /// Disassembler; `None` if none is found.
-    pub(super) code: Option<Code>,
+    pub(super) code: Option<CodeCost>,
 }
 
 /// Instructions and their cost.
-pub(super) struct Code {
+pub(super) struct CodeCost {
     pub(super) listing: Listing,
     pub(super) loops: Vec<Loop>,
 }
@@ -50,11 +50,11 @@ impl Tools {
             return Ok(MachineCode { resources: self.ptxas.assemble(ptx, target).map_err(failed)?, code: None });
         };
         let (resources, listing) = nvdisasm.disassemble(&self.ptxas, ptx, target).map_err(failed)?;
-        Ok(MachineCode { resources, code: Some(Code { loops: listing.loops(), listing }) })
+        Ok(MachineCode { resources, code: Some(CodeCost { loops: listing.loops(), listing }) })
     }
 }
 
-impl Code {
+impl CodeCost {
     /// Returns the number of instructions other than `NOP`, and the number of their issue slots.
     pub(super) fn size(&self) -> (u32, u32) {
         let all = 0..self.listing.instructions.len();
@@ -99,8 +99,8 @@ impl From<&Loop> for Issue {
     }
 }
 
-impl From<&Code> for Issue {
-    fn from(code: &Code) -> Issue {
+impl From<&CodeCost> for Issue {
+    fn from(code: &CodeCost) -> Issue {
         let (instructions, slots) = code.size();
         Issue { instructions, slots, bank_conflicts: code.bank_conflicts() }
     }

@@ -14,7 +14,7 @@
 
 use super::did_you_mean::nearest;
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::{Constant, Generic, GenericKind, Instance, Item, Program, serial};
+use kernel_dsl::compiler::hir::{Constant, Generic, GenericKind, Instance, ItemArgument, Program, serial};
 use kernel_dsl::{Artifact, Declared};
 use std::borrow::Borrow;
 
@@ -172,9 +172,11 @@ fn constant(text: &str) -> Option<Constant> {
         "false" => Some(Constant::Bool(false)),
         text => match Scalar::from_name(text) {
             Some(scalar) => Some(Constant::Scalar(scalar)),
-            None if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
-                Some(Constant::Item(Item { name: text.to_string().into(), hash: UNKNOWN, library: Vec::new().into() }))
-            }
+            None if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => Some(Constant::Item(ItemArgument {
+                name: text.to_string().into(),
+                hash: UNKNOWN,
+                library: Vec::new().into(),
+            })),
             None => text.parse().map(Constant::Usize).or_else(|_| text.parse().map(Constant::Integer)).ok(),
         },
     }

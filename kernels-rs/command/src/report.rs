@@ -5,7 +5,7 @@ use super::cases::{self, Wanted};
 use super::forms::CompiledForms;
 use super::inspect::Examination;
 use super::lines::Lines;
-use super::machine::{Code, Issue, Tools};
+use super::machine::{CodeCost, Issue, Tools};
 use super::name;
 use super::ptxas::Resources;
 use super::unrolling::{self, UnrolledLoop, Unrolling};
@@ -595,7 +595,7 @@ fn kinds(out: &mut dyn Write, indent: usize, mix: impl Iterator<Item = (&'static
 }
 
 impl Sass {
-    fn new(code: &Code, lines: &Lines) -> Sass {
+    fn new(code: &CodeCost, lines: &Lines) -> Sass {
         let looped = |(i, l): (usize, &sass::Loop)| {
             // The backward jump belongs to the loop; its first instruction may have the line of any
             // statement in it.

@@ -6,7 +6,7 @@
 //! compiler or ptxas removed it, or if it encloses another loop of the machine code.
 
 use super::Error;
-use super::machine::{Code, Tools};
+use super::machine::{CodeCost, Tools};
 use super::progress::with_bar;
 use super::ptxas::Resources;
 use super::report::SourcePlace;
@@ -162,7 +162,7 @@ struct SourceLoop {
 /// A kernel with one loop changed.
 struct Assembled {
     resources: Resources,
-    code: Code,
+    code: CodeCost,
 }
 
 /// A loop that has machine code as declared and rolled.
@@ -196,7 +196,7 @@ pub(super) fn of(
     (program, instance): (&Program, &Instance),
     target: Target,
     tools: &Tools,
-    (code, resources): (&Code, Resources),
+    (code, resources): (&CodeCost, Resources),
 ) -> Result<Vec<UnrolledLoop>, Error> {
     let assembler = Assembler { name, program, instance, target, tools };
     let mut sources = source_loops(program);
@@ -283,7 +283,7 @@ impl<'a> Candidate<'a> {
     }
 
     /// Returns the figures of the form `unrolling`, if the loop has machine code in `code`.
-    fn form(&self, target: Target, unrolling: Unrolling, code: &Code, resources: Resources) -> Option<LoopForm> {
+    fn form(&self, target: Target, unrolling: Unrolling, code: &CodeCost, resources: Resources) -> Option<LoopForm> {
         let registers = Some(resources.registers);
         let needs = Needs { threads: self.kernel.block.most_threads(), registers, shared: self.kernel.shared_bytes() };
         let warps = Occupancy::of(target, needs).warps;
@@ -297,7 +297,7 @@ impl<'a> Candidate<'a> {
     }
 
     /// Returns the issue slots of an iteration in `code`, which has the form `unrolling`.
-    fn slots(&self, unrolling: Unrolling, code: &Code) -> Option<f64> {
+    fn slots(&self, unrolling: Unrolling, code: &CodeCost) -> Option<f64> {
         let loops = innermost(code, &self.source.line);
         let base = &self.rolled.code;
         let rolled = innermost(base, &self.source.line);
@@ -381,7 +381,7 @@ fn source_loops(program: &Program) -> Vec<SourceLoop> {
 }
 
 /// Returns the loops of a line that enclose no other loop, the largest first.
-fn innermost<'c>(code: &'c Code, line: &Line) -> Vec<&'c Loop> {
+fn innermost<'c>(code: &'c CodeCost, line: &Line) -> Vec<&'c Loop> {
     let is_outer = |l: &Loop| code.loops.iter().any(|o| o.depth > l.depth && l.body.binary_search(&o.head).is_ok());
     let is_at = |l: &&Loop| code.listing.instructions[l.jump].line.as_ref() == Some(line) && !is_outer(l);
     let mut loops: Vec<_> = code.loops.iter().filter(is_at).collect();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A number and its source.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Number {
+pub struct SourcedNumber {
     /// The value, in the unit that the field's name states.
     pub value: f64,
     /// Where the value is from.
@@ -25,13 +25,13 @@ pub struct Device {
     /// File of the architecture.
     pub architecture: String,
     /// Number of multiprocessors.
-    pub multiprocessors: Number,
+    pub multiprocessors: SourcedNumber,
     /// Clock of the multiprocessors under load.
-    pub clock_mhz: Number,
+    pub clock_mhz: SourcedNumber,
     /// Peak bandwidth of the memory.
-    pub dram_gb_per_s: Number,
+    pub dram_gb_per_s: SourcedNumber,
     /// Size of the L2 cache.
-    pub l2_mib: Number,
+    pub l2_mib: SourcedNumber,
 }
 
 /// An architecture: what multiprocessors of several devices share.
@@ -39,46 +39,46 @@ pub struct Device {
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
     /// Target of the machine code, such as 61.
-    pub sm: Number,
+    pub sm: SourcedNumber,
     /// Schedulers of a multiprocessor, each with its units.
-    pub schedulers: Number,
+    pub schedulers: SourcedNumber,
     /// Largest number of resident warps of a multiprocessor.
-    pub warps: Number,
+    pub warps: SourcedNumber,
     /// Largest number of resident blocks of a multiprocessor.
-    pub blocks: Number,
+    pub blocks: SourcedNumber,
     /// Registers of a multiprocessor.
-    pub registers: Number,
+    pub registers: SourcedNumber,
     /// Bytes of shared memory of a multiprocessor.
-    pub shared_bytes: Number,
+    pub shared_bytes: SourcedNumber,
     /// Bytes of the L1 cache, with and without shared memory.
-    pub l1_bytes: Number,
+    pub l1_bytes: SourcedNumber,
     /// Whether plain loads use the L1 cache: 1 or 0. Read-only loads always do.
-    pub l1_holds_all_loads: Number,
+    pub l1_holds_all_loads: SourcedNumber,
     /// Cycles between two instructions of a scheduler in one unit, by unit.
-    pub intervals: BTreeMap<Unit, Number>,
+    pub intervals: BTreeMap<Unit, SourcedNumber>,
     /// Latency of shared memory: cycles from issue to result, as for the other latencies.
-    pub shared_latency: Number,
+    pub shared_latency: SourcedNumber,
     /// Latency of a hit in the L1 cache.
-    pub l1_latency: Number,
+    pub l1_latency: SourcedNumber,
     /// Latency of a hit in the L2 cache.
-    pub l2_latency: Number,
+    pub l2_latency: SourcedNumber,
     /// Latency of the memory.
-    pub dram_latency: Number,
+    pub dram_latency: SourcedNumber,
     /// Latency of a special function, of a conversion, and of other instructions of variable
     /// latency.
-    pub special_latency: Number,
+    pub special_latency: SourcedNumber,
     /// Cycles from the last arrival at a barrier to the next instruction.
-    pub barrier_latency: Number,
+    pub barrier_latency: SourcedNumber,
     /// Sectors that a multiprocessor receives from the L2 cache per cycle.
-    pub l2_sectors_per_cycle: Number,
+    pub l2_sectors_per_cycle: SourcedNumber,
     /// Share of the memory's peak bandwidth that a copy reaches.
-    pub dram_share: Number,
+    pub dram_share: SourcedNumber,
     /// Cycles that the unit of loads and stores takes for each 128 bytes of global memory.
-    pub l1_cycles_per_128_bytes: Number,
+    pub l1_cycles_per_128_bytes: SourcedNumber,
     /// Cycles from the end of a block to the first instruction of the next.
-    pub block_cycles: Number,
+    pub block_cycles: SourcedNumber,
     /// Time from one launch to the next if kernels are empty.
-    pub launch_us: Number,
+    pub launch_us: SourcedNumber,
 }
 
 /// Unit that executes instructions.

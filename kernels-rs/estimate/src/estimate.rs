@@ -3,11 +3,11 @@
 use crate::control::{Control, Encodings};
 use crate::device::{Model, Unit};
 use crate::nvdisasm::Nvdisasm;
-use crate::path::{self, Block};
+use crate::path::{self, BasicBlock};
 use crate::profile::{Counter, Counts, LineCosts, SECTOR};
 use crate::ptxas::{Ptxas, Resources};
 use crate::sass::{Class, Instruction, Line, Listing};
-use crate::simulate::{Effect, ModelPart, Op, Simulated, Stall, Work, simulate};
+use crate::simulate::{Effect, LaunchWork, ModelPart, Op, Simulated, Stall, simulate};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::compiler::{Errors, Target, driver, emit, passes};
@@ -169,7 +169,7 @@ impl Limiter {
 }
 
 /// Machine code of an instance.
-struct Code {
+struct InstanceCode {
     listing: Listing,
     controls: Vec<Control>,
     resources: Resources,
@@ -183,7 +183,7 @@ pub struct Estimator {
     model: Model,
     ptxas: Ptxas,
     nvdisasm: Nvdisasm,
-    codes: Mutex<HashMap<(String, Instance), Arc<Code>>>,
+    codes: Mutex<HashMap<(String, Instance), Arc<InstanceCode>>>,
     estimates: Mutex<Vec<LaunchEstimate>>,
     error: Mutex<Option<Error>>,
     /// Part of the model that is left out.
@@ -306,7 +306,7 @@ impl Estimator {
 
         // A multiprocessor gets more of the memory's bandwidth if others have no block.
         let active = blocks.min(multiprocessors);
-        let work = Work {
+        let work = LaunchWork {
             blocks: blocks.div_ceil(multiprocessors),
             resident,
             warps,
@@ -321,12 +321,12 @@ impl Estimator {
         // The footprint does not depend on the path of the warps.
         let transfer = dram_bytes / SECTOR as f64 / model.dram_sectors_per_cycle() / multiprocessors as f64;
         simulated.cycles = simulated.cycles.max(transfer);
-        let launch = Launch { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes };
+        let launch = LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes };
         Ok(self.summary(launch, &code, &paths, &simulated))
     }
 
     /// Returns the machine code of an instance, assembled once.
-    fn code(&self, artifact: &'static Artifact, program: &Monomorphic) -> Result<Arc<Code>, Error> {
+    fn code(&self, artifact: &'static Artifact, program: &Monomorphic) -> Result<Arc<InstanceCode>, Error> {
         let key = (format!("{}::{}", artifact.module, artifact.name), program.instance().clone());
         if let Some(code) = self.codes.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(code.clone());
@@ -346,13 +346,13 @@ impl Estimator {
         let controls = controls.ok_or_else(|| failed("the disassembly has no encodings".to_string()))?;
         let executable = Executable::new(instance.clone(), &ptx, optimized.shared_memory())
             .map_err(|source| Error::Run { instance: instance.clone(), source: Box::new(source) })?;
-        let code = Arc::new(Code { listing, controls, resources, executable, rust: rust_lines(&ptx) });
+        let code = Arc::new(InstanceCode { listing, controls, resources, executable, rust: rust_lines(&ptx) });
         self.codes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, code.clone());
         Ok(code)
     }
 
     /// Returns the blocks that a multiprocessor holds at once, or the resource that is short.
-    fn resident(&self, code: &Code, approved: &ValidatedArgs, warps: u64) -> Result<u64, String> {
+    fn resident(&self, code: &InstanceCode, approved: &ValidatedArgs, warps: u64) -> Result<u64, String> {
         let architecture = &self.model.architecture;
         let whole = |n: u64, unit: u64| n.div_ceil(unit) * unit;
         // Registers are allocated by 256 for a warp, and warps by the number of schedulers.
@@ -378,7 +378,7 @@ impl Estimator {
     /// instructions.
     fn counts(
         &self,
-        code: &Code,
+        code: &InstanceCode,
         approved: &ValidatedArgs,
         blocks: u64,
         warps: u64,
@@ -402,7 +402,13 @@ impl Estimator {
 
     /// Returns the share of the sectors that concurrent blocks do not share with one another, from
     /// the first instructions of each.
-    fn alone(&self, code: &Code, approved: &ValidatedArgs, concurrent: u64, warps: u64) -> runtime::Result<f64> {
+    fn alone(
+        &self,
+        code: &InstanceCode,
+        approved: &ValidatedArgs,
+        concurrent: u64,
+        warps: u64,
+    ) -> runtime::Result<f64> {
         let mut counter = Counter::new(warps, 0);
         let options = Options { fuel: SHARING_INSTRUCTIONS * warps, ..Options::default() };
         let blocks = concurrent.min(SHARING_BLOCKS);
@@ -419,7 +425,7 @@ impl Estimator {
     }
 
     /// Converts the listing to what the simulation needs.
-    fn ops(&self, code: &Code, counts: &Counts) -> Vec<Op> {
+    fn ops(&self, code: &InstanceCode, counts: &Counts) -> Vec<Op> {
         let conflicts = code.listing.bank_conflicts();
         let op = |(at, (inst, control)): (usize, (&Instruction, &Control))| {
             let line = inst.line.as_ref().and_then(|line| counts.lines.get(line.number as usize));
@@ -486,8 +492,14 @@ impl Estimator {
         }
     }
 
-    fn summary(&self, launch: Launch, code: &Code, paths: &[Block], simulated: &Simulated) -> LaunchEstimate {
-        let Launch { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes } = launch;
+    fn summary(
+        &self,
+        launch: LaunchFigures,
+        code: &InstanceCode,
+        paths: &[BasicBlock],
+        simulated: &Simulated,
+    ) -> LaunchEstimate {
+        let LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes } = launch;
         let (device, architecture) = (&self.model.device, &self.model.architecture);
         let (schedulers, multiprocessors) = (architecture.schedulers.value, device.multiprocessors.value);
         let busy_us = simulated.cycles / device.clock_mhz.value;
@@ -507,7 +519,7 @@ impl Estimator {
         };
         // Executions of the instructions that `counts` selects, by a warp on average.
         let executed = |counts: &dyn Fn(&Instruction) -> bool| -> f64 {
-            let of_block = |block: &Block| {
+            let of_block = |block: &BasicBlock| {
                 let selected = block.range.clone().filter(|at| counts(&code.listing.instructions[*at])).count();
                 selected as f64 * if block.count.is_finite() { block.count } else { 0.0 }
             };
@@ -559,7 +571,7 @@ impl Estimator {
 }
 
 /// Figures of a launch.
-struct Launch {
+struct LaunchFigures {
     instance: String,
     blocks: u64,
     threads: u64,
@@ -583,8 +595,8 @@ fn executions(counts: &Counts) -> HashMap<u32, f64> {
 }
 
 /// Returns the sectors that a warp requests from the L2 cache.
-fn sectors(ops: &[Op], blocks: &[Block]) -> f64 {
-    let of_block = |block: &Block| {
+fn sectors(ops: &[Op], blocks: &[BasicBlock]) -> f64 {
+    let of_block = |block: &BasicBlock| {
         let sectors = ops[block.range.clone()].iter().map(|op| match op.effect {
             Effect::Global { sectors, .. } => sectors,
             _ => 0.0,

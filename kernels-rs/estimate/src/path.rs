@@ -16,7 +16,7 @@ const ROUNDS: u32 = 20;
 
 /// A basic block.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Block {
+pub struct BasicBlock {
     /// Instructions: indices into [`Listing::instructions`].
     pub range: Range<usize>,
     /// Executions by a warp, on average.
@@ -28,7 +28,7 @@ pub struct Block {
 
 /// Returns the basic blocks of the kernel, without called functions. `executions` holds the
 /// executions of each PTX line by a warp, on average.
-pub fn blocks(listing: &Listing, executions: &HashMap<u32, f64>) -> Vec<Block> {
+pub fn blocks(listing: &Listing, executions: &HashMap<u32, f64>) -> Vec<BasicBlock> {
     let next = listing.successors();
     let mut starts = vec![false; next.len() + 1];
     starts[0] = true;
@@ -63,7 +63,7 @@ pub fn blocks(listing: &Listing, executions: &HashMap<u32, f64>) -> Vec<Block> {
         let mut next: Vec<_> = follows[i].iter().copied().zip(edges[i].iter().map(|count| share(*count))).collect();
         next.sort_by(|a, b| b.1.total_cmp(&a.1));
         let count = if counts[i].is_nan() { total } else { counts[i] };
-        Block { range, count, next }
+        BasicBlock { range, count, next }
     };
     ranges.into_iter().enumerate().map(block).collect()
 }
@@ -272,7 +272,7 @@ pub struct Choices {
 impl Choices {
     /// Starts warp `warp`. An edge that a warp takes 0.25 times on average is taken by each fourth
     /// warp.
-    pub fn new(blocks: &[Block], warp: u64) -> Choices {
+    pub fn new(blocks: &[BasicBlock], warp: u64) -> Choices {
         let (mut due, mut first) = (Vec::new(), Vec::with_capacity(blocks.len()));
         for block in blocks {
             first.push(due.len());
@@ -284,7 +284,7 @@ impl Choices {
     }
 
     /// Returns the block after `block`; `None` at the end of the warp.
-    pub fn next(&mut self, blocks: &[Block], block: usize) -> Option<usize> {
+    pub fn next(&mut self, blocks: &[BasicBlock], block: usize) -> Option<usize> {
         let next = &blocks[block].next;
         let due = &mut self.due[self.first[block]..][..next.len()];
         for ((_, share), due) in next.iter().zip(due.iter_mut()).skip(1) {
@@ -351,7 +351,7 @@ k:
     #[test]
     fn every_warp_has_all_iterations() {
         let next = vec![(Some(0), 1.0 - 0.1), (None, 1.0 - (1.0 - 0.1))];
-        let blocks = [Block { range: 0..1, count: 10.0, next }];
+        let blocks = [BasicBlock { range: 0..1, count: 10.0, next }];
         for warp in 0..100 {
             let mut choices = Choices::new(&blocks, warp);
             let iterations = std::iter::from_fn(|| choices.next(&blocks, 0)).count() + 1;

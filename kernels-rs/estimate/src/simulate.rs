@@ -17,7 +17,7 @@
 
 use crate::control::{BARRIERS, Control};
 use crate::device::{Model, Unit};
-use crate::path::{Block, Choices};
+use crate::path::{BasicBlock, Choices};
 use serde::Serialize;
 
 /// Instructions that are simulated at most.
@@ -190,7 +190,7 @@ pub enum Effect {
 
 /// A launch as a multiprocessor sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Work {
+pub struct LaunchWork {
     /// Blocks that the busiest multiprocessor runs.
     pub blocks: u64,
     /// Blocks that are resident at once.
@@ -239,14 +239,14 @@ struct Warp {
 }
 
 /// Simulates a multiprocessor. `ops` has the instructions of the listing.
-pub fn simulate(ops: &[Op], blocks: &[Block], work: &Work, model: &Model) -> Simulated {
+pub fn simulate(ops: &[Op], blocks: &[BasicBlock], work: &LaunchWork, model: &Model) -> Simulated {
     Machine::new(ops, blocks, work, model).run()
 }
 
 struct Machine<'a> {
     ops: &'a [Op],
-    blocks: &'a [Block],
-    work: &'a Work,
+    blocks: &'a [BasicBlock],
+    work: &'a LaunchWork,
     model: &'a Model,
     warps: Vec<Warp>,
     /// For each place of a resident block, its live warps and the warps at the barrier.
@@ -267,7 +267,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(ops: &'a [Op], blocks: &'a [Block], work: &'a Work, model: &'a Model) -> Machine<'a> {
+    fn new(ops: &'a [Op], blocks: &'a [BasicBlock], work: &'a LaunchWork, model: &'a Model) -> Machine<'a> {
         let schedulers = model.architecture.schedulers.value as usize;
         let resident = work.resident.min(work.blocks).max(1) as usize;
         let mut machine = Machine {
@@ -395,7 +395,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Returns the instructions of a block that take a slot or share one.
-    fn slots(&self, block: &Block) -> f64 {
+    fn slots(&self, block: &BasicBlock) -> f64 {
         self.ops[block.range.clone()].iter().filter(|op| op.effect != Effect::Idle).count() as f64
     }
 
@@ -588,12 +588,12 @@ mod tests {
         Op { control, unit, effect, bank_conflicts: 0 }
     }
 
-    fn run(ops: &[Op], work: Work) -> Simulated {
-        let blocks = [Block { range: 0..ops.len(), count: 1.0, next: vec![(None, 1.0)] }];
+    fn run(ops: &[Op], work: LaunchWork) -> Simulated {
+        let blocks = [BasicBlock { range: 0..ops.len(), count: 1.0, next: vec![(None, 1.0)] }];
         simulate(ops, &blocks, &work, &Model::named("gtx1080ti").unwrap())
     }
 
-    const ONE: Work = Work { blocks: 1, resident: 1, warps: 1, from_dram: 0.0 };
+    const ONE: LaunchWork = LaunchWork { blocks: 1, resident: 1, warps: 1, from_dram: 0.0 };
 
     #[test]
     fn stalls_and_pairs_take_the_cycles_that_control_words_state() {
@@ -601,8 +601,8 @@ mod tests {
         let dependent = run(&[op(6, Unit::Float, Effect::None); 10], ONE);
         assert_eq!(dependent.cycles, 55.0);
         // Four warps, one on each scheduler, take as long; so do 24 that fill the gaps.
-        assert_eq!(run(&[op(6, Unit::Float, Effect::None); 10], Work { warps: 4, ..ONE }).cycles, 55.0);
-        let full = run(&[op(6, Unit::Float, Effect::None); 10], Work { warps: 24, ..ONE });
+        assert_eq!(run(&[op(6, Unit::Float, Effect::None); 10], LaunchWork { warps: 4, ..ONE }).cycles, 55.0);
+        let full = run(&[op(6, Unit::Float, Effect::None); 10], LaunchWork { warps: 24, ..ONE });
         assert!((59.0..=66.0).contains(&full.cycles), "{}", full.cycles);
         // A pair in each cycle.
         let pair = [op(0, Unit::Float, Effect::None), op(1, Unit::Special, Effect::None)];
@@ -629,7 +629,7 @@ mod tests {
     fn the_rate_of_the_memory_bounds_many_loads() {
         let load = op(1, Unit::Memory, Effect::Global { cycles: 1.0, sectors: 4.0, hits: 0.0 });
         let ops = vec![load; 1000];
-        let simulated = run(&ops, Work { blocks: 8, resident: 8, warps: 4, from_dram: 1.0 });
+        let simulated = run(&ops, LaunchWork { blocks: 8, resident: 8, warps: 4, from_dram: 1.0 });
         let model = Model::named("gtx1080ti").unwrap();
         let bytes = 8.0 * 4.0 * 1000.0 * 128.0 * 28.0;
         let seconds = simulated.cycles / (model.device.clock_mhz.value * 1e6);

@@ -2,7 +2,7 @@
 
 use kernel_dsl::compiler::ptx::parse::parse;
 use kernels_rs_estimate::profile::{Counter, LineCosts};
-use runtime::ptx::{Argument, Bytes, Launch, Options, Program, Value};
+use runtime::ptx::{BufferArgument, Bytes, Launch, Options, ParameterValue, Program};
 
 /// Each thread adds 1 to its element ten times. Lines 14 to 18 are the loop.
 const PTX: &str = "\
@@ -43,8 +43,8 @@ fn lines_sectors_and_blocks_are_counted() {
         grid: [100, 1, 1],
         block: [64, 1, 1],
         dynamic_shared: 0,
-        buffers: vec![Argument { name: "x".to_string(), bytes: Bytes::Exclusive(&mut memory.0) }],
-        parameters: vec![Value::Address { buffer: 0, offset: 0 }],
+        buffers: vec![BufferArgument { name: "x".to_string(), bytes: Bytes::Exclusive(&mut memory.0) }],
+        parameters: vec![ParameterValue::Address { buffer: 0, offset: 0 }],
         options: Options::default(),
     };
     let mut counter = Counter::new(2, 1 << 14);

@@ -1,6 +1,6 @@
 //! Specs of `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
-use super::norms::{LONG, Off, Row, expected, far_apart, far_from_zero, resting, row, saved_of};
+use super::norms::{LONG, NormRow, Off, expected, far_apart, far_from_zero, resting, row, saved_of};
 use super::rows::Team;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
@@ -139,7 +139,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let (weight, bias) = (spread(&weight, r, shape), spread(&bias, r, shape));
         row(true, team, inputs[0].value(), &x[r * cols..(r + 1) * cols], &[], &weight, &bias)
     };
-    let rows: Vec<Row> = (0..samples * groups).map(of).collect();
+    let rows: Vec<NormRow> = (0..samples * groups).map(of).collect();
     let there = inputs[7].extents().iter().all(|n| *n > 0);
     let saved = rows.iter().filter(|_| there).flat_map(|row| row.of_row);
     vec![expected(6, rows.iter().flat_map(|row| row.y.iter().map(resting(output)))), expected(7, saved)]

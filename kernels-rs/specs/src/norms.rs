@@ -196,7 +196,7 @@ pub(super) fn far_apart<const R: usize>(element: Scalar, extents: [usize; R]) ->
 pub(super) type Off = (f64, f64);
 
 /// The results of a norm for a row: z, y, and the mean and factor.
-pub(super) struct Row {
+pub(super) struct NormRow {
     z: Vec<Off>,
     pub y: Vec<Off>,
     pub of_row: [Off; 2],
@@ -227,7 +227,7 @@ pub(super) fn row(
     residual: &[f64],
     weight: &[f64],
     bias: &[f64],
-) -> Row {
+) -> NormRow {
     let count = x.len().max(1) as f64;
     let sums = gamma(team.additions(x.len()) + 1);
     let z: Vec<Off> = match residual {
@@ -270,11 +270,11 @@ pub(super) fn row(
     let y = y.collect();
     // The deviation may be 0.
     let saved = if factor.1.is_finite() { factor } else { (0.0, f64::INFINITY) };
-    Row { y, z, of_row: [mean, saved] }
+    NormRow { y, z, of_row: [mean, saved] }
 }
 
 /// Computes a row with infinities or NaNs: those of the mean, and of 1 / √∞ = 0.
-fn row_of_infinities(centered: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) -> Row {
+fn row_of_infinities(centered: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) -> NormRow {
     let mean = if centered { z.iter().map(|z| z.0).sum::<f64>() / z.len() as f64 } else { 0.0 };
     let variance = z.iter().map(|z| (z.0 - mean).powi(2)).sum::<f64>();
     let factor = if variance.is_nan() { f64::NAN } else { 0.0 };
@@ -282,11 +282,11 @@ fn row_of_infinities(centered: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) 
         let (w, b) = (weight.get(i).unwrap_or(&1.0), bias.get(i).unwrap_or(&0.0));
         ((z.0 - mean) * factor * w + b, 0.0)
     });
-    Row { y: y.collect(), z, of_row: [(mean, 0.0), (factor, 0.0)] }
+    NormRow { y: y.collect(), z, of_row: [(mean, 0.0), (factor, 0.0)] }
 }
 
 /// Returns the rows of a case.
-fn rows(instance: &Instance, inputs: &[Input]) -> Vec<Row> {
+fn rows(instance: &Instance, inputs: &[Input]) -> Vec<NormRow> {
     let Some(team) = Team::of(instance) else { return Vec::new() };
     let (x, residual) = (inputs[1].values(), inputs[2].values());
     let &[rows, cols] = inputs[1].extents() else { return Vec::new() };
@@ -328,7 +328,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 /// Returns z, if it is written.
-fn sums(element: Scalar, rows: &[Row], there: bool) -> Expected {
+fn sums(element: Scalar, rows: &[NormRow], there: bool) -> Expected {
     expected(3, rows.iter().filter(|_| there).flat_map(|row| row.z.iter().map(resting(element))))
 }
 
@@ -337,7 +337,7 @@ fn sums(element: Scalar, rows: &[Row], there: bool) -> Expected {
 fn quantized_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[element, ..] = scalars(instance).as_slice() else { return Vec::new() };
     let rows = rows(instance, inputs);
-    let top = |row: &Row| {
+    let top = |row: &NormRow| {
         // NaNs are ignored.
         let largest = |of: fn(&Off) -> f64| row.y.iter().map(of).fold(0.0, f64::max);
         (largest(|y| y.0.abs()), largest(|y| y.1))
@@ -355,7 +355,7 @@ fn quantized_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             )
         })
     });
-    let scale = |row: &Row| (top(row).0 / 127.0, top(row).1 / 127.0 + 1.001 * U * top(row).0 / 127.0 + TINY);
+    let scale = |row: &NormRow| (top(row).0 / 127.0, top(row).1 / 127.0 + 1.001 * U * top(row).0 / 127.0 + TINY);
     let scales = rows.iter().map(scale);
     let there = inputs[3].extents().iter().all(|n| *n > 0);
     vec![expected(6, bytes), expected(7, scales), sums(element, &rows, there)]

@@ -6,7 +6,7 @@ use super::operands::Random;
 use kernel_dsl::compiler::Approximation;
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Checks, Launch, Options, Program, Value};
+use runtime::ptx::{BufferArgument, Checks, Launch, Options, ParameterValue, Program};
 use std::error::Error;
 use std::f64::consts::PI;
 use std::fmt::Write;
@@ -269,8 +269,15 @@ fn interpret(text: &str, results: &mut [u32], stride: u64) -> Result<(), Box<dyn
         grid: [results.len() as u32 / 256, 1, 1],
         block: [256, 1, 1],
         dynamic_shared: 0,
-        buffers: vec![Argument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(results)) }],
-        parameters: vec![Value::Bits(0), Value::Bits(stride), Value::Address { buffer: 0, offset: 0 }],
+        buffers: vec![BufferArgument {
+            name: "out".into(),
+            bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(results)),
+        }],
+        parameters: vec![
+            ParameterValue::Bits(0),
+            ParameterValue::Bits(stride),
+            ParameterValue::Address { buffer: 0, offset: 0 },
+        ],
         options: Options { checks: Checks::Values, ..Options::default() },
     };
     program.run(launch)?;
@@ -372,10 +379,13 @@ fn both(gpu: Gpu, text: &str, input: &[[u64; 2]]) -> Result<[Vec<u64>; 2], Box<d
         block: [256, 1, 1],
         dynamic_shared: 0,
         buffers: vec![
-            Argument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
-            Argument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut ours)) },
+            BufferArgument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
+            BufferArgument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut ours)) },
         ],
-        parameters: vec![Value::Address { buffer: 0, offset: 0 }, Value::Address { buffer: 1, offset: 0 }],
+        parameters: vec![
+            ParameterValue::Address { buffer: 0, offset: 0 },
+            ParameterValue::Address { buffer: 1, offset: 0 },
+        ],
         options: Options { checks: Checks::Values, ..Options::default() },
     })?;
     Ok([card, ours])

@@ -6,7 +6,7 @@
 
 use super::forms::{SampleForm, register};
 use super::operands::Random;
-use kernel_dsl::compiler::ptx::form::{OperandForm, OperandKind, OperandType, Presence, Row};
+use kernel_dsl::compiler::ptx::form::{FormRow, OperandForm, OperandKind, OperandType, Presence};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Space, Type};
 
 /// Variables and functions of a module that the code of these forms names.
@@ -108,7 +108,7 @@ struct Code {
 
 /// Returns a row's form with a choice of modifiers. Returns `None` if the row is a pure
 /// computation, or the result differs between runs.
-pub fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random) -> Option<SampleForm> {
+pub fn form(row: &'static FormRow, choice: &[Option<Modifier>], random: &mut Random) -> Option<SampleForm> {
     use Opcode::*;
     let mut name = row.opcode.to_string();
     choice.iter().flatten().for_each(|m| name += &format!(".{m}"));
@@ -187,7 +187,7 @@ fn has(choice: &[Option<Modifier>], modifier: Modifier) -> bool {
 }
 
 /// Returns whether the row reads a special register.
-pub fn is_special(row: &Row) -> bool {
+pub fn is_special(row: &FormRow) -> bool {
     row.operands().iter().any(|operand| operand.kind == OperandKind::Special)
 }
 
@@ -204,7 +204,7 @@ const HAND: &str = "{\n.param .align 16 .b8 handed[16];\n.param .align 16 .b8 ba
     st.param.b64 [handed], %d3;\nst.param.b64 [handed+8], %d4;\n";
 const CALL: &str = "call (back), echo, (handed);\n";
 
-fn load(row: &Row, choice: &[Option<Modifier>], random: &mut Random) -> Code {
+fn load(row: &FormRow, choice: &[Option<Modifier>], random: &mut Random) -> Code {
     let ty = last_type(choice).expect("a load has a type");
     let count = choice.iter().flatten().find_map(|m| m.vector()).unwrap_or(1);
     let (to, after) = (vector(ty, FIRST, count), results(ty, count));
@@ -240,7 +240,7 @@ fn store(choice: &[Option<Modifier>], random: &mut Random) -> Code {
 
 /// Returns an atomic operation on the thread's own cell, so that its result does not depend on the
 /// order of threads. Half of the values that `cas` compares are equal.
-fn atomic(row: &Row, choice: &[Option<Modifier>], random: &mut Random) -> Code {
+fn atomic(row: &FormRow, choice: &[Option<Modifier>], random: &mut Random) -> Code {
     let ty = last_type(choice).expect("an atomic operation has a type");
     let cell = Cell::new(space_of(choice), &[Space::Global, Space::Shared], random);
     let (mut before, mut operands) = (cell.before, String::new());
@@ -258,7 +258,7 @@ fn atomic(row: &Row, choice: &[Option<Modifier>], random: &mut Random) -> Code {
 }
 
 /// Returns a copy of the first two operands to shared memory, or the commands that wait for it.
-fn copy(row: &Row, choice: &[Option<Modifier>], random: &mut Random) -> Code {
+fn copy(row: &FormRow, choice: &[Option<Modifier>], random: &mut Random) -> Code {
     let cell = Cell::new(Some(Space::Shared), &[], random);
     let after = format!("cp.async.wait_all;\n{}", cell.read());
     let before = cell.before.clone();
@@ -279,7 +279,7 @@ fn copy(row: &Row, choice: &[Option<Modifier>], random: &mut Random) -> Code {
     code
 }
 
-fn convert_address(row: &Row, choice: &[Option<Modifier>], random: &mut Random) -> Code {
+fn convert_address(row: &FormRow, choice: &[Option<Modifier>], random: &mut Random) -> Code {
     let space = space_of(choice).expect("a conversion has a space");
     let cell = Cell::new(Some(space), &[], random);
     let through = |space: &str| format!("ld{space}.u64 %d6, [%d14];\n{NO_SECOND}");
@@ -312,7 +312,7 @@ fn examine_address() -> Code {
 }
 
 /// Returns the types of the operands of a move.
-fn moved_types(row: &Row, choice: &[Option<Modifier>]) -> Option<Vec<Type>> {
+fn moved_types(row: &FormRow, choice: &[Option<Modifier>]) -> Option<Vec<Type>> {
     let from = &row.operands()[1];
     Some(match from.kind {
         OperandKind::Value | OperandKind::Vector(_) => vec![type_of(from, choice)?; 4],
@@ -321,7 +321,7 @@ fn moved_types(row: &Row, choice: &[Option<Modifier>]) -> Option<Vec<Type>> {
 }
 
 /// Returns a move. `None` for the special registers of 64 bits, which differ between runs.
-fn moved(row: &Row, choice: &[Option<Modifier>]) -> Option<Code> {
+fn moved(row: &FormRow, choice: &[Option<Modifier>]) -> Option<Code> {
     let [to, from] = row.operands() else { return None };
     let ty = type_of(to, choice)?;
     let count = |operand: &OperandForm| match operand.kind {
@@ -346,7 +346,7 @@ fn moved(row: &Row, choice: &[Option<Modifier>]) -> Option<Code> {
 }
 
 /// Returns control flow that depends on the operands. Each form is in a block with its own labels.
-fn control(row: &Row) -> Code {
+fn control(row: &FormRow) -> Code {
     let part = |before: &str, operands: &str, after: &str| Code {
         before: before.into(),
         operands: operands.into(),
@@ -379,7 +379,7 @@ fn control(row: &Row) -> Code {
 
 /// Returns a barrier, before which each thread writes its cell in shared memory and after which it
 /// reads a neighbor's.
-fn synchronize(row: &Row, choice: &[Option<Modifier>]) -> Code {
+fn synchronize(row: &FormRow, choice: &[Option<Modifier>]) -> Code {
     let write = format!("{}st.shared.u64 [%d10], %d1;\n", address(Space::Shared));
     // The last barrier keeps the cell until the neighbor has read it.
     let read = "mov.u64 %d12, shared_cells;\nmad.wide.u32 %d12, %r18, 16, %d12;\nld.shared.u64 %d7, [%d12];\n\
@@ -416,7 +416,7 @@ fn synchronize(row: &Row, choice: &[Option<Modifier>]) -> Code {
 
 /// Returns an exchange between the lanes of a warp. Masks are those of all lanes, or of the lane's
 /// half of the warp.
-fn exchange(row: &Row, choice: &[Option<Modifier>], types: &mut Vec<Type>, random: &mut Random) -> Code {
+fn exchange(row: &FormRow, choice: &[Option<Modifier>], types: &mut Vec<Type>, random: &mut Random) -> Code {
     let halves = "and.b32 %r7, %r10, 16;\nsetp.ne.u32 %p5, %r7, 0;\nselp.b32 %r17, 0xffff0000, 0xffff, %p5;\n";
     let whole = "mov.b32 %r17, -1;\n";
     let before = if random.below(2) == 0 { halves } else { whole }.to_string();

@@ -3,7 +3,7 @@
 
 use super::effects::{self, DECLARATIONS, is_special, word};
 use super::operands::{Random, operands};
-use kernel_dsl::compiler::ptx::form::{OperandForm, OperandKind, OperandType, Presence, Row, Selection};
+use kernel_dsl::compiler::ptx::form::{FormRow, OperandForm, OperandKind, OperandType, Presence, Selection};
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::words::Class;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
@@ -17,7 +17,7 @@ const FORMS: usize = 24;
 /// A form with a choice of modifiers and operands.
 pub struct SampleForm {
     /// The row of the table.
-    pub row: &'static Row,
+    pub row: &'static FormRow,
     /// Opcode and modifiers.
     pub name: String,
     /// Code before the instruction.
@@ -45,7 +45,7 @@ pub struct Kernel {
 }
 
 /// Returns why a row is not compared with a card; `None` for a row that is compared.
-pub fn left_out(row: &Row) -> Option<&'static str> {
+pub fn left_out(row: &FormRow) -> Option<&'static str> {
     use Opcode::*;
     Some(match row.opcode {
         _ if row.gone.is_some_and(|(target, _)| target <= 61) => "sm_61 and later targets do not have it",
@@ -83,14 +83,14 @@ pub fn explanation(form: &SampleForm) -> Option<&'static str> {
 
 /// Returns whether a row is a pure computation of sm_61. Its place among such rows determines its
 /// random operands.
-fn is_numbered(row: &&Row) -> bool {
+fn is_numbered(row: &&FormRow) -> bool {
     let is_current = row.gone.is_none_or(|(target, _)| target > 61);
     let is_vector = row.form.starts_with("mov.v2") || row.form.starts_with("mov.v4");
     is_current && !is_vector && !(row.opcode == Opcode::Cvt && is_special(row))
 }
 
 /// Returns whether a row does more than compute.
-fn has_effect(row: &Row) -> bool {
+fn has_effect(row: &FormRow) -> bool {
     use Opcode::*;
     matches!(row.opcode, Ld | Ldu | St | Prefetch | Prefetchu | Cp | Alloca | Stackrestore | Stacksave | Atom | Red)
         || matches!(row.opcode, Cvta | Isspacep | Mov | Bra | Brx | Call | Ret | Exit | Pmevent | Nanosleep)
@@ -107,8 +107,8 @@ pub fn kernels(prefix: &str) -> Vec<Kernel> {
             kernels.push(Kernel { number: kernels.len(), target, forms: group });
         }
     };
-    let is_compared = |row: &&Row| left_out(row).is_none();
-    let is_first = |row: &&Row| row.target <= 61 && is_compared(row) && !has_effect(row);
+    let is_compared = |row: &&FormRow| left_out(row).is_none();
+    let is_first = |row: &&FormRow| row.target <= 61 && is_compared(row) && !has_effect(row);
     for (at, row) in ROWS.iter().filter(is_numbered).enumerate().filter(|(_, row)| is_first(row)) {
         let mut random = Random::new(at as u64);
         let mut forms: Vec<SampleForm> = choices(row).iter().map(|choice| form(row, choice, &mut random)).collect();
@@ -149,7 +149,7 @@ fn is_last(form: &SampleForm) -> bool {
 }
 
 /// Returns every choice of modifiers.
-fn choices(row: &Row) -> Vec<Vec<Option<Modifier>>> {
+fn choices(row: &FormRow) -> Vec<Vec<Option<Modifier>>> {
     row.slots().iter().fold(vec![Vec::new()], |all, slot| {
         let here: Vec<_> =
             slot.optional.then_some(None).into_iter().chain(slot.alternatives.iter().map(Some)).collect();
@@ -157,7 +157,7 @@ fn choices(row: &Row) -> Vec<Vec<Option<Modifier>>> {
     })
 }
 
-fn form(row: &'static Row, choice: &[Option<Modifier>], random: &mut Random) -> SampleForm {
+fn form(row: &'static FormRow, choice: &[Option<Modifier>], random: &mut Random) -> SampleForm {
     let mut name = row.opcode.to_string();
     choice.iter().flatten().for_each(|m| name += &format!(".{m}"));
     let (mut result, mut second, mut types, mut texts) = (Type::B32, false, Vec::new(), Vec::new());

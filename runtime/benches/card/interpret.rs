@@ -3,7 +3,7 @@
 use super::forms::{Kernel, SampleForm, THREADS, canonical, explanation};
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Checks, Launch, Options, Program, Value};
+use runtime::ptx::{BufferArgument, Checks, Launch, Options, ParameterValue, Program};
 use std::num::NonZeroUsize;
 
 /// Runs a kernel in the interpreter and returns the words that the kernel writes.
@@ -17,10 +17,13 @@ pub fn interpret(kernel: &Kernel, input: &[[u64; 4]]) -> Vec<u64> {
         block: [256, 1, 1],
         dynamic_shared: 0,
         buffers: vec![
-            Argument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
-            Argument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words)) },
+            BufferArgument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
+            BufferArgument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words)) },
         ],
-        parameters: vec![Value::Address { buffer: 0, offset: 0 }, Value::Address { buffer: 1, offset: 0 }],
+        parameters: vec![
+            ParameterValue::Address { buffer: 0, offset: 0 },
+            ParameterValue::Address { buffer: 1, offset: 0 },
+        ],
         options: Options { checks: Checks::Values, threads: NonZeroUsize::new(1), ..Options::default() },
     };
     program.run(launch).unwrap_or_else(|e| panic!("{e}"));

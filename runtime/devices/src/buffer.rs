@@ -4,7 +4,7 @@ use crate::device::{Backend, PoolKind};
 use crate::hazard::{AccessSet, BufferAccess, HazardTracker};
 use crate::pool::Allocation;
 use crate::uninit::HOST;
-use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout, Origin};
+use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Origin, ViewLayout};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::launcher::{self, ArgumentShape, SliceArgument, SliceMutArgument};
@@ -376,12 +376,12 @@ impl<T: Element> DeviceBuffer<T> {
     /// Returns all elements as an array of these extents, row-major. Their product is the buffer's
     /// length. Rank 1 to 5.
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>> {
-        Ok(BufferView::new(self.origin(), Layout::whole::<T>(self.len(), extents)?))
+        Ok(BufferView::new(self.origin(), ViewLayout::whole::<T>(self.len(), extents)?))
     }
 
     /// Returns all elements as an array of these extents, for a kernel to write.
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>> {
-        let layout = Layout::whole::<T>(self.len(), extents)?;
+        let layout = ViewLayout::whole::<T>(self.len(), extents)?;
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
@@ -393,7 +393,7 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferView<'_, T, R>> {
-        Ok(BufferView::new(self.origin(), Layout::strided::<T>(self.len(), extents, strides)?))
+        Ok(BufferView::new(self.origin(), ViewLayout::strided::<T>(self.len(), extents, strides)?))
     }
 
     /// Returns such a view for a kernel to write: no two indices may name one element.
@@ -402,7 +402,7 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferViewMut<'_, T, R>> {
-        let layout = Layout::strided::<T>(self.len(), extents, strides)?.distinct::<T>(self.len())?;
+        let layout = ViewLayout::strided::<T>(self.len(), extents, strides)?.distinct::<T>(self.len())?;
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
@@ -415,7 +415,7 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferStrided<'_, T, R>> {
-        Ok(BufferStrided::new(self.origin(), Layout::any::<T>(self.len(), start, extents, strides)?))
+        Ok(BufferStrided::new(self.origin(), ViewLayout::any::<T>(self.len(), start, extents, strides)?))
     }
 
     /// Returns such a view for a kernel to write: no two indices may name one element.
@@ -425,18 +425,18 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferStridedMut<'_, T, R>> {
-        let layout = Layout::any::<T>(self.len(), start, extents, strides)?.distinct::<T>(self.len())?;
+        let layout = ViewLayout::any::<T>(self.len(), start, extents, strides)?.distinct::<T>(self.len())?;
         Ok(BufferStridedMut::new(self.origin(), layout))
     }
 
     /// Returns the elements of `range`, for a kernel's `&[T]` or `View<T, 1>`.
     pub fn range(&self, range: Range<usize>) -> Result<BufferView<'_, T, 1>> {
-        Ok(BufferView::new(self.origin(), Layout::range::<T>(self.len(), range)?))
+        Ok(BufferView::new(self.origin(), ViewLayout::range::<T>(self.len(), range)?))
     }
 
     /// Returns the elements of `range`, for a kernel to write.
     pub fn range_mut(&mut self, range: Range<usize>) -> Result<BufferViewMut<'_, T, 1>> {
-        let layout = Layout::range::<T>(self.len(), range)?;
+        let layout = ViewLayout::range::<T>(self.len(), range)?;
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 

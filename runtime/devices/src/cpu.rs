@@ -35,7 +35,7 @@ pub(crate) struct Cpu {
     /// The decoded kernels, by the artifact's static address and the instance.
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
-    limits: Mutex<Limits>,
+    limits: Mutex<RunLimits>,
     /// Handler of launches, instead of the interpreter.
     handler: Option<Box<LaunchHandler>>,
 }
@@ -46,7 +46,7 @@ pub type LaunchHandler = dyn Fn(&'static Artifact, &Monomorphic, &ValidatedArgs)
 
 /// Limits at which a launch is stopped, and what is checked until then.
 #[derive(Clone, Copy)]
-struct Limits {
+struct RunLimits {
     /// The extent of the checks.
     checks: Checks,
     /// The longest duration of a launch; `None` is no limit.
@@ -55,9 +55,9 @@ struct Limits {
     instructions: Option<u64>,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { checks: Checks::All, time: None, instructions: None }
+impl Default for RunLimits {
+    fn default() -> RunLimits {
+        RunLimits { checks: Checks::All, time: None, instructions: None }
     }
 }
 
@@ -206,7 +206,7 @@ impl Executable {
 
     /// Runs the kernel on arguments in host memory, within `limits`. The effects of a faulty kernel
     /// up to its error remain.
-    fn run_within(&self, approved: &ValidatedArgs, limits: Limits) -> Result<()> {
+    fn run_within(&self, approved: &ValidatedArgs, limits: RunLimits) -> Result<()> {
         // Other threads may use other parts of the buffers.
         let _turn = HOST_RANGES.take(parts(approved));
         // Warnings are not shown, so checks that only warn are disabled.
@@ -219,7 +219,7 @@ impl Executable {
         let places: Vec<_> = approved.arguments().iter().map(place).collect();
         let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, HOST.of(*address, *bytes)));
         let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
-        let Limits { checks, .. } = limits;
+        let RunLimits { checks, .. } = limits;
         let options = interpreter::Options { checks, without, deadline, uninit: held.clone(), ..Default::default() };
         let fuel = limits.instructions.unwrap_or(options.fuel);
         let blocks = approved.shape().grid.into_iter().map(u64::from).product();

@@ -57,6 +57,6 @@ pub use graph::{AnySlot, Graph, Node, Recording, Slot, SlotMut};
 pub use occupancy::Residency;
 pub use pinned::PinnedBuffer;
 pub use pool::MemoryStatistics;
-pub use profile::{KernelTime, Profile, Timed, Work};
+pub use profile::{KernelTime, Profile, ProfiledWork, Timed};
 pub use stream::{Event, Prepared, Stream};
 pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};

@@ -19,7 +19,7 @@ pub struct Profile {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Timed {
     /// The operation.
-    pub what: Work,
+    pub what: ProfiledWork,
     /// When it began, from the profile's start on.
     pub start: Duration,
     /// The duration. On a GPU it includes the driver's work between two operations; in steps of
@@ -30,7 +30,7 @@ pub struct Timed {
 /// An operation of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
-pub enum Work {
+pub enum ProfiledWork {
     /// A kernel's launch.
     Kernel { instance: String, grid: [u32; 3], block: [u32; 3] },
     /// A copy from the host.
@@ -63,44 +63,47 @@ impl KernelTime {
     }
 }
 
-impl Work {
-    pub(crate) fn of(operation: Operation<'_>) -> Work {
+impl ProfiledWork {
+    pub(crate) fn of(operation: Operation<'_>) -> ProfiledWork {
         match operation {
-            Operation::Launch { instance, shape, .. } => Work::launch(instance, shape),
-            Operation::Upload { bytes, .. } => Work::Upload { bytes },
-            Operation::Download { bytes, .. } => Work::Download { bytes },
-            Operation::Copy { bytes, .. } => Work::Copy { bytes },
-            Operation::Fill { bytes, .. } => Work::Fill { bytes },
-            Operation::Replay { launches } => Work::Graph { launches },
+            Operation::Launch { instance, shape, .. } => ProfiledWork::launch(instance, shape),
+            Operation::Upload { bytes, .. } => ProfiledWork::Upload { bytes },
+            Operation::Download { bytes, .. } => ProfiledWork::Download { bytes },
+            Operation::Copy { bytes, .. } => ProfiledWork::Copy { bytes },
+            Operation::Fill { bytes, .. } => ProfiledWork::Fill { bytes },
+            Operation::Replay { launches } => ProfiledWork::Graph { launches },
         }
     }
 
-    pub(crate) fn launch(instance: &str, shape: LaunchShape) -> Work {
-        Work::Kernel { instance: instance.to_string(), grid: shape.grid, block: shape.block }
+    pub(crate) fn launch(instance: &str, shape: LaunchShape) -> ProfiledWork {
+        ProfiledWork::Kernel { instance: instance.to_string(), grid: shape.grid, block: shape.block }
     }
 
     fn name(&self) -> &str {
         match self {
-            Work::Kernel { instance, .. } => instance,
-            Work::Upload { .. } => "copy to the device",
-            Work::Download { .. } => "copy from the device",
-            Work::Copy { .. } => "copy within the device",
-            Work::Fill { .. } => "fill",
-            Work::Graph { .. } => "graph",
+            ProfiledWork::Kernel { instance, .. } => instance,
+            ProfiledWork::Upload { .. } => "copy to the device",
+            ProfiledWork::Download { .. } => "copy from the device",
+            ProfiledWork::Copy { .. } => "copy within the device",
+            ProfiledWork::Fill { .. } => "fill",
+            ProfiledWork::Graph { .. } => "graph",
         }
     }
 }
 
-impl fmt::Display for Work {
+impl fmt::Display for ProfiledWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Work::Kernel { instance, grid: [gx, gy, gz], block: [bx, by, bz] } => {
+            ProfiledWork::Kernel { instance, grid: [gx, gy, gz], block: [bx, by, bz] } => {
                 write!(f, "{instance} in {gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads")
             }
-            Work::Upload { bytes } | Work::Download { bytes } | Work::Copy { bytes } | Work::Fill { bytes } => {
+            ProfiledWork::Upload { bytes }
+            | ProfiledWork::Download { bytes }
+            | ProfiledWork::Copy { bytes }
+            | ProfiledWork::Fill { bytes } => {
                 write!(f, "a {} of {bytes} bytes", self.name())
             }
-            Work::Graph { launches } => write!(f, "a graph of {launches} launches"),
+            ProfiledWork::Graph { launches } => write!(f, "a graph of {launches} launches"),
         }
     }
 }
@@ -115,7 +118,7 @@ impl Profile {
     pub fn kernels(&self) -> Vec<KernelTime> {
         let mut kernels: BTreeMap<&str, KernelTime> = BTreeMap::new();
         for Timed { what, time, .. } in &self.operations {
-            let Work::Kernel { instance, .. } = what else { continue };
+            let ProfiledWork::Kernel { instance, .. } = what else { continue };
             let kernel = kernels.entry(instance).or_insert_with(|| KernelTime {
                 instance: instance.clone(),
                 launches: 0,
@@ -143,11 +146,14 @@ impl Profile {
             json.push_str(",\n{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"name\":");
             quote(&mut json, what.name());
             let (category, arguments) = match what {
-                Work::Kernel { grid, block, .. } => ("kernel", format!("\"grid\":{grid:?},\"block\":{block:?}")),
-                Work::Upload { bytes } | Work::Download { bytes } | Work::Copy { bytes } | Work::Fill { bytes } => {
-                    ("memory", format!("\"bytes\":{bytes}"))
+                ProfiledWork::Kernel { grid, block, .. } => {
+                    ("kernel", format!("\"grid\":{grid:?},\"block\":{block:?}"))
                 }
-                Work::Graph { launches } => ("kernel", format!("\"launches\":{launches}")),
+                ProfiledWork::Upload { bytes }
+                | ProfiledWork::Download { bytes }
+                | ProfiledWork::Copy { bytes }
+                | ProfiledWork::Fill { bytes } => ("memory", format!("\"bytes\":{bytes}")),
+                ProfiledWork::Graph { launches } => ("kernel", format!("\"launches\":{launches}")),
             };
             let (start, time) = (start.as_secs_f64() * 1e6, time.as_secs_f64() * 1e6);
             // Writing to a string does not fail.
@@ -186,7 +192,7 @@ impl fmt::Display for Profile {
                 kernel.launches, kernel.instance
             )?;
         }
-        let others = self.operations.iter().filter(|timed| !matches!(timed.what, Work::Kernel { .. }));
+        let others = self.operations.iter().filter(|timed| !matches!(timed.what, ProfiledWork::Kernel { .. }));
         let (count, time) = others.fold((0, Duration::ZERO), |(n, time), timed| (n + 1, time + timed.time));
         write!(f, "{count} copies and fills, {:.1} µs", micros(time))
     }
@@ -199,11 +205,11 @@ mod tests {
     fn profile() -> Profile {
         let micros = Duration::from_micros;
         let kernel = |name: &str, start, time| Timed {
-            what: Work::launch(name, LaunchShape { grid: [4, 1, 1], block: [256, 1, 1] }),
+            what: ProfiledWork::launch(name, LaunchShape { grid: [4, 1, 1], block: [256, 1, 1] }),
             start: micros(start),
             time: micros(time),
         };
-        let copy = Timed { what: Work::Upload { bytes: 4096 }, start: micros(90), time: micros(7) };
+        let copy = Timed { what: ProfiledWork::Upload { bytes: 4096 }, start: micros(90), time: micros(7) };
         let operations = vec![kernel("a", 0, 10), kernel("matmul::<16>", 20, 30), kernel("a", 60, 14), copy];
         Profile { device: "cuda:0 (a \"card\")".into(), operations }
     }

@@ -1,6 +1,6 @@
 //! Shaped borrows of a buffer, for the views of kernels.
 //!
-//! Invariant: a [`Layout`] exists only for a buffer that contains all elements that it reaches.
+//! Invariant: a [`ViewLayout`] exists only for a buffer that contains all elements that it reaches.
 
 mod rearranged;
 
@@ -16,17 +16,17 @@ use std::ops::Range;
 
 /// Where the elements of a view lie in its buffer, counted in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Layout<const R: usize> {
+pub(crate) struct ViewLayout<const R: usize> {
     start: usize,
     extents: [usize; R],
     strides: [usize; R],
 }
 
-impl<const R: usize> Layout<R> {
+impl<const R: usize> ViewLayout<R> {
     const RANK: () = assert!(R >= 1 && R <= 5, "a view has rank 1 to 5");
 
     /// Makes the layout of all `len` elements, row-major.
-    pub fn whole<T: Element>(len: usize, extents: [usize; R]) -> Result<Layout<R>> {
+    pub fn whole<T: Element>(len: usize, extents: [usize; R]) -> Result<ViewLayout<R>> {
         let () = Self::RANK;
         let mut strides = [1; R];
         for d in (0..R - 1).rev() {
@@ -34,10 +34,10 @@ impl<const R: usize> Layout<R> {
             // no stride is used.
             strides[d] = usize::saturating_mul(strides[d + 1], extents[d + 1]);
         }
-        let layout = Layout { start: 0, extents, strides };
+        let layout = ViewLayout { start: 0, extents, strides };
         let product = extents.iter().try_fold(1usize, |n, e| n.checked_mul(*e));
         match product {
-            _ if extents.contains(&0) && len == 0 => Ok(Layout { strides: [1; R], ..layout }),
+            _ if extents.contains(&0) && len == 0 => Ok(ViewLayout { strides: [1; R], ..layout }),
             Some(n) if n == len => Ok(layout),
             Some(n) => Err(layout.refused::<T>(len, format!("the extents have {n} elements"))),
             None => Err(layout.refused::<T>(len, "the number of elements overflows".into())),
@@ -45,19 +45,24 @@ impl<const R: usize> Layout<R> {
     }
 
     /// Makes a layout with any strides, the last 1.
-    pub fn strided<T: Element>(len: usize, extents: [usize; R], strides: [usize; R]) -> Result<Layout<R>> {
+    pub fn strided<T: Element>(len: usize, extents: [usize; R], strides: [usize; R]) -> Result<ViewLayout<R>> {
         let () = Self::RANK;
         if strides[R - 1] != 1 {
-            let layout = Layout { start: 0, extents, strides };
+            let layout = ViewLayout { start: 0, extents, strides };
             return Err(layout.refused::<T>(len, "the last stride must be 1".into()));
         }
-        Layout::any::<T>(len, 0, extents, strides)
+        ViewLayout::any::<T>(len, 0, extents, strides)
     }
 
     /// Makes a layout with any strides, with the first element at `start`.
-    pub fn any<T: Element>(len: usize, start: usize, extents: [usize; R], strides: [usize; R]) -> Result<Layout<R>> {
+    pub fn any<T: Element>(
+        len: usize,
+        start: usize,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<ViewLayout<R>> {
         let () = Self::RANK;
-        let layout = Layout { start, extents, strides };
+        let layout = ViewLayout { start, extents, strides };
         let reach = reach(&extents, &strides);
         if start > len || reach > (len - start) as u128 {
             let from = if start == 0 { String::new() } else { format!(" from element {start} on") };
@@ -67,7 +72,7 @@ impl<const R: usize> Layout<R> {
     }
 
     /// Returns the layout if each index names a different element.
-    pub fn distinct<T: Element>(self, len: usize) -> Result<Layout<R>> {
+    pub fn distinct<T: Element>(self, len: usize) -> Result<ViewLayout<R>> {
         match distinct(&self.extents, &self.strides) {
             true => Ok(self),
             false => Err(self.refused::<T>(len, "two indices of the writable view select the same element".into())),
@@ -80,7 +85,7 @@ impl<const R: usize> Layout<R> {
     }
 
     /// Returns the elements whose outermost index is in `range`.
-    fn outermost<T: Element>(&self, range: Range<usize>) -> Result<Layout<R>> {
+    fn outermost<T: Element>(&self, range: Range<usize>) -> Result<ViewLayout<R>> {
         let () = Self::RANK;
         if range.start > range.end || range.end > self.extents[0] {
             return Err(self.refused::<T>(
@@ -98,7 +103,7 @@ impl<const R: usize> Layout<R> {
         Ok(part)
     }
 
-    fn split_at<T: Element>(&self, at: usize) -> Result<(Layout<R>, Layout<R>)> {
+    fn split_at<T: Element>(&self, at: usize) -> Result<(ViewLayout<R>, ViewLayout<R>)> {
         Ok((self.outermost::<T>(0..at)?, self.outermost::<T>(at.min(self.extents[0])..self.extents[0])?))
     }
 
@@ -127,15 +132,15 @@ pub fn reach(extents: &[usize], strides: &[usize]) -> u128 {
     if extents.contains(&0) { 0 } else { last.fold(1, u128::saturating_add) }
 }
 
-impl Layout<1> {
+impl ViewLayout<1> {
     /// Makes the layout of all `len` elements.
-    pub fn all(len: usize) -> Layout<1> {
-        Layout { start: 0, extents: [len], strides: [1] }
+    pub fn all(len: usize) -> ViewLayout<1> {
+        ViewLayout { start: 0, extents: [len], strides: [1] }
     }
 
     /// Makes the layout of the elements of `range`.
-    pub fn range<T: Element>(len: usize, range: Range<usize>) -> Result<Layout<1>> {
-        let layout = Layout { start: range.start, extents: [range.len()], strides: [1] };
+    pub fn range<T: Element>(len: usize, range: Range<usize>) -> Result<ViewLayout<1>> {
+        let layout = ViewLayout { start: range.start, extents: [range.len()], strides: [1] };
         let why = if range.start > range.end {
             "ends before it starts"
         } else if range.end > len {
@@ -186,14 +191,14 @@ macro_rules! shared {
         #[derive(Clone, Copy, Debug)]
         pub struct $View<'a, T: Element, const R: usize> {
             origin: Origin<'a>,
-            layout: Layout<R>,
+            layout: ViewLayout<R>,
             borrow: PhantomData<&'a DeviceBuffer<T>>,
         }
 
         impl<'a, T: Element, const R: usize> $View<'a, T, R> {
             /// Makes a view. The layout reaches only elements within the memory of the origin,
             /// which is borrowed for `'a`.
-            pub(crate) fn new(origin: Origin<'a>, layout: Layout<R>) -> Self {
+            pub(crate) fn new(origin: Origin<'a>, layout: ViewLayout<R>) -> Self {
                 $View { origin, layout, borrow: PhantomData }
             }
         }
@@ -208,13 +213,13 @@ macro_rules! exclusive {
         #[derive(Debug)]
         pub struct $View<'a, T: Element, const R: usize> {
             origin: Origin<'a>,
-            layout: Layout<R>,
+            layout: ViewLayout<R>,
             exclusive: PhantomData<&'a mut DeviceBuffer<T>>,
         }
 
         impl<'a, T: Element, const R: usize> $View<'a, T, R> {
             /// Makes a view, borrowed exclusively.
-            pub(crate) fn new(origin: Origin<'a>, layout: Layout<R>) -> Self {
+            pub(crate) fn new(origin: Origin<'a>, layout: ViewLayout<R>) -> Self {
                 $View { origin, layout, exclusive: PhantomData }
             }
 
@@ -282,8 +287,8 @@ macro_rules! transposed {
         impl<T: Element> $View<'_, T, 2> {
             /// Returns the same elements with rows and columns exchanged.
             pub fn transposed(self) -> Self {
-                let Layout { start, extents: [rows, columns], strides: [by_row, by_column] } = self.layout;
-                let layout = Layout { start, extents: [columns, rows], strides: [by_column, by_row] };
+                let ViewLayout { start, extents: [rows, columns], strides: [by_row, by_column] } = self.layout;
+                let layout = ViewLayout { start, extents: [columns, rows], strides: [by_column, by_row] };
                 $View { layout, ..self }
             }
         }
@@ -347,7 +352,7 @@ detached!(BufferStrided Strided);
 
 fn memory<'a, T: Element, const R: usize>(
     origin: Origin<'a>,
-    layout: &Layout<R>,
+    layout: &ViewLayout<R>,
     shape: ArgumentShape,
     mutable: bool,
 ) -> Argument<'a> {
@@ -366,17 +371,17 @@ fn memory<'a, T: Element, const R: usize>(
     Argument::Memory(memory)
 }
 
-fn view<const R: usize>(layout: &Layout<R>) -> ArgumentShape {
+fn view<const R: usize>(layout: &ViewLayout<R>) -> ArgumentShape {
     let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
     ArgumentShape::View { extents: wide(&layout.extents), strides: wide(&layout.strides) }
 }
 
-fn strided<const R: usize>(layout: &Layout<R>) -> ArgumentShape {
+fn strided<const R: usize>(layout: &ViewLayout<R>) -> ArgumentShape {
     let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
     ArgumentShape::Strided { extents: wide(&layout.extents), strides: wide(&layout.strides) }
 }
 
-fn slice(layout: &Layout<1>) -> ArgumentShape {
+fn slice(layout: &ViewLayout<1>) -> ArgumentShape {
     ArgumentShape::Slice(layout.extents[0] as u64)
 }
 
@@ -437,7 +442,10 @@ macro_rules! shared_of {
 shared_of!(BufferViewMut BufferView BufferStridedMut BufferStrided);
 
 /// Recasts a layout. Every bit pattern is a value of every [`Element`], and none has padding.
-fn recast<'a, T: Element, U: Element>(origin: Origin<'a>, layout: &Layout<1>) -> Result<(Origin<'a>, Layout<1>)> {
+fn recast<'a, T: Element, U: Element>(
+    origin: Origin<'a>,
+    layout: &ViewLayout<1>,
+) -> Result<(Origin<'a>, ViewLayout<1>)> {
     let (address, [len]) = (layout.address::<T>(origin), layout.extents);
     // The elements are in the buffer, so the product does not overflow.
     let bytes = len * size_of::<T>();
@@ -449,7 +457,7 @@ fn recast<'a, T: Element, U: Element>(origin: Origin<'a>, layout: &Layout<1>) ->
     if bytes > 0 && !address.is_multiple_of(u64::from(align)) {
         return refused(format!("they begin at {address:#x}, and it is aligned to {align}"));
     }
-    let layout = Layout { start: 0, extents: [bytes / size_of::<U>()], strides: [1] };
+    let layout = ViewLayout { start: 0, extents: [bytes / size_of::<U>()], strides: [1] };
     Ok((Origin { address, ..origin }, layout))
 }
 
@@ -486,38 +494,38 @@ impl<'a, T: Element> SliceMutArgument<'a, T> for BufferViewMut<'a, T, 1> {
 mod tests {
     use super::*;
 
-    fn why<const R: usize>(layout: Result<Layout<R>>) -> String {
+    fn why<const R: usize>(layout: Result<ViewLayout<R>>) -> String {
         layout.unwrap_err().to_string()
     }
 
     #[test]
     fn a_whole_view_is_row_major() {
-        assert_eq!(Layout::whole::<f32>(24, [2, 3, 4]).unwrap().strides, [12, 4, 1]);
-        assert_eq!(Layout::whole::<f32>(0, [usize::MAX, 0, usize::MAX]).unwrap().strides, [1, 1, 1]);
+        assert_eq!(ViewLayout::whole::<f32>(24, [2, 3, 4]).unwrap().strides, [12, 4, 1]);
+        assert_eq!(ViewLayout::whole::<f32>(0, [usize::MAX, 0, usize::MAX]).unwrap().strides, [1, 1, 1]);
     }
 
     #[test]
     fn a_whole_view_has_the_size_of_its_buffer() {
         assert_eq!(
-            why(Layout::whole::<f32>(14, [3, 5])),
+            why(ViewLayout::whole::<f32>(14, [3, 5])),
             "cannot view a buffer of 14 f32 as extents [3, 5], strides [5, 1]: the extents have 15 elements"
         );
-        assert!(why(Layout::whole::<f32>(14, [usize::MAX, 2])).contains("number of elements overflows"));
-        assert!(Layout::whole::<f32>(1, [0, 3]).is_err());
+        assert!(why(ViewLayout::whole::<f32>(14, [usize::MAX, 2])).contains("number of elements overflows"));
+        assert!(ViewLayout::whole::<f32>(1, [0, 3]).is_err());
     }
 
     #[test]
     fn a_strided_view_ends_inside_its_buffer() {
-        assert!(Layout::strided::<f32>(18, [3, 2], [8, 1]).is_ok());
-        assert!(why(Layout::strided::<f32>(17, [3, 2], [8, 1])).contains("the view spans 18 elements"));
-        assert!(why(Layout::strided::<f32>(99, [3, 2], [1, 8])).contains("last stride must be 1"));
-        assert!(Layout::strided::<f32>(99, [usize::MAX; 2], [usize::MAX, 1]).is_err());
-        assert!(Layout::strided::<f32>(0, [0, 2], [8, 1]).is_ok());
+        assert!(ViewLayout::strided::<f32>(18, [3, 2], [8, 1]).is_ok());
+        assert!(why(ViewLayout::strided::<f32>(17, [3, 2], [8, 1])).contains("the view spans 18 elements"));
+        assert!(why(ViewLayout::strided::<f32>(99, [3, 2], [1, 8])).contains("last stride must be 1"));
+        assert!(ViewLayout::strided::<f32>(99, [usize::MAX; 2], [usize::MAX, 1]).is_err());
+        assert!(ViewLayout::strided::<f32>(0, [0, 2], [8, 1]).is_ok());
     }
 
     #[test]
     fn views_to_write_have_distinct_elements() {
-        let distinct = |extents, strides| Layout::strided::<f32>(100, extents, strides)?.distinct::<f32>(100);
+        let distinct = |extents, strides| ViewLayout::strided::<f32>(100, extents, strides)?.distinct::<f32>(100);
         assert!(distinct([3, 2, 4], [8, 4, 1]).is_ok());
         assert!(distinct([3, 1, 4], [4, 0, 1]).is_ok());
         assert!(distinct([2, 3, 4], [4, 8, 1]).is_ok());
@@ -527,7 +535,7 @@ mod tests {
 
     #[test]
     fn parts_lie_inside_their_view() {
-        let whole = Layout::whole::<f32>(24, [4, 6]).unwrap();
+        let whole = ViewLayout::whole::<f32>(24, [4, 6]).unwrap();
         let (low, high) = whole.split_at::<f32>(1).unwrap();
         assert_eq!((low.start, low.extents, high.start, high.extents), (0, [1, 6], 6, [3, 6]));
         let part = high.outermost::<f32>(1..3).unwrap();
@@ -541,7 +549,7 @@ mod tests {
     #[test]
     fn reinterpreted_views_are_checked_for_size_and_alignment() {
         let at = |address| Origin { device: 0, address, keeper: AccessTracker::Nobody };
-        let cast = |address, len| recast::<u8, f32>(at(address), &Layout::range::<u8>(len, 0..len).unwrap());
+        let cast = |address, len| recast::<u8, f32>(at(address), &ViewLayout::range::<u8>(len, 0..len).unwrap());
         assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
         assert_eq!(
             cast(256, 13).unwrap_err().to_string(),
@@ -549,18 +557,18 @@ mod tests {
         );
         assert!(cast(258, 12).unwrap_err().to_string().contains("aligned to 4"));
         assert_eq!(cast(1, 0).unwrap().1.extents, [0]);
-        let part = Layout::range::<u8>(16, 4..12).unwrap();
+        let part = ViewLayout::range::<u8>(16, 4..12).unwrap();
         let (origin, layout) = recast::<u8, f32>(at(256), &part).unwrap();
         assert_eq!((origin.address, layout.start, layout.extents), (260, 0, [2]));
     }
 
     #[test]
     fn a_range_lies_inside_its_buffer() {
-        assert_eq!(Layout::range::<f32>(9, 2..9).unwrap().extents, [7]);
-        assert!(Layout::range::<f32>(9, 9..9).is_ok());
-        assert!(why(Layout::range::<f32>(9, 2..10)).contains("range 2..10 exceeds"));
+        assert_eq!(ViewLayout::range::<f32>(9, 2..9).unwrap().extents, [7]);
+        assert!(ViewLayout::range::<f32>(9, 9..9).is_ok());
+        assert!(why(ViewLayout::range::<f32>(9, 2..10)).contains("range 2..10 exceeds"));
         #[expect(clippy::reversed_empty_ranges)]
-        let backwards = Layout::range::<f32>(9, 3..2);
+        let backwards = ViewLayout::range::<f32>(9, 3..2);
         assert!(backwards.is_err());
     }
 }

@@ -5,7 +5,9 @@ use crate::decode;
 use crate::refused::{Mismatch, Unsupported};
 use crate::report::{CodeLocation, Sites};
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ir::{Block, Kernel, Location, Parameter, SharedArray, SharedMemory, SourceLocation, Table};
+use kernel_dsl_compiler::ir::{
+    BlockExtents, Kernel, Location, Parameter, SharedArray, SharedMemory, SourceLocation, Table,
+};
 use kernel_dsl_compiler::oracle::{Allowance, Check, OracleDeclarations, Severity};
 use kernel_dsl_compiler::source::KernelSource;
 
@@ -17,7 +19,7 @@ pub(crate) const MATH: &str = "kernel-dsl/src/math/";
 pub struct Program {
     pub(crate) instance: String,
     pub(crate) target: Target,
-    pub(crate) block: Block,
+    pub(crate) block: BlockExtents,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) shared: Vec<SharedArray>,
     pub(crate) memory: SharedMemory,

@@ -6,7 +6,7 @@
 //! meanwhile.
 
 use super::Check;
-use super::code::{Call, Code, Inst, ParameterLocation, PassLocation, Pc, Routine, Window};
+use super::code::{Code, Inst, ParameterLocation, PassLocation, Pc, Routine, RoutineCall, Window};
 use super::flow::WarpFlow;
 use super::machine::Machine;
 use super::registers::{Cause, LANES, RegisterPlace, SavedRegister, lanes};
@@ -30,7 +30,7 @@ pub struct Activation {
 }
 
 /// A value that is passed.
-struct Value {
+struct PassedValue {
     bytes: SmallVec<[u8; 16]>,
     /// For each byte, 1 if it was stored.
     written: SmallVec<[u8; 16]>,
@@ -75,9 +75,9 @@ impl Warp {
         start..start + bytes as usize
     }
 
-    fn read_local(&self, code: &Code, lane: usize, offset: u64, bytes: u32) -> Value {
+    fn read_local(&self, code: &Code, lane: usize, offset: u64, bytes: u32) -> PassedValue {
         let range = self.local_range(code, lane, offset, bytes);
-        Value {
+        PassedValue {
             bytes: self.local.bytes.get(range.clone()).unwrap_or_default().into(),
             written: self.local.written.get(range).unwrap_or_default().into(),
             cause: Cause::Unwritten,
@@ -85,7 +85,7 @@ impl Warp {
         }
     }
 
-    fn write_local(&mut self, code: &Code, lane: usize, offset: u64, bytes: u32, value: &Value) {
+    fn write_local(&mut self, code: &Code, lane: usize, offset: u64, bytes: u32, value: &PassedValue) {
         let range = self.local_range(code, lane, offset, bytes.min(value.bytes.len() as u32));
         for (to, from) in [(&mut self.local.bytes, &value.bytes), (&mut self.local.written, &value.written)] {
             if let Some(to) = to.get_mut(range.clone()) {
@@ -94,11 +94,11 @@ impl Warp {
         }
     }
 
-    fn read_register(&self, place: RegisterPlace, id: u32, bits: u32, lane: usize) -> Value {
+    fn read_register(&self, place: RegisterPlace, id: u32, bits: u32, lane: usize) -> PassedValue {
         let bytes = &self.registers.get(place, lane).to_le_bytes()[..bits.div_ceil(8) as usize];
         let (bit, id) = (1 << lane, id as usize);
         let is_defined = self.registers.defined[id] & bit != 0;
-        Value {
+        PassedValue {
             bytes: bytes.into(),
             written: SmallVec::from_elem(u8::from(is_defined), bytes.len()),
             cause: self.registers.causes[id],
@@ -106,7 +106,7 @@ impl Warp {
         }
     }
 
-    fn write_register(&mut self, place: RegisterPlace, id: u32, lane: usize, value: &Value) {
+    fn write_register(&mut self, place: RegisterPlace, id: u32, lane: usize, value: &PassedValue) {
         let mut bits = [0; 8];
         let length = value.bytes.len().min(8);
         bits[..length].copy_from_slice(&value.bytes[..length]);
@@ -135,7 +135,7 @@ impl ParameterLocation {
         }
     }
 
-    fn read(self, warp: &Warp, code: &Code, lane: usize) -> Value {
+    fn read(self, warp: &Warp, code: &Code, lane: usize) -> PassedValue {
         match self {
             ParameterLocation::Register(data) => warp.read_register(data.place, data.id, data.bits, lane),
             ParameterLocation::Frame { offset, bytes } => {
@@ -144,7 +144,7 @@ impl ParameterLocation {
         }
     }
 
-    fn write(self, warp: &mut Warp, code: &Code, lane: usize, value: &Value) {
+    fn write(self, warp: &mut Warp, code: &Code, lane: usize, value: &PassedValue) {
         match self {
             ParameterLocation::Register(data) => warp.write_register(data.place, data.id, lane, value),
             ParameterLocation::Frame { offset, bytes } => {
@@ -157,8 +157,8 @@ impl ParameterLocation {
 
 impl PassLocation {
     /// Reads an argument of `bytes` bytes.
-    fn read(self, warp: &Warp, code: &Code, parameters: &[u8], lane: usize, bytes: u32) -> Value {
-        let known = |from: &[u8]| Value {
+    fn read(self, warp: &Warp, code: &Code, parameters: &[u8], lane: usize, bytes: u32) -> PassedValue {
+        let known = |from: &[u8]| PassedValue {
             bytes: from.into(),
             written: SmallVec::from_elem(1, from.len()),
             cause: Cause::Unwritten,
@@ -179,7 +179,7 @@ impl PassLocation {
     }
 
     /// Writes a result of `bytes` bytes.
-    fn write(self, warp: &mut Warp, code: &Code, lane: usize, bytes: u32, value: &Value) {
+    fn write(self, warp: &mut Warp, code: &Code, lane: usize, bytes: u32, value: &PassedValue) {
         match self {
             PassLocation::Register(data) => warp.write_register(data.place, data.id, lane, value),
             PassLocation::Memory { offset, .. } => warp.write_local(code, lane, offset.into(), bytes, value),
@@ -194,7 +194,7 @@ impl PassLocation {
 
 impl Machine<'_, '_> {
     /// Starts a call by the lanes of `mask`, which are all active lanes.
-    pub fn call(&mut self, warp: &mut Warp, inst: &Inst, call: &Call, mask: u32) {
+    pub fn call(&mut self, warp: &mut Warp, inst: &Inst, call: &RoutineCall, mask: u32) {
         let code = &self.program.code;
         let routine = &code.routines[call.routine];
         let limit = code.stack.map_or(0, |stack| stack.limit);
@@ -213,11 +213,11 @@ impl Machine<'_, '_> {
             self.stopped = true;
             return;
         }
-        let read = |warp: &Warp, lane: usize| -> Vec<Value> {
+        let read = |warp: &Warp, lane: usize| -> Vec<PassedValue> {
             let arguments = call.arguments.iter().zip(&routine.parameters);
             arguments.map(|(from, to)| from.read(warp, code, &self.memory.parameters, lane, to.bytes())).collect()
         };
-        let arguments: Vec<(usize, Vec<Value>)> = lanes(mask).map(|lane| (lane, read(warp, lane))).collect();
+        let arguments: Vec<(usize, Vec<PassedValue>)> = lanes(mask).map(|lane| (lane, read(warp, lane))).collect();
         let saved = warp.registers.saved(&routine.registers);
         warp.registers.forget_some(&routine.registers, mask);
         for (lane, values) in arguments {
@@ -246,7 +246,7 @@ impl Machine<'_, '_> {
             let super::code::InstructionKind::Call(call) = &code.insts[done.call as usize].kind else { return false };
             let routine: &Routine = &code.routines[call.routine];
             let returned = done.mask & !done.ended;
-            let results: Vec<(usize, Vec<Value>)> = lanes(returned)
+            let results: Vec<(usize, Vec<PassedValue>)> = lanes(returned)
                 .map(|lane| (lane, routine.returns.iter().map(|slot| slot.read(warp, code, lane)).collect()))
                 .collect();
             warp.registers.restore(&routine.registers, &done.saved, done.mask);
@@ -278,7 +278,7 @@ impl Machine<'_, '_> {
 
     /// Writes the result of a function of the device.
     pub fn give(&self, warp: &mut Warp, (passed, bytes): (PassLocation, u32), lane: usize, result: u64) {
-        let value = Value {
+        let value = PassedValue {
             bytes: result.to_le_bytes()[..bytes.min(8) as usize].into(),
             written: SmallVec::from_elem(1, bytes as usize),
             cause: Cause::Unwritten,

@@ -33,11 +33,11 @@ pub struct Code {
     /// The text and line of each instruction.
     pub sites: Vec<Site>,
     /// The layout of a block's shared memory.
-    pub shared: Layout,
+    pub shared: SpaceLayout,
     /// The layout of a thread's local memory.
-    pub local: Layout,
+    pub local: SpaceLayout,
     /// The layout of the kernel's parameters.
-    pub parameters: Layout,
+    pub parameters: SpaceLayout,
     /// The site of the first approximation, if there is one.
     pub first_approximation: u32,
     /// Whether the kernel has fences or strong accesses (volatile, relaxed, acquire, release): its
@@ -108,7 +108,7 @@ pub enum PassLocation {
 
 /// A call of a [`Routine`].
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct RoutineCall {
     /// Index into [`Code::routines`].
     pub routine: usize,
     /// The arguments, in order.
@@ -197,7 +197,7 @@ pub struct Site {
 
 /// Variables of a state space, each at its offset.
 #[derive(Clone, Default, Debug)]
-pub struct Layout {
+pub struct SpaceLayout {
     /// The variables, by ascending offset.
     pub variables: Vec<Variable>,
     /// The total size in bytes.
@@ -213,7 +213,7 @@ pub struct Variable {
     pub bytes: u32,
 }
 
-impl Layout {
+impl SpaceLayout {
     /// Adds an aligned variable at least `gap` bytes after the last one; returns its offset. What
     /// does not fit into 32 bits exceeds every limit of a state space, by which it is refused.
     pub fn add(&mut self, name: &str, bytes: u32, align: u32, gap: u32) -> u32 {
@@ -317,7 +317,7 @@ pub enum InstructionKind {
     #[allow(missing_docs)]
     BranchIndexed { index: (RegisterPlace, Id), targets: Box<[Pc]> },
     /// A call with a stack.
-    Call(Box<Call>),
+    Call(Box<RoutineCall>),
     /// The end of a routine.
     Return,
     /// A call of a function of the device.

@@ -3,13 +3,13 @@
 //! Diverged lanes form groups, each at one instruction. Groups lie in levels, of which only the
 //! innermost runs.
 //!
-//! - Under [`Policy::PostDominator`], a branch with a post-dominator opens a level. Its sides run
-//!   one after the other up to the post-dominator, and reconverge there in the level outside.
+//! - Under [`BranchPolicy::PostDominator`], a branch with a post-dominator opens a level. Its sides
+//!   run one after the other up to the post-dominator, and reconverge there in the level outside.
 //! - A branch that an exit deprives of a post-dominator opens a merging level. There, groups merge
 //!   wherever they are at the same instruction, and the group that [`Structure::ranks`] puts first
 //!   runs. So live lanes never reconverge at an exit.
-//! - Under [`Policy::LowestFirst`], there is one level. It merges, and the lowest program counter
-//!   runs.
+//! - Under [`BranchPolicy::LowestFirst`], there is one level. It merges, and the lowest program
+//!   counter runs.
 
 use super::code::{NOWHERE, Pc};
 use super::structure::Structure;
@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 /// A choice of which side of a branch runs first and where sides reconverge. A legal program gives
 /// the same results under each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Policy {
+pub enum BranchPolicy {
     /// A stack, as in hardware before Volta: lanes reconverge at the immediate post-dominator of
     /// the branch where they diverged. Where an exit leaves a branch none, lanes reconverge
     /// wherever their program counters are equal.
@@ -53,7 +53,7 @@ struct Level {
 /// The control flow of a warp.
 #[derive(Clone, Debug)]
 pub struct WarpFlow {
-    policy: Policy,
+    policy: BranchPolicy,
     /// The next instruction of the active lanes.
     pub pc: Pc,
     /// The active lanes; none when all have ended.
@@ -70,16 +70,16 @@ pub struct WarpFlow {
 
 impl WarpFlow {
     /// Starts the lanes of `mask` at the first instruction.
-    pub fn new(policy: Policy, mask: u32) -> WarpFlow {
-        let level = Level { meet: NOWHERE, merges: policy == Policy::LowestFirst, others: SmallVec::new() };
+    pub fn new(policy: BranchPolicy, mask: u32) -> WarpFlow {
+        let level = Level { meet: NOWHERE, merges: policy == BranchPolicy::LowestFirst, others: SmallVec::new() };
         WarpFlow { policy, pc: 0, mask, live: mask, stop: NOWHERE, level, outside: Vec::new(), in_vain: NOWHERE }
     }
 
     /// Sends the active lanes to different places, at least one lane to each.
     pub fn diverge(&mut self, structure: &Structure, sides: &[(Pc, u32)]) {
         let meet = match self.policy {
-            Policy::PostDominator => structure.meets[self.pc as usize],
-            Policy::LowestFirst => NOWHERE,
+            BranchPolicy::PostDominator => structure.meets[self.pc as usize],
+            BranchPolicy::LowestFirst => NOWHERE,
         };
         let merges = meet == NOWHERE;
         let meet = if merges { self.level.meet } else { meet };
@@ -174,8 +174,8 @@ impl WarpFlow {
         }
         let in_vain = others.iter().all(|group| group.waits);
         let rank = |group: &&Group| match policy {
-            Policy::PostDominator => structure.ranks[group.pc as usize],
-            Policy::LowestFirst => group.pc,
+            BranchPolicy::PostDominator => structure.ranks[group.pc as usize],
+            BranchPolicy::LowestFirst => group.pc,
         };
         let Some(first) = others.iter().filter(|group| in_vain || !group.waits).min_by_key(rank) else { return false };
         let pc = first.pc;

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A block of inline PTX, ready to run.
 pub struct Inline {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<BlockInstruction>,
     pub(super) sizes: Sizes,
     /// Registers with a constant value.
     pub(super) constants: Vec<(RegisterPlace, Id, u64)>,
@@ -18,7 +18,7 @@ pub struct Inline {
 }
 
 /// An instruction of the block.
-pub(super) struct Step {
+pub(super) struct BlockInstruction {
     pub text: String,
     /// Whether it divides integers, if its result can be undefined.
     pub divides: bool,

@@ -1,6 +1,6 @@
 //! A launch of an entry: its shape, arguments and options, and its outcome.
 
-use super::flow::Policy;
+use super::flow::BranchPolicy;
 use super::refused::Unsupported;
 use super::{Bytes, Check, Report, Schedule, Statistics, Verdict};
 use kernel_dsl_compiler::ptx::parse;
@@ -17,16 +17,16 @@ pub struct Launch<'m> {
     /// Bytes of shared memory in addition to the module's variables.
     pub dynamic_shared: u32,
     /// The buffers that the kernel may access.
-    pub buffers: Vec<Argument<'m>>,
+    pub buffers: Vec<BufferArgument<'m>>,
     /// The entry's parameters, in order.
-    pub parameters: Vec<Value>,
+    pub parameters: Vec<ParameterValue>,
     /// The options of the run.
     pub options: Options,
 }
 
 /// A buffer that a kernel may access.
 #[derive(Debug)]
-pub struct Argument<'m> {
+pub struct BufferArgument<'m> {
     /// The name in reports.
     pub name: String,
     /// The contents. Only exclusive memory may be written.
@@ -35,7 +35,7 @@ pub struct Argument<'m> {
 
 /// The value of a parameter of the entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Value {
+pub enum ParameterValue {
     /// A scalar's bits, zero-extended.
     Bits(u64),
     /// The bytes of a structure.
@@ -51,7 +51,7 @@ pub struct Options {
     /// The checks to run.
     pub checks: Checks,
     /// The order in which diverged lanes run.
-    pub policy: Policy,
+    pub policy: BranchPolicy,
     /// The order in which blocks and warps run.
     pub schedule: Schedule,
     /// The limit of warp instructions per block: a loop that is still running then is assumed to be
@@ -104,7 +104,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             checks: Checks::All,
-            policy: Policy::default(),
+            policy: BranchPolicy::default(),
             schedule: Schedule::InOrder,
             fuel: 1 << 32,
             limit: 64,

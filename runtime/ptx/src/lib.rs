@@ -29,8 +29,8 @@
 //! instructions by name: nothing is skipped silently. [`Program::run`] runs a launch. Blocks run
 //! one after the other. Where this makes no difference, they run in parallel on several cores
 //! (`parallel`). The warps of a block alternate, and a warp runs in lockstep. Diverged lanes run
-//! and reconverge by one of two policies ([`Policy`]); a legal program gives the same results under
-//! each. No lanes reconverge at a `ret`, an `exit` or a `trap` (`structure`).
+//! and reconverge by one of two policies ([`BranchPolicy`]); a legal program gives the same results
+//! under each. No lanes reconverge at a `ret`, an `exit` or a `trap` (`structure`).
 //!
 //! Every instruction of sm_61 runs, except some forms on textures and surfaces: cubes, multiple
 //! samples, comparisons with a depth, separate samplers, and formatted accesses to surfaces
@@ -142,8 +142,8 @@ pub mod differences {}
 
 #[doc(hidden)]
 pub use decode::decode_inline;
-pub use flow::Policy;
-pub use launch::{Argument, Checks, Failure, Grid, Launch, Mismatch, Options, Outcome, Value};
+pub use flow::BranchPolicy;
+pub use launch::{BufferArgument, Checks, Failure, Grid, Launch, Mismatch, Options, Outcome, ParameterValue};
 pub use program::Program;
 pub use refused::{Refusal, Unsupported};
 pub use resident::{DeviceMemory, Image, Resident};

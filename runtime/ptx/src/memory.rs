@@ -13,7 +13,7 @@
 //! identifies its buffer. Addresses in the shared and local windows count from 0.
 
 use super::Check;
-use super::code::{Layout, Window};
+use super::code::{SpaceLayout, Window};
 use super::touched::Touched;
 use runtime_simt::Bytes;
 
@@ -312,7 +312,14 @@ impl View<'_, '_> {
     }
 
     /// Describes an address for a report: the buffer or variable, and the offset in it.
-    pub fn describe(&self, window: Window, address: u64, bytes: u64, shared: &Layout, local: &Layout) -> String {
+    pub fn describe(
+        &self,
+        window: Window,
+        address: u64,
+        bytes: u64,
+        shared: &SpaceLayout,
+        local: &SpaceLayout,
+    ) -> String {
         let Ok(Extent { region, base, bytes: length }) = self.region(window, address) else {
             return format!("{address:#x}, which is in no buffer");
         };

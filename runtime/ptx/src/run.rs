@@ -1,7 +1,7 @@
 //! Execution of a launch of a [`Program`].
 
 use super::cooperative::WORKSPACE_BYTES;
-use super::launch::{Argument, Grid, Launch, Mismatch, Options, Outcome, Value};
+use super::launch::{BufferArgument, Grid, Launch, Mismatch, Options, Outcome, ParameterValue};
 use super::machine::{LaunchSetting, Machine};
 use super::memory::{Buffer, Lookup, MAX_BUFFERS, base};
 use super::program::Program;
@@ -44,7 +44,7 @@ impl Program {
     }
 
     /// Places the module's variables and the launch's buffers in the space of global addresses.
-    pub(super) fn place<'m>(&self, globals: &'m mut [Vec<u8>], buffers: Vec<Argument<'m>>) -> Vec<Buffer<'m>> {
+    pub(super) fn place<'m>(&self, globals: &'m mut [Vec<u8>], buffers: Vec<BufferArgument<'m>>) -> Vec<Buffer<'m>> {
         let mut all: Vec<Buffer<'_>> = Vec::new();
         for (global, bytes) in self.globals.iter().zip(globals) {
             let name = global.name.clone();
@@ -58,7 +58,7 @@ impl Program {
                 touched: None,
             });
         }
-        for Argument { name, bytes } in buffers {
+        for BufferArgument { name, bytes } in buffers {
             let mutable = matches!(bytes, Bytes::Exclusive(_));
             all.push(Buffer::new(all.len(), name, mutable, false, bytes));
         }
@@ -157,7 +157,12 @@ impl Program {
     }
 
     /// Converts the values to the bytes of the parameters.
-    pub(super) fn bind(&self, block: [u32; 3], buffers: &[Buffer<'_>], values: &[Value]) -> Result<Vec<u8>, Mismatch> {
+    pub(super) fn bind(
+        &self,
+        block: [u32; 3],
+        buffers: &[Buffer<'_>],
+        values: &[ParameterValue],
+    ) -> Result<Vec<u8>, Mismatch> {
         let mut wrong = self.misfits(block);
         if buffers.len() > MAX_BUFFERS {
             wrong.push(format!("{} buffers exceed the limit of {MAX_BUFFERS}", buffers.len()));
@@ -172,12 +177,12 @@ impl Program {
             let to = &mut bytes[variable.offset as usize..][..variable.bytes as usize];
             let size = to.len();
             let bits = match value {
-                Value::Bits(bits) => *bits,
-                Value::Bytes(from) if from.len() == size => {
+                ParameterValue::Bits(bits) => *bits,
+                ParameterValue::Bytes(from) if from.len() == size => {
                     to.copy_from_slice(from);
                     continue;
                 }
-                Value::Bytes(from) => {
+                ParameterValue::Bytes(from) => {
                     wrong.push(format!(
                         "parameter `{}` has {size} bytes, and {} are given",
                         parameter.name,
@@ -185,7 +190,7 @@ impl Program {
                     ));
                     continue;
                 }
-                Value::Address { buffer, offset } => match buffers.get(self.globals.len() + buffer) {
+                ParameterValue::Address { buffer, offset } => match buffers.get(self.globals.len() + buffer) {
                     Some(buffer) => buffer.base.wrapping_add(*offset),
                     None => {
                         wrong.push(format!(

@@ -4,7 +4,7 @@ use super::Check;
 use super::ahead::Copies;
 use super::call::Activation;
 use super::code::{Barrier, Code, Condition, Data, DefinednessRule, Inst, InstructionKind, NO_DRIVER, Reduction};
-use super::flow::{Policy, WarpFlow};
+use super::flow::{BranchPolicy, WarpFlow};
 use super::machine::{BARRIERS, Machine};
 use super::memory::Scratch;
 use super::registers::{Cause, Id, LANES, RegisterPlace, Registers, lanes};
@@ -56,7 +56,7 @@ pub struct BarrierArrival {
 
 impl Warp {
     /// Creates warp `index` of a block.
-    pub fn new(index: u32, code: &Code, policy: Policy) -> Warp {
+    pub fn new(index: u32, code: &Code, policy: BranchPolicy) -> Warp {
         Warp {
             index,
             registers: Registers::new(code.sizes),
@@ -70,7 +70,7 @@ impl Warp {
     }
 
     /// Starts a block with the lanes of `mask`.
-    pub fn start(&mut self, policy: Policy, mask: u32) {
+    pub fn start(&mut self, policy: BranchPolicy, mask: u32) {
         self.flow = WarpFlow::new(policy, mask);
         self.registers.forget();
         self.local.forget();

@@ -21,7 +21,7 @@ use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Device, Error, Result};
 use runtime_oracle::report::{Allowed, CodeLocation, Finding};
 use runtime_oracle::{self as interpreter, Check, Checks, Preemption, Report, Schedule, Severity, Verdict};
-use runtime_ptx::{Options, Policy};
+use runtime_ptx::{BranchPolicy, Options};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
 use std::iter;
@@ -389,7 +389,7 @@ impl Checker {
         prepared.same(&lowered, &checked, Executor::Checked)?;
         if let Some(ptx) = &prepared.ptx {
             // The result must not depend on which side of a branch runs first.
-            for policy in [Policy::PostDominator, Policy::LowestFirst] {
+            for policy in [BranchPolicy::PostDominator, BranchPolicy::LowestFirst] {
                 let options = Options { policy, ..Options::default() };
                 let run =
                     |a: &ValidatedArgs| ptx.run(a, &prepared.signature.names, options).map(|p| _ = printed.replace(p));

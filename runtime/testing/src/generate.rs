@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Debug)]
 pub struct Gen {
     seed: u64,
-    plan: Plan,
+    plan: FixedDraws,
     pub(super) sizes: Vec<Size>,
     /// The lengths of arrays, in the order of their draws.
     pub(super) arrays: Vec<usize>,
@@ -24,7 +24,7 @@ pub struct Gen {
 
 /// The draws that shrinking has fixed; the seed decides the others.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Plan {
+pub(super) struct FixedDraws {
     /// The sizes, by the number of the draw.
     pub sizes: Vec<usize>,
     /// The arrays, by the number of the draw.
@@ -56,7 +56,7 @@ const SIZES: u64 = 0;
 const ARRAYS: u64 = 1;
 
 impl Gen {
-    pub(super) fn new(seed: u64, plan: Plan) -> Gen {
+    pub(super) fn new(seed: u64, plan: FixedDraws) -> Gen {
         Gen { seed, plan, sizes: Vec::new(), arrays: Vec::new() }
     }
 
@@ -237,8 +237,9 @@ mod tests {
     #[test]
     fn patterns_stay_valid_while_they_shrink() {
         let windows = |simple| vec![Window { first: 3, simple: vec![Some(simple); 40] }; 6];
-        let mut plans: Vec<_> = Simple::ALL.map(|simple| Plan { sizes: Vec::new(), arrays: windows(simple) }).into();
-        plans.push(Plan::default());
+        let mut plans: Vec<_> =
+            Simple::ALL.map(|simple| FixedDraws { sizes: Vec::new(), arrays: windows(simple) }).into();
+        plans.push(FixedDraws::default());
         for plan in plans {
             let mut g = Gen::new(7, plan);
             let mut permutation = g.permutation(40);

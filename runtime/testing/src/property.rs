@@ -2,7 +2,7 @@
 
 use super::check::{Checker, FailedCase, Prepared, Reference};
 use super::compare::Expected;
-use super::generate::{Gen, Plan};
+use super::generate::{FixedDraws, Gen};
 use super::shrink::{Failing, Shrink};
 use super::{Case, Failure, Input, Random};
 use kernel_dsl::compiler::hir::Instance;
@@ -175,7 +175,7 @@ impl<'a> Property<'a> {
 
     /// Runs the case of one seed.
     fn one(&self, prepared: &Prepared, seed: u64) -> Result<(), Box<Counterexample>> {
-        let draw = |plan: Plan| {
+        let draw = |plan: FixedDraws| {
             let mut drawn = Gen::new(seed, plan);
             let mut case = (self.cases)(&mut drawn);
             if case.name.is_empty() {
@@ -184,7 +184,7 @@ impl<'a> Property<'a> {
             (drawn, case)
         };
         let run = |case: Case| self.checker.first(prepared, &case, self.reference.as_deref());
-        let plan = Plan::default();
+        let plan = FixedDraws::default();
         let (drawn, case) = draw(plan.clone());
         let Err(failed) = run(case) else { return Ok(()) };
         let first = failed.case.name.clone();

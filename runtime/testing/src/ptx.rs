@@ -7,7 +7,7 @@ use runtime_devices::executor;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Error, Result};
 use runtime_ptx::observe::Observer;
-use runtime_ptx::{self as ptx, Launch, Options, Value};
+use runtime_ptx::{self as ptx, Launch, Options, ParameterValue};
 
 /// The PTX of an instance, decoded for the interpreter.
 pub struct Executable {
@@ -66,12 +66,12 @@ impl Executable {
         let (mut buffers, mut parameters) = (Vec::new(), Vec::new());
         for (index, argument) in approved.arguments().iter().enumerate() {
             match argument {
-                Argument::Scalar { bits, .. } => parameters.push(Value::Bits(*bits)),
+                Argument::Scalar { bits, .. } => parameters.push(ParameterValue::Bits(*bits)),
                 Argument::Memory(memory) => {
-                    parameters.push(Value::Address { buffer: buffers.len(), offset: 0 });
-                    parameters.extend(memory.shape().numbers().map(Value::Bits));
+                    parameters.push(ParameterValue::Address { buffer: buffers.len(), offset: 0 });
+                    parameters.extend(memory.shape().numbers().map(ParameterValue::Bits));
                     let name = names.get(index).cloned().unwrap_or_default();
-                    buffers.push(ptx::Argument { name, bytes: executor::bytes(memory, approved.writes(index)) });
+                    buffers.push(ptx::BufferArgument { name, bytes: executor::bytes(memory, approved.writes(index)) });
                 }
             }
         }

@@ -7,7 +7,7 @@
 //! whole arrays, then in halves, down to single values.
 
 use super::check::FailedCase;
-use super::generate::{Gen, Plan};
+use super::generate::{FixedDraws, Gen};
 use super::{Case, Simple};
 
 /// The largest number of trials; each trial runs the kernel on all executors.
@@ -15,7 +15,7 @@ const TRIALS: usize = 3000;
 
 /// A failing case.
 pub(super) struct Failing {
-    pub plan: Plan,
+    pub plan: FixedDraws,
     /// The draws that made the case.
     pub drawn: Gen,
     pub failed: FailedCase,
@@ -31,7 +31,7 @@ pub(super) struct Shrink<D, R> {
 
 impl<D, R> Shrink<D, R>
 where
-    D: Fn(Plan) -> (Gen, Case),
+    D: Fn(FixedDraws) -> (Gen, Case),
     R: FnMut(Case) -> Result<(), Box<FailedCase>>,
 {
     /// Returns the smallest case found that fails as `first` does, and the number of cases tried.
@@ -46,7 +46,7 @@ where
 
     /// Returns whether the planned case fails in the same way, and keeps the case as the best if
     /// so.
-    fn fails(&mut self, plan: Plan) -> bool {
+    fn fails(&mut self, plan: FixedDraws) -> bool {
         if self.trials >= TRIALS {
             return false;
         }

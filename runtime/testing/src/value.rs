@@ -28,7 +28,7 @@ pub struct Value {
 }
 
 /// A number, to be compared without rounding.
-enum Number {
+enum ExactNumber {
     /// An integer below 2¹²⁷ in magnitude.
     Integer(i128),
     /// Any other float.
@@ -64,7 +64,7 @@ impl Value {
     /// rounded to `f64`, except between a large integer and a fraction.
     pub(super) fn distance(self, other: Value) -> f64 {
         match (self.number(), other.number()) {
-            (Number::Integer(a), Number::Integer(b)) => a.abs_diff(b) as f64,
+            (ExactNumber::Integer(a), ExactNumber::Integer(b)) => a.abs_diff(b) as f64,
             _ => (self.to_f64() - other.to_f64()).abs(),
         }
     }
@@ -73,15 +73,15 @@ impl Value {
         self.ty.is_float() || self.ty.is_half()
     }
 
-    fn number(self) -> Number {
+    fn number(self) -> ExactNumber {
         /// 2¹²⁷, the end of the range of `i128`.
         const END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
         let unused = 64 - self.ty.bits();
         match self.to_f64() {
-            x if self.is_float() && x.trunc() == x && x.abs() < END => Number::Integer(x as i128),
-            _ if self.is_float() => Number::Other,
-            _ if self.ty.is_signed() => Number::Integer(((self.bits << unused) as i64 >> unused).into()),
-            _ => Number::Integer((self.bits & self.ty.mask()).into()),
+            x if self.is_float() && x.trunc() == x && x.abs() < END => ExactNumber::Integer(x as i128),
+            _ if self.is_float() => ExactNumber::Other,
+            _ if self.ty.is_signed() => ExactNumber::Integer(((self.bits << unused) as i64 >> unused).into()),
+            _ => ExactNumber::Integer((self.bits & self.ty.mask()).into()),
         }
     }
 }
@@ -94,7 +94,7 @@ fn of<T: ScalarElement>(_: &T) -> Scalar {
 impl Ord for Value {
     fn cmp(&self, other: &Value) -> Ordering {
         match (self.number(), other.number()) {
-            (Number::Integer(a), Number::Integer(b)) => a.cmp(&b),
+            (ExactNumber::Integer(a), ExactNumber::Integer(b)) => a.cmp(&b),
             // One number is a fraction, infinite, NaN, or beyond every integer type. Rounding an
             // integer to `f64` keeps its order to such a number.
             _ => {

@@ -3,8 +3,8 @@
 
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{
-    AccessPlace, Binary, Block, Dim, Kernel, Label, Layout, Local, LocalId, Location, Op, Parameter, Policy, Region,
-    Role, SharedArray, SharedId, SourceLocation, Special, Type, Value, Values,
+    AccessPlace, Binary, BlockExtents, CachePolicy, Dim, Kernel, Label, Local, LocalId, Location, Op, Parameter,
+    Region, Role, SharedArray, SharedId, SharedLayout, SourceLocation, Special, Type, Value, Values,
 };
 use kernel_dsl::compiler::source::{KernelSource, Span};
 use kernel_dsl::compiler::{Scalar, Target};
@@ -30,7 +30,7 @@ impl Kit {
             rust_name: "kernel".into(),
             instance: "kernel".into(),
             target: Target::SM_61,
-            block: Block::fixed(block),
+            block: BlockExtents::fixed(block),
             min_blocks: None,
             max_registers: None,
             parameters: vec![],
@@ -99,7 +99,7 @@ impl Kit {
             element: element.into(),
             shape: shape.iter().copied().collect(),
             strides: strides.iter().copied().collect(),
-            layout: Layout::Packed,
+            layout: SharedLayout::Packed,
             over: None,
             offset,
         });
@@ -142,7 +142,7 @@ impl Kit {
     }
 
     pub fn load_many(&mut self, place: AccessPlace, element: Scalar, n: usize) -> Values {
-        let op = Op::Load { place, element, policy: Policy::Coherent, guard: None };
+        let op = Op::Load { place, element, policy: CachePolicy::Coherent, guard: None };
         self.b.emit(op, vec![Type::Scalar(element); n])
     }
 

@@ -4,8 +4,8 @@
 use crate::kit::*;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::ir::{
-    AccessPlace, Binary, Comparison, Dim, DynamicArray, DynamicId, Element, ElementOffset, For, Formula, Kernel,
-    Layout, Op, Role, Special, Step, Swizzle, Type, Unary, Unroll, Value, Values,
+    AccessPlace, Binary, Comparison, Dim, DynamicArray, DynamicId, Element, ElementIndex, ElementOffset, For, Formula,
+    Kernel, Op, Role, SharedLayout, Special, Swizzle, Type, Unary, Unroll, Value, Values,
 };
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::compiler::{Scalar, passes};
@@ -15,7 +15,7 @@ use smallvec::{SmallVec, smallvec};
 /// A pair of `u32`s, then four `u16`s: 16 bytes.
 const RECORD: Element = Element::Aggregate { bytes: 16, align: 4 };
 
-fn within(offset: u32, indices: SmallVec<[Step; 1]>) -> Option<Box<ElementOffset>> {
+fn within(offset: u32, indices: SmallVec<[ElementIndex; 1]>) -> Option<Box<ElementOffset>> {
     Some(Box::new(ElementOffset { bytes: RECORD.bytes(), offset, indices }))
 }
 
@@ -75,7 +75,7 @@ fn records(among: u32) -> Kernel {
     k.b.effect(Op::Store { place, element: Scalar::U32, values: swapped, guard: None });
     let among = k.b.index(among);
     let j = k.binary(Binary::Rem, i, among);
-    let step = |index| smallvec![Step { index, extent: 4, bytes: 2 }];
+    let step = |index| smallvec![ElementIndex { index, extent: 4, bytes: 2 }];
     let q = k.load(element(x.at(i), within(8, step(j))), Scalar::U16);
     let zero = k.b.index(0);
     k.store(element(x.at(i), within(8, step(zero))), Scalar::U16, q);
@@ -117,7 +117,7 @@ fn swizzled(columns: u32) -> Kernel {
     let mut k = Kit::new([columns, 16, 1], "s[(r, c)] = 100 r + c;");
     let y = k.slice("y", Scalar::U32, true);
     let s = k.shared("s", Scalar::U32, &[16, columns], &[columns, 1]);
-    k.b.kernel.shared[0].layout = Layout::Swizzled(Swizzle::of(4 * columns).expect("whole pieces"));
+    k.b.kernel.shared[0].layout = SharedLayout::Swizzled(Swizzle::of(4 * columns).expect("whole pieces"));
     let flat = k.shared("flat", Scalar::U32, &[16 * columns], &[1]);
     k.b.kernel.shared[1].over = Some(s);
     k.b.kernel.shared[1].offset = 0;

@@ -3,7 +3,7 @@
 use crate::kit::{Kit, in_shared};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
-    Binary, Comparison, For, Guard, Kernel, Op, Policy, Special, Type, Unroll, Value, Values,
+    Binary, CachePolicy, Comparison, For, Guard, Kernel, Op, Special, Type, Unroll, Value, Values,
 };
 use runtime::interpreter::{Binding, Bytes};
 
@@ -56,7 +56,7 @@ pub fn matmul(t: u32, missing: Option<usize>) -> Kernel {
         let otherwise: Values = [nought].into_iter().collect();
         let guard = Some(Guard { condition, otherwise });
         let place = view.at(&[row, col]);
-        let x = k.b.scalar(Op::Load { place, element: f32s, policy: Policy::ReadOnly, guard }, f32s);
+        let x = k.b.scalar(Op::Load { place, element: f32s, policy: CachePolicy::ReadOnly, guard }, f32s);
         k.store(in_shared(tile, &[ty, tx]), f32s, x);
     }
     k.at("block::sync();");

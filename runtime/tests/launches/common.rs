@@ -2,7 +2,7 @@
 
 use kernel_dsl::compiler::hir::{self, Block, Expr, ExprKind, Intrinsic, Local, Program, Type, TypeId, serial};
 use kernel_dsl::compiler::ir::build::Builder;
-use kernel_dsl::compiler::ir::{self, AccessPlace, Comparison, Dim, Op, Parameter, Policy, Role, Special};
+use kernel_dsl::compiler::ir::{self, AccessPlace, CachePolicy, Comparison, Dim, Op, Parameter, Role, Special};
 use kernel_dsl::compiler::source::{KernelSource, Span};
 use kernel_dsl::compiler::{Scalar, Target};
 use kernel_dsl::{Artifact, Declared};
@@ -126,7 +126,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         rust_name: "saxpy".into(),
         instance: "saxpy".into(),
         target: Target::SM_61,
-        block: ir::Block::fixed([256, 1, 1]),
+        block: ir::BlockExtents::fixed([256, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![
@@ -171,8 +171,8 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
     let load = |b: &mut Builder, place, policy| {
         b.scalar(Op::Load { place, element: Scalar::F32, policy, guard: None }, Scalar::F32)
     };
-    let xi = load(&mut b, place(x, i, x_len), Policy::ReadOnly);
-    let yi = load(&mut b, place(y, i, y_len), Policy::Coherent);
+    let xi = load(&mut b, place(x, i, x_len), CachePolicy::ReadOnly);
+    let yi = load(&mut b, place(y, i, y_len), CachePolicy::Coherent);
     let sum = if mistake == Mistake::Unfused {
         let product = b.scalar(Op::Binary(ir::Binary::Mul, a, xi), Scalar::F32);
         b.scalar(Op::Binary(ir::Binary::Add, product, yi), Scalar::F32)

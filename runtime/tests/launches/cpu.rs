@@ -237,7 +237,7 @@ fn contract_agrees_with_the_compiler() {
     let program = artifact(1).program().unwrap();
     assert_eq!(
         launch::block(&hir::monomorphic(&program, &Instance::default()).unwrap()),
-        Ok(kernel_dsl::compiler::ir::Block::fixed([32, 1, 1]))
+        Ok(kernel_dsl::compiler::ir::BlockExtents::fixed([32, 1, 1]))
     );
 }
 

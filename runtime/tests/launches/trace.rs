@@ -3,7 +3,7 @@
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use runtime::interpreter::trace::Event;
+use runtime::interpreter::trace::TraceEvent;
 use runtime::interpreter::{Options, Trace};
 use runtime::testing::{self, Input, Thread};
 
@@ -49,7 +49,7 @@ fn inputs(turns: usize) -> Vec<Input> {
 /// matter.
 fn words(trace: &Trace) -> Vec<String> {
     let line = |line: &runtime::interpreter::trace::Line| {
-        let events: Vec<_> = line.events.iter().map(Event::to_string).collect();
+        let events: Vec<_> = line.events.iter().map(TraceEvent::to_string).collect();
         format!("{} | {}", line.text, events.join("; "))
     };
     trace.lines.iter().map(line).collect()

@@ -1,7 +1,7 @@
 //! Each check on PTX that violates it, and the report.
 
 use super::kit::{Run, found, module};
-use runtime::ptx::{Check, Options, Policy};
+use runtime::ptx::{BranchPolicy, Check, Options};
 
 /// Returns the message of the only finding of a body, which must be of that check.
 fn only(globals: &str, body: &str, check: Check) -> String {
@@ -153,7 +153,7 @@ fn masks_that_differ_from_the_active_lanes() {
 #[test]
 fn loops_without_end_and_traps() {
     let text = module("", "$loop:\nadd.u32 %r1, %r0, 1;\nbra $loop;");
-    for policy in [Policy::PostDominator, Policy::LowestFirst] {
+    for policy in [BranchPolicy::PostDominator, BranchPolicy::LowestFirst] {
         let run = Run { options: Options { fuel: 1000, policy, ..Options::default() }, ..Run::default() };
         let (outcome, _) = run.of(&text, 32, &[]);
         assert_eq!(outcome.report.findings[0].check, Check::FuelExhausted);
@@ -184,7 +184,7 @@ fn a_report_names_line_comment_and_thread() {
 
 #[test]
 fn launches_that_do_not_fit() {
-    use runtime::ptx::{Launch, Value};
+    use runtime::ptx::{Launch, ParameterValue};
     let program = super::kit::program(&module("", "ret;"));
     let run = |block, parameters| {
         let launch = Launch {
@@ -198,7 +198,8 @@ fn launches_that_do_not_fit() {
         program.run(launch).unwrap_err().to_string()
     };
     assert_eq!(run([1, 1, 1], vec![]), "`kernel` takes 2 parameters, and 0 are given");
-    let wrong = run([1025, 1, 1], vec![Value::Address { buffer: 0, offset: 0 }, Value::Bytes(vec![0; 4])]);
+    let wrong =
+        run([1025, 1, 1], vec![ParameterValue::Address { buffer: 0, offset: 0 }, ParameterValue::Bytes(vec![0; 4])]);
     assert_eq!(
         wrong,
         "invalid block size [1025, 1, 1]: a block has 1 to 1024 threads\n\

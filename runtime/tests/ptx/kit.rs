@@ -3,11 +3,13 @@
 use super::gpu::Gpu;
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Check, Launch, Options, Outcome, Policy, Program, Unsupported, Value};
+use runtime::ptx::{
+    BranchPolicy, BufferArgument, Check, Launch, Options, Outcome, ParameterValue, Program, Unsupported,
+};
 use std::cell::Cell;
 
 /// Both reconvergence policies.
-pub const POLICIES: [Policy; 2] = [Policy::PostDominator, Policy::LowestFirst];
+pub const POLICIES: [BranchPolicy; 2] = [BranchPolicy::PostDominator, BranchPolicy::LowestFirst];
 
 /// Returns a module with the entry `kernel`, which has a buffer `out` for results. The arguments
 /// are declarations at module scope, and the body.
@@ -67,7 +69,7 @@ impl Default for Run {
 }
 
 impl Run {
-    pub fn policy(policy: Policy) -> Run {
+    pub fn policy(policy: BranchPolicy) -> Run {
         Run { options: Options { policy, ..Options::default() }, ..Run::default() }
     }
 
@@ -108,10 +110,13 @@ impl Run {
             block: [self.threads, 1, 1],
             dynamic_shared: self.dynamic_shared,
             buffers: vec![
-                Argument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words)) },
-                Argument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
+                BufferArgument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words)) },
+                BufferArgument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
             ],
-            parameters: vec![Value::Address { buffer: 0, offset: 0 }, Value::Address { buffer: 1, offset: 0 }],
+            parameters: vec![
+                ParameterValue::Address { buffer: 0, offset: 0 },
+                ParameterValue::Address { buffer: 1, offset: 0 },
+            ],
             options: self.options,
         };
         let outcome = program.run(launch).unwrap_or_else(|e| panic!("{e}"));

@@ -5,7 +5,7 @@ use super::kit::POLICIES;
 use bytemuck::Pod;
 use kernel_dsl::compiler::ptx::{Module, parse};
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Checks, Launch, Options, Program, Value};
+use runtime::ptx::{BufferArgument, Checks, Launch, Options, ParameterValue, Program};
 
 /// A kernel and its launch configuration.
 pub struct Kernel {
@@ -87,18 +87,18 @@ impl Kernel {
             for given in &mut arguments {
                 let bytes = match given {
                     Given::Bits(bits) => {
-                        parameters.push(Value::Bits(*bits));
+                        parameters.push(ParameterValue::Bits(*bits));
                         continue;
                     }
                     Given::Structure(bytes) => {
-                        parameters.push(Value::Bytes(bytes.clone()));
+                        parameters.push(ParameterValue::Bytes(bytes.clone()));
                         continue;
                     }
                     Given::Read(bytes) => Bytes::Shared(bytes),
                     Given::Written(bytes) => Bytes::Exclusive(bytes),
                 };
-                parameters.push(Value::Address { buffer: buffers.len(), offset: 0 });
-                buffers.push(Argument { name: format!("argument {}", parameters.len() - 1), bytes });
+                parameters.push(ParameterValue::Address { buffer: buffers.len(), offset: 0 });
+                buffers.push(BufferArgument { name: format!("argument {}", parameters.len() - 1), bytes });
             }
             let options = Options { policy, checks, ..Options::default() };
             let launch = Launch {

@@ -5,7 +5,7 @@
 use super::kit::POLICIES;
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Check, Launch, Options, Outcome, Program, Value};
+use runtime::ptx::{BufferArgument, Check, Launch, Options, Outcome, ParameterValue, Program};
 
 /// Runs entry `k` of a text on `threads` threads with these words after the address of `out`.
 fn run(text: &str, threads: u32, out: usize, arguments: &[u64], options: Options) -> (Outcome, Vec<u32>) {
@@ -13,13 +13,13 @@ fn run(text: &str, threads: u32, out: usize, arguments: &[u64], options: Options
     let program = Program::decode(&module, "k").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut words = vec![0u32; out];
     let bytes = Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words));
-    let arguments = arguments.iter().map(|n| Value::Bits(*n));
+    let arguments = arguments.iter().map(|n| ParameterValue::Bits(*n));
     let outcome = program.run(Launch {
         grid: [if options.cooperative { 8 } else { 1 }, 1, 1],
         block: [threads, 1, 1],
         dynamic_shared: 0,
-        buffers: vec![Argument { name: "out".into(), bytes }],
-        parameters: [Value::Address { buffer: 0, offset: 0 }].into_iter().chain(arguments).collect(),
+        buffers: vec![BufferArgument { name: "out".into(), bytes }],
+        parameters: [ParameterValue::Address { buffer: 0, offset: 0 }].into_iter().chain(arguments).collect(),
         options,
     });
     (outcome.unwrap_or_else(|e| panic!("{e}")), words)

@@ -3,7 +3,7 @@
 use super::kit::program;
 use kernel_dsl::compiler::ptx::{SpecialRegister, Type};
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Check, Launch, Options, Outcome, Value};
+use runtime::ptx::{BufferArgument, Check, Launch, Options, Outcome, ParameterValue};
 
 const BLOCK: [u32; 3] = [5, 3, 4];
 const GRID: [u32; 3] = [2, 3, 2];
@@ -30,8 +30,11 @@ fn read(register: SpecialRegister) -> (Outcome, Vec<[u64; 2]>) {
         grid: GRID,
         block: BLOCK,
         dynamic_shared: DYNAMIC,
-        buffers: vec![Argument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut out)) }],
-        parameters: vec![Value::Address { buffer: 0, offset: 0 }],
+        buffers: vec![BufferArgument {
+            name: "out".into(),
+            bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut out)),
+        }],
+        parameters: vec![ParameterValue::Address { buffer: 0, offset: 0 }],
         options: Options::default(),
     };
     let outcome = program(&text).run(launch).unwrap();

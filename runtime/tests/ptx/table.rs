@@ -2,8 +2,8 @@
 
 use super::kit::decode;
 use kernel_dsl::compiler::ir::build::Builder;
-use kernel_dsl::compiler::ir::{Block, Kernel, Op, Region, Values};
-use kernel_dsl::compiler::ptx::form::{Limit, OperandForm, OperandKind, OperandType, Presence, Row, Selection};
+use kernel_dsl::compiler::ir::{BlockExtents, Kernel, Op, Region, Values};
+use kernel_dsl::compiler::ptx::form::{FormRow, Limit, OperandForm, OperandKind, OperandType, Presence, Selection};
 use kernel_dsl::compiler::ptx::inline::{self, Inline, InlineSource};
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
@@ -29,7 +29,7 @@ const REFUSED: [&str; 13] = [
 ];
 
 /// Returns whether an instruction is unsupported. Comparisons with a depth are known by their form.
-fn is_refused(row: &Row, line: &str) -> bool {
+fn is_refused(row: &FormRow, line: &str) -> bool {
     let of_object = [
         Opcode::Istypep,
         Opcode::Suld,
@@ -44,12 +44,12 @@ fn is_refused(row: &Row, line: &str) -> bool {
 }
 
 /// Returns whether sm_61 has the form.
-fn is_of_sm_61(row: &&Row) -> bool {
+fn is_of_sm_61(row: &&FormRow) -> bool {
     row.target <= 61 && row.gone.is_none_or(|(target, _)| target > 61)
 }
 
 /// Returns one choice for each slot, and variants with a single slot changed.
-fn choices(row: &Row) -> Vec<Vec<Option<Modifier>>> {
+fn choices(row: &FormRow) -> Vec<Vec<Option<Modifier>>> {
     let first: Vec<_> = row.slots().iter().map(|s| s.alternatives.iter().next()).collect();
     let mut all = vec![first.clone()];
     for (i, slot) in row.slots().iter().enumerate() {
@@ -131,7 +131,7 @@ fn object_of(ty: Type) -> &'static str {
 }
 
 /// Returns the text of the instruction.
-fn line(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
+fn line(row: &FormRow, choice: &[Option<Modifier>]) -> Option<String> {
     let mut line = row.opcode.to_string();
     choice.iter().flatten().for_each(|m| line += &format!(".{m}"));
     let mut operands = Vec::new();
@@ -149,7 +149,7 @@ fn line(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
 }
 
 /// Returns a module with that single instruction.
-fn text(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
+fn text(row: &FormRow, choice: &[Option<Modifier>]) -> Option<String> {
     // A store to `.param` stores an argument of a call.
     let store = row.opcode == Opcode::St && choice.iter().flatten().any(|m| *m == Modifier::Param);
     let line = line(row, choice)?.replace("[parameter]", if store { "[handed]" } else { "[parameter]" });
@@ -203,7 +203,7 @@ fn of_block(code: Inline) -> Kernel {
         rust_name: "kernel".into(),
         instance: "kernel".into(),
         target: Target::SM_61,
-        block: Block::fixed([32, 1, 1]),
+        block: BlockExtents::fixed([32, 1, 1]),
         tables: Vec::new(),
         min_blocks: None,
         max_registers: None,

@@ -110,8 +110,8 @@ fn matrix(n: usize, bytes: Bytes<'_>) -> Binding<'_> {
 }
 
 /// Binds memory for the PTX interpreter.
-fn buffer<'m>(name: &str, bytes: Bytes<'m>) -> ptx::Argument<'m> {
-    ptx::Argument { name: name.into(), bytes }
+fn buffer<'m>(name: &str, bytes: Bytes<'m>) -> ptx::BufferArgument<'m> {
+    ptx::BufferArgument { name: name.into(), bytes }
 }
 
 /// Measures the PTX interpreter on one core.
@@ -121,8 +121,8 @@ fn from_ptx(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>
         let mut product = vec![0.0f32; factors.a.len()];
         let time = fastest(|| -> Result<(), Box<dyn Error>> {
             let numbers = |buffer| {
-                let n = ptx::Value::Bits(factors.n as u64);
-                [ptx::Value::Address { buffer, offset: 0 }, n.clone(), n.clone(), n]
+                let n = ptx::ParameterValue::Bits(factors.n as u64);
+                [ptx::ParameterValue::Address { buffer, offset: 0 }, n.clone(), n.clone(), n]
             };
             let launch = ptx::Launch {
                 grid: [factors.blocks(), factors.blocks(), 1],

@@ -6,7 +6,7 @@ use kernel_dsl_compiler::ir::record::{STATE, WORDS};
 use kernel_dsl_compiler::ir::{self, Role};
 use kernel_dsl_compiler::ptx::parse;
 use runtime::interpreter::{self, Binding, Bytes, Check, Schedule};
-use runtime::ptx::{self, Policy, Value};
+use runtime::ptx::{self, BranchPolicy, ParameterValue};
 use serde::Serialize;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -171,12 +171,14 @@ fn attempt(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> 
     let schedule = Schedule::InOrder;
     same(Executor::Checked, interpret(Executor::Checked, &checked, &compiled, &arguments, schedule, true)?)?;
     let program = read(Executor::Ptx, &compiled.ptx)?;
-    for (executor, policy) in [(Executor::Ptx, Policy::PostDominator), (Executor::PtxReordered, Policy::LowestFirst)] {
+    for (executor, policy) in
+        [(Executor::Ptx, BranchPolicy::PostDominator), (Executor::PtxReordered, BranchPolicy::LowestFirst)]
+    {
         same(executor, run_ptx(executor, &program, policy, &compiled, &arguments)?)?;
     }
     let executor = Executor::CheckedPtx;
     let program = read(executor, &compiled.checked_ptx)?;
-    same(executor, run_ptx(executor, &program, Policy::PostDominator, &compiled, &arguments)?)?;
+    same(executor, run_ptx(executor, &program, BranchPolicy::PostDominator, &compiled, &arguments)?)?;
     Ok(Good { compiled, arguments, left, instructions })
 }
 
@@ -294,7 +296,7 @@ pub enum Parameter {
 pub fn agrees(good: &Good, text: &str) -> Result<(), Failure> {
     let executor = Executor::Ptx;
     let program = read(executor, text)?;
-    let (left, _) = run_ptx(executor, &program, Policy::PostDominator, &good.compiled, &good.arguments)?;
+    let (left, _) = run_ptx(executor, &program, BranchPolicy::PostDominator, &good.compiled, &good.arguments)?;
     compare(executor, &good.left, &left)
 }
 
@@ -309,7 +311,7 @@ fn read(executor: Executor, text: &str) -> Result<ptx::Program, Failure> {
 fn run_ptx(
     executor: Executor,
     program: &ptx::Program,
-    policy: Policy,
+    policy: BranchPolicy,
     compiled: &Compiled,
     arguments: &[Argument],
 ) -> Result<(Vec<Argument>, u64), Failure> {
@@ -318,24 +320,24 @@ fn run_ptx(
     let mut record = [0u8; 4 * WORDS];
     let numbers: Vec<usize> = (0..left.len()).filter(|n| matches!(left[*n], Argument::Memory { .. })).collect();
     let values = parameters(kernel, arguments).into_iter().map(|parameter| match parameter {
-        Parameter::Bits(bits, _) => Value::Bits(bits),
+        Parameter::Bits(bits, _) => ParameterValue::Bits(bits),
         Parameter::Address(argument) => {
             let buffer = numbers.iter().position(|n| *n == argument).unwrap_or(numbers.len());
-            Value::Address { buffer, offset: 0 }
+            ParameterValue::Address { buffer, offset: 0 }
         }
     });
-    let values: Vec<Value> = values.collect();
-    let mut buffers: Vec<ptx::Argument> = left
+    let values: Vec<ParameterValue> = values.collect();
+    let mut buffers: Vec<ptx::BufferArgument> = left
         .iter_mut()
         .filter_map(|argument| match argument {
             Argument::Scalar(_) => None,
-            Argument::Memory { name, bytes, mutable, .. } => Some(ptx::Argument {
+            Argument::Memory { name, bytes, mutable, .. } => Some(ptx::BufferArgument {
                 name: name.clone(),
                 bytes: if *mutable { Bytes::Exclusive(bytes) } else { Bytes::Shared(bytes) },
             }),
         })
         .collect();
-    buffers.push(ptx::Argument { name: "record".into(), bytes: Bytes::Exclusive(&mut record) });
+    buffers.push(ptx::BufferArgument { name: "record".into(), bytes: Bytes::Exclusive(&mut record) });
     let options = ptx::Options { policy, fuel: FUEL, limit: 4, threads: NonZeroUsize::new(1), ..Default::default() };
     let launch = ptx::Launch {
         grid: [compiled.grid, 1, 1],

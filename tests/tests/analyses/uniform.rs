@@ -33,7 +33,7 @@ fn with_comparisons(original: &ir::Kernel) -> (ir::Kernel, usize, usize) {
         element: Scalar::U32.into(),
         shape: [1].into_iter().collect(),
         strides: [1].into_iter().collect(),
-        layout: Layout::Packed,
+        layout: SharedLayout::Packed,
         over: None,
         offset,
     });
@@ -112,14 +112,14 @@ impl Comparer<'_> {
             let values = [word].into_iter().collect();
             out.push(effect(Op::Store { place: here.clone(), element: Scalar::U32, values, guard: Some(writes) }));
             out.push(effect(Op::BlockSync));
-            let load = Op::Load { place: here, element: Scalar::U32, policy: Policy::Coherent, guard: None };
+            let load = Op::Load { place: here, element: Scalar::U32, policy: CachePolicy::Coherent, guard: None };
             self.emit(load, Scalar::U32, at, out)
         };
         let differ = self.emit(Op::Compare(Comparison::Ne, word, theirs), Scalar::Bool, at, out);
         let mut then = Region::default();
         let index = self.emit(Op::Constant(u64::from(outside)), Scalar::Usize, at, &mut then.insts);
         let place = AccessPlace::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
-        let tell = Op::Load { place, element: Scalar::U32, policy: Policy::Coherent, guard: None };
+        let tell = Op::Load { place, element: Scalar::U32, policy: CachePolicy::Coherent, guard: None };
         self.emit(tell, Scalar::U32, at, &mut then.insts);
         then.insts.push(effect(Op::Yield(Values::new())));
         let otherwise = Region { insts: vec![effect(Op::Yield(Values::new()))], ..Region::default() };

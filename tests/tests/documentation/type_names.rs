@@ -1,4 +1,5 @@
-//! One name for one type: nouns that fit every module, such as `Kind`, name no further type.
+//! Names of types: nouns that fit every module, such as `Kind`, name no further type, and no other
+//! name denotes many types.
 //!
 //! A type with such a name is found neither by a search nor in the documentation. The name of a new
 //! type has a noun of its domain: `AllocationKind`. The table lists the types that have the bare
@@ -23,6 +24,10 @@ const NAMES: [(&str, Option<&str>); 11] = [
     ("State", None),
 ];
 
+/// The most types of the libraries that share a name. The phases of the compiler have a type each
+/// for one construct: a block as written, as checked, and in the IR.
+const MAX_TYPES_OF_A_NAME: usize = 4;
+
 /// Returns the name of the type that a line of code defines.
 fn defined(line: &str) -> Option<&str> {
     let line = line.trim_start();
@@ -35,27 +40,49 @@ fn defined(line: &str) -> Option<&str> {
     name.split(|c: char| !c.is_alphanumeric()).next()
 }
 
-#[test]
-fn nouns_of_every_module_name_no_further_type() {
+/// Returns the types by name: for each, the file and whether the line is indented.
+fn types() -> BTreeMap<String, Vec<(String, bool)>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut sources = Vec::new();
     for folder in ["kernel-dsl", "kernel-macros", "kernels-rs", "runtime", "tests"] {
         crate::add_sources(&root.join(folder), &mut sources);
     }
     sources.sort();
-    let mut found: BTreeMap<&str, Vec<String>> = NAMES.iter().map(|(name, _)| (*name, Vec::new())).collect();
+    let mut types = BTreeMap::<String, Vec<(String, bool)>>::new();
     for source in sources {
         let text = fs::read_to_string(&source).expect("a source");
         let file = source.strip_prefix(&root).expect("below the root").display().to_string();
-        for name in text.lines().filter_map(defined) {
-            if let Some(files) = found.get_mut(name) {
-                files.push(file.clone());
+        for line in text.lines() {
+            if let Some(name) = defined(line) {
+                types.entry(name.to_string()).or_default().push((file.clone(), line.starts_with(' ')));
             }
         }
     }
+    types
+}
+
+#[test]
+fn nouns_of_every_module_name_no_further_type() {
+    let types = types();
     for (name, listed) in NAMES {
         let listed: Vec<&str> = listed.into_iter().collect();
-        assert_eq!(found[name], listed, "types named `{name}`: give a new one a noun of its domain");
+        let found: Vec<&str> = types.get(name).into_iter().flatten().map(|(file, _)| file.as_str()).collect();
+        assert_eq!(found, listed, "types named `{name}`: give a new one a noun of its domain");
+    }
+}
+
+#[test]
+fn few_types_share_a_name() {
+    let is_library = |file: &str| {
+        let aside = ["tests", "examples", "benches", "templates", "guide"];
+        !file.split('/').any(|folder| aside.contains(&folder))
+    };
+    for (name, files) in types() {
+        // Types of functions and unit tests are indented, and seen nowhere else.
+        let shared = files.iter().filter(|(file, indented)| !indented && is_library(file)).map(|(file, _)| file);
+        let shared: Vec<&String> = shared.collect();
+        let allowed = shared.len() <= MAX_TYPES_OF_A_NAME || name == "Error";
+        assert!(allowed, "types named `{name}`: give some of them a noun of their domain: {shared:#?}");
     }
 }
 

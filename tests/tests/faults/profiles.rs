@@ -1,7 +1,7 @@
 //! Tests of profiles of streams, which measure the time of kernels.
 
 use super::{alone, iterate, next};
-use runtime::{Device, Work};
+use runtime::{Device, ProfiledWork};
 use std::time::Duration;
 
 /// Checks that a profile has all operations in order, with plausible times.
@@ -20,15 +20,15 @@ fn profile(device: &Device) {
     stream.download_to(&x, &mut pinned).unwrap();
     let profile = stream.end_profile().unwrap();
 
-    let kernel = |instance: &str, grid, block| Work::Kernel { instance: instance.into(), grid, block };
+    let kernel = |instance: &str, grid, block| ProfiledWork::Kernel { instance: instance.into(), grid, block };
     let three = kernel("next", [8, 1, 1], [128, 1, 1]);
     let expected = [
         three.clone(),
         three.clone(),
         three,
         kernel("iterate", [1, 1, 1], [32, 1, 1]),
-        Work::Fill { bytes: 4000 },
-        Work::Download { bytes: 4000 },
+        ProfiledWork::Fill { bytes: 4000 },
+        ProfiledWork::Download { bytes: 4000 },
     ];
     let operations = profile.operations();
     assert_eq!(operations.iter().map(|timed| &timed.what).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());

@@ -4,7 +4,7 @@
 //! source location gives one error, even if it became many operations. The trace lists each line
 //! once, from the operation back to the point where threads begin to diverge.
 
-use super::uniformity::{Step, UniformScope, Uniformity, UniformityEvent, Verdict};
+use super::uniformity::{DivergenceStep, UniformScope, Uniformity, UniformityEvent, Verdict};
 use crate::error::Error;
 use crate::ir::{Inst, Kernel, Location, Op, Region, SourceLocation};
 use std::collections::BTreeMap;
@@ -108,8 +108,8 @@ fn operation(kernel: &Kernel, at: &SourceLocation) -> Option<String> {
 }
 
 /// Returns each line of the trace, once.
-fn trace(kernel: &Kernel, steps: &[Step]) -> Vec<String> {
-    let line = |step: &Step| {
+fn trace(kernel: &Kernel, steps: &[DivergenceStep]) -> Vec<String> {
+    let line = |step: &DivergenceStep| {
         let at = &kernel.locations[step.location.0 as usize];
         (at.source, at.span.line)
     };

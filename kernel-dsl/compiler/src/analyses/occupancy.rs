@@ -11,7 +11,7 @@ const WARP_THREADS: u32 = 32;
 /// NVIDIA's CCCL agree. The allocation units come from the occupancy calculator that CUDA contained
 /// until version 11.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Limits {
+pub struct MultiprocessorLimits {
     /// Maximum number of resident warps.
     pub warps: u32,
     /// Maximum number of resident blocks.
@@ -34,9 +34,9 @@ pub struct Limits {
     pub shared_reserved: u32,
 }
 
-impl Limits {
+impl MultiprocessorLimits {
     /// Returns the limits of `target`.
-    pub const fn of(target: Target) -> Limits {
+    pub const fn of(target: Target) -> MultiprocessorLimits {
         let (warps, blocks, shared_kib) = match target.sm() {
             0..70 => (64, 32, 96),
             70..75 => (64, 32, 96),
@@ -47,7 +47,7 @@ impl Limits {
             _ => (64, 32, 228),
         };
         let (shared_unit, shared_reserved) = if target.sm() < 80 { (256, 0) } else { (128, 1024) };
-        Limits {
+        MultiprocessorLimits {
             warps,
             blocks,
             registers: 64 << 10,
@@ -112,7 +112,7 @@ impl Limit {
 impl Occupancy {
     /// Computes the occupancy of a multiprocessor of `target`.
     pub fn of(target: Target, needs: Needs) -> Occupancy {
-        let limits = Limits::of(target);
+        let limits = MultiprocessorLimits::of(target);
         let warps = needs.threads.div_ceil(WARP_THREADS).max(1);
         let by_registers = match needs.registers {
             None | Some(0) => u32::MAX,

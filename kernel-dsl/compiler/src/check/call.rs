@@ -94,7 +94,7 @@ impl Checker<'_> {
 
     fn prelude_call(
         &mut self,
-        function: &language::Function,
+        function: &language::PreludeFunction,
         path: &Path,
         arguments: &[syntax::Expr],
         mark: SpanPair,

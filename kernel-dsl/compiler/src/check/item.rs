@@ -6,7 +6,7 @@
 
 use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
-use super::{Callee, CheckedItem, Checker, Diagnostic, ReportedBy, Scope, SelfMeaning, finish_bounds};
+use super::{Callee, CheckedItem, Checker, Diagnostic, ItemScope, ReportedBy, SelfMeaning, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::language;
 use crate::syntax::{self, Item, TraitItem};
@@ -48,7 +48,7 @@ struct Member<'a> {
 /// The surroundings of a function of a module.
 #[derive(Clone, Copy, Default)]
 struct Surroundings<'a> {
-    scope: Scope<'a>,
+    scope: ItemScope<'a>,
     item: ContainingItem<'a>,
 }
 
@@ -213,7 +213,7 @@ fn declare<'a>(
             }
             Item::Trait(t) => {
                 let id = TraitId(environment.items.traits.len() as u32);
-                let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(id)) };
+                let scope = ItemScope { generics: &[], itself: Some(SelfMeaning::Trait(id)) };
                 let within = Surroundings { scope, item: ContainingItem::Trait };
                 let mut items = Vec::new();
                 for item in &t.items {
@@ -236,7 +236,7 @@ fn declare<'a>(
                 (&t.name, Root::Trait(id))
             }
             Item::Impl(i) => {
-                let scope = Scope { generics: &i.generics, itself: Some(SelfMeaning::Type(&i.for_type)) };
+                let scope = ItemScope { generics: &i.generics, itself: Some(SelfMeaning::Type(&i.for_type)) };
                 let within = Surroundings { scope, item: ContainingItem::Impl(i) };
                 let mut functions = Vec::new();
                 for f in &i.constants {
@@ -295,7 +295,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
         if let Item::Trait(t) = item {
             let at = traits.next().expect("each trait was declared");
             let nothing = nothing(&t.name, &[]);
-            let scope = Scope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
+            let scope = ItemScope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
             let mut checker = Checker::new(&nothing, &scope, environment);
             let bounds = checker.bounds(&t.bounds);
             let of_types: Vec<_> = t
@@ -321,7 +321,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
         let at = impls.next().expect("each impl was declared");
         let name = proc_macro2::Ident::new("impl", i.for_type.mark.first);
         let nothing = nothing(&name, &i.generics);
-        let scope = Scope { generics: &[], itself: Some(SelfMeaning::Type(&i.for_type)) };
+        let scope = ItemScope { generics: &[], itself: Some(SelfMeaning::Type(&i.for_type)) };
         let mut checker = Checker::new(&nothing, &scope, environment);
         let mut all = vec![checker.itself.expect("an impl is for a type")];
         all.extend(i.types.iter().map(|(_, ty)| checker.ty(ty)));
@@ -358,7 +358,7 @@ fn aliases(module: &syntax::Module, structs: std::ops::Range<usize>, environment
 /// Checks the fields of the struct or alias `at` this index.
 fn fields(s: &syntax::Struct, at: usize, environment: &mut Environment, diagnostics: &mut Vec<Diagnostic>) {
     let nothing = nothing(&s.name, &s.generics);
-    let mut checker = Checker::new(&nothing, &Scope::default(), environment);
+    let mut checker = Checker::new(&nothing, &ItemScope::default(), environment);
     let types: Vec<Id> = s.fields.iter().map(|(_, ty)| checker.ty(ty)).collect();
     if s.repr_c {
         padding(&mut checker, s, &types);

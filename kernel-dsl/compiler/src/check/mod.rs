@@ -83,7 +83,7 @@ pub struct CheckedItem<T> {
 pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<CheckedItem<hir::Program>, Vec<Diagnostic>> {
     let blank = item::blank(&kernel.function);
     let mut environment = Environment::new(Some(blank), callees);
-    let mut checker = Checker::new(&kernel.function, &Scope::default(), &environment);
+    let mut checker = Checker::new(&kernel.function, &ItemScope::default(), &environment);
     checker.signature();
     let usize = checker.table.scalar(Scalar::Usize);
     let bool = checker.table.scalar(Scalar::Bool);
@@ -143,7 +143,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<CheckedItem
 /// Checks a device function. `callees` are the device items that it names.
 pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<CheckedItem<hir::Library>, Vec<Diagnostic>> {
     let mut environment = Environment::new(Some(item::blank(function)), callees);
-    let mut checker = Checker::new(function, &Scope::default(), &environment);
+    let mut checker = Checker::new(function, &ItemScope::default(), &environment);
     checker.signature();
     let mut body = checker.body();
     let finish = checker.finish(&mut body);
@@ -157,7 +157,7 @@ pub use item::{CheckedModule, ItemDiagnostics, ItemPart, module};
 
 /// The surroundings of a function: the generic parameters of its impl, and the meaning of `Self`.
 #[derive(Clone, Copy, Default)]
-struct Scope<'a> {
+struct ItemScope<'a> {
     generics: &'a [syntax::Generic],
     itself: Option<SelfMeaning<'a>>,
 }
@@ -269,7 +269,7 @@ enum Literal {
 }
 
 impl<'a> Checker<'a> {
-    fn new(function: &'a syntax::Function, scope: &Scope, environment: &'a Environment) -> Checker<'a> {
+    fn new(function: &'a syntax::Function, scope: &ItemScope, environment: &'a Environment) -> Checker<'a> {
         let mut table = Table::default();
         let returns = table.add(Ty::Unit);
         let mut checker = Checker {
@@ -383,7 +383,7 @@ impl<'a> Checker<'a> {
                 return None;
             }
         };
-        Some(hir::Constant::Item(hir::Item { name: name.clone().into(), hash, library: Vec::new().into() }))
+        Some(hir::Constant::Item(hir::ItemArgument { name: name.clone().into(), hash, library: Vec::new().into() }))
     }
 
     fn report(&mut self, mark: SpanPair, message: impl Into<String>) {

@@ -36,14 +36,14 @@ pub(super) struct EmissionState {
     home: u32,
     regions: u32,
     /// Enclosing constructs that `Break` and `Continue` can name.
-    scopes: Vec<Scope>,
+    scopes: Vec<OpenScope>,
     constructs: u32,
     /// Whether control continues after the construct that was emitted last.
     reached: bool,
 }
 
 /// A construct that can be left from within.
-struct Scope {
+struct OpenScope {
     label: Label,
     end: ptx::Label,
     results: Registers,
@@ -426,7 +426,7 @@ impl<'k> Emitter<'k> {
         self.bind_all(carried, &registers);
         let location = self.location;
         let next_edge = Some((next, registers.clone()));
-        self.flow.scopes.push(Scope { label: l.label, end, results: registers.clone(), next: next_edge });
+        self.flow.scopes.push(OpenScope { label: l.label, end, results: registers.clone(), next: next_edge });
         let reached = self.region(&l.body, &registers);
         self.flow.scopes.pop();
         self.location = location;
@@ -465,7 +465,7 @@ impl<'k> Emitter<'k> {
         self.bind_all(&body.parameters, &registers);
         let location = self.location;
         let next = Some((head, registers.clone()));
-        self.flow.scopes.push(Scope { label, end, results: results.clone(), next });
+        self.flow.scopes.push(OpenScope { label, end, results: results.clone(), next });
         let reached = self.region(body, &registers);
         self.flow.scopes.pop();
         self.location = location;
@@ -481,7 +481,7 @@ impl<'k> Emitter<'k> {
         let results = self.results(inst);
         let number = self.flow.number();
         let end = self.builder.label(format!("$end_{number}"));
-        self.flow.scopes.push(Scope { label, end, results: results.clone(), next: None });
+        self.flow.scopes.push(OpenScope { label, end, results: results.clone(), next: None });
         let reached = self.region(body, &results);
         self.flow.scopes.pop();
         self.flow.reached = reached || self.builder.named(end);

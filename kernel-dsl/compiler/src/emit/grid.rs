@@ -8,7 +8,7 @@
 
 use super::Emitter;
 use super::arithmetic::special_register;
-use crate::ir::{Scope, Special};
+use crate::ir::{FenceScope, Special};
 use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register, SpecialRegister};
 
 /// The offset of the counter in the workspace, in bytes.
@@ -31,7 +31,7 @@ impl Emitter<'_> {
         }
         let counter = self.workspace();
         let arrivals = self.arrivals();
-        self.fence(Scope::Grid);
+        self.fence(FenceScope::Grid);
         let [before, now, flipped] = [(); 3].map(|()| self.register(ptx::Type::U32));
         let add = [Modifier::Global, Modifier::Add, Modifier::U32];
         self.op(Opcode::Atom, add, [before.into(), counter.clone(), arrivals]);
@@ -40,7 +40,7 @@ impl Emitter<'_> {
         self.op(Opcode::Xor, [Modifier::B32], [flipped.into(), now.into(), before.into()]);
         let waits = self.test(Modifier::Ge, Modifier::S32, flipped);
         self.jump(Some(waits), wait);
-        self.fence(Scope::Grid);
+        self.fence(FenceScope::Grid);
         self.builder.place(met);
         self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]);
     }

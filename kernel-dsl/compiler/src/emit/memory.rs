@@ -3,7 +3,7 @@
 
 use super::packed::{WordLanes, as_words};
 use super::{Emitter, constant, memory_type, register_type};
-use crate::ir::{AccessPlace, AsyncCopy, Guard, Policy, Type, Value, WIDEST};
+use crate::ir::{AccessPlace, AsyncCopy, CachePolicy, Guard, Type, Value, WIDEST};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
@@ -112,7 +112,7 @@ impl Emitter<'_> {
         results: &[Value],
         place: &AccessPlace,
         element: Scalar,
-        policy: Policy,
+        policy: CachePolicy,
         guard: Option<&Guard>,
     ) {
         let Some(access) = self.access(place) else { return };
@@ -146,11 +146,11 @@ impl Emitter<'_> {
         let mut path: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
         if access.space == Modifier::Global {
             path.extend_from_slice(match policy {
-                Policy::ReadOnly => &[Modifier::Nc],
-                Policy::ReadOnce => &[Modifier::Cs, Modifier::Nc],
-                Policy::Coherent => &[],
-                Policy::CoherentOnce => &[Modifier::Cs],
-                Policy::BypassL1 => &[Modifier::Cg],
+                CachePolicy::ReadOnly => &[Modifier::Nc],
+                CachePolicy::ReadOnce => &[Modifier::Cs, Modifier::Nc],
+                CachePolicy::Coherent => &[],
+                CachePolicy::CoherentOnce => &[Modifier::Cs],
+                CachePolicy::BypassL1 => &[Modifier::Cg],
             });
         }
         if let Some(lanes) = lanes

@@ -2,7 +2,7 @@
 //! full.
 
 use super::{Emitter, scalar_type};
-use crate::ir::{Binary, Scope, Shuffle, Value, Vote};
+use crate::ir::{Binary, FenceScope, Shuffle, Value, Vote};
 use crate::ptx::{self, Modifier, Opcode, Operand};
 use crate::target::Target;
 
@@ -91,19 +91,19 @@ impl Emitter<'_> {
     }
 
     /// `fence` where there is one: before sm_70, `membar`, which orders more.
-    pub(super) fn fence(&mut self, scope: Scope) {
+    pub(super) fn fence(&mut self, scope: FenceScope) {
         if self.kernel.target < Target::SM_70 {
             let level = match scope {
-                Scope::Block => Modifier::Cta,
-                Scope::Grid => Modifier::Gl,
-                Scope::System => Modifier::Sys,
+                FenceScope::Block => Modifier::Cta,
+                FenceScope::Grid => Modifier::Gl,
+                FenceScope::System => Modifier::Sys,
             };
             return self.op(Opcode::Membar, [level], []);
         }
         let scope = match scope {
-            Scope::Block => Modifier::Cta,
-            Scope::Grid => Modifier::Gpu,
-            Scope::System => Modifier::Sys,
+            FenceScope::Block => Modifier::Cta,
+            FenceScope::Grid => Modifier::Gpu,
+            FenceScope::System => Modifier::Sys,
         };
         self.op(Opcode::Fence, [Modifier::AcqRel, scope], []);
     }

@@ -9,7 +9,7 @@
 //! A call outside kernels and device functions is not rewritten, and the macro reports an error.
 
 use crate::syntax::allow::is_allowance;
-use crate::syntax::inline::{Call, is_inline};
+use crate::syntax::inline::{InlineCall, is_inline};
 use proc_macro2::{Punct, Spacing, TokenStream, TokenTree};
 use quote::quote;
 use syn::visit_mut::{self, VisitMut};
@@ -62,7 +62,7 @@ impl VisitMut for Calls {
         }
         let hash = Punct::new('#', Spacing::Alone);
         // The reader of the kernel reports a call that does not parse.
-        let typed = mac.parse_body::<Call>().ok().map(|call| self.typed(call));
+        let typed = mac.parse_body::<InlineCall>().ok().map(|call| self.typed(call));
         mac.tokens = quote!(#hash device #typed);
     }
 }
@@ -72,7 +72,7 @@ fn is_typed(mac: &Macro) -> bool {
 }
 
 impl Calls {
-    fn typed(&mut self, call: Call) -> TokenStream {
+    fn typed(&mut self, call: InlineCall) -> TokenStream {
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         for operand in call.operands {
             let ty = operand.ty;

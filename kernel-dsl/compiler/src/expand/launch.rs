@@ -24,7 +24,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     let device = Ident::new("device", Span::mixed_site());
     let lifetime = Lifetime::new(LIFETIME, Span::call_site());
     let runner = free_name(item, "Device");
-    let parameters: Vec<_> = parameters(item).enumerate().map(|(i, p)| Parameter::new(i, p, facade)).collect();
+    let parameters: Vec<_> = parameters(item).enumerate().map(|(i, p)| LaunchParameter::new(i, p, facade)).collect();
     let declared: Vec<_> = parameters.iter().map(|p| p.declared(stage)).collect();
     // Hygienic too: a parameter may have this name.
     let arguments = Ident::new("arguments", Span::mixed_site());
@@ -148,7 +148,7 @@ fn free_name(item: &ItemFn, name: &str) -> Ident {
 }
 
 /// A parameter of the launch functions.
-struct Parameter<'a> {
+struct LaunchParameter<'a> {
     name: Ident,
     ty: &'a Type,
     /// The trait of the facade's module `launcher` that erases its type.
@@ -160,8 +160,8 @@ struct Parameter<'a> {
     facade: &'a Path,
 }
 
-impl<'a> Parameter<'a> {
-    fn new(i: usize, parameter: &'a PatType, facade: &'a Path) -> Parameter<'a> {
+impl<'a> LaunchParameter<'a> {
+    fn new(i: usize, parameter: &'a PatType, facade: &'a Path) -> LaunchParameter<'a> {
         let name = match &*parameter.pat {
             Pat::Ident(p) => p.ident.clone(),
             // Rejected elsewhere; the launch keeps the number of arguments.
@@ -172,11 +172,11 @@ impl<'a> Parameter<'a> {
             None => (("ValueArgument", Vec::new()), false),
         };
         let argument = Ident::new(argument, Span::call_site());
-        Parameter { name, ty: &parameter.ty, argument, arguments, any, facade }
+        LaunchParameter { name, ty: &parameter.ty, argument, arguments, any, facade }
     }
 
     fn declared(&self, stage: &Stage) -> TokenStream {
-        let Parameter { name, ty, argument, arguments, any, facade } = self;
+        let LaunchParameter { name, ty, argument, arguments, any, facade } = self;
         match stage {
             Stage::Refused => quote!(#name: impl ::core::marker::Sized),
             Stage::Read(_) if *any => {
@@ -197,7 +197,7 @@ impl<'a> Parameter<'a> {
 
     /// Returns the statement that adds the type-erased argument to a list.
     fn erased(&self, list: &Ident) -> TokenStream {
-        let Parameter { name, argument, facade, any, .. } = self;
+        let LaunchParameter { name, argument, facade, any, .. } = self;
         match any {
             true => quote!(#list.push(#facade::launcher::#argument::argument(#name));),
             false => quote!(#facade::launcher::ValueArgument::arguments(#name, &mut #list);),

@@ -168,7 +168,7 @@ fn generic_argument(facade: &Path, name: &Ident, hash: u64, library: &[u8]) -> T
     quote! {
         impl #facade::GenericArgument for #name {
             const CONSTANT: #facade::compiler::hir::Constant =
-                #facade::compiler::hir::Constant::Item(#facade::compiler::hir::Item {
+                #facade::compiler::hir::Constant::Item(#facade::compiler::hir::ItemArgument {
                     name: #facade::__private::Cow::Borrowed(#text),
                     hash: #hash,
                     library: #facade::__private::Cow::Borrowed(#library),

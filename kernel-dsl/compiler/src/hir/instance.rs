@@ -31,12 +31,12 @@ pub enum Constant {
     /// An element type.
     Scalar(Scalar),
     /// A struct or enum, or a device function passed for a type with `DeviceFn`.
-    Item(Item),
+    Item(ItemArgument),
 }
 
 /// A device item passed for a type parameter. Items are equal if their hashes and names are equal.
 #[derive(Clone, Eq, Debug, Serialize, Deserialize)]
-pub struct Item {
+pub struct ItemArgument {
     /// Returns the name in Rust.
     pub name: Cow<'static, str>,
     /// The hash of the item.
@@ -46,13 +46,13 @@ pub struct Item {
     pub library: Cow<'static, [u8]>,
 }
 
-impl PartialEq for Item {
-    fn eq(&self, other: &Item) -> bool {
+impl PartialEq for ItemArgument {
+    fn eq(&self, other: &ItemArgument) -> bool {
         (self.hash, &self.name) == (other.hash, &other.name)
     }
 }
 
-impl Hash for Item {
+impl Hash for ItemArgument {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.hash.hash(state);
     }

@@ -54,7 +54,7 @@ pub enum Intrinsic {
     /// `warp::sum(x)` and the other collective operations of a warp, a group of 32 lanes.
     OfWarp(Collective),
     /// `fence::{block, grid, system}()`.
-    Fence(ir::Scope),
+    Fence(ir::FenceScope),
     /// `target::SM`: the number in the name of the target.
     TargetSm,
     /// `warp::count()`: block::threads() / 32.

@@ -4,7 +4,7 @@ use super::{Size, Type, TypeId};
 
 /// The size and alignment of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Layout {
+pub struct ValueLayout {
     /// A multiple of `align`.
     pub bytes: u32,
     /// A power of two.
@@ -13,22 +13,22 @@ pub struct Layout {
 
 /// Returns the layout of a type of a monomorphic program; `None` for a type without one, such as a
 /// view.
-pub fn layout(types: &[Type], id: TypeId) -> Option<Layout> {
+pub fn layout(types: &[Type], id: TypeId) -> Option<ValueLayout> {
     match &types[id.0 as usize] {
-        Type::Unit => Some(Layout { bytes: 0, align: 1 }),
-        Type::Scalar(s) => Some(Layout { bytes: s.bytes(), align: s.bytes() }),
+        Type::Unit => Some(ValueLayout { bytes: 0, align: 1 }),
+        Type::Scalar(s) => Some(ValueLayout { bytes: s.bytes(), align: s.bytes() }),
         Type::Array(element, Size::Known(n)) => {
-            let Layout { bytes, align } = layout(types, *element)?;
-            Some(Layout { bytes: bytes.checked_mul(*n)?, align })
+            let ValueLayout { bytes, align } = layout(types, *element)?;
+            Some(ValueLayout { bytes: bytes.checked_mul(*n)?, align })
         }
         Type::Tuple(parts) => {
-            let mut end = Layout { bytes: 0, align: 1 };
+            let mut end = ValueLayout { bytes: 0, align: 1 };
             for part in parts {
                 let part = layout(types, *part)?;
                 end.bytes = end.bytes.checked_next_multiple_of(part.align)?.checked_add(part.bytes)?;
                 end.align = end.align.max(part.align);
             }
-            Some(Layout { bytes: end.bytes.checked_next_multiple_of(end.align)?, ..end })
+            Some(ValueLayout { bytes: end.bytes.checked_next_multiple_of(end.align)?, ..end })
         }
         _ => None,
     }

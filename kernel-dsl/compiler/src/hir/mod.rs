@@ -21,7 +21,7 @@ pub mod visit;
 
 pub use collective::Collective;
 pub use fast::Fast;
-pub use instance::{Constant, DeclaredInstance, Instance, Item, labeled, spelled};
+pub use instance::{Constant, DeclaredInstance, Instance, ItemArgument, labeled, spelled};
 pub use intrinsic::{Intrinsic, MemoryOrder};
 pub use item::{
     Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,

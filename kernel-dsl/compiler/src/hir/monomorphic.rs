@@ -84,7 +84,7 @@ impl Monomorphic {
 
     /// Returns the arguments of a launch, in order: one for each number, slice and view in the
     /// kernel's parameters.
-    pub fn arguments(&self) -> Vec<Argument> {
+    pub fn arguments(&self) -> Vec<LaunchArgument> {
         let kernel = self.kernel();
         let mut all = Vec::new();
         for (i, local) in kernel.locals.iter().take(kernel.parameters as usize).enumerate() {
@@ -93,7 +93,7 @@ impl Monomorphic {
         all
     }
 
-    fn parts(&self, name: String, ty: TypeId, parameter: u32, all: &mut Vec<Argument>) {
+    fn parts(&self, name: String, ty: TypeId, parameter: u32, all: &mut Vec<LaunchArgument>) {
         match (&self.kernel().types[ty.0 as usize], &self.named[ty.0 as usize]) {
             (Type::Tuple(parts), Type::Struct(id, _)) => {
                 for (field, part) in self.items.a_struct(*id).fields.iter().zip(parts) {
@@ -110,7 +110,7 @@ impl Monomorphic {
                     self.parts(format!("{name}[{i}]"), *element, parameter, all);
                 }
             }
-            _ => all.push(Argument { name, ty, parameter }),
+            _ => all.push(LaunchArgument { name, ty, parameter }),
         }
     }
 
@@ -127,7 +127,7 @@ impl Monomorphic {
 
 /// One argument of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Argument {
+pub struct LaunchArgument {
     /// The name in Rust: `x`, `epilogue.scale`.
     pub name: String,
     /// A scalar, slice or view.

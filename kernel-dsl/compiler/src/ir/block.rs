@@ -6,7 +6,7 @@ use std::fmt;
 /// no axis after that one has more than one. So the thread with a linear index has the same x, y
 /// and z in a block of any size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Block {
+pub struct BlockExtents {
     most: [u32; 3],
     open: Option<OpenAxis>,
     multiple: u32,
@@ -26,16 +26,16 @@ pub struct OpenAxis {
 /// Threads of a warp.
 const LANES: u32 = 32;
 
-impl Block {
+impl BlockExtents {
     /// Returns a block of a fixed size.
-    pub fn fixed(extents: [u32; 3]) -> Block {
-        Block { most: extents, open: None, multiple: product(extents) }
+    pub fn fixed(extents: [u32; 3]) -> BlockExtents {
+        BlockExtents { most: extents, open: None, multiple: product(extents) }
     }
 
     /// Returns a block whose extent along `axis` is one of `least`, `least` + `step`, …, up to its
     /// extent in `most`. Returns `None` if there is no such number, or if a later axis has more
     /// than one thread.
-    pub fn ranging(most: [u32; 3], axis: usize, least: u32, step: u32) -> Option<Block> {
+    pub fn ranging(most: [u32; 3], axis: usize, least: u32, step: u32) -> Option<BlockExtents> {
         let last = *most.get(axis)?;
         if step == 0 || least > last || most[axis + 1..].iter().any(|n| *n != 1) {
             return None;
@@ -43,14 +43,14 @@ impl Block {
         let mut most = most;
         most[axis] = last - (last - least) % step;
         if most[axis] == least {
-            return Some(Block::fixed(most));
+            return Some(BlockExtents::fixed(most));
         }
         let multiple = product(most).checked_div(most[axis])?.saturating_mul(gcd(least, step));
-        Some(Block { most, open: Some(OpenAxis { axis, least, step }), multiple })
+        Some(BlockExtents { most, open: Some(OpenAxis { axis, least, step }), multiple })
     }
 
     /// Records that the number of threads is a multiple of `n`.
-    pub fn multiple_of(mut self, n: u32) -> Block {
+    pub fn multiple_of(mut self, n: u32) -> BlockExtents {
         if n > 0 {
             let common = (u64::from(self.multiple) / u64::from(gcd(self.multiple, n))).saturating_mul(n.into());
             self.multiple = u32::try_from(common).unwrap_or(self.multiple);
@@ -167,7 +167,7 @@ fn gcd(mut a: u32, mut b: u32) -> u32 {
 }
 
 /// `32 x 8 x 1: 256 threads`, or `32..=1024 by 32 x 1 x 1: 32 to 1024 threads`.
-impl fmt::Display for Block {
+impl fmt::Display for BlockExtents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (axis, n) in self.most.iter().enumerate() {
             let separator = if axis > 0 { " x " } else { "" };
@@ -192,25 +192,25 @@ mod tests {
 
     #[test]
     fn a_range_ends_at_a_step() {
-        let block = Block::ranging([1000, 1, 1], 0, 32, 32).unwrap();
+        let block = BlockExtents::ranging([1000, 1, 1], 0, 32, 32).unwrap();
         assert_eq!((block.least_threads(), block.most_threads(), block.multiple()), (32, 992, 32));
         assert!(block.has([64, 1, 1]) && !block.has([65, 1, 1]) && !block.has([1024, 1, 1]) && !block.has([0, 1, 1]));
         assert_eq!(block.samples(), [[32, 1, 1], [512, 1, 1], [992, 1, 1]]);
         assert_eq!(block.to_string(), "32..=992 by 32 x 1 x 1: 32 to 992 threads");
-        assert_eq!(Block::ranging([40, 1, 1], 0, 32, 32), Some(Block::fixed([32, 1, 1])));
+        assert_eq!(BlockExtents::ranging([40, 1, 1], 0, 32, 32), Some(BlockExtents::fixed([32, 1, 1])));
     }
 
     #[test]
     fn the_last_axis_alone_is_open() {
-        assert_eq!(Block::ranging([8, 8, 1], 0, 4, 1), None);
-        let block = Block::ranging([32, 8, 1], 1, 1, 1).unwrap();
+        assert_eq!(BlockExtents::ranging([8, 8, 1], 0, 4, 1), None);
+        let block = BlockExtents::ranging([32, 8, 1], 1, 1, 1).unwrap();
         assert!(block.has_whole_warps() && block.extent(0) == Some(32) && block.extent(1).is_none());
         assert_eq!(block.samples(), [[32, 1, 1], [32, 5, 1], [32, 8, 1]]);
     }
 
     #[test]
     fn known_thread_counts_narrow_ranges() {
-        let block = Block::ranging([100, 1, 1], 0, 1, 1).unwrap();
+        let block = BlockExtents::ranging([100, 1, 1], 0, 1, 1).unwrap();
         assert!(!block.has_whole_warps());
         let whole = block.multiple_of(32);
         assert!(whole.has_whole_warps() && whole.has([64, 1, 1]) && !whole.has([65, 1, 1]));

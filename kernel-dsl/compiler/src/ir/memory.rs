@@ -129,7 +129,7 @@ pub struct ElementOffset {
     pub offset: u32,
     /// Arrays in the element that values index, outermost first. An access stays in what the last
     /// of them names; without any, it may continue into the elements that follow.
-    pub indices: SmallVec<[Step; 1]>,
+    pub indices: SmallVec<[ElementIndex; 1]>,
 }
 
 impl ElementOffset {
@@ -144,7 +144,7 @@ impl ElementOffset {
 
 /// An index into an array in an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct ElementIndex {
     /// The index; `usize`.
     pub index: Value,
     /// How many there are.
@@ -176,7 +176,7 @@ pub struct SharedArray {
     /// Elements from one index to the next, outermost first; the last is 1.
     pub strides: SmallVec<[u32; 3]>,
     /// How the strides were chosen, for the comment in the PTX and for reports.
-    pub layout: Layout,
+    pub layout: SharedLayout,
     /// The array whose bytes it is laid on, from the first on.
     pub over: Option<SharedId>,
     /// First byte in the block's shared memory.
@@ -196,7 +196,7 @@ impl SharedArray {
     /// Returns the swizzle, if there is one.
     pub fn swizzle(&self) -> Option<Swizzle> {
         match self.layout {
-            Layout::Swizzled(swizzle) => Some(swizzle),
+            SharedLayout::Swizzled(swizzle) => Some(swizzle),
             _ => None,
         }
     }
@@ -215,7 +215,7 @@ impl SharedArray {
 
 /// How a shared array's strides were chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
+pub enum SharedLayout {
     /// No gap between rows.
     Packed,
     /// No gap between rows. The compiler made the array to exchange values between threads of a

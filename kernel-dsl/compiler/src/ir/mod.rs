@@ -75,11 +75,11 @@ mod table;
 pub mod verify;
 
 pub use bits::Bits;
-pub use block::{Block, OpenAxis};
+pub use block::{BlockExtents, OpenAxis};
 pub use formula::{Formula, NoFormula};
 pub use memory::{
-    AccessPlace, Dim, DynamicArray, Element, ElementOffset, Layout, SHARED_LIMIT, SharedArray, SharedMemory, Step,
-    Swizzle,
+    AccessPlace, Dim, DynamicArray, Element, ElementIndex, ElementOffset, SHARED_LIMIT, SharedArray, SharedLayout,
+    SharedMemory, Swizzle,
 };
 pub use operation::{OpClass, OpKey};
 pub use parse::Fault;
@@ -119,7 +119,7 @@ pub struct Kernel {
     /// The target that the kernel is compiled for.
     pub target: Target,
     /// Threads of a block in x, y, z.
-    pub block: Block,
+    pub block: BlockExtents,
     /// Blocks that a multiprocessor should hold at once (`.minnctapersm`), if the kernel sets it.
     pub min_blocks: Option<u32>,
     /// Registers of a thread at most (`.maxnreg`), if the kernel sets it.
@@ -150,7 +150,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// Returns a kernel without a name, parameters and code.
-    pub fn empty(target: Target, block: Block) -> Kernel {
+    pub fn empty(target: Target, block: BlockExtents) -> Kernel {
         Kernel {
             name: String::new(),
             rust_name: String::new(),
@@ -412,7 +412,7 @@ pub enum Op {
         /// Type in memory, and of the results.
         element: Scalar,
         /// How the memory may be cached.
-        policy: Policy,
+        policy: CachePolicy,
         /// Lanes that load. Masked lanes get `Guard::otherwise` and touch no memory.
         guard: Option<Guard>,
     },
@@ -489,7 +489,7 @@ pub enum Op {
     /// acquire: later accesses observe what another thread's fence released, if an earlier read
     /// returned a value written after that fence. These reads and writes must be atomic operations,
     /// which order nothing themselves. Only accesses to read-only memory may move across a fence.
-    Fence(Scope),
+    Fence(FenceScope),
     /// PTX instructions written by the kernel. `inputs` are the input operands, the results its
     /// output operands. The semantics are those of PTX.
     #[allow(missing_docs)]
@@ -650,7 +650,7 @@ pub struct Guard {
 
 /// The cache operator of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Policy {
+pub enum CachePolicy {
     /// The launch never writes this memory: the read-only path (`ld.global.nc`).
     ReadOnly,
     /// Read-only memory with each part read once: caches evict it first (`ld.global.cs.nc`).
@@ -865,7 +865,7 @@ pub enum Shuffle {
 
 /// The threads that a fence orders accesses for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub enum Scope {
+pub enum FenceScope {
     /// Threads of the block.
     Block,
     /// Threads of the grid, and all other work of the device.

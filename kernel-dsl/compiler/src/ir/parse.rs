@@ -74,7 +74,7 @@ impl<'t> Parser<'t> {
             lines,
             line: 0,
             at: 0,
-            kernel: Kernel::empty(Target::SM_61, Block::fixed([1, 1, 1])),
+            kernel: Kernel::empty(Target::SM_61, BlockExtents::fixed([1, 1, 1])),
             types: Vec::new(),
             constants: Vec::new(),
             results: Values::new(),
@@ -129,11 +129,12 @@ impl<'t> Parser<'t> {
             }
         }
         self.kernel.block = match open {
-            None => Block::fixed(most),
+            None => BlockExtents::fixed(most),
             Some((axis, least, step)) => {
                 self.expect(" multiple of ")?;
                 let multiple = self.number()?;
-                let block = Block::ranging(most, axis, least, step).ok_or_else(|| self.fault("a range of sizes"))?;
+                let block =
+                    BlockExtents::ranging(most, axis, least, step).ok_or_else(|| self.fault("a range of sizes"))?;
                 block.multiple_of(multiple)
             }
         };
@@ -245,17 +246,17 @@ impl<'t> Parser<'t> {
         self.expect(" at byte ")?;
         let offset = self.number()?;
         let layout = if self.eat(" exchange") {
-            Layout::Exchange
+            SharedLayout::Exchange
         } else if self.eat(" pitch") {
-            Layout::Pitch
+            SharedLayout::Pitch
         } else if self.eat(" padded by ") {
-            Layout::Padded { pad: self.number()? }
+            SharedLayout::Padded { pad: self.number()? }
         } else if self.eat(" swizzled by row >> ") {
             let shift = self.number()?;
             self.expect(" & ")?;
-            Layout::Swizzled(Swizzle { mask: self.number()?, shift })
+            SharedLayout::Swizzled(Swizzle { mask: self.number()?, shift })
         } else {
-            Layout::Packed
+            SharedLayout::Packed
         };
         let over = if self.eat(" over ") { Some(OpField::parse(self)?) } else { None };
         self.shared.push(printed);

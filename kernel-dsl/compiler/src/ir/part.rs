@@ -141,20 +141,20 @@ impl OpField for (Value, Option<Value>) {
 }
 
 /// Separates the items of a list.
-pub trait Item: OpField {
+pub trait ListItem: OpField {
     /// The text between two items.
     const SEPARATOR: &str;
 }
 
-impl Item for Value {
+impl ListItem for Value {
     const SEPARATOR: &str = ", ";
 }
 
-impl Item for (Value, Option<Value>) {
+impl ListItem for (Value, Option<Value>) {
     const SEPARATOR: &str = " + ";
 }
 
-impl<T: Item, const N: usize> OpField for SmallVec<[T; N]> {
+impl<T: ListItem, const N: usize> OpField for SmallVec<[T; N]> {
     fn values(&self, f: &mut impl FnMut(Value)) {
         self.iter().for_each(|item| item.values(f));
     }
@@ -281,7 +281,7 @@ impl OpField for AccessPlace {
         }
         if let Some(within) = self.within() {
             out.push_str(&format!(".{}/{}", within.offset, within.bytes));
-            for Step { index, extent, bytes } in &within.indices {
+            for ElementIndex { index, extent, bytes } in &within.indices {
                 out.push('[');
                 index.print(p, out);
                 out.push_str(&format!(" of {extent} by {bytes}]"));
@@ -345,7 +345,7 @@ fn within(p: &mut Parser<'_>) -> Result<Option<Box<ElementOffset>>, Fault> {
         p.expect(" of ")?;
         let extent = OpField::parse(p)?;
         p.expect(" by ")?;
-        indices.push(Step { index, extent, bytes: OpField::parse(p)? });
+        indices.push(ElementIndex { index, extent, bytes: OpField::parse(p)? });
         p.expect("]")?;
     }
     Ok(Some(Box::new(ElementOffset { bytes, offset, indices })))
@@ -469,23 +469,23 @@ impl OpField for Special {
     }
 }
 
-impl OpField for Policy {
+impl OpField for CachePolicy {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(match self {
-            Policy::ReadOnly => " readonly",
-            Policy::ReadOnce => " readonly once",
-            Policy::Coherent => "",
-            Policy::CoherentOnce => " once",
-            Policy::BypassL1 => " bypass_l1",
+            CachePolicy::ReadOnly => " readonly",
+            CachePolicy::ReadOnce => " readonly once",
+            CachePolicy::Coherent => "",
+            CachePolicy::CoherentOnce => " once",
+            CachePolicy::BypassL1 => " bypass_l1",
         });
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Policy, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<CachePolicy, Fault> {
         Ok(match (p.eat(" readonly"), p.eat(" once")) {
-            (true, false) => Policy::ReadOnly,
-            (true, true) => Policy::ReadOnce,
-            (false, true) => Policy::CoherentOnce,
-            (false, false) if p.eat(" bypass_l1") => Policy::BypassL1,
-            (false, false) => Policy::Coherent,
+            (true, false) => CachePolicy::ReadOnly,
+            (true, true) => CachePolicy::ReadOnce,
+            (false, true) => CachePolicy::CoherentOnce,
+            (false, false) if p.eat(" bypass_l1") => CachePolicy::BypassL1,
+            (false, false) => CachePolicy::Coherent,
         })
     }
 }
@@ -574,7 +574,7 @@ ids! {
 impl OpField for Arc<Inline> {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         let source = self.source();
-        let operand = |o: &inline::Operand| format!("{} {}: {}", o.direction.name(), o.name, o.ty);
+        let operand = |o: &inline::InlineOperand| format!("{} {}: {}", o.direction.name(), o.name, o.ty);
         let operands: Vec<String> = source.operands.iter().map(operand).collect();
         out.push_str(&format!("({}) {:?}", operands.join(", "), source.text));
     }
@@ -591,7 +591,7 @@ impl OpField for Arc<Inline> {
             p.expect(" ")?;
             let name = p.name()?;
             p.expect(": ")?;
-            operands.push(inline::Operand { name, direction, ty: p.scalar()? });
+            operands.push(inline::InlineOperand { name, direction, ty: p.scalar()? });
         }
         p.expect(" ")?;
         let source = inline::InlineSource { text: p.quoted()?, operands };
@@ -637,7 +637,7 @@ words! {
     Outcome { Continue "continue", Exit "exit", Trap "trap" }
     Shuffle { Index "index", Xor "xor", Up "up", Down "down" }
     Vote { Ballot "ballot", All "all", Any "any" }
-    Scope { Block "block", Grid "grid", System "system" }
+    FenceScope { Block "block", Grid "grid", System "system" }
     Approximation {
         Reciprocal "reciprocal", SquareRoot "square_root", ReciprocalSquareRoot "reciprocal_square_root", Sine "sine",
         Cosine "cosine", Exponential "exponential", Logarithm "logarithm", Tangent "tangent"

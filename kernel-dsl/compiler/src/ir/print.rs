@@ -22,7 +22,7 @@ impl Display for Kernel {
 }
 
 /// Returns the size of a block: `256×1×1`, or `32..=1024 by 32×1×1 multiple of 32`.
-fn block(block: &Block) -> String {
+fn block(block: &BlockExtents) -> String {
     let axis = |(axis, n): (usize, u32)| match block.open() {
         Some(OpenAxis { axis: open, least, step }) if open == axis => format!("{least}..={n} by {step}"),
         _ => n.to_string(),
@@ -273,11 +273,11 @@ impl<'a> Printer<'a> {
             write!(f, "    shared {name}: {} {shape:?} strides {strides:?}", element(array.element))?;
             write!(f, " at byte {offset}")?;
             match layout {
-                Layout::Packed => {}
-                Layout::Exchange => f.write_str(" exchange")?,
-                Layout::Pitch => f.write_str(" pitch")?,
-                Layout::Padded { pad } => write!(f, " padded by {pad}")?,
-                Layout::Swizzled(Swizzle { mask, shift }) => write!(f, " swizzled by row >> {shift} & {mask}")?,
+                SharedLayout::Packed => {}
+                SharedLayout::Exchange => f.write_str(" exchange")?,
+                SharedLayout::Pitch => f.write_str(" pitch")?,
+                SharedLayout::Padded { pad } => write!(f, " padded by {pad}")?,
+                SharedLayout::Swizzled(Swizzle { mask, shift }) => write!(f, " swizzled by row >> {shift} & {mask}")?,
             }
             match over {
                 Some(over) => writeln!(f, " over {}", self.shared.get(over.0 as usize).map_or("?", String::as_str))?,
@@ -441,9 +441,9 @@ impl fmt::Display for SharedArray {
         write!(f, "{name}: {element} {shape:?}")?;
         let pitch = self.strides.len().checked_sub(2).map(|i| self.strides[i]);
         match (self.layout, pitch) {
-            (Layout::Padded { pad }, Some(pitch)) => write!(f, ", pitch {pitch} (padded by {pad})")?,
-            (Layout::Pitch, Some(pitch)) => write!(f, ", pitch {pitch}")?,
-            (Layout::Swizzled(_), Some(_)) => f.write_str(", swizzled")?,
+            (SharedLayout::Padded { pad }, Some(pitch)) => write!(f, ", pitch {pitch} (padded by {pad})")?,
+            (SharedLayout::Pitch, Some(pitch)) => write!(f, ", pitch {pitch}")?,
+            (SharedLayout::Swizzled(_), Some(_)) => f.write_str(", swizzled")?,
             _ => {}
         }
         write!(f, ", bytes {offset}..{}", offset + self.bytes())

@@ -10,7 +10,7 @@ use crate::{Approximation, Scalar, ir};
 use std::fmt;
 
 /// A function of the prelude.
-pub struct Function {
+pub struct PreludeFunction {
     /// The path below `kernel_dsl::prelude`.
     pub path: &'static str,
     /// The computed operation.
@@ -56,17 +56,22 @@ impl fmt::Display for Integers {
     }
 }
 
-const fn function(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Type], returns: Type) -> Function {
-    Function { path, intrinsic, parameters, returns, integers: None }
+const fn function(
+    path: &'static str,
+    intrinsic: Intrinsic,
+    parameters: &'static [Type],
+    returns: Type,
+) -> PreludeFunction {
+    PreludeFunction { path, intrinsic, parameters, returns, integers: None }
 }
 
-const fn of(integers: Integers, function: Function) -> Function {
-    Function { integers: Some(integers), ..function }
+const fn of(integers: Integers, function: PreludeFunction) -> PreludeFunction {
+    PreludeFunction { integers: Some(integers), ..function }
 }
 
 /// The functions of the prelude, except `unroll`, `unroll_by` and `rolled`, which belong to `for`,
 /// and except `warp::group` and `pipeline::wait`, whose argument is a constant.
-pub const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[PreludeFunction] = &[
     function("Pending::none", Intrinsic::PendingNone, &[], Type::Pending),
     function("thread::x", Intrinsic::Thread(0), &[], Type::Usize),
     function("thread::y", Intrinsic::Thread(1), &[], Type::Usize),
@@ -169,9 +174,9 @@ pub const FUNCTIONS: &[Function] = &[
             Type::This,
         ),
     ),
-    function("fence::block", Intrinsic::Fence(ir::Scope::Block), &[], Type::Unit),
-    function("fence::grid", Intrinsic::Fence(ir::Scope::Grid), &[], Type::Unit),
-    function("fence::system", Intrinsic::Fence(ir::Scope::System), &[], Type::Unit),
+    function("fence::block", Intrinsic::Fence(ir::FenceScope::Block), &[], Type::Unit),
+    function("fence::grid", Intrinsic::Fence(ir::FenceScope::Grid), &[], Type::Unit),
+    function("fence::system", Intrinsic::Fence(ir::FenceScope::System), &[], Type::Unit),
 ];
 
 /// The modules whose functions are all built in.

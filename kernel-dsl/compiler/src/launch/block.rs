@@ -4,11 +4,11 @@ use super::bounds::Bounds;
 use super::evaluate::{Facts, Failure};
 use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
 use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, Launch};
-use crate::ir::{Binary, Block, Comparison, OpenAxis};
+use crate::ir::{Binary, BlockExtents, Comparison, OpenAxis};
 
 /// Returns the properties of the block that all launches of an instance share. `facts` contains no
 /// arguments.
-pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refusal> {
+pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<BlockExtents, Refusal> {
     if !(1..=3).contains(&launch.block.len()) {
         return Err(Refusal(format!("block: expected 1 to 3 extents, given {}", launch.block.len())));
     }
@@ -37,8 +37,8 @@ pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refus
     }
     checked(most)?;
     let block = match open {
-        None => Block::fixed(most),
-        Some((axis, Bounds { least, step, .. })) => Block::ranging(most, axis, least, step)
+        None => BlockExtents::fixed(most),
+        Some((axis, Bounds { least, step, .. })) => BlockExtents::ranging(most, axis, least, step)
             .ok_or_else(|| Refusal(format!("block: the range of the extent in {} is empty", AXES[axis])))?,
     };
     Ok(launch.requires.iter().fold(block, |block, r| known_divisors(&r.condition, facts, block)))
@@ -50,7 +50,7 @@ pub(super) fn of_launch(
     launch: &Launch,
     facts: &Facts,
     given: Option<u64>,
-    block: &Block,
+    block: &BlockExtents,
 ) -> Result<[u32; 3], Option<Refusal>> {
     let mut extents = [1; 3];
     let mut given = given;
@@ -82,7 +82,7 @@ pub(super) fn of_launch(
 }
 
 /// Describes the allowed extents along an axis.
-fn expected(block: &Block, axis: usize) -> String {
+fn expected(block: &BlockExtents, axis: usize) -> String {
     let of = AXES[axis];
     match block.open() {
         Some(OpenAxis { least, step: 1, .. }) => format!("{least} to {} threads in {of}", block.most()[axis]),
@@ -129,7 +129,7 @@ fn computed(axis: usize, e: &Expr, facts: &Facts) -> Result<Bounds, Refusal> {
 }
 
 /// Adds the divisors that conditions `block::threads() % n == 0` state.
-fn known_divisors(condition: &Expr, facts: &Facts, block: Block) -> Block {
+fn known_divisors(condition: &Expr, facts: &Facts, block: BlockExtents) -> BlockExtents {
     match &condition.kind {
         ExprKind::AndAlso(a, b) => known_divisors(b, facts, known_divisors(a, facts, block)),
         ExprKind::Compare(Comparison::Eq, rest, zero) => match &rest.kind {

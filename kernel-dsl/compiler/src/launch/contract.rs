@@ -2,11 +2,11 @@
 //! the limits of block and grid.
 
 use super::evaluate::{Facts, Failure};
-use super::{AXES, DeviceFacts, Fact, LaunchShape, Limits, MAX_GRID, Refusal, because, explain};
+use super::{AXES, DeviceFacts, Fact, InstanceLimits, LaunchShape, MAX_GRID, Refusal, because, explain};
 use crate::ElementType;
 use crate::Scalar;
 use crate::hir::{Expr, Function, Monomorphic, Type};
-use crate::ir::Block;
+use crate::ir::BlockExtents;
 
 const MAX_RANK: usize = 5;
 const U32_MAX: u64 = u32::MAX as u64;
@@ -81,11 +81,11 @@ pub(super) fn shape(
     }
 }
 
-pub(super) fn block(monomorphic: &Monomorphic) -> Result<Block, Refusal> {
+pub(super) fn block(monomorphic: &Monomorphic) -> Result<BlockExtents, Refusal> {
     without_arguments(monomorphic, |facts| super::block::of_instance(&monomorphic.program().launch, facts))?
 }
 
-pub(super) fn limits(monomorphic: &Monomorphic) -> Result<Limits, Refusal> {
+pub(super) fn limits(monomorphic: &Monomorphic) -> Result<InstanceLimits, Refusal> {
     let launch = &monomorphic.program().launch;
     without_arguments(monomorphic, |facts| {
         let limit = |name: &str, e: Option<&Expr>| match e.map(|e| facts.count(e)) {
@@ -97,7 +97,7 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<Limits, Refusal> {
                 "{name}: the expression depends on an argument; it must be a compile-time constant"
             ))),
         };
-        Ok(Limits {
+        Ok(InstanceLimits {
             min_blocks: limit("min_blocks", launch.min_blocks.as_ref())?,
             max_registers: limit("max_registers", launch.max_registers.as_ref())?,
         })

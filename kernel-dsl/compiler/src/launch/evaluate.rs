@@ -7,7 +7,7 @@
 use super::{DeviceFacts, Fact, explain};
 use crate::Scalar;
 use crate::half;
-use crate::hir::monomorphic::Argument;
+use crate::hir::monomorphic::LaunchArgument;
 use crate::hir::{
     Block, Constant, Expr, ExprKind, Function, FunctionId, Instance, Intrinsic, Pattern, Size, Statement, Type, TypeId,
 };
@@ -23,25 +23,25 @@ pub(super) struct Facts<'a> {
     /// All functions, by index.
     pub functions: &'a [Function],
     /// For a device function: the values of its variables so far.
-    pub bound: Option<RefCell<Vec<Option<Value>>>>,
+    pub bound: Option<RefCell<Vec<Option<HostValue>>>>,
     pub instance: &'a Instance,
     /// The properties of the device, if there is a launch.
     pub device: Option<DeviceFacts>,
     /// The threads of a block, once known.
     pub block: Option<[u32; 3]>,
     /// The arguments of a launch, in order.
-    pub arguments: &'a [Argument],
+    pub arguments: &'a [LaunchArgument],
     pub facts: &'a [Option<&'a Fact>],
 }
 
 /// A value on the host.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Value {
+pub(super) enum HostValue {
     /// The bits of a scalar, zero-extended.
     Scalar(Scalar, u64),
     /// The argument with this index.
     Argument(usize),
-    Tuple(Vec<Value>),
+    Tuple(Vec<HostValue>),
 }
 
 /// The reason why an expression has no value.
@@ -61,19 +61,19 @@ pub(super) fn invalid<T>(why: impl Into<String>) -> Evaluated<T> {
 
 /// Returns a scalar as a number.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
-enum Number {
+enum HostNumber {
     Integer(i128),
     Float(f64),
 }
 
-fn number(ty: Scalar, bits: u64) -> Number {
+fn number(ty: Scalar, bits: u64) -> HostNumber {
     match ty {
-        Scalar::F16 => Number::Float(f64::from(half::f16_to_f32(bits as u16))),
-        Scalar::Bf16 => Number::Float(f64::from(half::bf16_to_f32(bits as u16))),
-        Scalar::Custom(format) => Number::Float(f64::from(format.decode(bits as u16))),
-        Scalar::F32 => Number::Float(f64::from(f32::from_bits(bits as u32))),
-        Scalar::F64 => Number::Float(f64::from_bits(bits)),
-        _ => Number::Integer(integer(ty, bits)),
+        Scalar::F16 => HostNumber::Float(f64::from(half::f16_to_f32(bits as u16))),
+        Scalar::Bf16 => HostNumber::Float(f64::from(half::bf16_to_f32(bits as u16))),
+        Scalar::Custom(format) => HostNumber::Float(f64::from(format.decode(bits as u16))),
+        Scalar::F32 => HostNumber::Float(f64::from(f32::from_bits(bits as u32))),
+        Scalar::F64 => HostNumber::Float(f64::from_bits(bits)),
+        _ => HostNumber::Integer(integer(ty, bits)),
     }
 }
 
@@ -133,7 +133,7 @@ impl Facts<'_> {
 
     fn scalar(&self, expr: &Expr) -> Evaluated<(Scalar, u64)> {
         match self.value(expr)? {
-            Value::Scalar(ty, bits) => Ok((ty, bits)),
+            HostValue::Scalar(ty, bits) => Ok((ty, bits)),
             _ => invalid("is not a number"),
         }
     }
@@ -142,19 +142,19 @@ impl Facts<'_> {
         self.count(expr).map(u64::from)
     }
 
-    fn value(&self, expr: &Expr) -> Evaluated<Value> {
-        let scalar = |(ty, bits)| Ok(Value::Scalar(ty, bits));
+    fn value(&self, expr: &Expr) -> Evaluated<HostValue> {
+        let scalar = |(ty, bits)| Ok(HostValue::Scalar(ty, bits));
         match &expr.kind {
             ExprKind::Literal(bits) => match self.function.types.get(expr.ty.0 as usize) {
-                Some(Type::Scalar(ty)) => Ok(Value::Scalar(*ty, *bits)),
+                Some(Type::Scalar(ty)) => Ok(HostValue::Scalar(*ty, *bits)),
                 _ => invalid("contains a literal that is not a scalar"),
             },
             ExprKind::Local(id) => self.parameter(id.0 as usize),
             ExprKind::Generic(index) => match self.instance.0.get(*index as usize) {
-                Some(Constant::Usize(n)) => Ok(Value::Scalar(Scalar::Usize, u64::from(*n))),
-                Some(Constant::Bool(b)) => Ok(Value::Scalar(Scalar::Bool, u64::from(*b))),
+                Some(Constant::Usize(n)) => Ok(HostValue::Scalar(Scalar::Usize, u64::from(*n))),
+                Some(Constant::Bool(b)) => Ok(HostValue::Scalar(Scalar::Bool, u64::from(*b))),
                 Some(Constant::Integer(n)) => match self.function.types.get(expr.ty.0 as usize) {
-                    Some(Type::Scalar(ty)) => Ok(Value::Scalar(*ty, *n as u64 & ty.mask())),
+                    Some(Type::Scalar(ty)) => Ok(HostValue::Scalar(*ty, *n as u64 & ty.mask())),
                     _ => invalid("contains a generic constant that is not a scalar"),
                 },
                 Some(Constant::Scalar(_) | Constant::Item(_)) => invalid("uses a type where a number is needed"),
@@ -178,30 +178,32 @@ impl Facts<'_> {
             }
             ExprKind::Block(block) => self.block(block),
             ExprKind::Call { function, arguments, .. } => self.call(*function, arguments),
-            ExprKind::Array(parts) => parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(Value::Tuple),
+            ExprKind::Array(parts) => {
+                parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(HostValue::Tuple)
+            }
             ExprKind::Repeat(element) => match self.function.types.get(expr.ty.0 as usize) {
-                Some(Type::Array(_, Size::Known(n))) => Ok(Value::Tuple(vec![self.value(element)?; *n as usize])),
+                Some(Type::Array(_, Size::Known(n))) => Ok(HostValue::Tuple(vec![self.value(element)?; *n as usize])),
                 _ => invalid("repeats a value an unknown number of times"),
             },
             ExprKind::Index { base, index } => match self.value(base)? {
-                Value::Tuple(mut parts) => {
+                HostValue::Tuple(mut parts) => {
                     let (at, n) = (self.usize(index)?, parts.len());
                     match usize::try_from(at).ok().filter(|at| *at < n) {
                         Some(at) => Ok(parts.swap_remove(at)),
                         None => invalid(format!("reads element {at} of an array of {n} elements")),
                     }
                 }
-                Value::Argument(_) => invalid("reads an element in memory, which only the device can do"),
-                Value::Scalar(..) => invalid("reads an element of a number"),
+                HostValue::Argument(_) => invalid("reads an element in memory, which only the device can do"),
+                HostValue::Scalar(..) => invalid("reads an element of a number"),
             },
             ExprKind::Reference(of) | ExprKind::Dereference(of) => self.value(of),
             ExprKind::Struct { fields, rest } => {
                 let mut parts = match rest {
                     Some(rest) => match self.value(rest)? {
-                        Value::Tuple(parts) => parts,
+                        HostValue::Tuple(parts) => parts,
                         _ => return invalid("takes fields from a value that is not a struct"),
                     },
-                    None => vec![Value::Tuple(Vec::new()); fields.len()],
+                    None => vec![HostValue::Tuple(Vec::new()); fields.len()],
                 };
                 for (i, value) in fields {
                     let value = self.value(value)?;
@@ -209,11 +211,15 @@ impl Facts<'_> {
                         *part = value;
                     }
                 }
-                Ok(Value::Tuple(parts))
+                Ok(HostValue::Tuple(parts))
             }
-            ExprKind::Tuple(parts) => parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(Value::Tuple),
+            ExprKind::Tuple(parts) => {
+                parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(HostValue::Tuple)
+            }
             ExprKind::Field { base, field } => match self.value(base)? {
-                Value::Tuple(mut parts) if (*field as usize) < parts.len() => Ok(parts.swap_remove(*field as usize)),
+                HostValue::Tuple(mut parts) if (*field as usize) < parts.len() => {
+                    Ok(parts.swap_remove(*field as usize))
+                }
                 _ => invalid(format!("reads field {field} of a value without such a field")),
             },
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(*intrinsic, arguments),
@@ -221,7 +227,7 @@ impl Facts<'_> {
         }
     }
 
-    fn block(&self, block: &Block) -> Evaluated<Value> {
+    fn block(&self, block: &Block) -> Evaluated<HostValue> {
         for statement in &block.statements {
             match (statement, &self.bound) {
                 (Statement::Let { pattern: Pattern::Local(id), value: Some(value), .. }, Some(bound)) => {
@@ -233,12 +239,12 @@ impl Facts<'_> {
         }
         match &block.value {
             Some(value) => self.value(value),
-            None => Ok(Value::Tuple(Vec::new())),
+            None => Ok(HostValue::Tuple(Vec::new())),
         }
     }
 
     /// Evaluates a call of a device function without loops and without assigned variables.
-    fn call(&self, function: FunctionId, arguments: &[Expr]) -> Evaluated<Value> {
+    fn call(&self, function: FunctionId, arguments: &[Expr]) -> Evaluated<HostValue> {
         let Some(callee) = self.functions.get(function.0 as usize) else {
             return invalid("calls a missing function");
         };
@@ -250,7 +256,7 @@ impl Facts<'_> {
     }
 
     /// Returns the value of a parameter, assembled from its arguments.
-    fn parameter(&self, index: usize) -> Evaluated<Value> {
+    fn parameter(&self, index: usize) -> Evaluated<HostValue> {
         if let Some(bound) = &self.bound {
             let value = bound.borrow().get(index).cloned().flatten();
             return value.map_or_else(|| invalid("uses a variable before its initialization"), Ok);
@@ -306,7 +312,7 @@ impl Facts<'_> {
         }
     }
 
-    fn made_of(&self, ty: TypeId, next: &mut usize) -> Evaluated<Value> {
+    fn made_of(&self, ty: TypeId, next: &mut usize) -> Evaluated<HostValue> {
         let parts = match self.function.ty(ty) {
             Type::Tuple(parts) => parts.clone(),
             Type::Array(element, Size::Known(n)) => vec![*element; *n as usize],
@@ -315,13 +321,13 @@ impl Facts<'_> {
                 return self.argument(*next - 1);
             }
         };
-        parts.into_iter().map(|part| self.made_of(part, next)).collect::<Evaluated<_>>().map(Value::Tuple)
+        parts.into_iter().map(|part| self.made_of(part, next)).collect::<Evaluated<_>>().map(HostValue::Tuple)
     }
 
-    fn argument(&self, index: usize) -> Evaluated<Value> {
+    fn argument(&self, index: usize) -> Evaluated<HostValue> {
         match self.facts.get(index) {
-            Some(Some(Fact::Scalar { ty, bits })) => Ok(Value::Scalar(*ty, *bits)),
-            Some(Some(_)) => Ok(Value::Argument(index)),
+            Some(Some(Fact::Scalar { ty, bits })) => Ok(HostValue::Scalar(*ty, *bits)),
+            Some(Some(_)) => Ok(HostValue::Argument(index)),
             Some(None) => Err(Failure::Unknown),
             None => invalid("uses a variable that is not a parameter"),
         }
@@ -330,15 +336,15 @@ impl Facts<'_> {
     /// Returns the slice or view that `expr` names.
     fn memory(&self, expr: &Expr) -> Evaluated<&Fact> {
         match self.value(expr)? {
-            Value::Argument(index) => self.facts[index].ok_or(Failure::Unknown),
+            HostValue::Argument(index) => self.facts[index].ok_or(Failure::Unknown),
             _ => invalid("reads the extent of a value that is neither a slice nor a view"),
         }
     }
 
-    fn intrinsic(&self, intrinsic: Intrinsic, arguments: &[Expr]) -> Evaluated<Value> {
-        let usize = |n: u64| Ok(Value::Scalar(Scalar::Usize, n));
-        let bool = |b: bool| Ok(Value::Scalar(Scalar::Bool, u64::from(b)));
-        let scalar = |(ty, bits)| Ok(Value::Scalar(ty, bits));
+    fn intrinsic(&self, intrinsic: Intrinsic, arguments: &[Expr]) -> Evaluated<HostValue> {
+        let usize = |n: u64| Ok(HostValue::Scalar(Scalar::Usize, n));
+        let bool = |b: bool| Ok(HostValue::Scalar(Scalar::Bool, u64::from(b)));
+        let scalar = |(ty, bits)| Ok(HostValue::Scalar(ty, bits));
         match (intrinsic, arguments) {
             (Intrinsic::Extent(Some(d)), [x]) => usize(self.memory(x)?.extent(u64::from(d))?),
             (Intrinsic::Extent(None), [x, d]) => usize(self.memory(x)?.extent(self.usize(d)?)?),
@@ -352,7 +358,7 @@ impl Facts<'_> {
                 bool(self.memory(x)?.aligned(n))
             }
             (Intrinsic::ArrayLen, [array]) => match self.value(array)? {
-                Value::Tuple(parts) => usize(parts.len() as u64),
+                HostValue::Tuple(parts) => usize(parts.len() as u64),
                 _ => invalid("reads the length of a value that is not an array"),
             },
             (Intrinsic::Unary(op), [a]) => scalar(unary(op, self.scalar(a)?)?),
@@ -387,14 +393,14 @@ impl Facts<'_> {
 
     /// Applies `f` to two unsigned integers of the same type; `None` from `f` is a division by
     /// zero.
-    fn unsigned(&self, a: &Expr, b: &Expr, f: impl Fn(i128, i128) -> Option<i128>) -> Evaluated<Value> {
+    fn unsigned(&self, a: &Expr, b: &Expr, f: impl Fn(i128, i128) -> Option<i128>) -> Evaluated<HostValue> {
         let ((ty, a), (other, b)) = (self.scalar(a)?, self.scalar(b)?);
         if ty != other || !ty.is_integer() || ty.is_signed() {
             return invalid(format!("needs two unsigned integers of the same type, not `{ty}` and `{other}`"));
         }
         let Some(result) = f(integer(ty, a), integer(ty, b)) else { return invalid("divides by zero") };
         match fit(ty, result) {
-            Some(bits) => Ok(Value::Scalar(ty, bits)),
+            Some(bits) => Ok(HostValue::Scalar(ty, bits)),
             None => invalid(overflow(ty, result)),
         }
     }
@@ -461,20 +467,20 @@ fn unary(op: Unary, (ty, bits): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
     let signed = |v: i128| fit(ty, v).map(|bits| (ty, bits)).map_or_else(|| invalid(overflow(ty, v)), Ok);
     match (op, number(ty, bits)) {
         // The sign is a bit, also for a NaN.
-        (Unary::Neg, Number::Float(_)) => Ok((ty, bits ^ (1 << (ty.bits() - 1)))),
-        (Unary::Abs, Number::Float(_)) => Ok((ty, bits & (ty.mask() >> 1))),
-        (Unary::Sqrt, Number::Float(v)) => float(v.sqrt()),
-        (Unary::Floor, Number::Float(v)) => float(v.floor()),
-        (Unary::Ceil, Number::Float(v)) => float(v.ceil()),
-        (Unary::Trunc, Number::Float(v)) => float(v.trunc()),
-        (Unary::RoundEven, Number::Float(v)) => float(v.round_ties_even()),
-        (Unary::Not, Number::Integer(_)) => Ok((ty, !bits & ty.mask())),
-        (Unary::Neg, Number::Integer(v)) if ty.is_signed() => signed(-v),
-        (Unary::Abs, Number::Integer(v)) if ty.is_signed() => signed(v.abs()),
-        (Unary::CountOnes, Number::Integer(_)) if ty.is_integer() => {
+        (Unary::Neg, HostNumber::Float(_)) => Ok((ty, bits ^ (1 << (ty.bits() - 1)))),
+        (Unary::Abs, HostNumber::Float(_)) => Ok((ty, bits & (ty.mask() >> 1))),
+        (Unary::Sqrt, HostNumber::Float(v)) => float(v.sqrt()),
+        (Unary::Floor, HostNumber::Float(v)) => float(v.floor()),
+        (Unary::Ceil, HostNumber::Float(v)) => float(v.ceil()),
+        (Unary::Trunc, HostNumber::Float(v)) => float(v.trunc()),
+        (Unary::RoundEven, HostNumber::Float(v)) => float(v.round_ties_even()),
+        (Unary::Not, HostNumber::Integer(_)) => Ok((ty, !bits & ty.mask())),
+        (Unary::Neg, HostNumber::Integer(v)) if ty.is_signed() => signed(-v),
+        (Unary::Abs, HostNumber::Integer(v)) if ty.is_signed() => signed(v.abs()),
+        (Unary::CountOnes, HostNumber::Integer(_)) if ty.is_integer() => {
             Ok((Scalar::U32, u64::from((bits & ty.mask()).count_ones())))
         }
-        (Unary::LeadingZeros, Number::Integer(_)) if ty.is_integer() => {
+        (Unary::LeadingZeros, HostNumber::Integer(_)) if ty.is_integer() => {
             Ok((Scalar::U32, u64::from((bits & ty.mask()).leading_zeros() - (64 - ty.bits()))))
         }
         _ => unknown(),
@@ -487,7 +493,7 @@ fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64
         return invalid(format!("applies `{op:?}` to `{ty}` and `{other}`"));
     }
     let (a, b) = match (number(ty, a_bits), number(other, b_bits)) {
-        (Number::Float(a), Number::Float(b)) => {
+        (HostNumber::Float(a), HostNumber::Float(b)) => {
             let value = match op {
                 Add => a + b,
                 Sub => a - b,
@@ -500,7 +506,7 @@ fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64
             };
             return Ok((ty, float_bits(ty, value)));
         }
-        (Number::Integer(a), Number::Integer(b)) => (a, b),
+        (HostNumber::Integer(a), HostNumber::Integer(b)) => (a, b),
         _ => return invalid(format!("applies `{op:?}` to `{ty}` and `{other}`")),
     };
     if ty == Scalar::Bool && !matches!(op, And | Or | Xor) {
@@ -563,14 +569,14 @@ fn compare(op: Comparison, (ty, a): (Scalar, u64), (other, b): (Scalar, u64)) ->
 fn cast((from, bits): (Scalar, u64), to: Scalar) -> Evaluated<u64> {
     match (number(from, bits), to) {
         _ if from != to && (from.is_half() || to.is_half()) => invalid(format!("casts `{from}` to `{to}`")),
-        (Number::Integer(v), Scalar::F32) => Ok(u64::from((v as f32).to_bits())),
-        (Number::Integer(v), Scalar::F64) => Ok((v as f64).to_bits()),
-        (Number::Float(_), _) if from == to => Ok(bits),
-        (Number::Float(v), Scalar::F32 | Scalar::F64) => Ok(float_bits(to, v)),
+        (HostNumber::Integer(v), Scalar::F32) => Ok(u64::from((v as f32).to_bits())),
+        (HostNumber::Integer(v), Scalar::F64) => Ok((v as f64).to_bits()),
+        (HostNumber::Float(_), _) if from == to => Ok(bits),
+        (HostNumber::Float(v), Scalar::F32 | Scalar::F64) => Ok(float_bits(to, v)),
         (_, Scalar::Bool) if from != Scalar::Bool => invalid(format!("casts `{from}` to `bool`")),
-        (Number::Integer(v), Scalar::Usize) => fit(to, v).map_or_else(|| invalid(overflow(to, v)), Ok),
-        (Number::Integer(v), _) => Ok(v as u64 & to.mask()),
-        (Number::Float(v), _) => {
+        (HostNumber::Integer(v), Scalar::Usize) => fit(to, v).map_or_else(|| invalid(overflow(to, v)), Ok),
+        (HostNumber::Integer(v), _) => Ok(v as u64 & to.mask()),
+        (HostNumber::Float(v), _) => {
             let largest = if to.is_signed() { to.mask() >> 1 } else { to.mask() } as i128;
             let least = if to.is_signed() { -largest - 1 } else { 0 };
             // `as i128` saturates and converts a NaN to 0.

@@ -17,7 +17,7 @@ mod promise;
 mod tests;
 
 use crate::hir::{BlockExtent, Monomorphic};
-use crate::ir::Block;
+use crate::ir::BlockExtents;
 use crate::{ElementType, Scalar};
 pub use promise::Promise;
 use std::fmt;
@@ -100,13 +100,13 @@ pub fn promises(program: &Monomorphic) -> Vec<Promise> {
 
 /// Returns what is known of an instance's block before any launch. It depends only on the
 /// instance's constants.
-pub fn block(program: &Monomorphic) -> Result<Block, Refusal> {
+pub fn block(program: &Monomorphic) -> Result<BlockExtents, Refusal> {
     contract::block(program)
 }
 
 /// The resource limits of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct InstanceLimits {
     /// The number of blocks that a multiprocessor should hold at once.
     pub min_blocks: Option<u32>,
     /// The largest number of registers of a thread.
@@ -114,7 +114,7 @@ pub struct Limits {
 }
 
 /// Returns the resource limits of an instance, which depend only on its constants.
-pub fn limits(program: &Monomorphic) -> Result<Limits, Refusal> {
+pub fn limits(program: &Monomorphic) -> Result<InstanceLimits, Refusal> {
     contract::limits(program)
 }
 

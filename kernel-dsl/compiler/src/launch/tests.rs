@@ -131,7 +131,7 @@ fn shape_of(
 fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], Refusal> {
     open_block(program, instance).map(|block| block.extents().expect("a block of one size"))
 }
-fn open_block(program: &Program, instance: &Instance) -> Result<crate::ir::Block, Refusal> {
+fn open_block(program: &Program, instance: &Instance) -> Result<crate::ir::BlockExtents, Refusal> {
     super::block(&made(program, instance)?)
 }
 fn made(program: &Program, instance: &Instance) -> Result<Monomorphic, Refusal> {
@@ -556,10 +556,10 @@ fn values_known_only_on_the_device_are_rejected() {
 fn limits_are_those_of_the_instance() {
     let mut program = kernel(&[("N", Scalar::Usize)], &[("n", Type::Scalar(Scalar::Usize))]);
     let of = |program: &Program, n: u32| super::limits(&made(program, &Instance(vec![Constant::Usize(n)]))?);
-    assert_eq!(of(&program, 2), Ok(super::Limits { min_blocks: None, max_registers: None }));
+    assert_eq!(of(&program, 2), Ok(super::InstanceLimits { min_blocks: None, max_registers: None }));
     program.launch.min_blocks = Some(generic(0));
     program.launch.max_registers = Some(binary(Binary::Mul, generic(0), number(64)));
-    assert_eq!(of(&program, 2), Ok(super::Limits { min_blocks: Some(2), max_registers: Some(128) }));
+    assert_eq!(of(&program, 2), Ok(super::InstanceLimits { min_blocks: Some(2), max_registers: Some(128) }));
     let refused = |program: &Program, n: u32| of(program, n).expect_err("to be refused").0;
     assert_eq!(refused(&program, 0), "min_blocks: expected 1 or more, given 0");
     program.launch.min_blocks = None;

@@ -6,7 +6,7 @@ use super::mem_layout::{MemLayout, align_of};
 use super::value::{Handle, LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic, MemoryOrder};
-use crate::ir::{self, Binary, Comparison, Dim, Layout, Op, Type, Values, WIDEST};
+use crate::ir::{self, Binary, Comparison, Dim, Op, SharedLayout, Type, Values, WIDEST};
 use crate::source::Span;
 use smallvec::SmallVec;
 
@@ -62,8 +62,10 @@ impl<'h> Lowerer<'h> {
                     return Val::Unit;
                 };
                 let fence = match &place {
-                    ir::AccessPlace::Shared { .. } | ir::AccessPlace::Dynamic { .. } => Op::Fence(ir::Scope::Block),
-                    _ => Op::Fence(ir::Scope::Grid),
+                    ir::AccessPlace::Shared { .. } | ir::AccessPlace::Dynamic { .. } => {
+                        Op::Fence(ir::FenceScope::Block)
+                    }
+                    _ => Op::Fence(ir::FenceScope::Grid),
                 };
                 if order == MemoryOrder::Release {
                     self.builder.effect(fence.clone());
@@ -122,7 +124,7 @@ impl<'h> Lowerer<'h> {
         let at_once = aligned_pitch(n.saturating_mul(bytes), bytes);
         let [.., pitch, _] = array.strides[..] else { return };
         // The compiler chooses a pad that suits the accesses.
-        if matches!(array.layout, Layout::Padded { .. }) || pitch % at_once == 0 {
+        if matches!(array.layout, SharedLayout::Padded { .. }) || pitch % at_once == 0 {
             return;
         }
         let message = format!(
@@ -155,7 +157,7 @@ impl<'h> Lowerer<'h> {
     fn load_or(
         &mut self,
         base: &Val,
-        (mem_layout, policy): (&MemLayout, ir::Policy),
+        (mem_layout, policy): (&MemLayout, ir::CachePolicy),
         indices: &[MaybeConst],
         n: u32,
         other: &[ir::Value],

@@ -10,7 +10,7 @@ use super::value::{MaybeConst, Storage, Val};
 use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{Collective, Expr};
-use crate::ir::{self, Binary, Comparison, Guard, Layout, Op, Policy, SharedArray, SharedId, Shuffle, Vote};
+use crate::ir::{self, Binary, CachePolicy, Comparison, Guard, Op, SharedArray, SharedId, SharedLayout, Shuffle, Vote};
 use crate::source::Span;
 
 /// A value in shared memory: its shape, and the arrays of its scalars.
@@ -161,7 +161,7 @@ impl<'h> Lowerer<'h> {
             element: ty.into(),
             shape: [self.most_warps()].into_iter().collect(),
             strides: [1].into_iter().collect(),
-            layout: Layout::Exchange,
+            layout: SharedLayout::Exchange,
             over: None,
             offset: 0,
         });
@@ -193,7 +193,7 @@ impl<'h> Lowerer<'h> {
             Guard { condition: condition.value, otherwise: [otherwise].into_iter().collect() }
         });
         let place = ir::AccessPlace::Shared { array, indices: [index.value].into_iter().collect(), within: None };
-        let op = Op::Load { place, element: ty, policy: Policy::Coherent, guard };
+        let op = Op::Load { place, element: ty, policy: CachePolicy::Coherent, guard };
         MaybeConst { value: self.builder.scalar(op, ty), bits: None }
     }
 

@@ -122,7 +122,7 @@ pub(super) fn assign(kernel: &mut Kernel, plan: &SharedArrayPlan) -> Result<(), 
             let array = &mut kernel.shared[id.0 as usize];
             let row = array.shape[array.shape.len() - 1];
             array.strides = strides(&array.shape, row + pad);
-            array.layout = crate::ir::Layout::Padded { pad };
+            array.layout = crate::ir::SharedLayout::Padded { pad };
         }
     }
     for alias in aliases {

@@ -7,7 +7,7 @@ use super::Lowerer;
 use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, TypeId};
-use crate::ir::{self, ElementOffset, Guard, Op, Policy, Step, Type, Values, WIDEST};
+use crate::ir::{self, CachePolicy, ElementIndex, ElementOffset, Guard, Op, Type, Values, WIDEST};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -142,7 +142,7 @@ impl<'h> Lowerer<'h> {
         place: ir::AccessPlace,
         mem_layout: &MemLayout,
         field: u32,
-        policy: Policy,
+        policy: CachePolicy,
     ) -> Option<LoweredPlace> {
         let MemLayout::Tuple { parts, .. } = mem_layout else { return None };
         let (offset, part) = parts.get(field as usize)?;
@@ -159,7 +159,7 @@ impl<'h> Lowerer<'h> {
         place: ir::AccessPlace,
         mem_layout: &MemLayout,
         index: MaybeConst,
-        policy: Policy,
+        policy: CachePolicy,
     ) -> Option<LoweredPlace> {
         let MemLayout::Array { element, len } = mem_layout else { return None };
         let bytes = element.bytes();
@@ -167,7 +167,7 @@ impl<'h> Lowerer<'h> {
         if let Some(within) = within_mut(&mut place) {
             match index.bits {
                 Some(i) if i < u64::from(*len) => within.offset += i as u32 * bytes,
-                _ => within.indices.push(Step { index: index.value, extent: *len, bytes }),
+                _ => within.indices.push(ElementIndex { index: index.value, extent: *len, bytes }),
             }
         }
         Some(LoweredPlace::Memory { place, mem_layout: MemLayout::clone(element), policy })
@@ -180,7 +180,7 @@ impl<'h> Lowerer<'h> {
         place: &ir::AccessPlace,
         mem_layout: &MemLayout,
         ty: TypeId,
-        policy: Policy,
+        policy: CachePolicy,
         guard: Option<(MaybeConst, &[ir::Value])>,
     ) -> Val {
         let mut leaves = Leaves::new();
@@ -212,7 +212,7 @@ impl<'h> Lowerer<'h> {
         place: &ir::AccessPlace,
         leaves: &[(u32, Scalar)],
         align: u32,
-        policy: Policy,
+        policy: CachePolicy,
         guard: Option<(MaybeConst, &[ir::Value])>,
     ) -> Values {
         let mut loaded = Values::new();

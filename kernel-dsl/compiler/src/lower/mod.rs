@@ -190,7 +190,7 @@ impl<'h> Lowerer<'h> {
         self.builder.location = self.sources.location(&mut self.builder.kernel, location);
     }
 
-    fn kernel(&mut self, function: &'h hir::Function, arguments: &[hir::monomorphic::Argument]) {
+    fn kernel(&mut self, function: &'h hir::Function, arguments: &[hir::monomorphic::LaunchArgument]) {
         let frame = self.enter_function(function, None);
         self.inliner.push(frame);
         self.at(Span { line: 0, column: 1, end_line: 0, end_column: 1 });
@@ -212,7 +212,13 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers a parameter from the parameters of the entry. `argument` counts the arguments that a
     /// launch passes.
-    fn parameter(&mut self, all: &[hir::monomorphic::Argument], argument: &mut u32, ty: TypeId, span: Span) -> Val {
+    fn parameter(
+        &mut self,
+        all: &[hir::monomorphic::LaunchArgument],
+        argument: &mut u32,
+        ty: TypeId,
+        span: Span,
+    ) -> Val {
         let mem_layout = match *self.ty(ty) {
             hir::Type::Tuple(ref parts) => {
                 return Val::Tuple(parts.iter().map(|part| self.parameter(all, argument, *part, span)).collect());

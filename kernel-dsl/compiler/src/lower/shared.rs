@@ -7,7 +7,7 @@ use super::switched::{SwitchedArrays, SwitchedMember};
 use super::value::{CacheHint, Handle, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
-use crate::ir::{self, Binary, DynamicArray, DynamicId, Layout, Op, SharedArray, SharedId, Swizzle, Type};
+use crate::ir::{self, Binary, DynamicArray, DynamicId, Op, SharedArray, SharedId, SharedLayout, Swizzle, Type};
 use crate::source::Span;
 use smallvec::SmallVec;
 
@@ -67,11 +67,11 @@ impl<'h> Lowerer<'h> {
         }
         let element = mem_layout.element();
         let layout = match wanted {
-            RowLayout::Packed => Layout::Packed,
-            RowLayout::Pitch => Layout::Pitch,
-            RowLayout::Padded => Layout::Padded { pad: 0 },
+            RowLayout::Packed => SharedLayout::Packed,
+            RowLayout::Pitch => SharedLayout::Pitch,
+            RowLayout::Padded => SharedLayout::Padded { pad: 0 },
             RowLayout::Swizzled => match Swizzle::of(row.saturating_mul(element.bytes())) {
-                Some(swizzle) => Layout::Swizzled(swizzle),
+                Some(swizzle) => SharedLayout::Swizzled(swizzle),
                 None => {
                     self.error_with_help(
                         arguments[0].span,
@@ -106,7 +106,7 @@ impl<'h> Lowerer<'h> {
 
     /// Adds an array, whose lifetime begins here.
     pub(super) fn declare_shared(&mut self, array: SharedArray) -> SharedId {
-        let is_padded = matches!(array.layout, Layout::Padded { .. });
+        let is_padded = matches!(array.layout, SharedLayout::Padded { .. });
         let id = self.add_shared(array);
         self.shared.plan.events.push(SharedArrayEvent::Declare(id));
         self.builder.effect(Op::LifetimeStart(id));
@@ -222,7 +222,8 @@ impl<'h> Lowerer<'h> {
         let shape: SmallVec<[u32; 3]> = outer.into_iter().chain(own).collect();
         let strides = super::layout::strides(&shape, row);
         let element = mem_layout.element();
-        let array = SharedArray { name, element, shape, strides, layout: Layout::Packed, over: Some(under), offset: 0 };
+        let array =
+            SharedArray { name, element, shape, strides, layout: SharedLayout::Packed, over: Some(under), offset: 0 };
         let id = self.add_shared(array);
         self.shared.plan.aliases.push(Alias {
             array: id,

@@ -9,7 +9,7 @@ use super::Lowerer;
 use super::mem_layout::MemLayout;
 use super::value::{Handle, Val};
 use crate::hir::{self, Expr, ExprKind, TypeId};
-use crate::ir::{Layout, SharedArray, SharedId, Value};
+use crate::ir::{SharedArray, SharedId, SharedLayout, Value};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
@@ -30,7 +30,7 @@ pub(super) struct SwitchedMember {
     pub shape: SmallVec<[u32; 3]>,
     pub pitch: u32,
     pub mem_layout: MemLayout,
-    pub layout: Layout,
+    pub layout: SharedLayout,
 }
 
 impl SwitchedArrays {

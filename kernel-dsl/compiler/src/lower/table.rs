@@ -9,7 +9,7 @@ use super::Lowerer;
 use super::mem_layout::{Leaves, MemLayout};
 use super::value::{LoweredPlace, Val};
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
-use crate::ir::{self, Op, Placement, Policy, Table, TableId, Type};
+use crate::ir::{self, CachePolicy, Op, Placement, Table, TableId, Type};
 use crate::source::Span;
 use run::Stop;
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ impl<'h> Lowerer<'h> {
         let base = self.builder.value(Op::Table(table), Type::Global);
         self.tables.bases.insert(base, table);
         let place = ir::AccessPlace::Global { base, dims: Default::default(), within: mem_layout.within() };
-        Some(LoweredPlace::Memory { place, mem_layout, policy: Policy::ReadOnly })
+        Some(LoweredPlace::Memory { place, mem_layout, policy: CachePolicy::ReadOnly })
     }
 
     /// Returns the type and bits of the scalar at a place in a table, if the index is constant.

@@ -4,7 +4,7 @@
 use super::mem_layout::MemLayout;
 use super::pending::{CopySlot, InFlightCopy};
 use crate::Scalar;
-use crate::ir::{self, LocalId, Policy, SharedId, Value};
+use crate::ir::{self, CachePolicy, LocalId, SharedId, Value};
 use smallvec::SmallVec;
 
 /// A scalar value, with its bits if they are known. Known bits determine shapes of shared arrays,
@@ -99,7 +99,7 @@ pub(super) enum Storage {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum LoweredPlace {
     Registers(Storage),
-    Memory { place: ir::AccessPlace, mem_layout: MemLayout, policy: Policy },
+    Memory { place: ir::AccessPlace, mem_layout: MemLayout, policy: CachePolicy },
 }
 
 impl Storage {
@@ -221,7 +221,7 @@ impl Handle {
                 (ir::AccessPlace::Dynamic { base: view.base, dims, within }, &view.mem_layout)
             }
         };
-        LoweredPlace::Memory { place, mem_layout: mem_layout.clone(), policy: Policy::Coherent }
+        LoweredPlace::Memory { place, mem_layout: mem_layout.clone(), policy: CachePolicy::Coherent }
     }
 
     pub(super) fn mem_layout(&self) -> &MemLayout {
@@ -244,13 +244,13 @@ impl View {
         indices.iter().zip(sizes).map(dim).collect()
     }
 
-    pub(super) fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> CachePolicy {
         match (self.mutable, self.hint) {
-            (false, CacheHint::None) => Policy::ReadOnly,
-            (false, CacheHint::Streaming) => Policy::ReadOnce,
-            (true, CacheHint::Streaming) => Policy::CoherentOnce,
-            (true, CacheHint::None) => Policy::Coherent,
-            (_, CacheHint::BypassL1) => Policy::BypassL1,
+            (false, CacheHint::None) => CachePolicy::ReadOnly,
+            (false, CacheHint::Streaming) => CachePolicy::ReadOnce,
+            (true, CacheHint::Streaming) => CachePolicy::CoherentOnce,
+            (true, CacheHint::None) => CachePolicy::Coherent,
+            (_, CacheHint::BypassL1) => CachePolicy::BypassL1,
         }
     }
 }

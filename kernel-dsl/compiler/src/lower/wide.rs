@@ -9,7 +9,7 @@ use super::pack::Pack;
 use super::value::{Handle, LoweredPlace, MaybeConst, View};
 use crate::Scalar;
 use crate::hir::LocalId;
-use crate::ir::{self, Binary, Comparison, Element, Guard, Layout, Op, Type, Value, Values, WIDEST};
+use crate::ir::{self, Binary, Comparison, Element, Guard, Op, SharedLayout, Type, Value, Values, WIDEST};
 use crate::launch::Promise;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ impl<'h> Lowerer<'h> {
         // If a pad is to be chosen, it suits single elements.
         if [loaded, stored].contains(&Scalar::Bool)
             || array.element != Element::Scalar(stored)
-            || matches!(array.layout, Layout::Padded { .. })
+            || matches!(array.layout, SharedLayout::Padded { .. })
         {
             return 1;
         }

@@ -111,7 +111,7 @@ impl Numbering<'_> {
 impl Numbering<'_> {
     /// Searches for an earlier load of the same elements. Returns whether this load stays.
     fn load(&mut self, inst: &Inst) -> bool {
-        let Op::Load { place: AccessPlace::Address { base, offset }, element, policy: Policy::ReadOnly, guard } =
+        let Op::Load { place: AccessPlace::Address { base, offset }, element, policy: CachePolicy::ReadOnly, guard } =
             &inst.op
         else {
             return true;

@@ -52,7 +52,7 @@ fn last_beside(insts: &[Inst], at: usize, uses: &[u32]) -> usize {
 }
 
 /// Returns the base and the policy of an unguarded load of global memory.
-fn address(inst: &Inst) -> Option<(Value, Policy)> {
+fn address(inst: &Inst) -> Option<(Value, CachePolicy)> {
     match &inst.op {
         Op::Load { place: AccessPlace::Address { base, .. }, policy, guard: None, .. } => Some((*base, *policy)),
         _ => None,
@@ -60,6 +60,6 @@ fn address(inst: &Inst) -> Option<(Value, Policy)> {
 }
 
 /// Returns whether the launch never writes this memory.
-fn unwritten(policy: Policy) -> bool {
-    matches!(policy, Policy::ReadOnly | Policy::ReadOnce)
+fn unwritten(policy: CachePolicy) -> bool {
+    matches!(policy, CachePolicy::ReadOnly | CachePolicy::ReadOnce)
 }

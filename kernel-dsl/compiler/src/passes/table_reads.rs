@@ -3,7 +3,7 @@
 
 use super::constants::Constants;
 use super::simplify::Simplifier;
-use crate::ir::{AccessPlace, Op, Step, Table, TableId, Type, Value, Values};
+use crate::ir::{AccessPlace, ElementIndex, Op, Table, TableId, Type, Value, Values};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl<'t> TableReads<'t> {
         let AccessPlace::Global { base, within: Some(within), .. } = place else { return None };
         let table = self.tables.get(self.bases.get(base)?.0 as usize)?;
         let mut at = within.offset;
-        for Step { index, extent, bytes } in &within.indices {
+        for ElementIndex { index, extent, bytes } in &within.indices {
             at += constants.bits(*index).filter(|i| i < &u64::from(*extent))? as u32 * bytes;
         }
         (0..n).map(|i| table.bits(at + i * scalar.bytes(), scalar)).collect()

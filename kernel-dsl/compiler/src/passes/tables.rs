@@ -73,7 +73,7 @@ impl Reads {
                 Op::Load { place: AccessPlace::Global { base, within: Some(within), .. }, .. } => {
                     // There are few tables, and few places that name one.
                     let Some((_, table)) = self.bases.iter().find(|(b, _)| b == base) else { continue };
-                    let same = |step: &Step| uniformity.of(step.index, UniformScope::Warp) == Verdict::Uniform;
+                    let same = |step: &ElementIndex| uniformity.of(step.index, UniformScope::Warp) == Verdict::Uniform;
                     let same = within.indices.iter().all(same);
                     let so_far = &mut self.uniform[table.0 as usize];
                     *so_far = Some(so_far.unwrap_or(true) && same);

@@ -31,7 +31,7 @@ pub use ast::{
 };
 pub use build::Builder;
 pub use check::Illegal;
-pub use form::Row;
+pub use form::FormRow;
 pub use inline::Inline;
 pub use link::link;
 pub use parse::parse;

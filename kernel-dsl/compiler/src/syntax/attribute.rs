@@ -213,13 +213,13 @@ pub struct InstanceOf {
     /// The name of the instance, without the kernel's.
     pub name: Option<String>,
     /// The generic arguments, in order.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<InstanceArgument>,
 }
 
 /// A generic argument.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Argument {
+pub enum InstanceArgument {
     Usize(u32),
     Bool(bool),
     /// A value of another integer type.
@@ -231,13 +231,13 @@ pub enum Argument {
     },
 }
 
-impl Argument {
-    fn same(&self, other: &Argument) -> bool {
+impl InstanceArgument {
+    fn same(&self, other: &InstanceArgument) -> bool {
         match (self, other) {
-            (Argument::Usize(a), Argument::Usize(b)) => a == b,
-            (Argument::Bool(a), Argument::Bool(b)) => a == b,
-            (Argument::Integer(a), Argument::Integer(b)) => a == b,
-            (Argument::Type { path: a, tokens: x }, Argument::Type { path: b, tokens: y }) => {
+            (InstanceArgument::Usize(a), InstanceArgument::Usize(b)) => a == b,
+            (InstanceArgument::Bool(a), InstanceArgument::Bool(b)) => a == b,
+            (InstanceArgument::Integer(a), InstanceArgument::Integer(b)) => a == b,
+            (InstanceArgument::Type { path: a, tokens: x }, InstanceArgument::Type { path: b, tokens: y }) => {
                 a.written() == b.written() && x.to_string() == y.to_string()
             }
             _ => false,
@@ -245,29 +245,29 @@ impl Argument {
     }
 }
 
-impl ToTokens for Argument {
+impl ToTokens for InstanceArgument {
     fn to_tokens(&self, out: &mut TokenStream) {
         match self {
-            Argument::Usize(n) => Literal::u32_unsuffixed(*n).to_tokens(out),
-            Argument::Bool(b) => b.to_tokens(out),
-            Argument::Integer(n) => {
+            InstanceArgument::Usize(n) => Literal::u32_unsuffixed(*n).to_tokens(out),
+            InstanceArgument::Bool(b) => b.to_tokens(out),
+            InstanceArgument::Integer(n) => {
                 if *n < 0 {
                     out.extend(quote::quote!(-));
                 }
                 Literal::u128_unsuffixed(n.unsigned_abs()).to_tokens(out);
             }
-            Argument::Type { tokens, .. } => out.extend(tokens.clone()),
+            InstanceArgument::Type { tokens, .. } => out.extend(tokens.clone()),
         }
     }
 }
 
-impl std::fmt::Display for Argument {
+impl std::fmt::Display for InstanceArgument {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Argument::Usize(n) => write!(f, "{n}"),
-            Argument::Bool(b) => write!(f, "{b}"),
-            Argument::Integer(n) => write!(f, "{n}"),
-            Argument::Type { path, .. } => match path.segments.last() {
+            InstanceArgument::Usize(n) => write!(f, "{n}"),
+            InstanceArgument::Bool(b) => write!(f, "{b}"),
+            InstanceArgument::Integer(n) => write!(f, "{n}"),
+            InstanceArgument::Type { path, .. } => match path.segments.last() {
                 Some(last) => match last.float16() {
                     Some(Ok(format)) => write!(f, "{format}"),
                     _ => write!(f, "{}", last.name),
@@ -281,7 +281,7 @@ impl std::fmt::Display for Argument {
 impl InstanceOf {
     /// Returns the Rust name of the instance of `kernel`: `saxpy`, `matmul::<16>`.
     pub fn rust_name(&self, kernel: &str) -> String {
-        let values: Vec<_> = self.arguments.iter().map(Argument::to_string).collect();
+        let values: Vec<_> = self.arguments.iter().map(InstanceArgument::to_string).collect();
         if values.is_empty() { kernel.to_string() } else { format!("{kernel}::<{}>", values.join(", ")) }
     }
 
@@ -585,7 +585,7 @@ impl Reader {
         let mut all: Vec<InstanceOf> = Vec::new();
         for Declaration { name: label, values: declaration } in declared {
             // The product over the parameters in order; the last varies fastest.
-            let mut product: Vec<Vec<Argument>> = vec![Vec::new()];
+            let mut product: Vec<Vec<InstanceArgument>> = vec![Vec::new()];
             for generic in generics {
                 if let Some((name, value)) = derived.iter().find(|(name, _)| *name == generic.name) {
                     for given in &mut product {
@@ -643,7 +643,7 @@ impl Reader {
         all
     }
 
-    fn argument(&mut self, value: &syn::Type, kind: &GenericKind) -> Option<Argument> {
+    fn argument(&mut self, value: &syn::Type, kind: &GenericKind) -> Option<InstanceArgument> {
         // A type that a macro inserted for `$t:ty`.
         if let syn::Type::Group(group) = value {
             return self.argument(&group.elem, kind);
@@ -651,15 +651,15 @@ impl Reader {
         let literal = syn::parse2::<syn::Lit>(value.to_token_stream()).ok();
         let argument = match (literal, kind) {
             (Some(syn::Lit::Int(n)), GenericKind::Constant(Scalar::Usize)) => {
-                n.base10_parse().ok().map(Argument::Usize)
+                n.base10_parse().ok().map(InstanceArgument::Usize)
             }
             (Some(syn::Lit::Int(n)), GenericKind::Constant(scalar)) => {
-                n.base10_parse().ok().filter(|n| scalar.holds(*n)).map(Argument::Integer)
+                n.base10_parse().ok().filter(|n| scalar.holds(*n)).map(InstanceArgument::Integer)
             }
-            (Some(syn::Lit::Bool(b)), GenericKind::Constant(Scalar::Bool)) => Some(Argument::Bool(b.value)),
+            (Some(syn::Lit::Bool(b)), GenericKind::Constant(Scalar::Bool)) => Some(InstanceArgument::Bool(b.value)),
             (None, GenericKind::Type(_)) => match value {
                 syn::Type::Path(p) if p.qself.is_none() => {
-                    Some(Argument::Type { path: self.path(&p.path), tokens: value.to_token_stream() })
+                    Some(InstanceArgument::Type { path: self.path(&p.path), tokens: value.to_token_stream() })
                 }
                 _ => None,
             },
@@ -685,7 +685,7 @@ fn instance_name(
     label: &Ident,
     declaration: &[(Ident, Vec<syn::Type>)],
     generics: &[super::Generic],
-    arguments: &[Argument],
+    arguments: &[InstanceArgument],
 ) -> String {
     let mut name = label.to_string();
     for (generic, argument) in generics.iter().zip(arguments) {
@@ -693,11 +693,11 @@ fn instance_name(
             continue;
         }
         let part = match argument {
-            Argument::Usize(n) => format!("_{}{n}", generic.name),
-            Argument::Integer(n) => format!("_{}{n}", generic.name).replace('-', "minus"),
-            Argument::Bool(true) => format!("_{}", generic.name),
-            Argument::Bool(false) => String::new(),
-            Argument::Type { .. } => format!("_{argument}"),
+            InstanceArgument::Usize(n) => format!("_{}{n}", generic.name),
+            InstanceArgument::Integer(n) => format!("_{}{n}", generic.name).replace('-', "minus"),
+            InstanceArgument::Bool(true) => format!("_{}", generic.name),
+            InstanceArgument::Bool(false) => String::new(),
+            InstanceArgument::Type { .. } => format!("_{argument}"),
         };
         name += &part.to_lowercase();
     }
@@ -713,63 +713,68 @@ fn ungrouped(mut e: &syn::Expr) -> &syn::Expr {
 }
 
 /// Returns the value of a derived constant, given the arguments of the parameters before it.
-fn derive(value: &syn::Expr, kind: &GenericKind, generics: &[super::Generic], given: &[Argument]) -> Option<Argument> {
+fn derive(
+    value: &syn::Expr,
+    kind: &GenericKind,
+    generics: &[super::Generic],
+    given: &[InstanceArgument],
+) -> Option<InstanceArgument> {
     let named = |name: &Ident| generics.iter().position(|g| g.name == *name).and_then(|i| given.get(i));
     Some(match (evaluate(value, &named)?, kind) {
-        (Number::Bool(b), _) => Argument::Bool(b),
-        (Number::Integer(n), GenericKind::Constant(scalar)) if *scalar != Scalar::Usize => {
-            Argument::Integer(Some(n.into()).filter(|n| scalar.holds(*n))?)
+        (AttributeNumber::Bool(b), _) => InstanceArgument::Bool(b),
+        (AttributeNumber::Integer(n), GenericKind::Constant(scalar)) if *scalar != Scalar::Usize => {
+            InstanceArgument::Integer(Some(n.into()).filter(|n| scalar.holds(*n))?)
         }
-        (Number::Integer(n), _) => Argument::Usize(u32::try_from(n).ok()?),
+        (AttributeNumber::Integer(n), _) => InstanceArgument::Usize(u32::try_from(n).ok()?),
     })
 }
 
 #[derive(Clone, Copy)]
-enum Number {
+enum AttributeNumber {
     Integer(u64),
     Bool(bool),
 }
 
-fn evaluate<'a>(e: &syn::Expr, named: &dyn Fn(&Ident) -> Option<&'a Argument>) -> Option<Number> {
+fn evaluate<'a>(e: &syn::Expr, named: &dyn Fn(&Ident) -> Option<&'a InstanceArgument>) -> Option<AttributeNumber> {
     let integer = |e: &syn::Expr| match evaluate(e, named)? {
-        Number::Integer(n) => Some(n),
-        Number::Bool(_) => None,
+        AttributeNumber::Integer(n) => Some(n),
+        AttributeNumber::Bool(_) => None,
     };
     Some(match e {
         syn::Expr::Lit(l) => match &l.lit {
-            syn::Lit::Int(n) => Number::Integer(n.base10_parse().ok()?),
-            syn::Lit::Bool(b) => Number::Bool(b.value),
+            syn::Lit::Int(n) => AttributeNumber::Integer(n.base10_parse().ok()?),
+            syn::Lit::Bool(b) => AttributeNumber::Bool(b.value),
             _ => return None,
         },
         syn::Expr::Paren(p) => evaluate(&p.expr, named)?,
         syn::Expr::Group(g) => evaluate(&g.expr, named)?,
         syn::Expr::Path(p) => match named(p.path.get_ident()?)? {
-            Argument::Usize(n) => Number::Integer(u64::from(*n)),
-            Argument::Bool(b) => Number::Bool(*b),
-            Argument::Integer(n) => Number::Integer(u64::try_from(*n).ok()?),
-            Argument::Type { .. } => return None,
+            InstanceArgument::Usize(n) => AttributeNumber::Integer(u64::from(*n)),
+            InstanceArgument::Bool(b) => AttributeNumber::Bool(*b),
+            InstanceArgument::Integer(n) => AttributeNumber::Integer(u64::try_from(*n).ok()?),
+            InstanceArgument::Type { .. } => return None,
         },
         syn::Expr::Binary(b) => {
             use syn::BinOp::*;
             let (x, y) = (integer(&b.left)?, integer(&b.right)?);
             match b.op {
-                Add(_) => Number::Integer(x.checked_add(y)?),
-                Sub(_) => Number::Integer(x.checked_sub(y)?),
-                Mul(_) => Number::Integer(x.checked_mul(y)?),
-                Div(_) => Number::Integer(x.checked_div(y)?),
-                Rem(_) => Number::Integer(x.checked_rem(y)?),
-                Eq(_) => Number::Bool(x == y),
-                Ne(_) => Number::Bool(x != y),
-                Lt(_) => Number::Bool(x < y),
-                Le(_) => Number::Bool(x <= y),
-                Gt(_) => Number::Bool(x > y),
-                Ge(_) => Number::Bool(x >= y),
+                Add(_) => AttributeNumber::Integer(x.checked_add(y)?),
+                Sub(_) => AttributeNumber::Integer(x.checked_sub(y)?),
+                Mul(_) => AttributeNumber::Integer(x.checked_mul(y)?),
+                Div(_) => AttributeNumber::Integer(x.checked_div(y)?),
+                Rem(_) => AttributeNumber::Integer(x.checked_rem(y)?),
+                Eq(_) => AttributeNumber::Bool(x == y),
+                Ne(_) => AttributeNumber::Bool(x != y),
+                Lt(_) => AttributeNumber::Bool(x < y),
+                Le(_) => AttributeNumber::Bool(x <= y),
+                Gt(_) => AttributeNumber::Bool(x > y),
+                Ge(_) => AttributeNumber::Bool(x >= y),
                 _ => return None,
             }
         }
         syn::Expr::MethodCall(m) if m.args.len() == 1 => {
             let (x, y) = (integer(&m.receiver)?, integer(&m.args[0])?);
-            Number::Integer(match m.method.to_string().as_str() {
+            AttributeNumber::Integer(match m.method.to_string().as_str() {
                 "div_ceil" if y != 0 => x.div_ceil(y),
                 "min" => x.min(y),
                 "max" => x.max(y),
@@ -783,13 +788,13 @@ fn evaluate<'a>(e: &syn::Expr, named: &dyn Fn(&Ident) -> Option<&'a Argument>) -
             let Some(syn::GenericArgument::Type(syn::Type::Path(of))) = arguments.args.first() else { return None };
             let name = of.path.get_ident()?;
             let scalar = match named(name) {
-                Some(Argument::Type { path, .. }) => match path.segments.last()?.float16() {
+                Some(InstanceArgument::Type { path, .. }) => match path.segments.last()?.float16() {
                     Some(format) => Some(Scalar::Custom(format.ok()?)),
                     None => Scalar::from_name(&path.single()?.to_string()),
                 },
                 _ => Scalar::from_name(&name.to_string()),
             };
-            Number::Integer(u64::from(scalar?.bytes()))
+            AttributeNumber::Integer(u64::from(scalar?.bytes()))
         }
         _ => return None,
     })

@@ -12,14 +12,14 @@ use syn::parse::{Parse, ParseStream};
 use syn::{LitStr, Token, parenthesized};
 
 /// A call as written.
-pub(crate) struct Call {
+pub(crate) struct InlineCall {
     /// The string literals of the text; never empty.
     pub literals: Vec<LitStr>,
-    pub operands: Vec<Operand>,
+    pub operands: Vec<WrittenOperand>,
 }
 
 /// An operand as written.
-pub(crate) struct Operand {
+pub(crate) struct WrittenOperand {
     pub name: Ident,
     pub direction: Direction,
     /// A type's name.
@@ -33,9 +33,9 @@ pub(crate) fn is_inline(mac: &syn::Macro) -> bool {
     mac.path.segments.last().is_some_and(|s| s.ident == "ptx")
 }
 
-impl Parse for Call {
-    fn parse(input: ParseStream) -> syn::Result<Call> {
-        let mut call = Call { literals: Vec::new(), operands: Vec::new() };
+impl Parse for InlineCall {
+    fn parse(input: ParseStream) -> syn::Result<InlineCall> {
+        let mut call = InlineCall { literals: Vec::new(), operands: Vec::new() };
         while input.peek(LitStr) {
             call.literals.push(input.parse()?);
             if input.is_empty() {
@@ -62,8 +62,8 @@ impl Parse for Call {
 const EXPECTED_OPERAND: &str =
     "expected an operand: `name = in(u32) value`, `name = out(u32)` or `name = inout(u32) value`";
 
-impl Parse for Operand {
-    fn parse(input: ParseStream) -> syn::Result<Operand> {
+impl Parse for WrittenOperand {
+    fn parse(input: ParseStream) -> syn::Result<WrittenOperand> {
         if !(input.peek(Ident::peek_any) && input.peek2(Token![=])) {
             return Err(syn::Error::new(input.span(), EXPECTED_OPERAND));
         }
@@ -95,13 +95,13 @@ impl Parse for Operand {
             }
             (true, false) => Some(input.parse()?),
         };
-        Ok(Operand { name, direction, ty, value })
+        Ok(WrittenOperand { name, direction, ty, value })
     }
 }
 
 const EXPECTED_OPERAND_TYPE: &str = "an operand must be of a number type or `bool`";
 
-impl Call {
+impl InlineCall {
     /// Returns the literal that contains line `line` of the text.
     fn span_of(&self, line: u32) -> Span {
         let mut next = 1;
@@ -116,7 +116,7 @@ impl Call {
         let operands = self.operands.iter().map(|o| {
             let ty = Scalar::from_name(&o.ty.to_string())
                 .ok_or_else(|| syn::Error::new(o.ty.span(), EXPECTED_OPERAND_TYPE))?;
-            Ok(inline::Operand { name: o.name.to_string(), direction: o.direction, ty })
+            Ok(inline::InlineOperand { name: o.name.to_string(), direction: o.direction, ty })
         });
         let operands = operands.collect::<syn::Result<_>>()?;
         let text = self.literals.iter().map(LitStr::value).collect::<Vec<_>>().join("\n");
@@ -126,7 +126,7 @@ impl Call {
 
 impl Reader {
     pub(super) fn inline(&mut self, mac: &syn::Macro) -> ExprKind {
-        let read = mac.parse_body::<Call>().and_then(|call| call.source().map(|source| (call, source)));
+        let read = mac.parse_body::<InlineCall>().and_then(|call| call.source().map(|source| (call, source)));
         let (call, source) = match read {
             Ok(read) => read,
             Err(error) => {

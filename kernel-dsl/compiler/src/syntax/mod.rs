@@ -29,7 +29,7 @@ use std::fmt;
 use std::rc::Rc;
 use syn::ItemFn;
 
-pub use attribute::{Argument as InstanceArgument, CLAUSES, Clause, InstanceOf};
+pub use attribute::{CLAUSES, Clause, InstanceArgument, InstanceOf};
 pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, is_placement, module};
 pub use place::SpanPair;
 

@@ -364,7 +364,7 @@ impl Machine<'_> {
                 let array = &self.kernel.shared[array.0 as usize];
                 let index: u64 = indices.iter().zip(&array.strides).map(|(i, s)| self.get(*i) * u64::from(*s)).sum();
                 let mut byte = index * u64::from(bytes) + inside;
-                if let Layout::Swizzled(Swizzle { mask, shift }) = array.layout {
+                if let SharedLayout::Swizzled(Swizzle { mask, shift }) = array.layout {
                     let row = self.get(indices[indices.len() - 2]);
                     byte ^= ((row >> shift) & u64::from(mask)) << 4;
                 }

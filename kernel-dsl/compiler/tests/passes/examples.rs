@@ -14,7 +14,7 @@ pub fn kernel(name: &str, block: [u32; 3], parameters: Vec<Parameter>) -> Kernel
         rust_name: name.into(),
         instance: name.into(),
         target: Target::SM_61,
-        block: Block::fixed(block),
+        block: BlockExtents::fixed(block),
         min_blocks: None,
         max_registers: None,
         parameters,
@@ -72,7 +72,7 @@ impl Write {
         self.0.constant(Scalar::F32, u64::from(x.to_bits()))
     }
     pub fn load(&mut self, place: AccessPlace) -> Value {
-        self.0.scalar(Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None }, Scalar::F32)
+        self.0.scalar(Op::Load { place, element: Scalar::F32, policy: CachePolicy::Coherent, guard: None }, Scalar::F32)
     }
     pub fn store(&mut self, place: AccessPlace, v: Value) {
         self.0.effect(Op::Store { place, element: Scalar::F32, values: smallvec![v], guard: None });

@@ -30,7 +30,7 @@ pub fn empty() -> Kernel {
         rust_name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
-        block: Block::fixed([32, 1, 1]),
+        block: BlockExtents::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![
@@ -94,7 +94,7 @@ pub fn kernel(seed: u64) -> Kernel {
 /// Returns a kernel whose values depend on the thread or on shared inputs, and rarely on memory. It
 /// has two warps, in rows of 8.
 pub fn of_threads(seed: u64) -> Kernel {
-    made(seed, Kernel { block: Block::fixed([8, 8, 1]), ..empty() }, |g| {
+    made(seed, Kernel { block: BlockExtents::fixed([8, 8, 1]), ..empty() }, |g| {
         g.scope.clear();
         g.scope.extend([(Scalar::U32, g.parameters[8]), (Scalar::F32, g.parameters[9])]);
         let block = g.b.scalar(Op::Special(Special::Block(0)), Scalar::Usize);
@@ -133,7 +133,7 @@ fn made(seed: u64, mut k: Kernel, known: impl Fn(&mut Generator)) -> Kernel {
         element: Scalar::F32.into(),
         shape: smallvec![64, 64],
         strides: smallvec![65, 1],
-        layout: Layout::Padded { pad: 1 },
+        layout: SharedLayout::Padded { pad: 1 },
         over: None,
         offset: 256,
     });
@@ -143,7 +143,7 @@ fn made(seed: u64, mut k: Kernel, known: impl Fn(&mut Generator)) -> Kernel {
         element: Element::Aggregate { bytes: 8, align: 4 },
         shape: smallvec![64, 64],
         strides: smallvec![64, 1],
-        layout: Layout::Swizzled(Swizzle::of(512).expect("rows are whole pieces")),
+        layout: SharedLayout::Swizzled(Swizzle::of(512).expect("rows are whole pieces")),
         over: None,
         offset: 16_896,
     });
@@ -200,7 +200,7 @@ impl Generator {
         self.small.push(t);
         for ty in TYPES {
             let place = self.place(false);
-            let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };
+            let op = Op::Load { place, element: Scalar::F32, policy: CachePolicy::Coherent, guard: None };
             let v = self.b.scalar(op, Scalar::F32);
             let op = if ty == Scalar::Bool { Op::Compare(Comparison::Lt, v, self.parameters[9]) } else { Op::Cast(v) };
             let v = self.b.scalar(op, ty);
@@ -290,7 +290,7 @@ impl Generator {
                 let (i, j) = (self.index(1), self.index(0));
                 let mut within = self.within(140, 8);
                 if let Some(within) = &mut within {
-                    within.indices.push(Step { index: j, extent: 33, bytes: 4 });
+                    within.indices.push(ElementIndex { index: j, extent: 33, bytes: 4 });
                 }
                 AccessPlace::Global { base: self.parameters[2], dims: smallvec![dim(i, self.parameters[3])], within }
             }
@@ -563,7 +563,7 @@ impl Generator {
     /// Adds a block of inline PTX with two words, of a random kind.
     fn inline(&mut self) {
         let text = self.one_of(&INLINE);
-        let operand = |name: &str, direction| inline::Operand { name: name.into(), direction, ty: Scalar::U32 };
+        let operand = |name: &str, direction| inline::InlineOperand { name: name.into(), direction, ty: Scalar::U32 };
         let all = [("a", Direction::In), ("b", Direction::InOut), ("d", Direction::Out)];
         let operands = all.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}")));
         let operands = operands.map(|(name, direction)| operand(name, *direction)).collect();
@@ -590,7 +590,7 @@ impl Generator {
             4 => {
                 let place = self.place(false);
                 let v = self.b.scalar(
-                    Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None },
+                    Op::Load { place, element: Scalar::F32, policy: CachePolicy::Coherent, guard: None },
                     Scalar::F32,
                 );
                 self.scope.push((Scalar::F32, v));
@@ -648,7 +648,7 @@ impl Generator {
         };
         let body = self.scoped(|g| {
             let load = |g: &mut Self, place| {
-                let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };
+                let op = Op::Load { place, element: Scalar::F32, policy: CachePolicy::Coherent, guard: None };
                 g.b.scalar(op, Scalar::F32)
             };
             let p = parameters[1];
@@ -720,7 +720,7 @@ impl Generator {
                 let v = match g.below(4) {
                     0 | 1 => {
                         let place = g.place(false);
-                        let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };
+                        let op = Op::Load { place, element: Scalar::F32, policy: CachePolicy::Coherent, guard: None };
                         g.b.scalar(op, Scalar::F32)
                     }
                     2 if depth > 0 => g.choice(depth - 1),

@@ -98,7 +98,11 @@ fn offsets_within_an_element_fit_in_an_access() {
             let some = w.bin(Binary::And, v, low);
             let some = w.bin(Binary::Or, some, two);
             let index = w.bin(Binary::Sub, some, one);
-            Some(ElementOffset { bytes: 16, offset: 0, indices: smallvec![Step { index, extent: 4, bytes: 4 }] })
+            Some(ElementOffset {
+                bytes: 16,
+                offset: 0,
+                indices: smallvec![ElementIndex { index, extent: 4, bytes: 4 }],
+            })
         };
         check_within(&[n, n + 1, n + 1000], within, &|w, v| {
             let n = w.n(n);

@@ -148,7 +148,7 @@ impl Indices {
                 let (base, extent) = self.memory[0];
                 let place =
                     AccessPlace::Global { base, dims: smallvec![Dim { index: a, extent, stride: None }], within: None };
-                let op = Op::Load { place, element: Scalar::U8, policy: Policy::ReadOnly, guard: None };
+                let op = Op::Load { place, element: Scalar::U8, policy: CachePolicy::ReadOnly, guard: None };
                 let loaded = self.b.scalar(op, Scalar::U8);
                 (self.b.scalar(Op::Cast(loaded), Scalar::Usize), 256)
             }

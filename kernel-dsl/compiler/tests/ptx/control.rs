@@ -18,7 +18,7 @@ fn kernel() -> Kernel {
         rust_name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
-        block: Block::fixed([32, 1, 1]),
+        block: BlockExtents::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![

@@ -24,7 +24,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         rust_name: name.into(),
         instance: name.into(),
         target: Target::SM_61,
-        block: Block::fixed([256, 1, 1]),
+        block: BlockExtents::fixed([256, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![],
@@ -76,7 +76,7 @@ fn address(base: Value) -> AccessPlace {
     AccessPlace::Address { base, offset: 0 }
 }
 
-fn load(b: &mut Builder, base: Value, element: Scalar, policy: Policy) -> Value {
+fn load(b: &mut Builder, base: Value, element: Scalar, policy: CachePolicy) -> Value {
     b.scalar(Op::Load { place: address(base), element, policy, guard: None }, element)
 }
 
@@ -127,8 +127,8 @@ fn saxpy() {
     b.enter([]);
     let x = element(&mut b, x, i, Scalar::F32);
     let y = element(&mut b, y, i, Scalar::F32);
-    let xi = load(&mut b, x, Scalar::F32, Policy::ReadOnly);
-    let yi = load(&mut b, y, Scalar::F32, Policy::Coherent);
+    let xi = load(&mut b, x, Scalar::F32, CachePolicy::ReadOnly);
+    let yi = load(&mut b, y, Scalar::F32, CachePolicy::Coherent);
     let sum = b.value(Op::MulAdd(a, xi, yi), F32);
     store(&mut b, y, Scalar::F32, sum);
     let then = b.leave();
@@ -158,7 +158,7 @@ pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f
 fn matmul() {
     let mut k = kernel("matmul_16", MATMUL);
     k.rust_name = "matmul::<16>".into();
-    k.block = Block::fixed([16, 16, 1]);
+    k.block = BlockExtents::fixed([16, 16, 1]);
     k.min_blocks = Some(2);
     slice(&mut k, "a", Scalar::F32, false);
     slice(&mut k, "c", Scalar::F32, true);
@@ -167,7 +167,7 @@ fn matmul() {
         element: Scalar::F32.into(),
         shape: [16, 16].into_iter().collect(),
         strides: [17, 1].into_iter().collect(),
-        layout: Layout::Padded { pad: 1 },
+        layout: SharedLayout::Padded { pad: 1 },
         over: None,
         offset: 0,
     });
@@ -186,7 +186,7 @@ fn matmul() {
         Op::Offset { base: a, terms: [(outer[0], Some(n)), (x, None)].into_iter().collect(), bytes: 4 },
         Type::Global,
     );
-    let value = load(&mut b, from, Scalar::F32, Policy::ReadOnly);
+    let value = load(&mut b, from, Scalar::F32, CachePolicy::ReadOnly);
     let pitch = b.index(17 * 4);
     let row = b.value(Op::Binary(Binary::Mul, y, pitch), USIZE);
     let row = b.value(Op::Cast(row), Type::Shared);
@@ -199,13 +199,13 @@ fn matmul() {
     let inner = b.enter([USIZE, F32]);
     b.location = Location(7);
     let left = element(&mut b, row, inner[0], Scalar::F32);
-    let left = load(&mut b, left, Scalar::F32, Policy::Coherent);
+    let left = load(&mut b, left, Scalar::F32, CachePolicy::Coherent);
     let fixed = b.value(Op::Constant(4), Type::Shared);
     let right = b.scalar(
         Op::Load {
             place: AccessPlace::Address { base: fixed, offset: 64 },
             element: Scalar::F32,
-            policy: Policy::Coherent,
+            policy: CachePolicy::Coherent,
             guard: None,
         },
         Scalar::F32,
@@ -275,7 +275,7 @@ impl Family {
 
     fn read(&mut self, s: Scalar) -> Value {
         let base = self.buffer(s);
-        load(&mut self.b, base, s, Policy::Coherent)
+        load(&mut self.b, base, s, CachePolicy::Coherent)
     }
 
     fn write(&mut self, value: Value) {
@@ -464,7 +464,7 @@ fn every_access() {
         element: Scalar::U64.into(),
         shape: [64].into_iter().collect(),
         strides: [1].into_iter().collect(),
-        layout: Layout::Packed,
+        layout: SharedLayout::Packed,
         over: None,
         offset: 0,
     });
@@ -475,9 +475,10 @@ fn every_access() {
         let zero = f.b.constant(s, 0);
         for n in [1, 2, 3, 4, 8] {
             let guard = Guard { condition, otherwise: vec![zero; n].into() };
-            for (from, to, policy, guard) in
-                [(global, shared, Policy::ReadOnly, Some(guard.clone())), (shared, global, Policy::Coherent, None)]
-            {
+            for (from, to, policy, guard) in [
+                (global, shared, CachePolicy::ReadOnly, Some(guard.clone())),
+                (shared, global, CachePolicy::Coherent, None),
+            ] {
                 let op =
                     Op::Load { place: AccessPlace::Address { base: from, offset: -16 }, element: s, policy, guard };
                 let values = f.b.emit(op, vec![Type::Scalar(s); n]);
@@ -500,7 +501,7 @@ fn every_address() {
         element: Scalar::U32.into(),
         shape: [256].into_iter().collect(),
         strides: [1].into_iter().collect(),
-        layout: Layout::Packed,
+        layout: SharedLayout::Packed,
         over: None,
         offset: 0,
     });
@@ -533,7 +534,7 @@ fn every_address() {
         addresses.push(f.b.value(Op::Select { condition, yes: base, no: other }, ty));
     }
     for a in addresses {
-        let value = load(&mut f.b, a, Scalar::U32, Policy::Coherent);
+        let value = load(&mut f.b, a, Scalar::U32, CachePolicy::Coherent);
         f.write(value);
     }
     insta::assert_snapshot!(ptx(f.b));
@@ -551,7 +552,7 @@ fn illegal_ir_is_an_error() {
     let mut b = Builder::new(k.clone());
     let x = parameters(&mut b)[0];
     b.location = Location(1);
-    let v = load(&mut b, x, Scalar::F32, Policy::Coherent);
+    let v = load(&mut b, x, Scalar::F32, CachePolicy::Coherent);
     b.value(Op::Binary(Binary::Rem, v, v), F32);
     assert_eq!(mistakes(b), "kernels/src/lib.rs:8:0: PTX has no Rem of f32");
 
@@ -559,7 +560,7 @@ fn illegal_ir_is_an_error() {
     let mut b = Builder::new(k);
     let x = parameters(&mut b)[0];
     let place = AccessPlace::Global { base: x, dims: Default::default(), within: None };
-    b.scalar(Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None }, Scalar::F32);
+    b.scalar(Op::Load { place, element: Scalar::F32, policy: CachePolicy::Coherent, guard: None }, Scalar::F32);
     let refused = passes::legal(b.finish()).unwrap_err().to_string();
     assert!(refused.contains("a place is not an address yet"), "{refused}");
 }

@@ -4,8 +4,8 @@
 #[allow(dead_code, reason = "not every test needs all of it")]
 use super::ptx_support;
 use kernel_dsl_compiler::ir::build::Builder;
-use kernel_dsl_compiler::ir::{AccessPlace, Block, Kernel, Op, Parameter, Region, Role, Type, Values};
-use kernel_dsl_compiler::ptx::inline::{Direction, Inline, InlineSource, Operand};
+use kernel_dsl_compiler::ir::{AccessPlace, BlockExtents, Kernel, Op, Parameter, Region, Role, Type, Values};
+use kernel_dsl_compiler::ptx::inline::{Direction, Inline, InlineOperand, InlineSource};
 use kernel_dsl_compiler::{Scalar, Target, emit, passes};
 use ptx_support::mutate::{Random, mutated, pieces};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ fn source(text: &str, operands: &str) -> InlineSource {
         let (direction, ty) = rest.trim_end_matches(')').split_once('(').unwrap();
         let all = [Direction::In, Direction::Out, Direction::InOut];
         let direction = all.into_iter().find(|d| d.name() == direction).unwrap();
-        Operand { name: name.into(), direction, ty: Scalar::from_name(ty).unwrap() }
+        InlineOperand { name: name.into(), direction, ty: Scalar::from_name(ty).unwrap() }
     });
     InlineSource { text: text.into(), operands: operands.collect() }
 }
@@ -35,7 +35,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
         rust_name: "k".into(),
         instance: "k".into(),
         target,
-        block: Block::fixed([32, 1, 1]),
+        block: BlockExtents::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters,

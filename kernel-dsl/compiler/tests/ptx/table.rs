@@ -5,7 +5,7 @@
 use super::ptx_support;
 use super::sample;
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ptx::form::{FormSlot, Row};
+use kernel_dsl_compiler::ptx::form::{FormRow, FormSlot};
 use kernel_dsl_compiler::ptx::table::ROWS;
 use kernel_dsl_compiler::ptx::{
     Address, Builder, Guard, Instruction, Modifier, Opcode, Operand, SpecialRegister, Type, Version,
@@ -36,18 +36,18 @@ fn one_by_one(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
 }
 
 /// Returns each operand with each possible replacement of its register.
-fn replacements(row: &Row) -> impl Iterator<Item = (usize, Instead)> {
+fn replacements(row: &FormRow) -> impl Iterator<Item = (usize, Instead)> {
     use Instead::*;
     (0..row.operands().len()).flat_map(|i| [Constant, Selected, Negated, Sink, Pair, Handle].map(|what| (i, what)))
 }
 
 /// Returns the target that a row is tested on.
-fn target(row: &Row) -> Target {
+fn target(row: &FormRow) -> Target {
     Target::ALL.into_iter().find(|t| t.sm() >= row.target).unwrap()
 }
 
 /// Returns whether instructions of the row are legal for sm_61 or a later target.
-fn is_current(row: &Row) -> bool {
+fn is_current(row: &FormRow) -> bool {
     row.gone.is_none_or(|(target, _)| target > 61)
 }
 

@@ -1,7 +1,7 @@
 //! Instructions made from the forms of the table, and a module that defines every kind of name.
 
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ptx::form::{Limit, OperandForm, OperandKind, OperandType, Presence, Row, Selection};
+use kernel_dsl_compiler::ptx::form::{FormRow, Limit, OperandForm, OperandKind, OperandType, Presence, Selection};
 use kernel_dsl_compiler::ptx::{
     Address, Base, Builder, Instruction, Modifier, Opcode, Operand, Selector, Space, SpecialRegister, Symbol, Texel,
     Type, Variable,
@@ -185,7 +185,7 @@ impl Sample {
     /// register operand.
     pub fn instruction(
         &mut self,
-        row: &Row,
+        row: &FormRow,
         choice: &[Option<Modifier>],
         instead: Option<(usize, Instead)>,
     ) -> Option<Instruction> {

@@ -5,7 +5,7 @@ use super::device::Timer;
 use super::measure::in_turns;
 use crate::cases::Wanted;
 use crate::check::{DeviceArg, device_arg};
-use crate::inspect::limits::Work;
+use crate::inspect::limits::CaseWork;
 use crate::name::{self, Selected};
 use crate::progress::with_bar;
 use crate::statistics::{Difference, Summary, Verdict};
@@ -77,7 +77,7 @@ struct CaseCosts {
     case: String,
     seed: u64,
     /// Counts of the interpreter; `null` if the grid has no block.
-    work: Option<Work>,
+    work: Option<CaseWork>,
     /// Times on the GPU; empty without one.
     times: Vec<LaunchTimes>,
     /// Estimate for the model; `null` with a GPU, and without ptxas and nvdisasm.
@@ -157,8 +157,8 @@ impl ComparedFigures {
 
     /// Compares the counts of two runs: slower if one of them grows by more than the fraction
     /// `least`, faster if one shrinks and none grows.
-    fn counts(new: &Work, old: &Work, least: f64) -> ComparedFigures {
-        let ratio = |count: fn(&Work) -> u64| match (count(new), count(old)) {
+    fn counts(new: &CaseWork, old: &CaseWork, least: f64) -> ComparedFigures {
+        let ratio = |count: fn(&CaseWork) -> u64| match (count(new), count(old)) {
             (new, old) if new == old => 1.0,
             (new, old) => new as f64 / old.max(1) as f64,
         };
@@ -280,7 +280,7 @@ impl Meter {
         let failed =
             |source| Error::Profile { instance: name.clone(), case: case.name.clone(), source: Box::new(source) };
         let profiler = Profiler::new(artifact, instance, artifact.target).map_err(failed)?;
-        let work = profiler.run(case).map_err(failed)?.map(|(_, profile)| Work::of(&profile));
+        let work = profiler.run(case).map_err(failed)?.map(|(_, profile)| CaseWork::of(&profile));
         let mut costs = CaseCosts {
             instance: name.clone(),
             case: case.name.clone(),
@@ -374,7 +374,7 @@ impl Meter {
         Ok(vec![(CacheContents::Warm, all(warm)), (CacheContents::Cold, all(cold))])
     }
 
-    fn times(&self, work: &Work, cache: CacheContents, samples_ms: Vec<f64>) -> LaunchTimes {
+    fn times(&self, work: &CaseWork, cache: CacheContents, samples_ms: Vec<f64>) -> LaunchTimes {
         let summary = Summary::of(&samples_ms);
         let seconds = summary.median_ms / 1e3;
         // The least time that the device's peak rates allow, over the measured time.
@@ -504,7 +504,7 @@ impl fmt::Display for CaseCosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}, {}", self.instance, self.case)?;
         let Some(work) = &self.work else { return writeln!(f, "  its grid has no block") };
-        let Work { operations, read, written, instructions, sectors, bank_passes } = *work;
+        let CaseWork { operations, read, written, instructions, sectors, bank_passes } = *work;
         writeln!(
             f,
             "  {:<10}{}, {} on floats, {read} bytes read, {written} written",
@@ -587,7 +587,7 @@ mod tests {
     #[test]
     fn counts_are_compared_where_there_is_no_time() {
         let verdict = |[instructions, sectors]: [u64; 2]| {
-            let work = |instructions, sectors| Work {
+            let work = |instructions, sectors| CaseWork {
                 operations: 0,
                 read: 0,
                 written: 0,

@@ -72,10 +72,10 @@ impl SuiteArgs {
 
 /// Estimates beside measurements.
 struct Comparison {
-    rows: Vec<Row>,
+    rows: Vec<SuiteRow>,
 }
 
-struct Row {
+struct SuiteRow {
     family: String,
     shape: String,
     estimated_us: f64,
@@ -86,12 +86,12 @@ struct Row {
 
 impl Comparison {
     fn new(estimates: &[Timed], measured: &[Timed]) -> Comparison {
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<SuiteRow> = Vec::new();
         for estimate in estimates {
             let same = |m: &&Timed| (&m.kernel, &m.shape) == (&estimate.kernel, &estimate.shape);
             let Some(measured) = measured.iter().find(same) else { continue };
             let before = rows.iter().filter(|row| row.family == estimate.kernel).count();
-            rows.push(Row {
+            rows.push(SuiteRow {
                 family: estimate.kernel.clone(),
                 shape: estimate.shape.clone(),
                 estimated_us: estimate.median_ms * 1e3,
@@ -102,7 +102,7 @@ impl Comparison {
         Comparison { rows }
     }
 
-    fn errors(&self, which: impl Fn(&Row) -> bool) -> Vec<f64> {
+    fn errors(&self, which: impl Fn(&SuiteRow) -> bool) -> Vec<f64> {
         self.rows.iter().filter(|row| which(row)).map(|row| (row.estimated_us / row.measured_us - 1.0).abs()).collect()
     }
 
@@ -112,8 +112,8 @@ impl Comparison {
         let families: BTreeMap<&str, ()> = self.rows.iter().map(|row| (row.family.as_str(), ())).collect();
         let percent = |value: f64| if value.is_nan() { "–".to_string() } else { format!("{:.1} %", 100.0 * value) };
         for family in families.keys().copied().map(Some).chain([None]) {
-            let of = |row: &&Row| family.is_none_or(|family| row.family == family);
-            let rows: Vec<&Row> = self.rows.iter().filter(of).collect();
+            let of = |row: &&SuiteRow| family.is_none_or(|family| row.family == family);
+            let rows: Vec<&SuiteRow> = self.rows.iter().filter(of).collect();
             let errors = self.errors(|row| of(&row));
             let held_out = self.errors(|row| of(&row) && row.held_out);
             let most = errors.iter().copied().fold(0.0, f64::max);
@@ -124,7 +124,7 @@ impl Comparison {
         }
         writeln!(out, "\n| family | shape | measured µs | estimate µs | error | |\n|---|---|---|---|---|---|")?;
         for row in &self.rows {
-            let Row { family, shape, estimated_us, measured_us, held_out } = row;
+            let SuiteRow { family, shape, estimated_us, measured_us, held_out } = row;
             let error = 100.0 * (estimated_us / measured_us - 1.0);
             let held_out = if *held_out { "held out" } else { "" };
             writeln!(

@@ -5,7 +5,7 @@ use super::model::{Inspection, LineIndex};
 use crate::trace::ThreadArgs;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Monomorphic;
-use runtime::interpreter::trace::{Event, Trace};
+use runtime::interpreter::trace::{Trace, TraceEvent};
 use runtime::interpreter::{Finding, Options};
 use runtime::testing::{self, Case};
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub(crate) struct Execution {
     /// Index of the thread's block.
     pub block: [u32; 3],
     pub thread: [u32; 3],
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     /// Number of later steps that the page leaves out.
     pub left_out: u64,
 }
@@ -45,7 +45,7 @@ pub(crate) struct FindingText {
 
 /// The events of the thread at one line, until it reached another.
 #[derive(Serialize)]
-pub(crate) struct Step {
+pub(crate) struct TraceStep {
     /// Index of the line of Rust.
     pub at: Option<usize>,
     /// Names and new values of variables.
@@ -82,7 +82,7 @@ impl Execution {
             let (mut set, mut events) = (Vec::new(), Vec::new());
             for event in line.events {
                 match event {
-                    Event::Assigned { name, value } => {
+                    TraceEvent::Assigned { name, value } => {
                         bytes += name.len() + value.len();
                         set.push((name, value));
                     }
@@ -96,7 +96,7 @@ impl Execution {
             if bytes > MAX_TEXT_BYTES {
                 left_out += 1;
             } else {
-                steps.push(Step { at: index.get(&line.file, line.line), set, events });
+                steps.push(TraceStep { at: index.get(&line.file, line.line), set, events });
             }
         }
         Execution { findings, block: trace.block, thread: trace.thread, steps, left_out }

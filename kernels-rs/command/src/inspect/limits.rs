@@ -32,7 +32,7 @@ const SCHEDULERS: f64 = 4.0;
 
 /// Work of a case, as the interpreter counts it.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Work {
+pub(crate) struct CaseWork {
     /// Operations on floats.
     pub operations: u64,
     /// Bytes of global memory that are read at least once.
@@ -49,7 +49,7 @@ pub(crate) struct Work {
 
 /// Costs of a case.
 #[derive(Serialize)]
-pub(crate) struct Limits {
+pub(crate) struct CaseLimits {
     pub card: Card,
     /// Operations on floats.
     pub operations: u64,
@@ -63,26 +63,26 @@ pub(crate) struct Limits {
     pub peak: f64,
     pub grid: [u32; 3],
     /// Bounds, the largest first.
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<TimeBound>,
     /// The largest bound, in one sentence.
     pub sentence: String,
 }
 
 /// Lower bound of the time by one unit.
 #[derive(Serialize)]
-pub(crate) struct Bound {
+pub(crate) struct TimeBound {
     pub unit: &'static str,
     pub microseconds: f64,
 }
 
-impl Work {
+impl CaseWork {
     /// Sums the counts of a case.
-    pub(crate) fn of(profile: &Profile) -> Work {
+    pub(crate) fn of(profile: &Profile) -> CaseWork {
         let total = |memory: RequestMemory, cost: fn(u64, u32) -> u64| -> u64 {
             let of_it = profile.accesses.iter().filter(|access| access.counts.memory == memory);
             of_it.map(|access| cost(access.counts.cost, access.bytes)).sum()
         };
-        Work {
+        CaseWork {
             operations: profile.float_operations,
             read: touched(profile, |kind| kind != RequestKind::Store),
             written: touched(profile, |kind| kind != RequestKind::Load),
@@ -99,13 +99,13 @@ impl Work {
     }
 }
 
-impl Limits {
+impl CaseLimits {
     /// Computes the bounds from the counts of a case.
-    pub(crate) fn of(profile: &Profile) -> Limits {
-        let work = Work::of(profile);
+    pub(crate) fn of(profile: &Profile) -> CaseLimits {
+        let work = CaseWork::of(profile);
         let (operations, bytes) = (work.operations, work.bytes());
         let cycles = f64::from(CARD.multiprocessors) * CARD.clock;
-        let bound = |unit, seconds: f64| Bound { unit, microseconds: 1e6 * seconds };
+        let bound = |unit, seconds: f64| TimeBound { unit, microseconds: 1e6 * seconds };
         let mut bounds = vec![
             bound("issue slots", work.instructions as f64 / SCHEDULERS / cycles),
             bound("float arithmetic", operations as f64 / 2.0 / LANES / cycles),
@@ -123,7 +123,7 @@ impl Limits {
             if second.unit.ends_with('s') { "" } else { "s" },
             percent(second.microseconds / first.microseconds.max(f64::MIN_POSITIVE)),
         );
-        Limits {
+        CaseLimits {
             card: CARD,
             operations,
             bytes,

@@ -5,13 +5,13 @@
 
 use super::compare::Comparison;
 use super::execution::Execution;
-use super::limits::{Advice, Limits};
+use super::limits::{Advice, CaseLimits};
 use super::pass_steps::PassStep;
 use super::pictures::{AccessPicture, Occupancies, Tiles};
 use super::stalls::{EstimatedTime, LineStall};
 use crate::emit_lines::LinkedLine;
 use crate::forms::CompiledForms;
-use crate::machine::Code;
+use crate::machine::CodeCost;
 use crate::report::ReportJson;
 use crate::sass::Line;
 use kernel_dsl::compiler::emit::file_name;
@@ -38,7 +38,7 @@ pub(crate) struct Inspection {
     pub occupancy: Occupancies,
     pub tiles: Vec<Tiles>,
     /// Costs of the case; `null` without a case.
-    pub limits: Option<Limits>,
+    pub limits: Option<CaseLimits>,
     pub advice: Vec<Advice>,
     /// Findings of the oracle in the case, and the trace of a thread; `null` without a case.
     pub execution: Option<Execution>,
@@ -122,7 +122,7 @@ impl Inspection {
                 }
             }
         }
-        let limits = profile.map(Limits::of);
+        let limits = profile.map(CaseLimits::of);
         let advice = super::limits::advice(&report, &lines, &index);
         Inspection {
             facts: facts(&report, limits.as_ref()),
@@ -209,7 +209,7 @@ fn machine_code(forms: &CompiledForms<'_>, index: &LineIndex, lines: &mut [RustL
 }
 
 /// Returns the lines of machine code. `at` returns the index of a line of Rust.
-pub(super) fn listed(code: &Code, at: &dyn Fn(&Line) -> Option<usize>) -> Vec<CodeLine> {
+pub(super) fn listed(code: &CodeCost, at: &dyn Fn(&Line) -> Option<usize>) -> Vec<CodeLine> {
     let listing = &code.listing;
     let live = listing.live_registers();
     let conflicts = listing.bank_conflicts().unwrap_or_default();
@@ -247,7 +247,7 @@ pub(super) fn listed(code: &Code, at: &dyn Fn(&Line) -> Option<usize>) -> Vec<Co
 }
 
 /// Returns the properties at the head of the page.
-fn facts(report: &ReportJson, limits: Option<&Limits>) -> Vec<(String, String)> {
+fn facts(report: &ReportJson, limits: Option<&CaseLimits>) -> Vec<(String, String)> {
     let mut facts = vec![("block".to_string(), report.blocks.clone())];
     let mut fact = |name: &str, value: String| facts.push((name.to_string(), value));
     match &report.machine_code {

@@ -4,7 +4,7 @@ use super::model::LineIndex;
 use crate::report::{AccessReport, ReportJson};
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
-use kernel_dsl::compiler::analyses::occupancy::{Limits, Needs, Occupancy};
+use kernel_dsl::compiler::analyses::occupancy::{MultiprocessorLimits, Needs, Occupancy};
 use kernel_dsl::compiler::ir::{Kernel, Role};
 use runtime::interpreter::profile::{Profile, ProfiledAccess, RequestKind, RequestMemory};
 use serde::Serialize;
@@ -114,7 +114,7 @@ pub(crate) struct Curve {
 
 impl Occupancies {
     pub(crate) fn of(target: Target, report: &ReportJson) -> Occupancies {
-        let limits = Limits::of(target);
+        let limits = MultiprocessorLimits::of(target);
         let registers = report.machine_code.as_ref().map(|code| code.resources.registers);
         let needs = Needs { threads: report.threads, registers, shared: report.shared_bytes };
         let curve = |resource, current, amounts: &mut dyn Iterator<Item = u32>, with: &dyn Fn(u32) -> Needs| Curve {

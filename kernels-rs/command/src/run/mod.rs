@@ -10,11 +10,11 @@ use element::Content;
 use kernel_dsl::compiler::launch::MAX_GRID;
 use kernel_dsl::compiler::ptx::{Module, parse};
 use kernel_dsl::compiler::source::KernelSource;
-use parameters::{Buffer, Parameter, Parameters};
+use parameters::{Buffer, EntryParameter, Parameters};
 use runtime::interpreter::Bytes;
 use runtime::ptx::{
-    self, Argument, CodeLocation, Finding, Launch, Mismatch, Options, Program, Report, Statistics, Unsupported, Value,
-    Verdict,
+    self, BufferArgument, CodeLocation, Finding, Launch, Mismatch, Options, ParameterValue, Program, Report,
+    Statistics, Unsupported, Verdict,
 };
 use serde::Serialize;
 use snippet::Snippet;
@@ -58,8 +58,8 @@ pub(super) struct Run {
     first: usize,
     /// Choice of the lanes of a diverged warp that run first: a correct kernel computes the same
     /// with each
-    #[arg(long, value_enum, default_value_t = Policy::Stack)]
-    policy: Policy,
+    #[arg(long, value_enum, default_value_t = PolicyArg::Stack)]
+    policy: PolicyArg,
     /// Warp instructions after which a loop counts as endless
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
@@ -75,9 +75,9 @@ struct Save {
     file: PathBuf,
 }
 
-/// Command line form of [`ptx::Policy`].
+/// Command line form of [`ptx::BranchPolicy`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Policy {
+enum PolicyArg {
     /// Reconvergence at the immediate post-dominator of the diverging branch, as in hardware before
     /// Volta
     Stack,
@@ -85,11 +85,11 @@ enum Policy {
     Lowest,
 }
 
-impl From<Policy> for ptx::Policy {
-    fn from(policy: Policy) -> ptx::Policy {
+impl From<PolicyArg> for ptx::BranchPolicy {
+    fn from(policy: PolicyArg) -> ptx::BranchPolicy {
         match policy {
-            Policy::Stack => ptx::Policy::PostDominator,
-            Policy::Lowest => ptx::Policy::LowestFirst,
+            PolicyArg::Stack => ptx::BranchPolicy::PostDominator,
+            PolicyArg::Lowest => ptx::BranchPolicy::LowestFirst,
         }
     }
 }
@@ -174,7 +174,7 @@ impl Run {
         let saved = self.save.iter().map(|save| Ok((position(&names, &save.name)?, &save.file)));
         let saved = saved.collect::<Result<Vec<_>, Error>>()?;
         let buffers = names.iter().zip(&mut contents);
-        let buffers = buffers.map(|(b, bytes)| Argument { name: b.name.clone(), bytes: Bytes::Exclusive(bytes) });
+        let buffers = buffers.map(|(b, bytes)| BufferArgument { name: b.name.clone(), bytes: Bytes::Exclusive(bytes) });
         let launch = Launch {
             grid: self.grid,
             block,
@@ -234,7 +234,7 @@ impl Run {
         let mut names: Vec<&Buffer> = Vec::new();
         let mut contents = Vec::new();
         for parameter in &self.parameters.0 {
-            let Parameter::Buffer(buffer) = parameter else { continue };
+            let EntryParameter::Buffer(buffer) = parameter else { continue };
             if names.iter().any(|b| b.name == buffer.name) {
                 return Err(Error::Twice(buffer.name.clone()));
             }
@@ -251,9 +251,9 @@ impl Run {
 
     /// Returns the values of the entry's parameters. Rejects a scalar of another type: it is more
     /// likely a mistake than a reinterpretation of its bits.
-    fn values(&self, program: &Program, buffers: &[&Buffer]) -> Result<Vec<Value>, Error> {
+    fn values(&self, program: &Program, buffers: &[&Buffer]) -> Result<Vec<ParameterValue>, Error> {
         for (i, (given, takes)) in self.parameters.0.iter().zip(program.parameters()).enumerate() {
-            if let Parameter::Scalar(element, _) = given
+            if let EntryParameter::Scalar(element, _) = given
                 && (takes.elements.is_some() || !element.fits(takes.ty))
             {
                 let ty =
@@ -261,11 +261,15 @@ impl Run {
                 return Err(Error::Type { number: i + 1, name: takes.name.clone(), ty, given: element.name() });
             }
         }
-        let value = |parameter: &Parameter| match parameter {
-            Parameter::Scalar(_, bits) => Ok(Value::Bits(*bits)),
-            Parameter::Bytes(bytes) => Ok(Value::Bytes(bytes.clone())),
-            Parameter::Inside(name, offset) => Ok(Value::Address { buffer: position(buffers, name)?, offset: *offset }),
-            Parameter::Buffer(buffer) => Ok(Value::Address { buffer: position(buffers, &buffer.name)?, offset: 0 }),
+        let value = |parameter: &EntryParameter| match parameter {
+            EntryParameter::Scalar(_, bits) => Ok(ParameterValue::Bits(*bits)),
+            EntryParameter::Bytes(bytes) => Ok(ParameterValue::Bytes(bytes.clone())),
+            EntryParameter::Inside(name, offset) => {
+                Ok(ParameterValue::Address { buffer: position(buffers, name)?, offset: *offset })
+            }
+            EntryParameter::Buffer(buffer) => {
+                Ok(ParameterValue::Address { buffer: position(buffers, &buffer.name)?, offset: 0 })
+            }
         };
         self.parameters.0.iter().map(value).collect()
     }

@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 /// Parameter of the entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Parameter {
+pub(super) enum EntryParameter {
     /// Scalar: its type and bits.
     Scalar(Element, u64),
     /// Bytes of a structure.
@@ -30,7 +30,7 @@ pub(super) struct Buffer {
 
 /// Parameters in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Parameters(pub(super) Vec<Parameter>);
+pub(super) struct Parameters(pub(super) Vec<EntryParameter>);
 
 const ARGUMENT: &str = "arg";
 const BUFFER: &str = "buffer";
@@ -65,10 +65,10 @@ impl Args for Parameters {
 
 impl FromArgMatches for Parameters {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Parameters, clap::Error> {
-        let mut all: Vec<(usize, Parameter)> = Vec::new();
+        let mut all: Vec<(usize, EntryParameter)> = Vec::new();
         for id in [ARGUMENT, BUFFER] {
             let places = matches.indices_of(id).into_iter().flatten();
-            let values = matches.get_many::<Parameter>(id).into_iter().flatten().cloned();
+            let values = matches.get_many::<EntryParameter>(id).into_iter().flatten().cloned();
             all.extend(places.zip(values));
         }
         all.sort_by_key(|(place, _)| *place);
@@ -82,11 +82,11 @@ impl FromArgMatches for Parameters {
 }
 
 /// Parses `f32:1.5`, `bytes:00ff`, `&x+16`.
-fn argument(text: &str) -> Result<Parameter, String> {
+fn argument(text: &str) -> Result<EntryParameter, String> {
     if let Some(place) = text.strip_prefix('&') {
         let (name, offset) = place.split_once('+').unwrap_or((place, "0"));
         let offset = offset.parse().map_err(|_| format!("`{offset}` is not a number of bytes"))?;
-        return Ok(Parameter::Inside(name.to_string(), offset));
+        return Ok(EntryParameter::Inside(name.to_string(), offset));
     }
     let (ty, value) = text.split_once(':').ok_or("expected TYPE:VALUE, as in f32:1.5, or &BUFFER")?;
     if ty == "bytes" {
@@ -95,14 +95,14 @@ fn argument(text: &str) -> Result<Parameter, String> {
             u8::from_str_radix(pair, 16).ok()
         });
         let bytes = digits.collect::<Option<_>>();
-        return bytes.map(Parameter::Bytes).ok_or_else(|| format!("`{value}` is not pairs of hexadecimal digits"));
+        return bytes.map(EntryParameter::Bytes).ok_or_else(|| format!("`{value}` is not pairs of hexadecimal digits"));
     }
     let element = element(ty)?;
-    scalar(element, value).map(|bits| Parameter::Scalar(element, bits))
+    scalar(element, value).map(|bits| EntryParameter::Scalar(element, bits))
 }
 
 /// Parses `x:f32[1024]=iota`.
-fn buffer(text: &str) -> Result<Parameter, String> {
+fn buffer(text: &str) -> Result<EntryParameter, String> {
     const FORM: &str = "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota";
     let (declared, content) = match text.split_once('=') {
         Some((declared, content)) => (declared, content),
@@ -132,7 +132,7 @@ fn buffer(text: &str) -> Result<Parameter, String> {
         ("", _) => return Err("missing number of elements; only a file implies it".to_string()),
         (count, _) => Some(count.parse().map_err(|_| format!("`{count}` is not a number of elements"))?),
     };
-    Ok(Parameter::Buffer(Buffer { name: name.to_string(), element, count, content }))
+    Ok(EntryParameter::Buffer(Buffer { name: name.to_string(), element, count, content }))
 }
 
 fn element(name: &str) -> Result<Element, String> {
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn parameters_are_parsed() {
-        assert_eq!(argument("u32:7"), Ok(Parameter::Scalar(Element::Unsigned(Width::Four), 7)));
-        assert_eq!(argument("bytes:01ff"), Ok(Parameter::Bytes(vec![1, 255])));
-        assert_eq!(argument("&x+16"), Ok(Parameter::Inside("x".to_string(), 16)));
+        assert_eq!(argument("u32:7"), Ok(EntryParameter::Scalar(Element::Unsigned(Width::Four), 7)));
+        assert_eq!(argument("bytes:01ff"), Ok(EntryParameter::Bytes(vec![1, 255])));
+        assert_eq!(argument("&x+16"), Ok(EntryParameter::Inside("x".to_string(), 16)));
         let read = |text| match buffer(text) {
-            Ok(Parameter::Buffer(Buffer { name, element, count, content })) => (name, element, count, content),
+            Ok(EntryParameter::Buffer(Buffer { name, element, count, content })) => (name, element, count, content),
             other => panic!("{text}: {other:?}"),
         };
         let float = |text, content| assert_eq!(read(text), ("x".to_string(), Element::Float, Some(4), content));

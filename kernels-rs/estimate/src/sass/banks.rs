@@ -45,14 +45,14 @@ impl Listing {
         // Control may reach a labeled instruction with another cache than that of its predecessor.
         let mut entered = vec![false; self.instructions.len() + 1];
         self.instructions.iter().flat_map(|inst| &inst.targets).for_each(|to| entered[*to] = true);
-        let mut cache = Cache::default();
+        let mut cache = OperandCache::default();
         let conflict = |(inst, entered): (&Instruction, &bool)| {
             if *entered {
-                cache = Cache::default();
+                cache = OperandCache::default();
             }
             let conflict = cache.read(inst);
             if jumps(inst) {
-                cache = Cache::default();
+                cache = OperandCache::default();
             }
             conflict
         };
@@ -62,9 +62,9 @@ impl Listing {
 
 /// The operand cache: for each source operand, registers, the latest last.
 #[derive(Default)]
-struct Cache([VecDeque<u32>; SOURCES]);
+struct OperandCache([VecDeque<u32>; SOURCES]);
 
-impl Cache {
+impl OperandCache {
     /// Returns the conflict of an instruction that executes with this cache, and updates the cache.
     fn read(&mut self, inst: &Instruction) -> Conflict {
         let mut banks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();

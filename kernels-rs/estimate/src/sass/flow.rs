@@ -41,7 +41,7 @@ struct Pushed {
 type Stack = Option<usize>;
 
 /// Effect of an instruction on control flow.
-enum Step {
+enum FlowEffect {
     On,
     /// Jumps to its targets; continues only for lanes that its guard excludes.
     Away,
@@ -74,12 +74,12 @@ impl ControlFlowGraph {
             let stays = if conditional(inst) { behind } else { None };
             let mut next: Vec<(usize, Stack)> = Vec::new();
             match step(inst) {
-                Step::On => next.extend(behind),
-                Step::Away => {
+                FlowEffect::On => next.extend(behind),
+                FlowEffect::Away => {
                     next.extend(stays);
                     next.extend(inst.targets.iter().map(|to| (*to, stack)));
                 }
-                Step::Push(purpose, place) => {
+                FlowEffect::Push(purpose, place) => {
                     // `PRET` precedes an indirect call, which returns to the pushed target.
                     let (calls, below) = (purpose == Purpose::Return, stack);
                     pushed.push(Pushed { purpose, place, below });
@@ -89,7 +89,7 @@ impl ControlFlowGraph {
                         next.push((place, below));
                     }
                 }
-                Step::Pop(purpose) => {
+                FlowEffect::Pop(purpose) => {
                     next.extend(stays);
                     let mut at = stack;
                     while let Some(i) = at.filter(|i| pushed[*i].purpose != purpose) {
@@ -104,7 +104,7 @@ impl ControlFlowGraph {
                         _ => next.extend(inst.targets.iter().map(|to| (*to, below))),
                     }
                 }
-                Step::Call(to) => {
+                FlowEffect::Call(to) => {
                     next.extend(behind);
                     if !flow.entries.contains(&to) {
                         flow.entries.push(to);
@@ -121,24 +121,24 @@ impl ControlFlowGraph {
     }
 }
 
-fn step(inst: &Instruction) -> Step {
+fn step(inst: &Instruction) -> FlowEffect {
     let register = || inst.operands.split(',').next().unwrap_or_default().trim().to_string();
     match (inst.opcode(), &inst.targets[..]) {
-        ("BRA" | "JMP" | "BRX" | "JMX" | "EXIT" | "KILL", _) => Step::Away,
+        ("BRA" | "JMP" | "BRX" | "JMX" | "EXIT" | "KILL", _) => FlowEffect::Away,
         // A trap ends the launch, although ptxas puts other code right after it.
-        ("BPT", _) if inst.name.split('.').any(|word| word == "TRAP") => Step::Away,
-        ("CAL" | "JCAL" | "CALL", [to, ..]) => Step::Call(*to),
-        ("SSY", [place, ..]) => Step::Push(Purpose::Meet, *place),
-        ("PBK", [place, ..]) => Step::Push(Purpose::Break, *place),
-        ("PCNT", [place, ..]) => Step::Push(Purpose::Continue, *place),
-        ("PRET", [place, ..]) => Step::Push(Purpose::Return, *place),
-        ("BSSY", [place, ..]) => Step::Push(Purpose::Register(register()), *place),
-        ("SYNC", _) => Step::Pop(Purpose::Meet),
-        ("BRK", _) => Step::Pop(Purpose::Break),
-        ("CONT", _) => Step::Pop(Purpose::Continue),
-        ("BSYNC", _) => Step::Pop(Purpose::Register(register())),
-        ("RET", _) => Step::Pop(Purpose::Return),
-        _ => Step::On,
+        ("BPT", _) if inst.name.split('.').any(|word| word == "TRAP") => FlowEffect::Away,
+        ("CAL" | "JCAL" | "CALL", [to, ..]) => FlowEffect::Call(*to),
+        ("SSY", [place, ..]) => FlowEffect::Push(Purpose::Meet, *place),
+        ("PBK", [place, ..]) => FlowEffect::Push(Purpose::Break, *place),
+        ("PCNT", [place, ..]) => FlowEffect::Push(Purpose::Continue, *place),
+        ("PRET", [place, ..]) => FlowEffect::Push(Purpose::Return, *place),
+        ("BSSY", [place, ..]) => FlowEffect::Push(Purpose::Register(register()), *place),
+        ("SYNC", _) => FlowEffect::Pop(Purpose::Meet),
+        ("BRK", _) => FlowEffect::Pop(Purpose::Break),
+        ("CONT", _) => FlowEffect::Pop(Purpose::Continue),
+        ("BSYNC", _) => FlowEffect::Pop(Purpose::Register(register())),
+        ("RET", _) => FlowEffect::Pop(Purpose::Return),
+        _ => FlowEffect::On,
     }
 }
 

@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::module::shared_at_most;
 use super::settings::Settings;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use kernel_dsl_compiler::analyses::occupancy::Limits;
+use kernel_dsl_compiler::analyses::occupancy::MultiprocessorLimits;
 
 /// The last attribute number of CUDA 12.9's cuda.h.
 const LAST: i32 = 145;
@@ -12,7 +12,7 @@ const LAST: i32 = 145;
 /// Returns a device attribute; 0 for features that this device lacks, such as peers.
 pub fn of_device(settings: &Settings, attribute: i32) -> Result<i32> {
     use Attribute::*;
-    let limits = Limits::of(settings.target());
+    let limits = MultiprocessorLimits::of(settings.target());
     let all = [
         (CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024),
         (CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024),

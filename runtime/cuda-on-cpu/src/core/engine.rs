@@ -11,7 +11,7 @@ use super::context::Context;
 use super::error::{Error, Result};
 use super::findings::Findings;
 use super::log::Log;
-use super::work::{Limits, Work};
+use super::work::{KernelLimits, StreamWork};
 use cudarc::driver::sys::CUresult;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ pub struct Engine {
     work: Condvar,
     /// Signaled after each completed operation.
     progress: Condvar,
-    limits: Limits,
+    limits: KernelLimits,
     log: Arc<Log>,
     findings: Arc<Findings>,
 }
@@ -37,7 +37,7 @@ pub type Ticket = u64;
 
 #[derive(Debug, Default)]
 struct EngineState {
-    queue: VecDeque<(Arc<Context>, Work)>,
+    queue: VecDeque<(Arc<Context>, StreamWork)>,
     submitted: Ticket,
     done: Ticket,
     /// Whether an operation is running.
@@ -70,12 +70,12 @@ pub fn as_host_function(call: impl FnOnce()) {
 
 impl Engine {
     /// Creates an engine with an empty queue.
-    pub fn new(limits: Limits, log: Arc<Log>, findings: Arc<Findings>) -> Engine {
+    pub fn new(limits: KernelLimits, log: Arc<Log>, findings: Arc<Findings>) -> Engine {
         Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log, findings }
     }
 
     /// Submits an operation.
-    pub fn submit(self: &Arc<Engine>, context: Arc<Context>, work: Work) -> Result<Ticket> {
+    pub fn submit(self: &Arc<Engine>, context: Arc<Context>, work: StreamWork) -> Result<Ticket> {
         let mut state = self.lock();
         if !state.has_worker {
             let engine = self.clone();
@@ -151,9 +151,9 @@ impl Engine {
         state
     }
 
-    fn perform(&self, context: &Arc<Context>, work: Work) {
+    fn perform(&self, context: &Arc<Context>, work: StreamWork) {
         // A failed context runs no more work, but its events are still recorded.
-        if context.failure().is_some() && !matches!(work, Work::Record(..)) {
+        if context.failure().is_some() && !matches!(work, StreamWork::Record(..)) {
             return;
         }
         let done = catch_unwind(AssertUnwindSafe(|| work.run(context, &self.limits, (&self.log, &self.findings))));

@@ -5,7 +5,7 @@ use super::engine::{Engine, Ticket};
 use super::error::{Error, Result};
 use super::graph::Capture;
 use super::handle::{Handle, Object};
-use super::work::Work;
+use super::work::StreamWork;
 use cudarc::driver::sys::{CUevent_flags, CUresult};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -68,7 +68,7 @@ impl Event {
     pub fn record(self: &Arc<Event>, engine: &Arc<Engine>, context: Arc<Context>) -> Result<Ticket> {
         let mut state = self.lock();
         let call = state.calls + 1;
-        let ticket = engine.submit(context, Work::Record(self.clone(), call))?;
+        let ticket = engine.submit(context, StreamWork::Record(self.clone(), call))?;
         *state = EventState { calls: call, ticket, time: None, captured: None };
         Ok(ticket)
     }

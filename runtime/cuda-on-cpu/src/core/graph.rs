@@ -9,7 +9,7 @@ use super::error::{Error, Result};
 use super::event::Event;
 use super::handle::{Handle, Object};
 use super::memory::{Copy, Fill};
-use super::work::{HostFunction, Launch, Work};
+use super::work::{HostFunction, StreamWork, ValidatedLaunch};
 use cudarc::driver::sys::CUresult;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
@@ -41,7 +41,7 @@ impl Mode {
 #[derive(Clone, Debug)]
 pub enum Operation {
     /// A kernel launch.
-    Launch(Launch),
+    Launch(ValidatedLaunch),
     /// A copy.
     Copy(Copy),
     /// A fill with a repeated value.
@@ -51,7 +51,7 @@ pub enum Operation {
     /// The nodes of another graph.
     Child(Arc<Graph>),
     /// The operations of an executable graph that was launched during a capture.
-    Launched(Arc<[Work]>),
+    Launched(Arc<[StreamWork]>),
     /// Nothing: the node only joins dependencies.
     Empty,
     /// A wait for an event. All earlier work is complete in any case.
@@ -83,16 +83,16 @@ impl Operation {
     }
 }
 
-impl From<Work> for Operation {
-    fn from(work: Work) -> Operation {
+impl From<StreamWork> for Operation {
+    fn from(work: StreamWork) -> Operation {
         match work {
-            Work::Launch(launch) => Operation::Launch(launch),
-            Work::Copy(copy) => Operation::Copy(copy),
-            Work::Fill(fill) => Operation::Fill(fill),
-            Work::Free(address) => Operation::Free(address),
-            Work::Record(event, _) => Operation::Record(event),
-            Work::Call(function) => Operation::Call(function),
-            Work::Graph(works) => Operation::Launched(works),
+            StreamWork::Launch(launch) => Operation::Launch(launch),
+            StreamWork::Copy(copy) => Operation::Copy(copy),
+            StreamWork::Fill(fill) => Operation::Fill(fill),
+            StreamWork::Free(address) => Operation::Free(address),
+            StreamWork::Record(event, _) => Operation::Record(event),
+            StreamWork::Call(function) => Operation::Call(function),
+            StreamWork::Graph(works) => Operation::Launched(works),
         }
     }
 }
@@ -129,7 +129,7 @@ pub struct Graph {
 
 /// A node of an executable graph.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct ExecutableNode {
     /// The node that it was instantiated from.
     pub node: Handle,
     /// The operation.
@@ -147,7 +147,7 @@ pub struct Executable {
     pub context: Arc<Context>,
     /// The flags given at instantiation.
     pub flags: u64,
-    steps: Mutex<Vec<Step>>,
+    steps: Mutex<Vec<ExecutableNode>>,
 }
 
 impl Object for Graph {
@@ -220,7 +220,7 @@ impl Node {
     }
 
     /// Returns the addresses of a launch's parameters, which stay valid until the node changes.
-    pub fn show_parameters(&self, launch: &Launch) -> *mut *mut c_void {
+    pub fn show_parameters(&self, launch: &ValidatedLaunch) -> *mut *mut c_void {
         let mut shown = lock(&self.shown);
         let shown = shown.get_or_insert_with(|| {
             let slots: Vec<_> = launch.function.program.slots().collect();
@@ -304,12 +304,12 @@ impl Graph {
     }
 
     /// Returns the steps of an executable of the graph, in order.
-    pub fn steps(&self) -> Result<Vec<Step>> {
+    pub fn steps(&self) -> Result<Vec<ExecutableNode>> {
         let mut steps = Vec::new();
         for node in self.ordered()? {
             match node.operation() {
                 Operation::Child(child) => steps.extend(child.steps()?),
-                operation => steps.push(Step { node: node.handle, operation, enabled: true }),
+                operation => steps.push(ExecutableNode { node: node.handle, operation, enabled: true }),
             }
         }
         Ok(steps)
@@ -318,17 +318,17 @@ impl Graph {
 
 impl Executable {
     /// Creates an executable of these steps.
-    pub fn new(handle: Handle, context: Arc<Context>, flags: u64, steps: Vec<Step>) -> Executable {
+    pub fn new(handle: Handle, context: Arc<Context>, flags: u64, steps: Vec<ExecutableNode>) -> Executable {
         Executable { handle, context, flags, steps: Mutex::new(steps) }
     }
 
     /// Locks the steps.
-    pub fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
+    pub fn steps(&self) -> MutexGuard<'_, Vec<ExecutableNode>> {
         lock(&self.steps)
     }
 
     /// Changes the step of a node for later launches.
-    pub fn change(&self, node: Handle, change: impl FnOnce(&mut Step) -> Result) -> Result {
+    pub fn change(&self, node: Handle, change: impl FnOnce(&mut ExecutableNode) -> Result) -> Result {
         let mut steps = self.steps();
         match steps.iter_mut().find(|step| step.node == node) {
             Some(step) => change(step),

@@ -17,12 +17,12 @@ pub struct Library {
     /// The module of each context that has loaded the library, by the context's ID.
     pub modules: Mutex<Vec<(u64, Handle)>>,
     /// The kernels looked up so far.
-    pub kernels: Mutex<Vec<Arc<Kernel>>>,
+    pub kernels: Mutex<Vec<Arc<LibraryEntry>>>,
 }
 
 /// A kernel of a library.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct LibraryEntry {
     /// The kernel's handle.
     pub handle: Handle,
     /// The library.
@@ -38,7 +38,7 @@ impl Object for Library {
     const NAME: &'static str = "library";
 }
 
-impl Object for Kernel {
+impl Object for LibraryEntry {
     const KIND: u8 = 0x4C;
     const NAME: &'static str = "kernel";
 }

@@ -6,7 +6,7 @@ use super::handle::{Handle, Object};
 use super::memory::{AllocationKind, Supply};
 use super::settings::Settings;
 use cudarc::driver::sys::{CUfunction_attribute as Attribute, CUresult};
-use kernel_dsl_compiler::analyses::occupancy::Limits;
+use kernel_dsl_compiler::analyses::occupancy::MultiprocessorLimits;
 use kernel_dsl_compiler::ptx;
 use runtime_ptx::{Grid, Image, Program};
 use std::ffi::CString;
@@ -27,7 +27,7 @@ pub struct Module {
 
 /// A kernel of a module.
 #[derive(Debug)]
-pub struct Function {
+pub struct ModuleFunction {
     /// The function's handle.
     pub handle: Handle,
     /// The module that defines the function.
@@ -38,7 +38,7 @@ pub struct Function {
     pub c_name: CString,
     /// The decoded code.
     pub program: Program,
-    limits: Limits,
+    limits: MultiprocessorLimits,
     /// The maximum shared memory of a block in bytes, with the opt-in of a launch.
     shared_at_most: u32,
     /// The maximum dynamic shared memory of a launch, in bytes.
@@ -63,7 +63,7 @@ impl Object for Module {
     const NAME: &'static str = "module";
 }
 
-impl Object for Function {
+impl Object for ModuleFunction {
     const KIND: u8 = 0x45;
     const NAME: &'static str = "function";
 }
@@ -142,12 +142,18 @@ impl Module {
     }
 }
 
-impl Function {
+impl ModuleFunction {
     /// Creates the function of a module's entry.
-    pub fn new(handle: Handle, module: Arc<Module>, name: &str, program: Program, settings: &Settings) -> Function {
-        let limits = Limits::of(settings.target());
+    pub fn new(
+        handle: Handle,
+        module: Arc<Module>,
+        name: &str,
+        program: Program,
+        settings: &Settings,
+    ) -> ModuleFunction {
+        let limits = MultiprocessorLimits::of(settings.target());
         let own = program.shared_bytes();
-        Function {
+        ModuleFunction {
             handle,
             module,
             name: name.to_string(),
@@ -283,6 +289,6 @@ impl Function {
 
 /// Returns the maximum shared memory of a block in bytes, including opt-in shared memory.
 pub fn shared_at_most(settings: &Settings) -> u32 {
-    let limits = Limits::of(settings.target());
+    let limits = MultiprocessorLimits::of(settings.target());
     if settings.target().sm() < 70 { limits.shared_of_block } else { limits.shared - limits.shared_reserved }
 }

@@ -2,12 +2,12 @@
 //! allocates registers for the PTX.
 
 use super::error::{Error, Result};
-use super::module::Function;
+use super::module::ModuleFunction;
 use super::settings::Settings;
-use kernel_dsl_compiler::analyses::occupancy::{Limits, Needs, Occupancy};
+use kernel_dsl_compiler::analyses::occupancy::{MultiprocessorLimits, Needs, Occupancy};
 
 /// Returns the number of blocks of `threads` threads that a multiprocessor holds at once.
-pub fn blocks(function: &Function, settings: &Settings, threads: i64, dynamic: usize) -> Result<u32> {
+pub fn blocks(function: &ModuleFunction, settings: &Settings, threads: i64, dynamic: usize) -> Result<u32> {
     let Some(threads) = u32::try_from(threads).ok().filter(|n| *n > 0) else {
         return Err(Error::value(format!("invalid block size {threads}: a block has at least one thread")));
     };
@@ -22,7 +22,7 @@ pub fn blocks(function: &Function, settings: &Settings, threads: i64, dynamic: u
 /// Returns the block size with the highest occupancy, and the number of blocks that fill the
 /// device. Of equal block sizes the largest wins.
 pub fn best(
-    function: &Function,
+    function: &ModuleFunction,
     settings: &Settings,
     dynamic: impl Fn(u32) -> usize,
     limit: i32,
@@ -46,8 +46,8 @@ pub fn best(
 }
 
 /// Returns the dynamic shared memory in bytes available to each of `resident` concurrent blocks.
-pub fn dynamic(function: &Function, settings: &Settings, resident: i32, threads: i32) -> Result<usize> {
-    let limits = Limits::of(settings.target());
+pub fn dynamic(function: &ModuleFunction, settings: &Settings, resident: i32, threads: i32) -> Result<usize> {
+    let limits = MultiprocessorLimits::of(settings.target());
     let own = function.program.shared_bytes();
     let Some(resident) = u32::try_from(resident).ok().filter(|n| *n > 0) else {
         return Err(Error::value(format!("invalid number of blocks: {resident}")));

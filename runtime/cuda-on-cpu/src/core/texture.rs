@@ -105,7 +105,7 @@ pub fn format_of(format: u32, channels: u32) -> Result<(Channel, u32)> {
 
 /// An array: texels in memory that only copies, textures and surfaces access.
 #[derive(Debug)]
-pub struct Array {
+pub struct TexelArray {
     /// The array's handle.
     pub handle: Handle,
     /// The context that the array belongs to.
@@ -139,7 +139,7 @@ const PITCH: u32 = 3;
 #[derive(Clone, Debug)]
 pub enum Resource {
     /// An array.
-    Array(Arc<Array>),
+    Array(Arc<TexelArray>),
     /// A row of texels in linear memory, which only integer coordinates address.
     Linear(Texels),
     /// Rows of texels in linear memory.
@@ -148,7 +148,10 @@ pub enum Resource {
 
 impl Resource {
     /// Returns the resource of a description. `array` finds an array by its handle.
-    pub fn of(description: &ResourceDescription, array: impl FnOnce(Handle) -> Result<Arc<Array>>) -> Result<Resource> {
+    pub fn of(
+        description: &ResourceDescription,
+        array: impl FnOnce(Handle) -> Result<Arc<TexelArray>>,
+    ) -> Result<Resource> {
         let ResourceDescription { kind, fields, flags, .. } = description;
         if *flags != 0 {
             return Err(Error::value(format!("invalid flags of a resource: {flags:#x}")));
@@ -324,12 +327,12 @@ pub struct Reference {
     pub variable: Option<(Handle, String)>,
     /// The address of the variable, by which kernels find the texture.
     pub address: Option<u64>,
-    bound: Mutex<Bound>,
+    bound: Mutex<BoundTexture>,
 }
 
 /// The texture that a reference is bound to.
 #[derive(Clone, Debug)]
-pub struct Bound {
+pub struct BoundTexture {
     /// The memory, if the reference is bound.
     pub resource: Option<Resource>,
     /// The format of linear memory: a `CUarray_format`, and the number of channels.
@@ -350,18 +353,18 @@ impl Reference {
         is_surface: bool,
     ) -> Reference {
         let (format, description) = ((0x20, 1), TextureDescription::default());
-        let bound = Mutex::new(Bound { resource: None, format, description, is_surface });
+        let bound = Mutex::new(BoundTexture { resource: None, format, description, is_surface });
         Reference { handle, context, variable, address, bound }
     }
 
     /// Locks what the reference is bound to.
-    pub fn bound(&self) -> MutexGuard<'_, Bound> {
+    pub fn bound(&self) -> MutexGuard<'_, BoundTexture> {
         // Nothing panics while the lock is held.
         self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes what the reference is bound to. Later launches use the result.
-    pub fn change(&self, change: impl FnOnce(&mut Bound) -> Result) -> Result {
+    pub fn change(&self, change: impl FnOnce(&mut BoundTexture) -> Result) -> Result {
         let mut bound = self.bound();
         let mut changed = bound.clone();
         change(&mut changed)?;
@@ -378,7 +381,7 @@ impl Reference {
     }
 }
 
-impl Object for Array {
+impl Object for TexelArray {
     const KIND: u8 = 0x4D;
     const NAME: &'static str = "array";
 }

@@ -8,7 +8,7 @@ use super::event::Event;
 use super::findings::Findings;
 use super::log::Log;
 use super::memory::{Copy, Fill};
-use super::module::Function;
+use super::module::ModuleFunction;
 use super::settings::OnFinding;
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::texture::Objects;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 /// An operation of a stream.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum StreamWork {
     /// A kernel launch.
-    Launch(Launch),
+    Launch(ValidatedLaunch),
     /// A copy.
     Copy(Copy),
     /// A fill with a repeated value.
@@ -33,7 +33,7 @@ pub enum Work {
     /// A call of a host function.
     Call(HostFunction),
     /// The operations of a graph, in order.
-    Graph(Arc<[Work]>),
+    Graph(Arc<[StreamWork]>),
 }
 
 /// The largest number of findings of a launch that continues after them.
@@ -41,9 +41,9 @@ const MAX_FINDINGS: usize = 1000;
 
 /// A validated launch.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct ValidatedLaunch {
     /// The kernel.
-    pub function: Arc<Function>,
+    pub function: Arc<ModuleFunction>,
     /// The grid of the launch.
     pub grid: Grid,
     /// The parameter bytes.
@@ -72,7 +72,7 @@ unsafe impl Sync for HostFunction {}
 
 /// The limits of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct KernelLimits {
     /// The enabled checks.
     pub checks: Checks,
     /// The maximum number of warp instructions.
@@ -81,26 +81,26 @@ pub struct Limits {
     pub on_finding: OnFinding,
 }
 
-impl Work {
+impl StreamWork {
     /// Runs the operation. On error, the context fails permanently.
-    pub fn run(&self, context: &Arc<Context>, limits: &Limits, (log, findings): (&Log, &Findings)) -> Result {
+    pub fn run(&self, context: &Arc<Context>, limits: &KernelLimits, (log, findings): (&Log, &Findings)) -> Result {
         match self {
-            Work::Launch(launch) => launch.run(context, limits, (log, findings)),
-            Work::Copy(copy) => copy.run(),
-            Work::Fill(fill) => fill.run(),
-            Work::Free(address) => {
+            StreamWork::Launch(launch) => launch.run(context, limits, (log, findings)),
+            StreamWork::Copy(copy) => copy.run(),
+            StreamWork::Fill(fill) => fill.run(),
+            StreamWork::Free(address) => {
                 context.memory().remove(*address);
                 Ok(())
             }
-            Work::Record(event, call) => {
+            StreamWork::Record(event, call) => {
                 event.happened(*call);
                 Ok(())
             }
-            Work::Call(function) => {
+            StreamWork::Call(function) => {
                 function.call();
                 Ok(())
             }
-            Work::Graph(works) => works.iter().try_for_each(|work| work.run(context, limits, (log, findings))),
+            StreamWork::Graph(works) => works.iter().try_for_each(|work| work.run(context, limits, (log, findings))),
         }
     }
 }
@@ -119,8 +119,8 @@ impl HostFunction {
     }
 }
 
-impl Launch {
-    fn run(&self, context: &Context, limits: &Limits, (log, findings): (&Log, &Findings)) -> Result {
+impl ValidatedLaunch {
+    fn run(&self, context: &Context, limits: &KernelLimits, (log, findings): (&Log, &Findings)) -> Result {
         let options = Options {
             checks: limits.checks,
             fuel: limits.fuel,

@@ -5,7 +5,7 @@ use super::{exports, get, handle};
 use crate::core::context::Context;
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
-use crate::core::memory::{Copy, CopyPlace, CopySide, Extent, Fill, HostPointer, Value};
+use crate::core::memory::{Copy, CopyPlace, CopySide, Extent, Fill, FillValue, HostPointer};
 use cudarc::driver::sys;
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 use std::sync::Arc;
@@ -48,14 +48,14 @@ fn later(driver: &Driver, stream: sys::CUstream, copy: impl FnOnce(&Arc<Context>
 /// The area of a fill: a row, or several rows.
 struct Numbers {
     address: u64,
-    value: Value,
+    value: FillValue,
     pitch: usize,
     width: usize,
     height: usize,
 }
 
 impl Numbers {
-    fn row(address: u64, value: Value, count: usize) -> Numbers {
+    fn row(address: u64, value: FillValue, count: usize) -> Numbers {
         Numbers { address, value, pitch: 0, width: count, height: 1 }
     }
 
@@ -231,27 +231,27 @@ exports! {
     };
 
     fn cuMemsetD8_v2(address: sys::CUdeviceptr, value: c_uchar, count: usize) as cuMemsetD8_v2_ptds = call |driver| {
-        fill_now(driver, Numbers::row(address, Value::Byte(value), count))
+        fill_now(driver, Numbers::row(address, FillValue::Byte(value), count))
     };
 
     fn cuMemsetD16_v2(address: sys::CUdeviceptr, value: c_ushort, count: usize) as cuMemsetD16_v2_ptds = call |driver| {
-        fill_now(driver, Numbers::row(address, Value::Half(value), count))
+        fill_now(driver, Numbers::row(address, FillValue::Half(value), count))
     };
 
     fn cuMemsetD32_v2(address: sys::CUdeviceptr, value: c_uint, count: usize) as cuMemsetD32_v2_ptds = call |driver| {
-        fill_now(driver, Numbers::row(address, Value::Word(value), count))
+        fill_now(driver, Numbers::row(address, FillValue::Word(value), count))
     };
 
     fn cuMemsetD8Async(address: sys::CUdeviceptr, value: c_uchar, count: usize, stream: sys::CUstream) as cuMemsetD8Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers::row(address, Value::Byte(value), count))
+        fill_later(driver, stream, Numbers::row(address, FillValue::Byte(value), count))
     };
 
     fn cuMemsetD16Async(address: sys::CUdeviceptr, value: c_ushort, count: usize, stream: sys::CUstream) as cuMemsetD16Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers::row(address, Value::Half(value), count))
+        fill_later(driver, stream, Numbers::row(address, FillValue::Half(value), count))
     };
 
     fn cuMemsetD32Async(address: sys::CUdeviceptr, value: c_uint, count: usize, stream: sys::CUstream) as cuMemsetD32Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers::row(address, Value::Word(value), count))
+        fill_later(driver, stream, Numbers::row(address, FillValue::Word(value), count))
     };
 
     fn cuMemsetD2D8_v2(
@@ -261,7 +261,7 @@ exports! {
         width: usize,
         height: usize,
     ) as cuMemsetD2D8_v2_ptds = call |driver| {
-        fill_now(driver, Numbers { address, value: Value::Byte(value), pitch, width, height })
+        fill_now(driver, Numbers { address, value: FillValue::Byte(value), pitch, width, height })
     };
 
     fn cuMemsetD2D16_v2(
@@ -271,7 +271,7 @@ exports! {
         width: usize,
         height: usize,
     ) as cuMemsetD2D16_v2_ptds = call |driver| {
-        fill_now(driver, Numbers { address, value: Value::Half(value), pitch, width, height })
+        fill_now(driver, Numbers { address, value: FillValue::Half(value), pitch, width, height })
     };
 
     fn cuMemsetD2D32_v2(
@@ -281,7 +281,7 @@ exports! {
         width: usize,
         height: usize,
     ) as cuMemsetD2D32_v2_ptds = call |driver| {
-        fill_now(driver, Numbers { address, value: Value::Word(value), pitch, width, height })
+        fill_now(driver, Numbers { address, value: FillValue::Word(value), pitch, width, height })
     };
 
     fn cuMemsetD2D8Async(
@@ -292,7 +292,7 @@ exports! {
         height: usize,
         stream: sys::CUstream,
     ) as cuMemsetD2D8Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers { address, value: Value::Byte(value), pitch, width, height })
+        fill_later(driver, stream, Numbers { address, value: FillValue::Byte(value), pitch, width, height })
     };
 
     fn cuMemsetD2D16Async(
@@ -303,7 +303,7 @@ exports! {
         height: usize,
         stream: sys::CUstream,
     ) as cuMemsetD2D16Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers { address, value: Value::Half(value), pitch, width, height })
+        fill_later(driver, stream, Numbers { address, value: FillValue::Half(value), pitch, width, height })
     };
 
     fn cuMemsetD2D32Async(
@@ -314,6 +314,6 @@ exports! {
         height: usize,
         stream: sys::CUstream,
     ) as cuMemsetD2D32Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers { address, value: Value::Word(value), pitch, width, height })
+        fill_later(driver, stream, Numbers { address, value: FillValue::Word(value), pitch, width, height })
     };
 }

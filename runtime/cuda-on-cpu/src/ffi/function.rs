@@ -5,9 +5,9 @@ use super::{exports, get, handle, put, put_if, wanted};
 use crate::core::context::Context;
 use crate::core::driver::{Driver, parameters};
 use crate::core::error::{Error, Result};
-use crate::core::module::{Function, Stepwise};
+use crate::core::module::{ModuleFunction, Stepwise};
 use crate::core::occupancy;
-use crate::core::work::Launch;
+use crate::core::work::ValidatedLaunch;
 use cudarc::driver::sys::{self, CUresult};
 use runtime_ptx::Grid;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -25,7 +25,7 @@ const SIZE: usize = 2;
 /// # Safety
 /// `pointers` is null, or has an address for each parameter, valid for reads of the parameter's
 /// size.
-unsafe fn by_pointers(function: &Function, pointers: *mut *mut c_void) -> Result<Vec<u8>> {
+unsafe fn by_pointers(function: &ModuleFunction, pointers: *mut *mut c_void) -> Result<Vec<u8>> {
     let mut bytes = vec![0; function.program.parameter_bytes()];
     if pointers.is_null() && !bytes.is_empty() {
         return Err(Error::value(format!("`{}` has parameters, but none are given", function.name)));
@@ -47,7 +47,7 @@ unsafe fn by_pointers(function: &Function, pointers: *mut *mut c_void) -> Result
 ///
 /// # Safety
 /// `extra` is a list as cuda.h defines it, and its buffer is valid for the given size.
-unsafe fn by_buffer(function: &Function, extra: *mut *mut c_void) -> Result<Vec<u8>> {
+unsafe fn by_buffer(function: &ModuleFunction, extra: *mut *mut c_void) -> Result<Vec<u8>> {
     let (mut buffer, mut size) = (std::ptr::null(), None);
     for pair in 0.. {
         // SAFETY: the end key was not read yet, so the list continues.
@@ -89,11 +89,11 @@ unsafe fn launch(
     if cooperative {
         check_cooperative(driver, &launch)?;
     }
-    driver.launch(Launch { cooperative, ..launch }, &queue)
+    driver.launch(ValidatedLaunch { cooperative, ..launch }, &queue)
 }
 
 /// Rejects a cooperative launch whose blocks the device cannot hold at once.
-fn check_cooperative(driver: &Driver, launch: &Launch) -> Result {
+fn check_cooperative(driver: &Driver, launch: &ValidatedLaunch) -> Result {
     let Grid { grid, block, dynamic_shared } = launch.grid;
     launch.function.check(launch.grid)?;
     let threads: u32 = block.iter().product();
@@ -115,7 +115,7 @@ pub(super) unsafe fn launch_of(
     function: sys::CUfunction,
     grid: Grid,
     (pointers, extra): (*mut *mut c_void, *mut *mut c_void),
-) -> Result<Launch> {
+) -> Result<ValidatedLaunch> {
     let function = driver.callable(handle(function), || Ok(context.clone()))?;
     let parameters = match (pointers.is_null(), extra.is_null()) {
         (false, false) => return Err(Error::value("the parameters are given twice")),
@@ -125,7 +125,7 @@ pub(super) unsafe fn launch_of(
         (true, false) => unsafe { by_buffer(&function, extra)? },
     };
     let objects = function.module.context.objects();
-    Ok(Launch { function, grid, parameters, cooperative: false, objects })
+    Ok(ValidatedLaunch { function, grid, parameters, cooperative: false, objects })
 }
 
 /// Launches a function with the block and the parameters that earlier calls set.
@@ -144,11 +144,11 @@ fn launch_stepwise(
     let grid = Grid { grid: [width, height, 1], block, dynamic_shared: shared };
     let parameters = parameters(&function, &given)?;
     let objects = function.module.context.objects();
-    driver.launch(Launch { function, grid, parameters, cooperative: false, objects }, &queue)
+    driver.launch(ValidatedLaunch { function, grid, parameters, cooperative: false, objects }, &queue)
 }
 
 /// Returns the function of a handle.
-fn function_of(driver: &Driver, function: sys::CUfunction) -> Result<Arc<Function>> {
+fn function_of(driver: &Driver, function: sys::CUfunction) -> Result<Arc<ModuleFunction>> {
     let context = driver.current()?;
     driver.callable(handle(function), || Ok(context))
 }

@@ -4,8 +4,8 @@
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Table;
-use crate::core::memory::{Copy, CopyPlace, CopySide, Extent, Fill, HostPointer, Value};
-use crate::core::texture::Array;
+use crate::core::memory::{Copy, CopyPlace, CopySide, Extent, Fill, FillValue, HostPointer};
+use crate::core::texture::TexelArray;
 use cudarc::driver::sys;
 use runtime_ptx::texture::Texels;
 use std::ffi::{c_int, c_uint, c_void};
@@ -102,7 +102,7 @@ impl Copy3D {
     ///
     /// # Safety
     /// The program must keep the host memory valid until the copy is complete.
-    pub unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<Array>>) -> Result<Copy> {
+    pub unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<TexelArray>>) -> Result<Copy> {
         let Copy3D { from, to, width, height, depth } = self;
         let extent = Extent { width: *width as u64, height: *height as u64, depth: *depth as u64 };
         // SAFETY: guaranteed by the caller.
@@ -144,7 +144,7 @@ impl Copy3D {
 
 impl Side3D {
     /// Returns the side of a copy in an array, which must contain the whole box.
-    fn of_array(&self, array: &Array, extent: Extent) -> Result<CopySide> {
+    fn of_array(&self, array: &TexelArray, extent: Extent) -> Result<CopySide> {
         if self.level != 0 {
             return Err(Error::unsupported("arrays with levels of detail"));
         }
@@ -166,7 +166,12 @@ impl Side3D {
 
     /// # Safety
     /// The requirements of `Copy3D::read` hold.
-    unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<Array>>, extent: Extent) -> Result<CopySide> {
+    unsafe fn read(
+        &self,
+        context: &Arc<Context>,
+        arrays: Option<&Table<TexelArray>>,
+        extent: Extent,
+    ) -> Result<CopySide> {
         if self.kind == ARRAY {
             let arrays = arrays.ok_or_else(|| Error::unsupported("copies of arrays in graphs"))?;
             return self.of_array(&*arrays.get(super::handle(self.array))?, extent);
@@ -277,9 +282,9 @@ impl MemsetNode {
     pub fn fill(&self, context: &Arc<Context>) -> Result<Fill> {
         let MemsetNode { address, pitch, value, element, width, height } = *self;
         let value = match element {
-            1 => Value::Byte(value as u8),
-            2 => Value::Half(value as u16),
-            4 => Value::Word(value),
+            1 => FillValue::Byte(value as u8),
+            2 => FillValue::Half(value as u16),
+            4 => FillValue::Word(value),
             _ => return Err(Error::value(format!("elements of {element} bytes, not of 1, 2 or 4"))),
         };
         let width = (width as u64).saturating_mul(value.width());
@@ -290,9 +295,9 @@ impl MemsetNode {
     /// Returns the description of a fill.
     pub fn of(fill: &Fill) -> MemsetNode {
         let (value, element) = match fill.value {
-            Value::Byte(value) => (value.into(), 1),
-            Value::Half(value) => (value.into(), 2),
-            Value::Word(value) => (value, 4),
+            FillValue::Byte(value) => (value.into(), 1),
+            FillValue::Half(value) => (value.into(), 2),
+            FillValue::Word(value) => (value, 4),
         };
         let (width, height) = (fill.extent.width as usize / element as usize, fill.extent.height as usize);
         MemsetNode { address: fill.address, pitch: fill.pitch as usize, value, element, width, height }

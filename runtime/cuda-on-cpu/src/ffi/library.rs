@@ -1,10 +1,10 @@
 //! Functions of libraries and their kernels.
 
-use super::module::{Options, image_text, read_file};
+use super::module::{LoadOptions, image_text, read_file};
 use super::{exports, handle, pointer, put, put_if, text, wanted};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
-use crate::core::module::Function;
+use crate::core::module::ModuleFunction;
 use cudarc::driver::sys;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ type CUkernel = *mut c_void;
 
 /// # Safety
 /// `to` is null or valid for writes, and the pointers in the options are valid.
-unsafe fn load(driver: &Driver, to: *mut CUlibrary, ptx: &str, options: &Options) -> Result {
+unsafe fn load(driver: &Driver, to: *mut CUlibrary, ptx: &str, options: &LoadOptions) -> Result {
     wanted(to)?;
     let mut log = String::new();
     let loaded = driver.load_library(ptx, &mut log);
@@ -29,7 +29,7 @@ unsafe fn load(driver: &Driver, to: *mut CUlibrary, ptx: &str, options: &Options
 }
 
 /// Returns the function of a kernel in the current context.
-fn function_of(driver: &Driver, kernel: CUkernel) -> Result<Arc<Function>> {
+fn function_of(driver: &Driver, kernel: CUkernel) -> Result<Arc<ModuleFunction>> {
     let kernel = driver.kernels.get(handle(kernel))?;
     driver.function_of(&kernel, &driver.current()?)
 }
@@ -46,7 +46,7 @@ exports! {
         _library_count: c_uint,
     ) = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe { load(driver, library, &image_text(code)?, &Options::new(count, names, values)?) }
+        unsafe { load(driver, library, &image_text(code)?, &LoadOptions::new(count, names, values)?) }
     };
 
     fn cuLibraryLoadFromFile(
@@ -60,7 +60,7 @@ exports! {
         _library_count: c_uint,
     ) = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe { load(driver, library, &read_file(text(path)?)?, &Options::new(count, names, values)?) }
+        unsafe { load(driver, library, &read_file(text(path)?)?, &LoadOptions::new(count, names, values)?) }
     };
 
     fn cuLibraryUnload(library: CUlibrary) = call |driver| {

@@ -11,17 +11,17 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::slice;
 
 /// The options of a load. Each slot holds a number or a pointer, depending on the option.
-pub(super) struct Options<'a> {
+pub(super) struct LoadOptions<'a> {
     names: &'a [c_int],
     values: *mut *mut c_void,
 }
 
-impl<'a> Options<'a> {
+impl<'a> LoadOptions<'a> {
     /// # Safety
     /// `names` and `values` are valid for `count` options.
-    pub unsafe fn new(count: c_uint, names: *mut c_int, values: *mut *mut c_void) -> Result<Options<'a>> {
+    pub unsafe fn new(count: c_uint, names: *mut c_int, values: *mut *mut c_void) -> Result<LoadOptions<'a>> {
         if count == 0 {
-            return Ok(Options { names: &[], values });
+            return Ok(LoadOptions { names: &[], values });
         }
         if names.is_null() || values.is_null() {
             return Err(Error::value("the options of the module are null"));
@@ -31,7 +31,7 @@ impl<'a> Options<'a> {
         // CUDA 12.9 has the options 0 to 33.
         match names.iter().find(|name| !(0..34).contains(*name)) {
             Some(name) => Err(Error::value(format!("unknown option of the JIT compiler: {name}"))),
-            None => Ok(Options { names, values }),
+            None => Ok(LoadOptions { names, values }),
         }
     }
 
@@ -157,7 +157,7 @@ unsafe fn name_or(name: *const c_char, otherwise: &str) -> Result<&str> {
 
 /// # Safety
 /// `to` is null or valid for writes, and the pointers in the options are valid.
-unsafe fn load(driver: &Driver, to: *mut sys::CUmodule, ptx: &str, options: &Options) -> Result {
+unsafe fn load(driver: &Driver, to: *mut sys::CUmodule, ptx: &str, options: &LoadOptions) -> Result {
     wanted(to)?;
     let mut log = String::new();
     let loaded = driver.load(ptx, &mut log);
@@ -168,7 +168,7 @@ unsafe fn load(driver: &Driver, to: *mut sys::CUmodule, ptx: &str, options: &Opt
     }
 }
 
-const NONE: Options = Options { names: &[], values: std::ptr::null_mut() };
+const NONE: LoadOptions = LoadOptions { names: &[], values: std::ptr::null_mut() };
 
 exports! {
     fn cuModuleLoadData(module: *mut sys::CUmodule, image: *const c_void) = call |driver| {
@@ -185,7 +185,7 @@ exports! {
     ) = call |driver| {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
-            let options = Options::new(count, names, values)?;
+            let options = LoadOptions::new(count, names, values)?;
             load(driver, module, &image_text(image)?, &options)
         }
     };
@@ -210,7 +210,7 @@ exports! {
         // SAFETY: the caller's pointers are valid, as cuda.h requires, until the state is
         // destroyed.
         unsafe {
-            let options = Options::new(count, names, values)?;
+            let options = LoadOptions::new(count, names, values)?;
             let kept = (options.names.to_vec(), values.expose_provenance());
             put(state, pointer(driver.link(kept)?.handle))
         }
@@ -227,7 +227,7 @@ exports! {
         values: *mut *mut c_void,
     ) = call |driver| {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        let options = unsafe { Options::new(count, names, values)? };
+        let options = unsafe { LoadOptions::new(count, names, values)? };
         if data.is_null() || bytes == 0 {
             return Err(Error::value("the input is empty"));
         }
@@ -250,7 +250,7 @@ exports! {
         values: *mut *mut c_void,
     ) = call |driver| {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        let (options, path) = unsafe { (Options::new(count, names, values)?, text(path)?) };
+        let (options, path) = unsafe { (LoadOptions::new(count, names, values)?, text(path)?) };
         let mut log = String::new();
         let added = add_input(driver, handle(state), kind, path, &read_bytes(path)?, &mut log);
         // SAFETY: as above.
@@ -264,7 +264,7 @@ exports! {
         let mut log = String::new();
         let completed = driver.link_complete(&link, &mut log);
         let (names, values) = &link.options;
-        let options = Options { names, values: std::ptr::with_exposed_provenance_mut(*values) };
+        let options = LoadOptions { names, values: std::ptr::with_exposed_provenance_mut(*values) };
         // SAFETY: the options stay valid until the state is destroyed, as cuda.h requires.
         unsafe { options.logs(&log) };
         let (start, length) = completed?;
@@ -344,7 +344,7 @@ exports! {
 
 /// Reads an option's slot, for the tests.
 #[cfg(test)]
-fn slot_of(options: &Options, option: JitOption) -> Option<usize> {
+fn slot_of(options: &LoadOptions, option: JitOption) -> Option<usize> {
     // SAFETY: the test's slot is valid.
     options.slot(option).and_then(|slot| unsafe { super::get(slot) }.ok()).map(|value| value.addr())
 }
@@ -361,14 +361,14 @@ mod tests {
         let mut values = [std::ptr::without_provenance_mut(8), buffer.as_mut_ptr().cast()];
         // SAFETY: the arrays have two options, and the buffer has eight bytes.
         unsafe {
-            let options = Options::new(2, names.as_mut_ptr(), values.as_mut_ptr()).unwrap();
+            let options = LoadOptions::new(2, names.as_mut_ptr(), values.as_mut_ptr()).unwrap();
             options.logs("line 5: what");
             assert_eq!(slot_of(&options, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES), Some(8));
             options.logs("");
             assert_eq!(slot_of(&options, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES), Some(0));
             names[0] = 99;
-            assert!(Options::new(2, names.as_mut_ptr(), values.as_mut_ptr()).is_err());
-            assert!(Options::new(2, std::ptr::null_mut(), values.as_mut_ptr()).is_err());
+            assert!(LoadOptions::new(2, names.as_mut_ptr(), values.as_mut_ptr()).is_err());
+            assert!(LoadOptions::new(2, std::ptr::null_mut(), values.as_mut_ptr()).is_err());
         }
         assert_eq!(&buffer, b"\0ine 5:\0");
     }

@@ -3,7 +3,7 @@
 use super::{exports, handle, no_flags, pointer, put, put_if, wanted};
 use crate::core::error::Error;
 use crate::core::stream::Queue;
-use crate::core::work::{HostFunction, Work};
+use crate::core::work::{HostFunction, StreamWork};
 use cudarc::driver::sys;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -83,7 +83,7 @@ exports! {
     ) as cuLaunchHostFunc_ptsz = call |driver| {
         let queue = driver.queue(handle(stream))?;
         let function = function.ok_or_else(|| Error::value("the function is null"))?;
-        driver.submit(&queue, Work::Call(HostFunction::Plain { function, data }))
+        driver.submit(&queue, StreamWork::Call(HostFunction::Plain { function, data }))
     };
 
     fn cuStreamAddCallback(
@@ -97,7 +97,7 @@ exports! {
         queue.refuse_in_capture("callbacks in a capture are not supported")?;
         let function = function.ok_or_else(|| Error::value("the function is null"))?;
         let stream = handle(stream).0;
-        driver.submit(&queue, Work::Call(HostFunction::WithStatus { function, stream, data }))
+        driver.submit(&queue, StreamWork::Call(HostFunction::WithStatus { function, stream, data }))
     };
 
     fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint) = call |driver| {

@@ -4,7 +4,7 @@ use super::{exports, get, handle, no_flags, pointer, put, put_if, text, wanted};
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::texture::{
-    Array, ArrayDescription, LINEAR_TEXELS, Resource, ResourceDescription, TEXTURE_ALIGNMENT, TextureDescription,
+    ArrayDescription, LINEAR_TEXELS, Resource, ResourceDescription, TEXTURE_ALIGNMENT, TexelArray, TextureDescription,
     format_of,
 };
 use cudarc::driver::sys;
@@ -59,7 +59,7 @@ fn axis(axis: c_int) -> Result<usize> {
 }
 
 /// Returns the resource of an array.
-fn resource_of(array: std::sync::Arc<Array>) -> Option<Resource> {
+fn resource_of(array: std::sync::Arc<TexelArray>) -> Option<Resource> {
     Some(Resource::Array(array))
 }
 

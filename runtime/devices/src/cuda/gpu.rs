@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::info::DeviceInfo;
-use super::launch::{Launch, LoadedKernel, Ready, Residency};
+use super::launch::{DriverLaunch, LoadedKernel, Ready, Residency};
 use super::loss::Loss;
 use super::mark::Mark;
 use super::module::{Module, kept, shared_memory, stored_ptx};
@@ -345,9 +345,9 @@ impl Cuda {
         artifact: &'static Artifact,
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
-    ) -> Result<Launch> {
+    ) -> Result<DriverLaunch> {
         let name = artifact.instance_name(&program.instance().0);
-        Launch::new(&self.context, self.load(form, artifact, program, &name)?, name, approved)
+        DriverLaunch::new(&self.context, self.load(form, artifact, program, &name)?, name, approved)
     }
 
     /// Compiles and loads the instance's module, so that launches find it. Several threads may load

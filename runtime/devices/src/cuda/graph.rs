@@ -8,7 +8,7 @@
 use super::context::Context;
 use super::driver::Driver;
 use super::gpu::Cuda;
-use super::launch::Launch;
+use super::launch::DriverLaunch;
 use super::operation::Operation;
 use super::record::Findings;
 use super::stream::CudaStream;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// A launch of a graph that is still to be made.
 pub(crate) struct PendingLaunch {
-    launch: Launch,
+    launch: DriverLaunch,
     after: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Replay {
     context: Arc<Context>,
     graph: sys::CUgraph,
     executable: sys::CUgraphExec,
-    nodes: Vec<(sys::CUgraphNode, Launch)>,
+    nodes: Vec<(sys::CUgraphNode, DriverLaunch)>,
     /// The records of its checked launches, if there are any.
     findings: Option<Arc<Findings>>,
     /// The number of each node's record.
@@ -126,7 +126,7 @@ impl Replay {
     }
 
     /// Makes the launch of node `number` write to the record of the node.
-    fn report(&self, number: usize, launch: &mut Launch) {
+    fn report(&self, number: usize, launch: &mut DriverLaunch) {
         if let Some(findings) = &self.findings {
             launch.set_record(findings.record(self.records[number]));
         }

@@ -24,7 +24,7 @@ pub(super) enum LoadedKernel {
 }
 
 /// The driver's description of a launch.
-pub(super) struct Launch {
+pub(super) struct DriverLaunch {
     kernel: LoadedKernel,
     instance: Arc<str>,
     shape: LaunchShape,
@@ -39,11 +39,11 @@ pub(super) struct Launch {
 
 // SAFETY: the pointers refer to memory that it owns, which moves with it and is used through `&mut`
 // only.
-unsafe impl Send for Launch {}
+unsafe impl Send for DriverLaunch {}
 // SAFETY: as above.
-unsafe impl Sync for Launch {}
+unsafe impl Sync for DriverLaunch {}
 
-impl Launch {
+impl DriverLaunch {
     /// Makes a launch of `kernel`, the instance for which the arguments were validated. A
     /// cooperative launch has no more blocks than the device holds at once.
     pub fn new(
@@ -51,13 +51,13 @@ impl Launch {
         kernel: LoadedKernel,
         instance: String,
         approved: &ValidatedArgs<'_, '_>,
-    ) -> Result<Launch> {
+    ) -> Result<DriverLaunch> {
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, LoadedKernel::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
         let (instance, shape, cooperative) = (instance.into(), approved.shape(), approved.is_cooperative());
-        let launch = Launch { kernel, instance, shape, cooperative, shared, values, pointers };
+        let launch = DriverLaunch { kernel, instance, shape, cooperative, shared, values, pointers };
         if cooperative {
             context.driver.cooperative()?;
             let (each, all) = (launch.residency(context)?.blocks, context.info.multiprocessors);
@@ -150,12 +150,12 @@ pub(crate) struct Residency {
 
 /// A launch with the memory that it uses.
 pub(crate) struct Ready<'a> {
-    launch: Launch,
+    launch: DriverLaunch,
     used: AccessSet<'a>,
 }
 
 impl<'a> Ready<'a> {
-    pub(super) fn new(launch: Launch, approved: &ValidatedArgs<'_, 'a>) -> Ready<'a> {
+    pub(super) fn new(launch: DriverLaunch, approved: &ValidatedArgs<'_, 'a>) -> Ready<'a> {
         Ready { launch, used: approved.used() }
     }
 

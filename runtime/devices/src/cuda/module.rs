@@ -22,14 +22,14 @@ const LOG_BYTES: usize = 16 << 10;
 /// Loaded code and its one entry.
 pub(super) struct Module {
     context: Arc<Context>,
-    code: Code,
+    code: LoadedCode,
     function: sys::CUfunction,
     shared: SharedMemory,
 }
 
 /// A handle of loaded code.
 #[derive(Clone, Copy)]
-enum Code {
+enum LoadedCode {
     Library(Library, Libraries),
     Module(sys::CUmodule),
 }
@@ -144,7 +144,7 @@ impl Module {
     ) -> Result<Module, Error> {
         span!("load", instance, bytes = ptx.len());
         check_version(ptx, context.driver.version(), instance)?;
-        let code = Code::load(&context, ptx, instance)?;
+        let code = LoadedCode::load(&context, ptx, instance)?;
         let mut loaded = Module { context, code, function: ptr::null_mut(), shared: shared.clone() };
         let name = CString::new(entry).unwrap_or_default();
         loaded.function = code.function(&loaded.context, &name, instance)?;
@@ -162,7 +162,7 @@ impl Module {
     }
 }
 
-impl Code {
+impl LoadedCode {
     /// Compiles and loads PTX by the driver's compiler and its cache: as a library, if the driver
     /// has libraries, because it compiles several of them at the same time. Modules of a context it
     /// compiles one after another. On an H100 machine with 16 cores (driver 580.159), 12 modules of
@@ -171,7 +171,7 @@ impl Code {
     /// `cuLink…` would return machine code for a cache of ours, but compiles it as relocatable:
     /// divisions become calls, and registers follow the callees' conventions. On an H200 (driver
     /// 580.159) this made attention 2 % slower, `silu` 9 % and a log-softmax of `f16` 21 %.
-    fn load(context: &Context, ptx: &str, instance: &str) -> Result<Code, Error> {
+    fn load(context: &Context, ptx: &str, instance: &str) -> Result<LoadedCode, Error> {
         let text = text(ptx);
         let text = text.as_ptr().cast();
         let mut log = vec![0u8; LOG_BYTES];
@@ -195,7 +195,7 @@ impl Code {
             },
         );
         let Err(error) = loaded else {
-            return Ok(libraries.map_or(Code::Module(module), |of| Code::Library(library, of)));
+            return Ok(libraries.map_or(LoadedCode::Module(module), |of| LoadedCode::Library(library, of)));
         };
         let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
         let log = String::from_utf8_lossy(&log[..end]).trim_end().to_string();
@@ -213,11 +213,11 @@ impl Code {
             // SAFETY: the code is loaded, and its context is current; the name ends with a NUL.
             |driver| unsafe {
                 match self {
-                    Code::Library(library, of) => match (of.kernel)(&mut kernel, library, entry.as_ptr()) {
+                    LoadedCode::Library(library, of) => match (of.kernel)(&mut kernel, library, entry.as_ptr()) {
                         SUCCESS => (of.function)(&mut function, kernel),
                         error => error,
                     },
-                    Code::Module(module) => (driver.module_function)(&mut function, module, entry.as_ptr()),
+                    LoadedCode::Module(module) => (driver.module_function)(&mut function, module, entry.as_ptr()),
                 }
             },
         )?;
@@ -232,8 +232,8 @@ impl Drop for Module {
             // SAFETY: loaded in `load`; the device was dropped before, and waited for its streams.
             |driver| unsafe {
                 match self.code {
-                    Code::Library(library, of) => (of.unload)(library),
-                    Code::Module(module) => (driver.module_unload)(module),
+                    LoadedCode::Library(library, of) => (of.unload)(library),
+                    LoadedCode::Module(module) => (driver.module_unload)(module),
                 }
             },
         );

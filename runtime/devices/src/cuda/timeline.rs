@@ -5,7 +5,7 @@
 use super::context::Context;
 use super::driver::NOT_READY;
 use super::operation::Operation;
-use crate::profile::{Timed, Work};
+use crate::profile::{ProfiledWork, Timed};
 use crate::{Error, Result};
 use cudarc::driver::sys;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ const ROOM: usize = 512;
 /// The operations that are not known to be complete, with an event after each.
 #[derive(Default)]
 pub(super) struct Timeline {
-    steps: VecDeque<Step>,
+    steps: VecDeque<TimedWork>,
     /// Unused events.
     spare: Vec<sys::CUevent>,
     profile: Option<Profiling>,
@@ -27,8 +27,8 @@ pub(super) struct Timeline {
 // SAFETY: event handles may be used from any thread; the timeline is used under its lock.
 unsafe impl Send for Timeline {}
 
-struct Step {
-    what: Work,
+struct TimedWork {
+    what: ProfiledWork,
     /// The profile, if the stream is profiled.
     start: Option<sys::CUevent>,
     end: sys::CUevent,
@@ -82,7 +82,7 @@ impl Timeline {
     ) -> Result<()> {
         match self.record(context, stream) {
             Ok(end) => {
-                self.steps.push_back(Step { what: Work::of(operation), start, end });
+                self.steps.push_back(TimedWork { what: ProfiledWork::of(operation), start, end });
                 Ok(())
             }
             Err(why) => {

@@ -18,7 +18,7 @@
 //! The checksum detects damage, not malice. Bytes crafted to pass the checksum are rejected by the
 //! checks above, or are another valid graph.
 
-use super::lent::{Launch, RecordedArgument};
+use super::lent::{GraphLaunch, RecordedArgument};
 use super::slot::AnySlot;
 use super::{Graph, Node, Recording};
 use crate::cuda::ptx;
@@ -39,14 +39,14 @@ const HEADER: usize = 18;
 
 #[derive(Serialize, Deserialize)]
 struct SavedGraph {
-    kernels: Vec<Kernel>,
+    kernels: Vec<SavedKernel>,
     slots: Vec<SlotContent>,
-    launches: Vec<Call>,
+    launches: Vec<SavedCall>,
 }
 
 /// An instance of a kernel, in one form.
 #[derive(Serialize, Deserialize)]
-struct Kernel {
+struct SavedKernel {
     module: String,
     name: String,
     /// The hash of the kernel's HIR.
@@ -64,14 +64,14 @@ struct SlotContent {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Call {
+struct SavedCall {
     kernel: u32,
     block: Option<u64>,
-    arguments: Vec<Argument>,
+    arguments: Vec<SavedArgument>,
 }
 
 #[derive(Serialize, Deserialize)]
-enum Argument {
+enum SavedArgument {
     Scalar { ty: Scalar, bits: u64 },
     Memory { slot: u32, element: String, offset: u64, shape: Extents, mutable: bool },
 }
@@ -104,14 +104,14 @@ impl Graph<'_> {
     /// Serializes the graph for [`Recording::load`]: launches with their current arguments, PTX,
     /// and the lengths of the buffers, without their content.
     pub fn save(&self) -> Result<Vec<u8>> {
-        let mut kernels: Vec<Kernel> = Vec::new();
-        let mut known: Vec<&Launch> = Vec::new();
+        let mut kernels: Vec<SavedKernel> = Vec::new();
+        let mut known: Vec<&GraphLaunch> = Vec::new();
         let mut launches = Vec::new();
         for launch in &self.launches {
             let kernel = match known.iter().position(|other| other.is_like(launch)) {
                 Some(kernel) => kernel,
                 None => {
-                    kernels.push(Kernel {
+                    kernels.push(SavedKernel {
                         module: launch.kernel.module.into(),
                         name: launch.kernel.name.into(),
                         hash: checksum(launch.kernel.hir),
@@ -123,8 +123,8 @@ impl Graph<'_> {
                     known.len() - 1
                 }
             };
-            let arguments = launch.arguments.iter().map(Argument::of).collect();
-            launches.push(Call { kernel: kernel as u32, block: launch.block.map(|n| n as u64), arguments });
+            let arguments = launch.arguments.iter().map(SavedArgument::of).collect();
+            launches.push(SavedCall { kernel: kernel as u32, block: launch.block.map(|n| n as u64), arguments });
         }
         let slots = self.slots.iter();
         let slots =
@@ -191,7 +191,7 @@ impl Recording<'_> {
             let (kernel, constants, form) =
                 kernel.ok_or_else(|| refused("a launch names a kernel that the file does not contain"))?;
             let arguments = call.arguments.iter().map(|argument| argument.given(&places, &elements));
-            self.push(Launch {
+            self.push(GraphLaunch {
                 kernel,
                 constants: constants.clone(),
                 block: call.block.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
@@ -242,7 +242,7 @@ impl SavedGraph {
     }
 }
 
-impl Kernel {
+impl SavedKernel {
     /// Finds the same kernel in this program.
     fn find(&self, device: &Device) -> Result<(&'static Artifact, Vec<Constant>, LaunchForm)> {
         let of = |why: String| refused(format!("{}::{}: {why}", self.module, self.name));
@@ -270,11 +270,11 @@ impl Kernel {
     }
 }
 
-impl Argument {
-    fn of(given: &RecordedArgument) -> Argument {
+impl SavedArgument {
+    fn of(given: &RecordedArgument) -> SavedArgument {
         match given {
-            RecordedArgument::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
-            RecordedArgument::Memory { slot, element, offset, shape, mutable } => Argument::Memory {
+            RecordedArgument::Scalar { ty, bits } => SavedArgument::Scalar { ty: *ty, bits: *bits },
+            RecordedArgument::Memory { slot, element, offset, shape, mutable } => SavedArgument::Memory {
                 slot: *slot as u32,
                 element: element.to_string(),
                 offset: *offset,
@@ -296,8 +296,10 @@ impl Argument {
     /// with their bytes.
     fn given(&self, places: &[(usize, u64)], elements: &BTreeMap<&str, ElementType>) -> Result<RecordedArgument> {
         let (slot, element, offset, shape, mutable) = match self {
-            Argument::Scalar { ty, bits } => return Ok(RecordedArgument::Scalar { ty: *ty, bits: *bits }),
-            Argument::Memory { slot, element, offset, shape, mutable } => (*slot, element, *offset, shape, *mutable),
+            SavedArgument::Scalar { ty, bits } => return Ok(RecordedArgument::Scalar { ty: *ty, bits: *bits }),
+            SavedArgument::Memory { slot, element, offset, shape, mutable } => {
+                (*slot, element, *offset, shape, *mutable)
+            }
         };
         let (place, room) = places
             .get(slot as usize)

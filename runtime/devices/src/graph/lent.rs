@@ -118,7 +118,7 @@ impl Hazards for All<'_, '_> {
 
 /// A launch of a graph.
 #[derive(Clone)]
-pub(super) struct Launch {
+pub(super) struct GraphLaunch {
     pub kernel: &'static Artifact,
     pub constants: Vec<Constant>,
     pub block: Option<usize>,
@@ -143,7 +143,7 @@ pub(super) enum RecordedArgument {
     },
 }
 
-impl Launch {
+impl GraphLaunch {
     /// Makes a launch from arguments whose memory lies in slots of `recording`.
     pub fn new(
         device: &Device,
@@ -153,7 +153,7 @@ impl Launch {
         constants: &[Constant],
         block: Option<usize>,
         given: &[Argument<'_>],
-    ) -> Result<Launch> {
+    ) -> Result<GraphLaunch> {
         let program = device.instance(kernel, constants)?;
         let mut refusals = Vec::new();
         let mut arguments = Vec::new();
@@ -167,13 +167,13 @@ impl Launch {
             }
         }
         match refusals.is_empty() {
-            true => Ok(Launch { kernel, constants: constants.to_vec(), block, form, arguments }),
+            true => Ok(GraphLaunch { kernel, constants: constants.to_vec(), block, form, arguments }),
             false => Err(Error::Refused { instance: program.instance_name(), refusals }),
         }
     }
 
     /// Returns whether both have the same kernel, instance and variant.
-    pub fn is_like(&self, other: &Launch) -> bool {
+    pub fn is_like(&self, other: &GraphLaunch) -> bool {
         // A kernel may be there more than once: as its type has it, and as the registry does.
         let name = |kernel: &Artifact| (kernel.module, kernel.name);
         let same = ptr::eq(self.kernel, other.kernel)
@@ -225,7 +225,7 @@ impl Launch {
     }
 }
 
-impl fmt::Display for Launch {
+impl fmt::Display for GraphLaunch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let form = match self.form {
             LaunchForm::Checked => "a checked launch",

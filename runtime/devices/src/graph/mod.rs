@@ -23,11 +23,11 @@ pub use slot::{AnySlot, Slot, SlotMut};
 use crate::contract::{ValidatedArgs, writes};
 use crate::cuda::{Cuda, PendingLaunch, Replay};
 use crate::device::Backend;
-use crate::profile::Work;
+use crate::profile::ProfiledWork;
 use crate::stream::{Queue, Stream};
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::{Call, Element, LaunchForm, Launcher};
-use lent::{AccessMode, All, Launch, OwnedBuffer};
+use lent::{AccessMode, All, GraphLaunch, OwnedBuffer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub struct Graph<'g> {
     recording: u64,
     /// Dropped before the buffers.
     made: GraphBackend,
-    launches: Vec<Launch>,
+    launches: Vec<GraphLaunch>,
     slots: Vec<OwnedBuffer<'g>>,
 }
 
@@ -108,7 +108,12 @@ pub struct Node {
 }
 
 impl<'g> Graph<'g> {
-    fn new(device: Device, recording: u64, slots: Vec<OwnedBuffer<'g>>, launches: Vec<Launch>) -> Result<Graph<'g>> {
+    fn new(
+        device: Device,
+        recording: u64,
+        slots: Vec<OwnedBuffer<'g>>,
+        launches: Vec<GraphLaunch>,
+    ) -> Result<Graph<'g>> {
         let made = match device.backend() {
             Backend::Cpu(_) => GraphBackend::Cpu,
             Backend::Cuda(cuda) => {
@@ -176,7 +181,7 @@ impl<'g> Graph<'g> {
         if node.recording != self.recording {
             return Err(Error::OtherGraph { what: "the node" });
         }
-        let launch = Launch::new(
+        let launch = GraphLaunch::new(
             &self.device,
             self.recording,
             form,
@@ -232,7 +237,7 @@ impl<'g> Graph<'g> {
                         })
                     })
                 };
-                stream.recording().time(|| Work::Graph { launches: self.launches.len() }, all)
+                stream.recording().time(|| ProfiledWork::Graph { launches: self.launches.len() }, all)
             }
         }
     }
@@ -263,7 +268,7 @@ impl<'g> Graph<'g> {
                 },
             });
         }
-        let moved = |launch: &Launch| launch.slots().any(|slot| self.slots[slot].has_moved());
+        let moved = |launch: &GraphLaunch| launch.slots().any(|slot| self.slots[slot].has_moved());
         let moved: Vec<_> = (0..self.launches.len()).filter(|index| moved(&self.launches[*index])).collect();
         if let Err(why) = moved.into_iter().try_for_each(|index| self.ready(index)) {
             // Some launches have the new addresses, and others the old ones.

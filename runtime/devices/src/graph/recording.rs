@@ -1,6 +1,6 @@
 //! Recording of launches.
 
-use super::lent::{Launch, OwnedBuffer};
+use super::lent::{GraphLaunch, OwnedBuffer};
 use super::slot::{MOST_SLOTS, Slot, SlotId, SlotMut};
 use super::{Graph, Node};
 use crate::{Device, DeviceBuffer, Error, Result};
@@ -21,7 +21,7 @@ pub struct Recording<'g> {
     device: Device,
     number: u64,
     slots: RefCell<Vec<OwnedBuffer<'g>>>,
-    launches: RefCell<Vec<Launch>>,
+    launches: RefCell<Vec<GraphLaunch>>,
 }
 
 impl Device {
@@ -123,11 +123,11 @@ impl<'g> Recording<'g> {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<Node> {
-        self.push(Launch::new(&self.device, self.number, form, kernel, constants, block, arguments)?)
+        self.push(GraphLaunch::new(&self.device, self.number, form, kernel, constants, block, arguments)?)
     }
 
     /// Adds a launch, if it fits its kernel's contract.
-    pub(super) fn push(&self, launch: Launch) -> Result<Node> {
+    pub(super) fn push(&self, launch: GraphLaunch) -> Result<Node> {
         let slots = self.slots.borrow();
         // SAFETY: the arguments are inspected, and not used for an access.
         let arguments = unsafe { launch.arguments(&self.device, &slots) };

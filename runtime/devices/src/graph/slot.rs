@@ -1,7 +1,7 @@
 //! Placeholders for buffers while launches are recorded.
 
 use crate::Result;
-use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout, Origin};
+use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Origin, ViewLayout};
 use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
 use std::fmt;
@@ -102,7 +102,7 @@ macro_rules! slot {
 
             /// Returns a view, like [`DeviceBuffer::view`](crate::DeviceBuffer::view).
             pub fn view<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferView<'a, T, R>> {
-                Ok(BufferView::new(self.id.origin(), Layout::whole::<T>(self.len, extents)?))
+                Ok(BufferView::new(self.id.origin(), ViewLayout::whole::<T>(self.len, extents)?))
             }
 
             /// Returns a view, like
@@ -112,7 +112,7 @@ macro_rules! slot {
                 extents: [usize; R],
                 strides: [usize; R],
             ) -> Result<BufferView<'a, T, R>> {
-                Ok(BufferView::new(self.id.origin(), Layout::strided::<T>(self.len, extents, strides)?))
+                Ok(BufferView::new(self.id.origin(), ViewLayout::strided::<T>(self.len, extents, strides)?))
             }
 
             /// Returns a view, like [`DeviceBuffer::strided`](crate::DeviceBuffer::strided).
@@ -122,18 +122,18 @@ macro_rules! slot {
                 extents: [usize; R],
                 strides: [usize; R],
             ) -> Result<BufferStrided<'a, T, R>> {
-                Ok(BufferStrided::new(self.id.origin(), Layout::any::<T>(self.len, start, extents, strides)?))
+                Ok(BufferStrided::new(self.id.origin(), ViewLayout::any::<T>(self.len, start, extents, strides)?))
             }
 
             /// Returns a view, like [`DeviceBuffer::range`](crate::DeviceBuffer::range).
             pub fn range<'a>(self, range: Range<usize>) -> Result<BufferView<'a, T, 1>> {
-                Ok(BufferView::new(self.id.origin(), Layout::range::<T>(self.len, range)?))
+                Ok(BufferView::new(self.id.origin(), ViewLayout::range::<T>(self.len, range)?))
             }
         }
 
         impl<'a, T: Element> SliceArgument<'a, T> for $Slot<T> {
             fn argument(self) -> Argument<'a> {
-                let layout = Layout::all(self.len);
+                let layout = ViewLayout::all(self.len);
                 SliceArgument::argument(BufferView::<T, 1>::new(self.id.origin(), layout))
             }
         }
@@ -150,7 +150,7 @@ impl<T: Element> SlotMut<T> {
 
     /// Returns a view, like [`DeviceBuffer::view_mut`](crate::DeviceBuffer::view_mut).
     pub fn view_mut<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferViewMut<'a, T, R>> {
-        Ok(BufferViewMut::new(self.id.origin(), Layout::whole::<T>(self.len, extents)?))
+        Ok(BufferViewMut::new(self.id.origin(), ViewLayout::whole::<T>(self.len, extents)?))
     }
 
     /// Returns a view, like
@@ -160,7 +160,7 @@ impl<T: Element> SlotMut<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferViewMut<'a, T, R>> {
-        let layout = Layout::strided::<T>(self.len, extents, strides)?.distinct::<T>(self.len)?;
+        let layout = ViewLayout::strided::<T>(self.len, extents, strides)?.distinct::<T>(self.len)?;
         Ok(BufferViewMut::new(self.id.origin(), layout))
     }
 
@@ -171,13 +171,13 @@ impl<T: Element> SlotMut<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferStridedMut<'a, T, R>> {
-        let layout = Layout::any::<T>(self.len, start, extents, strides)?.distinct::<T>(self.len)?;
+        let layout = ViewLayout::any::<T>(self.len, start, extents, strides)?.distinct::<T>(self.len)?;
         Ok(BufferStridedMut::new(self.id.origin(), layout))
     }
 
     /// Returns a view, like [`DeviceBuffer::range_mut`](crate::DeviceBuffer::range_mut).
     pub fn range_mut<'a>(self, range: Range<usize>) -> Result<BufferViewMut<'a, T, 1>> {
-        Ok(BufferViewMut::new(self.id.origin(), Layout::range::<T>(self.len, range)?))
+        Ok(BufferViewMut::new(self.id.origin(), ViewLayout::range::<T>(self.len, range)?))
     }
 }
 
@@ -205,6 +205,6 @@ impl<T: Element> From<SlotMut<T>> for Slot<T> {
 
 impl<'a, T: Element> SliceMutArgument<'a, T> for SlotMut<T> {
     fn argument(self) -> Argument<'a> {
-        SliceMutArgument::argument(BufferViewMut::<T, 1>::new(self.id.origin(), Layout::all(self.len)))
+        SliceMutArgument::argument(BufferViewMut::<T, 1>::new(self.id.origin(), ViewLayout::all(self.len)))
     }
 }

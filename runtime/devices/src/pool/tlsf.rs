@@ -30,7 +30,7 @@ const NONE: Id = Id(u32::MAX);
 const RECENT: usize = 8;
 
 #[derive(Debug)]
-struct Block {
+struct PoolBlock {
     address: u64,
     bytes: u64,
     free: bool,
@@ -56,7 +56,7 @@ pub(super) struct AllocatedBlock {
 /// Segments of address space, cut into blocks.
 #[derive(Debug)]
 pub(super) struct Tlsf {
-    blocks: Vec<Block>,
+    blocks: Vec<PoolBlock>,
     /// The unused places in `blocks`.
     vacant: Vec<Id>,
     /// The blocks freed last, oldest first. They are in no list, and count as used for their
@@ -130,10 +130,10 @@ impl Tlsf {
         self.unlink(id);
         let rest = self.block(id).bytes - bytes;
         if rest >= GRANULE {
-            let Block { address, after, .. } = *self.block(id);
+            let PoolBlock { address, after, .. } = *self.block(id);
             // Pending accesses of the whole apply to each part.
             let pending = self.block(id).pending.clone();
-            let rest = self.insert(Block {
+            let rest = self.insert(PoolBlock {
                 address: address + bytes,
                 bytes: rest,
                 free: true,
@@ -180,7 +180,7 @@ impl Tlsf {
     fn join(&mut self, mut id: Id) {
         let block = self.block_mut(id);
         block.free = true;
-        let Block { before, after, .. } = *block;
+        let PoolBlock { before, after, .. } = *block;
         if after != NONE && self.block(after).free {
             self.unlink(after);
             self.merge(id, after);
@@ -195,7 +195,7 @@ impl Tlsf {
 
     /// Adds a segment, all of it free.
     pub fn add(&mut self, address: u64, bytes: u64) {
-        let block = Block {
+        let block = PoolBlock {
             address,
             bytes,
             free: true,
@@ -212,7 +212,7 @@ impl Tlsf {
     /// Removes all unused segments and returns their address, bytes, and the accesses to wait for.
     pub fn remove_unused(&mut self) -> Vec<(u64, u64, WaitSet)> {
         self.settle();
-        let whole = |b: &Block| b.free && b.before == NONE && b.after == NONE;
+        let whole = |b: &PoolBlock| b.free && b.before == NONE && b.after == NONE;
         let unused = self.blocks.iter().enumerate().filter(|(_, b)| whole(b));
         let unused: Vec<_> = unused.map(|(i, _)| Id(i as u32)).collect();
         let segments = unused.into_iter().map(|id| {
@@ -262,7 +262,7 @@ impl Tlsf {
 
     /// Merges the block after `into`, which is in no list, into `into`.
     fn merge(&mut self, into: Id, gone: Id) {
-        let Block { bytes, after, .. } = *self.block(gone);
+        let PoolBlock { bytes, after, .. } = *self.block(gone);
         let pending = std::mem::take(&mut self.block_mut(gone).pending);
         if after != NONE {
             self.block_mut(after).before = into;
@@ -287,7 +287,7 @@ impl Tlsf {
     }
 
     fn unlink(&mut self, id: Id) {
-        let Block { bytes, previous, next, .. } = *self.block(id);
+        let PoolBlock { bytes, previous, next, .. } = *self.block(id);
         if next != NONE {
             self.block_mut(next).previous = previous;
         }
@@ -305,7 +305,7 @@ impl Tlsf {
         }
     }
 
-    fn insert(&mut self, block: Block) -> Id {
+    fn insert(&mut self, block: PoolBlock) -> Id {
         match self.vacant.pop() {
             Some(id) => {
                 *self.block_mut(id) = block;
@@ -324,11 +324,11 @@ impl Tlsf {
         self.vacant.push(id);
     }
 
-    fn block(&self, id: Id) -> &Block {
+    fn block(&self, id: Id) -> &PoolBlock {
         &self.blocks[id.0 as usize]
     }
 
-    fn block_mut(&mut self, id: Id) -> &mut Block {
+    fn block_mut(&mut self, id: Id) -> &mut PoolBlock {
         &mut self.blocks[id.0 as usize]
     }
 }

@@ -18,7 +18,7 @@ use crate::buffer::same_length;
 use crate::cuda::CudaStream;
 use crate::device::Backend;
 use crate::hazard::{AccessSet, BufferAccess};
-use crate::{BufferView, Device, DeviceBuffer, Error, PinnedBuffer, Result, Work};
+use crate::{BufferView, Device, DeviceBuffer, Error, PinnedBuffer, ProfiledWork, Result};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Argument, Artifact, Element, LaunchForm, Launcher};
 use std::ffi::c_void;
@@ -149,7 +149,7 @@ impl Stream {
         // SAFETY: both have equal length. Their accesses are tracked, so a later write or free of
         // either waits.
         let copy = || unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) };
-        self.recording.time(|| Work::Upload { bytes: to.bytes() }, copy)
+        self.recording.time(|| ProfiledWork::Upload { bytes: to.bytes() }, copy)
     }
 
     /// Copies all of a buffer to `to`, which has equal length; reading `to` waits for the copy.
@@ -162,7 +162,7 @@ impl Stream {
         let used = AccessSet::read(from.uses()).and(BufferAccess::Write(to.uses()));
         // SAFETY: as in `upload_to`; `to` is exclusive.
         let copy = || unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) };
-        self.recording.time(|| Work::Download { bytes: from.bytes() }, copy)
+        self.recording.time(|| ProfiledWork::Download { bytes: from.bytes() }, copy)
     }
 
     /// Copies all elements of a buffer to a buffer of equal length on the stream's device. The
@@ -194,7 +194,7 @@ impl Stream {
                 None => Ok(()),
             },
         };
-        self.recording.time(|| Work::Copy { bytes: from.bytes() }, copy)
+        self.recording.time(|| ProfiledWork::Copy { bytes: from.bytes() }, copy)
     }
 
     /// Declares that the stream's work reads a view's memory where launches do not show it: in a
@@ -221,7 +221,7 @@ impl Stream {
         let used = AccessSet::written(buffer.uses());
         // SAFETY: the buffer's own bytes, exclusive; the use is noted.
         let fill = || unsafe { self.queue.fill(&used, buffer.address(), buffer.bytes(), 0) };
-        self.recording.time(|| Work::Fill { bytes: buffer.bytes() }, fill)
+        self.recording.time(|| ProfiledWork::Fill { bytes: buffer.bytes() }, fill)
     }
 
     pub(crate) fn queue(&self) -> &Queue {

@@ -1,7 +1,7 @@
 //! Profiles of streams.
 
 use super::{Queue, Stream};
-use crate::profile::{Profile, Timed, Work};
+use crate::profile::{Profile, ProfiledWork, Timed};
 use crate::{Device, Result};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::launch::LaunchShape;
@@ -15,7 +15,7 @@ pub(crate) struct Recording(Mutex<Option<(Instant, Vec<Timed>)>>);
 
 impl Recording {
     /// Does something; if the stream is profiled, its time is noted.
-    pub fn time<T>(&self, work: impl FnOnce() -> Work, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn time<T>(&self, work: impl FnOnce() -> ProfiledWork, run: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(base) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(base, _)| *base) else {
             return run();
         };
@@ -78,7 +78,7 @@ impl Device {
         constants: &[Constant],
         block: Option<usize>,
         arguments: &[Argument<'_>],
-    ) -> Work {
+    ) -> ProfiledWork {
         let mut instance = kernel.name.to_string();
         let mut shape = LaunchShape { grid: [0; 3], block: [0; 3] };
         // A rejected launch reports its error itself; here it has no shape.
@@ -87,6 +87,6 @@ impl Device {
             shape = approved.shape();
             Ok(())
         });
-        Work::launch(&instance, shape)
+        ProfiledWork::launch(&instance, shape)
     }
 }

@@ -1,11 +1,11 @@
 //! Views with other axes: only extents and strides change, no element moves.
 
-use super::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout};
+use super::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, ViewLayout};
 use crate::Result;
 use kernel_dsl::Element;
 
-impl<const R: usize> Layout<R> {
-    fn permuted<T: Element>(&self, axes: [usize; R]) -> Result<Layout<R>> {
+impl<const R: usize> ViewLayout<R> {
+    fn permuted<T: Element>(&self, axes: [usize; R]) -> Result<ViewLayout<R>> {
         let mut seen = [false; R];
         for axis in axes {
             match seen.get_mut(axis) {
@@ -16,19 +16,19 @@ impl<const R: usize> Layout<R> {
             }
         }
         let of = |all: &[usize; R]| axes.map(|axis| all[axis]);
-        Ok(Layout { start: self.start, extents: of(&self.extents), strides: of(&self.strides) })
+        Ok(ViewLayout { start: self.start, extents: of(&self.extents), strides: of(&self.strides) })
     }
 
-    fn reshaped<T: Element, const Q: usize>(&self, extents: [usize; Q]) -> Result<Layout<Q>> {
-        let () = Layout::<Q>::RANK;
+    fn reshaped<T: Element, const Q: usize>(&self, extents: [usize; Q]) -> Result<ViewLayout<Q>> {
+        let () = ViewLayout::<Q>::RANK;
         match strides(&self.extents, &self.strides, extents) {
-            Some(strides) => Ok(Layout { start: self.start, extents, strides }),
+            Some(strides) => Ok(ViewLayout { start: self.start, extents, strides }),
             None => Err(self.refused::<T>(self.len(), format!("a view as {extents:?} would have to move elements"))),
         }
     }
 
-    fn broadcast<T: Element, const Q: usize>(&self, extents: [usize; Q]) -> Result<Layout<Q>> {
-        let () = Layout::<Q>::RANK;
+    fn broadcast<T: Element, const Q: usize>(&self, extents: [usize; Q]) -> Result<ViewLayout<Q>> {
+        let () = ViewLayout::<Q>::RANK;
         let mut strides = [0; Q];
         let ours = self.extents.iter().zip(&self.strides).rev();
         let mut wanted = extents.iter().zip(&mut strides).rev();
@@ -39,11 +39,11 @@ impl<const R: usize> Layout<R> {
                 _ => return Err(self.refused::<T>(self.len(), format!("it cannot be broadcast to {extents:?}"))),
             }
         }
-        Ok(Layout { start: self.start, extents, strides })
+        Ok(ViewLayout { start: self.start, extents, strides })
     }
 
     /// Returns the layout with last stride 1, if the last stride is 1 or irrelevant.
-    fn side_by_side<T: Element>(mut self) -> Result<Layout<R>> {
+    fn side_by_side<T: Element>(mut self) -> Result<ViewLayout<R>> {
         if self.extents[R - 1] <= 1 {
             self.strides[R - 1] = 1;
         }

@@ -10,7 +10,7 @@
 //! one by one.
 
 use crate::code::uniform::Kinds;
-use crate::code::{Arithmetic, Code, Element, Fused, Inst, Local, Operand, RowIndex, Split, UniformLoop, Word};
+use crate::code::{Arithmetic, Code, CodeOperand, Element, Fused, Inst, Local, RowIndex, Split, UniformLoop, Word};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::Binary;
 
@@ -91,10 +91,10 @@ impl Finder<'_> {
             brought.push((row, first, source));
         }
         let operand = |row: RowIndex| match brought.iter().find(|(to, ..)| *to == row) {
-            None => Operand::Row(row),
-            Some((_, _, OperandSource::Element(element))) => Operand::Element(*element),
+            None => CodeOperand::Row(row),
+            Some((_, _, OperandSource::Element(element))) => CodeOperand::Element(*element),
             Some((to, at, OperandSource::Word(split))) => {
-                Operand::Word(Word { split: Split::clone(split), after: (at - first) as u32, to: *to })
+                CodeOperand::Word(Word { split: Split::clone(split), after: (at - first) as u32, to: *to })
             }
         };
         let variable = if self.landings[pc + 1] { None } else { self.writes(pc + 1, to) };
@@ -120,13 +120,13 @@ impl Finder<'_> {
         else {
             return None;
         };
-        let by_index = |operand: &Operand| match operand {
-            Operand::Word(word) => word.split.uniform.iter().any(|dim| dim.index == index),
-            Operand::Row(_) | Operand::Element(_) => false,
+        let by_index = |operand: &CodeOperand| match operand {
+            CodeOperand::Word(word) => word.split.uniform.iter().any(|dim| dim.index == index),
+            CodeOperand::Row(_) | CodeOperand::Element(_) => false,
         };
-        let known = |operand: &Operand| !matches!(operand, Operand::Element(_));
+        let known = |operand: &CodeOperand| !matches!(operand, CodeOperand::Element(_));
         let adds = match (&run.addend, run.variable) {
-            (Some(Operand::Element(from)), Some(to)) => *from == to && to.index != Some(index) && run.to.is_none(),
+            (Some(CodeOperand::Element(from)), Some(to)) => *from == to && to.index != Some(index) && run.to.is_none(),
             _ => false,
         };
         let whole = body as usize == first && adds && run.operands.iter().all(known);

@@ -18,7 +18,7 @@ pub mod uniform;
 
 use self::frame::Register;
 use kernel_dsl_compiler::ir::{
-    self, Binary, Bits, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote,
+    self, Binary, Bits, Comparison, FenceScope, Location, Shuffle, Special, Swizzle, Unary, Vote,
 };
 use kernel_dsl_compiler::{Approximation, Scalar};
 use runtime_ptx::inline::Inline as PtxBlock;
@@ -196,7 +196,7 @@ pub enum Inst {
         to: RowIndex,
         value: RowIndex,
     },
-    Fence(Scope),
+    Fence(FenceScope),
     Match {
         to: RowIndex,
         from: Register,
@@ -648,9 +648,9 @@ pub struct Fused {
     /// The arithmetic operation.
     pub arithmetic: Arithmetic,
     /// The operands.
-    pub operands: [Operand; 2],
+    pub operands: [CodeOperand; 2],
     /// The addend of a `MulAdd`.
-    pub addend: Option<Operand>,
+    pub addend: Option<CodeOperand>,
     /// The row of the result, if other instructions read it.
     pub to: Option<RowIndex>,
     /// The variable that the result is written to.
@@ -680,7 +680,7 @@ pub enum Arithmetic {
 
 /// The source of an operand.
 #[derive(Clone, Debug)]
-pub enum Operand {
+pub enum CodeOperand {
     /// A row written by an earlier instruction.
     Row(RowIndex),
     /// A variable.

@@ -17,7 +17,7 @@ impl Decoder<'_> {
     fn place(&mut self, place: &ir::AccessPlace, scalar: Scalar, n: u32) -> Result<(AccessLocation, OffsetInElement)> {
         let index = |v: Value| self.typed(v, Scalar::Usize);
         let within = place.within();
-        let step = |s: &ir::Step| Ok(SharedDim { index: index(s.index)?, extent: s.extent, stride: s.bytes });
+        let step = |s: &ir::ElementIndex| Ok(SharedDim { index: index(s.index)?, extent: s.extent, stride: s.bytes });
         let steps = within.into_iter().flat_map(|w| &w.indices).map(step).collect::<Result<_>>()?;
         let (unit, reach) = (place.unit(scalar), place.reach(n, scalar));
         let within = OffsetInElement { unit, offset: within.map_or(0, |w| w.offset), steps, reach };

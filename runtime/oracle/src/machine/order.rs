@@ -20,7 +20,7 @@
 //! Accesses are ordered as in this run, as in any detector of races that observes one execution.
 
 use crate::machine::shadow::{Stamp, TimeSlice};
-use kernel_dsl_compiler::ir::Scope;
+use kernel_dsl_compiler::ir::FenceScope;
 use std::collections::HashMap;
 
 /// The accesses before a fence: the thread's up to the fence, its warp's up to the last warp
@@ -218,9 +218,9 @@ impl Order {
     }
 
     /// Records a fence by lanes of a warp.
-    pub fn fence(&mut self, warp: u32, lanes: u32, scope: Scope, at: FenceEpochs) {
+    pub fn fence(&mut self, warp: u32, lanes: u32, scope: FenceScope, at: FenceEpochs) {
         self.active = true;
-        let device = scope != Scope::Block;
+        let device = scope != FenceScope::Block;
         let own = &mut self.running.warps[warp as usize];
         let reaches = 1 + usize::from(device);
         for fenced in own.fenced.iter_mut().take(reaches) {
@@ -350,7 +350,7 @@ mod tests {
 
     /// Returns which accesses are acquired when block 1 (epochs 1 and 2) stores and releases by
     /// `release`, and block 3 reads the flag and acquires by `acquire`.
-    fn handed_over(release: Option<Scope>, acquire: Option<Scope>) -> [bool; 4] {
+    fn handed_over(release: Option<FenceScope>, acquire: Option<FenceScope>) -> [bool; 4] {
         let mut order = Order::default();
         order.begin(2, 1);
         order.barrier();
@@ -374,11 +374,11 @@ mod tests {
     #[test]
     fn fences_on_both_sides_order_earlier_accesses() {
         // No barrier lies before the other warp's access in the epoch of the fence.
-        assert_eq!(handed_over(Some(Scope::Grid), Some(Scope::System)), [true, true, false, true]);
-        assert_eq!(handed_over(Some(Scope::Grid), None), [false; 4]);
-        assert_eq!(handed_over(None, Some(Scope::Grid)), [false; 4]);
-        assert_eq!(handed_over(Some(Scope::Block), Some(Scope::Grid)), [false; 4], "too narrow");
-        assert_eq!(handed_over(Some(Scope::Grid), Some(Scope::Block)), [false; 4], "too narrow");
+        assert_eq!(handed_over(Some(FenceScope::Grid), Some(FenceScope::System)), [true, true, false, true]);
+        assert_eq!(handed_over(Some(FenceScope::Grid), None), [false; 4]);
+        assert_eq!(handed_over(None, Some(FenceScope::Grid)), [false; 4]);
+        assert_eq!(handed_over(Some(FenceScope::Block), Some(FenceScope::Grid)), [false; 4], "too narrow");
+        assert_eq!(handed_over(Some(FenceScope::Grid), Some(FenceScope::Block)), [false; 4], "too narrow");
     }
 
     #[test]
@@ -386,23 +386,23 @@ mod tests {
         let mut order = Order::default();
         let first = |order: &Order| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0, &[]));
         order.begin(1, 1);
-        order.fence(0, 1, Scope::Grid, at(1));
+        order.fence(0, 1, FenceScope::Grid, at(1));
         order.look(0, 0, FLAG);
         order.begin(1, 3);
         order.atomic(0, 0, FLAG);
-        order.fence(0, 1, Scope::Grid, at(3));
+        order.fence(0, 1, FenceScope::Grid, at(3));
         assert!(!first(&order), "the first block has changed nothing");
         order.begin(1, 5);
         order.look(0, 0, FLAG);
-        order.fence(0, 1, Scope::Grid, at(5));
+        order.fence(0, 1, FenceScope::Grid, at(5));
         assert!(order.known(0).is_empty(), "the second made its fence behind the change");
         let mut order = Order::default();
         order.begin(1, 1);
-        order.fence(0, 1, Scope::Grid, at(1));
+        order.fence(0, 1, FenceScope::Grid, at(1));
         order.atomic(0, 0, FLAG);
         order.begin(1, 3);
         order.look(0, 0, FLAG);
-        order.fence(0, 1, Scope::Grid, at(3));
+        order.fence(0, 1, FenceScope::Grid, at(3));
         assert!(first(&order));
     }
 
@@ -412,7 +412,7 @@ mod tests {
         for block in [1, 2, 3] {
             order.begin(1, block);
             order.atomic(0, 0, (Some(0), u64::from(block - 1)));
-            order.fence(0, 1, Scope::Grid, at(block));
+            order.fence(0, 1, FenceScope::Grid, at(block));
             order.atomic(0, 0, (Some(0), u64::from(block)));
         }
         assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0, &[])), "through the second block");
@@ -430,23 +430,23 @@ mod tests {
         let other = (Some(0), 0);
         // From warp 0 to warp 1 within the block, then to the next block.
         order.begin(2, 1);
-        hand_over(&mut order, [0, 1], (None, 0), Scope::Block, at(1));
-        order.fence(1, 1, Scope::Grid, at(1));
+        hand_over(&mut order, [0, 1], (None, 0), FenceScope::Block, at(1));
+        order.fence(1, 1, FenceScope::Grid, at(1));
         order.atomic(1, 0, FLAG);
         order.begin(2, 5);
         order.atomic(0, 0, FLAG);
-        order.fence(0, 1, Scope::Grid, at(5));
+        order.fence(0, 1, FenceScope::Grid, at(5));
         let (first, second) = (Stamp::new(1, 0, 0), Stamp::new(1, 1, 32));
         let knows = |order: &Order, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp, &[]));
         assert!(knows(&order, 0, first) && knows(&order, 0, second));
         // Then from that block's first warp to its second.
-        hand_over(&mut order, [0, 1], other, Scope::Block, at(5));
+        hand_over(&mut order, [0, 1], other, FenceScope::Block, at(5));
         assert!(knows(&order, 1, first) && knows(&order, 1, second));
         // The second warp has made a block fence only.
         order.atomic(1, 0, FLAG);
         order.begin(2, 9);
         order.atomic(0, 0, FLAG);
-        order.fence(0, 1, Scope::Grid, at(9));
+        order.fence(0, 1, FenceScope::Grid, at(9));
         let third = Stamp::new(5, 1, 32);
         assert!(knows(&order, 0, first) && !knows(&order, 0, third));
     }
@@ -455,19 +455,19 @@ mod tests {
     fn a_fence_does_not_release_later_acquisitions() {
         let mut order = Order::default();
         order.begin(1, 1);
-        order.fence(0, 1, Scope::Grid, at(1));
+        order.fence(0, 1, FenceScope::Grid, at(1));
         order.atomic(0, 0, FLAG);
         order.begin(2, 5);
         // Warp 1 makes its fence before warp 0 acquires; then both reach a barrier.
-        order.fence(1, 1, Scope::Grid, at(5));
+        order.fence(1, 1, FenceScope::Grid, at(5));
         order.atomic(0, 0, FLAG);
-        order.fence(0, 1, Scope::Grid, at(5));
+        order.fence(0, 1, FenceScope::Grid, at(5));
         order.barrier();
         let other = (Some(0), 0);
         order.atomic(1, 0, other);
         order.begin(1, 9);
         order.atomic(0, 0, other);
-        order.fence(0, 1, Scope::Grid, at(9));
+        order.fence(0, 1, FenceScope::Grid, at(9));
         let first = Stamp::new(1, 0, 0);
         assert!(!order.known(0).iter().any(|known| known.holds(first, 0, &[])));
     }
@@ -480,11 +480,11 @@ mod tests {
         let hand_over = |order: &mut Order, from, to| {
             order.begin(1, 1);
             // A barrier of the warp between epochs 1 and 2.
-            order.fence(0, 1, Scope::Grid, FenceEpochs { block: 1, warp: 2, now: 3 });
+            order.fence(0, 1, FenceScope::Grid, FenceEpochs { block: 1, warp: 2, now: 3 });
             order.atomic(0, from, FLAG);
             order.begin(1, 5);
             order.atomic(0, to, FLAG);
-            order.fence(0, u32::MAX, Scope::Grid, at(5));
+            order.fence(0, u32::MAX, FenceScope::Grid, at(5));
         };
         hand_over(&mut order, 1, 0);
         assert!(order.known(0).is_empty(), "who has made no fence hands nothing over");
@@ -504,14 +504,14 @@ mod tests {
     fn block_fences_order_warps_of_a_block() {
         let mut order = Order::default();
         order.begin(2, 5);
-        order.fence(0, u32::MAX, Scope::Block, at(5));
+        order.fence(0, u32::MAX, FenceScope::Block, at(5));
         order.atomic(0, 7, (None, 0));
         order.atomic(1, 0, (None, 0));
-        order.fence(1, u32::MAX, Scope::Block, at(5));
+        order.fence(1, u32::MAX, FenceScope::Block, at(5));
         assert!(order.known(1).iter().any(|p| p.holds(Stamp::new(5, 0, 7), 32, &[])));
         order.begin(2, 6);
         order.atomic(1, 0, (None, 0));
-        order.fence(1, u32::MAX, Scope::Grid, at(6));
+        order.fence(1, u32::MAX, FenceScope::Grid, at(6));
         assert!(order.known(1).is_empty(), "shared memory begins anew");
     }
 }

@@ -640,7 +640,7 @@ fn new_page() -> Box<[Cell; PAGE]> {
 mod tests {
     use super::*;
     use crate::machine::order::{FenceEpochs, Order};
-    use kernel_dsl_compiler::ir::Scope;
+    use kernel_dsl_compiler::ir::FenceScope;
 
     const SHARED: bool = false;
     const GLOBAL: bool = true;
@@ -719,11 +719,11 @@ mod tests {
         }
         for warp in signed {
             // A barrier of the warp lies between.
-            order.fence(*warp, 1, Scope::Block, FenceEpochs { block: 1, warp: 2, now: 3 });
+            order.fence(*warp, 1, FenceScope::Block, FenceEpochs { block: 1, warp: 2, now: 3 });
             order.atomic(*warp, 0, (None, 64));
         }
         order.atomic(3, 0, (None, 64));
-        order.fence(3, 1, Scope::Block, FenceEpochs { block: 1, warp: 1, now: 3 });
+        order.fence(3, 1, FenceScope::Block, FenceEpochs { block: 1, warp: 1, now: 3 });
         let (clock, now) = (Clock { known: order.known(3), ..clock(1, 1, SHARED) }, Stamp::new(4, 2, 96));
         let first = shadow.cells(0, 4).next().and_then(|cell| cell.store_would(clock, now));
         let further = shadow.further_loads(0, 4, clock, now);

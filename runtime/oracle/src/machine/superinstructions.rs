@@ -3,7 +3,7 @@
 use crate::code::Pc;
 use crate::code::SHARED_WORDS;
 use crate::code::frame::{FULL, LANES, Row, Word as _};
-use crate::code::{Arithmetic, Element, Fused, Operand, UniformLoop, Word};
+use crate::code::{Arithmetic, CodeOperand, Element, Fused, UniformLoop, Word};
 use crate::machine::shadow::{Clock, Stamp};
 use crate::machine::shared_fast_path::{HALF, Pattern, loads_well, parted};
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
@@ -219,11 +219,19 @@ impl Machine<'_, '_> {
     /// Returns the locations of an operand from this iteration on, or `None` if a lane is out of
     /// bounds within `turns` iterations.
     #[inline(always)]
-    fn walk(&self, warp: &mut Warp, mask: u32, operand: &Operand, index: u32, step: u32, turns: u32) -> Option<Walk> {
+    fn walk(
+        &self,
+        warp: &mut Warp,
+        mask: u32,
+        operand: &CodeOperand,
+        index: u32,
+        step: u32,
+        turns: u32,
+    ) -> Option<Walk> {
         let word = match operand {
-            Operand::Row(row) => return Some(Walk::Row(*row)),
-            Operand::Element(_) => return None,
-            Operand::Word(word) => word,
+            CodeOperand::Row(row) => return Some(Walk::Row(*row)),
+            CodeOperand::Element(_) => return None,
+            CodeOperand::Word(word) => word,
         };
         let words = parted(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
         let (low, high, pattern) = (words.of(0), words.of(HALF), words.pattern);
@@ -250,15 +258,15 @@ impl Machine<'_, '_> {
         site: Pc,
         warp: &mut Warp,
         mask: u32,
-        operand: &Operand,
+        operand: &CodeOperand,
     ) -> Option<LaneSource> {
         match operand {
-            Operand::Row(row) => Some(LaneSource::Row(*row)),
-            Operand::Element(variable) => {
+            CodeOperand::Row(row) => Some(LaneSource::Row(*row)),
+            CodeOperand::Element(variable) => {
                 let (row, written) = element(warp, mask, variable)?;
                 (TIER < ACCESSES || mask & !warp.written[written] == 0).then_some(LaneSource::Row(row))
             }
-            Operand::Word(word) => self.word::<TIER>(site, warp, mask, word),
+            CodeOperand::Word(word) => self.word::<TIER>(site, warp, mask, word),
         }
     }
 

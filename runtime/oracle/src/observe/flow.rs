@@ -59,7 +59,7 @@ impl<L: Copy> Shadow<L> {
 
 /// An instruction of a warp.
 #[derive(Clone, Copy)]
-pub struct Step<'s> {
+pub struct WarpStep<'s> {
     pub site: Pc,
     pub inst: &'s Inst,
     pub warp: &'s Warp,
@@ -67,9 +67,9 @@ pub struct Step<'s> {
     pub mask: u32,
 }
 
-impl<'s> Step<'s> {
+impl<'s> WarpStep<'s> {
     pub fn lane(self, machine: &'s Machine<'s, 's>, index: usize) -> Lane<'s> {
-        let Step { site, inst, warp, .. } = self;
+        let WarpStep { site, inst, warp, .. } = self;
         Lane { machine, site, inst, warp, index }
     }
 
@@ -135,7 +135,7 @@ pub trait Propagation {
     type Label: Copy;
 
     /// Inspects an instruction before it runs.
-    fn before(&mut self, _shadow: &mut Shadow<Self::Label>, _machine: &mut Machine<'_, '_>, _step: Step<'_>) {}
+    fn before(&mut self, _shadow: &mut Shadow<Self::Label>, _machine: &mut Machine<'_, '_>, _step: WarpStep<'_>) {}
 
     /// Returns the label of `result`, which the lane has computed from `operands`.
     fn computed(
@@ -229,11 +229,11 @@ impl<P: Propagation> Observer for ShadowFlow<P> {
 
     fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         let inst = &machine.program.code.insts[site as usize];
-        self.rules.before(&mut self.shadow, machine, Step { site, inst, warp, mask });
+        self.rules.before(&mut self.shadow, machine, WarpStep { site, inst, warp, mask });
     }
 
     fn after(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
-        self.follow(machine, Step { site, inst, warp, mask });
+        self.follow(machine, WarpStep { site, inst, warp, mask });
     }
 }
 
@@ -252,7 +252,7 @@ impl<P: Propagation> ShadowFlow<P> {
     }
 
     /// Moves the labels of an instruction that has run.
-    fn follow(&mut self, machine: &mut Machine<'_, '_>, step: Step<'_>) {
+    fn follow(&mut self, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
         let code = &machine.program.code;
         let (warp, mask) = (step.warp, step.mask);
         let local = |i: u32| &code.locals[i as usize];
@@ -322,7 +322,7 @@ impl<P: Propagation> ShadowFlow<P> {
     fn copy(
         &mut self,
         machine: &Machine<'_, '_>,
-        step: Step<'_>,
+        step: WarpStep<'_>,
         registers: impl Fn(usize) -> Option<(Register, Register)>,
     ) {
         for lane in lanes_of(step.mask) {
@@ -333,7 +333,7 @@ impl<P: Propagation> ShadowFlow<P> {
         }
     }
 
-    fn compute(&mut self, machine: &Machine<'_, '_>, step: Step<'_>) {
+    fn compute(&mut self, machine: &Machine<'_, '_>, step: WarpStep<'_>) {
         let Some(computation) = machine.program.code.computation(step.inst) else { return };
         let mut operands = Vec::with_capacity(computation.operands.len());
         for lane in step.lanes(machine, step.mask) {
@@ -346,14 +346,14 @@ impl<P: Propagation> ShadowFlow<P> {
         }
     }
 
-    fn gather(&mut self, machine: &Machine<'_, '_>, step: Step<'_>, to: RowIndex, from: RowIndex, missing: bool) {
+    fn gather(&mut self, machine: &Machine<'_, '_>, step: WarpStep<'_>, to: RowIndex, from: RowIndex, missing: bool) {
         let any = lanes_of(step.mask).find_map(|lane| self.shadow.get(step.warp, from, lane));
         let first = step.lane(machine, step.mask.trailing_zeros() as usize % LANES);
         let label = self.rules.gathered(first, any, missing);
         lanes_of(step.mask).for_each(|lane| self.shadow.set(step.warp, to, lane, label));
     }
 
-    fn load(&mut self, machine: &mut Machine<'_, '_>, step: Step<'_>, access: &AccessOp) {
+    fn load(&mut self, machine: &mut Machine<'_, '_>, step: WarpStep<'_>, access: &AccessOp) {
         for (i, to) in access.values.iter().enumerate() {
             for lane in lanes_of(step.mask) {
                 let otherwise = access.otherwise.get(i).and_then(|other| self.shadow.get(step.warp, other.row, lane));
@@ -370,7 +370,7 @@ impl<P: Propagation> ShadowFlow<P> {
         });
     }
 
-    fn store(&mut self, machine: &mut Machine<'_, '_>, step: Step<'_>, access: &AccessOp) {
+    fn store(&mut self, machine: &mut Machine<'_, '_>, step: WarpStep<'_>, access: &AccessOp) {
         machine.each_part(step.site, step.warp, step.mask, access, |machine, part| {
             if matches!(part.target, Target::Buffer(b) if !machine.buffers[b].mutable) {
                 return;
@@ -385,7 +385,7 @@ impl<P: Propagation> ShadowFlow<P> {
         });
     }
 
-    fn atomic(&mut self, machine: &mut Machine<'_, '_>, step: Step<'_>, atomic: &Atomic) {
+    fn atomic(&mut self, machine: &mut Machine<'_, '_>, step: WarpStep<'_>, atomic: &Atomic) {
         let access = &atomic.access;
         if let Some(to) = atomic.to {
             lanes_of(step.mask).for_each(|lane| self.shadow.set(step.warp, to.row, lane, None));

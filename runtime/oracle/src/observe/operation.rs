@@ -2,7 +2,7 @@
 
 use crate::code::{Inst, Pc};
 use crate::machine::describe::symbol;
-use crate::observe::provenance::Event;
+use crate::observe::provenance::NonFiniteEvent;
 use crate::program::chain;
 use crate::program::{MATH, Program};
 use crate::report::Produced;
@@ -11,7 +11,7 @@ use kernel_dsl_compiler::ir::{Binary, Unary};
 use runtime_simt::number::value;
 
 /// Describes the operation of an event.
-pub fn describe(program: &Program, event: &Event) -> Produced {
+pub fn describe(program: &Program, event: &NonFiniteEvent) -> Produced {
     let inputs: Vec<String> = event.operands.iter().map(|(ty, bits)| value(*ty, *bits)).collect();
     let result = value(event.result.0, event.result.1);
     let operation = match (program.code.insts.get(event.site as usize), &inputs[..]) {

@@ -17,7 +17,7 @@ use crate::check::Check;
 use crate::code::frame::lanes_of;
 use crate::code::{AccessOp, Inst, Pc, RowIndex};
 use crate::machine::Machine;
-use crate::observe::flow::{AccessedLanes, LabeledValue, Lane, Propagation, Shadow, Step};
+use crate::observe::flow::{AccessedLanes, LabeledValue, Lane, Propagation, Shadow, WarpStep};
 use crate::report::{Description, Findings, Object, Report, Thread};
 use crate::{Checks, Options, Program};
 
@@ -85,7 +85,14 @@ impl<'p> Poison<'p> {
     }
 
     /// Reports the lanes in which one of `rows` is undefined.
-    fn used(&mut self, shadow: &Shadow<Id>, machine: &Machine<'_, '_>, step: Step<'_>, rows: &[RowIndex], what: &str) {
+    fn used(
+        &mut self,
+        shadow: &Shadow<Id>,
+        machine: &Machine<'_, '_>,
+        step: WarpStep<'_>,
+        rows: &[RowIndex],
+        what: &str,
+    ) {
         for lane in lanes_of(step.mask) {
             if let Some(id) = rows.iter().find_map(|row| shadow.get(step.warp, *row, lane)) {
                 self.report(step.lane(machine, lane), id, what, None);
@@ -94,7 +101,7 @@ impl<'p> Poison<'p> {
     }
 
     /// Reports an access whose condition or address is undefined.
-    fn addressed(&mut self, shadow: &Shadow<Id>, machine: &Machine<'_, '_>, step: Step<'_>, access: &AccessOp) {
+    fn addressed(&mut self, shadow: &Shadow<Id>, machine: &Machine<'_, '_>, step: WarpStep<'_>, access: &AccessOp) {
         self.used(shadow, machine, step, access.guard.as_slice(), "decides whether memory is accessed");
         let mut rows = Vec::new();
         access.each_index(|row| rows.push(row));
@@ -106,7 +113,7 @@ impl Propagation for Poison<'_> {
     type Label = Id;
 
     /// Reports undefined values that decide a branch or are part of an address.
-    fn before(&mut self, shadow: &mut Shadow<Id>, machine: &mut Machine<'_, '_>, step: Step<'_>) {
+    fn before(&mut self, shadow: &mut Shadow<Id>, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
         let code = &machine.program.code;
         let deciding = match *step.inst {
             Inst::If { condition, .. } => vec![condition],

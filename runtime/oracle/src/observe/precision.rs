@@ -98,7 +98,7 @@ impl ShadowFloat {
 
 /// An operation at which digits canceled.
 #[derive(Clone, Debug)]
-struct Event {
+struct Cancellation {
     site: Pc,
     thread: Thread,
     operation: String,
@@ -111,7 +111,7 @@ pub struct Precision<'p> {
     findings: Findings<'p>,
     /// The relative error from which a value counts as inaccurate.
     bound: f64,
-    events: Vec<Event>,
+    events: Vec<Cancellation>,
     /// The event of each instruction and warp: one represents all lanes.
     known: HashMap<(Pc, u32), u32>,
 }
@@ -222,7 +222,7 @@ impl<'p> Precision<'p> {
                 (Inst::MulAdd { .. }, [a, b, c]) => format!("({a}).mul_add({b}, {c})"),
                 (_, inputs) => inputs.join(" + "),
             };
-            self.events.push(Event { site, thread, operation, inputs, shadow_float });
+            self.events.push(Cancellation { site, thread, operation, inputs, shadow_float });
         }
         event
     }

@@ -20,7 +20,7 @@ use crate::code::{Inst, Pc, RowIndex};
 use crate::machine::Machine;
 use crate::machine::memory::word;
 use crate::machine::nonfinite::{FloatClass, class_of, is_any_float};
-use crate::observe::flow::{AccessedLanes, Culprit, LabeledValue, Lane, Propagation, Shadow, Step, report_store};
+use crate::observe::flow::{AccessedLanes, Culprit, LabeledValue, Lane, Propagation, Shadow, WarpStep, report_store};
 use crate::observe::operation::describe;
 use crate::program::Program;
 use crate::report::{Finding, Findings, Produced, Report, Thread};
@@ -42,7 +42,7 @@ const MAX_EVENTS: usize = 1 << 16;
 
 /// An operation that produced a NaN or an infinity.
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct NonFiniteEvent {
     check: Check,
     pub site: Pc,
     thread: Thread,
@@ -54,7 +54,7 @@ pub struct Event {
 pub struct Tracer<'p> {
     program: &'p Program,
     findings: Findings<'p>,
-    events: Vec<Event>,
+    events: Vec<NonFiniteEvent>,
     /// The last event of each instruction.
     last: HashMap<Pc, u32>,
     /// The bits in memory before an atomic operation, by lane.
@@ -82,7 +82,7 @@ impl Propagation for Tracer<'_> {
     type Label = Origin;
 
     /// Records the bits in memory that an atomic operation will change.
-    fn before(&mut self, _: &mut Shadow<Origin>, machine: &mut Machine<'_, '_>, step: Step<'_>) {
+    fn before(&mut self, _: &mut Shadow<Origin>, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
         let Inst::Atomic(i) = *step.inst else { return };
         let access = &machine.program.code.atomics[i as usize].access;
         machine.each_part(step.site, step.warp, step.mask, access, |machine, part| {
@@ -216,7 +216,7 @@ impl<'p> Tracer<'p> {
             return Origin::Event(*event);
         }
         let event = self.events.len() as u32;
-        self.events.push(Event { check, site, thread: lane.thread(), operands, result });
+        self.events.push(NonFiniteEvent { check, site, thread: lane.thread(), operands, result });
         self.last.insert(site, event);
         Origin::Event(event)
     }

@@ -42,14 +42,14 @@ pub struct Line {
     /// The code of the line.
     pub text: String,
     /// The events in program order.
-    pub events: Vec<Event>,
+    pub events: Vec<TraceEvent>,
 }
 
 /// An event in a thread's execution. Values are in Rust syntax.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum Event {
+pub enum TraceEvent {
     /// An assignment to a variable or to an element of an array in registers.
     Assigned { name: String, value: String },
     /// A load of consecutive scalars.
@@ -173,19 +173,19 @@ impl Observer for Recorder {
         match code.insts[site as usize] {
             Inst::Named(i) => {
                 let (name, register, ty) = &code.names[i as usize];
-                self.event(program, site, Event::Assigned { name: name.clone(), value: read(*register, *ty) });
+                self.event(program, site, TraceEvent::Assigned { name: name.clone(), value: read(*register, *ty) });
             }
             Inst::WriteLocal { local, from } => {
                 let local = &code.locals[local as usize];
                 if let Some(ty) = local.ty {
-                    self.event(program, site, Event::Assigned { name: local.name.clone(), value: read(from, ty) });
+                    self.event(program, site, TraceEvent::Assigned { name: local.name.clone(), value: read(from, ty) });
                 }
             }
             Inst::WriteElement { local, index, from } => {
                 let local = &code.locals[local as usize];
                 if let Some(ty) = local.ty {
                     let name = format!("{}[{}]", local.name, row(index));
-                    self.event(program, site, Event::Assigned { name, value: read(from, ty) });
+                    self.event(program, site, TraceEvent::Assigned { name, value: read(from, ty) });
                 }
             }
             Inst::Load(i) => {
@@ -199,7 +199,7 @@ impl Observer for Recorder {
                 let access = &code.accesses[i as usize];
                 if let Some(to) = self.at(machine, site, warp, mask, access, "store") {
                     let values = access.values.iter().map(|value| read(*value, access.element)).collect();
-                    self.event(program, site, Event::Stored { to, values });
+                    self.event(program, site, TraceEvent::Stored { to, values });
                 }
             }
             Inst::CopyAsync(i) => {
@@ -213,7 +213,7 @@ impl Observer for Recorder {
                         false => None,
                     };
                     let from = from.map_or_else(|| "zeros".to_string(), |from| from.to_string());
-                    self.event(program, site, Event::Stored { to, values: vec![format!("a copy of {from}")] });
+                    self.event(program, site, TraceEvent::Stored { to, values: vec![format!("a copy of {from}")] });
                 }
             }
             Inst::Atomic(i) => {
@@ -231,7 +231,7 @@ impl Observer for Recorder {
                     self.pending = Some(Pending { site, what: PendingEvent::Exchange { to: *to, ty: *ty } });
                 }
             }
-            Inst::If { condition, .. } => self.event(program, site, Event::Branch { holds: row(condition) != 0 }),
+            Inst::If { condition, .. } => self.event(program, site, TraceEvent::Branch { holds: row(condition) != 0 }),
             Inst::Enter { slot } | Inst::EnterFor { slot, .. } => self.turns[slot as usize] = 0,
             Inst::Test { slot, .. } => {
                 self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body: site + 1 } });
@@ -239,17 +239,17 @@ impl Observer for Recorder {
             Inst::Step { slot, body, .. } | Inst::StepUniform { slot, body, .. } | Inst::Again { slot, body } => {
                 self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body } });
             }
-            Inst::GridSync => self.event(program, site, Event::Barrier { scope: Threads::Grid }),
-            Inst::BlockSync => self.event(program, site, Event::Barrier { scope: Threads::Block }),
-            Inst::WarpSync => self.event(program, site, Event::Barrier { scope: Threads::Warp }),
+            Inst::GridSync => self.event(program, site, TraceEvent::Barrier { scope: Threads::Grid }),
+            Inst::BlockSync => self.event(program, site, TraceEvent::Barrier { scope: Threads::Block }),
+            Inst::WarpSync => self.event(program, site, TraceEvent::Barrier { scope: Threads::Warp }),
             Inst::Log(i) => {
                 let text = String::from_utf8_lossy(&code.logs[i as usize].text(warp, lane)).trim_end().to_string();
-                self.event(program, site, Event::Logged { text });
+                self.event(program, site, TraceEvent::Logged { text });
             }
-            Inst::Return => self.event(program, site, Event::Ended),
+            Inst::Return => self.event(program, site, TraceEvent::Ended),
             // The end of the thread has no line.
-            Inst::Exit if self.at.is_some() => self.here(Event::Ended),
-            Inst::Exit => self.event(program, site, Event::Ended),
+            Inst::Exit if self.at.is_some() => self.here(TraceEvent::Ended),
+            Inst::Exit => self.event(program, site, TraceEvent::Ended),
             _ => {}
         }
     }
@@ -278,21 +278,21 @@ impl Recorder {
         let read = |(register, ty): (Register, Scalar)| short(ty, register.get(&warp.rows, lane));
         let event = match what {
             PendingEvent::Load { from, values } => {
-                Event::Loaded { from, values: values.into_iter().map(read).collect() }
+                TraceEvent::Loaded { from, values: values.into_iter().map(read).collect() }
             }
             PendingEvent::Atomic { operation, at, value, before } => {
-                Event::Atomic { operation, at, value, before: before.map(read) }
+                TraceEvent::Atomic { operation, at, value, before: before.map(read) }
             }
-            PendingEvent::Exchange { to, ty } => Event::Exchanged { value: read((to, ty)) },
+            PendingEvent::Exchange { to, ty } => TraceEvent::Exchanged { value: read((to, ty)) },
             PendingEvent::Loop { slot, body } => {
                 let turns = &mut self.turns[slot as usize];
                 if active && site == body {
                     *turns += 1;
                     // A loop that returns here unconditionally has already had an iteration.
                     let first = matches!(program.code.insts[told as usize], Inst::Again { .. });
-                    Event::Turn { number: *turns + u64::from(first) }
+                    TraceEvent::Turn { number: *turns + u64::from(first) }
                 } else {
-                    Event::Left { turns: *turns }
+                    TraceEvent::Left { turns: *turns }
                 }
             }
         };
@@ -316,7 +316,7 @@ impl Recorder {
         let part = machine.part::<VALUES>(site, warp, &mut (1 << lane), &address, access);
         let object = machine.object(part.target, part.offset[lane], access);
         if !holds {
-            self.event(machine.program, site, Event::Masked { access: what, array: object.name });
+            self.event(machine.program, site, TraceEvent::Masked { access: what, array: object.name });
             return None;
         }
         let row = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
@@ -332,7 +332,7 @@ impl Recorder {
     }
 
     /// Records an event at the current line of the thread.
-    fn here(&mut self, event: Event) {
+    fn here(&mut self, event: TraceEvent) {
         if self.left_out == 0
             && let Some(line) = self.lines.last_mut()
         {
@@ -340,7 +340,7 @@ impl Recorder {
         }
     }
 
-    fn event(&mut self, program: &Program, site: Pc, event: Event) {
+    fn event(&mut self, program: &Program, site: Pc, event: TraceEvent) {
         let place = program.place(site);
         let at = Some((place.source, place.line));
         if self.at == at {
@@ -403,28 +403,28 @@ impl fmt::Display for AccessTarget {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for TraceEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Assigned { name, value } => write!(f, "{name} = {value}"),
-            Event::Loaded { from, values } => write!(f, "load {from}: {}", values.join(", ")),
-            Event::Stored { to, values } => write!(f, "store {to}: {}", values.join(", ")),
-            Event::Atomic { operation, at, value, before } => {
+            TraceEvent::Assigned { name, value } => write!(f, "{name} = {value}"),
+            TraceEvent::Loaded { from, values } => write!(f, "load {from}: {}", values.join(", ")),
+            TraceEvent::Stored { to, values } => write!(f, "store {to}: {}", values.join(", ")),
+            TraceEvent::Atomic { operation, at, value, before } => {
                 write!(f, "{operation} {at}: {value}")?;
                 before.as_ref().map_or(Ok(()), |before| write!(f, ", before it {before}"))
             }
-            Event::Masked { access, array } => write!(f, "no {access} of {array}: its condition does not hold"),
-            Event::Branch { holds: true } => f.write_str("the condition holds"),
-            Event::Branch { holds: false } => f.write_str("the condition does not hold"),
-            Event::Turn { number } => write!(f, "iteration {number}"),
-            Event::Left { turns: 1 } => f.write_str("the loop ends after 1 iteration"),
-            Event::Left { turns } => write!(f, "the loop ends after {turns} iterations"),
-            Event::Barrier { scope: Threads::Grid } => f.write_str("the grid's barrier"),
-            Event::Barrier { scope: Threads::Block } => f.write_str("the block's barrier"),
-            Event::Barrier { scope: Threads::Warp } => f.write_str("the warp's barrier"),
-            Event::Exchanged { value } => write!(f, "from the warp: {value}"),
-            Event::Logged { text } => write!(f, "log: {text}"),
-            Event::Ended => f.write_str("the thread ends"),
+            TraceEvent::Masked { access, array } => write!(f, "no {access} of {array}: its condition does not hold"),
+            TraceEvent::Branch { holds: true } => f.write_str("the condition holds"),
+            TraceEvent::Branch { holds: false } => f.write_str("the condition does not hold"),
+            TraceEvent::Turn { number } => write!(f, "iteration {number}"),
+            TraceEvent::Left { turns: 1 } => f.write_str("the loop ends after 1 iteration"),
+            TraceEvent::Left { turns } => write!(f, "the loop ends after {turns} iterations"),
+            TraceEvent::Barrier { scope: Threads::Grid } => f.write_str("the grid's barrier"),
+            TraceEvent::Barrier { scope: Threads::Block } => f.write_str("the block's barrier"),
+            TraceEvent::Barrier { scope: Threads::Warp } => f.write_str("the warp's barrier"),
+            TraceEvent::Exchanged { value } => write!(f, "from the warp: {value}"),
+            TraceEvent::Logged { text } => write!(f, "log: {text}"),
+            TraceEvent::Ended => f.write_str("the thread ends"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The conversions of `cvt`.
 
-use super::float::{Exact, F64, Format, Number, Rounding, RoundingMode};
+use super::float::{Exact, F64, FloatValue, Format, Rounding, RoundingMode};
 use super::integer::Integer;
 
 /// Rounds a number to an integer, or returns `None` beyond 127 bits.
@@ -39,10 +39,10 @@ fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
 /// bit if 64 bits are involved.
 pub fn to_integer(from: Format, to: Integer, bits: u64, rounding: Rounding) -> u64 {
     match from.decode(bits) {
-        Number::Nan if from == F64 || to.bits == 64 => 1 << (to.bits - 1),
-        Number::Nan => 0,
-        Number::Infinite { negative } => to.wrap(if negative { to.least() } else { to.greatest() }),
-        Number::Finite(x) => match integral(x, rounding) {
+        FloatValue::Nan if from == F64 || to.bits == 64 => 1 << (to.bits - 1),
+        FloatValue::Nan => 0,
+        FloatValue::Infinite { negative } => to.wrap(if negative { to.least() } else { to.greatest() }),
+        FloatValue::Finite(x) => match integral(x, rounding) {
             Some(value) => to.clamp(value),
             None => to.wrap(if x.negative { to.least() } else { to.greatest() }),
         },
@@ -58,18 +58,18 @@ pub fn from_integer(from: Integer, to: Format, word: u64, rounding: Rounding) ->
 /// Converts a float to another format.
 pub fn to_float(from: Format, to: Format, bits: u64, how: impl Into<RoundingMode>) -> u64 {
     match from.decode(bits) {
-        Number::Nan => to.nan_from(from, bits),
-        Number::Infinite { negative } => to.infinity() | if negative { to.sign() } else { 0 },
-        Number::Finite(x) => to.encode(x, how),
+        FloatValue::Nan => to.nan_from(from, bits),
+        FloatValue::Infinite { negative } => to.infinity() | if negative { to.sign() } else { 0 },
+        FloatValue::Finite(x) => to.encode(x, how),
     }
 }
 
 /// Rounds a float to an integral float of the same format; a zero keeps its sign.
 pub fn to_integral(format: Format, bits: u64, rounding: Rounding) -> u64 {
     match format.decode(bits) {
-        Number::Nan => format.nan_of([bits]),
+        FloatValue::Nan => format.nan_of([bits]),
         // With a nonnegative exponent, the number is an integer already.
-        Number::Finite(x) if x.exponent < 0 => {
+        FloatValue::Finite(x) if x.exponent < 0 => {
             let value = integral(x, rounding).unwrap_or(0);
             let whole = Exact { negative: x.negative, significand: value.unsigned_abs(), exponent: 0 };
             format.encode(whole, Rounding::Nearest)

@@ -71,7 +71,7 @@ pub const F64: Format = Format { exponent: 11, fraction: 52 };
 
 /// The value that bits represent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Number {
+pub enum FloatValue {
     /// Not a number.
     Nan,
     /// An infinity.
@@ -199,20 +199,20 @@ impl Format {
     }
 
     /// Returns the value that the low bits of `bits` represent.
-    pub fn decode(self, bits: u64) -> Number {
+    pub fn decode(self, bits: u64) -> FloatValue {
         let negative = bits & self.sign() != 0;
         let biased = (bits & self.infinity()) >> self.fraction;
         let fraction = bits & self.fraction_mask();
         let least = 1 - self.bias() - self.fraction as i32;
         if self.is_nan(bits) {
-            Number::Nan
+            FloatValue::Nan
         } else if bits & self.infinity() == self.infinity() {
-            Number::Infinite { negative }
+            FloatValue::Infinite { negative }
         } else if biased == 0 {
-            Number::Finite(Exact { negative, significand: fraction.into(), exponent: least })
+            FloatValue::Finite(Exact { negative, significand: fraction.into(), exponent: least })
         } else {
             let significand = u128::from(fraction | 1 << self.fraction);
-            Number::Finite(Exact { negative, significand, exponent: least + biased as i32 - 1 })
+            FloatValue::Finite(Exact { negative, significand, exponent: least + biased as i32 - 1 })
         }
     }
 
@@ -272,9 +272,9 @@ impl Format {
     /// Computes a · b.
     pub fn mul(self, a: u64, b: u64, how: impl Into<RoundingMode>) -> u64 {
         match product(self.decode(a), self.decode(b)) {
-            Number::Nan => self.nan_of([a, b]),
-            Number::Infinite { negative } => self.infinite(negative),
-            Number::Finite(x) => self.encode(x, how),
+            FloatValue::Nan => self.nan_of([a, b]),
+            FloatValue::Infinite { negative } => self.infinite(negative),
+            FloatValue::Finite(x) => self.encode(x, how),
         }
     }
 
@@ -285,12 +285,14 @@ impl Format {
     }
 
     /// Returns a + b, or `None` for a NaN.
-    fn sum(self, a: Number, b: Number, how: RoundingMode) -> Option<u64> {
+    fn sum(self, a: FloatValue, b: FloatValue, how: RoundingMode) -> Option<u64> {
         match (a, b) {
-            (Number::Nan, _) | (_, Number::Nan) => None,
-            (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a != b => None,
-            (Number::Infinite { negative }, _) | (_, Number::Infinite { negative }) => Some(self.infinite(negative)),
-            (Number::Finite(a), Number::Finite(b)) => Some(self.encode(finite_sum(a, b, how.rounding), how)),
+            (FloatValue::Nan, _) | (_, FloatValue::Nan) => None,
+            (FloatValue::Infinite { negative: a }, FloatValue::Infinite { negative: b }) if a != b => None,
+            (FloatValue::Infinite { negative }, _) | (_, FloatValue::Infinite { negative }) => {
+                Some(self.infinite(negative))
+            }
+            (FloatValue::Finite(a), FloatValue::Finite(b)) => Some(self.encode(finite_sum(a, b, how.rounding), how)),
         }
     }
 
@@ -298,18 +300,18 @@ impl Format {
     pub fn div(self, a: u64, b: u64, how: impl Into<RoundingMode>) -> u64 {
         let negative = (a ^ b) & self.sign() != 0;
         match (self.decode(a), self.decode(b)) {
-            (Number::Nan, _) | (_, Number::Nan) => self.nan_of([b, a]),
-            (Number::Infinite { .. }, Number::Infinite { .. }) => self.nan(),
-            (Number::Infinite { .. }, _) => self.infinite(negative),
-            (_, Number::Infinite { .. }) => self.signed(negative, 0),
-            (Number::Finite(a), Number::Finite(b)) if b.significand == 0 => {
+            (FloatValue::Nan, _) | (_, FloatValue::Nan) => self.nan_of([b, a]),
+            (FloatValue::Infinite { .. }, FloatValue::Infinite { .. }) => self.nan(),
+            (FloatValue::Infinite { .. }, _) => self.infinite(negative),
+            (_, FloatValue::Infinite { .. }) => self.signed(negative, 0),
+            (FloatValue::Finite(a), FloatValue::Finite(b)) if b.significand == 0 => {
                 if a.significand == 0 {
                     self.nan()
                 } else {
                     self.infinite(negative)
                 }
             }
-            (Number::Finite(a), Number::Finite(b)) => {
+            (FloatValue::Finite(a), FloatValue::Finite(b)) => {
                 // At most 53 bits each: the quotient has at least 70.
                 let (a, b) = (normalized(a, 124), normalized(b, 53));
                 let (quotient, rest) = (a.significand / b.significand, a.significand % b.significand);
@@ -322,9 +324,9 @@ impl Format {
     /// Computes √a.
     pub fn sqrt(self, a: u64, how: impl Into<RoundingMode>) -> u64 {
         match self.decode(a) {
-            Number::Finite(x) if x.significand == 0 => a,
-            Number::Infinite { negative: false } => self.infinity(),
-            Number::Finite(x) if !x.negative => {
+            FloatValue::Finite(x) if x.significand == 0 => a,
+            FloatValue::Infinite { negative: false } => self.infinity(),
+            FloatValue::Finite(x) if !x.negative => {
                 let x = normalized(x, 124);
                 // The exponent must be even.
                 let odd = x.exponent & 1;
@@ -388,28 +390,28 @@ fn normalized(x: Exact, bits: u32) -> Exact {
 }
 
 /// Computes a · b exactly: each has at most 53 bits.
-fn product(a: Number, b: Number) -> Number {
+fn product(a: FloatValue, b: FloatValue) -> FloatValue {
     match (a, b) {
-        (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
-        (Number::Finite(a), Number::Finite(b)) => Number::Finite(Exact {
+        (FloatValue::Nan, _) | (_, FloatValue::Nan) => FloatValue::Nan,
+        (FloatValue::Finite(a), FloatValue::Finite(b)) => FloatValue::Finite(Exact {
             negative: a.negative != b.negative,
             significand: a.significand * b.significand,
             exponent: a.exponent + b.exponent,
         }),
-        (Number::Infinite { .. }, Number::Finite(x)) | (Number::Finite(x), Number::Infinite { .. })
+        (FloatValue::Infinite { .. }, FloatValue::Finite(x)) | (FloatValue::Finite(x), FloatValue::Infinite { .. })
             if x.significand == 0 =>
         {
-            Number::Nan
+            FloatValue::Nan
         }
-        (a, b) => Number::Infinite { negative: is_negative(a) != is_negative(b) },
+        (a, b) => FloatValue::Infinite { negative: is_negative(a) != is_negative(b) },
     }
 }
 
-fn is_negative(x: Number) -> bool {
+fn is_negative(x: FloatValue) -> bool {
     match x {
-        Number::Nan => false,
-        Number::Infinite { negative } => negative,
-        Number::Finite(x) => x.negative,
+        FloatValue::Nan => false,
+        FloatValue::Infinite { negative } => negative,
+        FloatValue::Finite(x) => x.negative,
     }
 }
 

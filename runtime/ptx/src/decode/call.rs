@@ -4,7 +4,7 @@
 
 use super::super::body::{Join, comparison};
 use super::super::code::{
-    self, DeviceFunction, InstructionKind, Layout, NOWHERE, ParameterLocation, PassLocation, Pc, Routine, Service,
+    self, DeviceFunction, InstructionKind, NOWHERE, ParameterLocation, PassLocation, Pc, Routine, Service, SpaceLayout,
     Window,
 };
 use super::super::memory::function_address;
@@ -234,7 +234,7 @@ impl<'m> Decoder<'m> {
         });
         let (arguments, results) = (self.passed(frame, &call.arguments)?, self.passed(frame, &call.returns)?);
         let site = self.site;
-        let kind = InstructionKind::Call(Box::new(code::Call { routine, arguments, results }));
+        let kind = InstructionKind::Call(Box::new(code::RoutineCall { routine, arguments, results }));
         self.push(None, Decoded::plain(kind), site);
         Ok(())
     }
@@ -243,7 +243,7 @@ impl<'m> Decoder<'m> {
     pub(super) fn routine_body(&mut self, index: usize) {
         let function = &self.module.functions()[index];
         let (start, first) = (self.here(), self.registers.len());
-        let mut layout = Layout::default();
+        let mut layout = SpaceLayout::default();
         let mut home =
             |p: &Parameter| VariableLocation::Frame { offset: layout.add(&p.name, p.size(), p.alignment(), GAP) };
         let parameters: Vec<VariableLocation> = function.parameters.iter().map(&mut home).collect();

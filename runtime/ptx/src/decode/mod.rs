@@ -20,9 +20,9 @@ mod texture;
 mod video;
 mod words;
 
-use super::code::{Code, Condition, DefinednessRule, Inst, InstructionKind, Layout, NOWHERE, Pc, Site};
+use super::code::{Code, Condition, DefinednessRule, Inst, InstructionKind, NOWHERE, Pc, Site, SpaceLayout};
 use super::global::Places;
-use super::inline::{Inline, Step, StepAction};
+use super::inline::{BlockInstruction, Inline, StepAction};
 use super::program::Program;
 use super::refused::{Refusal, Unsupported};
 use super::registers::{Id, RegisterPlace};
@@ -194,7 +194,7 @@ pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal>
                 InstructionKind::Nothing => StepAction::Nothing,
                 _ => return Err(refuse("it does more than compute".to_string())),
             };
-            steps.push(Step { text: text.clone(), divides, guard, action });
+            steps.push(BlockInstruction { text: text.clone(), divides, guard, action });
         }
     }
     let operands = 0..code.source().operands.len();
@@ -313,7 +313,7 @@ impl<'m> Decoder<'m> {
         index: usize,
         parameters: Vec<VariableLocation>,
         returns: Vec<VariableLocation>,
-        mut layout: Option<&mut Layout>,
+        mut layout: Option<&mut SpaceLayout>,
     ) -> Frame<'m> {
         let function = &self.module.functions()[index];
         let variables = function.variables.iter().enumerate();

@@ -4,11 +4,11 @@
 use super::Value as Expected;
 use super::float::{flush, value};
 use super::integer::number;
-use kernel_dsl::compiler::ptx::form::Row;
+use kernel_dsl::compiler::ptx::form::FormRow;
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type, parse};
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Launch, Options, Program, Value};
+use runtime::ptx::{BufferArgument, Launch, Options, ParameterValue, Program};
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Double, Half, Single};
 
@@ -20,7 +20,7 @@ enum AtomicSpace {
 }
 
 /// Returns every combination of the row's modifiers.
-fn choices(row: &Row) -> Vec<Vec<Modifier>> {
+fn choices(row: &FormRow) -> Vec<Vec<Modifier>> {
     row.slots().iter().fold(vec![vec![]], |all, slot| {
         let mut here: Vec<Option<Modifier>> = slot.alternatives.iter().map(Some).collect();
         here.extend(slot.optional.then_some(None));
@@ -118,7 +118,7 @@ fn operands(ty: Type, seed: u64) -> (u64, Vec<[u64; 2]>) {
 
 /// Runs the instruction. Returns each lane's result, and the final value in memory.
 fn run(
-    row: &Row,
+    row: &FormRow,
     modifiers: &[Modifier],
     ty: Type,
     place: AtomicSpace,
@@ -153,7 +153,7 @@ fn run(
     let program = Program::decode(&module, "kernel").unwrap_or_else(|e| panic!("{e}"));
     let (mut out, mut there) = ([0u64; 32], [first]);
     let input: Vec<u64> = lanes.iter().flatten().copied().collect();
-    let buffer = |name: &str, bytes| Argument { name: name.into(), bytes };
+    let buffer = |name: &str, bytes| BufferArgument { name: name.into(), bytes };
     let launch = Launch {
         grid: [1; 3],
         block: [32, 1, 1],
@@ -163,7 +163,7 @@ fn run(
             buffer("there", Bytes::Exclusive(bytemuck::cast_slice_mut(&mut there))),
             buffer("in", Bytes::Shared(bytemuck::cast_slice(&input))),
         ],
-        parameters: (0..3).map(|buffer| Value::Address { buffer, offset: 0 }).collect(),
+        parameters: (0..3).map(|buffer| ParameterValue::Address { buffer, offset: 0 }).collect(),
         options: Options::default(),
     };
     let outcome = program.run(launch).unwrap();

@@ -1,14 +1,14 @@
 //! A kernel for a single form of an instruction, run on many operands.
 
-use kernel_dsl::compiler::ptx::form::{OperandForm, OperandKind, OperandType, Presence, Row, Selection};
+use kernel_dsl::compiler::ptx::form::{FormRow, OperandForm, OperandKind, OperandType, Presence, Selection};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Selector, Type, parse};
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Check, Checks, Launch, Options, Program, Value};
+use runtime::ptx::{BufferArgument, Check, Checks, Launch, Options, ParameterValue, Program};
 use std::fmt::Write;
 
 /// A form with a choice for each of its modifiers and selectors.
 pub struct Form {
-    pub row: &'static Row,
+    pub row: &'static FormRow,
     /// The modifiers in the text.
     pub modifiers: Vec<Modifier>,
     /// The types that the modifiers name.
@@ -61,7 +61,7 @@ fn selectors(form: &OperandForm) -> Vec<Option<Selector>> {
 
 /// Returns every combination of modifiers, each with enough variants to cover all selectors and
 /// signs of one operand.
-pub fn forms(row: &'static Row) -> Vec<Form> {
+pub fn forms(row: &'static FormRow) -> Vec<Form> {
     let mut choices: Vec<Vec<Option<Modifier>>> = vec![vec![]];
     for slot in row.slots() {
         let here: Vec<_> = slot.alternatives.iter().map(Some).chain(slot.optional.then_some(None)).collect();
@@ -86,7 +86,7 @@ pub fn forms(row: &'static Row) -> Vec<Form> {
     forms
 }
 
-fn form(row: &'static Row, choice: &[Option<Modifier>], variant: usize, constant: u64, width: u32) -> Option<Form> {
+fn form(row: &'static FormRow, choice: &[Option<Modifier>], variant: usize, constant: u64, width: u32) -> Option<Form> {
     let modifiers: Vec<Modifier> = choice.iter().flatten().copied().collect();
     let mut text = row.opcode.to_string();
     modifiers.iter().for_each(|m| _ = write!(text, ".{m}"));
@@ -323,10 +323,13 @@ pub fn run(form: &Form, lanes: &[([u64; 4], bool)]) -> Vec<Result> {
         block: [BLOCK as u32, 1, 1],
         dynamic_shared: 0,
         buffers: vec![
-            Argument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut out)) },
-            Argument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&input)) },
+            BufferArgument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut out)) },
+            BufferArgument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&input)) },
         ],
-        parameters: vec![Value::Address { buffer: 0, offset: 0 }, Value::Address { buffer: 1, offset: 0 }],
+        parameters: vec![
+            ParameterValue::Address { buffer: 0, offset: 0 },
+            ParameterValue::Address { buffer: 1, offset: 0 },
+        ],
         // All values of an operand are many lanes; other forms already check definedness.
         options: Options {
             checks: if lanes.len() > 1024 { Checks::Values } else { Checks::All },

@@ -2,18 +2,18 @@
 //! space by its own and by generic addresses, with registers of the type's width and wider ones.
 
 use super::integer::{number, signed};
-use kernel_dsl::compiler::ptx::form::Row;
+use kernel_dsl::compiler::ptx::form::FormRow;
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Space, Type, parse};
 use runtime::interpreter::Bytes;
-use runtime::ptx::{Argument, Launch, Options, Program, Value};
+use runtime::ptx::{BufferArgument, Launch, Options, ParameterValue, Program};
 
 /// The initial memory, with alternating high and low bytes.
 const THERE: [u64; 2] = [0x81_7f_fe_01_80_00_ff_92, 0x13_f4_00_80_ff_7f_c6_a8];
 /// The stored values, of which each element takes the lowest bytes.
 const STORED: [u64; 4] = [0xf1e2_d3c4_b5a6_9788, 0x0123_4567_89ab_cdef, 0x7fff_8000_ffff_0001, 0xaaaa_5555_3333_cccc];
 
-fn choices(row: &Row) -> Vec<Vec<Modifier>> {
+fn choices(row: &FormRow) -> Vec<Vec<Modifier>> {
     row.slots().iter().fold(vec![vec![]], |all, slot| {
         let mut here: Vec<Option<Modifier>> = slot.alternatives.iter().map(Some).collect();
         here.extend(slot.optional.then_some(None));
@@ -43,10 +43,10 @@ fn run(body: &str) -> [u64; 6] {
         grid: [1; 3],
         block: [1; 3],
         dynamic_shared: 0,
-        buffers: vec![Argument { name: "out".into(), bytes }],
+        buffers: vec![BufferArgument { name: "out".into(), bytes }],
         parameters: vec![
-            Value::Address { buffer: 0, offset: 0 },
-            Value::Bytes(THERE.iter().flat_map(|w| w.to_le_bytes()).collect()),
+            ParameterValue::Address { buffer: 0, offset: 0 },
+            ParameterValue::Bytes(THERE.iter().flat_map(|w| w.to_le_bytes()).collect()),
         ],
         options: Options::default(),
     };
@@ -82,7 +82,7 @@ fn element(i: usize, bytes: usize) -> u64 {
 }
 
 /// Returns the instruction with its modifiers, its number of elements, and their type.
-fn parts(row: &Row, modifiers: &[Modifier]) -> (String, usize, Type) {
+fn parts(row: &FormRow, modifiers: &[Modifier]) -> (String, usize, Type) {
     let text: String = modifiers.iter().map(|m| format!(".{m}")).collect();
     let count = modifiers.iter().find_map(|m| m.vector()).unwrap_or(1);
     (format!("{}{text}", row.opcode), count, modifiers.iter().find_map(|m| m.ty()).unwrap())

@@ -15,7 +15,7 @@ mod memory;
 mod video;
 
 use kernel::{Form, forms};
-use kernel_dsl::compiler::ptx::form::Row;
+use kernel_dsl::compiler::ptx::form::FormRow;
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 
@@ -113,7 +113,7 @@ impl Value {
 }
 
 /// Checks the selected instructions of the table that only compute, and returns their number.
-fn check(wanted: impl Fn(&Row) -> bool) -> usize {
+fn check(wanted: impl Fn(&FormRow) -> bool) -> usize {
     let mut count = 0;
     for row in ROWS.iter().filter(|row| row.gone.is_none_or(|(target, _)| target > 61) && wanted(row)) {
         for form in forms(row) {
@@ -176,7 +176,7 @@ fn conversions_of_floats() {
 }
 
 /// Returns whether the source of a conversion is a float.
-fn of_float(row: &Row) -> Option<bool> {
+fn of_float(row: &FormRow) -> Option<bool> {
     let slot = row.slots().iter().rfind(|slot| slot.alternatives.iter().any(|m| m.ty().is_some()))?;
     slot.alternatives.iter().next()?.ty().map(float::is_float)
 }

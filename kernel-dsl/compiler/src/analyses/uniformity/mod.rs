@@ -48,7 +48,7 @@ pub struct Uniformity<'k> {
 
 /// Step of a trace, from the queried value back to the point where threads begin to differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct DivergenceStep {
     /// Event of the step.
     pub what: UniformityEvent,
     /// Location in the Rust source.
@@ -124,12 +124,12 @@ impl<'k> Uniformity<'k> {
 
     /// Returns the steps from the divergence at `inst` back to its root. Empty where control is
     /// uniform.
-    pub fn why(&self, inst: &Inst, scope: UniformScope) -> Vec<Step> {
+    pub fn why(&self, inst: &Inst, scope: UniformScope) -> Vec<DivergenceStep> {
         let entry = self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope));
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<DivergenceStep> = Vec::new();
         let mut next = entry.and_then(|e| e.cause());
         while let Some(cause) = next.filter(|_| steps.len() < MAX_EXPLANATION_STEPS) {
-            steps.push(Step { what: happening(cause), location: cause.location });
+            steps.push(DivergenceStep { what: happening(cause), location: cause.location });
             next = match cause.hop {
                 CauseStep::Index(_) | CauseStep::Memory => None,
                 CauseStep::From(value) | CauseStep::Branch(value) | CauseStep::Trips(value) => {

@@ -7,7 +7,7 @@ use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, Verdict, Ver
 use crate::hash::FastMap;
 use crate::ir::eval;
 use crate::ir::{
-    AccessPlace, Binary, Guard, Inst, Kernel, Layout, Location, Op, Policy, Shuffle, Special, Type, Value,
+    AccessPlace, Binary, CachePolicy, Guard, Inst, Kernel, Location, Op, SharedLayout, Shuffle, Special, Type, Value,
 };
 use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
@@ -305,7 +305,7 @@ impl<'k> Facts<'k> {
 
     /// Returns the fact about a load. Read-only memory gives equal values for equal addresses.
     /// Other memory is unknown.
-    fn load(&self, place: &AccessPlace, policy: Policy, guard: Option<&Guard>, at: Location) -> Fact {
+    fn load(&self, place: &AccessPlace, policy: CachePolicy, guard: Option<&Guard>, at: Location) -> Fact {
         let mut values = Vec::new();
         match place {
             AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
@@ -325,7 +325,7 @@ impl<'k> Facts<'k> {
         }
         let verdicts = self.told(&values, at);
         let exchanged = match place {
-            AccessPlace::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == Layout::Exchange,
+            AccessPlace::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == SharedLayout::Exchange,
             _ => false,
         };
         // A store to the place is ordered before or after all loads that happen together.
@@ -339,7 +339,7 @@ impl<'k> Facts<'k> {
             return Fact::opaque(memory(at));
         }
         Fact::opaque(Verdicts::by_scope(|scope| match (policy, verdicts.at(scope).verdict) {
-            (Policy::ReadOnly, Verdict::Uniform) => verdicts.at(scope),
+            (CachePolicy::ReadOnly, Verdict::Uniform) => verdicts.at(scope),
             _ => memory(at).at(scope),
         }))
     }

@@ -66,7 +66,7 @@ impl Mixer {
     }
 
     /// Returns the word of a pack that is mixed, made by code that goes to `code`.
-    pub fn mix(&mut self, pack: &[Value], code: &mut Code) -> Option<Value> {
+    pub fn mix(&mut self, pack: &[Value], code: &mut InstructionList) -> Option<Value> {
         if !self.mixes(pack) {
             return None;
         }
@@ -102,7 +102,7 @@ impl Mixer {
 
     /// Returns the two bytes side by side in a word: in an existing word, or in a new one together
     /// with two other requested bytes of the same words.
-    fn half(&mut self, half: Half, code: &mut Code) -> Half {
+    fn half(&mut self, half: Half, code: &mut InstructionList) -> Half {
         if let Some(there) = self.there.get(&half) {
             return *there;
         }
@@ -132,14 +132,14 @@ fn words(bytes: &[Byte; 4]) -> SmallVec<[Value; 4]> {
 }
 
 /// The list to which new instructions are appended.
-pub(super) struct Code<'a> {
+pub(super) struct InstructionList<'a> {
     pub types: &'a mut Vec<Type>,
     pub constants: &'a mut Constants,
     pub inserts: &'a mut Vec<Inst>,
     pub location: Location,
 }
 
-impl Code<'_> {
+impl InstructionList<'_> {
     /// Emits a word of these bytes, which come from two words at most.
     fn permute(&mut self, bytes: [Byte; 4]) -> Value {
         let first = bytes[0].0;

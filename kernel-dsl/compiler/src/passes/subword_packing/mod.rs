@@ -11,7 +11,7 @@
 
 mod mixed;
 
-use self::mixed::{Code, Mixer};
+use self::mixed::{InstructionList, Mixer};
 use super::constants::Constants;
 use super::rewrite::rewrite;
 use crate::error::Errors;
@@ -393,7 +393,7 @@ impl Rewriter {
             return Some(word);
         }
         let (types, constants) = (&mut self.types, &mut self.constants);
-        self.mixer.mix(pack, &mut Code { types, constants, inserts, location })
+        self.mixer.mix(pack, &mut InstructionList { types, constants, inserts, location })
     }
 
     /// Returns whether a pack becomes a word that is not a constant.

@@ -2,7 +2,7 @@
 
 use super::AcceptedOperands;
 use crate::ptx::ast::Architecture;
-use crate::ptx::form::{Row, Set};
+use crate::ptx::form::{FormRow, Set};
 use crate::ptx::table;
 use crate::ptx::words::{Opcode, Version};
 use std::fmt;
@@ -32,7 +32,7 @@ pub enum Reason {
     /// operands.
     Operand {
         /// The form.
-        row: &'static Row,
+        row: &'static FormRow,
         /// The operand.
         operand: usize,
         /// The accepted operand; `None` if there is none.
@@ -109,11 +109,12 @@ const MAX_FORMS_SHOWN: usize = 5;
 
 /// Returns the forms of an opcode that share the most modifiers with `given`, and the number of
 /// other forms.
-fn nearest(opcode: Opcode, given: Set) -> (Vec<&'static Row>, usize) {
+fn nearest(opcode: Opcode, given: Set) -> (Vec<&'static FormRow>, usize) {
     let rows = table::rows(opcode);
-    let shared = |row: &Row| given.iter().filter(|m| row.modifiers.has(*m)).count();
+    let shared = |row: &FormRow| given.iter().filter(|m| row.modifiers.has(*m)).count();
     let most = rows.iter().map(shared).max().unwrap_or(0);
-    let mut shown: Vec<&Row> = rows.iter().filter(|row| rows.len() <= MAX_FORMS_SHOWN || shared(row) == most).collect();
+    let mut shown: Vec<&FormRow> =
+        rows.iter().filter(|row| rows.len() <= MAX_FORMS_SHOWN || shared(row) == most).collect();
     shown.truncate(MAX_FORMS_SHOWN);
     let others = rows.len() - shown.len();
     (shown, others)

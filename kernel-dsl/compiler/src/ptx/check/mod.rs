@@ -9,7 +9,7 @@ pub use illegal::{Illegal, Reason};
 pub use takes::AcceptedOperands;
 
 use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol, Texel};
-use super::form::{Limit, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Row, Selection, Set};
+use super::form::{FormRow, Limit, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Selection, Set};
 use super::print::{In, Names};
 use super::table;
 use super::words::{Class, Modifier, Opcode, Space, TargetOption, TextureShape, Type, Version};
@@ -20,7 +20,7 @@ use takes::takes;
 #[derive(Clone, Copy, Debug)]
 pub struct ChosenForm {
     /// The row.
-    pub row: &'static Row,
+    pub row: &'static FormRow,
     /// The first `.version` that supports the instruction: that of the row, of a word, or of a
     /// special register.
     pub version: Version,
@@ -182,7 +182,7 @@ fn has_register(function: &Function, register: Register) -> bool {
 /// Returns the modifier of each slot of `row`, if the modifiers match the form.
 type Chosen = [Option<Modifier>; MAX_SLOTS];
 
-fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
+fn modifiers(row: &FormRow, given: &[Modifier]) -> Option<Chosen> {
     let mut chosen = [None; MAX_SLOTS];
     let mut rest = given.iter().copied().peekable();
     for (slot, place) in row.slots().iter().zip(&mut chosen) {
@@ -232,7 +232,7 @@ fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
 
 impl Check<'_> {
     /// Returns the first operand that does not match the row, if any.
-    fn operands(self, row: &Row, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
+    fn operands(self, row: &FormRow, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
         let mut rest = given.iter().peekable();
         for (i, form) in row.operands().iter().enumerate() {
             let wanted = match form.presence {

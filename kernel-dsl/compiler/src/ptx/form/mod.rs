@@ -52,7 +52,7 @@ use super::words::{Modifier, Opcode, Type, Version};
 
 /// One form of an instruction: a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct FormRow {
     /// The opcode.
     pub opcode: Opcode,
     /// The form as the table writes it.
@@ -266,14 +266,14 @@ pub enum OperandType {
     Wide(u8),
 }
 
-impl Row {
+impl FormRow {
     /// Returns the slots for modifiers, in order.
     pub fn slots(&self) -> &[FormSlot] {
         &self.slots[..self.slot_count]
     }
 
     /// Returns the row of a form that was removed in `version` for `target` and later targets.
-    pub const fn gone(mut self, target: u16, version: Version) -> Row {
+    pub const fn gone(mut self, target: u16, version: Version) -> FormRow {
         self.gone = Some((target, version));
         self
     }

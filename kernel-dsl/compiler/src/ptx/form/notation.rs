@@ -1,13 +1,13 @@
 //! The parser of the notation: at compile time to a row, and to text with the shared sets expanded.
 
 use super::{
-    FormSlot, Limit, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Row, Selection, Set,
+    FormRow, FormSlot, Limit, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Selection, Set,
 };
 use crate::ptx::words::{Modifier, Opcode, Type, Version, same};
 use std::fmt;
 
 /// Formats the form with the shared sets expanded.
-impl fmt::Display for Row {
+impl fmt::Display for FormRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, part) in self.form.split("; ").enumerate() {
             f.write_str(if i > 0 { "; " } else { "" })?;
@@ -21,13 +21,13 @@ impl fmt::Display for Row {
 }
 
 /// Parses a form to a row.
-pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
+pub const fn row(target: u16, version: Version, form: &'static str) -> FormRow {
     let text = form.as_bytes();
     let mut at = Cursor { text, at: 0 };
     let Some(opcode) = Opcode::from_spelling(at.word()) else { panic!("the form begins with an opcode") };
     let slot = FormSlot { alternatives: Set::EMPTY, optional: false };
     let operand = OperandForm::NONE;
-    let mut row = Row {
+    let mut row = FormRow {
         opcode,
         form,
         target,
@@ -187,7 +187,7 @@ impl<'a> Cursor<'a> {
         self.text.split_at(self.at).0.split_at(start).1
     }
 
-    const fn operand(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS]) -> OperandForm {
+    const fn operand(&mut self, row: &FormRow, names: &[&[u8]; MAX_SLOTS]) -> OperandForm {
         let mut form = OperandForm::NONE;
         form.negatable = self.eat(b"{!}");
         form.signed = self.eat(b"{-}");
@@ -237,7 +237,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses the operand in brackets.
-    const fn place(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], form: &mut OperandForm) {
+    const fn place(&mut self, row: &FormRow, names: &[&[u8]; MAX_SLOTS], form: &mut OperandForm) {
         let name = self.word();
         if same(name, b"own") {
             form.kind = OperandKind::OwnSampler;
@@ -262,7 +262,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    const fn presence(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS]) -> Presence {
+    const fn presence(&mut self, row: &FormRow, names: &[&[u8]; MAX_SLOTS]) -> Presence {
         self.expect(b".");
         let name = self.word();
         self.expect(b", ");
@@ -294,7 +294,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    const fn operand_type(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], kind: &mut OperandKind) -> OperandType {
+    const fn operand_type(&mut self, row: &FormRow, names: &[&[u8]; MAX_SLOTS], kind: &mut OperandKind) -> OperandType {
         let word = self.word();
         if same(word, b"wide") {
             return OperandType::Wide(last_type(row));
@@ -323,7 +323,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// Returns the type in the slot with this name, or the type with this name.
-const fn named_type(row: &Row, names: &[&[u8]; MAX_SLOTS], word: &[u8]) -> Option<OperandType> {
+const fn named_type(row: &FormRow, names: &[&[u8]; MAX_SLOTS], word: &[u8]) -> Option<OperandType> {
     let mut i = 0;
     while i < row.slot_count {
         if same(names[i], word) && row.slots[i].alternatives.only_types() {
@@ -338,7 +338,7 @@ const fn named_type(row: &Row, names: &[&[u8]; MAX_SLOTS], word: &[u8]) -> Optio
 }
 
 /// Returns the slot of the instruction's type: the last slot that contains a type.
-const fn last_type(row: &Row) -> u8 {
+const fn last_type(row: &FormRow) -> u8 {
     let mut i = row.slot_count;
     while i > 0 {
         i -= 1;

@@ -40,12 +40,12 @@ pub struct InlineSource {
     /// The instructions and register declarations. Several literals are joined by line breaks.
     pub text: String,
     /// The operands for the names in braces.
-    pub operands: Vec<Operand>,
+    pub operands: Vec<InlineOperand>,
 }
 
 /// The operand for a name in braces.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Operand {
+pub struct InlineOperand {
     /// The name.
     pub name: String,
     /// The direction.
@@ -144,12 +144,12 @@ pub fn register_type(ty: Scalar) -> Option<Type> {
 
 impl InlineSource {
     /// Returns the inputs, in order.
-    pub fn inputs(&self) -> impl Iterator<Item = &Operand> {
+    pub fn inputs(&self) -> impl Iterator<Item = &InlineOperand> {
         self.operands.iter().filter(|o| o.direction.enters())
     }
 
     /// Returns the outputs, in order.
-    pub fn outputs(&self) -> impl Iterator<Item = &Operand> {
+    pub fn outputs(&self) -> impl Iterator<Item = &InlineOperand> {
         self.operands.iter().filter(|o| o.direction.leaves())
     }
 

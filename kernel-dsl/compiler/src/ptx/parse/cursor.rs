@@ -1,7 +1,7 @@
 //! A position in the tokens of a text, and the errors found so far.
 
 use super::error::{Error, Errors, Mistake};
-use super::lex::{Number, Punctuation, Token, TokenKind, tokens};
+use super::lex::{LiteralValue, Punctuation, Token, TokenKind, tokens};
 
 /// Parsing of a part of the text failed; the error has been noted.
 #[derive(Clone, Copy, Debug)]
@@ -201,7 +201,7 @@ impl<'a> Cursor<'a> {
     pub fn literal(&mut self, what: &str) -> Result<u32, ParseFailed> {
         let next = self.peek();
         match next.kind {
-            TokenKind::Number(Number::Integer { bits, .. }) if bits <= u64::from(u32::MAX) => {
+            TokenKind::Number(LiteralValue::Integer { bits, .. }) if bits <= u64::from(u32::MAX) => {
                 self.next();
                 Ok(bits as u32)
             }

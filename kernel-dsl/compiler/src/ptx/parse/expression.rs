@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, ParseFailed};
 use super::error::Mistake;
-use super::lex::{Number, Punctuation, TokenKind};
+use super::lex::{LiteralValue, Punctuation, TokenKind};
 
 /// The value of a constant expression.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -138,13 +138,13 @@ impl Cursor<'_> {
         let wrong =
             |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the type of the constant supports"));
         match at.kind {
-            TokenKind::Number(Number::Integer { bits, hexadecimal, unsigned }) => Ok(match hexadecimal {
+            TokenKind::Number(LiteralValue::Integer { bits, hexadecimal, unsigned }) => Ok(match hexadecimal {
                 true if !unsigned => Constant::Bits(bits),
                 _ => Constant::with(bits, unsigned || bits > i64::MAX as u64),
             }),
-            TokenKind::Number(Number::F32(bits)) => Ok(Constant::F32(bits)),
-            TokenKind::Number(Number::F64(bits)) => Ok(Constant::F64(bits)),
-            TokenKind::Number(Number::Decimal(value)) => Ok(Constant::Decimal(value)),
+            TokenKind::Number(LiteralValue::F32(bits)) => Ok(Constant::F32(bits)),
+            TokenKind::Number(LiteralValue::F64(bits)) => Ok(Constant::F64(bits)),
+            TokenKind::Number(LiteralValue::Decimal(value)) => Ok(Constant::Decimal(value)),
             TokenKind::Word if self.text(at) == "WARP_SZ" => Ok(Constant::Signed(32)),
             TokenKind::Punctuation(Punctuation::Open) => {
                 if self.peek().kind == TokenKind::Dotted {

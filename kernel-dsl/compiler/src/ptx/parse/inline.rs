@@ -48,14 +48,14 @@ pub(in crate::ptx) fn inline(source: &InlineSource, target: Architecture) -> Res
         .collect();
     parser.module.functions.push(function);
     parser.scope.open();
-    let mut block = Block::new(&source.operands);
+    let mut block = InlineParser::new(&source.operands);
     while parser.cursor.peek().kind != TokenKind::End {
         if let Err(ParseFailed) = parser.part(&mut block) {
             parser.cursor.recover();
         }
     }
     parser.function().body = Some(block.body);
-    let Block { effect, named, operands, written, .. } = block;
+    let InlineParser { effect, named, operands, written, .. } = block;
     let is_written = |i: usize| written.contains(&Register { declaration: i as u32, number: 0 });
     let written = (0..operands.len()).map(is_written).collect();
     let Parser { cursor, module, .. } = parser;
@@ -63,8 +63,8 @@ pub(in crate::ptx) fn inline(source: &InlineSource, target: Architecture) -> Res
 }
 
 /// The state of a block during parsing.
-struct Block<'s> {
-    operands: &'s [inline::Operand],
+struct InlineParser<'s> {
+    operands: &'s [inline::InlineOperand],
     body: Vec<Statement>,
     effect: Effect,
     named: Vec<bool>,
@@ -76,11 +76,11 @@ struct Block<'s> {
     carry: bool,
 }
 
-impl<'s> Block<'s> {
-    fn new(operands: &'s [inline::Operand]) -> Block<'s> {
+impl<'s> InlineParser<'s> {
+    fn new(operands: &'s [inline::InlineOperand]) -> InlineParser<'s> {
         let enters = |i: &usize| operands[*i].direction.enters();
         let register = |i: usize| Register { declaration: i as u32, number: 0 };
-        Block {
+        InlineParser {
             operands,
             body: Vec::new(),
             effect: Effect::None,
@@ -91,14 +91,14 @@ impl<'s> Block<'s> {
         }
     }
 
-    fn operand(&self, register: Register) -> Option<&inline::Operand> {
+    fn operand(&self, register: Register) -> Option<&inline::InlineOperand> {
         self.operands.get(register.declaration as usize)
     }
 }
 
 impl Parser<'_> {
     /// Parses an instruction, a declaration, or a brace of a scope.
-    fn part(&mut self, block: &mut Block<'_>) -> Result<(), ParseFailed> {
+    fn part(&mut self, block: &mut InlineParser<'_>) -> Result<(), ParseFailed> {
         let at = self.cursor.peek();
         match at.kind {
             TokenKind::Punctuation(Punctuation::Semicolon) => {
@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    fn inline_instruction(&mut self, block: &mut Block<'_>) -> Result<(), ParseFailed> {
+    fn inline_instruction(&mut self, block: &mut InlineParser<'_>) -> Result<(), ParseFailed> {
         let guard = self.guard()?;
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
@@ -172,7 +172,14 @@ impl Parser<'_> {
     }
 
     /// Records that an instruction is illegal, with the declared type of a block operand.
-    fn unfit(&mut self, block: &Block<'_>, at: Token, places: &[Token], instruction: &Instruction, illegal: Illegal) {
+    fn unfit(
+        &mut self,
+        block: &InlineParser<'_>,
+        at: Token,
+        places: &[Token],
+        instruction: &Instruction,
+        illegal: Illegal,
+    ) {
         let given = match illegal.reason {
             Reason::Operand { operand, .. } => instruction.operands.get(operand),
             _ => None,
@@ -183,7 +190,7 @@ impl Parser<'_> {
             }
             _ => None,
         };
-        let Some(inline::Operand { name, ty, .. }) = declared else {
+        let Some(inline::InlineOperand { name, ty, .. }) = declared else {
             self.illegal(at, places, illegal);
             return;
         };
@@ -192,7 +199,7 @@ impl Parser<'_> {
 
     /// Tracks the reads and writes of an instruction, and notes reads of undefined registers and
     /// writes of inputs.
-    fn flow(&mut self, block: &mut Block<'_>, at: Token, instruction: &Instruction, form: &ChosenForm) {
+    fn flow(&mut self, block: &mut InlineParser<'_>, at: Token, instruction: &Instruction, form: &ChosenForm) {
         let text = In(self.names(), instruction).to_string();
         let mut mistakes: Vec<String> = Vec::new();
         mistakes.extend(contracts(instruction));

@@ -31,7 +31,7 @@ pub(super) enum TokenKind {
     /// A word with a leading dot: `.u32`, `.x`, `.L2::128B`.
     Dotted,
     /// A number.
-    Number(Number),
+    Number(LiteralValue),
     /// `"…"`
     String,
     /// `// …` or `/* … */`
@@ -46,7 +46,7 @@ pub(super) enum TokenKind {
 
 /// The value of a literal.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Number {
+pub(super) enum LiteralValue {
     /// An integer, with whether it is hexadecimal and whether it has the suffix `U`.
     Integer { bits: u64, hexadecimal: bool, unsigned: bool },
     /// `0f3F800000`
@@ -182,8 +182,8 @@ impl Lexer<'_> {
             let number = &text[start + 2..self.at];
             let bits = Some(number).filter(|n| n.len() == digits).and_then(|n| value(n, 16));
             return match (bits, digits) {
-                (Some(bits), 8) => TokenKind::Number(Number::F32(bits as u32)),
-                (Some(bits), _) => TokenKind::Number(Number::F64(bits)),
+                (Some(bits), 8) => TokenKind::Number(LiteralValue::F32(bits as u32)),
+                (Some(bits), _) => TokenKind::Number(LiteralValue::F64(bits)),
                 (None, 8) => TokenKind::Bad("a float of eight hexadecimal digits, such as `0f3F800000`"),
                 (None, _) => TokenKind::Bad("a float of sixteen hexadecimal digits, such as `0d3FF0000000000000`"),
             };
@@ -205,7 +205,7 @@ impl Lexer<'_> {
             }
             self.skip(follows);
             return match text[start..self.at].parse() {
-                Ok(value) => TokenKind::Number(Number::Decimal(value)),
+                Ok(value) => TokenKind::Number(LiteralValue::Decimal(value)),
                 Err(_) => TokenKind::Bad("a number"),
             };
         }
@@ -218,7 +218,7 @@ impl Lexer<'_> {
             return TokenKind::Bad("a number");
         }
         match value(digits, radix) {
-            Some(bits) => TokenKind::Number(Number::Integer { bits, hexadecimal: radix == 16, unsigned }),
+            Some(bits) => TokenKind::Number(LiteralValue::Integer { bits, hexadecimal: radix == 16, unsigned }),
             None => TokenKind::Bad("an integer that fits in 64 bits"),
         }
     }

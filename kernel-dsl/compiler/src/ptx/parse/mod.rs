@@ -36,7 +36,7 @@ use super::words::Version;
 use crate::target::Target;
 use cursor::{Cursor, ParseFailed};
 use lex::Token;
-use scope::Scope;
+use scope::FunctionNames;
 use std::collections::{HashMap, HashSet};
 
 /// Parses a module.
@@ -56,7 +56,7 @@ struct Parser<'a> {
     /// The function whose body is being parsed.
     function: usize,
     /// The names of that function.
-    scope: Scope<'a>,
+    scope: FunctionNames<'a>,
     /// The undefined names, which are reported once.
     unknown: HashSet<&'a str>,
     /// Whether `{a}` is an operand, as in inline PTX.
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
             module: Module::new(module::LATEST_KNOWN, Target::SM_61.into()),
             globals: HashMap::new(),
             function: 0,
-            scope: Scope::default(),
+            scope: FunctionNames::default(),
             unknown: HashSet::new(),
             placeholders: false,
         })

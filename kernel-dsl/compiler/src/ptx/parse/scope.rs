@@ -39,7 +39,7 @@ pub(super) struct Numbered {
 
 /// The names of one block.
 #[derive(Default)]
-struct Block<'a> {
+struct BlockNames<'a> {
     names: HashMap<&'a str, Name>,
     /// The numbered registers, by prefix.
     numbered: HashMap<&'a str, Numbered>,
@@ -49,17 +49,17 @@ struct Block<'a> {
 
 /// The names of a function.
 #[derive(Default)]
-pub(super) struct Scope<'a> {
+pub(super) struct FunctionNames<'a> {
     /// The open blocks, from the function's own block inwards.
-    blocks: Vec<Block<'a>>,
+    blocks: Vec<BlockNames<'a>>,
     /// The resolution of each label: itself, or the label of an outer block.
     same: Vec<u32>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> FunctionNames<'a> {
     /// Opens a block. Returns false if the nesting is too deep.
     pub fn open(&mut self) -> bool {
-        self.blocks.push(Block::default());
+        self.blocks.push(BlockNames::default());
         self.blocks.len() <= MAX_DEPTH
     }
 
@@ -156,7 +156,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-impl Block<'_> {
+impl BlockNames<'_> {
     fn find(&self, name: &str) -> Option<Name> {
         if let Some(meaning) = self.names.get(name) {
             return Some(*meaning);

@@ -23,7 +23,7 @@ mod texture;
 mod video;
 
 use super::cost::{ClassRule, Rate};
-use super::form::Row;
+use super::form::FormRow;
 use super::words::Opcode;
 
 /// The PTX versions that introduced instructions.
@@ -73,7 +73,7 @@ pub struct Instruction {
     /// A short description, with the operand names of the forms.
     pub meaning: &'static str,
     /// The forms.
-    pub forms: &'static [Row],
+    pub forms: &'static [FormRow],
 }
 
 /// Makes an entry of the table.
@@ -82,7 +82,7 @@ const fn instruction(
     class: ClassRule,
     rate: Rate,
     meaning: &'static str,
-    forms: &'static [Row],
+    forms: &'static [FormRow],
 ) -> Instruction {
     assert!(!forms.is_empty(), "every opcode has a form");
     let mut i = 0;
@@ -99,7 +99,7 @@ pub fn instruction_of(opcode: Opcode) -> &'static Instruction {
 }
 
 /// Returns the forms of `opcode`.
-pub fn rows(opcode: Opcode) -> &'static [Row] {
+pub fn rows(opcode: Opcode) -> &'static [FormRow] {
     instruction_of(opcode).forms
 }
 
@@ -130,7 +130,7 @@ static INSTRUCTIONS: [Instruction; Opcode::ALL.len()] = {
 };
 
 /// All forms.
-pub static ROWS: &[Row] = &ALL;
+pub static ROWS: &[FormRow] = &ALL;
 
 const FILES: [&[Instruction]; 10] = [
     arithmetic::INSTRUCTIONS,
@@ -158,7 +158,7 @@ const COUNT: usize = {
     count
 };
 
-static ALL: [Row; COUNT] = {
+static ALL: [FormRow; COUNT] = {
     let mut all = [FILES[0][0].forms[0]; COUNT];
     let (mut count, mut file) = (0, 0);
     while file < FILES.len() {

@@ -60,7 +60,7 @@ const BYTES_PER_NS: f64 = 2e3;
 
 /// Measures every configuration, family by family.
 pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
-    let mut bench = Bench { timer, rounds, measured: Vec::new() };
+    let mut bench = ConfigurationBench { timer, rounds, measured: Vec::new() };
     for shape in PRODUCTS {
         bench.product("gemm", shape, false, Plan::Tiles(Tile::T128x128, 1))?;
         bench.product("gemm", shape, true, Plan::Tiles(Tile::T128x128, 1))?;
@@ -85,13 +85,13 @@ pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, 
     Ok(bench.measured)
 }
 
-struct Bench<'a> {
+struct ConfigurationBench<'a> {
     timer: &'a Timer,
     rounds: usize,
     measured: Vec<Measurement>,
 }
 
-impl Bench<'_> {
+impl ConfigurationBench<'_> {
     fn product(
         &mut self,
         family: &'static str,

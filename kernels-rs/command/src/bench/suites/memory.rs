@@ -25,7 +25,7 @@ const SHAPES: [[usize; 2]; 3] = [[32768, 4096], [4096, 4096], [8192, 1024]];
 pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
     for shape in SHAPES {
-        let mut bench = Bench { timer, shape, rounds, measured: &mut measured };
+        let mut bench = MemoryBench { timer, shape, rounds, measured: &mut measured };
         bench.moves()?;
         bench.maps()?;
         bench.reductions()?;
@@ -38,14 +38,14 @@ pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, 
 }
 
 /// Kernels on matrices of one shape.
-struct Bench<'a> {
+struct MemoryBench<'a> {
     timer: &'a Timer,
     shape: [usize; 2],
     rounds: usize,
     measured: &'a mut Vec<Measurement>,
 }
 
-impl Bench<'_> {
+impl MemoryBench<'_> {
     fn moves(&mut self) -> Result<(), Error> {
         let (on, [m, n]) = (self.timer.stream(), self.shape);
         let (x, mut y) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?);

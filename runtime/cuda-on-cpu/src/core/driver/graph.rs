@@ -8,7 +8,7 @@ use crate::core::graph::{Capture, Executable, Graph, Mode, Node, Operation};
 use crate::core::handle::Handle;
 use crate::core::memory::AllocationKind;
 use crate::core::stream::{NON_BLOCKING, Queue};
-use crate::core::work::Work;
+use crate::core::work::StreamWork;
 use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
@@ -266,15 +266,15 @@ impl Driver {
         let mut recorded = Vec::new();
         for step in executable.steps().iter().filter(|step| step.enabled) {
             works.push(match &step.operation {
-                Operation::Launch(launch) => Work::Launch(launch.clone()),
-                Operation::Copy(copy) => Work::Copy(copy.clone()),
-                Operation::Fill(fill) => Work::Fill(fill.clone()),
-                Operation::Call(function) => Work::Call(*function),
-                Operation::Launched(works) => Work::Graph(works.clone()),
+                Operation::Launch(launch) => StreamWork::Launch(launch.clone()),
+                Operation::Copy(copy) => StreamWork::Copy(copy.clone()),
+                Operation::Fill(fill) => StreamWork::Fill(fill.clone()),
+                Operation::Call(function) => StreamWork::Call(*function),
+                Operation::Launched(works) => StreamWork::Graph(works.clone()),
                 Operation::Record(event) => {
                     let call = event.begin();
                     recorded.push((event.clone(), call));
-                    Work::Record(event.clone(), call)
+                    StreamWork::Record(event.clone(), call)
                 }
                 Operation::Child(_)
                 | Operation::Empty
@@ -283,7 +283,7 @@ impl Driver {
                 | Operation::Free(_) => continue,
             });
         }
-        self.submit(queue, Work::Graph(works.into()))?;
+        self.submit(queue, StreamWork::Graph(works.into()))?;
         let ticket = self.engine.last();
         recorded.iter().for_each(|(event, call)| event.submitted(*call, ticket));
         Ok(())

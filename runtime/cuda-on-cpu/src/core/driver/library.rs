@@ -4,8 +4,8 @@ use super::{Driver, lock};
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
-use crate::core::library::{Kernel, Library};
-use crate::core::module::{Function, Module};
+use crate::core::library::{Library, LibraryEntry};
+use crate::core::module::{Module, ModuleFunction};
 use cudarc::driver::sys::CUresult;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex};
@@ -52,7 +52,7 @@ impl Driver {
     }
 
     /// Returns a kernel of a library.
-    pub fn kernel(&self, library: Handle, name: &str) -> Result<Arc<Kernel>> {
+    pub fn kernel(&self, library: Handle, name: &str) -> Result<Arc<LibraryEntry>> {
         let library = self.libraries.get(library)?;
         if !library.entries.iter().any(|entry| entry == name) {
             let why = format!("the library has no kernel `{name}`; it has {}", library.entries.join(", "));
@@ -62,7 +62,7 @@ impl Driver {
         if let Some(known) = kernels.iter().find(|kernel| kernel.name == name) {
             return Ok(known.clone());
         }
-        let kernel = self.kernels.insert(|handle| Kernel {
+        let kernel = self.kernels.insert(|handle| LibraryEntry {
             handle,
             library: library.handle,
             name: name.to_string(),
@@ -73,14 +73,18 @@ impl Driver {
     }
 
     /// Returns a kernel's function in a context.
-    pub fn function_of(&self, kernel: &Kernel, context: &Arc<Context>) -> Result<Arc<Function>> {
+    pub fn function_of(&self, kernel: &LibraryEntry, context: &Arc<Context>) -> Result<Arc<ModuleFunction>> {
         let module = self.module_of(kernel.library, context)?;
         self.function(module.handle, &kernel.name)
     }
 
     /// Returns the function of a handle: of a function, or of a kernel, whose function in `context`
     /// it is.
-    pub fn callable(&self, handle: Handle, context: impl FnOnce() -> Result<Arc<Context>>) -> Result<Arc<Function>> {
+    pub fn callable(
+        &self,
+        handle: Handle,
+        context: impl FnOnce() -> Result<Arc<Context>>,
+    ) -> Result<Arc<ModuleFunction>> {
         match self.kernels.get(handle) {
             Ok(kernel) => self.function_of(&kernel, &context()?),
             Err(_) => self.functions.get(handle),

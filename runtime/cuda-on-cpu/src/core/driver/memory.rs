@@ -7,7 +7,7 @@ use crate::core::graph::Operation;
 use crate::core::handle::{Handle, Object};
 use crate::core::memory::{AllocationKind, Copy, Fill};
 use crate::core::stream::Queue;
-use crate::core::work::Work;
+use crate::core::work::StreamWork;
 use cudarc::driver::sys::CUresult;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl Driver {
         };
         allocation.leaving = true;
         drop(memory);
-        self.submit(queue, Work::Free(address))
+        self.submit(queue, StreamWork::Free(address))
     }
 
     /// Returns the default memory pool of the device.
@@ -199,36 +199,36 @@ impl Driver {
     pub fn copy_now(&self, copy: Copy) -> Result {
         let queue = Queue::Default(self.current()?);
         copy.check()?;
-        self.now(&queue, Work::Copy(copy))
+        self.now(&queue, StreamWork::Copy(copy))
     }
 
     /// Copies in stream order. The program may reuse pageable host memory as soon as this returns.
     pub fn copy(&self, mut copy: Copy, queue: &Queue) -> Result {
         copy.check()?;
         if queue.capturing().is_some() {
-            return self.submit(queue, Work::Copy(copy));
+            return self.submit(queue, StreamWork::Copy(copy));
         }
         copy.stage(queue.context());
         if copy.is_to_wait_for(queue.context()) {
-            return self.now(queue, Work::Copy(copy));
+            return self.now(queue, StreamWork::Copy(copy));
         }
-        self.submit(queue, Work::Copy(copy))
+        self.submit(queue, StreamWork::Copy(copy))
     }
 
     /// Fills in the order of the legacy stream, and waits until the fill is complete.
     pub fn fill_now(&self, fill: Fill) -> Result {
         let queue = Queue::Default(self.current()?);
         fill.check()?;
-        self.now(&queue, Work::Fill(fill))
+        self.now(&queue, StreamWork::Fill(fill))
     }
 
     /// Fills in stream order.
     pub fn fill(&self, fill: Fill, queue: &Queue) -> Result {
         fill.check()?;
-        self.submit(queue, Work::Fill(fill))
+        self.submit(queue, StreamWork::Fill(fill))
     }
 
-    fn now(&self, queue: &Queue, work: Work) -> Result {
+    fn now(&self, queue: &Queue, work: StreamWork) -> Result {
         self.submit(queue, work)?;
         self.engine.wait(match queue {
             Queue::Default(_) => self.engine.last(),

@@ -24,15 +24,15 @@ use super::findings::Findings;
 use super::graph::{Capture, Executable, Graph, Node};
 use super::handle::{Handle, Table};
 use super::inject::Injection;
-use super::library::{Kernel, Library};
+use super::library::{Library, LibraryEntry};
 use super::link::Link;
 use super::log::Log;
 use super::memory::{Addresses, Supply};
-use super::module::{Function, Module};
+use super::module::{Module, ModuleFunction};
 use super::settings::Settings;
 use super::stream::Stream;
-use super::texture::{Array, Reference, SurfaceObject, TextureObject};
-use super::work::Limits;
+use super::texture::{Reference, SurfaceObject, TexelArray, TextureObject};
+use super::work::KernelLimits;
 use context::Primary;
 use cudarc::driver::sys::CUresult;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,16 +51,16 @@ pub struct Driver {
     pub contexts: Table<Context>,
     pub modules: Table<Module>,
     pub libraries: Table<Library>,
-    pub kernels: Table<Kernel>,
+    pub kernels: Table<LibraryEntry>,
     pub links: Table<Link>,
-    pub functions: Table<Function>,
+    pub functions: Table<ModuleFunction>,
     pub streams: Table<Stream>,
     pub events: Table<Event>,
     pub graphs: Table<Graph>,
     pub nodes: Table<Node>,
     pub executables: Table<Executable>,
     pub pools: Table<Pool>,
-    pub arrays: Table<Array>,
+    pub arrays: Table<TexelArray>,
     pub textures: Table<TextureObject>,
     pub surfaces: Table<SurfaceObject>,
     pub references: Table<Reference>,
@@ -78,7 +78,7 @@ impl Driver {
     /// Creates a driver without objects from these settings.
     pub fn new(settings: Settings, log: Log, findings: Findings) -> Driver {
         let log = Arc::new(log);
-        let limits = Limits { checks: settings.checks, fuel: settings.fuel, on_finding: settings.on_finding };
+        let limits = KernelLimits { checks: settings.checks, fuel: settings.fuel, on_finding: settings.on_finding };
         let findings = Arc::new(findings);
         let pools = Table::default();
         let injection = Injection::default();

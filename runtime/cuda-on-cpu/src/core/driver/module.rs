@@ -6,7 +6,7 @@ use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::image;
 use crate::core::link::{self, Input, Link, LinkProgress};
-use crate::core::module::{Function, Module};
+use crate::core::module::{Module, ModuleFunction};
 use kernel_dsl_compiler::ptx;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
@@ -79,7 +79,7 @@ impl Driver {
     }
 
     /// Returns a kernel of a module.
-    pub fn function(&self, module: Handle, name: &str) -> Result<Arc<Function>> {
+    pub fn function(&self, module: Handle, name: &str) -> Result<Arc<ModuleFunction>> {
         let module = self.modules.get(module)?;
         module.context.check()?;
         let mut functions = module.functions();
@@ -88,7 +88,7 @@ impl Driver {
         }
         let program = module.program(name)?;
         let function =
-            self.functions.insert(|handle| Function::new(handle, module.clone(), name, program, &self.settings));
+            self.functions.insert(|handle| ModuleFunction::new(handle, module.clone(), name, program, &self.settings));
         functions.push((name.to_string(), function.handle));
         Ok(function)
     }
@@ -102,7 +102,7 @@ impl Driver {
 }
 
 /// Returns the parameter bytes of a launch whose program passed one buffer with all parameters.
-pub fn parameters(function: &Function, given: &[u8]) -> Result<Vec<u8>> {
+pub fn parameters(function: &ModuleFunction, given: &[u8]) -> Result<Vec<u8>> {
     let bytes = function.program.parameter_bytes();
     match given.get(..bytes) {
         Some(given) => Ok(given.to_vec()),

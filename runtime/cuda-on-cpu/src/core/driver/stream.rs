@@ -5,7 +5,7 @@ use crate::core::error::{Error, Result};
 use crate::core::event::{Captured, Event};
 use crate::core::handle::Handle;
 use crate::core::stream::{NON_BLOCKING, Queue, Stream};
-use crate::core::work::{Launch, Work};
+use crate::core::work::{StreamWork, ValidatedLaunch};
 use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Driver {
     }
 
     /// Submits an operation to a stream.
-    pub fn submit(&self, queue: &Queue, work: Work) -> Result {
+    pub fn submit(&self, queue: &Queue, work: StreamWork) -> Result {
         if let Some((stream, capture)) = queue.capturing() {
             return self.capture(&capture, stream.handle, work.into());
         }
@@ -170,12 +170,12 @@ impl Driver {
     }
 
     /// Submits a kernel launch.
-    pub fn launch(&self, launch: Launch, queue: &Queue) -> Result {
+    pub fn launch(&self, launch: ValidatedLaunch, queue: &Queue) -> Result {
         if !Arc::ptr_eq(&launch.function.module.context, queue.context()) {
             let why = "the function and the stream belong to different contexts";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         launch.function.check(launch.grid)?;
-        self.submit(queue, Work::Launch(launch))
+        self.submit(queue, StreamWork::Launch(launch))
     }
 }

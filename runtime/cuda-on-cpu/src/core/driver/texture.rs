@@ -5,21 +5,22 @@ use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::memory::AllocationKind;
 use crate::core::texture::{
-    Array, ArrayDescription, Reference, Resource, ResourceDescription, SurfaceObject, TextureDescription, TextureObject,
+    ArrayDescription, Reference, Resource, ResourceDescription, SurfaceObject, TexelArray, TextureDescription,
+    TextureObject,
 };
 use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
 impl Driver {
     /// Creates an array.
-    pub fn create_array(&self, description: ArrayDescription) -> Result<Arc<Array>> {
+    pub fn create_array(&self, description: ArrayDescription) -> Result<Arc<TexelArray>> {
         let context = self.current()?;
         let texels = description.texels(0)?;
         let bytes = texels.layer * u64::from(texels.size[2]);
         let (address, allocation) = self.supply(context.device).allocate(AllocationKind::Array, bytes)?;
         context.memory().insert(address, allocation);
         let texels = description.texels(address)?;
-        Ok(self.arrays.insert(|handle| Array { handle, context, description, texels }))
+        Ok(self.arrays.insert(|handle| TexelArray { handle, context, description, texels }))
     }
 
     /// Destroys an array after all submitted work is complete.

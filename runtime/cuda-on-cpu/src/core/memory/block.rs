@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 /// and managed memory the program has the address as well. CUDA's rules then forbid the program to
 /// access bytes that a kernel or copy in flight uses.
 #[derive(Debug)]
-pub struct Block {
+pub struct MemoryBlock {
     start: NonNull<u8>,
     bytes: usize,
     /// The layout of an owned block's allocation.
@@ -18,17 +18,17 @@ pub struct Block {
 
 // SAFETY: the bytes have no thread affinity. The lock of the `Space` and the program, by the rules
 // above, prevent concurrent access.
-unsafe impl Send for Block {}
+unsafe impl Send for MemoryBlock {}
 
-impl Block {
+impl MemoryBlock {
     /// Allocates zeroed bytes, without touching the pages where the system supports it. Returns
     /// `None` if out of memory.
-    pub fn zeroed(bytes: u64, alignment: usize) -> Option<Block> {
+    pub fn zeroed(bytes: u64, alignment: usize) -> Option<MemoryBlock> {
         let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
         let layout = Layout::from_size_align(bytes, alignment).ok()?;
         // SAFETY: the size of the layout is not 0.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Block { start, bytes, layout: Some(layout) })
+        Some(MemoryBlock { start, bytes, layout: Some(layout) })
     }
 
     /// Wraps memory of the program.
@@ -36,8 +36,8 @@ impl Block {
     /// # Safety
     /// `bytes` bytes from `start` on must stay allocated and initialized until the block is
     /// dropped.
-    pub unsafe fn of_program(start: NonNull<u8>, bytes: usize) -> Block {
-        Block { start, bytes, layout: None }
+    pub unsafe fn of_program(start: NonNull<u8>, bytes: usize) -> MemoryBlock {
+        MemoryBlock { start, bytes, layout: None }
     }
 
     /// Returns the host address of the first byte.
@@ -58,7 +58,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for MemoryBlock {
     fn drop(&mut self) {
         if let Some(layout) = self.layout {
             // SAFETY: the block was allocated with this layout, and this is its last use.

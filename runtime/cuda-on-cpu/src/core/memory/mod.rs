@@ -13,4 +13,4 @@ mod transfer;
 pub use addresses::{Addresses, RANGE};
 pub use space::{AllocationKind, Space};
 pub use supply::Supply;
-pub use transfer::{Copy, CopyPlace, CopySide, Extent, Fill, HostPointer, Value};
+pub use transfer::{Copy, CopyPlace, CopySide, Extent, Fill, FillValue, HostPointer};

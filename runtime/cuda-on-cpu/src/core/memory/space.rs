@@ -1,6 +1,6 @@
 //! The allocations of a context, by address.
 
-use super::block::Block;
+use super::block::MemoryBlock;
 use super::supply::Lease;
 use crate::core::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
@@ -17,7 +17,7 @@ pub struct Allocation {
     /// The kind of the allocation.
     pub kind: AllocationKind,
     /// The bytes of the allocation.
-    pub block: Block,
+    pub block: MemoryBlock,
     /// The allocation's ID, unique in the process.
     pub id: u64,
     /// Whether `cuMemFreeAsync` was called: the allocation is freed in stream order.

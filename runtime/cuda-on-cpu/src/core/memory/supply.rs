@@ -1,7 +1,7 @@
 //! A device's memory, and the parts in use.
 
 use super::addresses::{Addresses, RANGE};
-use super::block::Block;
+use super::block::MemoryBlock;
 use super::space::{Allocation, AllocationKind};
 use crate::core::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
@@ -57,11 +57,11 @@ impl Supply {
     pub fn allocate(self: &Arc<Supply>, kind: AllocationKind, bytes: u64) -> Result<(u64, Allocation)> {
         let mut lease = self.lease(if kind.counts() { bytes } else { 0 })?;
         if kind.is_of_host() {
-            let block = Block::zeroed(bytes, PAGE).ok_or_else(|| out_of_memory(bytes, "the host"))?;
+            let block = MemoryBlock::zeroed(bytes, PAGE).ok_or_else(|| out_of_memory(bytes, "the host"))?;
             let address = host_address(block.start(), bytes)?;
             return Ok((address, self.allocation(kind, block, lease)));
         }
-        let block = Block::zeroed(bytes, 16).ok_or_else(|| out_of_memory(bytes, "the host"))?;
+        let block = MemoryBlock::zeroed(bytes, 16).ok_or_else(|| out_of_memory(bytes, "the host"))?;
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         let address = addresses.take(bytes).ok_or_else(|| out_of_memory(bytes, "the range of addresses"))?;
         drop(addresses);
@@ -82,12 +82,12 @@ impl Supply {
     ) -> Result<(u64, Allocation)> {
         let address = host_address(start.as_ptr(), bytes as u64)?;
         // SAFETY: guaranteed by the caller.
-        let block = unsafe { Block::of_program(start, bytes) };
+        let block = unsafe { MemoryBlock::of_program(start, bytes) };
         let lease = self.lease(0)?;
         Ok((address, self.allocation(AllocationKind::Registered(flags), block, lease)))
     }
 
-    fn allocation(&self, kind: AllocationKind, block: Block, lease: Lease) -> Allocation {
+    fn allocation(&self, kind: AllocationKind, block: MemoryBlock, lease: Lease) -> Allocation {
         let id = 1 + self.allocations.fetch_add(1, Ordering::Relaxed);
         Allocation { kind, block, id, leaving: false, _lease: lease }
     }

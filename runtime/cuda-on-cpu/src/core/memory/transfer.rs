@@ -213,25 +213,25 @@ pub struct Fill {
     /// The size.
     pub extent: Extent,
     /// The repeated value.
-    pub value: Value,
+    pub value: FillValue,
 }
 
 /// A value of 8, 16 or 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Value {
+pub enum FillValue {
     Byte(u8),
     Half(u16),
     Word(u32),
 }
 
-impl Value {
+impl FillValue {
     /// Returns the width in bytes.
     pub fn width(self) -> u64 {
         match self {
-            Value::Byte(_) => 1,
-            Value::Half(_) => 2,
-            Value::Word(_) => 4,
+            FillValue::Byte(_) => 1,
+            FillValue::Half(_) => 2,
+            FillValue::Word(_) => 4,
         }
     }
 }
@@ -271,9 +271,13 @@ impl Fill {
             // SAFETY: the row was checked above under the lock.
             let bytes = unsafe { std::slice::from_raw_parts_mut(start, width) };
             match value {
-                Value::Byte(value) => bytes.fill(*value),
-                Value::Half(value) => bytes.chunks_exact_mut(2).for_each(|to| to.copy_from_slice(&value.to_le_bytes())),
-                Value::Word(value) => bytes.chunks_exact_mut(4).for_each(|to| to.copy_from_slice(&value.to_le_bytes())),
+                FillValue::Byte(value) => bytes.fill(*value),
+                FillValue::Half(value) => {
+                    bytes.chunks_exact_mut(2).for_each(|to| to.copy_from_slice(&value.to_le_bytes()))
+                }
+                FillValue::Word(value) => {
+                    bytes.chunks_exact_mut(4).for_each(|to| to.copy_from_slice(&value.to_le_bytes()))
+                }
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Tests of sums, products, quotients and roots.
 
-use super::super::float::{F16, F32, F64, Format, Number, Rounding};
+use super::super::float::{F16, F32, F64, FloatValue, Format, Rounding};
 use super::super::native;
 use super::{Numbers, doubles, singles};
 use std::cmp::Ordering;
@@ -283,6 +283,6 @@ fn flushing_and_saturation() {
         let saturated = if x.is_nan() || x <= 0.0 { 0.0 } else { x.min(1.0) };
         assert_eq!(F32.saturate(a.into()) as u32, saturated.to_bits());
         assert_eq!(native::saturate32(a), saturated.to_bits());
-        assert_eq!(matches!(F32.decode(a.into()), Number::Nan), x.is_nan());
+        assert_eq!(matches!(F32.decode(a.into()), FloatValue::Nan), x.is_nan());
     }
 }
