@@ -29,7 +29,7 @@
 //! | closures, `impl Fn` | names for code that is inlined | `\|x\| …`, `impl Fn(A) -> B` |
 //! | `const`, in bodies and modules | as in Rust | `const NAME: T = …;`, `#[device] const` |
 //! | structs | also generic; in buffers with `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
-//! | enums | without data | `#[device] enum` |
+//! | enums | variants may hold data | `#[device] enum` |
 //! | `type` aliases | also generic; in a `#[device] mod` or alone | `#[device] type` |
 //! | `impl Add`, and the other arithmetic, bitwise and assignment operators | for structs and enums of a `#[device] mod` | `impl Add for`, and other operators |
 //! | methods, associated functions, constants and types | in a `#[device] mod` | a method with `&mut self`, an associated type |

@@ -106,8 +106,10 @@ fn ordinary(random: &mut Random, instance: &Instance, team: Team, (i, shape): (u
 /// Returns a case with random masks, if the instance has any.
 fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scale: f32, x: Input, y: Input) -> Case {
     let &[rows, cols] = x.extents() else { return Case::new(name, []) };
-    let (some, which) = (is_masked(instance), random.below(4));
-    let bias = if some && which != 1 {
+    // Zero: all masks. Otherwise the mask that is missing.
+    let (some, missing) = (is_masked(instance), random.below(4));
+    let [has_bias, has_keep, has_queries] = [1, 2, 3].map(|mask| some && missing != mask);
+    let bias = if has_bias {
         // One row for all, or one row each.
         let stride = [0, cols.next_multiple_of(team.wide)][random.below(2)];
         let mut bias = random.values::<f32>((rows * stride).max(cols));
@@ -117,15 +119,16 @@ fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scal
     } else {
         Input::view::<f32, 2>(&[], [0, 0])
     };
-    let keep = if some && which != 2 {
+    let keep = if has_keep {
         let bytes: Vec<u8> = (0..rows * cols).map(|_| [0, 1, 255][random.below(3)]).collect();
         Input::view(&bytes, [rows, cols])
     } else {
         Input::view::<u8, 2>(&[], [0, 0])
     };
-    let queries = if some && which != 3 { random.below(rows + 2).min(cols) } else { 0 };
-    let name = format!("{name}, bias, keep or queries {which}, {queries} queries");
-    Case::new(name, [Input::scalar(scale), x, bias, keep, Input::scalar(queries), y])
+    let queries = if has_queries { random.below(rows + 2).min(cols) } else { 0 };
+    let (bias_name, keep_name) = (if has_bias { ", bias" } else { "" }, if has_keep { ", keep" } else { "" });
+    let queries_name = if queries > 0 { format!(", {queries} queries") } else { String::new() };
+    Case::new(format!("{name}{bias_name}{keep_name}{queries_name}"), [Input::scalar(scale), x, bias, keep, Input::scalar(queries), y])
 }
 
 /// Returns a row of each extreme. Masked elements are NaNs.

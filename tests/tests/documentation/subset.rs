@@ -60,7 +60,7 @@ const IN: &[(&str, &str, &[&str])] = &[
         "also generic; in buffers with `repr(C)`",
         &["`#[device] struct`, generic", "`#[repr(C)]` elements of buffers"],
     ),
-    ("enums", "without data", &["`#[device] enum`"]),
+    ("enums", "variants may hold data", &["`#[device] enum`"]),
     ("`type` aliases", "also generic; in a `#[device] mod` or alone", &["`#[device] type`"]),
     (
         "`impl Add`, and the other arithmetic, bitwise and assignment operators",
