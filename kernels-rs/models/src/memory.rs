@@ -150,8 +150,8 @@ impl Configuration {
     /// which the bytes of weights and of the plan's cache are about the same on each.
     ///
     /// # Errors
-    /// If there is no device, or one without a layer. Also if `given` are not numbers of all layers,
-    /// one for each device.
+    /// If there is no device, or one without a layer. Also if `given` is not a number for each
+    /// device, with the sum of all layers.
     pub fn layers_by_device(
         &self,
         plan: Plan,

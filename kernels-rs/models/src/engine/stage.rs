@@ -5,8 +5,8 @@
 //!   device 1:                             └─ blocks 14 to 27 ─ norm ─ output matrix ─ logits ─ draw
 //! ```
 //!
-//! A step passes the stages one after another. Between two of them the activations are copied from
-//! device to device, and the drawn tokens are copied to the first device, which has the embedding.
+//! A step passes the stages one after another. Between two of them the activations are copied to
+//! the next device. The drawn tokens are copied to the first device, which has the embedding.
 
 use super::attention::Places;
 use super::block::Block;

@@ -286,8 +286,9 @@ fn slot<T: kernel_dsl::Element>(memory: &QueueMemory<T>) -> Result<SlotMut<T>> {
 }
 
 impl<K: CacheElement> StageGraph<K> {
-    /// Records a stage with the caches of its layers. The first stage begins with the embedding of
-    /// tokens; the last one ends with logits, whose slot is returned, and with the likeliest tokens.
+    /// Records a stage with the caches of its layers, and returns the slot of its logits. The first
+    /// stage begins with the embedding of tokens. The last one ends with logits and with the
+    /// likeliest tokens; the logits of others are empty.
     fn record(
         model: &Model,
         stage: &Stage,
