@@ -7,6 +7,7 @@ use crate::file::bytes::name;
 use crate::file::gguf::{Gguf, Value};
 use crate::file::safetensors::Safetensors;
 use crate::file::{Format, Tensor};
+use crate::memory::WeightBytes;
 use crate::template::ChatTemplate;
 use crate::tensors::{Naming, Requirement, Role, is_derived};
 use crate::tokenizer::{Tokenizer, configuration};
@@ -188,18 +189,30 @@ impl Checkpoint {
         self.select(configuration.tensors(self.naming()), configuration.architecture.name(), spare)
     }
 
-    /// Returns the bytes of the weights on a device: those of the file, and 4 bytes a number of the
-    /// layers of a vision tower in other formats than BF16.
+    /// Returns the bytes of the weights on devices: those of the file, and 4 bytes a number of the
+    /// layers of a vision tower in other formats than BF16. A tied output matrix counts beside the
+    /// embedding, because both forms of the tensor are there.
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].
-    pub fn bytes_on_device(&self, configuration: &Configuration) -> Result<u64> {
-        let weights = self.weights(configuration)?;
-        let bytes = |(needed, tensor): &(Requirement, Tensor<'_>)| match needed.role {
-            Role::Vision(role) if tensor.format != Format::BF16 && !role.is_merger() => 4 * tensor.elements(),
-            _ => tensor.bytes.len() as u64,
-        };
-        Ok(weights.iter().map(bytes).sum())
+    pub fn weight_bytes(&self, configuration: &Configuration) -> Result<WeightBytes> {
+        let mut all = WeightBytes { first: 0, layers: vec![0; configuration.layers], last: 0 };
+        for (needed, tensor) in self.weights(configuration)? {
+            let bytes = tensor.bytes.len() as u64;
+            match needed.role {
+                Role::Vision(role) if tensor.format != Format::BF16 && !role.is_merger() => {
+                    all.first += 4 * tensor.elements();
+                }
+                Role::Vision(_) => all.first += bytes,
+                Role::Embedding => {
+                    all.first += bytes;
+                    all.last += if configuration.tied { bytes } else { 0 };
+                }
+                Role::OutputNorm | Role::Output | Role::RotaryDivisors => all.last += bytes,
+                _ => all.layers[needed.layer] += bytes,
+            }
+        }
+        Ok(all)
     }
 
     /// Returns the bytes of the weights that a step of one token reads: all but the rows of an

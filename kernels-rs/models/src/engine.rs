@@ -15,6 +15,7 @@
 //! | [`network`] | the gated network of a block |
 //! | [`experts`] | a mixture of experts, which replaces that network |
 //! | [`block`] | a block, and the stream of activations between blocks |
+//! | [`stage`] | blocks of one device, and the split of a model over devices |
 //! | `operand` | activations in the form that a product reads: numbers of 16 bits, or quantized |
 //! | [`vision`] | the features of an image |
 //! | [`prompt`] | the tokens of a text, and the images in it |
@@ -52,6 +53,7 @@ mod operand;
 pub mod prompt;
 pub mod sampling;
 pub mod session;
+pub mod stage;
 mod steps;
 pub mod timing;
 pub mod vision;
@@ -61,3 +63,4 @@ pub use model::Model;
 pub use prompt::Prompt;
 pub use sampling::{Sampler, Sampling};
 pub use session::{Generation, Options, Output, Piece, Session, Stop};
+pub use stage::Split;

@@ -174,6 +174,8 @@ enum Command {
         /// Tokens of a prompt that pass the layers at once.
         #[arg(long, default_value_t = Plan::default().piece)]
         piece: u64,
+        #[command(flatten)]
+        split: talk::SplitOptions,
         /// Prints JSON.
         #[arg(long)]
         json: bool,
@@ -201,8 +203,8 @@ fn main() -> ExitCode {
         Command::Tokenize { file, text, control, ends, json } => {
             tokenize(&file, &text, Encoding { control, ends }, json)
         }
-        Command::Fit { file, mmproj, tokens, sequences, piece, json } => {
-            fit(&file, mmproj.as_deref(), Plan { tokens, sequences, piece, ..Plan::default() }, json)
+        Command::Fit { file, mmproj, tokens, sequences, piece, split, json } => {
+            fit(&file, mmproj.as_deref(), Plan { tokens, sequences, piece, ..Plan::default() }, &split, json)
         }
     };
     match text {
@@ -439,29 +441,84 @@ fn tokenize(file: &Path, text: &str, encoding: Encoding, wants_json: bool) -> Re
     Ok(out)
 }
 
-/// Returns the memory that a model needs.
-fn fit(file: &Path, mmproj: Option<&Path>, plan: Plan, wants_json: bool) -> Result<String, models::Error> {
+/// The memory that a model needs with a format of the cache.
+struct Needs {
+    cache: CacheFormat,
+    /// The layers of each device.
+    layers: Vec<usize>,
+    devices: Vec<MemoryNeeds>,
+}
+
+impl Needs {
+    fn total(&self) -> u64 {
+        self.devices.iter().map(MemoryNeeds::total).fold(0, u64::saturating_add)
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        let Needs { cache, layers, devices } = self;
+        match &devices[..] {
+            [memory] => json!({ "cache_format": cache, "memory": memory, "total": memory.total() }),
+            _ => {
+                let of_device = layers
+                    .iter()
+                    .zip(devices)
+                    .map(|(layers, memory)| json!({ "layers": layers, "memory": memory, "total": memory.total() }));
+                json!({ "cache_format": cache, "devices": of_device.collect::<Vec<_>>(), "total": self.total() })
+            }
+        }
+    }
+}
+
+/// Returns the memory that a model needs, on one device or on each of several.
+fn fit(
+    file: &Path,
+    mmproj: Option<&Path>,
+    plan: Plan,
+    split: &talk::SplitOptions,
+    wants_json: bool,
+) -> Result<String, models::Error> {
     let checkpoint = talk::open(file, mmproj)?;
     let configuration: Configuration = checkpoint.configuration()?;
-    let weights = checkpoint.bytes_on_device(&configuration)?;
-    let needs = CacheFormat::ALL.map(|cache| (cache, configuration.memory(Plan { cache, ..plan }, weights)));
+    let weights = checkpoint.weight_bytes(&configuration)?;
+    let needs = |cache| {
+        let plan = Plan { cache, ..plan };
+        let layers = configuration.layers_by_device(plan, &weights, split.devices.len().max(1), split.layers())?;
+        let devices = configuration.memory_by_device(plan, &weights, &layers);
+        Ok(Needs { cache, layers, devices })
+    };
+    let needs = CacheFormat::ALL.into_iter().map(needs).collect::<Result<Vec<Needs>, models::Error>>()?;
     if wants_json {
-        let needs = needs
-            .iter()
-            .map(|(cache, memory)| json!({ "cache_format": cache, "memory": memory, "total": memory.total() }));
-        return Ok(format!("{:#}\n", json!({ "plan": plan, "needs": needs.collect::<Vec<_>>() })));
+        let needs: Vec<_> = needs.iter().map(Needs::as_json).collect();
+        return Ok(format!("{:#}\n", json!({ "plan": plan, "needs": needs })));
     }
     let Plan { tokens, sequences, piece, .. } = plan;
     let mut out = String::new();
     let _ = writeln!(out, "{}", fitted(checkpoint.file(), WIDTH));
     let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in pieces of {piece} tokens\n");
-    let _ = writeln!(out, "cache     a token      cache    weights  activations      total");
-    for (cache, memory) in needs {
-        let MemoryNeeds { weights, cache: all, cache_per_token, activations } = memory;
-        let total = size(memory.total());
-        let [token, all, weights, activations] = [cache_per_token, all, weights, activations].map(size);
-        let cache = cache.format().name();
-        let _ = writeln!(out, "{cache:<6} {token:>10} {all:>10} {weights:>10} {activations:>12} {total:>10}");
+    let of_devices = if split.devices.len() > 1 { "device  layers  " } else { "" };
+    let _ = writeln!(out, "cache  {of_devices}  a token      cache    weights  activations      total");
+    for needs in &needs {
+        let cache = needs.cache.format().name();
+        let mut from = 0;
+        for (i, (layers, memory)) in needs.layers.iter().zip(&needs.devices).enumerate() {
+            let MemoryNeeds { weights, cache: all, cache_per_token, activations } = *memory;
+            let [token, all, weights, activations] = [cache_per_token, all, weights, activations].map(size);
+            let total = size(memory.total());
+            let of_device = match split.devices.get(i) {
+                Some(device) if split.devices.len() > 1 => {
+                    format!("{:>6}  {:>6}  ", device.to_string(), format!("{from}–{}", from + layers - 1))
+                }
+                _ => String::new(),
+            };
+            from += layers;
+            let _ = writeln!(
+                out,
+                "{cache:<5}  {of_device}{token:>9} {all:>10} {weights:>10} {activations:>12} {total:>10}"
+            );
+        }
+        if needs.devices.len() > 1 {
+            let _ = writeln!(out, "{cache:<5}  {:>70}", format!("all devices {:>10}", size(needs.total())));
+        }
     }
     Ok(out)
 }

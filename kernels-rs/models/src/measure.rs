@@ -3,7 +3,7 @@
 use crate::talk::{RunOptions, bar};
 use indicatif::ProgressBar;
 use models::engine::timing::{KernelTime, StepTimes, TimedStep};
-use models::engine::{Batch, Options, Sampler, Sampling};
+use models::engine::{Batch, Options, Sampling};
 use models::tokenizer::Encoding;
 use models::{Error, Model};
 use runtime::Device;
@@ -31,7 +31,7 @@ pub fn perplexity(
 ) -> Result<String, Error> {
     let checkpoint = options.open(file)?;
     let bytes = std::fs::read(text).map_err(|source| Error::Io { action: "read", path: text.to_owned(), source })?;
-    let model = options.load(&checkpoint)?;
+    let model = options.load(&checkpoint, [1, window])?;
     let tokens = model.tokenizer.encode(&String::from_utf8_lossy(&bytes), Encoding::default())?;
     let window = window.clamp(2, model.configuration.context.max(2));
     let mut session = model.session(options.session(window))?;
@@ -52,7 +52,7 @@ pub fn perplexity(
     if wants_json {
         let value = json!({
             "tokens": losses.len(), "window": window, "loss": loss, "perplexity": perplexity, "error": error,
-            "device": model.device.to_string(),
+            "device": model.device_names(),
         });
         return Ok(format!("{value:#}\n"));
     }
@@ -69,7 +69,7 @@ pub fn compare(
 ) -> Result<String, Error> {
     let (texts, length) = (texts.max(1), length.max(1));
     let logits = |file: &Path| {
-        let model = options.load(&options.open(file)?)?;
+        let model = options.load(&options.open(file)?, [1, length])?;
         let vocabulary = model.configuration.vocabulary;
         let mut session = model.session(options.session(length))?;
         let of_text = |text: usize| {
@@ -184,7 +184,7 @@ fn measured(
         seconds += start.elapsed().as_secs_f64();
         shown.inc(*prompt as u64);
     }
-    let mut sampler = Sampler::new(&model.device, Sampling::default(), configuration.vocabulary, &[])?;
+    let mut sampler = model.sampler(Sampling::default(), &[])?;
     let all: Vec<usize> = (0..*texts).collect();
     let mut step = |batch: &mut Batch| {
         batch.advance(&all)?;
@@ -219,7 +219,6 @@ fn measured(
 /// Returns the tokens a second of a prompt and of generation after texts of some depths.
 pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool) -> Result<String, Error> {
     let checkpoint = options.open(file)?;
-    let model = options.load(&checkpoint)?;
     let bench = &Bench {
         prompt: bench.prompt.max(1),
         generate: bench.generate.max(1),
@@ -228,13 +227,16 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
         ..*bench
     };
     let Bench { prompt, generate, texts, .. } = *bench;
+    let room = |depth: usize| depth.saturating_add(prompt).saturating_add(generate).saturating_add(3);
+    let deepest = bench.depths.iter().copied().max().unwrap_or(0);
+    let model = options.load(&checkpoint, [texts, room(deepest)])?;
     let read = checkpoint.read_per_step(&model.configuration)? as f64;
     let copied = copied(&model.device)?;
     let shown = bar("{bar:30} {pos} of {len} tokens, {eta} left");
     let all = |depth: &usize| (texts * (depth + prompt) + generate) as u64;
     shown.set_length(bench.depths.iter().map(all).sum());
     // The first prompt compiles what prompts run.
-    let session = |depth: usize| options.session(depth + prompt + generate + 3);
+    let session = |depth: usize| options.session(room(depth));
     if !model.device.is_cpu() {
         let mut session = model.session(session(0))?;
         session.set(&vec![0; prompt])?;
@@ -266,13 +268,13 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
             })
         });
         let value = json!({
-            "device": model.device.to_string(), "prompt": prompt, "generate": generate, "texts": texts,
+            "device": model.device_names(), "prompt": prompt, "generate": generate, "texts": texts,
             "copy_bytes_per_second": copied, "runs": runs.collect::<Vec<_>>(),
         });
         return Ok(format!("{value:#}\n"));
     }
     let mut out = String::new();
-    let _ = writeln!(out, "{}, prompt of {prompt}, {generate} generated, texts: {texts}\n", model.device);
+    let _ = writeln!(out, "{}, prompt of {prompt}, {generate} generated, texts: {texts}\n", model.device_names());
     let _ = writeln!(out, "   depth  prompt tokens/s  generated tokens/s  MB a step  of a copy");
     for measured in &found {
         let share = share(measured).map_or("–".to_owned(), |share| format!("{share:.2}"));

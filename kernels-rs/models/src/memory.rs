@@ -1,6 +1,7 @@
 //! The memory that a model needs, known before anything is loaded.
 
 use crate::configuration::Configuration;
+use crate::error::{Error, Result};
 use crate::file::Format;
 use kernels_rs::attention::cache::BLOCK;
 use serde::Serialize;
@@ -50,16 +51,34 @@ impl Default for Plan {
     }
 }
 
-/// Bytes that a model needs on its device.
+/// Bytes of the weights of a model on devices, in the order in which tokens pass them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct WeightBytes {
+    /// The embedding and a vision tower, which are on the first device.
+    pub first: u64,
+    /// Each layer.
+    pub layers: Vec<u64>,
+    /// The last norm and the output matrix, which are on the last device.
+    pub last: u64,
+}
+
+impl WeightBytes {
+    /// Returns the sum of all.
+    pub fn total(&self) -> u64 {
+        self.layers.iter().fold(self.first.saturating_add(self.last), |sum, layer| sum.saturating_add(*layer))
+    }
+}
+
+/// Bytes that a model needs on a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct MemoryNeeds {
     /// Weights, as the file has them.
     pub weights: u64,
-    /// Keys and values of all tokens of the plan.
+    /// Keys and values of all tokens of the plan, in the layers of the device.
     pub cache: u64,
-    /// Keys and values of one token.
+    /// Keys and values of one token, in the layers of the device.
     pub cache_per_token: u64,
-    /// Values between the kernels of a layer, and the logits of all sequences.
+    /// Values between the kernels of a layer, and the logits of all sequences on the last device.
     pub activations: u64,
 }
 
@@ -73,12 +92,17 @@ impl MemoryNeeds {
 impl Configuration {
     /// Returns the bytes of the keys and values of one token in all layers.
     pub fn cache_per_token(&self, cache: CacheFormat) -> u64 {
+        self.layers as u64 * self.cache_of_layer(cache)
+    }
+
+    /// Returns the bytes of the keys and values of one token in a layer.
+    fn cache_of_layer(&self, cache: CacheFormat) -> u64 {
         let of_head = match cache {
             CacheFormat::F32 => 4 * self.head,
             CacheFormat::F16 => 2 * self.head,
             CacheFormat::Q8_0 => self.head + 2 * self.head.div_ceil(BLOCK),
         };
-        2 * (self.layers * self.groups * of_head) as u64
+        2 * (self.groups * of_head) as u64
     }
 
     /// Returns the bytes that the model needs by a plan. `weights` are the bytes of its tensors in
@@ -96,18 +120,167 @@ impl Configuration {
     ///
     /// The logits of each sequence are 4·vocabulary bytes.
     pub fn memory(&self, plan: Plan, weights: u64) -> MemoryNeeds {
+        self.memory_of(plan, weights, self.layers, true)
+    }
+
+    /// Returns the bytes that the model needs on each of several devices by a plan, if they have
+    /// `layers` layers one after another. [`layers_by_device`](Configuration::layers_by_device)
+    /// returns such numbers.
+    ///
+    /// ```text
+    ///   first device          its layers and their cache, activations, embedding, vision tower
+    ///   devices between       their layers and their cache, activations
+    ///   last device           its layers and their cache, activations, output matrix, logits
+    /// ```
+    pub fn memory_by_device(&self, plan: Plan, weights: &WeightBytes, layers: &[usize]) -> Vec<MemoryNeeds> {
+        let mut from = 0;
+        let of_device = layers.iter().enumerate().map(|(i, layers_here)| {
+            let is_last = i + 1 == layers.len();
+            let here = weights.layers.iter().skip(from).take(*layers_here);
+            from += layers_here;
+            let ends =
+                [(i == 0, weights.first), (is_last, weights.last)].map(|(is_here, bytes)| u64::from(is_here) * bytes);
+            let bytes = ends.iter().chain(here).fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+            self.memory_of(plan, bytes, *layers_here, is_last)
+        });
+        of_device.collect()
+    }
+
+    /// Returns the number of layers of each of `devices` devices: `given`, or else numbers for
+    /// which the bytes of weights and of the plan's cache are about the same on each.
+    ///
+    /// # Errors
+    /// If there is no device, or one without a layer. Also if `given` is not a number for each
+    /// device, with the sum of all layers.
+    pub fn layers_by_device(
+        &self,
+        plan: Plan,
+        weights: &WeightBytes,
+        devices: usize,
+        given: Option<&[usize]>,
+    ) -> Result<Vec<usize>> {
+        let refused = |field: &str, problem: String| Err(Error::field("a split", field, problem));
+        let all = self.layers;
+        if devices == 0 || devices > all {
+            let problem = format!("found {devices} devices for {all} layers; expected 1 to {all}, each with a layer");
+            return refused("devices", problem);
+        }
+        if let Some(given) = given {
+            let sum = given.iter().try_fold(0usize, |sum, layers| sum.checked_add(*layers));
+            if given.len() != devices || given.contains(&0) || sum != Some(all) {
+                let problem = format!(
+                    "found {given:?}; expected {devices} numbers of 1 or more, one for each device, with the sum {all}"
+                );
+                return refused("layers", problem);
+            }
+            return Ok(given.to_vec());
+        }
+        let of_layer = self.cache_of_layer(plan.cache).saturating_mul(plan.tokens);
+        let bytes: Vec<u64> = weights.layers.iter().map(|bytes| bytes.saturating_add(of_layer)).collect();
+        Ok(evenly(&bytes, [weights.first, weights.last], devices))
+    }
+
+    /// Returns the bytes of a device with some of the layers.
+    fn memory_of(&self, plan: Plan, weights: u64, layers: usize, has_logits: bool) -> MemoryNeeds {
         let Configuration { width, heads, head, inner, vocabulary, .. } = *self;
         let networks = self.experts.as_ref().map_or(1, |experts| experts.used) as u64;
         let token = 6 * width + 2 * self.projected() + 2 * heads * head;
         let token = token as u64 + 6 * inner as u64 * networks;
         let tokens = plan.piece.max(plan.sequences);
-        let logits = plan.sequences.saturating_mul(4 * vocabulary as u64);
-        let cache_per_token = self.cache_per_token(plan.cache);
+        let logits = if has_logits { plan.sequences.saturating_mul(4 * vocabulary as u64) } else { 0 };
+        let cache_per_token = layers as u64 * self.cache_of_layer(plan.cache);
         MemoryNeeds {
             weights,
             cache: cache_per_token.saturating_mul(plan.tokens),
             cache_per_token,
             activations: tokens.saturating_mul(token).saturating_add(logits),
+        }
+    }
+}
+
+/// Splits a row of numbers into `parts` parts, each with one or more of them, and returns their
+/// counts. The sums of the parts are as even as they can be: their squares have the least sum.
+/// `ends` are added to the first part and to the last one. There are at least as many numbers as
+/// parts.
+fn evenly(numbers: &[u64], ends: [u64; 2], parts: usize) -> Vec<usize> {
+    let n = numbers.len();
+    let mut sums = vec![0u128];
+    for number in numbers {
+        sums.push(sums[sums.len() - 1] + u128::from(*number));
+    }
+    // For each end of a part the least sum of squares up to it, and where the part begins.
+    let mut best: Vec<Option<u128>> = vec![None; n + 1];
+    best[0] = Some(0);
+    let mut begins = Vec::new();
+    for part in 0..parts {
+        let added = |is_here: bool, bytes: u64| if is_here { u128::from(bytes) } else { 0 };
+        let extra = added(part == 0, ends[0]) + added(part + 1 == parts, ends[1]);
+        let mut next = vec![None; n + 1];
+        let mut begin = vec![0; n + 1];
+        for end in part + 1..=n {
+            let square = |from: usize| {
+                let sum = sums[end] - sums[from] + extra;
+                Some(best[from]?.saturating_add(sum.saturating_mul(sum)))
+            };
+            let least = (part..end).filter_map(|from| Some((square(from)?, from))).min();
+            (next[end], begin[end]) = least.map_or((None, 0), |(square, from)| (Some(square), from));
+        }
+        best = next;
+        begins.push(begin);
+    }
+    let mut end = n;
+    let mut counts: Vec<usize> = begins
+        .iter()
+        .rev()
+        .map(|begin| {
+            let count = end - begin[end];
+            end = begin[end];
+            count
+        })
+        .collect();
+    counts.reverse();
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::evenly;
+
+    /// Returns every way to split `n` into `parts` numbers of 1 or more.
+    fn splits(n: usize, parts: usize) -> Vec<Vec<usize>> {
+        if parts == 1 {
+            return vec![vec![n]];
+        }
+        let with_first =
+            |first: usize| splits(n - first, parts - 1).into_iter().map(move |rest| [vec![first], rest].concat());
+        (1..=n + 1 - parts).flat_map(with_first).collect()
+    }
+
+    #[test]
+    fn parts_are_as_even_as_they_can_be() {
+        assert_eq!(evenly(&[5; 28], [0, 0], 2), [14, 14]);
+        // The first part has an embedding of four layers, the last one an output matrix of two.
+        assert_eq!(evenly(&[5; 28], [20, 10], 2), [13, 15]);
+        assert_eq!(evenly(&[5; 4], [1000, 0], 3), [1, 1, 2]);
+        assert_eq!(evenly(&[u64::MAX; 3], [u64::MAX; 2], 3), [1, 1, 1]);
+        let mut seed = 1u64;
+        for parts in 1..5 {
+            let mut next = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                seed >> 54
+            };
+            let (numbers, ends): (Vec<u64>, _) = ((0..9).map(|_| next()).collect(), [next(), 3 * next()]);
+            let squares = |counts: &Vec<usize>| {
+                let mut from = 0;
+                let of_part = counts.iter().enumerate().map(|(i, count)| {
+                    let sum: u64 = numbers[from..from + count].iter().sum();
+                    from += count;
+                    (sum + if i == 0 { ends[0] } else { 0 } + if i + 1 == parts { ends[1] } else { 0 }).pow(2)
+                });
+                of_part.sum::<u64>()
+            };
+            let least = splits(9, parts).iter().map(squares).min();
+            assert_eq!(Some(squares(&evenly(&numbers, ends, parts))), least);
         }
     }
 }

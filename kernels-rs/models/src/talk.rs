@@ -3,15 +3,17 @@
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use models::engine::prompt::PLACEHOLDER;
-use models::engine::{Generation, Options, Prompt, Sampling, Session, Stop};
+use models::engine::{Generation, Options, Prompt, Sampling, Session, Split, Stop};
 use models::image::{Image, Processor};
-use models::memory::CacheFormat;
+use models::memory::{CacheFormat, Plan};
 use models::template::{Content, ContentPart, Conversation, Message};
 use models::{Checkpoint, Error, Model};
 use runtime::Device;
 use runtime::interpreter::Checks;
+use std::fmt::{self, Display, Formatter};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -49,12 +51,73 @@ pub enum Cache {
     Q8_0,
 }
 
+/// One of several devices.
+#[derive(Clone, Copy, Debug)]
+pub enum DeviceNumber {
+    /// The CPU, which interprets the kernels.
+    Cpu,
+    /// A GPU, by the driver's number.
+    Cuda(usize),
+}
+
+impl FromStr for DeviceNumber {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DeviceNumber, String> {
+        match (text, text.parse()) {
+            ("cpu", _) => Ok(DeviceNumber::Cpu),
+            (_, Ok(number)) => Ok(DeviceNumber::Cuda(number)),
+            _ => Err("expected the number of a GPU, or cpu".to_owned()),
+        }
+    }
+}
+
+impl Display for DeviceNumber {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceNumber::Cpu => f.write_str("cpu"),
+            DeviceNumber::Cuda(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl DeviceNumber {
+    fn open(self) -> Result<Device, Error> {
+        match self {
+            DeviceNumber::Cpu => Ok(Device::cpu()),
+            DeviceNumber::Cuda(number) => Ok(Device::cuda(number)?),
+        }
+    }
+}
+
+/// How the layers of a model are split over several devices.
+#[derive(Args)]
+pub struct SplitOptions {
+    /// Splits the layers over these devices, in this order: numbers of GPUs, such as 0,1. `cpu` is
+    /// the CPU, and may be given several times.
+    #[arg(long, value_delimiter = ',')]
+    pub devices: Vec<DeviceNumber>,
+    /// The layers of each device, such as 20,8. Without it, weights and cache have about as many
+    /// bytes on each.
+    #[arg(long, value_delimiter = ',', requires = "devices")]
+    pub split: Vec<usize>,
+}
+
+impl SplitOptions {
+    /// Returns the layers of each device, if they are given.
+    pub fn layers(&self) -> Option<&[usize]> {
+        if self.split.is_empty() { None } else { Some(&self.split) }
+    }
+}
+
 /// Options of each command that runs a model.
 #[derive(Args)]
 pub struct RunOptions {
     /// Where the model runs.
-    #[arg(long, value_enum, default_value_t = DeviceName::Best)]
+    #[arg(long, value_enum, default_value_t = DeviceName::Best, conflicts_with = "devices")]
     device: DeviceName,
+    #[command(flatten)]
+    split: SplitOptions,
     /// The extent of checks on the CPU. Values are the same for each choice.
     #[arg(long, value_enum, default_value_t = Checked::Values)]
     checks: Checked,
@@ -95,20 +158,36 @@ impl RunOptions {
         Ok(model.processor()?.with_tokens(self.image_tokens))
     }
 
-    /// Loads a model, with a bar at a terminal.
-    pub fn load(&self, checkpoint: &Checkpoint) -> Result<Model, Error> {
-        let device = match self.device {
+    /// Returns the devices.
+    fn devices(&self) -> Result<Vec<Device>, Error> {
+        if !self.split.devices.is_empty() {
+            return self.split.devices.iter().map(|device| device.open()).collect();
+        }
+        Ok(vec![match self.device {
             DeviceName::Best => Device::best()?,
             DeviceName::Cpu => Device::cpu(),
             DeviceName::Cuda => Device::cuda(0)?,
-        };
-        device.set_checks(match self.checks {
-            Checked::All => Checks::All,
-            Checked::Accesses => Checks::Accesses,
-            Checked::Values => Checks::Values,
-        });
+        }])
+    }
+
+    /// Loads a model for `sequences` texts of up to `room` tokens, with a bar at a terminal.
+    pub fn load(&self, checkpoint: &Checkpoint, [sequences, room]: [usize; 2]) -> Result<Model, Error> {
+        let devices = self.devices()?;
+        for device in &devices {
+            device.set_checks(match self.checks {
+                Checked::All => Checks::All,
+                Checked::Accesses => Checks::Accesses,
+                Checked::Values => Checks::Values,
+            });
+        }
+        let (cache, sequences) = (self.cache_format(), sequences as u64);
+        let plan = Plan { tokens: sequences.saturating_mul(room as u64), sequences, cache, ..Plan::default() };
+        let mut split = Split::new(&devices).with_plan(plan);
+        if let Some(layers) = self.split.layers() {
+            split = split.with_layers(layers);
+        }
         let bar = bar("loading {bar:30} {bytes} of {total_bytes}");
-        let model = Model::load_with(&device, checkpoint, |loaded, total| {
+        let model = Model::load_split(&split, checkpoint, |loaded, total| {
             bar.set_length(total);
             bar.set_position(loaded);
         })?;
@@ -118,12 +197,15 @@ impl RunOptions {
 
     /// Returns the options of a session with room for `room` tokens.
     pub fn session(&self, room: usize) -> Options {
-        let cache = match self.cache {
+        Options { room, cache: self.cache_format(), exact: self.exact, drafts: self.drafts, ..Options::default() }
+    }
+
+    fn cache_format(&self) -> CacheFormat {
+        match self.cache {
             Cache::F16 => CacheFormat::F16,
             Cache::F32 => CacheFormat::F32,
             Cache::Q8_0 => CacheFormat::Q8_0,
-        };
-        Options { room, cache, exact: self.exact, drafts: self.drafts, ..Options::default() }
+        }
     }
 }
 
@@ -188,7 +270,7 @@ impl TalkOptions {
 
     /// Loads a model and makes a session.
     fn session(&self, file: &Path) -> Result<Session, Error> {
-        let model = self.run.load(&self.run.open(file)?)?;
+        let model = self.run.load(&self.run.open(file)?, [1, self.room])?;
         // Texts are at most as long as those that the model was trained on.
         let room = self.room.min(model.configuration.context);
         model.session(self.run.session(room))

@@ -78,7 +78,7 @@ fn look_up(tokens: &[u32], most: usize) -> &[u32] {
     found.map_or(&[], |at| &tokens[at..(at + most).min(tokens.len())])
 }
 
-/// Texts that are decoded together, and their keys and values on a device.
+/// Texts that are decoded together, and their keys and values on the devices of a model.
 pub struct Batch {
     model: Model,
     options: Options,
@@ -92,7 +92,7 @@ pub struct Batch {
 impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let lengths: Vec<usize> = self.texts.iter().map(|text| text.tokens().len()).collect();
-        write!(f, "Batch({lengths:?} tokens, {:?} on {})", self.options, self.model.device)
+        write!(f, "Batch({lengths:?} tokens, {:?} on {})", self.options, self.model.device_names())
     }
 }
 

@@ -83,6 +83,34 @@ impl Activations {
         saxpy::launch(on, 1.0, features.strided().reshaped([numbers])?.side_by_side()?, to)
     }
 
+    /// Queues the addition of the last half's result, if it is not yet part of the sum.
+    fn settle(&mut self, on: &impl Queue) -> Result<(), Error> {
+        if self.is_added {
+            let numbers = [self.extents.iter().product()];
+            let (added, sum) = (prefix(&mut self.added, numbers)?.shared(), prefix(&mut self.sums[0], numbers)?);
+            // SAFETY: the launch compares the lengths, and each thread its index with them.
+            unsafe { saxpy::launch_unchecked(on, 1.0, added, sum)? };
+            self.is_added = false;
+        }
+        Ok(())
+    }
+
+    /// Returns the sum, to which another device writes the activations that enter a stage.
+    pub(super) fn entering(&mut self) -> &mut QueueMemory<f32> {
+        self.is_added = false;
+        &mut self.sums[0]
+    }
+
+    /// Queues the addition of the last half's result, and returns the sum, which another device
+    /// reads. The next norm would add with the same rounding, so that both ways give equal bits.
+    ///
+    /// # Errors
+    /// If the launch is refused.
+    pub(super) fn leaving(&mut self, on: &impl Queue) -> Result<&QueueMemory<f32>, Error> {
+        self.settle(on)?;
+        Ok(&self.sums[0])
+    }
+
     /// Queues the norm of the sum, and passes it in a form to `run`, with the memory for what `run`
     /// adds to the sum.
     fn half(
@@ -240,10 +268,11 @@ pub struct Block {
 
 impl Block {
     /// Returns the halves whose norms and products are one kernel each, if they are such: for few
-    /// tokens, and without `exact`. Products then add to the sum of the stream.
+    /// tokens, and without `exact`. Products then add to the sum of the stream. The block before
+    /// does not matter, so that the bits are the same on the first block of a device.
     fn fused(&self, x: &Activations) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
         let SecondHalf::Network(network) = &self.network else { return None };
-        if x.exact || x.is_added || x.extents[0] > FUSED {
+        if x.exact || x.extents[0] > FUSED {
             return None;
         }
         Some((self.attention.fused()?, network.fused()?))
@@ -262,6 +291,7 @@ impl Block {
         work: &mut Work,
     ) -> Result<(), Error> {
         if let Some((attention, network)) = self.fused(x) {
+            x.settle(on)?;
             let [_, width] = x.extents;
             let mut sum = prefix(&mut x.sums[0], x.extents)?;
             let (first, second) = (on.share(&self.attention_norm.weight)?, on.share(&self.network_norm.weight)?);

@@ -46,6 +46,11 @@ impl<'a> Loader<'a> {
         Ok(Loader { device, file: checkpoint.file(), configuration, tensors, progress, loaded: 0, total })
     }
 
+    /// Has later tensors loaded to another device.
+    pub fn set_device(&mut self, device: &'a Device) {
+        self.device = device;
+    }
+
     /// Returns a tensor that is going to be loaded.
     fn take(&mut self, role: Role, layer: usize) -> Result<Tensor<'a>> {
         let tensor = self.tensors.get(&(role, layer)).copied().ok_or_else(|| {

@@ -1,30 +1,32 @@
 //! A whole model and its loading.
 
-use super::attention::{AttentionShape, Places};
+use super::attention::AttentionShape;
 use super::batch::Batch;
-use super::block::{Activations, Block, Norm, Work};
-use super::cache::{CacheElement, KeyValues};
+use super::block::{Activations, Norm, Work};
+use super::cache::KeyValues;
 use super::embedding::Embedding;
 use super::linear::{Linear, convert};
 use super::load::Loader;
 use super::prompt::PLACEHOLDER;
+use super::sampling::{Sampler, Sampling};
 use super::session::{Options, Session};
+use super::stage::{Split, Stage};
 use super::vision::{Features, Tower};
 use crate::checkpoint::Checkpoint;
 use crate::configuration::{Configuration, Scaling};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Processor;
 use crate::template::ChatTemplate;
 use crate::tensors::Role;
 use crate::tokenizer::Tokenizer;
 use kernels_rs::Queue;
 use kernels_rs::rotary;
-use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer};
+use runtime::{BufferView, BufferViewMut, Device};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A language model on a device. Clones share it.
+/// A language model on a device, or on several. Clones share it.
 ///
 /// ```no_run
 /// use models::Model;
@@ -45,7 +47,7 @@ pub struct Model(Arc<Parts>);
 /// The parts of a model.
 #[derive(Debug)]
 pub struct Parts {
-    /// The device.
+    /// The device of the embedding and of the vision tower: the first one.
     pub device: Device,
     /// The extents.
     pub configuration: Configuration,
@@ -55,8 +57,8 @@ pub struct Parts {
     pub template: Option<ChatTemplate>,
     /// Rows of tokens.
     pub embedding: Embedding,
-    /// The blocks in order.
-    pub blocks: Vec<Block>,
+    /// The blocks in order, those of each device together.
+    pub stages: Vec<Stage>,
     /// The norm after the last block.
     pub norm: Norm,
     /// The output matrix.
@@ -65,12 +67,6 @@ pub struct Parts {
     pub tower: Option<Tower>,
     /// The token of images, if the vocabulary has one.
     pub(super) image: Option<u32>,
-    /// The angle of each rotated pair for a position.
-    pub(super) frequencies: Arc<DeviceBuffer<f32>>,
-    /// The row of positions of each pair in a text: 0.
-    pub(super) axes: Arc<DeviceBuffer<u32>>,
-    /// The row of positions of each pair where there are images: time, height or width.
-    pub(super) image_axes: Arc<DeviceBuffer<u32>>,
 }
 
 impl std::ops::Deref for Model {
@@ -95,11 +91,25 @@ impl Model {
     ///
     /// # Errors
     /// Returns the errors of [`load`](Model::load).
-    pub fn load_with(device: &Device, checkpoint: &Checkpoint, mut progress: impl FnMut(u64, u64)) -> Result<Model> {
+    pub fn load_with(device: &Device, checkpoint: &Checkpoint, progress: impl FnMut(u64, u64)) -> Result<Model> {
+        Model::load_split(&Split::new(std::slice::from_ref(device)), checkpoint, progress)
+    }
+
+    /// Loads an open checkpoint to several devices. Texts, steps and results are those of a model
+    /// on one device, bit for bit if the devices are equal.
+    ///
+    /// # Errors
+    /// Returns the errors of [`load`](Model::load). Also if a GPU occurs twice, or the devices do
+    /// not fit the layers.
+    pub fn load_split(split: &Split, checkpoint: &Checkpoint, mut progress: impl FnMut(u64, u64)) -> Result<Model> {
         let configuration = checkpoint.configuration()?;
         let tokenizer = checkpoint.tokenizer()?;
         let template = checkpoint.chat_template(&tokenizer)?;
-        let mut loader = Loader::new(device, checkpoint, &configuration, &mut progress)?;
+        let of_devices = split.ranges(&configuration, &checkpoint.weight_bytes(&configuration)?)?;
+        let (Some((first, _)), Some((last, _))) = (of_devices.first(), of_devices.last()) else {
+            return Err(Error::field("a split", "devices", "expected at least one"));
+        };
+        let mut loader = Loader::new(first, checkpoint, &configuration, &mut progress)?;
         let divisors = match configuration.rotary.scaling {
             Scaling::Divisors => loader.vector(Role::RotaryDivisors, 0)?,
             _ => Vec::new(),
@@ -107,30 +117,33 @@ impl Model {
         let mut frequencies = configuration.rotary.frequencies(&divisors)?;
         // Pairs beyond the rotated ones stay as they are.
         frequencies.resize(configuration.head / 2, 0.0);
-        let embedding = loader.embedding()?;
-        let blocks = (0..configuration.layers).map(|layer| loader.block(layer)).collect::<Result<Vec<Block>>>()?;
-        let norm = loader.norm(Role::OutputNorm, 0)?;
-        let output = loader.output()?;
-        let tower = match &configuration.vision {
-            None => None,
-            Some(vision) => Some(loader.tower(vision, Processor::of(checkpoint, vision)?)?),
-        };
-        drop(loader);
         let image_axes = match configuration.rotary.axes {
             None => vec![0; configuration.head / 2],
             Some(axes) => rotary::Rotary::sections_in_turns(&axes.sections),
         };
+        let embedding = loader.embedding()?;
+        let tower = match &configuration.vision {
+            None => None,
+            Some(vision) => Some(loader.tower(vision, Processor::of(checkpoint, vision)?)?),
+        };
+        let mut stages = Vec::new();
+        for (device, layers) in &of_devices {
+            loader.set_device(device);
+            let blocks = layers.clone().map(|layer| loader.block(layer)).collect::<Result<_>>()?;
+            stages.push(Stage::new(device.clone(), layers.start, blocks, &frequencies, &image_axes)?);
+        }
+        loader.set_device(last);
+        let norm = loader.norm(Role::OutputNorm, 0)?;
+        let output = loader.output()?;
+        drop(loader);
         Ok(Model(Arc::new(Parts {
-            device: device.clone(),
-            frequencies: Arc::new(device.upload(&frequencies)?),
-            axes: Arc::new(device.zeros(configuration.head / 2)?),
-            image_axes: Arc::new(device.upload(&image_axes)?),
+            device: first.clone(),
             image: tokenizer.find(PLACEHOLDER[1]),
             configuration,
             tokenizer,
             template,
             embedding,
-            blocks,
+            stages,
             norm,
             output,
             tower,
@@ -152,50 +165,60 @@ impl Model {
     pub fn batch(&self, options: Options, sequences: usize) -> Result<Batch> {
         Batch::new(self.clone(), options, sequences)
     }
+
+    /// Returns a sampler for texts of the model. `text` are the tokens so far.
+    ///
+    /// # Errors
+    /// If a number is outside its range, or memory runs out.
+    pub fn sampler(&self, sampling: Sampling, text: &[u32]) -> Result<Sampler> {
+        Sampler::new(self.logits_device(), sampling, self.configuration.vocabulary, text)
+    }
 }
 
 impl Parts {
-    /// Queues the model for tokens, whose keys and values are stored in the cache: `cache` returns
-    /// that of a layer. `logits`, `[rows, vocabulary]`, are those after each of the last `rows`
-    /// tokens.
+    /// Returns the device of the logits: that of the last layers.
+    pub fn logits_device(&self) -> &Device {
+        self.stages.last().map_or(&self.device, |stage| &stage.device)
+    }
+
+    /// Returns the names of the devices, in the order of their layers.
+    pub fn device_names(&self) -> String {
+        self.stages.iter().map(|stage| stage.device.to_string()).collect::<Vec<String>>().join(", ")
+    }
+
+    /// Queues the activations of tokens before the first block, on the first device.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
-    pub fn run<K: CacheElement>(
+    pub fn embed(
         &self,
         on: &impl Queue,
-        Input { tokens, images }: Input<'_>,
-        places: &Places<'_>,
-        cache: &mut dyn Cached<K>,
-        logits: &mut BufferViewMut<'_, f32, 2>,
+        tokens: BufferView<'_, u32, 1>,
+        images: &[Inserted],
         memory: &mut StepMemory,
     ) -> Result<()> {
-        let [n] = tokens.extents();
-        let StepMemory { activations, work } = memory;
+        let ([n], activations) = (tokens.extents(), &mut memory.activations);
         self.embedding.run(on, &tokens, &mut activations.begin(n)?)?;
         for Inserted { rows, features, from } in images {
             let features = features.embeddings()?.slice(*from..from + rows.len())?;
             convert(on, features, activations.begin(n)?.slice(rows.clone())?)?;
         }
-        for (layer, block) in self.blocks.iter().enumerate() {
-            block.run(on, activations, places, cache.layer(layer)?, work)?;
-            for Inserted { rows, features, from } in images {
-                if let Some(features) = features.after(layer)? {
-                    activations.add(on, rows.clone(), &features.slice(*from..from + rows.len())?)?;
-                }
-            }
-        }
-        Ok(activations.finish(on, &self.norm, &self.output, logits)?)
+        Ok(())
     }
-}
 
-/// The tokens of a step, and the images with tokens in it.
-#[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
-    /// The tokens.
-    pub tokens: BufferView<'a, u32, 1>,
-    /// The images.
-    pub images: &'a [Inserted],
+    /// Queues the logits after the last block, on the last device. `logits`, `[rows, vocabulary]`,
+    /// are those after each of the last `rows` tokens.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory runs out.
+    pub fn finish(
+        &self,
+        on: &impl Queue,
+        logits: &mut BufferViewMut<'_, f32, 2>,
+        memory: &mut StepMemory,
+    ) -> Result<()> {
+        Ok(memory.activations.finish(on, &self.norm, &self.output, logits)?)
+    }
 }
 
 /// Tokens of an image in a step.
@@ -209,7 +232,7 @@ pub struct Inserted {
     pub from: usize,
 }
 
-/// The keys and values of sequences, layer by layer.
+/// The keys and values of sequences in the layers of a stage.
 pub trait Cached<K: kernel_dsl::Element> {
     /// Returns those of a layer.
     ///
@@ -221,8 +244,8 @@ pub trait Cached<K: kernel_dsl::Element> {
 /// Memory of one step.
 #[derive(Debug)]
 pub struct StepMemory {
-    activations: Activations,
-    work: Work,
+    pub(super) activations: Activations,
+    pub(super) work: Work,
 }
 
 impl StepMemory {

@@ -180,8 +180,7 @@ impl Session {
     /// If the prompt does not fit, the model has no vision tower, or the device fails.
     pub fn generate_after(&mut self, prompt: Prompt, generation: &Generation) -> Result<Generate<'_>> {
         self.set_prompt(prompt)?;
-        let vocabulary = self.model().configuration.vocabulary;
-        let sampler = Sampler::new(&self.model().device, generation.sampling, vocabulary, self.tokens())?;
+        let sampler = self.model().sampler(generation.sampling, self.tokens())?;
         let output = Output::new(&self.model().tokenizer, generation);
         Ok(Generate { session: self, sampler, output, has_ended: generation.tokens == 0 })
     }

@@ -5,6 +5,9 @@
 //! takes the first that is wide enough. Rows beyond those of a step see no keys and store none. The
 //! graphs pass the caches on to each other, because a buffer has one owner.
 //!
+//! A graph belongs to one device. A model on several devices has a graph for each stage, which are
+//! replayed in order. Streams copy the activations between two of them.
+//!
 //! # Tokens stay on the device
 //!
 //! ```text
@@ -14,24 +17,27 @@
 //!
 //! A graph ends with the likeliest token of each row, and with the places of the next step. Draws
 //! of other samplers follow the graph on the stream, and replace the likeliest tokens. The host
-//! reads the tokens from pinned memory, and uploads none for the next step.
+//! reads the tokens from pinned memory, and uploads none for the next step. With several devices,
+//! a copy brings the tokens from the last device to the first.
 
 use super::attention::{After, Places};
 use super::cache::{CacheElement, KeyValues, Pages};
 use super::linear::ALIKE;
-use super::model::{Cached, Input, Inserted, Model, StepMemory};
+use super::model::{Cached, Inserted, Model, StepMemory};
 use super::sampling::Sampler;
 use super::session::Options;
+use super::stage::{RotaryTables, Stage};
 use super::timing::{Launches, Selection};
 use super::vision::Features;
 use crate::error::{Error, Result};
 use crate::image::Picture;
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::*;
+use kernels_rs::QueueMemory;
 use kernels_rs::blocks::cache::Tokens;
 use kernels_rs::rowwise::CrossEntropy;
 use kernels_rs::sampling::Sample;
-use runtime::{BufferViewMut, Device, DeviceBuffer, Graph, PinnedBuffer, SlotMut, Stream};
+use runtime::{BufferViewMut, DeviceBuffer, Graph, PinnedBuffer, SlotMut, Stream};
 
 /// A token of a step, and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,7 +106,8 @@ impl Options {
 
 /// The device's part of texts, with caches of `K`.
 pub struct Steps<K: kernel_dsl::Element> {
-    stream: Stream,
+    /// A stream for each stage, on its device.
+    streams: StageStreams,
     /// A graph for each width, ascending.
     steps: Vec<Step<K>>,
     /// The graph that has the caches.
@@ -110,6 +117,31 @@ pub struct Steps<K: kernel_dsl::Element> {
     prompt: DeviceBuffer<f32>,
     vocabulary: usize,
     drawn: DeviceBuffer<u32>,
+}
+
+/// A stream for each stage of a model.
+pub(super) struct StageStreams(Vec<Stream>);
+
+impl StageStreams {
+    pub fn new(model: &Model) -> Result<StageStreams> {
+        let streams = model.stages.iter().map(|stage| stage.device.stream());
+        Ok(StageStreams(streams.collect::<runtime::Result<_>>()?))
+    }
+
+    /// Returns the stream of the first stage, which has the embedding.
+    fn first(&self) -> &Stream {
+        &self.0[0]
+    }
+
+    /// Returns the stream of the last stage, which has the logits.
+    fn last(&self) -> &Stream {
+        &self.0[self.0.len() - 1]
+    }
+
+    /// Waits for all work. Also reports violations.
+    pub fn wait(&self) -> Result<()> {
+        Ok(self.0.iter().try_for_each(Stream::wait)?)
+    }
 }
 
 /// The content of the graph of a step.
@@ -131,6 +163,9 @@ pub(super) struct LayerCache<K: kernel_dsl::Element> {
     scales: DeviceBuffer<f16>,
 }
 
+/// The caches of the layers of each stage.
+pub(super) type StageCaches<K> = Vec<Vec<LayerCache<K>>>;
+
 /// The cache of a layer in a graph.
 #[derive(Clone, Copy)]
 struct LayerSlots<K: kernel_dsl::Element> {
@@ -150,20 +185,29 @@ impl CacheExtents {
     }
 }
 
-/// A graph that passes some rows through the model.
+/// Graphs that pass some rows through the model.
 pub(super) struct Step<K: kernel_dsl::Element> {
-    graph: Graph<'static>,
+    /// The graph of each stage.
+    stages: Vec<StageGraph<K>>,
     width: usize,
-    caches: Vec<LayerSlots<K>>,
     extents: CacheExtents,
-    inputs: Inputs,
+    /// The logits, in the last graph.
     logits: SlotMut<f32>,
-    /// The places of the next step that are on the device, and the version of their pages.
+    /// The places of the next step that are on the devices, and the version of their pages.
     ready: Option<(Vec<RowPlace>, u64)>,
-    /// The tokens of the next step that are on the device, if the host knows them.
+    /// The tokens of the next step that are on the first device, if the host knows them.
     tokens: Option<Vec<u32>>,
     /// The host's copy of the tokens.
     copy: PinnedBuffer<u32>,
+}
+
+/// A graph that passes rows through the blocks of a stage.
+struct StageGraph<K: kernel_dsl::Element> {
+    graph: Graph<'static>,
+    caches: Vec<LayerSlots<K>>,
+    inputs: Inputs,
+    /// The activations that enter the stage, and those that leave it.
+    activations: [SlotMut<f32>; 2],
 }
 
 /// The place of a row, and its position.
@@ -211,7 +255,7 @@ fn advance(
     }
 }
 
-/// Caches of a graph that is being recorded.
+/// Caches of a stage in a graph that is being recorded.
 struct RecordedCaches<'a, K: kernel_dsl::Element>(&'a [LayerSlots<K>], CacheExtents);
 
 impl<K: kernel_dsl::Element> Cached<K> for RecordedCaches<'_, K> {
@@ -222,7 +266,7 @@ impl<K: kernel_dsl::Element> Cached<K> for RecordedCaches<'_, K> {
     }
 }
 
-/// Caches of all layers outside a graph.
+/// Caches of a stage outside a graph.
 struct LentCaches<'a, K: kernel_dsl::Element>(&'a mut [LayerCache<K>], CacheExtents);
 
 impl<K: kernel_dsl::Element> Cached<K> for LentCaches<'_, K> {
@@ -233,31 +277,34 @@ impl<K: kernel_dsl::Element> Cached<K> for LentCaches<'_, K> {
     }
 }
 
-impl<K: CacheElement> Step<K> {
-    /// Allocates the caches of all layers.
-    pub(super) fn caches(model: &Model, pages: &Pages) -> Result<Vec<LayerCache<K>>> {
-        let CacheExtents([of_numbers, of_scales]) = CacheExtents::new::<K>(model, pages);
-        let zeros = |_| {
-            let (numbers, scales) = (of_numbers.iter().product(), of_scales.iter().product());
-            Ok(LayerCache { numbers: model.device.zeros(numbers)?, scales: model.device.zeros(scales)? })
-        };
-        (0..model.configuration.layers).map(zeros).collect()
+/// Returns the slot of memory in a graph.
+fn slot<T: kernel_dsl::Element>(memory: &QueueMemory<T>) -> Result<SlotMut<T>> {
+    match memory {
+        QueueMemory::Slot(slot) => Ok(*slot),
+        QueueMemory::Buffer(_) => Err(Error::field("a graph", "activations", "expected memory of the graph")),
     }
+}
 
-    /// Records a step with the caches of all layers, and counts its launches.
-    pub(super) fn record(
+impl<K: CacheElement> StageGraph<K> {
+    /// Records a stage with the caches of its layers, and returns the slot of its logits. The first
+    /// stage begins with the embedding of tokens. The last one ends with logits and with the
+    /// likeliest tokens; the logits of others are empty.
+    fn record(
         model: &Model,
+        stage: &Stage,
         exact: bool,
         caches: Vec<LayerCache<K>>,
         pages: &Pages,
         StepForm { width, before, instance, repeats }: StepForm<'_>,
         launches: &Launches,
-    ) -> Result<Step<K>> {
-        let device = &model.device;
+    ) -> Result<(StageGraph<K>, SlotMut<f32>)> {
+        let device = &stage.device;
         let configuration = &model.configuration;
         let (pairs, vocabulary) = (configuration.head / 2, configuration.vocabulary);
         let ([_, of_page], of_text) = (pages.extents(), pages.table(0).len());
         let extents = CacheExtents::new::<K>(model, pages);
+        let is_first = stage.first == 0;
+        let is_last = stage.first + stage.blocks.len() == configuration.layers;
         let recording = device.record();
         let queue = Selection { recording: &recording, instance, repeats, launches };
         let own = |LayerCache { numbers, scales }: LayerCache<K>| {
@@ -275,9 +322,10 @@ impl<K: CacheElement> Step<K> {
         };
         let Inputs { tokens, positions, slots, rows, lengths, pages } = inputs;
         // Only the last token of a prompt has logits.
-        let of_logits = [if before.is_some() { 1 } else { width }, vocabulary];
+        let of_logits = [if before.is_some() { 1 } else { width }, if is_last { vocabulary } else { 0 }];
         let logits = recording.own(device.zeros::<f32>(of_logits.iter().product())?)?;
-        let (axes, frequencies) = (recording.share(model.axes.clone())?, recording.share(model.frequencies.clone())?);
+        let RotaryTables { frequencies, axes } = stage.rotary(false);
+        let (axes, frequencies) = (recording.share(axes.clone())?, recording.share(frequencies.clone())?);
         let indices = recording.own(device.upload(&numbers(0, width))?)?;
         let places = Places {
             tokens: Tokens {
@@ -293,33 +341,32 @@ impl<K: CacheElement> Step<K> {
             before,
         };
         let mut memory = StepMemory::new(&recording, configuration, width, of_text * of_page, exact)?;
-        let input = Input { tokens: tokens.view([width])?, images: &[] };
-        let mut cache = RecordedCaches(&caches, extents);
-        model.run(&queue, input, &places, &mut cache, &mut logits.view_mut(of_logits)?, &mut memory)?;
+        if is_first {
+            model.embed(&queue, tokens.view([width])?, &[], &mut memory)?;
+        }
+        let entering = slot(memory.activations.entering())?;
+        stage.run(&queue, &[], &places, &mut RecordedCaches(&caches, extents), &mut memory)?;
+        if is_last {
+            model.finish(&queue, &mut logits.view_mut(of_logits)?, &mut memory)?;
+        }
+        let leaving = slot(memory.activations.leaving(&queue)?)?;
         if before.is_none() {
-            // The likeliest token is that of the next replay, unless another one is drawn.
-            let likeliest = Sample::new(0).temperature(0.0);
-            likeliest.run(&queue, &logits.view(of_logits)?, &mut tokens.view_mut([width])?)?;
+            if is_last {
+                // The likeliest token is that of the next replay, unless another one is drawn.
+                let likeliest = Sample::new(0).temperature(0.0);
+                likeliest.run(&queue, &logits.view(of_logits)?, &mut tokens.view_mut([width])?)?;
+            }
             let pages = pages.view([width, of_text])?;
             // SAFETY: each thread changes an element of each buffer, after comparing its index.
             unsafe { advance::launch_unchecked(&queue, positions, slots, rows, lengths, pages, of_page)? };
         }
         let graph = recording.finish()?;
-        Ok(Step {
-            graph,
-            width,
-            caches,
-            extents,
-            inputs,
-            logits,
-            ready: None,
-            tokens: None,
-            copy: device.pinned(width)?,
-        })
+        Ok((StageGraph { graph, caches, inputs, activations: [entering, leaving] }, logits))
     }
 
     /// Takes the caches out of the graph, which gets empty ones.
-    pub(super) fn take(&mut self, device: &Device) -> Result<Vec<LayerCache<K>>> {
+    fn take(&mut self) -> Result<Vec<LayerCache<K>>> {
+        let device = self.graph.device().clone();
         let mut taken = Vec::new();
         for LayerSlots { numbers, scales } in &self.caches {
             let numbers = std::mem::replace(self.graph.buffer_mut(*numbers)?, device.zeros(0)?);
@@ -337,6 +384,66 @@ impl<K: CacheElement> Step<K> {
         }
         Ok(())
     }
+}
+
+impl<K: CacheElement> Step<K> {
+    /// Allocates the caches of all layers, stage by stage.
+    pub(super) fn caches(model: &Model, pages: &Pages) -> Result<StageCaches<K>> {
+        let CacheExtents([of_numbers, of_scales]) = CacheExtents::new::<K>(model, pages);
+        let (numbers, scales) = (of_numbers.iter().product(), of_scales.iter().product());
+        let of_stage = |stage: &Stage| {
+            let zeros =
+                |_| Ok(LayerCache { numbers: stage.device.zeros(numbers)?, scales: stage.device.zeros(scales)? });
+            stage.blocks.iter().map(zeros).collect()
+        };
+        model.stages.iter().map(of_stage).collect()
+    }
+
+    /// Records a step with the caches of all layers, and counts its launches.
+    pub(super) fn record(
+        model: &Model,
+        exact: bool,
+        caches: StageCaches<K>,
+        pages: &Pages,
+        form: StepForm<'_>,
+        launches: &Launches,
+    ) -> Result<Step<K>> {
+        let (mut stages, mut logits) = (Vec::new(), None);
+        for (stage, caches) in model.stages.iter().zip(caches) {
+            let (graph, of_stage) = StageGraph::record(model, stage, exact, caches, pages, form, launches)?;
+            stages.push(graph);
+            logits = Some(of_stage);
+        }
+        let logits = logits.ok_or_else(|| Error::field("a model", "stages", "expected at least one"))?;
+        Ok(Step {
+            stages,
+            width: form.width,
+            extents: CacheExtents::new::<K>(model, pages),
+            logits,
+            ready: None,
+            tokens: None,
+            copy: model.logits_device().pinned(form.width)?,
+        })
+    }
+
+    /// Takes the caches out of the graphs, which get empty ones.
+    pub(super) fn take(&mut self) -> Result<StageCaches<K>> {
+        self.stages.iter_mut().map(StageGraph::take).collect()
+    }
+
+    /// Puts the caches into the graphs.
+    fn put(&mut self, caches: StageCaches<K>) -> Result<()> {
+        self.stages.iter_mut().zip(caches).try_for_each(|(stage, caches)| stage.put(caches))
+    }
+
+    fn last(&self) -> &StageGraph<K> {
+        &self.stages[self.stages.len() - 1]
+    }
+
+    fn last_mut(&mut self) -> &mut StageGraph<K> {
+        let last = self.stages.len() - 1;
+        &mut self.stages[last]
+    }
 
     /// Uploads tokens and places of rows.
     pub(super) fn set_rows(&mut self, rows: &[Row], pages: &Pages) -> Result<()> {
@@ -347,12 +454,41 @@ impl<K: CacheElement> Step<K> {
     fn set_tokens(&mut self, rows: &[Row]) -> Result<()> {
         let mut tokens: Vec<u32> = rows.iter().map(|row| row.token).collect();
         tokens.resize(self.width, 0);
-        Ok(self.graph.buffer_mut(self.inputs.tokens)?.copy_from(&tokens)?)
+        let StageGraph { graph, inputs, .. } = &mut self.stages[0];
+        Ok(graph.buffer_mut(inputs.tokens)?.copy_from(&tokens)?)
     }
 
-    /// Replays the graph with what is on the device.
-    pub(super) fn replay_again(&mut self, stream: &Stream) -> Result<()> {
-        Ok(self.graph.replay(stream)?)
+    /// Replays the graphs with what is on the devices.
+    fn replay(&mut self, streams: &StageStreams) -> Result<()> {
+        for (i, stream) in streams.0.iter().enumerate() {
+            if let [.., before, stage] = &mut self.stages[..=i] {
+                let [entering, leaving] = [stage.activations[0], before.activations[1]];
+                stream.copy(before.graph.buffer(leaving)?, stage.graph.buffer_mut(entering)?)?;
+            }
+            self.stages[i].graph.replay(stream)?;
+        }
+        Ok(())
+    }
+
+    /// Replays the graphs with what is on the devices: those of the next step, after the last one
+    /// has ended.
+    pub(super) fn replay_again(&mut self, streams: &StageStreams) -> Result<()> {
+        self.replay(streams)?;
+        self.bring_tokens(streams)
+    }
+
+    /// Replays the graph of one stage with what is on its device.
+    pub(super) fn replay_stage(&mut self, streams: &StageStreams, stage: usize) -> Result<()> {
+        Ok(self.stages[stage].graph.replay(&streams.0[stage])?)
+    }
+
+    /// Queues a copy of the tokens to the first device.
+    fn bring_tokens(&mut self, streams: &StageStreams) -> Result<()> {
+        if let [first, .., last] = &mut self.stages[..] {
+            let [to, from] = [first.inputs.tokens, last.inputs.tokens];
+            streams.first().copy(last.graph.buffer(from)?, first.graph.buffer_mut(to)?)?;
+        }
+        Ok(())
     }
 
     /// Uploads the places of rows, and the pages of their texts.
@@ -361,26 +497,31 @@ impl<K: CacheElement> Step<K> {
             let numbers = rows.iter().map(number);
             numbers.chain(std::iter::repeat(other)).take(self.width).collect::<Vec<u32>>()
         };
-        let Inputs { positions, slots, rows: of_rows, lengths, pages: tables, .. } = self.inputs;
-        let numbers = [
-            (positions, padded(&|row| row.position as u32, 0)),
-            // Rows of the cache that do not exist, so that nothing is stored.
-            (slots, padded(&|row| pages.slot(row.place.sequence, row.place.tokens), u32::MAX)),
-            (of_rows, padded(&|row| row.place.tokens as u32, u32::MAX)),
-            (lengths, padded(&|row| row.place.tokens as u32 + 1, 0)),
-        ];
-        for (slot, numbers) in numbers {
-            self.graph.buffer_mut(slot)?.copy_from(&numbers)?;
-        }
+        let positions = padded(&|row| row.position as u32, 0);
+        // Rows of the cache that do not exist, so that nothing is stored.
+        let slots = padded(&|row| pages.slot(row.place.sequence, row.place.tokens), u32::MAX);
+        let of_rows = padded(&|row| row.place.tokens as u32, u32::MAX);
+        let lengths = padded(&|row| row.place.tokens as u32 + 1, 0);
         let of_text = pages.table(0).len();
         let mut table: Vec<u32> = rows.iter().flat_map(|row| pages.table(row.place.sequence)).copied().collect();
         table.resize(self.width * of_text, 0);
-        self.graph.buffer_mut(tables)?.copy_from(&table)?;
+        for StageGraph { graph, inputs, .. } in &mut self.stages {
+            let numbers = [
+                (inputs.positions, &positions),
+                (inputs.slots, &slots),
+                (inputs.rows, &of_rows),
+                (inputs.lengths, &lengths),
+                (inputs.pages, &table),
+            ];
+            for (slot, numbers) in numbers {
+                graph.buffer_mut(slot)?.copy_from(numbers)?;
+            }
+        }
         Ok(())
     }
 
-    /// Replays the graph for rows, after uploading places and tokens that the device does not have.
-    fn run(&mut self, stream: &Stream, rows: &[Row], pages: &Pages) -> Result<()> {
+    /// Replays the graphs for rows, after uploading places and tokens that the devices do not have.
+    fn run(&mut self, streams: &StageStreams, rows: &[Row], pages: &Pages) -> Result<()> {
         let places: Vec<RowPlace> = rows.iter().map(|row| (row.place, row.position)).collect();
         let version = pages.version();
         let has_places = self.ready.take().is_some_and(|ready| ready == (places.clone(), version));
@@ -394,7 +535,7 @@ impl<K: CacheElement> Step<K> {
         if !has_tokens {
             self.set_tokens(rows)?;
         }
-        self.graph.replay(stream)?;
+        self.replay(streams)?;
         let next = |(place, position): (After, usize)| (After { tokens: place.tokens + 1, ..place }, position + 1);
         self.ready = Some((places.into_iter().map(next).collect(), version));
         Ok(())
@@ -403,22 +544,29 @@ impl<K: CacheElement> Step<K> {
     /// Queues a draw from the logits after a row, which replaces the likeliest token.
     fn draw(&mut self, stream: &Stream, row: usize, sampler: &mut Sampler, vocabulary: usize) -> Result<()> {
         self.tokens = None;
+        let (width, slot) = (self.width, self.logits);
+        let StageGraph { graph, inputs, .. } = self.last_mut();
         // The graph lends one buffer at a time.
-        let mut logits = std::mem::replace(self.graph.buffer_mut(self.logits)?, stream.device().zeros(0)?);
+        let mut logits = std::mem::replace(graph.buffer_mut(slot)?, stream.device().zeros(0)?);
         let drawn = (|| {
-            let mut logits = logits.view_mut([self.width, vocabulary])?.slice(row..row + 1)?;
-            let tokens = self.graph.buffer_mut(self.inputs.tokens)?.view_mut([self.width])?;
+            let mut logits = logits.view_mut([width, vocabulary])?.slice(row..row + 1)?;
+            let tokens = graph.buffer_mut(inputs.tokens)?.view_mut([width])?;
             sampler.draw(stream, &mut logits, &mut tokens.slice(row..row + 1)?)
         })();
-        *self.graph.buffer_mut(self.logits)? = logits;
+        *graph.buffer_mut(slot)? = logits;
         drawn
     }
 
     /// Returns the token after a row of the last step.
-    fn token(&mut self, stream: &Stream, row: usize) -> Result<u32> {
+    fn token(&mut self, streams: &StageStreams, row: usize) -> Result<u32> {
         if self.tokens.is_none() {
-            stream.download_to(self.graph.buffer(self.inputs.tokens)?, &mut self.copy)?;
-            // Also reports violations.
+            let (stream, before) = (streams.last(), &streams.0[..streams.0.len() - 1]);
+            // Also reports violations. The last device works meanwhile.
+            before.iter().try_for_each(Stream::wait)?;
+            let StageGraph { graph, inputs, .. } = &self.stages[self.stages.len() - 1];
+            stream.download_to(graph.buffer(inputs.tokens)?, &mut self.copy)?;
+            // The copy to the first device ends while the host handles the tokens.
+            self.bring_tokens(streams)?;
             stream.wait()?;
             self.tokens = Some(self.copy.as_slice()?.to_vec());
         }
@@ -432,38 +580,116 @@ fn numbers(first: usize, n: usize) -> Vec<u32> {
     (first..first + n).map(|i| i as u32).collect()
 }
 
+/// The places of a section's tokens on a device.
+struct SectionPlaces {
+    positions: DeviceBuffer<u32>,
+    slots: DeviceBuffer<u32>,
+    rows: DeviceBuffer<u32>,
+    lengths: DeviceBuffer<u32>,
+    tables: DeviceBuffer<u32>,
+    indices: DeviceBuffer<u32>,
+}
+
+impl SectionPlaces {
+    fn upload(stream: &Stream, Section { tokens, positions, after, .. }: &Section<'_>, pages: &Pages) -> Result<Self> {
+        let n = tokens.len();
+        let slots: Vec<u32> = (0..n).map(|i| pages.slot(after.sequence, after.tokens + i)).collect();
+        Ok(SectionPlaces {
+            positions: stream.upload(positions)?,
+            slots: stream.upload(&slots)?,
+            rows: stream.upload(&numbers(after.tokens, n))?,
+            lengths: stream.upload(&numbers(after.tokens + 1, n))?,
+            tables: stream.upload(&pages.table(after.sequence).repeat(n))?,
+            indices: stream.upload(&numbers(0, n))?,
+        })
+    }
+
+    /// Returns the places for the stage of the device. `before` are the tokens before the section.
+    fn views<'a>(&'a self, stage: &'a Stage, before: usize) -> Result<Places<'a>> {
+        let n = self.slots.len().max(1);
+        let axes = self.positions.len() / n;
+        let RotaryTables { frequencies, axes: of_pairs } = stage.rotary(axes > 1);
+        Ok(Places {
+            tokens: Tokens {
+                positions: self.positions.view([axes, self.slots.len()])?,
+                axes: of_pairs.view([of_pairs.len()])?,
+                frequencies: frequencies.view([frequencies.len()])?,
+                slots: self.slots.view([self.slots.len()])?,
+            },
+            rows: self.rows.view([self.rows.len()])?,
+            lengths: self.lengths.view([self.lengths.len()])?,
+            pages: self.tables.view([self.slots.len(), self.tables.len() / n])?,
+            indices: self.indices.view([self.indices.len()])?,
+            before: Some(before),
+        })
+    }
+}
+
+/// Queues all stages for consecutive tokens of a sequence. `logits` are those after the last
+/// tokens.
+fn passed<K: CacheElement>(
+    model: &Model,
+    streams: &StageStreams,
+    section: &Section<'_>,
+    pages: &Pages,
+    exact: bool,
+    (caches, extents): (&mut StageCaches<K>, CacheExtents),
+    logits: &mut BufferViewMut<'_, f32, 2>,
+) -> Result<()> {
+    let Section { tokens, images, after, .. } = section;
+    let n = tokens.len();
+    let room = pages.table(after.sequence).len() * pages.extents()[1];
+    let mut last: Option<(&Stream, StepMemory)> = None;
+    for ((stage, stream), caches) in model.stages.iter().zip(&streams.0).zip(caches) {
+        let places = SectionPlaces::upload(stream, section, pages)?;
+        let mut memory = StepMemory::new(stream, &model.configuration, n, room, exact)?;
+        match &mut last {
+            None => model.embed(stream, stream.upload(tokens)?.view([n])?, images, &mut memory)?,
+            Some((on, before)) => {
+                let (from, to) = (before.activations.leaving(*on)?, memory.activations.entering());
+                let (QueueMemory::Buffer(from), QueueMemory::Buffer(to)) = (from, to) else {
+                    return Err(Error::field("a stream", "activations", "expected memory of a device"));
+                };
+                stream.copy(from, to)?;
+            }
+        }
+        let mut cache = LentCaches(caches, extents);
+        stage.run(stream, images, &places.views(stage, after.tokens)?, &mut cache, &mut memory)?;
+        last = Some((stream, memory));
+    }
+    last.map_or(Ok(()), |(stream, mut memory)| model.finish(stream, logits, &mut memory))
+}
+
 impl<K: CacheElement> Steps<K> {
     /// Allocates the caches and records a graph for each width up to that of all sequences, or of a
     /// token and its drafts.
     pub fn new(model: &Model, options: Options, sequences: usize, pages: &Pages) -> Result<Steps<K>> {
-        let device = &model.device;
         let mut caches = Step::caches(model, pages)?;
         let mut steps: Vec<Step<K>> = Vec::new();
         let widest = sequences.max(1 + options.drafts).next_power_of_two();
         for width in (0..).map(|i| 1 << i).take_while(|width| *width <= widest) {
             if let Some(last) = steps.last_mut() {
-                caches = last.take(device)?;
+                caches = last.take()?;
             }
             let form = StepForm { width, before: None, instance: None, repeats: 1 };
             let caches = std::mem::take(&mut caches);
             steps.push(Step::record(model, options.exact, caches, pages, form, &Launches::default())?);
         }
         Ok(Steps {
-            stream: device.stream()?,
+            streams: StageStreams::new(model)?,
             home: steps.len() - 1,
             steps,
             options,
-            prompt: device.zeros(model.configuration.vocabulary)?,
+            prompt: model.logits_device().zeros(model.configuration.vocabulary)?,
             vocabulary: model.configuration.vocabulary,
-            drawn: device.zeros(1)?,
+            drawn: model.logits_device().zeros(1)?,
         })
     }
 
     /// Moves the caches to the graph number `to`.
     fn enter(&mut self, to: usize) -> Result<()> {
         if to != self.home {
-            let device = self.stream.device().clone();
-            let caches = self.steps[self.home].take(&device)?;
+            let caches = self.steps[self.home].take()?;
             self.steps[to].put(caches)?;
             self.home = to;
         }
@@ -479,39 +705,9 @@ impl<K: CacheElement> Steps<K> {
         pages: &Pages,
         logits: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<()> {
-        let Section { tokens, positions, images, after } = section;
-        let (n, head, stream) = (tokens.len(), model.configuration.head, &self.stream);
-        let axes = if positions.len() == n { &model.axes } else { &model.image_axes };
-        let tokens = stream.upload(tokens)?;
-        let positions = stream.upload(positions)?;
-        let slots: Vec<u32> = (0..n).map(|i| pages.slot(after.sequence, after.tokens + i)).collect();
-        let slots = stream.upload(&slots)?;
-        let rows = stream.upload(&numbers(after.tokens, n))?;
-        let lengths = stream.upload(&numbers(after.tokens + 1, n))?;
-        let table = pages.table(after.sequence);
-        let tables = stream.upload(&table.repeat(n))?;
-        let indices = stream.upload(&numbers(0, n))?;
-        let places = Places {
-            tokens: Tokens {
-                positions: positions.view([positions.len() / n.max(1), n])?,
-                axes: axes.view([head / 2])?,
-                frequencies: model.frequencies.view([head / 2])?,
-                slots: slots.view([n])?,
-            },
-            rows: rows.view([n])?,
-            lengths: lengths.view([n])?,
-            pages: tables.view([n, table.len()])?,
-            indices: indices.view([n])?,
-            before: Some(after.tokens),
-        };
-        let [_, of_page] = pages.extents();
-        let room = table.len() * of_page;
-        let mut memory = StepMemory::new(stream, &model.configuration, n, room, self.options.exact)?;
-        let input = Input { tokens: tokens.view([n])?, images };
         let step = &mut self.steps[self.home];
-        let mut caches = step.take(self.stream.device())?;
-        let mut cache = LentCaches(&mut caches, step.extents);
-        let run = model.run(&self.stream, input, &places, &mut cache, logits, &mut memory);
+        let mut caches = step.take()?;
+        let run = passed(model, &self.streams, section, pages, self.options.exact, (&mut caches, step.extents), logits);
         step.put(caches)?;
         run
     }
@@ -519,7 +715,7 @@ impl<K: CacheElement> Steps<K> {
     /// Queues the model for consecutive tokens of a sequence, and returns the logits after each.
     fn logits_of_all(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<DeviceBuffer<f32>> {
         let n = section.tokens.len();
-        let mut logits = model.device.alloc::<f32>(n * self.vocabulary)?;
+        let mut logits = model.logits_device().alloc::<f32>(n * self.vocabulary)?;
         self.forward(model, section, pages, &mut logits.view_mut([n, self.vocabulary])?)?;
         Ok(logits)
     }
@@ -531,43 +727,48 @@ impl<K: CacheElement> Run for Steps<K> {
             let problem = "the model has no vision tower";
             return Err(Error::Tokens { action: "see an image", problem: problem.to_owned() });
         };
-        tower.run(&self.stream, picture)
+        let features = tower.run(self.streams.first(), picture)?;
+        features.moved(|block| {
+            let stage = model.stages.iter().rposition(|stage| stage.first <= block);
+            &self.streams.0[stage.unwrap_or(0)]
+        })
     }
 
     fn append(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<()> {
-        let mut logits = std::mem::replace(&mut self.prompt, model.device.zeros(0)?);
+        let mut logits = std::mem::replace(&mut self.prompt, model.logits_device().zeros(0)?);
         let run = self.forward(model, section, pages, &mut logits.view_mut([1, self.vocabulary])?);
         self.prompt = logits;
         run?;
-        Ok(self.stream.wait()?)
+        self.streams.wait()
     }
 
     fn losses(&mut self, model: &Model, section: &Section<'_>, labels: &[u32], pages: &Pages) -> Result<Vec<f32>> {
         let n = section.tokens.len();
         let logits = self.logits_of_all(model, section, pages)?;
-        let labels = self.stream.upload(labels)?;
-        let (mut losses, mut log_sums) = (model.device.alloc::<f32>(n)?, model.device.alloc::<f32>(n)?);
+        let (device, stream) = (model.logits_device(), self.streams.last());
+        let labels = stream.upload(labels)?;
+        let (mut losses, mut log_sums) = (device.alloc::<f32>(n)?, device.alloc::<f32>(n)?);
         let (to_losses, to_sums) = (&mut losses.view_mut([n])?, &mut log_sums.view_mut([n])?);
         let logits = logits.view([n, self.vocabulary])?;
-        CrossEntropy::new().run(&self.stream, &logits, &labels.view([n])?, to_losses, to_sums)?;
-        self.stream.wait()?;
+        CrossEntropy::new().run(stream, &logits, &labels.view([n])?, to_losses, to_sums)?;
+        self.streams.wait()?;
         Ok(losses.download()?)
     }
 
     fn likeliest(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<Vec<u32>> {
         let n = section.tokens.len();
         let logits = self.logits_of_all(model, section, pages)?;
-        let mut drawn = model.device.zeros::<u32>(n)?;
+        let mut drawn = model.logits_device().zeros::<u32>(n)?;
         let likeliest = Sample::new(0).temperature(0.0);
-        likeliest.run(&self.stream, &logits.view([n, self.vocabulary])?, &mut drawn.view_mut([n])?)?;
-        self.stream.wait()?;
+        likeliest.run(self.streams.last(), &logits.view([n, self.vocabulary])?, &mut drawn.view_mut([n])?)?;
+        self.streams.wait()?;
         Ok(drawn.download()?)
     }
 
     fn step(&mut self, rows: &[Row], pages: &Pages) -> Result<()> {
         let of_width = self.steps.iter().position(|step| step.width >= rows.len());
         self.enter(of_width.unwrap_or(self.steps.len() - 1))?;
-        self.steps[self.home].run(&self.stream, rows, pages)
+        self.steps[self.home].run(&self.streams, rows, pages)
     }
 
     fn draw(&mut self, place: LogitsPlace, sampler: &mut Sampler) -> Result<u32> {
@@ -575,14 +776,15 @@ impl<K: CacheElement> Run for Steps<K> {
             LogitsPlace::Row(row) => {
                 let step = &mut self.steps[self.home];
                 if !sampler.is_greedy() {
-                    step.draw(&self.stream, row, sampler, self.vocabulary)?;
+                    step.draw(self.streams.last(), row, sampler, self.vocabulary)?;
                 }
-                step.token(&self.stream, row)?
+                step.token(&self.streams, row)?
             }
             LogitsPlace::Prompt => {
                 let mut logits = self.prompt.view_mut([1, self.vocabulary])?;
-                sampler.draw(&self.stream, &mut logits, &mut self.drawn.view_mut([1])?)?;
-                self.stream.wait()?;
+                let stream = self.streams.last();
+                sampler.draw(stream, &mut logits, &mut self.drawn.view_mut([1])?)?;
+                stream.wait()?;
                 self.drawn.download()?[0]
             }
         };
@@ -594,13 +796,13 @@ impl<K: CacheElement> Run for Steps<K> {
     }
 
     fn logits(&self, place: LogitsPlace) -> Result<Vec<f32>> {
-        self.stream.wait()?;
+        self.streams.wait()?;
         let step = &self.steps[self.home];
         Ok(match place {
             LogitsPlace::Prompt => self.prompt.download()?,
             LogitsPlace::Row(row) => {
                 let n = self.vocabulary;
-                step.graph.buffer(step.logits)?.download()?[row * n..(row + 1) * n].to_vec()
+                step.last().graph.buffer(step.logits)?.download()?[row * n..(row + 1) * n].to_vec()
             }
         })
     }

@@ -3,7 +3,9 @@
 //! The graph is replayed without a pause, so that its time has no part of the host. A kernel is
 //! timed in a graph of all its launches in the step, and of no other launch. Each layer has other
 //! weights and keys, so that these are not in the L2 cache. A kernel of few launches is repeated. A
-//! step whose kernels run one after another without a pause takes the sum of these times.
+//! step whose kernels run one after another without a pause takes the sum of these times. On
+//! several devices the graphs run one after another, with copies between them, which no kernel
+//! includes.
 //!
 //! A graph orders launches by the memory that they use, so that independent launches of one kernel
 //! may run side by side: the sum is then too small. The text half of Qwen3-VL-2B in bf16 shows it
@@ -26,14 +28,13 @@ use super::attention::After;
 use super::cache::{CacheElement, Pages};
 use super::model::Model;
 use super::session::Options;
-use super::steps::{Row, Step, StepForm};
-
+use super::steps::{Row, StageStreams, Step, StepForm};
 use crate::memory::CacheFormat;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::half::f16;
 use kernel_dsl::{Argument, Artifact, Element, LaunchForm, Launcher};
 use kernels_rs::{Queue, QueueMemory, Shared};
-use runtime::{BufferView, Device, DeviceBuffer, Error, Recording, Stream};
+use runtime::{BufferView, Device, DeviceBuffer, Error, Recording};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -145,11 +146,12 @@ const MIN_LAUNCHES: usize = 16;
 /// Seconds for which a graph is replayed.
 const SECONDS: f64 = 0.03;
 
-/// Returns the seconds of a replay of a step that begins with `rows`. A replay appends a token to
-/// each text; `limit` tokens have room.
+/// Returns the seconds of a replay of a step that begins with `rows`: of all stages, or of one. A
+/// replay appends a token to each text; `limit` tokens have room.
 fn replayed<K: CacheElement>(
     step: &mut Step<K>,
-    stream: &Stream,
+    streams: &StageStreams,
+    stage: Option<usize>,
     (rows, pages): (&[Row], &Pages),
     limit: usize,
 ) -> crate::Result<f64> {
@@ -157,9 +159,12 @@ fn replayed<K: CacheElement>(
         step.set_rows(rows, pages)?;
         let start = Instant::now();
         for _ in 0..count {
-            step.replay_again(stream)?;
+            match stage {
+                None => step.replay_again(streams)?,
+                Some(stage) => step.replay_stage(streams, stage)?,
+            }
         }
-        stream.wait()?;
+        streams.wait()?;
         Ok::<f64, crate::Error>(start.elapsed().as_secs_f64() / count as f64)
     };
     seconds(1)?;
@@ -175,7 +180,7 @@ fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> c
     };
     let is_prompt = matches!(step, TimedStep::Prompt { .. });
     let pages = Pages::new(texts, options.room, options.page);
-    let stream = model.device.stream()?;
+    let streams = StageStreams::new(model)?;
     let launches = Launches::default();
     let row = |i: usize| {
         let (sequence, tokens) = if is_prompt { (0, before + i) } else { (i, before) };
@@ -185,17 +190,20 @@ fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> c
     let form = StepForm { width, before: is_prompt.then_some(before), instance: None, repeats: 1 };
     let mut caches = Step::<K>::caches(model, &pages)?;
     let mut first = Step::record(model, options.exact, caches, &pages, form, &launches)?;
-    let graph = replayed(&mut first, &stream, (&rows, &pages), options.room.saturating_sub(before + 1))?;
-    caches = first.take(&model.device)?;
+    let graph = replayed(&mut first, &streams, None, (&rows, &pages), options.room.saturating_sub(before + 1))?;
+    caches = first.take()?;
     drop(first);
     let mut kernels = Vec::new();
     for (instance, launches) in launches.take() {
         let repeats = MIN_LAUNCHES.div_ceil(launches);
         let form = StepForm { instance: Some(&instance), repeats, ..form };
         let mut alone = Step::record(model, options.exact, caches, &pages, form, &Launches::default())?;
-        let seconds = replayed(&mut alone, &stream, (&rows, &pages), usize::MAX)? / repeats as f64;
-        caches = alone.take(&model.device)?;
-        kernels.push(KernelTime { instance, launches, seconds });
+        let mut seconds = 0.0;
+        for stage in 0..model.stages.len() {
+            seconds += replayed(&mut alone, &streams, Some(stage), (&rows, &pages), usize::MAX)?;
+        }
+        caches = alone.take()?;
+        kernels.push(KernelTime { instance, launches, seconds: seconds / repeats as f64 });
     }
     kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     Ok(StepTimes { graph, kernels })

@@ -160,6 +160,23 @@ impl Features {
         self.parts.iter().map(|part| Ok(part.download()?)).collect()
     }
 
+    /// Moves what is added after each block to the device of a stream: `stream` returns that of a
+    /// block.
+    ///
+    /// # Errors
+    /// If memory runs out.
+    pub(super) fn moved<'s>(mut self, stream: impl Fn(usize) -> &'s Stream) -> Result<Features> {
+        for (block, part) in self.parts.iter_mut().skip(1).enumerate() {
+            let stream = stream(block);
+            if part.device().identity() != stream.device().identity() {
+                let mut there = stream.device().alloc(part.len())?;
+                stream.copy(part, &mut there)?;
+                *part = there;
+            }
+        }
+        Ok(self)
+    }
+
     /// Returns the embeddings of the tokens.
     ///
     /// # Errors

@@ -137,9 +137,7 @@ impl Worker {
     }
 
     fn started(&mut self, sequence: usize, job: &Job) -> Result<(usize, Sampler)> {
-        let model = self.batch.model();
-        let vocabulary = model.configuration.vocabulary;
-        let sampler = Sampler::new(&model.device, job.generation.sampling, vocabulary, job.prompt.tokens())?;
+        let sampler = self.batch.model().sampler(job.generation.sampling, job.prompt.tokens())?;
         let reused = self.batch.common(sequence, &job.prompt)?;
         self.batch.set_prompt(sequence, job.prompt.clone())?;
         Ok((reused, sampler))

@@ -1,0 +1,167 @@
+//! Consecutive layers of a model on one device, and the split of a model over devices.
+//!
+//! ```text
+//!   device 0: embedding ─ blocks 0 to 13 ─┐             ┌─ tokens
+//!   device 1:                             └─ blocks 14 to 27 ─ norm ─ output matrix ─ logits ─ draw
+//! ```
+//!
+//! A step passes the stages one after another. Between two of them the activations are copied to
+//! the next device. The drawn tokens are copied to the first device, which has the embedding.
+
+use super::attention::Places;
+use super::block::Block;
+use super::cache::CacheElement;
+use super::model::{Cached, Inserted, StepMemory};
+use crate::configuration::Configuration;
+use crate::error::{Error, Result};
+use crate::memory::{Plan, WeightBytes};
+use kernels_rs::Queue;
+use runtime::{Device, DeviceBuffer};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Consecutive blocks of a model on one device, and tables that each of its steps reads.
+#[derive(Debug)]
+pub struct Stage {
+    /// The device.
+    pub device: Device,
+    /// The number of the first block in the model.
+    pub first: usize,
+    /// The blocks in order.
+    pub blocks: Vec<Block>,
+    /// The angle of each rotated pair for a position.
+    frequencies: Arc<DeviceBuffer<f32>>,
+    /// The row of positions of each pair in a text: 0.
+    axes: Arc<DeviceBuffer<u32>>,
+    /// The row of positions of each pair where there are images: time, height or width.
+    image_axes: Arc<DeviceBuffer<u32>>,
+}
+
+/// The tables of a [`Stage`] that state how pairs are rotated.
+#[derive(Clone, Copy)]
+pub(super) struct RotaryTables<'a> {
+    /// The angle of each pair for a position.
+    pub frequencies: &'a Arc<DeviceBuffer<f32>>,
+    /// The row of positions of each pair.
+    pub axes: &'a Arc<DeviceBuffer<u32>>,
+}
+
+impl Stage {
+    /// Makes a stage of its blocks. The tables have a number for each rotated pair of a head.
+    ///
+    /// # Errors
+    /// If memory runs out.
+    pub(super) fn new(
+        device: Device,
+        first: usize,
+        blocks: Vec<Block>,
+        frequencies: &[f32],
+        image_axes: &[u32],
+    ) -> Result<Stage> {
+        Ok(Stage {
+            frequencies: Arc::new(device.upload(frequencies)?),
+            axes: Arc::new(device.zeros(image_axes.len())?),
+            image_axes: Arc::new(device.upload(image_axes)?),
+            device,
+            first,
+            blocks,
+        })
+    }
+
+    /// Returns the tables for texts with one position a token or, with images, with three.
+    pub(super) fn rotary(&self, has_images: bool) -> RotaryTables<'_> {
+        let axes = if has_images { &self.image_axes } else { &self.axes };
+        RotaryTables { frequencies: &self.frequencies, axes }
+    }
+
+    /// Queues the blocks for the activations in `memory`. Keys and values are stored in the cache:
+    /// `cache` returns that of a layer, counted from the first one of the stage.
+    ///
+    /// # Errors
+    /// If extents do not match, or memory runs out.
+    pub fn run<K: CacheElement>(
+        &self,
+        on: &impl Queue,
+        images: &[Inserted],
+        places: &Places<'_>,
+        cache: &mut dyn Cached<K>,
+        memory: &mut StepMemory,
+    ) -> Result<()> {
+        let StepMemory { activations, work } = memory;
+        for (i, block) in self.blocks.iter().enumerate() {
+            block.run(on, activations, places, cache.layer(i)?, work)?;
+            for Inserted { rows, features, from } in images {
+                if let Some(features) = features.after(self.first + i)? {
+                    activations.add(on, rows.clone(), &features.slice(*from..from + rows.len())?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The devices of a model, and the layers of each.
+///
+/// A device has consecutive layers. The first device also has the embedding and a vision tower, and
+/// the last one the output matrix and the logits.
+///
+/// ```no_run
+/// use models::engine::Split;
+/// use models::{Checkpoint, Model};
+/// use runtime::Device;
+///
+/// # fn main() -> models::Result<()> {
+/// let split = Split::new(&[Device::cuda(0)?, Device::cuda(1)?]);
+/// let model = Model::load_split(&split, &Checkpoint::open("Qwen3-8B-Q8_0.gguf".as_ref())?, |_, _| {})?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Split {
+    devices: Vec<Device>,
+    layers: Option<Vec<usize>>,
+    plan: Plan,
+}
+
+impl Split {
+    /// Returns a split over devices in this order, with about as many bytes on each: weights, and
+    /// the cache of the default [`Plan`].
+    pub fn new(devices: &[Device]) -> Split {
+        Split { devices: devices.to_vec(), layers: None, plan: Plan::default() }
+    }
+
+    /// Sets the plan whose cache is counted.
+    pub fn with_plan(self, plan: Plan) -> Split {
+        Split { plan, ..self }
+    }
+
+    /// Sets the number of layers of each device, instead of a split by bytes.
+    pub fn with_layers(self, layers: &[usize]) -> Split {
+        Split { layers: Some(layers.to_vec()), ..self }
+    }
+
+    /// Returns the devices with their layers.
+    ///
+    /// # Errors
+    /// If a GPU occurs twice, or returns the errors of [`Configuration::layers_by_device`]. The CPU
+    /// may occur several times, which shows a split without a GPU.
+    pub(super) fn ranges(
+        &self,
+        configuration: &Configuration,
+        weights: &WeightBytes,
+    ) -> Result<Vec<(Device, Range<usize>)>> {
+        let is_same = |a: &Device, b: &Device| !a.is_cpu() && a.identity() == b.identity();
+        for (i, device) in self.devices.iter().enumerate() {
+            if let Some(first) = self.devices[..i].iter().position(|other| is_same(other, device)) {
+                let problem = format!("numbers {first} and {i} are both {device}; expected different devices");
+                return Err(Error::field("a split", "devices", problem));
+            }
+        }
+        let layers = configuration.layers_by_device(self.plan, weights, self.devices.len(), self.layers.as_deref())?;
+        let mut from = 0;
+        let of_device = self.devices.iter().zip(layers).map(|(device, layers)| {
+            from += layers;
+            (device.clone(), from - layers..from)
+        });
+        Ok(of_device.collect())
+    }
+}

@@ -1,0 +1,335 @@
+//! Models whose layers are split over several devices, against the same models on one device.
+//!
+//! In the ordinary tests the CPU is several devices. They have separate graphs and streams, and the
+//! activations are copied between them, as between GPUs.
+
+#[path = "support/pictures.rs"]
+mod pictures;
+#[path = "support/small.rs"]
+mod small;
+mod support;
+
+use kernel_dsl::compiler::launch::DeviceFacts;
+use models::engine::{Options, Prompt, Sampling, Split};
+use models::memory::CacheFormat;
+use models::{Checkpoint, Model};
+use pictures::{IMAGE, MatrixFormat, picture, processor, qwen3_vl};
+use runtime::Device;
+use runtime::interpreter::Checks;
+use small::{LAYERS, TOKENS, small};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+/// Returns the CPU, which computes values without checks.
+fn cpu() -> Device {
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    device
+}
+
+/// Returns GPUs 0 and 1, or prints that there is one only.
+fn two_gpus() -> Option<[Device; 2]> {
+    let first = Device::cuda(0).unwrap();
+    match Device::cuda(1) {
+        Ok(second) => Some([first, second]),
+        Err(runtime::Error::NoSuchDevice { .. }) => {
+            println!("skipped: there is one device");
+            None
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn loaded(path: &Path, devices: &[Device], layers: &[usize]) -> Model {
+    let split = Split::new(devices).with_layers(layers);
+    let model = Model::load_split(&split, &Checkpoint::open(path).unwrap(), |_, _| {}).unwrap();
+    let found: Vec<usize> = model.stages.iter().map(|stage| stage.blocks.len()).collect();
+    assert_eq!(found, layers);
+    model
+}
+
+fn bits(numbers: Vec<f32>) -> Vec<u32> {
+    numbers.into_iter().map(f32::to_bits).collect()
+}
+
+/// Returns tokens, and bits of logits and losses, of everything that runs a model without images:
+/// prompts in pieces, steps, draws, drafts, kept begins, and several texts that share pages.
+fn results(model: &Model, options: Options) -> Vec<Vec<u32>> {
+    let text: Vec<u32> = (0..30).map(|i| i * 7 % TOKENS as u32).collect();
+    let warm = Sampling { temperature: 1.5, seed: 3, top_k: 20, min_p: 0.01, presence: 0.5, ..Sampling::default() };
+    let mut found = Vec::new();
+    let mut session = model.session(options).unwrap();
+    for end in [18, 21] {
+        session.set(&text[..end]).unwrap();
+        found.push(bits(session.logits().unwrap()));
+    }
+    for sampling in [Sampling::default(), warm] {
+        let mut sampler = model.sampler(sampling, session.tokens()).unwrap();
+        for _ in 0..3 {
+            session.next(&mut sampler).unwrap();
+            found.push(bits(session.logits().unwrap()));
+        }
+        found.push(session.tokens().to_vec());
+    }
+    session.set(&[&text[..9], &[1, 2]].concat()).unwrap();
+    found.push(bits(session.logits().unwrap()));
+    found.push(bits(session.losses(&text).unwrap()));
+    found.push(session.likeliest(&text).unwrap());
+    found.push(session.drafts().iter().map(|count| *count as u32).collect());
+
+    let mut batch = model.batch(Options { page: 4, ..options }, 3).unwrap();
+    let texts = [&text[..9], &[9], &text[..10]];
+    for (i, text) in texts.into_iter().enumerate() {
+        assert_eq!(batch.common(i, &text.to_vec().into()).unwrap(), if i == 2 { 8 } else { 0 });
+        batch.set(i, text).unwrap();
+        while !batch.prompt(i).unwrap() {}
+    }
+    let mut samplers =
+        [Sampling::default(), warm, Sampling::default()].map(|sampling| model.sampler(sampling, &[]).unwrap());
+    // Graphs of several widths pass the caches on to each other.
+    for running in [&[0, 1, 2][..], &[0, 1, 2], &[1], &[2, 0], &[0, 1, 2]] {
+        batch.advance(running).unwrap();
+        for i in running {
+            batch.draw(*i, &mut samplers[*i]).unwrap();
+        }
+    }
+    for i in 0..3 {
+        found.push(batch.tokens(i).unwrap().to_vec());
+        found.push(bits(batch.logits(i).unwrap()));
+    }
+    found
+}
+
+/// Returns bits of logits of a text with two images.
+fn results_with_images(model: &Model) -> Vec<Vec<u32>> {
+    let processor = processor(&model.configuration.vision.clone().unwrap());
+    let images = [picture(64, 96), picture(64, 32)].map(|image| Arc::new(processor.prepare(&image).unwrap()));
+    // A piece ends within an image.
+    let options = Options { room: 64, piece: 7, ..Options::default() };
+    let mut session = model.session(options).unwrap();
+    session.set_prompt(Prompt::with_images(&[1, 2, IMAGE, 3, IMAGE, 4], IMAGE, &images).unwrap()).unwrap();
+    let mut found = vec![bits(session.logits().unwrap())];
+    let mut sampler = model.sampler(Sampling::default(), session.tokens()).unwrap();
+    for _ in 0..2 {
+        session.next(&mut sampler).unwrap();
+        found.push(bits(session.logits().unwrap()));
+    }
+    found
+}
+
+/// Compares results on several devices with those on one, which `alone` returns.
+fn compared(path: &Path, alone: &Device, devices: &[Device], layers: &[usize], options: Options) {
+    let one = results(&loaded(path, std::slice::from_ref(alone), &[layers.iter().sum()]), options);
+    let split = results(&loaded(path, devices, layers), options);
+    for (i, (split, one)) in split.iter().zip(&one).enumerate() {
+        assert_eq!(split, one, "{}, {layers:?} layers on {devices:?}, {options:?}, result {i}", path.display());
+    }
+    assert_eq!(split.len(), one.len());
+}
+
+const ROOM: Options = Options { room: 40, piece: 12, cache: CacheFormat::F16, page: 64, exact: false, drafts: 0 };
+
+/// Compares architectures, formats of a cache, fused and separate norms, and drafts.
+fn all_compared(name: &str, alone: &Device, devices: &[Device]) {
+    for (architecture, quantized, options) in [
+        ("qwen3", true, ROOM),
+        ("qwen2", false, Options { cache: CacheFormat::F32, drafts: 3, ..ROOM }),
+        ("llama", true, Options { cache: CacheFormat::Q8_0, exact: true, drafts: 3, ..ROOM }),
+        ("qwen3moe", true, ROOM),
+    ] {
+        compared(&small(&format!("{name}-{architecture}"), architecture, quantized), alone, devices, &[1, 1], options);
+    }
+}
+
+#[test]
+fn two_devices_give_the_bits_of_one() {
+    all_compared("split", &cpu(), &[cpu(), cpu()]);
+}
+
+/// Has a device between two others, and a layer that adds features of images on each of the first
+/// two devices.
+#[test]
+fn three_devices_give_the_bits_of_one() {
+    for (format, layers) in [(MatrixFormat::F32, [1, 2, 1]), (MatrixFormat::Bf16, [1, 1, 2])] {
+        let path = qwen3_vl(&format!("split-{format:?}"), format);
+        let one = results_with_images(&loaded(&path, &[cpu()], &[4]));
+        assert_eq!(results_with_images(&loaded(&path, &[cpu(), cpu(), cpu()], &layers)), one, "{format:?}");
+    }
+    let path = qwen3_vl("split-three", MatrixFormat::Bf16);
+    compared(&path, &cpu(), &[cpu(), cpu(), cpu()], &[2, 1, 1], Options { room: 64, ..ROOM });
+}
+
+/// Runs two devices with every access checked.
+#[test]
+fn two_devices_pass_every_check() {
+    let devices = [Device::cpu(), Device::cpu()];
+    devices.iter().for_each(|device| device.set_checks(Checks::All));
+    let model = loaded(&qwen3_vl("split-checked", MatrixFormat::F32), &devices, &[1, 3]);
+    let image = model.processor().unwrap().with_tokens(4).prepare(&picture(64, 64)).unwrap();
+    let mut session = model.session(Options { room: 64, ..ROOM }).unwrap();
+    session.set_prompt(Prompt::with_images(&[1, IMAGE, 2], IMAGE, &[Arc::new(image)]).unwrap()).unwrap();
+    let mut sampler = model.sampler(Sampling::default(), &[]).unwrap();
+    session.next(&mut sampler).unwrap();
+    session.next(&mut sampler).unwrap();
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_two_devices_give_the_bits_of_one() {
+    let Some(devices) = two_gpus() else { return };
+    all_compared("gpu-split", &devices[0], &devices);
+    let path = qwen3_vl("gpu-split", MatrixFormat::Bf16);
+    let one = results_with_images(&loaded(&path, &devices[..1], &[4]));
+    for layers in [[1, 3], [3, 1]] {
+        assert_eq!(results_with_images(&loaded(&path, &devices, &layers)), one, "{layers:?}");
+    }
+}
+
+/// Has a part of the layers on the CPU. Exact steps give the bits of any device.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_and_cpu_together_give_the_bits_of_one() {
+    let path = small("gpu-cpu-split", "qwen3", true);
+    let exact = Options { exact: true, ..ROOM };
+    compared(&path, &cpu(), &[Device::cuda(0).unwrap()], &[2], exact);
+    for devices in [[Device::cuda(0).unwrap(), cpu()], [cpu(), Device::cuda(0).unwrap()]] {
+        compared(&path, &cpu(), &devices, &[1, 1], exact);
+    }
+}
+
+#[test]
+fn layers_are_split_by_bytes() {
+    let path = small("split-by-bytes", "llama", true);
+    let checkpoint = Checkpoint::open(&path).unwrap();
+    let model = Model::load_split(&Split::new(&[cpu(), cpu()]), &checkpoint, |_, _| {}).unwrap();
+    let of_stages: Vec<_> = model.stages.iter().map(|stage| (stage.first, stage.blocks.len())).collect();
+    assert_eq!(of_stages, [(0, 1), (1, 1)]);
+    assert_eq!(model.device_names(), "cpu (interpreter), cpu (interpreter)");
+    // The weights of all parts are those of the file, and the output matrix once more.
+    let configuration = checkpoint.configuration().unwrap();
+    let weights = checkpoint.weight_bytes(&configuration).unwrap();
+    let embedding = checkpoint.tensor("token_embd.weight").unwrap().bytes.len() as u64;
+    assert_eq!((weights.first, weights.total()), (embedding, checkpoint.bytes() + embedding));
+    assert_eq!(weights.layers.len(), LAYERS as usize);
+}
+
+#[test]
+fn splits_that_do_not_fit_are_refused() {
+    let checkpoint = Checkpoint::open(&small("split-refused", "llama", true)).unwrap();
+    let refused = |devices: usize, layers: Option<&[usize]>| {
+        let devices: Vec<Device> = (0..devices).map(|_| cpu()).collect();
+        let split = Split::new(&devices);
+        let split = layers.map_or(split.clone(), |layers| split.with_layers(layers));
+        Model::load_split(&split, &checkpoint, |_, _| {}).unwrap_err().to_string()
+    };
+    assert_eq!(refused(3, None), "a split, devices: found 3 devices for 2 layers; expected 1 to 2, each with a layer");
+    assert_eq!(refused(0, None), "a split, devices: found 0 devices for 2 layers; expected 1 to 2, each with a layer");
+    for layers in [&[2][..], &[2, 0], &[1, 2], &[usize::MAX, 3], &[1, 1, 0]] {
+        let expected = "expected 2 numbers of 1 or more, one for each device, with the sum 2";
+        assert_eq!(refused(2, Some(layers)), format!("a split, layers: found {layers:?}; {expected}"));
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_a_device_is_refused_twice() {
+    let checkpoint = Checkpoint::open(&small("split-twice", "llama", true)).unwrap();
+    let devices = [Device::cuda(0).unwrap(), Device::cuda(0).unwrap()];
+    let error = Model::load_split(&Split::new(&devices), &checkpoint, |_, _| {}).unwrap_err().to_string();
+    assert!(error.starts_with("a split, devices: numbers 0 and 1 are both "), "{error}");
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_models")).args(arguments).output().unwrap()
+}
+
+/// Returns what the command prints.
+fn printed(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_command_splits_layers() {
+    let file = small::talking("split-command", 128, false);
+    let text = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("split.txt");
+    std::fs::write(&text, "Paris is a city.").unwrap();
+    let (file, text) = (file.to_str().unwrap(), text.to_str().unwrap());
+    let (one, two) = (["--device", "cpu"], ["--devices", "cpu,cpu", "--split", "1,1"]);
+    for arguments in [
+        &["generate", file, "--prompt", "Paris", "--tokens", "6", "--room", "64"][..],
+        &["perplexity", file, text, "--window", "9"],
+    ] {
+        assert_eq!(printed(&[arguments, &two].concat()), printed(&[arguments, &one].concat()), "{arguments:?}");
+    }
+    let bench = ["bench", file, "--prompt", "5", "--generate", "2", "--kernels", "--json"];
+    let read = |arguments: &[&str]| serde_json::from_str::<serde_json::Value>(&printed(arguments)).unwrap();
+    let [one, two] = [&one[..], &two].map(|devices| read(&[&bench[..], devices].concat()));
+    assert_eq!(two["device"], "cpu (interpreter), cpu (interpreter)");
+    let launches = |found: &serde_json::Value, name: &str| {
+        let kernels = found["runs"][0]["times"]["step"]["kernels"].as_array().unwrap().iter();
+        let named = kernels.filter(|kernel| kernel["instance"].as_str().unwrap().starts_with(name));
+        named.map(|kernel| kernel["launches"].as_u64().unwrap()).sum::<u64>()
+    };
+    // A layer has the same launches on any device, and each device moves the places of its rows.
+    assert_eq!([&one, &two].map(|found| launches(found, "flash_decode")), [2, 2]);
+    assert_eq!([&one, &two].map(|found| launches(found, "advance")), [1, 2]);
+    for (arguments, problem) in [
+        (&["--split", "1,1"][..], "--devices"),
+        (&["--devices", "cpu,x"], "expected the number of a GPU, or cpu"),
+        (&["--devices", "cpu", "--device", "cpu"], "cannot be used with"),
+        (&["--devices", "cpu,cpu,cpu"], "found 3 devices for 2 layers"),
+    ] {
+        let output = run(&[&["generate", file, "--prompt", "a"], arguments].concat());
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(problem), "{error}");
+    }
+}
+
+/// Compares the sums of devices with those of one device.
+#[test]
+fn fit_prints_the_bytes_of_each_device() {
+    let path = small("split-fit", "qwen2", true);
+    let file = path.to_str().unwrap();
+    let read = |arguments: &[&str]| {
+        let text = printed(&[&["fit", file, "--json"], arguments].concat());
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["needs"].as_array().unwrap().clone()
+    };
+    // No device is opened.
+    for (one, two) in read(&[]).iter().zip(read(&["--devices", "0,1"])) {
+        assert_eq!(one["cache_format"], two["cache_format"]);
+        let devices = two["devices"].as_array().unwrap();
+        assert_eq!(devices.iter().map(|device| device["layers"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 1]);
+        let sum = |field: &str| devices.iter().map(|device| device["memory"][field].as_u64().unwrap()).sum::<u64>();
+        for field in ["weights", "cache", "cache_per_token"] {
+            assert_eq!(one["memory"][field].as_u64(), Some(sum(field)), "{field}");
+        }
+        let totals = devices.iter().map(|device| device["total"].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(two["total"].as_u64(), Some(totals));
+        // Each device has activations, and the last one the logits.
+        let logits = 4 * TOKENS;
+        let of_layer = devices[0]["memory"]["activations"].as_u64().unwrap();
+        assert_eq!(devices[1]["memory"]["activations"].as_u64(), Some(of_layer + logits));
+        assert_eq!(one["memory"]["activations"].as_u64(), Some(of_layer + logits));
+    }
+    let text = printed(&["fit", file, "--devices", "1,0", "--split", "1,1"]);
+    let rows: Vec<Vec<&str>> = text.lines().skip(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..3], ["cache", "device", "layers"]);
+    assert_eq!([&rows[1][..3], &rows[2][..3]], [["F32", "1", "0–0"], ["F32", "0", "1–1"]]);
+    assert_eq!(rows[3][..3], ["F32", "all", "devices"]);
+    assert!(text.lines().skip(1).all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// Computes equal bits with devices of one size, whatever the size.
+#[test]
+fn exact_steps_have_equal_bits_on_devices_of_other_sizes() {
+    let path = small("split-sizes", "qwen3", true);
+    let devices = [2, 132].map(|multiprocessors| {
+        let device = Device::cpu_with_facts(DeviceFacts { multiprocessors });
+        device.set_checks(Checks::Values);
+        device
+    });
+    compared(&path, &cpu(), &devices, &[1, 1], Options { exact: true, ..ROOM });
+}
