@@ -80,7 +80,7 @@ impl<'p> Compilation<'p> {
 
     /// Returns the checked form of the kernel, which checks its memory accesses on the device.
     pub fn checked(&self) -> CheckedKernel {
-        CheckedKernel::of(self.lowered.clone())
+        CheckedKernel::of_instance(self.lowered.clone(), self.program)
     }
 }
 
@@ -122,6 +122,6 @@ impl CheckedKernel {
     /// # Errors
     /// The errors of [`Compilation::text`].
     pub fn ptx(&self) -> Result<String, Errors> {
-        Ok(emit::emit(&passes::optimize(self.kernel.clone())?)?.to_string())
+        Ok(emit::emit(&self.optimized()?)?.to_string())
     }
 }

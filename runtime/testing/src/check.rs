@@ -13,7 +13,7 @@ use super::{
 use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic};
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
-use kernel_dsl::compiler::{Compilation, Target, emit, ir, passes};
+use kernel_dsl::compiler::{Compilation, Target, emit, ir};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use runtime_devices::executor;
 use runtime_devices::executor::Executable;
@@ -611,8 +611,8 @@ impl Prepared {
         optimized: &ir::Kernel,
     ) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: program.instance_name(), source };
-        let form = CheckedKernel::of(lowered.clone());
-        let guarded = passes::optimize(form.kernel.clone()).map_err(compile)?;
+        let form = CheckedKernel::of_instance(lowered.clone(), &program);
+        let guarded = form.optimized().map_err(compile)?;
         let arguments = program.arguments();
         let approximations = Approximations::of(lowered);
         let reached = |i: usize| approximations.reached.contains(&(i as u32));

@@ -7,7 +7,7 @@
 mod support;
 
 use kernel_dsl_compiler::check::{self, Callee};
-use kernel_dsl_compiler::hir::{ExprKind, Library, Program};
+use kernel_dsl_compiler::hir::{self, ExprKind, Library, Program};
 use kernel_dsl_compiler::lower::checked::CheckedKernel;
 use kernel_dsl_compiler::passes::{self, Optimized};
 use kernel_dsl_compiler::{driver, emit, ir, syntax};
@@ -119,8 +119,9 @@ impl Frontend {
         let emitted = |kernel: &Optimized| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));
         let optimized = optimize(&lowered)?;
         let ptx = emitted(&optimized)?.to_string();
-        let form = CheckedKernel::of(lowered.clone());
-        let checked = optimize(&form.kernel)?;
+        let monomorphic = hir::monomorphic(&program, &instance).map_err(|e| refused("the instance")(e.to_string()))?;
+        let form = CheckedKernel::of_instance(lowered.clone(), &monomorphic);
+        let checked = form.optimized().map_err(|e| refused("the passes")(e.to_string()))?;
         let checked_ptx = emitted(&checked)?.to_string();
         let block = lowered.block.extents().unwrap_or([1, 1, 1]);
         Ok(Compiled { lowered: lowered.into(), optimized, ptx, form, checked, checked_ptx, grid, block })

@@ -83,7 +83,8 @@ fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Opt
     let (oracle, _, expected) = run(&bare, grid, arguments);
     let first = oracle.report.findings.iter().find(seen_by_both).cloned();
     let optimized = passes::optimize(form.kernel.clone()).unwrap();
-    for kernel in [&form.kernel, &optimized] {
+    let decided = form.optimized().unwrap();
+    for kernel in [&form.kernel, &optimized, &decided] {
         let (own, record, left) = run(kernel, grid, arguments);
         assert_eq!(
             own.report.findings.iter().find(seen_by_both),
@@ -264,6 +265,53 @@ fn loops_whose_index_wraps_end() {
         agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(u32::MAX), Argument::Number(1 << 31), slice(32)]);
     says(found, "`2147483648 + 2147483648` overflows `usize`", "for k in", [0, 0, 0]);
     assert_eq!(agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(32), Argument::Number(5), slice(32)]), None);
+}
+
+/// Returns the number of places where the optimized form of a kernel records violations, and its
+/// PTX.
+fn recorded(artifact: &'static Artifact) -> (usize, String) {
+    let form = checked(&artifact.program().unwrap(), &Instance::default(), Target::SM_61).unwrap();
+    (form.optimized().unwrap().to_string().matches("record_violation").count(), form.ptx().unwrap())
+}
+
+#[test]
+fn conditions_that_the_contract_decides_are_not_checked() {
+    let (x, y) = (view(&[3, 136], &[136, 1], 408), view(&[3, 136], &[136, 1], 408));
+    assert_eq!(agreed(wrong::promised::ARTIFACT, 3, &[x, y]), None);
+    let (places, ptx) = recorded(wrong::promised::ARTIFACT);
+    // Only the step of the loop may wrap.
+    assert_eq!(places, 1, "{ptx}");
+    assert!(ptx.contains("ld.global.nc.v4.f32") && ptx.contains("st.global.v4.f32"), "{ptx}");
+    let (x, y) = (view(&[3, 136], &[137, 1], 411), view(&[3, 136], &[137, 1], 411));
+    assert_eq!(agreed(wrong::unaligned::ARTIFACT, 3, &[x, y]), None);
+    let (places, ptx) = recorded(wrong::unaligned::ARTIFACT);
+    assert_eq!(places, 1, "{ptx}");
+    assert!(!ptx.contains(".v2.f32") && !ptx.contains(".v4.f32"), "{ptx}");
+}
+
+#[test]
+fn sums_that_may_wrap_prove_nothing() {
+    let slices = || [slice(32), slice(32)];
+    let run = |from: u32| {
+        let [x, y] = slices();
+        agreed(wrong::wraps_into_bounds::ARTIFACT, 1, &[Argument::Number(from), x, y])
+    };
+    assert_eq!(run(5), None);
+    assert_eq!(run(32), None);
+    // Thread 1 wraps to 0, which is below the extent; the other index is not.
+    let found = run(u32::MAX);
+    says(found, "`1 + 4294967295` overflows `usize`", "i + from <", [1, 0, 0]);
+}
+
+#[test]
+fn repeated_violations_are_recorded_once() {
+    for from in [1, 40, u32::MAX] {
+        let found = agreed(wrong::repeated::ARTIFACT, 1, &[Argument::Number(from), slice(32)]);
+        assert!(found.is_some());
+    }
+    assert_eq!(agreed(wrong::repeated::ARTIFACT, 1, &[Argument::Number(0), slice(32)]), None);
+    // The sum, and the index of the load.
+    assert_eq!(recorded(wrong::repeated::ARTIFACT).0, 2);
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod promise;
 #[cfg(test)]
 mod tests;
 
-use crate::hir::{BlockExtent, Monomorphic};
+use crate::hir::{BlockExtent, Expr, Monomorphic};
 use crate::ir::BlockExtents;
 use crate::{ElementType, Scalar};
 pub use promise::Promise;
@@ -96,6 +96,12 @@ pub fn shape(
 /// Returns what the conditions of an instance guarantee about its arguments.
 pub fn promises(program: &Monomorphic) -> Vec<Promise> {
     promise::promises(program)
+}
+
+/// Returns a launch expression, or the side of it that is evaluated if it is an `if` that the
+/// constants of the instance decide.
+pub fn evaluated_side<'e>(program: &Monomorphic, e: &'e Expr) -> &'e Expr {
+    contract::without_arguments(program, |facts| promise::evaluated_side(e, facts)).unwrap_or(e)
 }
 
 /// Returns what is known of an instance's block before any launch. It depends only on the

@@ -29,12 +29,34 @@ pub(super) fn promises(program: &Monomorphic) -> Vec<Promise> {
     all
 }
 
+/// Returns `e`, or the side of it that is evaluated if it is an `if` that the instance decides.
+pub(super) fn evaluated_side<'e>(mut e: &'e Expr, facts: &Facts) -> &'e Expr {
+    loop {
+        e = match &e.kind {
+            ExprKind::If { condition, then, otherwise: Some(otherwise) } => match facts.condition(condition) {
+                Ok(true) => match (&then.statements[..], then.value.as_deref()) {
+                    ([], Some(value)) => value,
+                    _ => return e,
+                },
+                Ok(false) => otherwise,
+                Err(_) => return e,
+            },
+            ExprKind::Block(block) if block.statements.is_empty() => match block.value.as_deref() {
+                Some(value) => value,
+                None => return e,
+            },
+            _ => return e,
+        }
+    }
+}
+
 fn collect(condition: &Expr, facts: &Facts, all: &mut Vec<Promise>) {
+    let condition = evaluated_side(condition, facts);
     let parameter = |e: &Expr| match e.kind {
         ExprKind::Local(id) => Some(id),
         _ => None,
     };
-    let extent = |e: &Expr| match &e.kind {
+    let extent = |e: &Expr| match &evaluated_side(e, facts).kind {
         ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } => {
             let dimension = match (dimension, arguments.get(1)) {
                 (Some(dimension), _) => *dimension,

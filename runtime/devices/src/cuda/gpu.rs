@@ -388,8 +388,8 @@ impl Cuda {
             LaunchForm::Checked => {
                 let checked = self.checked.get_or_make(key, || {
                     span!("compile", instance = %name);
-                    let form =
-                        CheckedKernel::of(driver::lowered_monomorphic(program, artifact.target).map_err(failed)?);
+                    let lowered = driver::lowered_monomorphic(program, artifact.target).map_err(failed)?;
+                    let form = CheckedKernel::of_instance(lowered, program);
                     let make = || form.ptx().map_err(failed);
                     let store = self.store();
                     let ptx = match &store {

@@ -95,7 +95,7 @@ fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form
         LaunchForm::Unchecked => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
         LaunchForm::Checked => {
             let lowered = driver::lowered_monomorphic(&program, kernel.target).map_err(failed)?;
-            CheckedKernel::of(lowered).ptx().map_err(failed)
+            CheckedKernel::of_instance(lowered, &program).ptx().map_err(failed)
         }
     }
 }

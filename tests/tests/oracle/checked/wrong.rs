@@ -224,3 +224,44 @@ pub fn kept(y: &mut [f32]) {
     debug_assert!(y[i] < 9.0);
     y[i] *= 2.0;
 }
+
+/// Copies the rows of `x`. All conditions follow from the contract and the loop.
+#[kernel(block = 32, grid = y.rows())]
+#[requires(x.rows() == y.rows(), x.cols() == y.cols(), x.cols() % 4 == 0, x.aligned(4), y.aligned(4))]
+pub fn promised(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+    let row = block::x();
+    for i in (thread::x() * 4..y.cols()).step_by(128) {
+        let four: [f32; 4] = x.load((row, i));
+        y.store((row, i), four);
+    }
+}
+
+/// The same without a promise of alignment.
+#[kernel(block = 32, grid = y.rows())]
+#[requires(x.rows() == y.rows(), x.cols() == y.cols(), x.cols() % 4 == 0)]
+pub fn unaligned(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+    let row = block::x();
+    for i in (thread::x() * 4..y.cols()).step_by(128) {
+        let four: [f32; 4] = x.load((row, i));
+        y.store((row, i), four);
+    }
+}
+
+/// Compares a sum that may wrap with the extent, and then relies on the summands.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == y.len())]
+pub fn wraps_into_bounds(from: usize, x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    if i + from < y.len() {
+        y[i + from] = x[from];
+    }
+}
+
+/// Makes the same sum and the same access in each iteration.
+#[kernel(block = 32, grid = 1)]
+pub fn repeated(from: usize, y: &mut [f32]) {
+    let i = thread::x();
+    for k in unroll(0..4) {
+        y[i + from] += k as f32;
+    }
+}

@@ -15,7 +15,13 @@
 //! wraps, the oracle reports an error. A value that the program would not have computed may have
 //! wrapped: no comparison of it is used, and any outcome is allowed.
 
-use super::linear::{Polynomial, Variable, impossible};
+mod exact;
+
+pub use exact::decide_exactly;
+
+use self::exact::ExactDecisions;
+
+use super::linear::{Polynomial, Variable, impossible, impossible_stepwise};
 use super::promised::{Extent, Promised, Reader, extent_of};
 use super::range::{Formula, Meaning, Variables};
 use crate::analyses::memory::AccessKind;
@@ -41,6 +47,8 @@ enum VariableOrigin {
     /// Minimum (`Least`) or maximum (`Most`) of two numbers.
     Least(String),
     Most(String),
+    /// A sum, difference or product that may have wrapped.
+    Wrapped(String),
 }
 
 /// Variables, and facts about them that hold in every launch.
@@ -69,16 +77,20 @@ impl Bounds {
 
     /// Returns the facts of `#[requires]` if `requires`, and of `grid` if `grid`.
     pub(super) fn some(program: &Monomorphic, promised: &Promised, requires: bool, grid: bool) -> Bounds {
-        let (launch, reader) = (&program.program().launch, Reader::of(program));
+        Bounds::read(program, promised, &Reader::of(program), requires, grid)
+    }
+
+    fn read(program: &Monomorphic, promised: &Promised, reader: &Reader<'_>, requires: bool, grid: bool) -> Bounds {
+        let launch = &program.program().launch;
         let mut bounds = Bounds::default();
         for requirement in launch.requires.iter().filter(|_| requires) {
-            bounds.require(&requirement.condition, &reader, promised);
+            bounds.require(&requirement.condition, reader, promised);
         }
         if !grid {
             return bounds;
         }
         for (axis, blocks) in launch.grid.iter().enumerate() {
-            bounds.grid[axis] = bounds.expression(blocks, &reader, promised);
+            bounds.grid[axis] = bounds.expression(blocks, reader, promised);
         }
         if !launch.grid.is_empty() {
             bounds.grid[launch.grid.len()..].fill(Some(Polynomial::constant(1)));
@@ -228,7 +240,7 @@ impl Bounds {
             return Some(Polynomial::constant(n.into()));
         }
         let mut of = |e: &Expr| self.expression(e, reader, promised);
-        match &e.kind {
+        match &reader.side(e).kind {
             ExprKind::Binary(operator, a, b) => {
                 let (a, b) = (of(a)?, of(b)?);
                 if is_division(*operator) {
@@ -262,7 +274,7 @@ impl Bounds {
     }
 
     fn require(&mut self, condition: &Expr, reader: &Reader<'_>, promised: &Promised) {
-        match &condition.kind {
+        match &reader.side(condition).kind {
             ExprKind::AndAlso(a, b) => {
                 self.require(a, reader, promised);
                 self.require(b, reader, promised);
@@ -280,9 +292,15 @@ impl Bounds {
 
     /// Replaces the decided comparisons by their outcomes. Returns whether there was one.
     pub fn apply(&self, kernel: &mut Kernel, promised: &Promised) -> bool {
+        self.rewrite(kernel, promised, |_| ())
+    }
+
+    /// Rewrites the kernel by a decider that `prepare` completes.
+    fn rewrite(&self, kernel: &mut Kernel, promised: &Promised, prepare: impl FnOnce(&mut Decider<'_>)) -> bool {
         let outcomes = [0, 1].map(|bits: u64| (kernel.value(Type::Scalar(Scalar::Bool)), bits));
         let mut body = std::mem::take(&mut kernel.body);
         let mut decider = self.decider(kernel, promised, outcomes.map(|(value, _)| value));
+        prepare(&mut decider);
         decider.region(&mut body);
         let changed = decider.changed;
         let constant = |(value, bits)| Inst {
@@ -308,6 +326,7 @@ impl Bounds {
             asked: Vec::new(),
             changed: false,
             look: None,
+            exact: None,
         }
     }
 
@@ -342,6 +361,7 @@ impl Bounds {
                     Some(goes_on) => Meaning::Iteration(goes_on.clone()),
                     None => Meaning::Unknown,
                 },
+                VariableOrigin::Wrapped(_) => Meaning::Unknown,
                 VariableOrigin::Quotient(_) => parts().map_or(Meaning::Unknown, Meaning::Quotient),
                 VariableOrigin::Ceiling(_) => parts().map_or(Meaning::Unknown, Meaning::Ceiling),
                 VariableOrigin::Least(_) => parts().map_or(Meaning::Unknown, Meaning::Least),
@@ -370,7 +390,8 @@ impl Bounds {
                 VariableOrigin::Extent(_)
                 | VariableOrigin::Parameter(_)
                 | VariableOrigin::Special(_)
-                | VariableOrigin::Value(_) => None,
+                | VariableOrigin::Value(_)
+                | VariableOrigin::Wrapped(_) => None,
             }
         };
         number.terms().try_fold(0i128, |sum, (monomial, factor)| {
@@ -455,6 +476,8 @@ struct Decider<'a> {
     changed: bool,
     /// State of the collection of accesses, if requested.
     look: Option<AccessCollector>,
+    /// Set if a `usize` may wrap.
+    exact: Option<ExactDecisions>,
 }
 
 /// Maximum number of case distinctions over the two values of a choice.
@@ -463,23 +486,49 @@ const MAX_SPLITS: usize = 3;
 impl Decider<'_> {
     fn region(&mut self, region: &mut Region) {
         let kept = (self.here.len(), self.asked.len());
+        let unreported = self.unreported();
         for inst in &mut region.insts {
             self.inst(inst);
         }
         self.leave(kept);
+        self.forget_unreported(unreported);
     }
 
     fn inst(&mut self, inst: &mut Inst) {
         // More facts may hold where a comparison is used than where it is computed.
         inst.op.map_operands(|v| self.outcome(v).unwrap_or(v));
         if let [result] = inst.results[..] {
-            self.learn(&inst.op, result);
+            self.learn(&mut inst.op, result);
         }
         if self.look.is_some() {
             self.see(inst);
         }
         let at = inst.location;
         match &mut inst.op {
+            Op::Compare(comparison, a, b) if self.exact.is_some() => {
+                if self.compares_exactly(*a, *b)
+                    && let Some(holds) = self.decided_exactly(*comparison, *a, *b)
+                {
+                    inst.op = Op::Constant(holds.into());
+                    self.changed = true;
+                    self.settle(inst.results[0], holds);
+                }
+            }
+            // A check, of which one side only records a violation.
+            Op::If { condition, then, otherwise }
+                if self.exact.is_some()
+                    && inst.results.is_empty()
+                    && (exact::only_reports(then) && exact::does_nothing(otherwise)
+                        || exact::only_reports(otherwise) && exact::does_nothing(then)) =>
+            {
+                let holds = exact::does_nothing(then);
+                if self.decided_check(*condition, holds).is_some() {
+                    *condition = self.outcomes[usize::from(holds)];
+                    self.changed = true;
+                }
+            }
+            // These rewrites need that no operand wraps.
+            Op::Binary(..) | Op::Select { .. } if self.exact.is_some() => {}
             Op::Compare(comparison, a, b) if self.is_usize(*a) => {
                 if let Some(holds) = self.decided(*comparison, *a, *b) {
                     inst.op = Op::Constant(holds.into());
@@ -574,7 +623,10 @@ impl Decider<'_> {
         if self.asked_at.insert(value, self.here.len())? >= self.here.len() {
             return None;
         }
-        let holds = self.decided(comparison, a, b)?;
+        let holds = match self.exact {
+            Some(_) => self.decided_exactly(comparison, a, b)?,
+            None => self.decided(comparison, a, b)?,
+        };
         self.changed = true;
         Some(self.outcomes[usize::from(holds)])
     }
@@ -591,8 +643,8 @@ impl Decider<'_> {
     }
 
     /// Records the polynomial of a result.
-    fn learn(&mut self, op: &Op, result: Value) {
-        let truth = match op {
+    fn learn(&mut self, op: &mut Op, result: Value) {
+        let truth = match &*op {
             Op::Compare(comparison, a, b) if self.is_usize(*a) => Some(Truth::Compare(*comparison, *a, *b)),
             Op::Binary(Binary::And, a, b) => Some(Truth::And(*a, *b)),
             Op::Binary(Binary::Or, a, b) => Some(Truth::Or(*a, *b)),
@@ -600,13 +652,38 @@ impl Decider<'_> {
             _ => None,
         };
         if self.kernel.ty(result) == Type::Scalar(Scalar::Bool) {
+            if let Op::Constant(bits) = op {
+                self.settle(result, *bits != 0);
+            }
             self.truths.extend(truth.map(|truth| (result, truth)));
             self.asked_at.insert(result, self.here.len());
         }
         if !self.is_usize(result) {
+            if self.exact.is_some() && self.kernel.ty(result) == Type::Scalar(Scalar::U64) {
+                self.learn_wide(op, result);
+            }
             return;
         }
-        let number = match op {
+        let unwrapped = match op {
+            Op::Binary(Binary::WrappingAdd, ..) => Some(Binary::Add),
+            Op::Binary(Binary::WrappingSub, ..) => Some(Binary::Sub),
+            Op::Binary(Binary::WrappingMul, ..) => Some(Binary::Mul),
+            Op::Binary(operator @ (Binary::Add | Binary::Sub | Binary::Mul | Binary::Shl), ..) => Some(*operator),
+            _ => None,
+        };
+        if let (Some(operator), Op::Binary(own, a, b), true) = (unwrapped, &mut *op, self.exact.is_some()) {
+            let (x, y) = (self.number(*a), self.number(*b));
+            let number = match operator {
+                Binary::Shl => y.number().filter(|n| *n < 32).and_then(|n| x.times(&Polynomial::constant(1 << n))),
+                _ => self.bounds.binary(operator, &x, &y),
+            };
+            if self.learn_exactly(operator, [*a, *b], number, result) {
+                self.changed |= *own != operator;
+                *own = operator;
+            }
+            return;
+        }
+        let number = match &*op {
             Op::Constant(bits) => Some(Polynomial::constant((*bits).into())),
             Op::Parameter(p) => Some(match extent_of(self.kernel, *p) {
                 Some(extent) => self.bounds.extent(extent, self.promised),
@@ -627,6 +704,10 @@ impl Decider<'_> {
                     defined.then(|| self.bounds.binary(*operator, &a, &b)).flatten()
                 }
             },
+            Op::Select { condition, yes, no } if self.settled(*condition).is_some() => {
+                let chosen = if self.settled(*condition) == Some(true) { *yes } else { *no };
+                Some(self.number(chosen))
+            }
             Op::Select { condition, yes, no } => {
                 let (variable, _) = self.bounds.variable(VariableOrigin::Value(result));
                 for of in variable.variables() {
@@ -859,14 +940,7 @@ impl Decider<'_> {
         };
         let mut fits = |chosen: &[usize]| {
             self.here = facts(chosen);
-            dims.iter().all(|(index, extent, n)| {
-                if self.in_all_threads(index, extent, *n) {
-                    return true;
-                }
-                let beyond = index.plus(extent, -1).plus(&Polynomial::constant((*n).into()), 1);
-                let asked = [beyond.plus(&Polynomial::constant(1), -1), index.clone(), extent.clone()];
-                self.never(&asked, MAX_SPLITS)
-            })
+            dims.iter().all(|(index, extent, n)| self.is_inside(index, extent, *n))
         };
         let mut chosen: Vec<usize> = (0..groups.len()).collect();
         let mut proof = None;
@@ -883,6 +957,16 @@ impl Decider<'_> {
         }
         self.here = here;
         proof
+    }
+
+    /// Returns whether `n` elements from `index` on are in bounds wherever the known facts hold.
+    fn is_inside(&mut self, index: &Polynomial, extent: &Polynomial, n: u32) -> bool {
+        if self.in_all_threads(index, extent, n) {
+            return true;
+        }
+        let beyond = index.plus(extent, -1).plus(&Polynomial::constant(n.into()), 1);
+        let asked = [beyond.plus(&Polynomial::constant(1), -1), index.clone(), extent.clone()];
+        self.never(&asked, MAX_SPLITS)
     }
 
     /// Returns whether `n` elements from `index` on are in bounds in every possible thread, by
@@ -947,7 +1031,11 @@ impl Decider<'_> {
     /// Returns whether the polynomials of `asked` cannot all be ≥ 0 here.
     fn never(&mut self, asked: &[Polynomial], splits: usize) -> bool {
         let known = self.bounds.known_of(&[&self.bounds.known[..], &self.here[..], asked].concat());
-        if impossible(&known, asked) {
+        let impossible = match self.exact {
+            Some(_) => impossible_stepwise(&known, asked),
+            None => impossible(&known, asked),
+        };
+        if impossible {
             return true;
         }
         // The contradiction must hold for both values of the choice.

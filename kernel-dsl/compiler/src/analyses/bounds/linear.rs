@@ -151,16 +151,52 @@ fn gcd(a: u128, b: u128) -> u128 {
 /// Returns whether the polynomials of `asked` cannot all be ≥ 0. The polynomials of `known` are
 /// used if they share variables with the query.
 pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
+    let (all, _) = related(known, asked, usize::MAX);
+    eliminated(all)
+}
+
+/// Returns whether the polynomials of `asked` cannot all be ≥ 0. Few polynomials of `known` are
+/// tried before many: many may end the elimination without a result.
+pub fn impossible_stepwise(known: &[Polynomial], asked: &[Polynomial]) -> bool {
+    for steps in [1, 2, usize::MAX] {
+        let (all, complete) = related(known, asked, steps);
+        let impossible = eliminated(without_equalities(all));
+        if impossible || complete {
+            return impossible;
+        }
+    }
+    false
+}
+
+/// Substitutes a monomial in all inequalities by each equality p = 0, given as p ≥ 0 and −p ≥ 0.
+/// Elimination would lose that a multiple of a number is one.
+fn without_equalities(mut all: Vec<Polynomial>) -> Vec<Polynomial> {
+    while let Some((equality, monomial)) = all.iter().find_map(|p| {
+        let unit = p.monomials().find(|monomial| p.factor(monomial) == 1)?;
+        all.contains(&Polynomial::default().plus(p, -1)).then(|| (p.clone(), unit.clone()))
+    }) {
+        for p in &mut all {
+            *p = p.plus(&equality, -p.factor(&monomial));
+        }
+    }
+    all
+}
+
+/// Returns `asked` with the polynomials of `known` that are at most `steps` shared variables away,
+/// and products of them. Also returns whether there are no other polynomials.
+fn related(known: &[Polynomial], asked: &[Polynomial], steps: usize) -> (Vec<Polynomial>, bool) {
     // If a product is at least 1, so is each of its factors.
     let asked = &[asked.to_vec(), asked.iter().flat_map(Polynomial::factors_of_one_or_more).collect()].concat()[..];
     let mut all: Vec<Polynomial> = asked.to_vec();
     let mut near: BTreeSet<Variable> = asked.iter().flat_map(Polynomial::variables).collect();
     let mut left: Vec<&Polynomial> = known.iter().filter(|p| !asked.contains(p)).collect();
-    loop {
+    let mut complete = false;
+    for step in 0.. {
         let (next, far): (Vec<&Polynomial>, Vec<&Polynomial>) =
             left.into_iter().partition(|p| p.variables().iter().any(|variable| near.contains(variable)));
         let room = MAX_QUERY_INEQUALITIES.saturating_sub(all.len());
-        if next.is_empty() || room == 0 {
+        complete = next.is_empty() || room == 0;
+        if complete || step >= steps {
             break;
         }
         near.extend(next.iter().flat_map(|p| p.variables()));
@@ -182,7 +218,7 @@ pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
     }
     // Variables are non-negative, and so are their products.
     all.extend(reached.into_iter().map(|monomial| Polynomial([(monomial, 1)].into_iter().collect())));
-    eliminated(all)
+    (all, complete)
 }
 
 fn eliminated(all: Vec<Polynomial>) -> bool {
@@ -224,7 +260,7 @@ fn eliminated(all: Vec<Polynomial>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Polynomial, impossible};
+    use super::{Polynomial, impossible, impossible_stepwise};
 
     fn of(n: i128, terms: &[(i128, &[u32])]) -> Polynomial {
         terms.iter().fold(Polynomial::constant(n), |sum, (factor, variables)| {
@@ -246,6 +282,17 @@ mod tests {
     }
 
     #[test]
+    fn multiples_stay_multiples() {
+        // x is a multiple of 4, and above y, which is another: then x is at least 4.
+        let known = [of(0, &[(1, &[0]), (-4, &[1])]), of(0, &[(-1, &[0]), (4, &[1])])];
+        let above = of(-1, &[(1, &[0]), (-4, &[2])]);
+        let asked = of(3, &[(-1, &[0])]);
+        let known = [&known[..], &[above]].concat();
+        assert!(impossible_stepwise(&known, std::slice::from_ref(&asked)));
+        assert!(!impossible_stepwise(&known[1..], std::slice::from_ref(&asked)));
+    }
+
+    #[test]
     fn satisfiable_conditions_are_possible() {
         let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(0, &[(1, &[1, 2]), (-1, &[3])])];
         // q · n ≤ a ≤ m · n: q may be m.
@@ -263,8 +310,9 @@ mod tests {
             for (q, at_q) in &lines[..i] {
                 for (r, at_r) in &lines[..i] {
                     let found = at & at_q & at_r != 0;
+                    let (known, asked) = ([p.clone(), q.clone()], std::slice::from_ref(r));
                     assert!(
-                        !(found && impossible(&[p.clone(), q.clone()], std::slice::from_ref(r))),
+                        !(found && (impossible(&known, asked) || impossible_stepwise(&known, asked))),
                         "{p:?} {q:?} {r:?}"
                     );
                 }

@@ -7,14 +7,14 @@
 //! access are understood, its bytes in a launch of known extents follow without execution
 //! (`range`).
 //!
-//! No `usize` wraps: that is an error of the kernel by itself.
+//! No `usize` wraps: that is an error of the kernel by itself. Only [`decide_exactly`] holds where one does.
 
 mod decide;
 mod linear;
 mod promised;
 mod range;
 
-pub use decide::Bounds;
+pub use decide::{Bounds, decide_exactly};
 pub use promised::Promised;
 pub use range::LaunchParameters;
 

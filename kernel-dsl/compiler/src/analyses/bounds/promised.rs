@@ -3,6 +3,7 @@
 
 use crate::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
 use crate::ir::{Binary, Comparison, Kernel, Op, Region, Role, Special, Value};
+use crate::launch;
 use std::collections::HashMap;
 
 /// Extent of an argument: indices of the argument and of the dimension.
@@ -20,10 +21,15 @@ pub struct Promised {
 impl Promised {
     /// Returns the facts that `grid` and `#[requires(…)]` state about an instance.
     pub fn of(program: &Monomorphic) -> Promised {
-        let (launch, reader) = (&program.program().launch, Reader::of(program));
+        Promised::read(program, &Reader::of(program))
+    }
+
+    /// Returns the facts that `grid` and `#[requires(…)]` state, as `reader` reads them.
+    pub(super) fn read(program: &Monomorphic, reader: &Reader<'_>) -> Promised {
+        let launch = &program.program().launch;
         let mut promised = Promised::nothing();
         for requirement in &launch.requires {
-            promised.require(&requirement.condition, &reader);
+            promised.require(&requirement.condition, reader);
         }
         for (axis, blocks) in launch.grid.iter().enumerate() {
             promised.grid[axis] = reader.extent(blocks).map(|e| promised.first(e));
@@ -42,7 +48,7 @@ impl Promised {
     }
 
     fn require(&mut self, condition: &Expr, reader: &Reader<'_>) {
-        match &condition.kind {
+        match &reader.side(condition).kind {
             ExprKind::AndAlso(a, b) => {
                 self.require(a, reader);
                 self.require(b, reader);
@@ -157,6 +163,8 @@ pub(super) struct Reader<'p> {
     program: &'p Monomorphic,
     /// Launch argument of each parameter that corresponds to exactly one.
     arguments: HashMap<u32, u32>,
+    /// Whether an `if` that the instance's constants decide is read as its side.
+    has_sides: bool,
 }
 
 impl<'p> Reader<'p> {
@@ -166,23 +174,43 @@ impl<'p> Reader<'p> {
         let alone = |parameter: u32| all.iter().filter(|a| a.parameter == parameter).count() == 1;
         let arguments = all.iter().enumerate().filter(|(_, a)| alone(a.parameter));
         let arguments = arguments.map(|(i, a)| (a.parameter, i as u32)).collect();
-        Reader { program, arguments }
+        Reader { program, arguments, has_sides: false }
+    }
+
+    /// Reads an `if` that the instance's constants decide as its side.
+    pub fn with_sides(self) -> Reader<'p> {
+        Reader { has_sides: true, ..self }
+    }
+
+    /// Returns the expression, or the side that it is read as.
+    pub fn side<'e>(&self, e: &'e Expr) -> &'e Expr {
+        match e.kind {
+            ExprKind::If { .. } if self.has_sides => launch::evaluated_side(self.program, e),
+            _ => e,
+        }
+    }
+
+    /// Returns the launch argument of a parameter that corresponds to exactly one.
+    pub fn argument(&self, parameter: LocalId) -> Option<u32> {
+        self.arguments.get(&parameter.0).copied()
     }
 
     /// Returns the extent of an argument, if the expression is one.
     pub fn extent(&self, e: &Expr) -> Option<Extent> {
-        let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } = &e.kind else { return None };
+        let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } = &self.side(e).kind else {
+            return None;
+        };
         let ExprKind::Local(LocalId(parameter)) = arguments.first()?.kind else { return None };
         let dimension = match dimension {
             Some(dimension) => u32::from(*dimension),
             None => self.number(arguments.get(1)?)? as u32,
         };
-        Some((*self.arguments.get(&parameter)?, dimension))
+        Some((self.argument(LocalId(parameter))?, dimension))
     }
 
     /// Returns the value of a number or of a constant of the instance.
     pub fn number(&self, e: &Expr) -> Option<u64> {
-        match &e.kind {
+        match &self.side(e).kind {
             ExprKind::Literal(n) => Some(*n),
             ExprKind::Generic(i) => match self.program.instance().0.get(*i as usize)? {
                 Constant::Usize(n) => Some((*n).into()),

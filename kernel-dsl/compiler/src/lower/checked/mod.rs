@@ -10,43 +10,52 @@
 //! * Each violation is reported ([`Op::RecordViolation`]) to a record. The address of the record is
 //!   an additional last parameter, which counts as an argument.
 //!
-//! Vector accesses are split into single elements, because a misaligned vector access would destroy
-//! the context.
+//! A misaligned vector access would destroy the context. So a vector access is split into parts of
+//! the alignment that `multiples` proves, which is all of it if `requires` promises that.
 //!
 //! Conditions that `facts` proves are not checked. One example is an index that a surrounding `if`
 //! compares with the same extent. Others are the index of a loop to the extent, and a thread index
 //! in a tile as wide as the block.
 //!
-//! Conditions that only `analyses::bounds` proves are checked. That analysis treats sums and
-//! products of `usize` as exact, because a wrapping one is an error by itself. The checked form
-//! reports this error and continues with the wrapped index, so only the comparison keeps the access
-//! within its buffer.
+//! Conditions that follow from the contract of the launch are checked as lowered, and no longer in
+//! the [optimized](CheckedKernel::optimized) form: [`decide_exactly`] decides them once loops are
+//! unrolled. It treats a sum as exact only if it cannot wrap. Where one wraps, the checked form
+//! reports that and continues with the wrapped index, so only a comparison keeps the access within
+//! its buffer.
 //!
 //! The checked form does not check what only the oracle sees: races, divergent barriers, reads of
 //! uninitialized memory and division by zero. It does not check overflow in moving a view either,
 //! because each access after it is checked.
 
 mod facts;
+mod multiples;
 
-use super::lower;
+use super::lower_monomorphic;
 use crate::Scalar;
+use crate::analyses::bounds::decide_exactly;
 use crate::error::Errors;
-use crate::hir::{Instance, Program};
+use crate::hir::{self, Instance, Monomorphic, Program};
 use crate::ir::record::MAX_VALUES;
 use crate::ir::{
-    self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values,
+    self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values, WIDEST,
 };
+use crate::passes::{self, Optimized};
 use facts::Facts;
+use multiples::Multiples;
 use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 
 /// Returns the instance of `program` for `target` in its checked form.
 pub fn checked(program: &Program, instance: &Instance, target: crate::Target) -> Result<CheckedKernel, Errors> {
-    Ok(CheckedKernel::of(lower(program, instance, target)?))
+    let program = hir::monomorphic(program, instance)?;
+    Ok(CheckedKernel::of_instance(lower_monomorphic(&program, target)?, &program))
 }
 
 /// A kernel in its checked form, with the meaning of its reports.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CheckedKernel {
+    /// The instance whose contract each launch meets, if it is known.
+    program: Option<Arc<Monomorphic>>,
     /// The IR before any pass. The last argument is the record: [`ir::record::WORDS`] words, all
     /// zero.
     pub kernel: ir::Kernel,
@@ -104,7 +113,31 @@ impl CheckedKernel {
     /// Adds the checks to a lowered kernel. Lowering makes the extents of a moved view describe the
     /// rest of the buffer.
     pub fn of(kernel: impl Into<ir::Kernel>) -> CheckedKernel {
-        let mut kernel = kernel.into();
+        CheckedKernel::with(kernel.into(), None)
+    }
+
+    /// Adds the checks to a lowered kernel of which each launch meets the contract of `program`.
+    /// The optimized form does not check conditions that follow from `grid` and `requires`.
+    pub fn of_instance(kernel: impl Into<ir::Kernel>, program: &Monomorphic) -> CheckedKernel {
+        CheckedKernel::with(kernel.into(), Some(Arc::new(program.clone())))
+    }
+
+    /// Returns the form after all passes, without the checks that no launch fails.
+    ///
+    /// # Errors
+    /// The errors of [`passes::optimize`].
+    pub fn optimized(&self) -> Result<Optimized, Errors> {
+        let mut kernel = self.kernel.clone();
+        if let Some(program) = &self.program {
+            // Loops are unrolled and branches are still branches, so that most facts are known.
+            passes::run(&mut kernel, &[passes::FRONT, passes::SIMPLIFY])?;
+            decide_exactly(&mut kernel, program);
+        }
+        passes::optimize(kernel)
+    }
+
+    fn with(mut kernel: ir::Kernel, program: Option<Arc<Monomorphic>>) -> CheckedKernel {
+        let multiples = Multiples::of(&kernel, program.as_deref());
         let argument = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
         let mut name = "record".to_string();
         while kernel.parameters.iter().any(|p| p.name == name) {
@@ -117,6 +150,7 @@ impl CheckedKernel {
         let body = std::mem::take(&mut kernel.body);
         let mut guarder = CheckInserter {
             facts: Facts::new(&kernel),
+            multiples,
             kernel,
             record,
             growth: 1,
@@ -131,13 +165,14 @@ impl CheckedKernel {
         // A loop that can be unrolled in the lowered form can be unrolled here, although the copies
         // are longer.
         guarder.kernel.unrolled = guarder.kernel.unrolled.saturating_mul(guarder.growth);
-        CheckedKernel { kernel: guarder.kernel, sites: guarder.sites }
+        CheckedKernel { program, kernel: guarder.kernel, sites: guarder.sites }
     }
 }
 
 struct CheckInserter {
     kernel: ir::Kernel,
     facts: Facts,
+    multiples: Multiples,
     record: Value,
     /// The largest number of instructions that replace one.
     growth: usize,
@@ -257,16 +292,18 @@ impl CheckInserter {
                     };
                     *guard = Some(Guard { condition: inside, otherwise });
                 }
-                if elements > 1 {
-                    return self.load_apart(inst);
+                let part = self.aligned_part(place, *element, elements);
+                if part < elements {
+                    return self.load_apart(inst, part);
                 }
             }
             Op::Store { place, element, values, guard } => {
                 if let Some(inside) = self.access(place, *element, values.len() as u32, *guard, at) {
                     *guard = Some(inside);
                 }
-                if values.len() > 1 {
-                    return self.store_apart(inst);
+                let part = self.aligned_part(place, *element, values.len() as u32);
+                if part < values.len() as u32 {
+                    return self.store_apart(inst, part);
                 }
             }
             Op::CopyAsync(copy) => {
@@ -463,14 +500,28 @@ impl CheckInserter {
         if self.kernel.ty(value) == USIZE { value } else { self.emit(Op::Cast(value), USIZE, at) }
     }
 
-    /// Loads single elements: a misaligned vector load would destroy the context.
-    fn load_apart(&mut self, inst: Inst) {
+    /// Returns the number of scalars of the largest aligned parts of an access to `n` of them.
+    fn aligned_part(&self, place: &ir::AccessPlace, element: Scalar, n: u32) -> u32 {
+        let align = self.multiples.alignment(&self.kernel, place, element);
+        // All parts but the first begin at a multiple of their size from the first.
+        let most = if align == WIDEST { n } else { (align / element.bytes()).max(1) };
+        let whole = 1 << n.trailing_zeros().min(u32::BITS - 1);
+        most.min(whole)
+    }
+
+    /// Loads parts of `n` scalars: a misaligned vector load would destroy the context.
+    fn load_apart(&mut self, inst: Inst, n: u32) {
         let Op::Load { place, element, policy, guard } = &inst.op else { return };
-        for (i, result) in inst.results.iter().enumerate() {
-            let place = self.element(place, *element, i as u32, inst.location);
-            let guard = guard.as_ref().map(|g| Guard { condition: g.condition, otherwise: smallvec![g.otherwise[i]] });
+        let n = n as usize;
+        for (part, results) in inst.results.chunks(n).enumerate() {
+            let first = part * n;
+            let place = self.element(place, *element, first as u32, inst.location);
+            let guard = guard.as_ref().map(|g| Guard {
+                condition: g.condition,
+                otherwise: g.otherwise[first..first + results.len()].iter().copied().collect(),
+            });
             let op = Op::Load { place, element: *element, policy: *policy, guard };
-            self.push(Inst { op, results: smallvec![*result], location: inst.location });
+            self.push(Inst { op, results: results.iter().copied().collect(), location: inst.location });
         }
     }
 
@@ -487,17 +538,17 @@ impl CheckInserter {
         self.push(Inst { op: Op::If { condition: inside, then, otherwise }, results, location: at });
     }
 
-    /// Stores single elements.
-    fn store_apart(&mut self, inst: Inst) {
+    /// Stores parts of `n` scalars.
+    fn store_apart(&mut self, inst: Inst, n: u32) {
         let Op::Store { place, element, values, guard } = &inst.op else { return };
-        for (i, value) in values.iter().enumerate() {
-            let place = self.element(place, *element, i as u32, inst.location);
-            let op = Op::Store { place, element: *element, values: smallvec![*value], guard: *guard };
+        for (part, values) in values.chunks(n as usize).enumerate() {
+            let place = self.element(place, *element, part as u32 * n, inst.location);
+            let op = Op::Store { place, element: *element, values: values.iter().copied().collect(), guard: *guard };
             self.push(Inst { op, results: Values::new(), location: inst.location });
         }
     }
 
-    /// Returns the `i`th scalar of an access.
+    /// Returns the place of the `i`th scalar of an access.
     fn element(&mut self, place: &ir::AccessPlace, element: Scalar, i: u32, at: Location) -> ir::AccessPlace {
         let mut place = place.clone();
         let (last, within) = match &mut place {
