@@ -63,10 +63,33 @@ pub(super) fn odd_heads(random: &mut Random, stored: Scalar, extents: [usize; 4]
     })
 }
 
+/// The constants of an instance that its cases and its reference depend on.
+#[derive(Clone, Copy)]
+pub(super) struct TileForm {
+    /// Elements of a value that a block computes.
+    pub wide: usize,
+    /// The number that extents and strides of rows are multiples of.
+    pub unit: usize,
+    /// Queries of a block.
+    pub rows: usize,
+}
+
+impl TileForm {
+    fn of(instance: &Instance) -> Option<TileForm> {
+        let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return None };
+        Some(TileForm { wide, unit, rows })
+    }
+}
+
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    TileForm::of(instance).map(|form| cases_of(instance, form, random)).unwrap_or_default()
+}
+
+/// Returns cases at the edges of the tiles of an instance, with keys and values as floats.
+pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random) -> Vec<Case> {
+    let TileForm { wide, unit, rows } = form;
     // Elements of a head of Q: a whole slice if four are read at once.
-    let (deep, odd) = if unit == 4 { (24, 8) } else { (21, 3) };
+    let (deep, odd) = if unit > 1 { (24, 8) } else { (21, 3) };
     let any = AttentionShape {
         heads: [1, 1],
         queries: 1,
@@ -104,12 +127,13 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             ..any
         },
     ];
+    let longer = if unit > 1 { 40 } else { 31 };
     // A tile of this size needs a million multiplications on each of four executors; the other
     // instances have the same code.
     let few = rows * wide > 64 * 64;
     // A column of values of each extreme; the extremes repeat.
     let values = AttentionShape { queries: 3, keys: 5, values: 24, ..any };
-    let mut of_values = case(instance, random, values);
+    let mut of_values = case(instance, form, random, values);
     if let &[batch, heads, keys, width] = of_values.inputs[2].extents() {
         let strides = [heads * keys * width, keys * width, width, 1];
         of_values.inputs[2] = extreme(random, &Extreme::ALL, stored(instance), 3, [batch, heads, keys, width], strides);
@@ -117,7 +141,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let of_values = Case { name: "extreme values".into(), ..of_values };
     if few {
         let shapes = first.into_iter().chain(extremes);
-        return shapes.map(|shape| case(instance, random, shape)).chain([of_values]).collect();
+        return shapes.map(|shape| case(instance, form, random, shape)).chain([of_values]).collect();
     }
     let shapes = [
         any,
@@ -154,7 +178,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         AttentionShape { heads: [2, 1], queries: 5, keys: 200, values: wide, parts: &[1, 1], ..any },
         // Queries that see no key of any part; a head of more than two iterations; more than half
         // of the maximum number of parts.
-        AttentionShape { queries: rows + 1, keys: 33, width: 3 * deep / 2, right: 0, parts: &[1], ..any },
+        AttentionShape { queries: rows + 1, keys: 33, width: longer, right: 0, parts: &[1], ..any },
         AttentionShape { queries: 2, keys: 9 * 64, values: 2 * unit, parts: &[1; 17], ..any },
         // Only the last query of a tile sees a key of the last tile.
         AttentionShape { queries: rows, keys: 2 * 64 + 1, right: 0, ..any },
@@ -167,16 +191,16 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         },
     ];
     let shapes = shapes.into_iter().chain(extremes);
-    shapes.map(|shape| case(instance, random, shape)).chain([of_values]).collect()
+    shapes.map(|shape| case(instance, form, random, shape)).chain([of_values]).collect()
 }
 
-/// Returns the storage format of Q, K, V and O.
+/// Returns the storage format of Q and O, and of K and V as floats.
 fn stored(instance: &Instance) -> Scalar {
     scalars(instance).first().copied().unwrap_or(Scalar::F32)
 }
 
-fn case(instance: &Instance, random: &mut Random, shape: AttentionShape) -> Case {
-    let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
+fn case(instance: &Instance, form: TileForm, random: &mut Random, shape: AttentionShape) -> Case {
+    let TileForm { wide, unit, rows } = form;
     let stored = stored(instance);
     let AttentionShape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block, odd } =
         shape;
@@ -364,7 +388,12 @@ impl Softmax {
 }
 
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let &[piece, _, _, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    TileForm::of(instance).map(|form| reference_of(instance, form, inputs)).unwrap_or_default()
+}
+
+/// Returns the exact results of an instance for keys and values as floats.
+pub(super) fn reference_of(instance: &Instance, form: TileForm, inputs: &[Input]) -> Vec<Expected> {
+    let TileForm { wide: piece, rows: tile, .. } = form;
     let stored = stored(instance);
     let [q, k, v, mut o, mut lse, mut partial, mut logs] = [0, 1, 2, 3, 4, 5, 6].map(|n| inputs[n].values());
     let [scale, left, right] = [8, 9, 10].map(|n| inputs[n].value());

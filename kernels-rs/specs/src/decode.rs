@@ -37,7 +37,7 @@ fn rows(random: &mut Random, stored: Scalar, extents: [usize; 4]) -> Input {
 }
 
 /// Returns the numbers of elements stored as `stored`.
-fn unpacked(stored: Scalar, elements: Vec<f64>) -> Vec<f64> {
+pub(super) fn unpacked(stored: Scalar, elements: Vec<f64>) -> Vec<f64> {
     if stored != Scalar::U32 {
         return elements;
     }

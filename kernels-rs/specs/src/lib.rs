@@ -12,6 +12,7 @@
 mod attention;
 mod backward;
 mod blocks;
+mod cached;
 mod convolution;
 mod decode;
 mod elementwise;

@@ -221,8 +221,8 @@ pub fn attention_gradient<
                 if skips {
                     accumulate_weighted::<T, W, Q, V, 1>(&mut acc, p, with, other0, others, thread);
                 } else {
-                    let first = fetch_keys::<T, L, W, V>(with, thread, other0, others);
-                    accumulate::<T, W, Q, L, V, 1>(&mut acc, p, with, other0, others, first, slots, thread);
+                    let first = fetch_keys::<View<T, 2>, L, W, V>(with, with, thread, other0, others);
+                    accumulate::<View<T, 2>, W, Q, L, V, 1>(&mut acc, p, with, other0, others, first, slots, thread);
                 }
             }
         }

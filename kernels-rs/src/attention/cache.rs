@@ -1,4 +1,4 @@
-//! The layouts and element types of the key-value cache of a decoding step.
+//! The layouts and element types of the key-value cache of a text.
 //!
 //! | cache | element | numbers | scales |
 //! |---|---|---|---|
@@ -166,6 +166,8 @@ mod items {
 
     /// The layout of a cache, which maps a sequence's keys to planes and rows.
     pub trait Pages: Copy {
+        /// Whether neighboring keys may be in different planes.
+        const IN_PAGES: bool;
         /// Returns the plane and row of key `key` of sequence `sequence`. A plane has `rows` rows.
         fn place(&self, sequence: usize, key: usize, rows: usize) -> (usize, usize);
 
@@ -178,6 +180,7 @@ mod items {
     pub struct Contiguous;
 
     impl Pages for Contiguous {
+        const IN_PAGES: bool = false;
         fn place(&self, sequence: usize, key: usize, _rows: usize) -> (usize, usize) {
             (sequence, key)
         }
@@ -196,6 +199,7 @@ mod items {
     }
 
     impl Pages for Paged {
+        const IN_PAGES: bool = true;
         fn place(&self, sequence: usize, key: usize, rows: usize) -> (usize, usize) {
             (self.table[(sequence.min(self.table.rows() - 1), key / rows)] as usize, key % rows)
         }
@@ -220,6 +224,10 @@ mod items {
         fn keep(elements: [Self; 4]) -> Self::Kept;
         /// Returns number `i` of what is kept, exactly.
         fn widen(kept: Self::Kept, i: usize) -> f32;
+        /// Returns what is kept with number `first` as the first, and without those before it.
+        fn beginning_at(kept: Self::Kept, _first: usize) -> Self::Kept {
+            kept
+        }
         /// Returns the same number without a conversion of an integer. A conversion has an eighth
         /// of the rate of a sum on an H100, and a quarter on sm_61. This form has more
         /// instructions.
@@ -364,6 +372,9 @@ mod items {
             let factor = [1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0f32 / 4096.0][i % 4];
             shifted.mul_add(factor, -8_388_608.0 * factor - 8.0)
         }
+        fn beginning_at(kept: u32, first: usize) -> u32 {
+            kept >> (4 * first) as u32
+        }
         const INTEGERS: bool = true;
         // Four bits in the upper half of a byte are the number times 16.
         const UNIT: f32 = 1.0 / 16.0;
@@ -395,10 +406,14 @@ mod items {
     pub trait Scales: Copy {
         /// Whether there are scales.
         const SCALED: bool;
+        /// A scale as it is stored.
+        type Scale: Float;
+        /// A scale of 1.
+        const ONE: Self::Scale;
         /// Returns the scale of element `d` of a key.
-        fn key(&self, at: CacheEntry, d: usize) -> f32;
+        fn key(&self, at: CacheEntry, d: usize) -> Self::Scale;
         /// Returns the scale of element `d` of a value.
-        fn value(&self, at: CacheEntry, d: usize) -> f32;
+        fn value(&self, at: CacheEntry, d: usize) -> Self::Scale;
     }
 
     /// No scales.
@@ -407,6 +422,8 @@ mod items {
 
     impl Scales for Unscaled {
         const SCALED: bool = false;
+        type Scale = f32;
+        const ONE: f32 = 1.0;
         fn key(&self, _at: CacheEntry, _d: usize) -> f32 {
             1.0
         }
@@ -426,6 +443,8 @@ mod items {
 
     impl Scales for Scaled {
         const SCALED: bool = true;
+        type Scale = f32;
+        const ONE: f32 = 1.0;
         fn key(&self, at: CacheEntry, _d: usize) -> f32 {
             self.keys[(at.plane, at.head, at.row)]
         }
@@ -443,13 +462,21 @@ mod items {
         pub values: View<f16, 4>,
     }
 
+    /// Returns the block of element `d`. A shift is cheap enough for a load with a condition; a
+    /// division would be branched around.
+    fn block_of(d: usize) -> usize {
+        d >> BLOCK.ilog2() as usize
+    }
+
     impl Scales for Blocks {
         const SCALED: bool = true;
-        fn key(&self, at: CacheEntry, d: usize) -> f32 {
-            self.keys[(at.plane, at.head, at.row, d / BLOCK)].to_f32()
+        type Scale = f16;
+        const ONE: f16 = f16::ONE;
+        fn key(&self, at: CacheEntry, d: usize) -> f16 {
+            self.keys[(at.plane, at.head, at.row, block_of(d))]
         }
-        fn value(&self, at: CacheEntry, d: usize) -> f32 {
-            self.values[(at.plane, at.head, at.row, d / BLOCK)].to_f32()
+        fn value(&self, at: CacheEntry, d: usize) -> f16 {
+            self.values[(at.plane, at.head, at.row, block_of(d))]
         }
     }
 }

@@ -1,19 +1,22 @@
 //! The call for attention of many queries, which chooses a tile and launches the kernel.
 
-use super::extend::shared_heads;
+use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, Scales, StoredElement, Unscaled};
+use super::extend::{row_elements, shared_heads};
 use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
 use super::mask::DeviceMask;
 use super::plan::{ListInputs, Plan, PlanKey, Plans, TABLE_COLUMNS, Tile};
-use super::prefill::flash_attention;
+use super::prefill::{flash_attention, flash_attention_cached};
 use super::score::{Plain, Score};
 use super::span::{KEYS, Pattern, Sequences, Span};
 use crate::access::rows_begin_at;
 use crate::operand::Operand;
 use crate::permute::fill;
+use crate::queue::naming;
 use crate::rowwise::plan::queue;
 use crate::{LaunchStruct, Queue};
+use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
-use runtime::{BufferViewMut, Device, Error};
+use runtime::{BufferView, BufferViewMut, Device, Error};
 use std::sync::Arc;
 
 /// A band limit larger than any sequence.
@@ -155,7 +158,96 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         o: &mut BufferViewMut<'_, T, 4>,
         lse: Option<&mut BufferViewMut<'_, f32, 3>>,
     ) -> Result<(), Error> {
-        self.queue(on, &q, &k, Forward { attention: self, on, qkv: Qkv { q, k, v }, o, lse })
+        self.queue(on, &q, k.extents()[2], Forward { attention: self, on, q, keys: Floats { k, v }, o, lse })
+    }
+
+    /// Queues the product with keys and values of a [`cache`](super::cache), which are read as they
+    /// are stored: the call copies none of them.
+    ///
+    /// A batch is a number of sequences. A sequence of [`Layout::Dense`] has as many keys as its
+    /// plane or its pages have rows. With [`Layout::Padded`] it has the first of them. Numbers are
+    /// multiplied with their scales in `f32`, and the products are those of [`run`](Attention::run).
+    /// Heads of the cache have a multiple of 8 elements, and rows of q, O and a cache of floats or
+    /// bytes begin at multiples of 4.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), runtime::Error> {
+    /// use kernels_rs::attention::{Attention, KvCache};
+    /// let device = runtime::Device::cpu();
+    /// // Two keys and values of eight numbers, in words of eight numbers, and their scales.
+    /// let (k, v) = (device.upload(&[0u32, 0x1111_1111])?, device.upload(&[0x2222_2222u32, 0x4444_4444])?);
+    /// let one = kernel_dsl::half::f16::ONE;
+    /// let (scales, q) = (device.upload(&[one, one])?, device.zeros::<f32>(8)?);
+    /// let (rows, of_rows) = ([1, 1, 2, 1], scales.view([1, 1, 2, 1])?);
+    /// let cache = KvCache::new(k.view(rows)?, v.view(rows)?).blocks([of_rows, of_rows]);
+    /// let mut o = device.zeros::<f32>(8)?;
+    /// Attention::new().run_cached(&device, &q.view([1, 1, 1, 8])?, cache, &mut o.view_mut([1, 1, 1, 8])?, None)?;
+    /// assert_eq!(o.download()?, [3.0; 8]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if:
+    /// - extents do not match, or the lists of the layout have a wrong length,
+    /// - a mask has other extents,
+    /// - the cache or its table has another number of sequences than q,
+    /// - rows are not aligned as above,
+    /// - O overlaps an operand,
+    /// - a buffer belongs to another device, or memory is insufficient.
+    pub fn run_cached<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 4>,
+        cache: KvCache<'_, K>,
+        o: &mut BufferViewMut<'_, T, 4>,
+        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
+    ) -> Result<(), Error> {
+        cache.check(q.extents()[0])?;
+        match cache.scales {
+            Factors::None => self.paged(on, q, cache, Unscaled, o, lse),
+            Factors::Rows([keys, values]) => {
+                // SAFETY: the launch is noted as a reader of the scales and queued before their
+                // borrow ends. They have an element for each head of each row.
+                let scales = unsafe { Scaled { keys: keys.detached(), values: values.detached() } };
+                on.reading(&keys, || on.reading(&values, || self.paged(on, q, cache, scales, o, lse)))
+            }
+            Factors::Blocks([keys, values]) => {
+                // SAFETY: as for scales of rows. They have an element for each 32 numbers.
+                let scales = unsafe { Blocks { keys: keys.detached(), values: values.detached() } };
+                on.reading(&keys, || on.reading(&values, || self.paged(on, q, cache, scales, o, lse)))
+            }
+        }
+    }
+
+    /// Queues the product with the scales of the cache.
+    fn paged<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales + LaunchStruct>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 4>,
+        cache: KvCache<'_, K>,
+        scales: C,
+        o: &mut BufferViewMut<'_, T, 4>,
+        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
+    ) -> Result<(), Error> {
+        let KvCache { keys: k, values: v, table, .. } = cache;
+        let ([_, _, rows, _], [.., width]) = (k.extents(), q.extents());
+        row_elements::<T, K, 4>(q)?;
+        let [planes, groups, ..] = k.extents();
+        let elements = [planes, groups, rows, width / K::NUMBERS];
+        k.expected("keys of the cache", elements, "rows as long as heads of q")?;
+        v.expected("values of the cache", elements, "the extents of its keys")?;
+        if !width.is_multiple_of(8) {
+            return Err(q.refused(format!("heads of q have {width} elements; expected a multiple of 8 for a cache")));
+        }
+        let Some(table) = table else {
+            let keys = Cached { k, v, scales, pages: Contiguous, rows };
+            return self.queue(on, q, rows, Forward { attention: self, on, q: *q, keys, o, lse });
+        };
+        let rows = rows * table.extents()[1];
+        // SAFETY: the launch is noted as a reader of the table and queued before its borrow ends.
+        let pages = Paged { table: unsafe { table.detached() } };
+        let keys = Cached { k, v, scales, pages, rows };
+        on.reading(&table, || self.queue(on, q, rows, Forward { attention: self, on, q: *q, keys, o, lse }))
     }
 
     /// Returns the factor of products of `width` elements.
@@ -183,32 +275,181 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
     }
 }
 
+/// Keys and values of a call, and the kernel that reads them.
+trait KeysAndValues<T: Float>: Copy {
+    /// Rejects query heads that are not a multiple of the key heads. Returns the key heads.
+    fn heads(&self, q: &BufferView<'_, T, 4>) -> Result<usize, Error>;
+
+    /// Returns the number of keys of an index of the batch.
+    fn keys(&self) -> usize;
+
+    /// Returns the number of elements of a value.
+    fn values(&self) -> usize;
+
+    /// Returns whether four neighboring elements of a row can be loaded at once. Some kernels
+    /// require it.
+    fn in_fours(&self) -> bool;
+
+    /// Queues the kernel for tiles of `tile`, with accesses of four elements if `fours`.
+    fn launch<M: Score + LaunchStruct, P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+        self,
+        on: &impl Queue,
+        of: Operands<'_, '_, '_, '_, T, M, P, S>,
+        tile: Tile,
+        fours: bool,
+    ) -> Result<(), Error>;
+}
+
+/// The operands of a kernel other than keys and values.
+struct Operands<'c, 'v, 'o, 'l, T: Element, M, P, S> {
+    q: BufferView<'v, T, 4>,
+    o: &'c mut BufferViewMut<'o, T, 4>,
+    lse: &'c mut BufferViewMut<'l, f32, 3>,
+    partial: &'c mut BufferViewMut<'l, f32, 3>,
+    logs: &'c mut BufferViewMut<'l, f32, 3>,
+    ended: &'c mut BufferViewMut<'l, u32, 1>,
+    scale: f32,
+    band: [usize; 2],
+    score: M,
+    pattern: P,
+    sequences: S,
+    work: BufferView<'l, u32, 2>,
+}
+
+/// Keys and values as floats.
+#[derive(Clone, Copy)]
+struct Floats<'v, T: Element> {
+    k: BufferView<'v, T, 4>,
+    v: BufferView<'v, T, 4>,
+}
+
+impl<T: Float + GenericArgument> KeysAndValues<T> for Floats<'_, T> {
+    fn heads(&self, q: &BufferView<'_, T, 4>) -> Result<usize, Error> {
+        shared_heads(q, &self.k)?;
+        Ok(self.k.extents()[1])
+    }
+
+    fn keys(&self) -> usize {
+        self.k.extents()[2]
+    }
+
+    fn values(&self) -> usize {
+        self.v.extents()[3]
+    }
+
+    fn in_fours(&self) -> bool {
+        self.values().is_multiple_of(4) && [self.k, self.v].iter().all(|x| rows_begin_at(x, 4))
+    }
+
+    fn launch<M: Score + LaunchStruct, P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+        self,
+        on: &impl Queue,
+        of: Operands<'_, '_, '_, '_, T, M, P, S>,
+        tile: Tile,
+        fours: bool,
+    ) -> Result<(), Error> {
+        let Operands { q, o, lse, partial, logs, ended, scale, band: [left, right], score, pattern, sequences, work } =
+            of;
+        let call = flash_attention::<T, M, P, S, 32, 1, 128, 1, 64, 1, 1, 4>::call(
+            q, self.k, self.v, o, lse, partial, logs, ended, scale, left, right, score, pattern, sequences, work,
+        );
+        let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
+        let [wide, rest @ ..] = tile.constants();
+        let elements = Constant::Usize(if fours { 4 } else { 1 });
+        let constants: Vec<_> = types.into_iter().chain([wide, elements]).chain(rest).collect();
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only, whatever its sequences and its pattern are. The oracle ran it
+        // at and around every edge of its tiles (`kernels check`). The caller promises what the
+        // score does.
+        unsafe { queue(on, &call, &constants) }
+    }
+}
+
+/// Keys and values in a cache.
+#[derive(Clone, Copy)]
+struct Cached<'v, K: Element, C, G> {
+    k: BufferView<'v, K, 4>,
+    v: BufferView<'v, K, 4>,
+    scales: C,
+    pages: G,
+    /// The rows of a sequence.
+    rows: usize,
+}
+
+impl<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales + LaunchStruct, G: Pages + LaunchStruct>
+    KeysAndValues<T> for Cached<'_, K, C, G>
+{
+    fn heads(&self, q: &BufferView<'_, T, 4>) -> Result<usize, Error> {
+        shared_heads(q, &self.k)?;
+        Ok(self.k.extents()[1])
+    }
+
+    fn keys(&self) -> usize {
+        self.rows
+    }
+
+    fn values(&self) -> usize {
+        self.v.extents()[3] * K::NUMBERS
+    }
+
+    fn in_fours(&self) -> bool {
+        K::NUMBERS > 1 || [self.k, self.v].iter().all(|x| rows_begin_at(x, 4))
+    }
+
+    fn launch<M: Score + LaunchStruct, P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+        self,
+        on: &impl Queue,
+        of: Operands<'_, '_, '_, '_, T, M, P, S>,
+        tile: Tile,
+        fours: bool,
+    ) -> Result<(), Error> {
+        let Operands { q, o, lse, partial, logs, ended, scale, band: [left, right], score, pattern, sequences, work } =
+            of;
+        if !fours {
+            let why = "rows of q, o or the cache do not begin at multiples of 4 elements, as a call with a cache needs";
+            return Err(q.refused(why.into()));
+        }
+        let Cached { k, v, scales, pages, .. } = self;
+        let call = flash_attention_cached::<T, K, C, G, M, P, S, 32, 128, 1, 64, 1, 1, 4>::call(
+            q, k, v, scales, pages, o, lse, partial, logs, ended, scale, left, right, score, pattern, sequences, work,
+        );
+        let types = [T::CONSTANT, K::CONSTANT, C::CONSTANT, G::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
+        let constants: Vec<_> = types.into_iter().chain(tile.constants()).collect();
+        // SAFETY: as for floats. `KvCache::check` has compared planes and tables with sequences,
+        // and scales with rows. The kernel clamps the numbers of pages.
+        unsafe { queue(on, &call, &constants) }.map_err(naming(&[["k", "keys"], ["v", "values"]]))
+    }
+}
+
 /// The product, as a pass.
-struct Forward<'c, 'a, 'v, 'o, 'l, T: Element, M, Q> {
+struct Forward<'c, 'a, 'v, 'o, 'l, T: Element, V, M, Q> {
     attention: Attention<'a, M>,
     on: &'c Q,
-    qkv: Qkv<'v, T>,
+    q: BufferView<'v, T, 4>,
+    keys: V,
     o: &'c mut BufferViewMut<'o, T, 4>,
     lse: Option<&'c mut BufferViewMut<'l, f32, 3>>,
 }
 
-impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Forward<'_, '_, '_, '_, '_, T, M, Q> {
+impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q: Queue> Pass
+    for Forward<'_, '_, '_, '_, '_, T, V, M, Q>
+{
     fn queue<P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,
         extent: Extent,
     ) -> Result<(), Error> {
-        let Forward { attention, on, qkv: Qkv { q, k, v }, o, lse } = self;
-        let ([batch, heads, rows, width], values) = (q.extents(), v.extents()[3]);
-        shared_heads(&q, &k)?;
+        let Forward { attention, on, q, keys, o, lse } = self;
+        let ([batch, heads, rows, width], values) = (q.extents(), keys.values());
+        let of_keys = keys.heads(&q)?;
         o.expected("o", [batch, heads, rows, values], "a row of v's elements for each query of each head")?;
-        if heads == 0 && k.extents()[1] == 0 {
+        if heads == 0 && of_keys == 0 {
             return Ok(());
         }
         if values == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
             // Each block has a piece of the values, and there is none.
-            return Err(v.refused("rows of v are empty, so that there are no logarithms; pass `None` for `lse`".into()));
+            return Err(o.refused("rows of v are empty, so that there are no logarithms; pass `None` for `lse`".into()));
         }
         let mut own;
         let mut lse = match lse {
@@ -218,10 +459,7 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for For
                 own.view_mut([batch, heads, rows])?
             }
         };
-        let fours = width.is_multiple_of(8)
-            && values.is_multiple_of(4)
-            && [q, k, v].iter().all(|x| rows_begin_at(x, 4))
-            && rows_begin_at(&*o, 4);
+        let fours = width.is_multiple_of(8) && rows_begin_at(&q, 4) && keys.in_fours() && rows_begin_at(&*o, 4);
         // By tiles of 128 queries, or of 64 for few of them and for wide values.
         let large = attention.mask.map_or(extent.queries, DeviceMask::size) > 64;
         let form = |width, threads, step| Tile { height: threads / 2, width, step, threads };
@@ -239,7 +477,7 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for For
         let others = values.div_ceil(tile.width) * extent.sequences;
         let plan = match attention.mask {
             Some(mask) => mask.plan(tile, others)?,
-            None => attention.plan(on.device(), tile, [heads, others], [extent.queries, k.extents()[2]])?,
+            None => attention.plan(on.device(), tile, [heads, others], [extent.queries, keys.keys()])?,
         };
         let work = on.share(&plan.table)?;
         let slots = plan.slots;
@@ -253,29 +491,20 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for For
         let mut ended = ended.view_mut([slots])?;
         // The strides are given, so that rows are aligned even if there are none.
         let work = work.view_strided([plan.blocks, TABLE_COLUMNS], [TABLE_COLUMNS, 1])?;
-        let call = flash_attention::<T, M, P, S, 32, 1, 128, 1, 64, 1, 1, 4>::call(
+        let operands = Operands {
             q,
-            k,
-            v,
             o,
-            &mut lse,
-            &mut partial,
-            &mut logs,
-            &mut ended,
-            attention.factor(width),
-            attention.left,
-            attention.right,
-            attention.score,
-            patterns.of_queries,
+            lse: &mut lse,
+            partial: &mut partial,
+            logs: &mut logs,
+            ended: &mut ended,
+            scale: attention.factor(width),
+            band: [attention.left, attention.right],
+            score: attention.score,
+            pattern: patterns.of_queries,
             sequences,
             work,
-        );
-        let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
-        let constants: Vec<_> = types.into_iter().chain(tile.constants(if fours { 4 } else { 1 })).collect();
-        // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only, whatever its sequences and its pattern are. The oracle ran it
-        // at and around every edge of its tiles (`kernels check`). The caller promises what the
-        // score does.
-        unsafe { queue(on, &call, &constants) }
+        };
+        keys.launch(on, operands, tile, fours)
     }
 }

@@ -332,7 +332,7 @@ fn numbers<
                     raw[u][kept] = K::keep(neighbors.map(|e| x[e]));
                 }
                 if C::SCALED {
-                    factors[u][p] = if VALUES { scales.value(at, d) } else { scales.key(at, d) };
+                    factors[u][p] = (if VALUES { scales.value(at, d) } else { scales.key(at, d) }).to_f32();
                 }
             }
         }

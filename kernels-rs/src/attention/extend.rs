@@ -116,7 +116,7 @@ impl<'a> Append<'a> {
         let [sequences, heads, width] = q.extents();
         let [planes, groups, rows, _] = k.extents();
         rotated.expected("rotated", [sequences, heads, width], "the extents of q")?;
-        row_elements::<T, K>(q)?;
+        row_elements::<T, K, 3>(q)?;
         k.expected("keys of the cache", [planes, groups, rows, width / K::NUMBERS], "rows as long as heads of q")?;
         v.expected("values of the cache", [planes, groups, rows, width / K::NUMBERS], "the extents of its keys")?;
         new_k.expected(
@@ -176,8 +176,10 @@ impl<'a> Append<'a> {
 }
 
 /// Rejects heads of q that do not fill whole elements of a cache.
-pub(super) fn row_elements<T: Element, K: StoredElement>(q: &BufferView<'_, T, 3>) -> Result<(), Error> {
-    let [.., width] = q.extents();
+pub(super) fn row_elements<T: Element, K: StoredElement, const R: usize>(
+    q: &BufferView<'_, T, R>,
+) -> Result<(), Error> {
+    let width = q.extents().last().copied().unwrap_or(0);
     if width.is_multiple_of(K::NUMBERS) {
         return Ok(());
     }

@@ -57,7 +57,12 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
         lse: &BufferView<'_, f32, 3>,
         gradients: Gradients<'_, T>,
     ) -> Result<(), Error> {
-        self.queue(on, &qkv.q, &qkv.k, Backward { attention: self, on, qkv, o: *o, d_o: *d_o, lse: *lse, gradients })
+        self.queue(
+            on,
+            &qkv.q,
+            qkv.k.extents()[2],
+            Backward { attention: self, on, qkv, o: *o, d_o: *d_o, lse: *lse, gradients },
+        )
     }
 
     /// Queues the logits alone, [batch, head, query, key], as the call would compute them, for

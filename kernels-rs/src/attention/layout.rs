@@ -78,15 +78,16 @@ pub(super) trait Pass {
 }
 
 impl<M: Score> Attention<'_, M> {
-    /// Queues a pass over the sequences and the mask of this call.
+    /// Queues a pass over the sequences and the mask of this call. Memory has `of_keys` keys for
+    /// each index of the batch.
     pub(super) fn queue<T: Element>(
         &self,
         on: &impl Queue,
         q: &BufferView<'_, T, 4>,
-        k: &BufferView<'_, T, 4>,
+        of_keys: usize,
         pass: impl Pass,
     ) -> Result<(), Error> {
-        let ([batch, heads, rows, _], [_, _, of_keys, _]) = (q.extents(), k.extents());
+        let [batch, heads, rows, _] = q.extents();
         let every = Patterns { of_queries: Dense, of_keys: Dense };
         match (self.layout, self.mask) {
             (Layout::Dense, None) => {

@@ -28,12 +28,12 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// Returns the numbers that the kernel is compiled with, for accesses of `elements`: W, V,
-    /// THREADS and R, and what the kernel derives from them.
-    pub fn constants(self, elements: usize) -> [Constant; 8] {
+    /// Returns the numbers that the kernel is compiled with: W, THREADS and R, and what the kernel
+    /// derives from them.
+    pub fn constants(self) -> [Constant; 7] {
         let Tile { height, width, step, threads } = self;
         let (pieces, loads) = (width / (32 * step), (2 * width).div_ceil(threads));
-        [width, elements, threads, step, height, pieces, loads, 512 / threads].map(|n| Constant::Usize(n as u32))
+        [width, threads, step, height, pieces, loads, 512 / threads].map(|n| Constant::Usize(n as u32))
     }
 
     /// Returns the device's capacity for such blocks. A multiprocessor has registers for 512

@@ -1,6 +1,8 @@
-//! The kernel for attention of many queries.
+//! The kernels for attention of many queries: over keys and values as floats, and in a cache.
 
+use super::cache::*;
 use super::join::*;
+use super::rows::*;
 use super::score::*;
 use super::span::*;
 use super::tile::*;
@@ -10,10 +12,10 @@ use kernel_dsl::prelude::*;
 /// are recomputed: the products leave no registers for them.
 #[device]
 #[derive(Clone, Copy)]
-struct BlockParameters<T: Float> {
+struct BlockParameters<T: Float, G: Rows> {
     q: View<T, 2>,
-    k: View<T, 2>,
-    v: View<T, 2>,
+    k: G,
+    v: G,
     sequence: usize,
     head: usize,
     piece: usize,
@@ -31,21 +33,21 @@ struct BlockParameters<T: Float> {
 const LOWER: usize = 18;
 
 #[device]
-fn held<T: Float, S: Sequences, const W: usize>(
+fn held<T: Float, H: Heads, S: Sequences, const W: usize>(
     kept: Shared<u32, 1>,
     q: View<T, 4>,
-    k: View<T, 4>,
-    v: View<T, 4>,
+    k: H,
+    v: H,
     sequences: S,
-) -> BlockParameters<T> {
+) -> BlockParameters<T, H::Rows> {
     let [sequence, head, kv, piece] = kept.load::<4>(0).map(|x| x as usize);
     let [query, key, lq, lk] = kept.load::<4>(4).map(|x| x as usize);
     let [row0, tiles, list, zero] = kept.load::<4>(8).map(|x| x as usize);
     let batch = sequences.batch(sequence);
     BlockParameters {
         q: q.at(batch).at(head).offset((query, 0)),
-        k: k.at(batch).at(kv).offset((key, 0)),
-        v: v.at(batch).at(kv).offset((key, piece * W)),
+        k: k.of_head(batch, kv, key, 0, W),
+        v: v.of_head(batch, kv, key, piece, W),
         sequence,
         head,
         piece,
@@ -76,21 +78,17 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
 
 /// Accumulates O += P·V for tile `h` of a step. `first` is the first slice of V.
 #[device]
-fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
+fn weigh<T: Float, G: Rows, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
     p: Shared<f32, 2>,
-    first: [[T; 4]; L],
+    first: [G::Kept; L],
     slots: Shared<f32, 3>,
     kept: Shared<u32, 1>,
-    q: View<T, 4>,
-    k: View<T, 4>,
-    v: View<T, 4>,
-    sequences: S,
+    here: BlockParameters<T, G>,
     h: usize,
 ) {
-    let here = held::<T, S, W>(kept, q, k, v, sequences);
     let key0 = kept[16 + h] as usize;
-    accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
+    accumulate::<G, W, Q, L, V, R>(acc, p, here.v.of_tile(h), key0, here.lk, first, slots, here.thread);
 }
 
 /// Returns whether a sum of the thread is NaN although the weights of its row are not: a weight of
@@ -116,14 +114,14 @@ fn has_unexplained_nan<const Q: usize, const R: usize>(
 
 /// Writes the results of a thread's rows: to O and the logarithms, or as a part of a list.
 #[device]
-fn write_rows<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize, const R: usize>(
+fn write_rows<T: Float, H: Heads, S: Sequences, const W: usize, const V: usize, const Q: usize, const R: usize>(
     acc: &[[[[f32; 4]; 4]; Q]; R],
     tops: Shared<f32, 1>,
     sums: Shared<f32, 1>,
     kept: Shared<u32, 1>,
     q: View<T, 4>,
-    k: View<T, 4>,
-    v: View<T, 4>,
+    k: H,
+    v: H,
     o: ViewMut<T, 4>,
     mut lse: ViewMut<f32, 3>,
     partial: ViewMut<f32, 3>,
@@ -131,7 +129,7 @@ fn write_rows<T: Float, S: Sequences, const W: usize, const V: usize, const Q: u
     sequences: S,
 ) {
     let BlockParameters { sequence, head, piece, first, row0, lq, lk, thread, .. } =
-        held::<T, S, W>(kept, q, k, v, sequences);
+        held::<T, H, S, W>(kept, q, k, v, sequences);
     let (row, col) = corner::<R>(thread);
     let batch = sequences.batch(sequence);
     let o = o.at(batch).at(head);
@@ -165,11 +163,29 @@ fn write_rows<T: Float, S: Sequences, const W: usize, const V: usize, const Q: u
     }
 }
 
+/// Returns `N` numbers of any row, as [`Rows::fetch_any`] loads them.
+#[device]
+fn numbers<G: Rows, const N: usize, const V: usize>(
+    rows: G,
+    row: usize,
+    col: usize,
+    first: usize,
+    end: usize,
+) -> [f32; 4] {
+    let kept = rows.fetch_any::<N, V>(row, col, first, end);
+    let mut x = [0.0f32; 4];
+    for i in unroll(0..N) {
+        x[i] = G::number(kept, col, i);
+    }
+    x
+}
+
 /// Computes the sums of a thread again from the largest logits, key by key. Keys with a weight of 0
 /// are left out: their values have no effect. All lanes of a warp take part.
 #[device]
 fn weigh_seen<
     T: Float,
+    H: Heads,
     M: Score,
     P: Pattern,
     S: Sequences,
@@ -181,8 +197,8 @@ fn weigh_seen<
     tops: Shared<f32, 1>,
     kept: Shared<u32, 1>,
     q: View<T, 4>,
-    k: View<T, 4>,
-    v: View<T, 4>,
+    k: H,
+    v: H,
     scale: f32,
     left: usize,
     right: usize,
@@ -191,7 +207,7 @@ fn weigh_seen<
     sequences: S,
 ) -> [[[[f32; 4]; 4]; Q]; R] {
     let BlockParameters { q, k, v, sequence, head, row0, lq, lk, tiles, list, thread, .. } =
-        held::<T, S, W>(kept, q, k, v, sequences);
+        held::<T, H, S, W>(kept, q, k, v, sequences);
     let (row, col) = corner::<R>(thread);
     let lower = f32::from_bits(kept[LOWER]);
     let (low, high) = (-(left as i32), right as i32);
@@ -199,20 +215,10 @@ fn weigh_seen<
     for t in rolled(0..tiles) {
         let key0 = pattern.key(list, t);
         for key in rolled(key0..lk.min(key0 + KEYS)) {
-            let mut few = [[T::from_f32(0.0); 4]; Q];
+            let mut few = [[0.0f32; 4]; Q];
             for part in unroll(0..Q) {
                 let col = col + part * 32 * R;
-                if V == 4 {
-                    if col < v.cols() {
-                        few[part] = v.load((key, col));
-                    }
-                } else {
-                    for x in unroll(0..4) {
-                        if col + x < v.cols() {
-                            few[part][x] = v[(key, col + x)];
-                        }
-                    }
-                }
+                few[part] = numbers::<H::Rows, 4, V>(v, key, col, col, v.columns());
             }
             for r in unroll(0..R) {
                 let max = tops.load::<4>(row + r * BELOW);
@@ -221,7 +227,7 @@ fn weigh_seen<
                     // Each lane of a row computes a share of the product.
                     let mut x = 0.0f32;
                     for d in rolled((col / 4..q.cols()).step_by(8 * R)) {
-                        x = q[(query, d)].to_f32().mul_add(k[(key, d)].to_f32(), x);
+                        x = q[(query, d)].to_f32().mul_add(numbers::<H::Rows, 1, 4>(k, key, d, 0, 1)[0], x);
                     }
                     let at = ScoreIndex { sequence, head, query, key, lengths: (lq, lk) };
                     let mut x = score.score(of_row::<R>(x, |a, b| a + b) * scale, at);
@@ -233,7 +239,7 @@ fn weigh_seen<
                     if e != 0.0 {
                         for part in unroll(0..Q) {
                             for x in unroll(0..4) {
-                                acc[r][part][i][x] = e.mul_add(few[part][x].to_f32(), acc[r][part][i][x]);
+                                acc[r][part][i][x] = e.mul_add(few[part][x], acc[r][part][i][x]);
                             }
                         }
                     }
@@ -302,6 +308,129 @@ pub fn flash_attention<
     k: View<T, 4>,
     v: View<T, 4>,
     o: ViewMut<T, 4>,
+    lse: ViewMut<f32, 3>,
+    partial: ViewMut<f32, 3>,
+    logs: ViewMut<f32, 3>,
+    ended: ViewMut<u32, 1>,
+    scale: f32,
+    left: usize,
+    right: usize,
+    score: M,
+    pattern: P,
+    sequences: S,
+    work: View<u32, 2>,
+) {
+    attend::<T, View<T, 4>, M, P, S, W, V, THREADS, R, BM, Q, L, NK>(
+        q, k, v, o, lse, partial, logs, ended, scale, left, right, score, pattern, sequences, work,
+    );
+}
+
+/// Computes O ← softmax(score(scale·Q·Kᵀ))·V as [`flash_attention`] does, over keys and values in a
+/// [cache](super::cache).
+///
+/// k and v are [plane, key head, row, element]. The keys of a sequence are the rows of its plane, or
+/// those of its pages in their order. Numbers are multiplied with their scales before the products.
+#[kernel(
+    block = THREADS, max_registers = if R == 2 { 168 } else { 128 },
+    grid = work.dim(0),
+    tolerance(
+        o(relative = 1e-4, absolute = 1e-5), lse(relative = 1e-5, absolute = 1e-5),
+        partial(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)
+    ),
+    instances(
+        q8_0_w128: T = f16, K = i8, C = Blocks, G = Contiguous | Paged, M = Plain, P = Dense, S = Whole, W = 128, THREADS = 128, R = 2;
+        q4_0_w128: T = f16, K = u32, C = Blocks, G = Contiguous | Paged, M = Plain, P = Dense, S = Padded, W = 128, THREADS = 128, R = 2;
+        f16_w64: T = f16, K = f16, C = Unscaled, G = Paged, M = Plain, P = Dense, S = Padded, W = 64, THREADS = 256, R = 1;
+        i8_w64_listed: T = f32, K = i8, C = Scaled, G = Contiguous, M = Plain, P = Listed, S = Whole, W = 64, THREADS = 128, R = 1;
+        q4_0_w32_packed: T = f32, K = u32, C = Blocks, G = Paged, M = Plain, P = Dense, S = Packed, W = 32, THREADS = 128, R = 1
+    ),
+    derived(BM = THREADS / 2, Q = W / (32 * R), L = (W * 2).div_ceil(THREADS), NK = 512 / THREADS),
+)]
+#[requires(
+    G::IN_PAGES || k.dim(0) == q.dim(0), k.dim(3) * K::NUMBERS == q.dim(3), v.dim(0) == k.dim(0), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2),
+    k.dim(1) > 0, q.dim(1) % k.dim(1) == 0, left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
+    o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), o.dim(3) == v.dim(3) * K::NUMBERS,
+    lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
+    work.dim(1) == 8, work.aligned(4), ended.len() == partial.dim(0), partial.dim(1) == BM, partial.dim(2) == W, partial.aligned(4),
+    logs.dim(0) == partial.dim(0), logs.dim(1) == BM, logs.dim(2) == 2, logs.aligned(2),
+    q.aligned(4), k.aligned(if K::NUMBERS == 1 { 4 } else { 1 }), v.aligned(if K::NUMBERS == 1 { 4 } else { 1 }), o.aligned(4),
+    q.dim(3) % 8 == 0, o.dim(3) % 4 == 0,
+)]
+pub fn flash_attention_cached<
+    T: Float,
+    K: StoredElement,
+    C: Scales,
+    G: Pages,
+    M: Score,
+    P: Pattern,
+    S: Sequences,
+    const W: usize,
+    const THREADS: usize,
+    const R: usize,
+    const BM: usize,
+    const Q: usize,
+    const L: usize,
+    const NK: usize,
+>(
+    q: View<T, 4>,
+    k: View<K, 4>,
+    v: View<K, 4>,
+    scales: C,
+    pages: G,
+    o: ViewMut<T, 4>,
+    lse: ViewMut<f32, 3>,
+    partial: ViewMut<f32, 3>,
+    logs: ViewMut<f32, 3>,
+    ended: ViewMut<u32, 1>,
+    scale: f32,
+    left: usize,
+    right: usize,
+    score: M,
+    pattern: P,
+    sequences: S,
+    work: View<u32, 2>,
+) {
+    let places = Shared::<u32, 2>::new([R * KEYS, 2]);
+    let k = StoredHeads { numbers: k, scales, pages, are_values: false, places, step: R * KEYS };
+    let v = StoredHeads { numbers: v, scales, pages, are_values: true, places, step: R * KEYS };
+    attend::<T, StoredHeads<K, C, G>, M, P, S, W, 4, THREADS, R, BM, Q, L, NK>(
+        q, k, v, o, lse, partial, logs, ended, scale, left, right, score, pattern, sequences, work,
+    );
+}
+
+/// Finds the rows of the keys of a step whose tiles begin at `key0`. Keys beyond the last are found
+/// as the last.
+#[device]
+fn find_step<G: Rows, const R: usize>(k: G, key0: [usize; R], keys: usize, thread: usize) {
+    if thread < KEYS {
+        for h in unroll(0..R) {
+            k.find((key0[h] + thread).min(keys - 1), h * KEYS + thread);
+        }
+    }
+}
+
+/// Computes O ← softmax(score(scale·Q·Kᵀ))·V as [`flash_attention`] does, over any keys and values.
+#[device]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the kernels")]
+fn attend<
+    T: Float,
+    H: Heads,
+    M: Score,
+    P: Pattern,
+    S: Sequences,
+    const W: usize,
+    const V: usize,
+    const THREADS: usize,
+    const R: usize,
+    const BM: usize,
+    const Q: usize,
+    const L: usize,
+    const NK: usize,
+>(
+    q: View<T, 4>,
+    k: H,
+    v: H,
+    o: ViewMut<T, 4>,
     mut lse: ViewMut<f32, 3>,
     partial: ViewMut<f32, 3>,
     logs: ViewMut<f32, 3>,
@@ -314,11 +443,11 @@ pub fn flash_attention<
     sequences: S,
     work: View<u32, 2>,
 ) {
-    let (heads, pieces) = (q.dim(1), v.dim(3).div_ceil(W));
+    let (heads, pieces) = (q.dim(1), v.columns().div_ceil(W));
     let [tile, head, other, before] = work.load::<4>((block::x(), 0)).map(|x| x as usize);
     let [most, part, divided, whole] = work.load::<4>((block::x(), 4)).map(|x| x as usize);
     let (piece, sequence) = (other % pieces, other / pieces);
-    let span = sequences.span(sequence, q.dim(2), k.dim(2));
+    let span = sequences.span(sequence, q.dim(2), k.rows());
     let (lq, lk, row0) = (span.queries, span.keys, tile * BM);
     if row0 >= lq {
         return;
@@ -342,7 +471,7 @@ pub fn flash_attention<
         sums.store(row + r * BELOW, [0.0; 4]);
     }
     if thread::x() == 0 {
-        let kv = head / (heads / k.dim(1));
+        let kv = head / (heads / k.heads());
         kept.store(0, [sequence as u32, head as u32, kv as u32, piece as u32]);
         kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
         kept.store(8, [row0 as u32, tiles as u32, list as u32, 0]);
@@ -350,31 +479,46 @@ pub fn flash_attention<
         kept.store(16, keys_of::<P, R>(pattern, list, 0, tiles, lk).map(|x| x as u32));
         kept.store(LOWER, [lowered(lk).to_bits()]);
     }
+    if H::ARE_FOUND && tiles > 0 {
+        let own = k.of_head(sequences.batch(sequence), head / (heads / k.heads()), span.key, 0, W);
+        find_step::<H::Rows, R>(own, keys_of::<P, R>(pattern, list, 0, tiles, lk), lk, thread::x());
+    }
     block::sync();
     let depth = q.dim(3);
     let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
     if tiles > 0 {
         let thread = thread::x();
-        let BlockParameters { q, k, .. } = held::<T, S, W>(kept, q, k, v, sequences);
+        let BlockParameters { q, k, .. } = held::<T, H, S, W>(kept, q, k, v, sequences);
         let key0 = kept.load::<R>(16).map(|x| x as usize);
-        put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(q, thread, row0, lq, 0, depth));
+        put_rows::<View<T, 2>, 4>(ab, 0, 0, thread, fetch_rows::<View<T, 2>, 4, V>(q, thread, row0, lq, 0, depth));
         for h in unroll(0..R) {
-            put_rows::<T, NK>(ab, 0, BM + h * KEYS, thread, fetch_rows::<T, NK, V>(k, thread, key0[h], lk, 0, depth));
+            let nk = fetch_rows::<H::Rows, NK, V>(k.of_tile(h), thread, key0[h], lk, 0, depth);
+            put_rows::<H::Rows, NK>(ab, 0, BM + h * KEYS, thread, nk);
         }
     }
     block::sync();
     let mut t = 0;
     while t < kept[9] as usize {
         let mut s = {
-            let here = held::<T, S, W>(kept, q, k, v, sequences);
+            let here = held::<T, H, S, W>(kept, q, k, v, sequences);
             let key0 = kept.load::<R>(16).map(|x| x as usize);
             let (q, k) = (here.q, here.k);
             if R == 1 || t + R <= here.tiles {
-                scores::<T, T, BM, 4, NK, V, R, R, 2>(q, here.row0, here.lq, k, key0, here.lk, depth, ab, here.thread)
+                scores::<View<T, 2>, H::Rows, BM, 4, NK, V, R, R, 2>(
+                    q,
+                    here.row0,
+                    here.lq,
+                    k,
+                    key0,
+                    here.lk,
+                    depth,
+                    ab,
+                    here.thread,
+                )
             } else {
                 // The list ends with half a step.
                 let one = [key0[0]];
-                let half = scores::<T, T, BM, 4, NK, V, R, 1, 1>(
+                let half = scores::<View<T, 2>, H::Rows, BM, 4, NK, V, R, 1, 1>(
                     q,
                     here.row0,
                     here.lq,
@@ -393,10 +537,10 @@ pub fn flash_attention<
             }
         };
         let BlockParameters { v: values, row0, lq, lk, thread, head, sequence, .. } =
-            held::<T, S, W>(kept, q, k, v, sequences);
+            held::<T, H, S, W>(kept, q, k, v, sequences);
         let (row, col) = corner::<R>(thread);
         let key0 = kept.load::<R>(16).map(|x| x as usize);
-        let mut first = fetch_keys::<T, L, W, V>(values, thread, key0[0], lk);
+        let mut first = fetch_keys::<H::Rows, L, W, V>(values, values.start(), thread, key0[0], lk);
         for r in unroll(0..R) {
             for i in unroll(0..4) {
                 for h in unroll(0..R) {
@@ -468,7 +612,8 @@ pub fn flash_attention<
         if R == 1 {
             share::<R>(p, thread, &s);
             warp::sync();
-            weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, 0);
+            let here = held::<T, H, S, W>(kept, q, k, v, sequences);
+            weigh::<T, H::Rows, W, V, Q, L, R>(&mut acc, p, first, slots, kept, here, 0);
         } else {
             // One copy of the code for all tiles of the step.
             for h in rolled(0..R) {
@@ -477,40 +622,46 @@ pub fn flash_attention<
                     s[r][0] = s[r][1];
                 }
                 warp::sync();
-                weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, h);
+                let here = held::<T, H, S, W>(kept, q, k, v, sequences);
+                weigh::<T, H::Rows, W, V, Q, L, R>(&mut acc, p, first, slots, kept, here, h);
                 if h + 1 < R {
-                    let here = held::<T, S, W>(kept, q, k, v, sequences);
+                    let here = held::<T, H, S, W>(kept, q, k, v, sequences);
                     let key0 = kept[17 + h] as usize;
-                    first = fetch_keys::<T, L, W, V>(here.v, here.thread, key0, here.lk);
+                    let v = here.v.of_tile(h + 1);
+                    first = fetch_keys::<H::Rows, L, W, V>(v, v.start(), here.thread, key0, here.lk);
                 }
             }
         }
         t += R;
-        let here = held::<T, S, W>(kept, q, k, v, sequences);
+        let here = held::<T, H, S, W>(kept, q, k, v, sequences);
         let thread = here.thread;
         let next = keys_of::<P, R>(pattern, here.list, t, here.tiles, here.lk);
         if thread == 0 {
             kept.store(16, next.map(|x| x as u32));
         }
-        let nq = fetch_rows::<T, 4, V>(here.q, here.thread, here.row0, here.lq, 0, depth);
-        put_rows::<T, 4>(ab, 0, 0, thread, nq);
+        if H::ARE_FOUND {
+            find_step::<H::Rows, R>(here.k, next, here.lk, thread);
+            block::sync();
+        }
+        let nq = fetch_rows::<View<T, 2>, 4, V>(here.q, here.thread, here.row0, here.lq, 0, depth);
+        put_rows::<View<T, 2>, 4>(ab, 0, 0, thread, nq);
         for h in unroll(0..R) {
-            let nk = fetch_rows::<T, NK, V>(here.k, here.thread, next[h], here.lk, 0, depth);
-            put_rows::<T, NK>(ab, 0, BM + h * KEYS, thread, nk);
+            let nk = fetch_rows::<H::Rows, NK, V>(here.k.of_tile(h), here.thread, next[h], here.lk, 0, depth);
+            put_rows::<H::Rows, NK>(ab, 0, BM + h * KEYS, thread, nk);
         }
         block::sync();
     }
     let unexplained = has_unexplained_nan::<Q, R>(&acc, sums, kept);
-    write_rows::<T, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
+    write_rows::<T, H, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
     // After the first results are written: accumulators common to both paths would cost ptxas
     // register bank conflicts in the products.
     if warp::any(unexplained) {
         let acc =
-            weigh_seen::<T, M, P, S, W, V, Q, R>(tops, kept, q, k, v, scale, left, right, score, pattern, sequences);
-        write_rows::<T, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
+            weigh_seen::<T, H, M, P, S, W, V, Q, R>(tops, kept, q, k, v, scale, left, right, score, pattern, sequences);
+        write_rows::<T, H, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
     }
     let BlockParameters { sequence, head, piece, first, row0, lq, lk, thread, .. } =
-        held::<T, S, W>(kept, q, k, v, sequences);
+        held::<T, H, S, W>(kept, q, k, v, sequences);
     let batch = sequences.batch(sequence);
     let o = o.at(batch).at(head);
     let [divided, whole] = [kept[13], kept[14]].map(|x| x as usize);

@@ -311,7 +311,7 @@ impl Decode {
         let [all, heads, width] = q.extents();
         let (tokens, sequences) = (self.tokens, all / self.tokens);
         let [planes, groups, rows, _] = k.extents();
-        row_elements::<T, K>(q)?;
+        row_elements::<T, K, 3>(q)?;
         let elements = width / K::NUMBERS;
         k.expected("keys of the cache", [planes, groups, rows, elements], "rows as long as heads of q")?;
         v.expected("values of the cache", [planes, groups, rows, elements], "the extents of its keys")?;

@@ -5,6 +5,7 @@
 //! head's dimension. [`accumulate`] adds P·B to accumulators as wide as a head, where P is computed
 //! from the result of [`scores`]. The documentation of [`attention`](super) has a diagram.
 
+use super::rows::Rows;
 use super::span::KEYS;
 use crate::gemm::tile::{outer, outer_by_squares};
 use kernel_dsl::prelude::*;
@@ -42,77 +43,61 @@ pub fn of_row<const R: usize>(x: f32, combine: impl Fn(f32, f32) -> f32) -> f32 
 /// results are ignored. If `V` is 4 it is one access, which requires `depth` to be a multiple of
 /// the slice.
 #[device]
-pub fn fetch_rows<T: Float, const N: usize, const V: usize>(
-    g: View<T, 2>,
+pub fn fetch_rows<G: Rows, const N: usize, const V: usize>(
+    g: G,
     thread: usize,
     first: usize,
     rows: usize,
     at: usize,
     depth: usize,
-) -> [T; N] {
+) -> G::Kept {
     let row = (first + thread / (SLICE / N)).min(rows - 1);
     let col = at + thread % (SLICE / N) * N;
-    let mut x = [T::from_f32(0.0); N];
-    if V == 4 {
-        if at < depth {
-            x = g.load((row, col));
-        }
-    } else {
-        for i in unroll(0..N) {
-            if col + i < depth {
-                x[i] = g[(row, col + i)];
-            }
-        }
-    }
-    x
+    g.fetch::<N, V>(g.start(), row, thread / (SLICE / N), true, col, at, depth)
 }
 
 /// Stores the result of [`fetch_rows`] to shared memory, transposed: row k of `to` is element k of
 /// the slice, and the rows of the operand begin at column `col`.
 #[device]
-pub fn put_rows<T: Float, const N: usize>(mut to: Shared<f32, 3>, buf: usize, col: usize, thread: usize, from: [T; N]) {
+pub fn put_rows<G: Rows, const N: usize>(mut to: Shared<f32, 3>, buf: usize, col: usize, thread: usize, from: G::Kept) {
     for i in unroll(0..N) {
-        to[(buf, thread % (SLICE / N) * N + i, col + thread / (SLICE / N))] = from[i].to_f32();
+        let first = thread % (SLICE / N) * N;
+        to[(buf, first + i, col + thread / (SLICE / N))] = G::number(from, first, i);
     }
 }
 
-/// Loads a thread's share of a slice of [`accumulate`]: rows from `first` on, with zeros beyond the
-/// last row and the last column.
+/// Loads a thread's share of a slice of [`accumulate`]: rows that follow `first` rows after `from`,
+/// with zeros beyond the last row and the last column. In the tile they follow `from`.
 #[device]
-pub fn fetch_keys<T: Float, const L: usize, const W: usize, const V: usize>(
-    g: View<T, 2>,
+pub fn fetch_keys<G: Rows, const L: usize, const W: usize, const V: usize>(
+    g: G,
+    from: G::From,
     thread: usize,
     first: usize,
     rows: usize,
-) -> [[T; 4]; L] {
-    let mut out = [[T::from_f32(0.0); 4]; L];
+) -> [G::Kept; L] {
+    let mut out = [G::zeros(); L];
     for s in unroll(0..L) {
         let id = thread + s * block::threads();
         let (key, col) = (first + id / (W / 4), id % (W / 4) * 4);
-        if (L * block::threads() == SLICE * W / 4 || id < SLICE * W / 4) && key < rows {
-            if V == 4 {
-                if col < g.cols() {
-                    out[s] = g.load((key, col));
-                }
-            } else {
-                for i in unroll(0..4) {
-                    if col + i < g.cols() {
-                        out[s][i] = g[(key, col + i)];
-                    }
-                }
-            }
-        }
+        let is_row = (L * block::threads() == SLICE * W / 4 || id < SLICE * W / 4) && key < rows;
+        out[s] = g.fetch::<4, V>(from, key, id / (W / 4), is_row, col, col, g.columns());
     }
     out
 }
 
 /// Stores the result of [`fetch_keys`] to shared memory.
 #[device]
-pub fn put_keys<T: Float, const L: usize, const W: usize>(to: Shared<f32, 2>, thread: usize, from: &[[T; 4]; L]) {
+pub fn put_keys<G: Rows, const L: usize, const W: usize>(to: Shared<f32, 2>, thread: usize, from: &[G::Kept; L]) {
     for s in unroll(0..L) {
         let id = thread + s * block::threads();
         if L * block::threads() == SLICE * W / 4 || id < SLICE * W / 4 {
-            to.store((id / (W / 4), id % (W / 4) * 4), from[s].map(T::to_f32));
+            let col = id % (W / 4) * 4;
+            let mut x = [0.0f32; 4];
+            for i in unroll(0..4) {
+                x[i] = G::number(from[s], col, i);
+            }
+            to.store((id / (W / 4), col), x);
         }
     }
 }
@@ -130,8 +115,8 @@ pub fn slices(rows: usize) -> Shared<f32, 3> {
 /// in shared memory. There is one block barrier per slice, at its end.
 #[device]
 pub fn scores<
-    A: Float,
-    B: Float,
+    A: Rows,
+    B: Rows,
     const BM: usize,
     const NA: usize,
     const NB: usize,
@@ -140,10 +125,10 @@ pub fn scores<
     const N: usize,
     const Q: usize,
 >(
-    a: View<A, 2>,
+    a: A,
     a0: usize,
     rows: usize,
-    b: View<B, 2>,
+    b: B,
     b0: [usize; N],
     keys: usize,
     depth: usize,
@@ -158,7 +143,7 @@ pub fn scores<
             // Each operand is in flight during its share of the slice's products, so that it
             // occupies registers only as long.
             let na = fetch_rows::<A, NA, V>(a, thread, a0, rows, next, depth);
-            let mut nb = [B::from_f32(0.0); NB];
+            let mut nb = B::zeros();
             for piece in unroll(0..N + 1) {
                 for k in unroll(SLICE * piece / (N + 1)..SLICE * (piece + 1) / (N + 1)) {
                     step(&mut s, ab, [buf, k, row, BM + col]);
@@ -169,7 +154,7 @@ pub fn scores<
                     put_rows::<B, NB>(ab, 1 - buf, BM + (piece - 1) * KEYS, thread, nb);
                 }
                 if piece < N {
-                    nb = fetch_rows::<B, NB, V>(b, thread, b0[piece], keys, next, depth);
+                    nb = fetch_rows::<B, NB, V>(b.of_tile(piece), thread, b0[piece], keys, next, depth);
                 }
             }
             block::sync();
@@ -192,10 +177,10 @@ pub fn product<T: Float, const V: usize>(
     ab: Shared<f32, 3>,
     thread: usize,
 ) -> [[[[f32; 4]; 4]; 2]; 1] {
-    put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(a, thread, a0, rows, 0, depth));
-    put_rows::<T, 4>(ab, 0, KEYS, thread, fetch_rows::<T, 4, V>(b, thread, b0, others, 0, depth));
+    put_rows::<View<T, 2>, 4>(ab, 0, 0, thread, fetch_rows::<View<T, 2>, 4, V>(a, thread, a0, rows, 0, depth));
+    put_rows::<View<T, 2>, 4>(ab, 0, KEYS, thread, fetch_rows::<View<T, 2>, 4, V>(b, thread, b0, others, 0, depth));
     block::sync();
-    scores::<T, T, KEYS, 4, 4, V, 1, 1, 2>(a, a0, rows, b, [b0], others, depth, ab, thread)
+    scores::<View<T, 2>, View<T, 2>, KEYS, 4, 4, V, 1, 1, 2>(a, a0, rows, b, [b0], others, depth, ab, thread)
 }
 
 /// Adds one product to each element of S.
@@ -321,27 +306,27 @@ pub fn accumulate_weighted<B: Float, const W: usize, const Q: usize, const V: us
 /// is the first slice, loaded in advance. The block must have read the previous contents of shared
 /// memory. There is one block barrier per slice.
 #[device]
-pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, const V: usize, const R: usize>(
+pub fn accumulate<B: Rows, const W: usize, const Q: usize, const L: usize, const V: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
     p: Shared<f32, 2>,
-    b: View<B, 2>,
+    b: B,
     b0: usize,
     keys: usize,
-    first: [[B; 4]; L],
+    first: [B::Kept; L],
     sb: Shared<f32, 3>,
     thread: usize,
 ) {
     let (row, col) = corner::<R>(thread);
     // The rows of the tile after the first slice, and the number of rows left there.
-    let mut rest = b.offset((b0 + SLICE, 0));
+    let mut rest = B::after(b.start(), b0 + SLICE, SLICE);
     let mut left = keys.saturating_sub(b0 + SLICE);
     let live = (keys - b0.min(keys)).min(KEYS);
     put_keys::<B, L, W>(sb.at(0), thread, &first);
     block::sync();
     for at in rolled((0..live).step_by(2 * SLICE)) {
         for buf in unroll(0..2) {
-            let next = fetch_keys::<B, L, W, V>(rest, thread, 0, left);
-            rest = rest.offset((SLICE, 0));
+            let next = fetch_keys::<B, L, W, V>(b, rest, thread, 0, left);
+            rest = B::after(rest, SLICE, SLICE);
             left = left.saturating_sub(SLICE);
             for k in unroll(0..SLICE) {
                 let key = at + buf * SLICE + k;

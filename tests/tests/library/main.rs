@@ -2,6 +2,7 @@
 
 mod append;
 mod attention;
+mod attention_cached;
 mod attention_extremes;
 mod blocks;
 mod convolution;

@@ -358,6 +358,24 @@ fn step_errors_name_arguments() -> Result<(), Error> {
         &["q has extents [2, 6, 8]", "the scratch memory is for at most [2, 4, 8]"],
     );
 
+    let mut run = |q: [usize; 4], keys: [usize; 4], values: [usize; 4], to: [usize; 4]| {
+        let cache = KvCache::new(b.f(keys), b.f(values));
+        Attention::new().run_cached(d, &b.f(q), cache, &mut out(&mut o, to), None)
+    };
+    let many = [2, 4, 3, 8];
+    run(many, cache, cache, many)?;
+    refused(run(many, [2, 2, 5, 9], cache, many), &["keys of the cache: extents [2, 2, 5, 9]", "[2, 2, 5, 8]"]);
+    refused(run(many, cache, [2, 2, 6, 8], many), &["values of the cache: extents [2, 2, 6, 8]"]);
+    refused(run(many, cache, cache, [2, 4, 3, 7]), &["o: extents [2, 4, 3, 7]"]);
+    refused(run([2, 4, 3, 6], [2, 2, 5, 6], [2, 2, 5, 6], [2, 4, 3, 6]), &["heads of q have 6 elements"]);
+    refused(run(many, [2, 3, 5, 8], [2, 3, 5, 8], many), &["q has 4 heads", "the 3 key heads"]);
+    refused(run([3, 4, 3, 8], cache, cache, [3, 4, 3, 8]), &["the cache has 2 planes", "it needs a plane for each"]);
+    let odd = d.zeros::<f32>(2 * 4 * 3 * 8 + 1)?;
+    let odd = odd.view_strided([2, 4, 3, 8], [97, 24, 8, 1])?;
+    let whole = KvCache::new(b.f(cache), b.f(cache));
+    let to = &mut out(&mut o, many);
+    refused(Attention::new().run_cached(d, &odd, whole, to, None), &["do not begin at multiples of 4 elements"]);
+
     let mut run = |tokens: usize| {
         let cache = KvCache::new(b.f(cache), b.f(cache));
         let step = Decode::new().tokens(tokens);
@@ -525,6 +543,11 @@ fn gpu_memory_of_another_device_is_named() -> Result<(), Error> {
     foreign(
         Decode::new().run(d, &q, cache, &b.w([2]), &mut out(&mut y, [2, 4, 8]), &mut scratch),
         &["q", "keys", "values", "lengths", "o"],
+    );
+    let many = b.f([2, 4, 3, 8]);
+    foreign(
+        Attention::new().run_cached(d, &many, cache, &mut out(&mut y, [2, 4, 3, 8]), None),
+        &["q", "keys", "values", "o"],
     );
     let (q, k) = (b.f([1, 2, 4, 8]), b.f([1, 2, 4, 8]));
     let mut kept = b.device.zeros::<f32>(ROOM)?;

@@ -36,6 +36,10 @@ const SPILLED: &[Spilled] = &[
     ("flash_attention@f32_w128_v4", [0, 216, 216, 216]),
     ("flash_attention@f32_w128_v4_listed", [0, 216, 216, 216]),
     ("flash_attention@f16_w128_v4", [0, 92, 92, 92]),
+    ("flash_attention_cached@q8_0_w128_contiguous", [252; 4]),
+    ("flash_attention_cached@q8_0_w128_paged", [40, 116, 116, 116]),
+    ("flash_attention_cached@q4_0_w128_contiguous", [252; 4]),
+    ("flash_attention_cached@q4_0_w128_paged", [96, 116, 116, 116]),
 ];
 
 /// Instances whose hottest loop the page shows.

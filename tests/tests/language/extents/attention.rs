@@ -9,6 +9,7 @@ use runtime::Error;
 
 const OF_PREFILL: &[(&str, usize)] =
     &[("batch", 1), ("heads", 1), ("queries", 1), ("keys", 1), ("width", 1), ("values", 1)];
+const OF_CACHED: &[(&str, usize)] = &[("sequences", 1), ("heads", 1), ("queries", 1), ("keys", 1)];
 const OF_STEP: &[(&str, usize)] = &[("sequences", 1), ("heads", 1), ("keys", 1)];
 const OF_APPEND: &[(&str, usize)] = &[("sequences", 1), ("heads", 1), ("room", 1), ("width", 2)];
 
@@ -39,6 +40,8 @@ pub const CALLS: &[Call] = &[
         on_cpu: &[],
         run: sparse,
     },
+    Call { name: "Attention::run_cached", dimensions: OF_CACHED, on_cpu: &[], run: prefill_cached },
+    Call { name: "Attention::run_cached, paged", dimensions: OF_CACHED, on_cpu: &[], run: prefill_paged },
     Call { name: "Decode::run", dimensions: OF_STEP, on_cpu: &[], run: step },
     Call { name: "Decode::run, paged", dimensions: OF_STEP, on_cpu: &[], run: step_paged },
     Call { name: "Decode::run, scaled", dimensions: OF_STEP, on_cpu: &[], run: step_scaled },
@@ -254,6 +257,32 @@ const WIDTH: usize = 8;
 /// Returns arrays that begin at multiples of 16 bytes, as a step's cache requires.
 fn aligned(on: &On) -> On {
     On { device: on.device.clone(), before: 4 * on.before }
+}
+
+/// Runs attention of many queries over a cache, with a page for each sequence if it is `paged`.
+fn cached(on: &On, extents: &[usize], is_paged: bool) -> Result<Vec<Written>, Error> {
+    let &[sequences, heads, queries, keys] = extents else { panic!() };
+    let on = aligned(on);
+    let all = Prefill::new(&on, [sequences, heads, queries, keys, WIDTH, WIDTH]);
+    let table = on.array(&(0..sequences as u32).collect::<Vec<_>>());
+    let (of_q, of_k) = ([sequences, heads, queries, WIDTH], [sequences, heads, keys, WIDTH]);
+    let mut o = on.output(sequences * heads * queries * WIDTH);
+    let mut lse = on.output(sequences * heads * queries);
+    let cache = KvCache::new(all.k.0.view(of_k), all.v.0.view(of_k));
+    let cache = if is_paged { cache.paged(table.view([sequences, 1])) } else { cache };
+    let mut of_lse = lse.view_mut([sequences, heads, queries]);
+    let call = Attention::new().scale(SCALE);
+    call.run_cached(&on.device, &all.q.0.view(of_q), cache, &mut o.view_mut(of_q), Some(&mut of_lse))?;
+    let [of_o, of_lse] = all.reference();
+    Ok(vec![Written::new("o", o.download(), of_o), Written::new("lse", lse.download(), of_lse)])
+}
+
+fn prefill_cached(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
+    cached(on, extents, false)
+}
+
+fn prefill_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
+    cached(on, extents, true)
 }
 
 fn step(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
