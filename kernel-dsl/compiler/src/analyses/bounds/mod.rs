@@ -7,7 +7,8 @@
 //! access are understood, its bytes in a launch of known extents follow without execution
 //! (`range`).
 //!
-//! No `usize` wraps: that is an error of the kernel by itself. Only [`decide_exactly`] holds where one does.
+//! No `usize` wraps: that is an error of the kernel by itself. Only [`decide_exactly`] holds where
+//! one does.
 
 mod decide;
 mod linear;
