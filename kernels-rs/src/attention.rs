@@ -75,6 +75,20 @@
 //! Contiguous caches spill 88 bytes and caches in pages 8, of which most are in the second pass for
 //! values that are not finite.
 //!
+//! Measured on an H100, causal, the last tokens of a text with 16 query heads and 8 key heads of 128
+//! elements, in ms. A copy converts q8_0 to `f16`, with at most 32 MiB of keys and values at a time:
+//!
+//! | tokens | keys | q8_0, with copies | q8_0 | q8_0, pages of 64 | q4_0 |
+//! |---|---|---|---|---|---|
+//! | 512 | 8192 | 0.843 | 0.900 | 0.890 | 0.937 |
+//! | 512 | 32,768 | 3.433 | 3.621 | 3.574 | 3.857 |
+//! | 64 | 8192 | 0.189 | 0.165 | 0.166 | 0.170 |
+//! | 64 | 32,768 | 0.930 | 0.542 | 0.549 | 0.553 |
+//! | 17 | 32,768 | 0.874 | 0.536 | 0.540 | 0.538 |
+//!
+//! Many tokens read each key often, so that conversions cost 4 to 7 % more than a copy. Few tokens
+//! read it once.
+//!
 //! # The limits on sm_61
 //!
 //! A thread holds 64 sums of O and 64 of S, and a multiprocessor has 168 registers a thread for 12

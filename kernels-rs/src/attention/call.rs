@@ -239,6 +239,19 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         if !width.is_multiple_of(8) {
             return Err(q.refused(format!("heads of q have {width} elements; expected a multiple of 8 for a cache")));
         }
+        o.expected("o", q.extents(), "the extents of q")?;
+        if q.extents()[..3].contains(&0) {
+            return Ok(());
+        }
+        // An empty cache may have any strides; the kernel requires rows that begin at multiples of
+        // its access width.
+        let none = on.scratch::<K>(0)?;
+        let of_row = elements[3];
+        let [k, v] = match k.extents().contains(&0) {
+            true => [(); 2].map(|()| none.view_strided(elements, [of_row, of_row, of_row, 1])),
+            false => [Ok(k), Ok(v)],
+        };
+        let (k, v) = (k?, v?);
         let Some(table) = table else {
             let keys = Cached { k, v, scales, pages: Contiguous, rows };
             return self.queue(on, q, rows, Forward { attention: self, on, q: *q, keys, o, lse });

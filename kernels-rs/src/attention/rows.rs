@@ -17,8 +17,8 @@
 //!
 //! The product of a number of at most 8 bits and an `f16` is exact in `f32`.
 //!
-//! A row of a cache with pages is found once for each step, with one division: the plane and the
-//! row of each key of the step lie in shared memory.
+//! The plane and the row of each key of a step are found once, and lie in shared memory: for pages
+//! this takes a division and a number of the table. [`Rows::find`] stores them.
 
 pub use items::*;
 
