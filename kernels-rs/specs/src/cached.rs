@@ -1,4 +1,5 @@
-//! Spec of `flash_attention_cached`: the cases of `flash_attention`, with keys and values in a cache.
+//! Spec of `flash_attention_cached`: the cases of `flash_attention`, over keys and values in a
+//! cache.
 
 use super::attention::{TileForm, cases_of, has, reference_of};
 use super::decode::unpacked;

@@ -128,7 +128,10 @@ fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scal
     let queries = if has_queries { random.below(rows + 2).min(cols) } else { 0 };
     let (bias_name, keep_name) = (if has_bias { ", bias" } else { "" }, if has_keep { ", keep" } else { "" });
     let queries_name = if queries > 0 { format!(", {queries} queries") } else { String::new() };
-    Case::new(format!("{name}{bias_name}{keep_name}{queries_name}"), [Input::scalar(scale), x, bias, keep, Input::scalar(queries), y])
+    Case::new(
+        format!("{name}{bias_name}{keep_name}{queries_name}"),
+        [Input::scalar(scale), x, bias, keep, Input::scalar(queries), y],
+    )
 }
 
 /// Returns a row of each extreme. Masked elements are NaNs.

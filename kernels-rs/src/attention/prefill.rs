@@ -325,11 +325,12 @@ pub fn flash_attention<
     );
 }
 
-/// Computes O ← softmax(score(scale·Q·Kᵀ))·V as [`flash_attention`] does, over keys and values in a
-/// [cache](super::cache).
+/// Computes O ← softmax(score(scale·Q·Kᵀ))·V as [`flash_attention`] does, over keys and values in
+/// a [cache](super::cache).
 ///
-/// k and v are [plane, key head, row, element]. The keys of a sequence are the rows of its plane, or
-/// those of its pages in their order. Numbers are multiplied with their scales before the products.
+/// k and v are [plane, key head, row, element]. The keys of a sequence are the rows of its plane,
+/// or those of its pages in their order. Numbers are multiplied with their scales before the
+/// products.
 #[kernel(
     block = THREADS, max_registers = if R == 2 { 168 } else { 128 },
     grid = work.dim(0),

@@ -208,7 +208,7 @@ mod items {
     /// Numbers as a thread keeps them.
     #[derive(Clone, Copy)]
     pub struct StoredNumbers<K: StoredElement, C: Scales> {
-        /// What is kept of the numbers. Only the first is used if it has four numbers or more.
+        /// Stored bits of the numbers. Only the first is used if it has four numbers or more.
         pub kept: [K::Kept; 4],
         /// The scale of all.
         pub scale: C::Scale,

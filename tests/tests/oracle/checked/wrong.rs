@@ -228,7 +228,7 @@ pub fn kept(y: &mut [f32]) {
 /// Copies the rows of `x`. All conditions follow from the contract and the loop.
 #[kernel(block = 32, grid = y.rows())]
 #[requires(x.rows() == y.rows(), x.cols() == y.cols(), x.cols() % 4 == 0, x.aligned(4), y.aligned(4))]
-pub fn promised(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+pub fn promised(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     let row = block::x();
     for i in (thread::x() * 4..y.cols()).step_by(128) {
         let four: [f32; 4] = x.load((row, i));
@@ -236,10 +236,10 @@ pub fn promised(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
     }
 }
 
-/// The same without a promise of alignment.
+/// Copies the rows of `x` without a promise of alignment.
 #[kernel(block = 32, grid = y.rows())]
 #[requires(x.rows() == y.rows(), x.cols() == y.cols(), x.cols() % 4 == 0)]
-pub fn unaligned(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+pub fn unaligned(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     let row = block::x();
     for i in (thread::x() * 4..y.cols()).step_by(128) {
         let four: [f32; 4] = x.load((row, i));

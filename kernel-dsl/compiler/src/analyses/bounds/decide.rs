@@ -527,7 +527,7 @@ impl Decider<'_> {
                     self.changed = true;
                 }
             }
-            // These rewrites need that no operand wraps.
+            // The rewrites below need that no operand wraps.
             Op::Binary(..) | Op::Select { .. } if self.exact.is_some() => {}
             Op::Compare(comparison, a, b) if self.is_usize(*a) => {
                 if let Some(holds) = self.decided(*comparison, *a, *b) {

@@ -155,8 +155,8 @@ pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
     eliminated(all)
 }
 
-/// Returns whether the polynomials of `asked` cannot all be ≥ 0. Few polynomials of `known` are
-/// tried before many: many may end the elimination without a result.
+/// Returns whether the polynomials of `asked` cannot all be ≥ 0. The elimination begins with few
+/// polynomials of `known`: with many it may end without a result.
 pub fn impossible_stepwise(known: &[Polynomial], asked: &[Polynomial]) -> bool {
     for steps in [1, 2, usize::MAX] {
         let (all, complete) = related(known, asked, steps);

@@ -1,8 +1,8 @@
 //! Known powers of two that divide the integers and addresses of a lowered kernel.
 //!
 //! The checked form keeps a vector access whole only if its address is a multiple of its bytes in
-//! every launch. The facts are what a launch guarantees about its arguments, and arithmetic modulo
-//! 2³², where a wrapped sum, difference or product keeps its powers of two.
+//! every launch. A launch guarantees facts about its arguments. In arithmetic modulo 2³², a wrapped
+//! sum, difference or product keeps its powers of two.
 //!
 //! The analysis starts from the assumption that 2³² divides everything, and visits the kernel until
 //! no exponent falls any more. So a variable that a loop advances keeps what its start and its
@@ -277,7 +277,7 @@ mod tests {
     /// A pointer and an index that a loop advances.
     const CARRIED: &str = "\
 kernel k = k for sm_61, block 32×1×1
-    parameter 0 x: global {16 bytes}
+    parameter 0 x: global {16 bytes, align 16}
     parameter 1 y: global mut f32
     parameter 1 y_len: usize (extent 0)
     parameter 2 n: usize

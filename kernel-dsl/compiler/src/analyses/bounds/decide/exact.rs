@@ -162,8 +162,9 @@ impl Decider<'_> {
         }
     }
 
-    /// Returns the outcome of the condition of a check, if a violation is recorded already wherever
-    /// it has another, and then assumes the outcome without a violation. `holds` is that outcome.
+    /// Returns `holds`, the outcome without a violation of the condition of a check, and assumes it
+    /// from there on. Returns `None` if the other outcome is possible before any violation is
+    /// recorded.
     pub(super) fn decided_check(&mut self, condition: Value, holds: bool) -> Option<bool> {
         let known = self.here.len();
         let unreported = self.exact.as_ref()?.unreported.iter().rev().take(MAX_UNREPORTED).cloned();
