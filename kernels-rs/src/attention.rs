@@ -75,9 +75,9 @@
 //! Contiguous caches spill 88 bytes and caches in pages 8, of which most are in the second pass for
 //! values that are not finite.
 //!
-//! The last tokens of a text with 16 query heads and 8 key heads of 128 elements, causal, take these
-//! times on an H200, in ms. A copy converts q8_0 to `f16`, with at most 32 MiB of keys and values at
-//! a time:
+//! The table has times on an H200 in ms: the last tokens of a text, causal, 16 query heads and 8
+//! key heads of 128 elements. A copy converts q8_0 to `f16`, at most 32 MiB of keys and values at a
+//! time:
 //!
 //! | tokens | keys | q8_0, with copies | q8_0 | q8_0, pages of 64 | q4_0 |
 //! |---|---|---|---|---|---|

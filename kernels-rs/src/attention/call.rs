@@ -166,9 +166,9 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
     ///
     /// A batch is a number of sequences. A sequence of [`Layout::Dense`] has as many keys as its
     /// plane or its pages have rows. With [`Layout::Padded`] it has the first of them. Numbers are
-    /// multiplied with their scales in `f32`, and the products are those of [`run`](Attention::run).
-    /// Heads of the cache have a multiple of 8 elements. Rows of q, of O and of a cache of floats or
-    /// bytes begin at multiples of 4.
+    /// multiplied with their scales in `f32`. The products are those of [`run`](Attention::run).
+    /// Heads of the cache have a multiple of 8 elements. Rows of q, of O and of a cache of floats
+    /// or bytes begin at multiples of 4.
     ///
     /// ```
     /// # fn main() -> Result<(), runtime::Error> {
