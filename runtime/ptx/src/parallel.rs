@@ -16,7 +16,7 @@ use super::machine::{LaunchSetting, Machine};
 use super::memory::Buffer;
 use super::program::Program;
 use super::touched::Touched;
-use runtime_simt::split::{self, SplitLimits, merge};
+use runtime_simt::split::{self, SplitLimits};
 
 /// The result of one thread.
 struct ThreadResult {
@@ -63,8 +63,11 @@ pub fn run(
         return None;
     }
     for (i, buffer) in buffers.iter_mut().enumerate() {
-        if let Some(bytes) = buffer.written() {
-            merge(bytes, i, &copies);
+        let Some(bytes) = buffer.written() else { continue };
+        for (part, copies) in parts.iter().zip(&copies) {
+            if let (Some(touched), Some(copy)) = (&part.touched[i], &copies[i]) {
+                touched.copy_stored(copy, bytes);
+            }
         }
     }
     Some(statistics)

@@ -32,6 +32,21 @@ impl Touched {
         touches(self, other) || touches(other, self)
     }
 
+    /// Copies the stored words from `from`, the thread's own bytes, to `to`. The other words of `to`
+    /// may have changed during the launch: a program may write page-locked memory that no kernel in
+    /// flight uses.
+    pub fn copy_stored(&self, from: &[u8], to: &mut [u8]) {
+        let mut first = 0;
+        for words in self.stored.chunk_by(|a, b| a == b) {
+            let end = first + words.len();
+            if words[0] {
+                let bytes = first << WORD..(end << WORD).min(to.len());
+                to[bytes.clone()].copy_from_slice(&from[bytes]);
+            }
+            first = end;
+        }
+    }
+
     fn note(&mut self, first: usize, bytes: usize, store: bool) {
         let words = if store { &mut self.stored } else { &mut self.loaded };
         let last = (first + bytes - 1) >> WORD;

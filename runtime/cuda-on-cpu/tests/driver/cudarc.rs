@@ -240,3 +240,46 @@ fn host_and_device_share_pinned_and_managed_memory() {
         assert_eq!(managed.as_slice().unwrap(), [77, 2, 3, 4]);
     });
 }
+
+#[test]
+fn the_program_writes_pinned_memory_during_a_launch() {
+    inside!("the_program_writes_pinned_memory_during_a_launch", &[], || {
+        let context = CudaContext::new(0).unwrap();
+        let stream = context.new_stream().unwrap();
+        let f = function(&context, "saxpy");
+        let x = stream.clone_htod(&vec![1.0f32; 200_000]).unwrap();
+        let mut y = stream.clone_htod(&vec![0.0f32; 200_000]).unwrap();
+        // SAFETY: the memory is written before it is read.
+        let mut pinned = unsafe { context.alloc_pinned::<u32>(1) }.unwrap();
+        let mut written = 0;
+        for launch in 1..=20 {
+            saxpy(&f, &x, &mut y);
+            let end = stream.record_event(None).unwrap();
+            // The kernel does not use the pinned memory.
+            while !end.is_complete() {
+                written += 1;
+                pinned.as_mut_slice().unwrap()[0] = written;
+            }
+            assert_eq!(pinned.as_slice().unwrap()[0], written, "launch {launch}");
+        }
+        assert!(stream.clone_dtoh(&y).unwrap().iter().all(|y| *y == 40.0));
+    });
+}
+
+#[test]
+fn a_stream_is_complete_after_the_events_that_it_waits_for() {
+    inside!("a_stream_is_complete_after_the_events_that_it_waits_for", &[], || {
+        let context = CudaContext::new(0).unwrap();
+        let (first, second) = (context.new_stream().unwrap(), context.new_stream().unwrap());
+        let f = function(&context, "saxpy");
+        let x = first.clone_htod(&vec![1.0f32; 200_000]).unwrap();
+        let mut y = first.clone_htod(&vec![0.0f32; 200_000]).unwrap();
+        for _ in 0..10 {
+            saxpy(&f, &x, &mut y);
+            let end = first.record_event(None).unwrap();
+            second.wait(&end).unwrap();
+            second.synchronize().unwrap();
+            assert!(end.is_complete());
+        }
+    });
+}

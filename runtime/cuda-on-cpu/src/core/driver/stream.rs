@@ -122,7 +122,11 @@ impl Driver {
     pub fn wait_for(&self, queue: &Queue, event: Handle) -> Result {
         let event = self.events.get(event)?;
         match (queue, queue.capturing(), event.captured()) {
-            (_, None, None) => Ok(()),
+            (Queue::Made(stream), None, None) => {
+                stream.note(event.ticket()?);
+                Ok(())
+            }
+            (Queue::Default(_), None, None) => Ok(()),
             (.., Some(captured)) if captured.capture.has_ended() => {
                 Err(Error::value("the event was recorded in a capture that has ended"))
             }
