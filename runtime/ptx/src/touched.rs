@@ -32,9 +32,9 @@ impl Touched {
         touches(self, other) || touches(other, self)
     }
 
-    /// Copies the stored words from `from`, the thread's own bytes, to `to`. The other words of `to`
-    /// may have changed during the launch: a program may write page-locked memory that no kernel in
-    /// flight uses.
+    /// Copies the stored words from `from`, the thread's own bytes, to `to`. The other words of
+    /// `to` may have changed during the launch: a program may write page-locked memory that no
+    /// kernel in flight uses.
     pub fn copy_stored(&self, from: &[u8], to: &mut [u8]) {
         let mut first = 0;
         for words in self.stored.chunk_by(|a, b| a == b) {
