@@ -141,7 +141,7 @@ fn stored(instance: &Instance, random: &mut Random, case: Case) -> Case {
             scales.push(planes.filled(heads, [keys, blocks, 0], f16::from_f32(other), row));
         }
         if has::<Scaled>(instance) {
-            let all = planes.filled(heads, [keys, 1, 0], other, |s, h, key| scale(s, h, key));
+            let all = planes.filled(heads, [keys, 1, 0], other, scale);
             let extents = [planes.count(), heads, planes.rows];
             scales.push(Input::view(&all.to_vec::<f32>(), extents));
         }

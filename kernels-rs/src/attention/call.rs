@@ -472,7 +472,7 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
                 own.view_mut([batch, heads, rows])?
             }
         };
-        let fours = width.is_multiple_of(8) && rows_begin_at(&q, 4) && keys.in_fours() && rows_begin_at(&*o, 4);
+        let fours = width.is_multiple_of(8) && rows_begin_at(q, 4) && keys.in_fours() && rows_begin_at(&*o, 4);
         // By tiles of 128 queries, or of 64 for few of them and for wide values.
         let large = attention.mask.map_or(extent.queries, DeviceMask::size) > 64;
         let form = |width, threads, step| Tile { height: threads / 2, width, step, threads };
