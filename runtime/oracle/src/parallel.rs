@@ -19,7 +19,7 @@ use crate::machine::outputs::is_covered;
 use crate::machine::shadow::Shadow;
 use crate::machine::{LaunchConstants, Machine};
 use crate::{Checks, Options, Program, Statistics};
-use runtime_simt::split::{self, SplitLimits, merge};
+use runtime_simt::split::{self, Copies, SplitLimits};
 
 /// The results of one thread.
 struct ThreadResults {
@@ -104,4 +104,45 @@ fn demand(
 /// Returns whether blocks of two threads race.
 fn races(one: &ThreadResults, other: &ThreadResults) -> bool {
     one.shadows.iter().zip(&other.shadows).any(|(a, b)| a.conflicts(b))
+}
+
+/// Merges into `bytes`, the content of buffer `buffer`, the bytes that each thread has changed; the
+/// last thread wins. The launch borrows the buffers, so that nothing else has changed them.
+fn merge(bytes: &mut [u8], buffer: usize, copies: &[Copies]) {
+    const CHUNK: usize = 64;
+    let copies: Vec<&[u8]> = copies.iter().filter_map(|copies| copies[buffer].as_deref()).collect();
+    for (i, bytes) in bytes.chunks_mut(CHUNK).enumerate() {
+        let mut before = [0; CHUNK];
+        let before = &mut before[..bytes.len()];
+        before.copy_from_slice(bytes);
+        for copy in &copies {
+            let copy = &copy[i * CHUNK..][..bytes.len()];
+            if copy != before {
+                let changed = bytes.iter_mut().zip(copy).zip(&*before).filter(|((_, new), old)| new != old);
+                changed.for_each(|((byte, new), _)| *byte = *new);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_all_copies_are_merged() {
+        let original: Vec<u8> = (0..150).collect();
+        let (mut a, mut b, mut both) = (original.clone(), original.clone(), original.clone());
+        for (i, byte) in [(0, 200), (63, 201), (64, 202), (149, 203)] {
+            (a[i], both[i]) = (byte, byte);
+        }
+        for (i, byte) in [(1, 210), (65, 211), (148, 212)] {
+            (b[i], both[i]) = (byte, byte);
+        }
+        let mut merged = original.clone();
+        merge(&mut merged, 1, &[vec![None, Some(a)], vec![None, Some(b)]]);
+        assert_eq!(merged, both);
+        let mut none: [u8; 0] = [];
+        merge(&mut none, 0, &[vec![Some(Vec::new())], vec![Some(Vec::new())]]);
+    }
 }

@@ -10,8 +10,7 @@
 //! - [`Schedule`]: the order of blocks, warps and lanes, which the language leaves open;
 //! - [`Scheduler`]: the loop that selects the next block and warp;
 //! - [`Interleaver`]: the loop for blocks that are resident at once, with [`Preemption`];
-//! - [`split`]: runs a launch on several host threads, each with a copy of the memory, and merges
-//!   the copies;
+//! - [`split`]: runs a launch on several host threads, each with a copy of the memory;
 //! - [`Bytes`], [`ByteRanges`]: the memory of a launch;
 //! - [`Statistics`], [`Thread`], [`number`]: what reports are made of;
 //! - [`report`]: the findings of a run, their collection, and their text and JSON.

@@ -2,8 +2,8 @@
 //! memory.
 //!
 //! Blocks that do not communicate have the same effect in every order. Each thread therefore starts
-//! from the launch's initial memory, and the bytes that each has changed are merged at the end.
-//! Each interpreter decides for which launches this is valid.
+//! from the launch's initial memory. Each interpreter decides for which launches this is valid, and
+//! merges what the threads have stored.
 
 use crate::GridShape;
 use std::num::NonZeroUsize;
@@ -89,45 +89,9 @@ fn block_numbers(blocks: u64, number: usize, threads: usize) -> impl Iterator<It
     (0..blocks).skip(number).step_by(threads)
 }
 
-/// Merges into `bytes`, the content of buffer `buffer`, the bytes that each thread has changed; the
-/// last thread wins.
-pub fn merge(bytes: &mut [u8], buffer: usize, copies: &[Copies]) {
-    const CHUNK: usize = 64;
-    let copies: Vec<&[u8]> = copies.iter().filter_map(|copies| copies[buffer].as_deref()).collect();
-    for (i, bytes) in bytes.chunks_mut(CHUNK).enumerate() {
-        let mut before = [0; CHUNK];
-        let before = &mut before[..bytes.len()];
-        before.copy_from_slice(bytes);
-        for copy in &copies {
-            let copy = &copy[i * CHUNK..][..bytes.len()];
-            if copy != before {
-                let changed = bytes.iter_mut().zip(copy).zip(&*before).filter(|((_, new), old)| new != old);
-                changed.for_each(|((byte, new), _)| *byte = *new);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn changes_of_all_copies_are_merged() {
-        let original: Vec<u8> = (0..150).collect();
-        let (mut a, mut b, mut both) = (original.clone(), original.clone(), original.clone());
-        for (i, byte) in [(0, 200), (63, 201), (64, 202), (149, 203)] {
-            (a[i], both[i]) = (byte, byte);
-        }
-        for (i, byte) in [(1, 210), (65, 211), (148, 212)] {
-            (b[i], both[i]) = (byte, byte);
-        }
-        let mut merged = original.clone();
-        merge(&mut merged, 1, &[vec![None, Some(a)], vec![None, Some(b)]]);
-        assert_eq!(merged, both);
-        let mut none: [u8; 0] = [];
-        merge(&mut none, 0, &[vec![Some(Vec::new())], vec![Some(Vec::new())]]);
-    }
 
     #[test]
     fn each_block_runs_once() {
