@@ -171,7 +171,8 @@ fn compare<K: StoredElement + GenericArgument + Element>(
         };
         let logits: Vec<f64> = (0..seen).map(|key| f64::from(scale) * product(key)).collect();
         let top = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = logits.iter().map(|x| (x - top).exp()).sum();
+        let weights: Vec<f64> = logits.iter().map(|x| (x - top).exp()).collect();
+        let sum: f64 = weights.iter().sum();
         let what = format!("{shape:?}, {factors:?}, {planes:?}, row {row}");
         let exact = match (query < of_queries, seen) {
             (false, _) => 77.0,
@@ -183,7 +184,7 @@ fn compare<K: StoredElement + GenericArgument + Element>(
         };
         assert!(near(lse[row], exact), "{what}: the logarithm is {}, not {exact}", lse[row]);
         for d in 0..width {
-            let of = |key: usize| (logits[key] - top).exp() * rows.numbers[1][(first + key) * width + d];
+            let of = |key: usize| weights[key] * rows.numbers[1][(first + key) * width + d];
             let exact = match (query < of_queries, seen) {
                 (false, _) => 77.0,
                 (_, 0) => 0.0,

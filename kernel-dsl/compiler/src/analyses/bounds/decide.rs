@@ -41,14 +41,14 @@ enum VariableOrigin {
     Special(Special),
     Value(Value),
     /// ⌊a / b⌋
-    Quotient(String),
+    Quotient([Polynomial; 2]),
     /// ⌈a / b⌉
-    Ceiling(String),
+    Ceiling([Polynomial; 2]),
     /// Minimum (`Least`) or maximum (`Most`) of two numbers.
-    Least(String),
-    Most(String),
+    Least([Polynomial; 2]),
+    Most([Polynomial; 2]),
     /// A sum, difference or product that may have wrapped.
-    Wrapped(String),
+    Wrapped(Binary, [Polynomial; 2]),
 }
 
 /// Variables, and facts about them that hold in every launch.
@@ -138,20 +138,28 @@ impl Bounds {
     /// Returns the facts about the variables of `asked`, and about their operands. Facts about
     /// values derived from a variable are excluded: such a value may be unused and computed from
     /// wrapped operands. A quotient has facts only where `asked` keeps its divisor above 0.
-    fn known_of(&self, asked: &[Polynomial]) -> Vec<Polynomial> {
-        self.reached(asked, |variable| self.divisor(variable).is_none_or(|by| self.is_positive(by, asked)))
+    fn known_of<'a>(&'a self, asked: &[&'a Polynomial]) -> Vec<&'a Polynomial> {
+        let mut positive: HashMap<&Polynomial, bool> = HashMap::new();
+        self.reached(asked.to_vec(), |variable| {
+            let is_positive = |by| *positive.entry(by).or_insert_with(|| self.is_positive(by, asked));
+            self.divisor(variable).is_none_or(is_positive)
+        })
     }
 
     /// Returns `asked`, and the facts about the variables that it reaches, if `has_facts`.
-    fn reached(&self, asked: &[Polynomial], has_facts: impl Fn(Variable) -> bool) -> Vec<Polynomial> {
-        let mut known: Vec<Polynomial> = asked.to_vec();
+    fn reached<'a>(
+        &'a self,
+        asked: Vec<&'a Polynomial>,
+        mut has_facts: impl FnMut(Variable) -> bool,
+    ) -> Vec<&'a Polynomial> {
+        let mut known = asked;
         let mut seen = BTreeSet::new();
         let mut next = 0;
         while let Some(p) = known.get(next) {
             next += 1;
             for variable in p.variables() {
                 if seen.insert(variable) && has_facts(variable) {
-                    known.extend(self.of.get(&variable).into_iter().flatten().cloned());
+                    known.extend(self.of.get(&variable).into_iter().flatten());
                 }
             }
         }
@@ -167,12 +175,13 @@ impl Bounds {
 
     /// Returns whether a number is at least 1 wherever the polynomials of `asked` are ≥ 0. The
     /// facts of quotients are not used.
-    fn is_positive(&self, number: &Polynomial, asked: &[Polynomial]) -> bool {
+    fn is_positive(&self, number: &Polynomial, asked: &[&Polynomial]) -> bool {
         if let Some(n) = number.number() {
             return n > 0;
         }
         let below = facts(Comparison::Lt, number, &Polynomial::constant(1));
-        let known = self.reached(&[asked, &below].concat(), |variable| self.divisor(variable).is_none());
+        let asked = asked.iter().copied().chain(&below).collect();
+        let known = self.reached(asked, |variable| self.divisor(variable).is_none());
         impossible(&known, &below)
     }
 
@@ -181,7 +190,7 @@ impl Bounds {
         let (quotient, new) = match (a.number(), b.number()) {
             (_, Some(1)) => return Some(a.clone()),
             (Some(a), Some(b)) if b > 0 => return Some(Polynomial::constant(a / b)),
-            _ => self.variable(VariableOrigin::Quotient(format!("{a:?} / {b:?}"))),
+            _ => self.variable(VariableOrigin::Quotient([a.clone(), b.clone()])),
         };
         if new {
             self.make(&quotient, [a, b]);
@@ -197,7 +206,7 @@ impl Bounds {
         if b.number() == Some(1) {
             return Some(a.clone());
         }
-        let (quotient, new) = self.variable(VariableOrigin::Ceiling(format!("{a:?} / {b:?}")));
+        let (quotient, new) = self.variable(VariableOrigin::Ceiling([a.clone(), b.clone()]));
         if new {
             let product = quotient.times(b)?;
             self.at_least(&quotient, &product, a);
@@ -207,10 +216,10 @@ impl Bounds {
     }
 
     fn extreme(&mut self, operator: Binary, a: &Polynomial, b: &Polynomial) -> Polynomial {
-        let name = format!("{a:?}, {b:?}");
+        let both = [a.clone(), b.clone()];
         let least = operator == Binary::Min;
         let (extreme, new) =
-            self.variable(if least { VariableOrigin::Least(name) } else { VariableOrigin::Most(name) });
+            self.variable(if least { VariableOrigin::Least(both) } else { VariableOrigin::Most(both) });
         self.make(&extreme, [a, b]);
         for of in [a, b].into_iter().filter(|_| new) {
             if least { self.at_least(&extreme, of, &extreme) } else { self.at_least(&extreme, &extreme, of) }
@@ -361,7 +370,7 @@ impl Bounds {
                     Some(goes_on) => Meaning::Iteration(goes_on.clone()),
                     None => Meaning::Unknown,
                 },
-                VariableOrigin::Wrapped(_) => Meaning::Unknown,
+                VariableOrigin::Wrapped(..) => Meaning::Unknown,
                 VariableOrigin::Quotient(_) => parts().map_or(Meaning::Unknown, Meaning::Quotient),
                 VariableOrigin::Ceiling(_) => parts().map_or(Meaning::Unknown, Meaning::Ceiling),
                 VariableOrigin::Least(_) => parts().map_or(Meaning::Unknown, Meaning::Least),
@@ -391,7 +400,7 @@ impl Bounds {
                 | VariableOrigin::Parameter(_)
                 | VariableOrigin::Special(_)
                 | VariableOrigin::Value(_)
-                | VariableOrigin::Wrapped(_) => None,
+                | VariableOrigin::Wrapped(..) => None,
             }
         };
         number.terms().try_fold(0i128, |sum, (monomial, factor)| {
@@ -699,7 +708,7 @@ impl Decider<'_> {
                 (Binary::And, n) => n.filter(|n| (n + 1) & n == 0).and_then(|n| self.by(Binary::Rem, *a, n + 1)),
                 _ => {
                     let (a, b) = (self.number(*a), self.number(*b));
-                    let here = || [&self.bounds.known[..], &self.here[..]].concat();
+                    let here = || self.bounds.known.iter().chain(&self.here).collect::<Vec<_>>();
                     let defined = !is_division(*operator) || self.bounds.is_positive(&b, &here());
                     defined.then(|| self.bounds.binary(*operator, &a, &b)).flatten()
                 }
@@ -1030,7 +1039,8 @@ impl Decider<'_> {
 
     /// Returns whether the polynomials of `asked` cannot all be ≥ 0 here.
     fn never(&mut self, asked: &[Polynomial], splits: usize) -> bool {
-        let known = self.bounds.known_of(&[&self.bounds.known[..], &self.here[..], asked].concat());
+        let here: Vec<&Polynomial> = self.bounds.known.iter().chain(&self.here).chain(asked).collect();
+        let known = self.bounds.known_of(&here);
         let impossible = match self.exact {
             Some(_) => impossible_stepwise(&known, asked),
             None => impossible(&known, asked),

@@ -5,17 +5,20 @@
 //! inequality is divided by the common factor of its coefficients, and its constant is rounded. A
 //! contradiction is a proof. The absence of a contradiction proves nothing.
 
+use smallvec::{SmallVec, smallvec};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Variable number.
 pub type Variable = u32;
 
 /// Product of variables, in ascending order.
-pub type Monomial = Vec<Variable>;
+pub type Monomial = SmallVec<[Variable; 4]>;
 
-/// Sum of coefficient · monomial; the empty monomial is the constant.
+/// Sum of coefficient · monomial; the empty monomial is the constant. The monomials ascend, and no
+/// coefficient is 0.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Polynomial(BTreeMap<Monomial, i128>);
+pub struct Polynomial(Vec<(Monomial, i128)>);
 
 /// Maximum number of terms: longer polynomials are unlikely to give a result.
 const MAX_TERMS: usize = 24;
@@ -29,67 +32,90 @@ const MAX_QUERY_INEQUALITIES: usize = 60;
 impl Polynomial {
     /// Returns the constant polynomial n.
     pub fn constant(n: i128) -> Polynomial {
-        let mut polynomial = Polynomial::default();
-        polynomial.add(Monomial::new(), n);
-        polynomial
+        Polynomial::term(Monomial::new(), n)
     }
 
     /// Returns the polynomial of one variable.
     pub fn variable(variable: Variable) -> Polynomial {
-        let mut polynomial = Polynomial::default();
-        polynomial.add(vec![variable], 1);
-        polynomial
+        Polynomial::term(smallvec![variable], 1)
     }
 
-    fn add(&mut self, monomial: Monomial, factor: i128) {
-        let of = self.0.entry(monomial).or_insert(0);
-        *of = of.saturating_add(factor);
-        self.0.retain(|_, factor| *factor != 0);
+    fn term(monomial: Monomial, factor: i128) -> Polynomial {
+        Polynomial(if factor == 0 { Vec::new() } else { vec![(monomial, factor)] })
     }
 
     /// Returns the number, if the polynomial is constant.
     pub fn number(&self) -> Option<i128> {
-        match self.0.len() {
-            0 => Some(0),
-            1 => self.0.get(&Monomial::new()).copied(),
+        match &self.0[..] {
+            [] => Some(0),
+            [(monomial, n)] if monomial.is_empty() => Some(*n),
             _ => None,
         }
     }
 
     /// Returns whether the polynomial is one variable, or constant.
     pub fn is_variable_or_number(&self) -> bool {
-        self.number().is_some()
-            || self.0.iter().all(|(monomial, factor)| monomial.len() == 1 && *factor == 1) && self.0.len() == 1
+        self.number().is_some() || matches!(&self.0[..], [(monomial, 1)] if monomial.len() == 1)
     }
 
     /// Returns self + factor · other.
     pub fn plus(&self, other: &Polynomial, factor: i128) -> Polynomial {
-        let mut sum = self.clone();
-        for (monomial, of) in &other.0 {
-            sum.add(monomial.clone(), of.saturating_mul(factor));
+        Polynomial::combined((self, 1), (other, factor))
+    }
+
+    /// Returns m · p + n · q.
+    fn combined((p, m): (&Polynomial, i128), (q, n): (&Polynomial, i128)) -> Polynomial {
+        let mut sum = Vec::with_capacity(p.0.len() + q.0.len());
+        let mut push = |monomial: &Monomial, factor: i128| {
+            if factor != 0 {
+                sum.push((monomial.clone(), factor));
+            }
+        };
+        let (mut left, mut right) = (p.0.iter().peekable(), q.0.iter().peekable());
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((a, _)), Some((b, _))) => a.cmp(b),
+            };
+            let of_left = left.next_if(|_| order.is_le());
+            let of_right = right.next_if(|_| order.is_ge());
+            let factor = |of: Option<&(Monomial, i128)>, by: i128| of.map_or(0, |(_, factor)| factor.saturating_mul(by));
+            if let Some((monomial, _)) = of_left.or(of_right) {
+                push(monomial, factor(of_left, m).saturating_add(factor(of_right, n)));
+            }
         }
-        sum
+        Polynomial(sum)
     }
 
     /// Returns self · other, or `None` if the product has too many terms.
     pub fn times(&self, other: &Polynomial) -> Option<Polynomial> {
-        let mut product = Polynomial::default();
+        let mut terms: Vec<(Monomial, i128)> = Vec::with_capacity(self.0.len() * other.0.len());
         for (a, m) in &self.0 {
             for (b, n) in &other.0 {
                 let mut monomial: Monomial = a.iter().chain(b).copied().collect();
                 monomial.sort_unstable();
-                product.add(monomial, m.saturating_mul(*n));
+                terms.push((monomial, m.saturating_mul(*n)));
             }
         }
-        (product.0.len() <= MAX_TERMS && product.0.keys().all(|monomial| monomial.len() <= 4)).then_some(product)
+        terms.sort_by(|(a, _), (b, _)| a.cmp(b));
+        terms.dedup_by(|(next, factor), (monomial, sum)| {
+            let equal = next == monomial;
+            if equal {
+                *sum = sum.saturating_add(*factor);
+            }
+            equal
+        });
+        terms.retain(|(_, factor)| *factor != 0);
+        (terms.len() <= MAX_TERMS && terms.iter().all(|(monomial, _)| monomial.len() <= 4)).then_some(Polynomial(terms))
     }
 
     /// Returns the polynomials of variable ≥ 1 for each factor of the product, if `self` ≥ 0 has
     /// the form n · product ≥ m with n, m ≥ 1.
     fn factors_of_one_or_more(&self) -> Vec<Polynomial> {
-        let mut monomials = self.monomials();
-        match (monomials.next(), monomials.next()) {
-            (Some(only), None) if self.factor(only) > 0 && self.factor(&Monomial::new()) < 0 => {
+        match &self.0[..] {
+            [(constant, m), (only, n)] if constant.is_empty() && *m < 0 && *n > 0 => {
                 let one = Polynomial::constant(-1);
                 only.iter().map(|variable| one.plus(&Polynomial::variable(*variable), 1)).collect()
             }
@@ -99,12 +125,15 @@ impl Polynomial {
 
     /// Iterates over the monomials, without the constant.
     fn monomials(&self) -> impl Iterator<Item = &Monomial> {
-        self.0.keys().filter(|monomial| !monomial.is_empty())
+        self.0.iter().map(|(monomial, _)| monomial).filter(|monomial| !monomial.is_empty())
     }
 
-    /// Returns all variables of the polynomial.
-    pub fn variables(&self) -> BTreeSet<Variable> {
-        self.0.keys().flatten().copied().collect()
+    /// Returns all variables of the polynomial, each once, in ascending order.
+    pub fn variables(&self) -> SmallVec<[Variable; 8]> {
+        let mut all: SmallVec<[Variable; 8]> = self.0.iter().flat_map(|(monomial, _)| monomial).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Replaces a variable by a polynomial. Returns `None` if the result has too many terms.
@@ -126,38 +155,44 @@ impl Polynomial {
     }
 
     fn factor(&self, monomial: &Monomial) -> i128 {
-        self.0.get(monomial).copied().unwrap_or(0)
+        self.0.binary_search_by(|(of, _)| of.cmp(monomial)).map_or(0, |at| self.0[at].1)
     }
 
     /// Returns the inequality `self` ≥ 0 divided by the common factor of its coefficients. The
     /// constant is rounded down, as all variables are integers.
     fn reduced(mut self) -> Polynomial {
-        let common = self.monomials().map(|monomial| self.factor(monomial).unsigned_abs()).fold(0, gcd);
+        let factors = self.0.iter().filter(|(monomial, _)| !monomial.is_empty());
+        let common = factors.map(|(_, factor)| factor.unsigned_abs()).fold(0, gcd);
         if common > 1 {
             let common = common as i128;
             for (monomial, factor) in &mut self.0 {
                 *factor = if monomial.is_empty() { factor.div_euclid(common) } else { *factor / common };
             }
-            self.0.retain(|_, factor| *factor != 0);
+            self.0.retain(|(_, factor)| *factor != 0);
         }
         self
     }
 }
 
 fn gcd(a: u128, b: u128) -> u128 {
-    if b == 0 { a } else { gcd(b, a % b) }
+    match (a, b) {
+        (a, 0) => a,
+        // Once a number is 1, the others make no difference.
+        (1, _) => 1,
+        (a, b) => gcd(b, a % b),
+    }
 }
 
 /// Returns whether the polynomials of `asked` cannot all be ≥ 0. The polynomials of `known` are
 /// used if they share variables with the query.
-pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
+pub fn impossible(known: &[&Polynomial], asked: &[Polynomial]) -> bool {
     let (all, _) = related(known, asked, usize::MAX);
     eliminated(all)
 }
 
 /// Returns whether the polynomials of `asked` cannot all be ≥ 0. The elimination begins with few
 /// polynomials of `known`: with many it may end without a result.
-pub fn impossible_stepwise(known: &[Polynomial], asked: &[Polynomial]) -> bool {
+pub fn impossible_stepwise(known: &[&Polynomial], asked: &[Polynomial]) -> bool {
     for steps in [1, 2, usize::MAX] {
         let (all, complete) = related(known, asked, steps);
         let impossible = eliminated(without_equalities(all));
@@ -184,16 +219,16 @@ fn without_equalities(mut all: Vec<Polynomial>) -> Vec<Polynomial> {
 
 /// Returns `asked` with the polynomials of `known` that are at most `steps` shared variables away,
 /// and products of them. Also returns whether there are no other polynomials.
-fn related(known: &[Polynomial], asked: &[Polynomial], steps: usize) -> (Vec<Polynomial>, bool) {
+fn related(known: &[&Polynomial], asked: &[Polynomial], steps: usize) -> (Vec<Polynomial>, bool) {
     // If a product is at least 1, so is each of its factors.
     let asked = &[asked.to_vec(), asked.iter().flat_map(Polynomial::factors_of_one_or_more).collect()].concat()[..];
     let mut all: Vec<Polynomial> = asked.to_vec();
     let mut near: BTreeSet<Variable> = asked.iter().flat_map(Polynomial::variables).collect();
-    let mut left: Vec<&Polynomial> = known.iter().filter(|p| !asked.contains(p)).collect();
+    let mut left: Vec<&Polynomial> = known.iter().copied().filter(|p| !asked.contains(p)).collect();
     let mut complete = false;
     for step in 0.. {
-        let (next, far): (Vec<&Polynomial>, Vec<&Polynomial>) =
-            left.into_iter().partition(|p| p.variables().iter().any(|variable| near.contains(variable)));
+        let is_near = |p: &&Polynomial| p.0.iter().flat_map(|(monomial, _)| monomial).any(|v| near.contains(v));
+        let (next, far): (Vec<&Polynomial>, Vec<&Polynomial>) = left.into_iter().partition(is_near);
         let room = MAX_QUERY_INEQUALITIES.saturating_sub(all.len());
         complete = next.is_empty() || room == 0;
         if complete || step >= steps {
@@ -217,40 +252,53 @@ fn related(known: &[Polynomial], asked: &[Polynomial], steps: usize) -> (Vec<Pol
         }
     }
     // Variables are non-negative, and so are their products.
-    all.extend(reached.into_iter().map(|monomial| Polynomial([(monomial, 1)].into_iter().collect())));
+    all.extend(reached.into_iter().map(|monomial| Polynomial::term(monomial, 1)));
     (all, complete)
 }
 
+/// Sorts inequalities, and removes those that occur twice.
+fn unique(all: &mut Vec<Polynomial>) {
+    all.sort_unstable();
+    all.dedup();
+}
+
 fn eliminated(all: Vec<Polynomial>) -> bool {
-    let mut all: BTreeSet<Polynomial> = all.into_iter().map(Polynomial::reduced).collect();
+    let mut all: Vec<Polynomial> = all.into_iter().map(Polynomial::reduced).collect();
+    unique(&mut all);
     loop {
         if all.iter().any(|p| p.number().is_some_and(|n| n < 0)) {
             return true;
         }
         all.retain(|p| p.number().is_none());
         let mut signs: BTreeMap<&Monomial, (usize, usize)> = BTreeMap::new();
-        for p in &all {
-            for monomial in p.monomials() {
-                let (up, down) = signs.entry(monomial).or_default();
-                *(if p.factor(monomial) > 0 { up } else { down }) += 1;
-            }
+        for (monomial, factor) in all.iter().flat_map(|p| &p.0).filter(|(monomial, _)| !monomial.is_empty()) {
+            let (up, down) = signs.entry(monomial).or_default();
+            *(if *factor > 0 { up } else { down }) += 1;
         }
         let next = signs.into_iter().min_by_key(|(_, (up, down))| up * down);
         let Some((next, _)) = next.map(|(monomial, n)| (monomial.clone(), n)) else { return false };
-        let (with, mut rest): (Vec<Polynomial>, BTreeSet<Polynomial>) = {
-            let (with, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| p.factor(&next) != 0);
-            (with, rest.into_iter().collect())
+        let (with, mut rest): (Vec<Polynomial>, Vec<Polynomial>) = all.into_iter().partition(|p| p.factor(&next) != 0);
+        let of_sign = |sign: i128| {
+            let factors = with.iter().map(|p| (p, sign * p.factor(&next)));
+            factors.filter(|(_, factor)| *factor > 0).collect::<Vec<_>>()
         };
-        for up in with.iter().filter(|p| p.factor(&next) > 0) {
-            for down in with.iter().filter(|p| p.factor(&next) < 0) {
-                let (a, b) = (up.factor(&next), -down.factor(&next));
-                let sum = Polynomial::default().plus(up, b).plus(down, a).reduced();
+        let (above, below) = (of_sign(1), of_sign(-1));
+        for (up, a) in above {
+            for (down, b) in &below {
+                let sum = Polynomial::combined((up, *b), (down, a)).reduced();
                 // Saturated coefficients make the sum useless.
-                if sum.0.values().all(|factor| factor.unsigned_abs() < MAX_COEFFICIENT.unsigned_abs()) {
-                    rest.insert(sum);
+                if sum.0.iter().all(|(_, factor)| factor.unsigned_abs() < MAX_COEFFICIENT.unsigned_abs()) {
+                    rest.push(sum);
+                }
+            }
+            if rest.len() > 2 * MAX_INEQUALITIES {
+                unique(&mut rest);
+                if rest.len() > MAX_INEQUALITIES {
+                    return false;
                 }
             }
         }
+        unique(&mut rest);
         if rest.len() > MAX_INEQUALITIES {
             return false;
         }
@@ -273,11 +321,11 @@ mod tests {
     #[test]
     fn unsatisfiable_conditions_are_impossible() {
         // x ≥ 5, and x ≤ 4.
-        assert!(impossible(&[of(-5, &[(1, &[0])])], &[of(4, &[(-1, &[0])])]));
+        assert!(impossible(&[&of(-5, &[(1, &[0])])], &[of(4, &[(-1, &[0])])]));
         // 4x ≤ 4y + 3, and x > y: among integers alone.
-        assert!(impossible(&[of(3, &[(4, &[1]), (-4, &[0])])], &[of(-1, &[(1, &[0]), (-1, &[1])])]));
+        assert!(impossible(&[&of(3, &[(4, &[1]), (-4, &[0])])], &[of(-1, &[(1, &[0]), (-1, &[1])])]));
         // q · n ≤ a < m · n, and q ≥ m.
-        let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(-1, &[(1, &[1, 2]), (-1, &[3])])];
+        let known = [&of(0, &[(1, &[3]), (-1, &[0, 1])]), &of(-1, &[(1, &[1, 2]), (-1, &[3])])];
         assert!(impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
     }
 
@@ -287,14 +335,14 @@ mod tests {
         let known = [of(0, &[(1, &[0]), (-4, &[1])]), of(0, &[(-1, &[0]), (4, &[1])])];
         let above = of(-1, &[(1, &[0]), (-4, &[2])]);
         let asked = of(3, &[(-1, &[0])]);
-        let known = [&known[..], &[above]].concat();
+        let known: Vec<&Polynomial> = known.iter().chain([&above]).collect();
         assert!(impossible_stepwise(&known, std::slice::from_ref(&asked)));
         assert!(!impossible_stepwise(&known[1..], std::slice::from_ref(&asked)));
     }
 
     #[test]
     fn satisfiable_conditions_are_possible() {
-        let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(0, &[(1, &[1, 2]), (-1, &[3])])];
+        let known = [&of(0, &[(1, &[3]), (-1, &[0, 1])]), &of(0, &[(1, &[1, 2]), (-1, &[3])])];
         // q · n ≤ a ≤ m · n: q may be m.
         assert!(!impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
         // Exhaustive test over small numbers: a system reported as infeasible has no solution.
@@ -310,7 +358,7 @@ mod tests {
             for (q, at_q) in &lines[..i] {
                 for (r, at_r) in &lines[..i] {
                     let found = at & at_q & at_r != 0;
-                    let (known, asked) = ([p.clone(), q.clone()], std::slice::from_ref(r));
+                    let (known, asked) = ([p, q], std::slice::from_ref(r));
                     assert!(
                         !(found && (impossible(&known, asked) || impossible_stepwise(&known, asked))),
                         "{p:?} {q:?} {r:?}"

@@ -61,9 +61,9 @@ pub struct Proof {
     pub grid: bool,
 }
 
-/// Combinations of launch facts (`requires`, `grid`) in the order of the attempts, the weakest
-/// first.
-const PROMISES: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+/// Combinations of fewer launch facts (`requires`, `grid`) than both, in the order of the attempts,
+/// the weakest first.
+const FEWER_PROMISES: [(bool, bool); 3] = [(false, false), (false, true), (true, false)];
 
 impl KernelAccesses {
     /// Analyzes `kernel`, an instance of `program` that still contains places: IR as lowered, or
@@ -75,7 +75,7 @@ impl KernelAccesses {
         };
         let (all, variables) = by(true, true);
         let mut proofs: Vec<Option<Proof>> = vec![None; all.len()];
-        for (requires, grid) in PROMISES {
+        for (requires, grid) in FEWER_PROMISES {
             // An access that all facts together do not prove is not attempted with fewer.
             let open = |(seen, proof): (&AccessBounds, &Option<Proof>)| seen.proof.is_some() && proof.is_none();
             if !all.iter().zip(&proofs).any(open) {
@@ -89,7 +89,9 @@ impl KernelAccesses {
         }
         let origins = memory::origins(kernel);
         let mut sites: Vec<Site> = Vec::new();
-        for (seen, proof) in all.into_iter().zip(proofs) {
+        for (mut seen, proof) in all.into_iter().zip(proofs) {
+            let with_both = seen.proof.take().map(|conditions| Proof { conditions, requires: true, grid: true });
+            let proof = proof.or(with_both);
             let AccessBounds { location, kind, place, bytes, formula, .. } = seen;
             let array = memory::name(kernel, &origins, &place);
             let same = |s: &&mut Site| (s.location, s.kind, s.bytes) == (location, kind, bytes) && s.array == array;

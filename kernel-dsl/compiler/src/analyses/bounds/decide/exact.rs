@@ -102,7 +102,7 @@ impl Bounds {
             VariableOrigin::Extent(_)
             | VariableOrigin::Parameter(_)
             | VariableOrigin::Value(_)
-            | VariableOrigin::Wrapped(_)
+            | VariableOrigin::Wrapped(..)
             | VariableOrigin::Ceiling(_) => None,
         };
         most.unwrap_or(MAX_USIZE).min(MAX_USIZE)
@@ -125,7 +125,7 @@ impl Decider<'_> {
             return true;
         }
         let (a, b) = (self.number(a), self.number(b));
-        let wrapped = self.bounds.variable(VariableOrigin::Wrapped(format!("{operator:?} {a:?}, {b:?}"))).0;
+        let wrapped = self.bounds.variable(VariableOrigin::Wrapped(operator, [a.clone(), b.clone()])).0;
         let exact = self.bounds.binary(operator, &a, &b);
         // A power of two that divides the result without wrapping divides the wrapped one too.
         let power = exact.as_ref().map_or(0, |exact| exact.terms().map(|(_, n)| n.trailing_zeros()).min().unwrap_or(0));
@@ -316,9 +316,9 @@ impl Decider<'_> {
     /// it, are at most the largest `usize`.
     fn limits(&self, number: &Polynomial) -> Vec<Polynomial> {
         let own: BTreeSet<Variable> =
-            self.bounds.known_of(std::slice::from_ref(number)).iter().flat_map(Polynomial::variables).collect();
+            self.bounds.known_of(&[number]).into_iter().flat_map(Polynomial::variables).collect();
         let near = self.here.iter().chain(&self.bounds.known).map(Polynomial::variables);
-        let near = near.filter(|variables| !variables.is_disjoint(&own)).flatten();
+        let near = near.filter(|variables| variables.iter().any(|variable| own.contains(variable))).flatten();
         let all: BTreeSet<Variable> = near.chain(own.iter().copied()).collect();
         let most = Polynomial::constant(MAX_USIZE);
         all.into_iter().map(|variable| most.plus(&Polynomial::variable(variable), -1)).collect()
