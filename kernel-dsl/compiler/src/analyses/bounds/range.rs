@@ -7,7 +7,7 @@ use crate::ir::Special;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Maximum number of enumerated threads and iterations.
+/// Maximum number of enumerated values of blocks, threads and iterations.
 const MAX_ENUMERATED_STEPS: u32 = 1 << 18;
 
 /// Parameters of a launch.
@@ -57,6 +57,7 @@ impl Variables {
             variables: self,
             launched,
             formula,
+            conditions: Vec::new(),
             free: Vec::new(),
             values: vec![None; self.0.len()],
             left: MAX_ENUMERATED_STEPS,
@@ -69,6 +70,11 @@ impl Variables {
         // Threads and blocks come before iterations, and outer iterations before inner ones, whose
         // ends may depend on them.
         search.free.sort_by_key(|v| (matches!(self.0[*v as usize], Meaning::Iteration(_)), *v));
+        let by_depth = |depth| formula.conditions.iter().filter(|c| search.depth(c) == depth).collect();
+        search.conditions = (0..=search.free.len()).map(by_depth).collect();
+        if !search.holds(0)? {
+            return Some(0..0);
+        }
         search.search(0)?;
         let Some((first, last)) = search.found else { return Some(0..0) };
         let end = last.checked_add(i128::from(formula.bytes))?;
@@ -80,6 +86,8 @@ struct Search<'a> {
     variables: &'a Variables,
     launched: &'a LaunchParameters,
     formula: &'a Formula,
+    /// The conditions of the access, by the number of enumerated variables that determine them.
+    conditions: Vec<Vec<&'a Polynomial>>,
     /// Variables to enumerate.
     free: Vec<Variable>,
     values: Vec<Option<i128>>,
@@ -120,6 +128,28 @@ impl Search<'_> {
             self.values[variable as usize] = known;
         }
         Some(())
+    }
+
+    /// Returns how many of the enumerated variables determine the value of a polynomial.
+    fn depth(&self, polynomial: &Polynomial) -> usize {
+        let of = |variable: Variable| match &self.variables.0[variable as usize] {
+            Meaning::Quotient(parts) | Meaning::Ceiling(parts) | Meaning::Least(parts) | Meaning::Most(parts) => {
+                parts.iter().map(|part| self.depth(part)).max().unwrap_or(0)
+            }
+            _ => self.free.iter().position(|free| *free == variable).map_or(0, |at| at + 1),
+        };
+        polynomial.variables().into_iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Returns whether the conditions hold that the first `depth` enumerated variables determine,
+    /// and not fewer.
+    fn holds(&self, depth: usize) -> Option<bool> {
+        for condition in &self.conditions[depth] {
+            if self.value(condition)? < 0 {
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 
     /// Returns the value of a polynomial over known variables.
@@ -166,22 +196,18 @@ impl Search<'_> {
             {
                 break;
             }
-            self.search(next + 1)?;
+            self.left = self.left.checked_sub(1)?;
+            if self.holds(next + 1)? {
+                self.search(next + 1)?;
+            }
         }
         self.values[variable as usize] = None;
         Some(())
     }
 
-    /// Evaluates the access for one thread in one iteration.
+    /// Evaluates the access for one thread in one iteration that meets the conditions.
     fn one(&mut self) -> Option<()> {
-        self.left = self.left.checked_sub(1)?;
-        let formula = self.formula;
-        for condition in &formula.conditions {
-            if self.value(condition)? < 0 {
-                return Some(());
-            }
-        }
-        let first = self.value(&formula.first)?;
+        let first = self.value(&self.formula.first)?;
         let (low, high) = self.found.unwrap_or((first, first));
         self.found = Some((low.min(first), high.max(first)));
         Some(())
