@@ -81,7 +81,8 @@ impl Polynomial {
             };
             let of_left = left.next_if(|_| order.is_le());
             let of_right = right.next_if(|_| order.is_ge());
-            let factor = |of: Option<&(Monomial, i128)>, by: i128| of.map_or(0, |(_, factor)| factor.saturating_mul(by));
+            let factor =
+                |of: Option<&(Monomial, i128)>, by: i128| of.map_or(0, |(_, factor)| factor.saturating_mul(by));
             if let Some((monomial, _)) = of_left.or(of_right) {
                 push(monomial, factor(of_left, m).saturating_add(factor(of_right, n)));
             }
