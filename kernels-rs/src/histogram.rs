@@ -1,7 +1,7 @@
 //! Histograms: the number of elements in each bin.
 //!
-//! The entry point is [`histogram`]. Up to 4096 bins are counted in shared memory, where each warp,
-//! or the whole block, has its own bins. At the end a block adds its bins to those in global
+//! The entry point is [`histogram`]. Up to 4096 bins are counted in shared memory, where four warps,
+//! or the whole block, have their own bins. At the end a block adds its bins to those in global
 //! memory, by one atomic operation per bin. More than 4096 bins are counted directly in global
 //! memory.
 //!
@@ -9,7 +9,7 @@
 //!   keys │▒▒▒▒▒▒▒▒│▒▒▒▒▒▒▒▒│ …       16 bytes a thread and step
 //!            │        │
 //!            ▼        ▼
-//!   warp 0 │ bins │ warp 1 │ bins │ … warp 7     shared: a lane adds one; lanes with the same bin are serialized
+//!   warps 0, 8, … │ bins │ 1, 9, … │ bins │ …    shared: a lane adds one; lanes with the same bin are serialized
 //!            └────────┴──── Σ ────────┘
 //!                          ▼
 //!                    bins in global memory

@@ -6,11 +6,13 @@ use kernel_dsl::prelude::*;
 /// Counts keys in up to `BINS` bins: `bins[b]` ← `bins[b]` + the number of keys with bin b, `V`
 /// keys at once.
 ///
-/// A block counts in `COPIES` copies of the bins in shared memory. Each of its warps has a separate
-/// copy, or all share one.
+/// A block counts in `COPIES` copies of the bins in shared memory. Its warps alternate over the
+/// copies. Blocks are as large as possible, because each adds all its bins to those in global
+/// memory.
 #[kernel(
-    block = 256,
-    grid = device::waves(8, keys.len().div_ceil(256 * V)),
+    block = 1024,
+    max_registers = 32,
+    grid = device::waves(2, keys.len().div_ceil(1024 * V)),
     instances(
         K = u8, BINS = 256, COPIES = 8, V = 16;
         K = u32, BINS = 256, COPIES = 8, V = 4 | 1;

@@ -12,7 +12,8 @@ use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 use std::ops::RangeInclusive;
 
-/// The maximum number of threads of a multiprocessor: eight blocks of 256, as the kernels declare.
+/// The maximum number of threads of a multiprocessor: eight blocks of 256, or two of 1024, as the
+/// kernels declare.
 const THREADS: usize = 8 * 256;
 
 /// Counts the keys in each bin: `bins[b]` ← the number of keys with bin b. A key without a bin is
