@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`best::best_parts`], [`best::best_of_parts`] | arg-max; a draw from all tokens, as the arg-max of logits with Gumbel noise |
 //! | [`top::likeliest_of_parts`], [`top::sample_top`] | a draw from up to 1024 likeliest tokens, or from the likeliest of them whose probabilities add up to p |
-//! | [`threshold::sample_likely`] | the same for more tokens, or for all |
+//! | [`nucleus::ends_of_parts`], [`nucleus::level_sums`], [`nucleus::level_tokens`], [`nucleus::draw_likely`] | a draw from the likeliest tokens of all whose probabilities add up to p |
+//! | [`threshold::sample_likely`] | a draw from more than 1024 likeliest tokens |
 //!
 //! # The limits
 //!
@@ -14,8 +15,8 @@
 //! −log(−log u), with u uniform (Gumbel, 1954; Maddison, Tarlow, Minka, *A\* sampling*, 2014).
 //! Therefore a row is read once, by enough blocks to fill the device. Top-k is a radix select in
 //! two kernels: blocks keep the k likeliest of each 8192 logits, which they read once, and a block
-//! draws from those. Top-p of a whole vocabulary is a radix select by sums of probabilities. One
-//! block reads the row several times, from the L2 cache after the first time.
+//! draws from those. Top-p of a whole vocabulary is a histogram of probabilities, from which a block
+//! selects and draws. The row is read three times, from the L2 cache after the first time.
 //!
 //! # Random numbers
 //!
@@ -43,6 +44,7 @@
 
 pub mod best;
 mod call;
+pub mod nucleus;
 pub mod random;
 pub mod threshold;
 pub mod top;

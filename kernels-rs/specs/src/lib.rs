@@ -23,6 +23,7 @@ mod histogram;
 mod loss;
 mod normed;
 mod norms;
+mod nucleus;
 mod optimizer;
 mod permute;
 mod pieces;

@@ -42,26 +42,26 @@ fn uniform(high: u32, low: u32) -> f64 {
 }
 
 /// Returns the stream in a case's inputs: seed and offset, from `first` on.
-fn stream(inputs: &[Input], first: usize) -> [u32; 4] {
+pub(super) fn stream(inputs: &[Input], first: usize) -> [u32; 4] {
     [0, 1, 2, 3].map(|i| inputs[first + i].value() as u32)
 }
 
-fn words([seed0, seed1, offset0, offset1]: [u32; 4], row: usize, index: u32) -> [u32; 4] {
+pub(super) fn words([seed0, seed1, offset0, offset1]: [u32; 4], row: usize, index: u32) -> [u32; 4] {
     philox([index, row as u32, offset0, offset1], [seed0, seed1])
 }
 
-fn random_stream(random: &mut Random) -> Stream {
+pub(super) fn random_stream(random: &mut Random) -> Stream {
     let mut word = || random.below(1 << 31) as u32 * 2 + 1;
     Stream { seed: [word(), word()], offset: [word(), word()] }
 }
 
 /// Returns the sort key of a score: a NaN counts as −∞, and −0 as 0.
-fn order(score: f64) -> f64 {
+pub(super) fn order(score: f64) -> f64 {
     if score.is_nan() { -1e300 } else { score.max(-1e300) + 0.0 }
 }
 
 /// Returns the temperature in a case's inputs, from `first` on: the scale and the spread.
-fn temperature(inputs: &[Input], first: usize) -> f64 {
+pub(super) fn temperature(inputs: &[Input], first: usize) -> f64 {
     inputs[first + 1].value() / inputs[first].value()
 }
 

@@ -1,6 +1,7 @@
 //! The call for sampling.
 
 use super::best::{Scored, Temperature, best_of_parts, best_parts};
+use super::nucleus::{Ends, LEVELS, draw_likely, ends_of_parts, level_sums, level_tokens};
 use super::random::Stream;
 use super::threshold::sample_likely;
 use super::top::{likeliest_of_parts, sample_top};
@@ -22,6 +23,12 @@ const PART: usize = 8192;
 
 /// The minimum number of columns of a block that draws from all tokens.
 const STRETCH: usize = 4096;
+
+/// The minimum number of columns of a block that adds probabilities of levels.
+const LEVEL_STRETCH: usize = 2048;
+
+/// The number of listed tokens of a row's level, if its parts are not too many.
+const LISTED: usize = 8192;
 
 /// A token for each row: drawn from the softmax of its logits divided by the temperature, or from
 /// the likeliest tokens only; or the likeliest token.
@@ -144,7 +151,9 @@ impl Sample {
             let part = if self.top_p < 1.0 { part as u32 } else { 0 };
             let unit = 2f32.powi(40.min(62 - cols.next_power_of_two().trailing_zeros() as i32));
             // A k of all columns needs no search.
-            let k = if k < cols { k } else { 0 };
+            if k == 0 || k == cols {
+                return self.of_probability(on, logits, temperature, part, unit, stream, tokens);
+            }
             // SAFETY: reads are within the row, and writes within the tokens.
             return unsafe {
                 sample_likely::<T>::launch_unchecked(
@@ -174,6 +183,74 @@ impl Sample {
         // SAFETY: as above.
         unsafe { best_of_parts::launch_unchecked(&LibraryCall(on), best.view(shape)?, tokens) }
     }
+
+    /// Queues a draw from the likeliest tokens with a probability of `part` / 2³².
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    fn of_probability<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        logits: &BufferView<'_, T, 2>,
+        temperature: Temperature,
+        part: u32,
+        unit: f32,
+        stream: Stream,
+        tokens: &mut BufferViewMut<'_, u32, 1>,
+    ) -> Result<(), Error> {
+        let [rows, cols] = logits.extents();
+        // At most as many blocks as run at once: the last of a few more would run alone.
+        let places = 4 * on.device().facts().multiprocessors as usize;
+        let parts = (places / rows.max(1)).min(cols.div_ceil(LEVEL_STRETCH)).clamp(1, 1024);
+        // Several times the mean number of tokens of a part's level.
+        let longest = (LISTED / parts).next_power_of_two().clamp(64, LISTED).min(cols.next_power_of_two());
+        let (of_parts, of_sums, of_lists) = ([rows, parts], [rows, LEVELS], [rows, parts, longest]);
+        let mut ends = on.scratch::<Ends>(rows * parts)?;
+        let mut sums = on.scratch::<u64>(rows * LEVELS)?;
+        let mut above = on.scratch::<u64>(rows * parts)?;
+        let mut counts = on.scratch::<u32>(rows * parts)?;
+        let mut listed = on.scratch::<u32>(rows * parts * longest)?;
+        let on = &LibraryCall(on);
+        // SAFETY: the launches check the extents. Reads are within the rows, and each kernel reads
+        // what its predecessors wrote: of the lists as many tokens as the counts say.
+        unsafe {
+            ends_of_parts::<T>::launch_unchecked(
+                on,
+                logits,
+                &mut ends.view_mut(of_parts)?,
+                &mut sums.view_mut(of_sums)?,
+            )?;
+            let ends = ends.view(of_parts)?;
+            level_sums::<T>::launch_unchecked(on, logits, &ends, temperature, unit, &mut sums.view_mut(of_sums)?)?;
+            let sums = sums.view(of_sums)?;
+            level_tokens::<T>::launch_unchecked(
+                on,
+                logits,
+                &ends,
+                temperature,
+                unit,
+                part,
+                &sums,
+                &mut above.view_mut(of_parts)?,
+                &mut counts.view_mut(of_parts)?,
+                &mut listed.view_mut(of_lists)?,
+            )?;
+            let (above, counts, listed) = (above.view(of_parts)?, counts.view(of_parts)?, listed.view(of_lists)?);
+            draw_likely::<T>::launch_unchecked(
+                on,
+                logits,
+                &ends,
+                temperature,
+                unit,
+                part,
+                &sums,
+                &above,
+                &counts,
+                &listed,
+                stream,
+                tokens,
+            )
+        }
+    }
+
     /// Queues a draw from the `k` likeliest tokens, at most [`MAX_SORTED`].
     fn of_likeliest<T: Float + GenericArgument>(
         self,

@@ -17,16 +17,9 @@
 //! use native atomics. A row is read once for its maximum, once for the sum, about four times for
 //! each search, and once for the draw: from the L2 cache after the first time.
 //!
-//! # Measured
-//!
-//! For p = 0.9 of 151,936 logits, one block takes 309 µs on an H100, and 64 rows take 315 µs. With
-//! digits of 11 bits and eight loads in flight it takes 239 and 241 µs. With blocks of 4096
-//! columns, sums of digits in global memory and a launch for each round it takes 26 and 174 µs.
-//! With blocks of 16,384 columns it takes 33 and 124 µs. This form ends the search of equal logits
-//! early: the sum of a digit equals the probability of one of its tokens. Its eight launches need
-//! memory for the sums, and are not in the library yet.
+//! [`nucleus`](super::nucleus) has the same search among the few tokens of a level.
 
-use super::best::{Temperature, beats, better, no_element, noisy, rank};
+use super::best::{Temperature, beats, better, no_element, noisy, rank, score_of};
 use super::random::{Stream, gumbel, words};
 use kernel_dsl::prelude::*;
 
@@ -39,10 +32,14 @@ const THREADS: usize = 1024;
 #[device]
 #[derive(Clone, Copy)]
 pub struct Measure {
-    top: f32,
-    scaled: f32,
-    temperature: Temperature,
-    unit: f32,
+    /// The largest logit.
+    pub top: f32,
+    /// The largest logit times the temperature's scale.
+    pub scaled: f32,
+    /// The temperature.
+    pub temperature: Temperature,
+    /// The integer that represents 1.
+    pub unit: f32,
 }
 
 /// Returns the probability of a logit relative to the largest, in units; 0 for a NaN.
@@ -50,26 +47,96 @@ pub struct Measure {
 /// Logits are scaled before they are subtracted, so that differences are finite if the temperature
 /// is large.
 #[device]
-fn weight(x: f32, of: Measure) -> u64 {
+pub fn weight(x: f32, of: Measure) -> u64 {
     let below = x.mul_add(of.temperature.scale, -of.scaled);
     let e = if x == of.top { 1.0 } else { math::exp(below * of.temperature.inverse) };
     (e * of.unit) as u64
 }
 
-/// Returns the largest rank such that the elements with at least that rank reach `need`: their
-/// number, or if `WEIGHED` is true the weight of those from `floor` on. All elements together must
-/// reach `need`, and it is not 0. It ends with a barrier.
 #[device]
-fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u64, of: Measure) -> u64 {
+mod candidates {
+    /// The tokens of a row among which a threshold is searched.
+    pub trait Candidates: Copy {
+        /// Returns the number of places, at least the number of candidates.
+        fn places(&self) -> usize;
+        /// Returns the column of the token at a place; `u32::MAX` for none.
+        fn column(&self, place: usize) -> u32;
+        /// Returns whether the token of a rank is a candidate.
+        fn includes(&self, rank: u64) -> bool;
+    }
+
+    /// The tokens with at least a rank.
+    #[derive(Clone, Copy)]
+    pub struct Above {
+        /// The number of tokens.
+        pub tokens: usize,
+        /// The least rank.
+        pub floor: u64,
+    }
+
+    impl Candidates for Above {
+        fn places(&self) -> usize {
+            self.tokens
+        }
+        fn column(&self, place: usize) -> u32 {
+            place as u32
+        }
+        fn includes(&self, rank: u64) -> bool {
+            rank >= self.floor
+        }
+    }
+}
+
+pub use candidates::*;
+
+/// Returns the rank of the candidate at a place; 0 for none.
+#[device]
+pub fn candidate<T: Float, C: Candidates>(row: View<T, 1>, of: C, place: usize) -> u64 {
+    let column = of.column(place);
+    let mut own = 0u64;
+    if column != u32::MAX {
+        own = rank(row[column as usize].to_f32(), column as usize);
+        if !of.includes(own) {
+            own = 0;
+        }
+    }
+    own
+}
+
+/// A digit of ranks at which a search ended.
+#[device]
+#[derive(Clone, Copy)]
+pub struct Reached {
+    /// The upper bits of its ranks, all but the lower `bits`.
+    pub prefix: u64,
+    /// The number of lower bits.
+    pub bits: u32,
+    /// The number or weight of all candidates from the largest to the digit's smallest.
+    pub all: u64,
+}
+
+/// Returns the digit whose smallest rank is the largest rank such that the candidates with at least
+/// that rank reach `need`: their number, or if `WEIGHED` is true their weight. All candidates
+/// together must reach `need`, and it is not 0. All ranks have the upper bits `prefix`, all but the
+/// lower `bits`. It ends with a barrier.
+#[device]
+pub fn reaching<T: Float, C: Candidates, const WEIGHED: bool>(
+    row: View<T, 1>,
+    candidates: C,
+    need: u64,
+    of: Measure,
+    prefix: u64,
+    bits: u32,
+) -> Reached {
     let t = thread::x();
     let mut counts = Shared::<u32, 1>::new([256]);
     let mut low = Shared::<u32, 1>::new([256]);
     let mut high = Shared::<u32, 1>::new([256]);
     let mut found = Shared::<u32, 1>::new([2]);
-    let mut rest = Shared::<u64, 1>::new([1]);
-    let (mut prefix, mut need, mut bits) = (0u64, need, 64u32);
-    for round in rolled(0..8) {
-        let shift = (56 - 8 * round) as u32;
+    let mut rest = Shared::<u64, 1>::new([2]);
+    let (mut prefix, mut left, mut bits, mut all) = (prefix, need, bits, need);
+    for _round in rolled(0..8) {
+        let shift = if bits > 8 { bits - 8 } else { 0 };
         if t < 256 {
             counts[t] = 0;
             if WEIGHED {
@@ -78,14 +145,13 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
             }
         }
         block::sync();
-        for i in (t..row.len()).step_by(THREADS) {
-            let x = row[i].to_f32();
-            let key = rank(x, i);
-            if (!WEIGHED || key >= floor) && (bits == 64 || key >> bits == prefix) {
-                let digit = (key >> shift) as usize & 255;
+        for i in (t..candidates.places()).step_by(THREADS) {
+            let key = candidate::<T, C>(row, candidates, i);
+            if key != 0 && (bits == 64 || key >> bits == prefix) {
+                let digit = ((key >> shift) as u32 & ((1 << (bits - shift)) - 1)) as usize;
                 counts.fetch_add(digit, 1);
                 if WEIGHED {
-                    let own = weight(x, of);
+                    let own = weight(score_of(key), of);
                     let before = low.fetch_add(digit, own as u32);
                     let carried = before.wrapping_add(own as u32) < before;
                     let upper = (own >> 32) as u32 + carried as u32;
@@ -104,27 +170,28 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
             here = if WEIGHED { (high[255 - t] as u64) << 32 | low[255 - t] as u64 } else { count as u64 };
         }
         let (before, _all) = block::scan(here, 0u64, |a, b| a + b);
-        if before < need && need <= before + here {
+        if before < left && left <= before + here {
             found[0] = 255 - t as u32;
-            found[1] = (here == need - before || WEIGHED && count == 1) as u32;
-            rest[0] = need - before;
+            found[1] = (here == left - before || WEIGHED && count == 1) as u32;
+            rest[0] = left - before;
+            rest[1] = here;
         }
         block::sync();
-        prefix = prefix << 8 | found[0] as u64;
+        prefix = prefix << (bits - shift) | found[0] as u64;
         bits = shift;
-        need = rest[0];
+        left = rest[0];
+        all = need - left + rest[1];
         if found[1] == 1 {
             break;
         }
     }
     block::sync();
-    // If a whole digit is needed, its elements from the floor on.
-    if WEIGHED { (prefix << bits).max(floor) } else { prefix << bits }
+    Reached { prefix, bits, all }
 }
 
 /// Returns ⌈total · p / 2³²⌉ for a total below 2⁶³.
 #[device]
-fn share(total: u64, p: u32) -> u64 {
+pub fn share(total: u64, p: u32) -> u64 {
     let low = (total & 0xffff_ffff) * p as u64;
     (total >> 32) * p as u64 + (low >> 32) + (low & 0xffff_ffff > 0) as u64
 }
@@ -150,7 +217,8 @@ pub fn sample_likely<T: Float>(
     let mut of = Measure { top: 0.0, scaled: 0.0, temperature, unit };
     let mut floor = 0u64;
     if k > 0 {
-        floor = reaching::<T, false>(of_row, 0, k as u64, of);
+        let reached = reaching::<T, Above, false>(of_row, Above { tokens: of_row.len(), floor }, k as u64, of, 0, 64);
+        floor = reached.prefix << reached.bits;
     }
     if top_p > 0 {
         let mut top = f32::NEG_INFINITY;
@@ -169,7 +237,16 @@ pub fn sample_likely<T: Float>(
         let total = block::sum(own);
         // A row of NaNs only has no kept token.
         if total > 0 {
-            floor = reaching::<T, true>(of_row, floor, share(total, top_p), of);
+            let reached = reaching::<T, Above, true>(
+                of_row,
+                Above { tokens: of_row.len(), floor },
+                share(total, top_p),
+                of,
+                0,
+                64,
+            );
+            // If a whole digit is needed, its elements from the floor on.
+            floor = (reached.prefix << reached.bits).max(floor);
         }
     }
     let mut best = no_element();

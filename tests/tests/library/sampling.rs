@@ -141,6 +141,25 @@ fn most_likely_token_of_a_vocabulary() {
     }
 }
 
+/// Checks that a draw by probability does not depend on the number of parts of a row, which is 3
+/// for one row of the interpreter's device, and 1 for eight.
+#[test]
+fn draws_by_probability_do_not_depend_on_parts() {
+    let device = Device::cpu();
+    let (rows, cols) = (8, 6000);
+    let logits = device.upload(&Random::new(8).values::<f32>(cols).repeat(rows)).unwrap();
+    for offset in 0..4 {
+        let drawn = |rows: usize| {
+            let mut tokens = device.zeros::<u32>(rows).unwrap();
+            let of_rows = logits.view_strided([rows, cols], [cols, 1]).unwrap();
+            let sample = Sample::new(9).offset(offset).top_p(0.9);
+            sample.run(&device, &of_rows, &mut tokens.view_mut([rows]).unwrap()).unwrap();
+            tokens.download().unwrap()[0]
+        };
+        assert_eq!(drawn(1), drawn(rows));
+    }
+}
+
 /// Returns the token of one row.
 fn token(device: &Device, sample: Sample, row: &[f32]) -> u32 {
     let (logits, mut token) = (device.upload(row).unwrap(), device.zeros::<u32>(1).unwrap());

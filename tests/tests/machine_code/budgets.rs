@@ -36,6 +36,7 @@ use kernels_rs::rowwise::group::{group_norm, group_norm_backward};
 use kernels_rs::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sampling::best::best_parts;
+use kernels_rs::sampling::nucleus::{draw_likely, ends_of_parts, level_sums, level_tokens};
 use kernels_rs::sampling::threshold::sample_likely;
 use kernels_rs::sampling::top::{likeliest_of_parts, sample_top};
 use kernels_rs::scan::kernels::scan_rows;
@@ -426,7 +427,11 @@ fn draws_are_cheap() {
         .into_iter()
         .chain(costs::<likeliest_of_parts<f32>>())
         .chain(costs::<sample_top<64>>())
-        .chain(costs::<sample_likely<f32>>());
+        .chain(costs::<sample_likely<f32>>())
+        .chain(costs::<ends_of_parts<f32>>())
+        .chain(costs::<level_sums<f32>>())
+        .chain(costs::<level_tokens<f32>>())
+        .chain(costs::<draw_likely<f32>>());
     for Cost { name, resources, loops, .. } in all {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(longest) = loops.iter().max_by_key(|l| l.slots) else { panic!("{name} has no loop") };

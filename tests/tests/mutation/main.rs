@@ -178,6 +178,7 @@ const LONG: &[&str] = &[
     "attention_gradient",
     "attention_scores",
     "decode",
+    "draw_likely",
     "flash_attention",
     "flash_attention_cached",
     "flash_decode",
