@@ -53,7 +53,7 @@ impl Logits {
     }
 }
 
-/// The first and the next part's first column.
+/// Returns the columns of a part.
 fn columns(part: usize, parts: usize, cols: usize) -> std::ops::Range<usize> {
     let each = cols.div_ceil(parts);
     (part * each).min(cols)..((part + 1) * each).min(cols)
@@ -108,7 +108,7 @@ fn ends_input(x: &[f32], [rows, cols, parts]: [usize; 3]) -> Input {
     Input::view(&(0..rows * parts).map(of).collect::<Vec<_>>(), [rows, parts])
 }
 
-/// The sums of a row: of each level, and of each token its probability and level.
+/// Returns the sums of a row's levels, and the probability and level of each token.
 fn summed(x: &[f32], t: f32) -> (Vec<u64>, Vec<(u64, usize)>) {
     let [largest, smallest] = ends(&x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>()).map(|x| x as f32);
     let levels = levels_between(Ends { largest, smallest }, Temperature::of(t), UNIT);
@@ -128,7 +128,11 @@ fn cut(sums: &[u64], top_p: u32, infinite: bool) -> usize {
 
 fn ends_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let one = |(logits, [rows, cols, parts]): (Logits, [usize; 3])| {
-        let x = logits.draw(random, rows * cols);
+        let mut x = logits.draw(random, rows * cols);
+        if logits == Logits::Drawn {
+            // The largest is the last of its row.
+            x.chunks_mut(cols).enumerate().for_each(|(row, x)| x[cols - 1] = 9.0 + row as f32);
+        }
         let stale = Ends { largest: 9e9, smallest: -9e9 };
         Case::new(
             format!("{logits:?}, {rows} × {cols} in {parts}"),
@@ -177,7 +181,7 @@ fn sums_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
             [x[LEVELS], x[LEVELS + 88]] = [9.0, -9.0];
         }
         let mut inputs = common(&x, t, extents);
-        // What other parts have added.
+        // The sums of other parts.
         let before: Vec<u64> = (0..rows * LEVELS).map(|i| (i as u64 % 3) << 33).collect();
         inputs.push(Input::view(&before, [rows, LEVELS]));
         Case::new(format!("{logits:?}, {rows} × {cols} in {parts} at {t}"), inputs)
@@ -325,7 +329,7 @@ fn tokens_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let mut all = Vec::new();
-    // The draw is of the levels above, or of the level.
+    // The drawn token belongs to the level, or to one above.
     for (logits, t, top_p, extents, longest, level) in [
         (Logits::Drawn, 1.0, 0.9, [1, 2600, 2], 64, false),
         (Logits::Drawn, 0.25, 0.5, [1, 1500, 3], 64, false),
@@ -377,7 +381,7 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Returns the drawn tokens, whether the last is of the level, and the least distance of the draws
+/// Returns the drawn tokens, whether the last belongs to the level, and the least distance of draws
 /// from other results.
 fn drawn(inputs: &[Input]) -> (Vec<u32>, bool, f64) {
     let (x, t, top_p) = (inputs[0].values(), temperature(inputs, 2), inputs[6].value() / 2f64.powi(32));

@@ -141,8 +141,8 @@ fn most_likely_token_of_a_vocabulary() {
     }
 }
 
-/// Checks that a draw by probability does not depend on the number of parts of a row, which is 3
-/// for one row of the interpreter's device, and 1 for eight.
+/// Checks that a draw by probability does not depend on the number of parts of a row. On the
+/// interpreter's device it is 3 for one row, and 1 for eight.
 #[test]
 fn draws_by_probability_do_not_depend_on_parts() {
     let device = Device::cpu();
