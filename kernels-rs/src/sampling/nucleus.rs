@@ -15,14 +15,14 @@
 //! from the level's tokens in descending order. Therefore a draw does not depend on the parts.
 //!
 //! A level mostly has a few hundred tokens. If a part has more tokens of the level than memory, the
-//! search reads the whole row, as [`threshold`](super::threshold) does: for example if all logits
-//! are equal.
+//! search reads the whole row, as [`threshold`](super::threshold) does. An example is a row of
+//! equal logits.
 //!
 //! # Measured
 //!
-//! For p = 0.9 of 151,936 logits of the benchmark the four kernels take 36 µs on an H100, and 112 µs for 64
-//! rows. Two of the three reads compute an exponential for each token, about 50 instructions. Other
-//! designs, on the same device:
+//! For p = 0.9 of 151,936 logits the four kernels take 36 µs on an H100, and 112 µs for 64 rows. Two
+//! of the three reads compute an exponential for each token, about 50 instructions. Other designs
+//! on an H100:
 //!
 //! | design | 1 row | 64 rows |
 //! |---|---|---|
