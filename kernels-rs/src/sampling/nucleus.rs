@@ -20,9 +20,9 @@
 //!
 //! # Measured
 //!
-//! For p = 0.9 of 151,936 logits the four kernels take 36 µs on an H100, and 112 µs for 64 rows. Two
-//! of the three reads compute an exponential for each token, about 50 instructions. Other designs
-//! on an H100:
+//! For p = 0.9 of 151,936 logits the four kernels take 36 µs on an H100, and 112 µs for 64 rows.
+//! Two of the three reads compute an exponential for each token, about 50 instructions. Other
+//! designs on an H100:
 //!
 //! | design | 1 row | 64 rows |
 //! |---|---|---|
