@@ -219,16 +219,16 @@ impl Sample {
                 &mut sums.view_mut(of_sums)?,
             )?;
             let ends = ends.view(of_parts)?;
-            level_sums::<T>::launch_unchecked(on, logits, &ends, temperature, unit, &mut sums.view_mut(of_sums)?)?;
+            level_sums::<T>::launch_unchecked(on, logits, ends, temperature, unit, &mut sums.view_mut(of_sums)?)?;
             let sums = sums.view(of_sums)?;
             level_tokens::<T>::launch_unchecked(
                 on,
                 logits,
-                &ends,
+                ends,
                 temperature,
                 unit,
                 part,
-                &sums,
+                sums,
                 &mut above.view_mut(of_parts)?,
                 &mut counts.view_mut(of_parts)?,
                 &mut listed.view_mut(of_lists)?,
@@ -237,14 +237,14 @@ impl Sample {
             draw_likely::<T>::launch_unchecked(
                 on,
                 logits,
-                &ends,
+                ends,
                 temperature,
                 unit,
                 part,
-                &sums,
-                &above,
-                &counts,
-                &listed,
+                sums,
+                above,
+                counts,
+                listed,
                 stream,
                 tokens,
             )
