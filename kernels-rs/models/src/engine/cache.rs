@@ -4,24 +4,23 @@
 //! pages of each text (Kwon and others, *PagedAttention*, 2023). Texts that begin alike share the
 //! full pages of their common tokens. A single text has one page.
 //!
-//! | format | numbers | scales | prompts read |
+//! | format | numbers | scales | queries of prompts |
 //! |---|---|---|---|
 //! | F32 | `f32` | none | `f32` |
 //! | F16 | `f16` | none | `f16` |
-//! | Q8_0 | `i8` | an `f16` for each 32 numbers | `f16`, converted some heads at a time |
+//! | Q8_0 | `i8` | an `f16` for each 32 numbers | `f16` |
 
 use super::attention::Places;
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Element, Float, GenericArgument};
+use kernels_rs::Queue;
 use kernels_rs::attention::cache::{BLOCK, StoredElement};
 use kernels_rs::attention::{Append, KvCache, KvCacheMut};
 use kernels_rs::blocks::cache::{Cache, Tokens};
 use kernels_rs::blocks::heads::{Norms, prepare};
 use kernels_rs::rotary::PairLayout;
-use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Error};
-use std::ops::Range;
 
 /// Keys and values of a layer, to write: each `[2·pages, groups, rows of a page, …]`, those of keys
 /// first.
@@ -43,22 +42,22 @@ pub struct KeyValueViews<'a, K: Element> {
 }
 
 impl<K: Element> KeyValueViews<'_, K> {
-    /// Returns the keys and values of some heads.
-    pub(super) fn of_heads(&self, heads: Range<usize>) -> Result<Self, Error> {
+    /// Returns the first `rows` rows of each page.
+    ///
+    /// # Errors
+    /// If pages have fewer rows.
+    pub(super) fn of_rows(&self, rows: usize) -> Result<Self, Error> {
         let ([keys, values], [of_keys, of_values]) = (self.numbers, self.scales);
         Ok(KeyValueViews {
-            numbers: [slice_heads(keys, &heads)?, slice_heads(values, &heads)?],
-            scales: [slice_heads(of_keys, &heads)?, slice_heads(of_values, &heads)?],
+            numbers: [first_rows(keys, rows)?, first_rows(values, rows)?],
+            scales: [first_rows(of_keys, rows)?, first_rows(of_values, rows)?],
         })
     }
 }
 
-/// Returns the elements of some heads, the second axis.
-fn slice_heads<'a, T: Element>(
-    rows: BufferView<'a, T, 4>,
-    heads: &Range<usize>,
-) -> Result<BufferView<'a, T, 4>, Error> {
-    rows.strided().permuted([1, 0, 2, 3])?.slice(heads.clone())?.permuted([1, 0, 2, 3])?.side_by_side()
+/// Returns the first rows, the third axis.
+fn first_rows<T: Element>(all: BufferView<'_, T, 4>, rows: usize) -> Result<BufferView<'_, T, 4>, Error> {
+    all.strided().permuted([2, 1, 0, 3])?.slice(0..rows)?.permuted([2, 1, 0, 3])?.side_by_side()
 }
 
 impl<K: Element> KeyValues<'_, K> {
@@ -99,7 +98,7 @@ pub struct Projected<'a> {
 
 /// A number of a cache that the engine supports.
 pub trait CacheElement: StoredElement + GenericArgument {
-    /// The format in which prompts read keys and values.
+    /// The format of the queries and the results of prompts.
     type Prompt: Float + GenericArgument;
 
     /// Returns the number of scales of a head of `width` numbers.
@@ -117,18 +116,8 @@ pub trait CacheElement: StoredElement + GenericArgument {
         cache: &mut KeyValues<'_, Self>,
     ) -> Result<(), Error>;
 
-    /// Returns a cache for a decoding step.
-    fn decoded<'a>(views: KeyValueViews<'a, Self>) -> KvCache<'a, Self>;
-
-    /// Returns the first keys and values where prompts read them as they are: there is one page, in
-    /// the right format.
-    ///
-    /// # Errors
-    /// If the page has fewer rows.
-    fn as_stored<'a>(
-        cache: &'a mut KeyValues<'_, Self>,
-        length: usize,
-    ) -> Result<Option<[BufferView<'a, Self::Prompt, 4>; 2]>, Error>;
+    /// Returns a cache for attention.
+    fn stored<'a>(views: KeyValueViews<'a, Self>) -> KvCache<'a, Self>;
 }
 
 macro_rules! floats {
@@ -151,24 +140,9 @@ macro_rules! floats {
                 prepare(on, &projected.numbers, projected.norms, &places.tokens, q, &mut Cache { keys, values })
             }
 
-            fn decoded<'a>(views: KeyValueViews<'a, $T>) -> KvCache<'a, $T> {
+            fn stored<'a>(views: KeyValueViews<'a, $T>) -> KvCache<'a, $T> {
                 let [keys, values] = views.numbers;
                 KvCache::new(keys, values)
-            }
-
-            fn as_stored<'a>(
-                cache: &'a mut KeyValues<'_, $T>,
-                length: usize,
-            ) -> Result<Option<[BufferView<'a, $T, 4>; 2]>, Error> {
-                if cache.pages() != 1 {
-                    return Ok(None);
-                }
-                // Makes rows the first axis, to slice them.
-                let first = |rows: BufferView<'a, $T, 4>| {
-                    rows.strided().permuted([2, 1, 0, 3])?.slice(0..length)?.permuted([2, 1, 0, 3])?.side_by_side()
-                };
-                let [keys, values] = cache.views()?.numbers;
-                Ok(Some([first(keys)?, first(values)?]))
             }
         }
     )*};
@@ -212,16 +186,9 @@ impl CacheElement for i8 {
         )
     }
 
-    fn decoded<'a>(views: KeyValueViews<'a, i8>) -> KvCache<'a, i8> {
+    fn stored<'a>(views: KeyValueViews<'a, i8>) -> KvCache<'a, i8> {
         let [keys, values] = views.numbers;
         KvCache::new(keys, values).blocks(views.scales)
-    }
-
-    fn as_stored<'a>(
-        _cache: &'a mut KeyValues<'_, i8>,
-        _length: usize,
-    ) -> Result<Option<[BufferView<'a, f16, 4>; 2]>, Error> {
-        Ok(None)
     }
 }
 
@@ -237,53 +204,6 @@ pub fn number<K: StoredElement>(
 ) -> f32 {
     let x = K::widen(K::keep([numbers[(page, group, row, d)]; 4]), 0);
     if scales.dim(3) == 0 { x } else { x * scales[(page, group, row, d / 32)].to_f32() }
-}
-
-/// Copies the first keys or values of a text from their pages to `out`, `[1, group, key, element]`.
-///
-/// `table` has the page of each `numbers.dim(2)` keys. A warp copies a head of a key.
-#[kernel(
-    block = 256, grid = (out.dim(2).div_ceil(8), out.dim(1)),
-    instances(f32: K = f32, T = f32; f16: K = f16, T = f16; q8_0: K = i8, T = f16),
-)]
-#[requires(
-    numbers.dim(0) > 0, numbers.dim(2) > 0, out.dim(0) == 1, out.dim(1) == numbers.dim(1), out.dim(3) == numbers.dim(3),
-    table.len() * numbers.dim(2) >= out.dim(2), scales.dim(0) == numbers.dim(0), scales.dim(1) == numbers.dim(1),
-    scales.dim(2) == numbers.dim(2), scales.dim(3) == 0 || 32 * scales.dim(3) >= numbers.dim(3),
-)]
-pub fn read_pages<K: StoredElement, T: Float>(
-    numbers: View<K, 4>,
-    scales: View<f16, 4>,
-    table: View<u32, 1>,
-    mut out: ViewMut<T, 4>,
-) {
-    let (key, group) = (block::x() * 8 + warp::index(), block::y());
-    if key >= out.dim(2) {
-        return;
-    }
-    let rows = numbers.dim(2);
-    let page = (table[key / rows] as usize).min(numbers.dim(0) - 1);
-    for d in (warp::lane()..out.dim(3)).step_by(32) {
-        out[(0, group, key, d)] = T::from_f32(number(numbers, scales, page, group, key % rows, d));
-    }
-}
-
-/// Queues copies of the first `length` keys and values of a text, whose pages `table` names.
-pub(super) fn gathered<K: CacheElement>(
-    on: &impl Queue,
-    views: &KeyValueViews<'_, K>,
-    table: BufferView<'_, u32, 1>,
-    length: usize,
-) -> Result<[QueueMemory<K::Prompt>; 2], Error> {
-    let [_, groups, _, head] = views.numbers[0].extents();
-    let mut copies = [on.scratch(groups * length * head)?, on.scratch(groups * length * head)?];
-    for (copy, (numbers, scales)) in copies.iter_mut().zip(views.numbers.iter().zip(&views.scales)) {
-        let mut out = copy.view_mut([1, groups, length, head])?;
-        // SAFETY: the launch compares the extents, and the kernel compares keys with them and pages
-        // with their number. Each warp writes separate elements.
-        unsafe { read_pages::<K, K::Prompt>::launch_unchecked(on, *numbers, *scales, table, &mut out)? };
-    }
-    Ok(copies)
 }
 
 /// The pages of texts.
