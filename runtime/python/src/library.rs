@@ -41,7 +41,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(transpose, m)?)?;
     m.add_function(wrap_pyfunction!(embedding, m)?)?;
     m.add_function(wrap_pyfunction!(counts, m)?)?;
-    m.add_function(wrap_pyfunction!(sample, m)?)
+    m.add_function(wrap_pyfunction!(sample, m)?)?;
+    gradients::register(m)
 }
 
 /// Returns its argument: as a map it converts between float types.
@@ -96,6 +97,8 @@ macro_rules! widths {
         }
     }};
 }
+
+mod gradients;
 
 fn unsupported(given: Scalar, takes: &str) -> PyErr {
     PyTypeError::new_err(format!("the element type is {}, and this function takes {takes}", name_of(given)))
@@ -274,9 +277,10 @@ fn softmax(
     })
 }
 
-/// Computes the layer norm (`centered`) or RMS norm of the last axis.
+/// Computes the layer norm (`centered`) or RMS norm of the last axis. `saved` receives each row's
+/// mean and factor, which the gradient requires.
 #[pyfunction]
-#[pyo3(signature = (x, weight, bias, out, eps, centered, stream = None))]
+#[pyo3(signature = (x, weight, bias, out, eps, centered, stream = None, saved = None))]
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn norm(
     py: Python<'_>,
@@ -287,31 +291,34 @@ fn norm(
     eps: f32,
     centered: bool,
     stream: Option<&Bound<'_, PyAny>>,
+    saved: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let given = [Some(("x", x)), Some(("out", out)), weight.map(|w| ("weight", w)), bias.map(|b| ("bias", b))];
-    let given: Vec<_> = given.into_iter().flatten().collect();
+    let optional = [saved.map(|s| ("saved", s)), weight.map(|w| ("weight", w)), bias.map(|b| ("bias", b))];
+    let given: Vec<_> = [("x", x), ("out", out)].into_iter().chain(optional.into_iter().flatten()).collect();
     let mut arrays = Arrays::of(&given)?;
     let call = arrays.open(py, stream)?;
+    let plain = if centered { Norm::layer(eps) } else { Norm::rms(eps) };
     floats!(arrays.first(), T => {
         let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
-        let Some((_, weights)) = arrays.0.first() else {
-            return call.run((x, y), move |on, (x, y)| {
-                let norm = if centered { Norm::layer(eps) } else { Norm::rms(eps) };
-                norm.run(on, &x.view()?, &mut y.view_mut()?)
+        let saved = saved.map(|_| arrays.out::<f32, 2>(&call)).transpose()?;
+        if weight.is_none() {
+            return call.run((x, y, saved), move |on, (x, y, saved)| {
+                let mut saved = saved.as_mut().map(Typed::view_mut).transpose()?;
+                plain.run_added(on, &x.view()?, None, &mut y.view_mut()?, saved.as_mut())
             });
-        };
-        floats!(weights, W => {
+        }
+        floats!(arrays.first(), W => {
             let w = arrays.take::<W, 1>(&call)?;
-            let b = if arrays.0.is_empty() { None } else { Some(arrays.take::<W, 1>(&call)?) };
-            call.run((x, y, w, b), move |on, (x, y, w, b)| {
-                let norm = if centered { Norm::layer(eps) } else { Norm::rms(eps) };
+            let b = bias.map(|_| arrays.take::<W, 1>(&call)).transpose()?;
+            call.run((x, y, saved, w, b), move |on, (x, y, saved, w, b)| {
                 let (w, b) = (w.view()?, b.as_ref().map(Typed::view).transpose()?);
-                let norm = norm.weight(&w);
+                let mut saved = saved.as_mut().map(Typed::view_mut).transpose()?;
+                let norm = plain.weight(&w);
                 let norm = match &b {
                     Some(b) => norm.bias(b),
                     None => norm,
                 };
-                norm.run(on, &x.view()?, &mut y.view_mut()?)
+                norm.run_added(on, &x.view()?, None, &mut y.view_mut()?, saved.as_mut())
             })
         })
     })
@@ -332,7 +339,7 @@ fn cross_entropy(
     let mut arrays = Arrays::of(&[("logits", logits), ("labels", labels), ("loss", loss), ("log_sum", log_sum)])?;
     let call = arrays.open(py, stream)?;
     floats!(arrays.first(), T => {
-        let (x, labels) = (arrays.take::<T, 2>(&call)?, arrays.take::<u32, 1>(&call)?);
+        let (x, labels) = (arrays.take::<T, 2>(&call)?, arrays.take_as::<u32, 1>(&call)?);
         let (loss, log_sum) = (arrays.out::<f32, 1>(&call)?, arrays.out::<f32, 1>(&call)?);
         call.run((x, labels, loss, log_sum), move |on, (x, labels, loss, log_sum)| {
             let call = CrossEntropy::new().smoothing(smoothing);
@@ -390,9 +397,10 @@ fn product(
     })
 }
 
-/// Computes attention of [batch, heads, tokens, size].
+/// Computes attention of [batch, heads, tokens, size]. `lse` receives the logarithm of each query's
+/// sum, [batch, heads, tokens], which the gradient requires.
 #[pyfunction]
-#[pyo3(signature = (q, k, v, out, scale = None, causal = false, window = None, stream = None))]
+#[pyo3(signature = (q, k, v, out, scale = None, causal = false, window = None, stream = None, lse = None))]
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn attention(
     py: Python<'_>,
@@ -404,21 +412,30 @@ fn attention(
     causal: bool,
     window: Option<(usize, usize)>,
     stream: Option<&Bound<'_, PyAny>>,
+    lse: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let mut arrays = Arrays::of(&[("query", q), ("key", k), ("value", v), ("out", out)])?;
+    let given = [("query", q), ("key", k), ("value", v), ("out", out)];
+    let given: Vec<_> = given.into_iter().chain(lse.map(|lse| ("lse", lse))).collect();
+    let mut arrays = Arrays::of(&given)?;
     let call = arrays.open(py, stream)?;
-    let mut attention = Attention::new();
-    attention = scale.map_or(attention, |scale| attention.scale(scale));
-    attention = window.map_or(attention, |(left, right)| attention.band(left, right));
-    attention = if causal { attention.causal() } else { attention };
+    let attention = attention_of(scale, causal, window);
     floats!(arrays.first(), T => {
         let (q, k, v) = (arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?);
         let o = arrays.out::<T, 4>(&call)?;
-        call.run((q, k, v, o), move |on, (q, k, v, o)| {
+        let lse = lse.map(|_| arrays.out::<f32, 3>(&call)).transpose()?;
+        call.run((q, k, v, o, lse), move |on, (q, k, v, o, lse)| {
             let qkv = Qkv { q: q.view()?, k: k.view()?, v: v.view()? };
-            attention.run(on, qkv, &mut o.view_mut()?, None)
+            let mut lse = lse.as_mut().map(Typed::view_mut).transpose()?;
+            attention.run(on, qkv, &mut o.view_mut()?, lse.as_mut())
         })
     })
+}
+
+/// Returns attention with a scale, a causal mask or a window of keys before and after.
+fn attention_of(scale: Option<f32>, causal: bool, window: Option<(usize, usize)>) -> Attention<'static> {
+    let attention = scale.map_or(Attention::new(), |scale| Attention::new().scale(scale));
+    let attention = window.map_or(attention, |(left, right)| attention.band(left, right));
+    if causal { attention.causal() } else { attention }
 }
 
 /// Rotates pairs of elements of [tokens, heads, size] by the angles of positions [axes, tokens].
@@ -440,7 +457,7 @@ fn rotary(
     let layout = if interleaved { PairLayout::Interleaved } else { PairLayout::Halves };
     let axes = axes.unwrap_or_else(|| vec![0; frequencies.len()]);
     floats!(arrays.first(), T => {
-        let (x, positions) = (arrays.take::<T, 3>(&call)?, arrays.take::<u32, 2>(&call)?);
+        let (x, positions) = (arrays.take::<T, 3>(&call)?, arrays.take_as::<u32, 2>(&call)?);
         let y = arrays.out::<T, 3>(&call)?;
         call.run((x, positions, y), move |on, (x, positions, y)| {
             let rotary = Rotary::with_axes(on, layout, &frequencies, &axes)?;
@@ -598,7 +615,7 @@ fn embedding(
     let mut arrays = Arrays::of(&[("table", table), ("index", index), ("out", out)])?;
     let call = arrays.open(py, stream)?;
     widths!(arrays.first(), T => {
-        let (table, index) = (arrays.take_as::<T, 2>(&call)?, arrays.take::<u32, 1>(&call)?);
+        let (table, index) = (arrays.take_as::<T, 2>(&call)?, arrays.take_as::<u32, 1>(&call)?);
         let y = arrays.out::<T, 2>(&call)?;
         call.run((table, index, y), |on, (table, index, y)| {
             permute::gather(on, &table.view()?, &index.view()?, &mut y.view_mut()?)
