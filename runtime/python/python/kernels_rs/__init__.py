@@ -41,6 +41,7 @@ from ._native import (
     zeros,
 )
 from ._array import numpy
+from ._fallback import Unsupported, stats
 from ._library import (
     QuantizedLinear,
     argmax,
@@ -84,6 +85,7 @@ __all__ = [
     "Page",
     "QuantizedLinear",
     "Stream",
+    "Unsupported",
     "Violation",
     "__version__",
     "argmax",
@@ -115,6 +117,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "silu",
     "softmax",
+    "stats",
     "sum",
     "swiglu",
     "transpose",

@@ -40,6 +40,9 @@ class Violation(Error):
 class DeviceError(Error):
     """An error of a device or its driver."""
 
+class Unsupported(Error):
+    """A call with `strict=True` that no kernel supports."""
+
 class Array:
     """A row-major array in memory of this package, on the CPU or a GPU."""
 
@@ -137,6 +140,7 @@ class QuantizedLinear:
     def __call__(self, input: A, bias: None = ..., *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
 
 def compile(source: str, name: Optional[str] = ..., *, file: str = ..., target: Optional[str] = ...) -> Kernel: ...
+def stats(reset: bool = ...) -> Dict[str, Dict[str, Any]]: ...
 def devices() -> List[str]: ...
 def zeros(shape: Union[int, Sequence[int]], dtype: DType = ..., device: Device = ...) -> Array: ...
 def array(source: Any, device: Device = ...) -> Array: ...
@@ -148,6 +152,7 @@ def softmax(
     dim: int = ...,
     dtype: Optional[str] = ...,
     *,
+    strict: bool = ...,
     scale: float = ...,
     causal: int = ...,
     out: Optional[A] = ...,
@@ -158,6 +163,7 @@ def log_softmax(
     dim: int = ...,
     dtype: Optional[str] = ...,
     *,
+    strict: bool = ...,
     scale: float = ...,
     causal: int = ...,
     out: Optional[A] = ...,
@@ -169,6 +175,7 @@ def rms_norm(
     weight: Optional[A] = ...,
     eps: Optional[float] = ...,
     *,
+    strict: bool = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...
@@ -179,6 +186,7 @@ def layer_norm(
     bias: Optional[A] = ...,
     eps: float = ...,
     *,
+    strict: bool = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...
@@ -186,17 +194,19 @@ def cross_entropy(
     input: A,
     target: Any,
     *,
+    strict: bool = ...,
     ignore_index: int = ...,
     reduction: str = ...,
     label_smoothing: float = ...,
     stream: StreamLike = ...,
 ) -> A: ...
-def matmul(input: A, other: A, *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def matmul(input: A, other: A, *, strict: bool = ..., out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
 def linear(
     input: A,
     weight: Union[A, QuantizedLinear],
     bias: Optional[A] = ...,
     *,
+    strict: bool = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...
@@ -205,6 +215,7 @@ def attention(
     key: A,
     value: A,
     *,
+    strict: bool = ...,
     causal: bool = ...,
     scale: Optional[float] = ...,
     window: Optional[Tuple[int, int]] = ...,
@@ -221,12 +232,14 @@ def scaled_dot_product_attention(
     scale: Optional[float] = ...,
     enable_gqa: bool = ...,
     *,
+    strict: bool = ...,
     stream: StreamLike = ...,
 ) -> A: ...
 def rotary(
     x: A,
     positions: Any,
     *,
+    strict: bool = ...,
     base: float = ...,
     size: Optional[int] = ...,
     frequencies: Optional[Sequence[float]] = ...,
@@ -235,10 +248,16 @@ def rotary(
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...
-def swiglu(input: A, *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
-def geglu(input: A, *, approximate: str = ..., out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
-def silu(input: A, *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
-def gelu(input: A, approximate: str = ..., *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def swiglu(
+    input: A, up: Optional[A] = ..., *, strict: bool = ..., out: Optional[A] = ..., stream: StreamLike = ...
+) -> A: ...
+def geglu(
+    input: A, up: Optional[A] = ..., *, strict: bool = ..., approximate: str = ..., out: Optional[A] = ..., stream: StreamLike = ...
+) -> A: ...
+def silu(input: A, *, strict: bool = ..., out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
+def gelu(
+    input: A, approximate: str = ..., *, strict: bool = ..., out: Optional[A] = ..., stream: StreamLike = ...
+) -> A: ...
 def sum(input: A, dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
 def mean(input: A, dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...
 def norm(input: A, p: int = ..., dim: Optional[int] = ..., keepdim: bool = ..., *, stream: StreamLike = ...) -> A: ...

@@ -1,5 +1,8 @@
 """The kernel library, with the names and the argument order of torch.nn.functional."""
 
+import functools
+import sys
+
 from . import _native
 from ._array import _dtype, _empty, _library, _result
 
@@ -11,6 +14,31 @@ def _kernel(name, source):
     if name not in _KERNELS:
         _KERNELS[name] = _native.compile(source, name, file="kernels_rs/_library.py")
     return _KERNELS[name]
+
+
+def _differentiable(function):
+    """Makes a function take tensors of PyTorch by its operator, which has a gradient.
+
+    With `out` or `stream` the function itself takes them. `strict=True` forbids PyTorch's own
+    operators; other arrays have none.
+    """
+    name = function.__name__.lstrip("_")
+
+    @functools.wraps(function)
+    def routed(input, *arguments, strict=False, **named):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(input, torch.Tensor) and "out" not in named and "stream" not in named:
+            from . import _torch
+
+            return getattr(_torch, name)(input, *arguments, strict=strict, **named)
+        return function(input, *arguments, **named)
+
+    return routed
+
+
+def _given(**named):
+    """Returns the arguments that are not None."""
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _out(like, out, shape, dtype=None):
@@ -67,6 +95,7 @@ def _unsigned(x):
     return y
 
 
+@_differentiable
 def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
     """Returns the softmax of scale * input over the last axis, computed in float32.
 
@@ -78,6 +107,7 @@ def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=
     return _result(input, out)
 
 
+@_differentiable
 def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
     """Returns the logarithm of the softmax of scale * input over the last axis."""
     _last(input, dim)
@@ -92,6 +122,7 @@ def _normalized(input, normalized_shape):
         raise ValueError(f"normalized_shape is {shape}, and the last axis of the input has {input.shape[-1]} elements")
 
 
+@_differentiable
 def rms_norm(input, normalized_shape, weight=None, eps=None, *, out=None, stream=None):
     """Returns input / sqrt(mean(input**2) + eps) * weight, over the last axis."""
     _normalized(input, normalized_shape)
@@ -102,6 +133,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None, *, out=None, stream
     return _result(input, out)
 
 
+@_differentiable
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, out=None, stream=None):
     """Returns (input - mean) / sqrt(variance + eps) * weight + bias, over the last axis."""
     _normalized(input, normalized_shape)
@@ -112,6 +144,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, out
     return _result(input, out)
 
 
+@_differentiable
 def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_smoothing=0.0, stream=None):
     """Returns the cross-entropy of logits (rows, classes) and class indices (rows).
 
@@ -154,6 +187,7 @@ def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_s
     return _result(input, total)
 
 
+@_differentiable
 def matmul(input, other, *, out=None, stream=None):
     """Returns the product of matrices (m, k) and (k, n), or of equally long batches of them."""
     if len(input.shape) != len(other.shape) or len(input.shape) < 2:
@@ -163,10 +197,15 @@ def matmul(input, other, *, out=None, stream=None):
     return _result(input, out)
 
 
-def linear(input, weight, bias=None, *, out=None, stream=None):
+def linear(input, weight, bias=None, *, out=None, stream=None, strict=False):
     """Returns input @ weight.T + bias. The weight is (out features, in features)."""
     if isinstance(weight, QuantizedLinear):
         return weight(input, bias, out=out, stream=stream)
+    return _linear(input, weight, bias, **_given(out=out, stream=stream), strict=strict)
+
+
+@_differentiable
+def _linear(input, weight, bias=None, *, out=None, stream=None):
     out = _out(input, out, tuple(input.shape[:-1]) + (weight.shape[0],))
     _native.product(_rows(input), weight, bias, _rows(out), False, True, stream=stream)
     return _result(input, out)
@@ -217,6 +256,7 @@ class QuantizedLinear:
         return f"QuantizedLinear(shape={self.shape}, format={self.format!r})"
 
 
+@_differentiable
 def attention(query, key, value, *, causal=False, scale=None, window=None, out=None, stream=None):
     """Returns attention of (batch, heads, tokens, size), with fewer heads of keys than of queries.
 
@@ -228,6 +268,7 @@ def attention(query, key, value, *, causal=False, scale=None, window=None, out=N
     return _result(query, out)
 
 
+@_differentiable
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, *, stream=None
 ):
@@ -241,6 +282,7 @@ def scaled_dot_product_attention(
     return attention(query, key, value, causal=is_causal, scale=scale, stream=stream)
 
 
+@_differentiable
 def rotary(x, positions, *, base=10000.0, size=None, frequencies=None, axes=None, interleaved=False, out=None, stream=None):
     """Returns x (tokens, heads, size) with pairs rotated by the angles of positions (tokens).
 
@@ -255,7 +297,11 @@ def rotary(x, positions, *, base=10000.0, size=None, frequencies=None, axes=None
     return _result(x, out)
 
 
-def _halved(x, name, out, stream):
+def _gated(x, up, name, out, stream):
+    if up is not None:
+        out = _out(x, out, x.shape)
+        _native.gate_of_two(name, x, up, out, stream)
+        return _result(x, out)
     if x.shape[-1] % 2:
         raise ValueError(f"the last axis has {x.shape[-1]} elements, and a gate needs two halves")
     out = _out(x, out, tuple(x.shape[:-1]) + (x.shape[-1] // 2,))
@@ -263,16 +309,19 @@ def _halved(x, name, out, stream):
     return _result(x, out)
 
 
-def swiglu(input, *, out=None, stream=None):
-    """Returns silu(a) * b of the halves (a | b) of the last axis."""
-    return _halved(input, "swiglu", out, stream)
+@_differentiable
+def swiglu(input, up=None, *, out=None, stream=None):
+    """Returns silu(a) * b of the halves (a | b) of the last axis, or of a = input and b = up."""
+    return _gated(input, up, "swiglu", out, stream)
 
 
-def geglu(input, *, approximate="none", out=None, stream=None):
-    """Returns gelu(a) * b of the halves (a | b) of the last axis."""
-    return _halved(input, "geglu_tanh" if approximate == "tanh" else "geglu", out, stream)
+@_differentiable
+def geglu(input, up=None, *, approximate="none", out=None, stream=None):
+    """Returns gelu(a) * b of the halves (a | b) of the last axis, or of a = input and b = up."""
+    return _gated(input, up, "geglu_tanh" if approximate == "tanh" else "geglu", out, stream)
 
 
+@_differentiable
 def silu(input, *, out=None, stream=None):
     """Returns input / (1 + exp(-input))."""
     out = _out(input, out, input.shape)
@@ -280,6 +329,7 @@ def silu(input, *, out=None, stream=None):
     return _result(input, out)
 
 
+@_differentiable
 def gelu(input, approximate="none", *, out=None, stream=None):
     """Returns the Gaussian error linear unit, or its approximation by tanh."""
     out = _out(input, out, input.shape)

@@ -1,0 +1,64 @@
+"""Counts of the calls that a kernel or PyTorch has computed, and the error of `strict=True`."""
+
+import logging
+import threading
+
+from ._native import Error
+
+LOGGER = logging.getLogger("kernels_rs")
+
+
+class Unsupported(Error):
+    """A call with `strict=True` that no kernel supports."""
+
+
+class Counters:
+    """The number of calls of each function that a kernel computed, and PyTorch, by reason."""
+
+    def __init__(self):
+        # The backward pass counts on threads of PyTorch.
+        self._lock = threading.Lock()
+        self._kernel = {}
+        self._torch = {}
+
+    def kernel(self, name):
+        """Counts a call that a kernel computes."""
+        with self._lock:
+            self._kernel[name] = self._kernel.get(name, 0) + 1
+
+    def torch(self, name, reason, strict):
+        """Counts a call that PyTorch computes, and logs the first one for a reason.
+
+        Raises Unsupported if `strict`.
+        """
+        if strict:
+            raise Unsupported(f"{name}: no kernel computes {reason}. Without strict=True, PyTorch computes it.")
+        with self._lock:
+            of_name = self._torch.setdefault(name, {})
+            first = reason not in of_name
+            of_name[reason] = of_name.get(reason, 0) + 1
+        if first:
+            LOGGER.warning("%s: PyTorch computes %s (logged once; kernels_rs.stats() counts the calls)", name, reason)
+
+    def read(self, reset):
+        """Returns the counts as a dict, and sets them to 0 if `reset`."""
+        with self._lock:
+            names = sorted({*self._kernel, *self._torch})
+            counts = {n: {"kernel": self._kernel.get(n, 0), "torch": dict(self._torch.get(n, {}))} for n in names}
+            if reset:
+                self._kernel.clear()
+                self._torch.clear()
+        return counts
+
+
+COUNTERS = Counters()
+
+
+def stats(reset=False):
+    """Returns the calls with tensors of PyTorch, by function: {"softmax": {"kernel": 3, "torch": {reason: 1}}}.
+
+    "kernel" counts calls that a kernel computed, "torch" those that PyTorch computed, by reason.
+    A function compiled by torch.compile counts its kernels at each run, and the others never.
+    `reset` sets all counts to 0; reasons are then logged again.
+    """
+    return COUNTERS.read(reset)

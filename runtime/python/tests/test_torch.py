@@ -1,0 +1,268 @@
+"""PyTorch's operators: values and gradients beside PyTorch in float64, fallback, torch.compile and torch.export."""
+
+import logging
+
+import pytest
+
+import kernels_rs
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+DTYPES = [(torch.float32, 2e-5), (torch.float16, 1e-2), (torch.bfloat16, 8e-2)]
+
+
+def normal(*shape, seed=1):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def rms(x, w, eps):
+    return x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt() * w
+
+
+def rotated(x, positions, interleaved=False):
+    n = x.shape[-1]
+    angle = positions.double()[:, None] * 10000.0 ** (-torch.arange(0, n, 2, dtype=torch.float64) / n)
+    cos, sin = angle.cos()[:, None], angle.sin()[:, None]
+    a, b = (x[..., ::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)
+    pairs = a * cos - b * sin, a * sin + b * cos
+    return torch.stack(pairs, -1).flatten(-2) if interleaved else torch.cat(pairs, -1)
+
+
+def banded(q, k, v, left, right):
+    """Attention by its definition, with the last query at the last key."""
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    behind = torch.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2] - torch.arange(k.shape[2])
+    logits = q @ k.mT / q.shape[-1] ** 0.5
+    return logits.masked_fill((behind > left) | (behind < -right), float("-inf")).softmax(-1) @ v
+
+
+POSITIONS = torch.tensor([0, 3, 1, 700])
+LABELS = torch.tensor([0, 6, -100, 3])
+FAR = 1 << 20
+
+# Of each case: the function, the same in PyTorch in float64, and the operands.
+CASES = {
+    "softmax": (kernels_rs.softmax, lambda x: x.softmax(-1), [(3, 2, 37)]),
+    "softmax scaled": (lambda x: kernels_rs.softmax(x, scale=0.3), lambda x: (0.3 * x).softmax(-1), [(4, 64)]),
+    "log_softmax": (kernels_rs.log_softmax, lambda x: x.log_softmax(-1), [(5, 33)]),
+    "softmax causal": (
+        lambda x: kernels_rs.softmax(x, causal=3),
+        lambda x: x.masked_fill(torch.ones(3, 5).triu(3).bool(), float("-inf")).softmax(-1),
+        [(2, 3, 5)],
+    ),
+    "rms_norm": (lambda x, w: kernels_rs.rms_norm(x, 48, w, 1e-6), lambda x, w: rms(x, w, 1e-6), [(2, 3, 48), (48,)]),
+    "rms_norm without a weight": (lambda x: kernels_rs.rms_norm(x, 9, None, 1e-6), lambda x: rms(x, 1, 1e-6), [(4, 9)]),
+    "layer_norm": (
+        lambda x, w, b: kernels_rs.layer_norm(x, 40, w, b),
+        lambda x, w, b: F.layer_norm(x, (40,), w, b),
+        [(70, 40), (40,), (40,)],
+    ),
+    "layer_norm without a bias": (
+        lambda x, w: kernels_rs.layer_norm(x, (17,), w),
+        lambda x, w: F.layer_norm(x, (17,), w),
+        [(5, 17), (17,)],
+    ),
+    "swiglu": (kernels_rs.swiglu, lambda x: F.silu(x[..., :20]) * x[..., 20:], [(2, 3, 40)]),
+    "geglu": (kernels_rs.geglu, lambda x: F.gelu(x[..., :5]) * x[..., 5:], [(3, 10)]),
+    "geglu tanh": (
+        lambda x: kernels_rs.geglu(x, approximate="tanh"),
+        lambda x: F.gelu(x[..., :8], approximate="tanh") * x[..., 8:],
+        [(3, 16)],
+    ),
+    "swiglu of two": (kernels_rs.swiglu, lambda a, b: F.silu(a) * b, [(2, 3, 20), (2, 3, 20)]),
+    "geglu of two": (kernels_rs.geglu, lambda a, b: F.gelu(a) * b, [(3, 20), (3, 20)]),
+    "silu": (kernels_rs.silu, F.silu, [(3, 50)]),
+    "gelu": (kernels_rs.gelu, F.gelu, [(3, 50)]),
+    "gelu tanh": (lambda x: kernels_rs.gelu(x, "tanh"), lambda x: F.gelu(x, approximate="tanh"), [(50,)]),
+    "linear": (kernels_rs.linear, F.linear, [(2, 3, 20), (7, 20), (7,)]),
+    "linear without a bias": (kernels_rs.linear, F.linear, [(5, 16), (8, 16)]),
+    "matmul": (kernels_rs.matmul, torch.matmul, [(6, 9), (9, 5)]),
+    "matmul of a transpose": (lambda a, b: kernels_rs.matmul(a.T, b), lambda a, b: a.T @ b, [(9, 6), (9, 5)]),
+    "matmul of batches": (kernels_rs.matmul, torch.matmul, [(2, 2, 6, 9), (2, 2, 9, 5)]),
+    "cross_entropy": (
+        lambda x: kernels_rs.cross_entropy(x, LABELS),
+        lambda x: F.cross_entropy(x, LABELS),
+        [(4, 7)],
+    ),
+    "cross_entropy smoothed": (
+        lambda x: kernels_rs.cross_entropy(x, LABELS, label_smoothing=0.2, reduction="sum"),
+        lambda x: F.cross_entropy(x, LABELS, label_smoothing=0.2, reduction="sum"),
+        [(4, 7)],
+    ),
+    "rotary": (lambda x: kernels_rs.rotary(x, POSITIONS), lambda x: rotated(x, POSITIONS), [(4, 3, 16)]),
+    "rotary of neighbors": (
+        lambda x: kernels_rs.rotary(x, POSITIONS, interleaved=True),
+        lambda x: rotated(x, POSITIONS, True),
+        [(4, 3, 16)],
+    ),
+    "attention": (kernels_rs.attention, lambda q, k, v: banded(q, k, v, FAR, FAR), [(2, 2, 9, 8)] * 3),
+    "attention causal, grouped": (
+        lambda q, k, v: kernels_rs.attention(q, k, v, causal=True),
+        lambda q, k, v: banded(q, k, v, FAR, 0),
+        [(1, 4, 5, 16), (1, 2, 70, 16), (1, 2, 70, 16)],
+    ),
+    "attention of a window": (
+        lambda q, k, v: kernels_rs.attention(q, k, v, window=(3, 2)),
+        lambda q, k, v: banded(q, k, v, 3, 2),
+        [(1, 1, 12, 8)] * 3,
+    ),
+    "attention of transposed heads": (
+        lambda q, k, v: kernels_rs.attention(*(x.transpose(1, 2) for x in (q, k, v))),
+        lambda q, k, v: banded(*(x.transpose(1, 2) for x in (q, k, v)), FAR, FAR),
+        [(1, 9, 2, 8)] * 3,
+    ),
+    "scaled_dot_product_attention": (
+        lambda q, k, v: kernels_rs.scaled_dot_product_attention(q, k, v, is_causal=True),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(1, 2, 6, 8)] * 3,
+    ),
+}
+
+
+def near(name, found, expected, tolerance):
+    error = ((found.double() - expected).abs() / (1 + expected.abs())).max().item()
+    assert error <= tolerance, f"{name}: {error}"
+
+
+def strict(function, *operands):
+    """Calls a function, and fails if PyTorch computed the result."""
+    kernels_rs.stats(reset=True)
+    y = function(*operands)
+    counts = kernels_rs.stats(reset=True)
+    assert counts and not any(of["torch"] for of in counts.values()), counts
+    return y
+
+
+@pytest.mark.parametrize("dtype,tolerance", DTYPES, ids=lambda x: str(x)[6:] if isinstance(x, torch.dtype) else "")
+@pytest.mark.parametrize("case", CASES)
+def test_values_and_gradients(case, dtype, tolerance):
+    ours, theirs, shapes = CASES[case]
+    operands = [normal(*shape, seed=i).to(dtype).requires_grad_() for i, shape in enumerate(shapes)]
+    wide = [x.detach().double().requires_grad_() for x in operands]
+    y, expected = strict(ours, *operands), theirs(*wide)
+    near("value", y, expected, tolerance)
+    dy = normal(*y.shape, seed=9).to(y.dtype)
+    found = torch.autograd.grad(y, operands, dy)
+    for i, (gradient, of) in enumerate(zip(found, torch.autograd.grad(expected, wide, dy.double()))):
+        assert gradient.dtype == dtype
+        near(f"gradient {i}", gradient, of, 4 * tolerance)
+    with torch.no_grad():
+        # Without gradients the kernel runs without the operator.
+        assert torch.equal(strict(ours, *operands), y)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_float64_is_pytorch(case):
+    # The fallback has the function's values and gradients: PyTorch differentiates it numerically.
+    ours, theirs, shapes = CASES[case]
+    operands = [normal(*shape, seed=i).double().requires_grad_() for i, shape in enumerate(shapes)]
+    kernels_rs.stats(reset=True)
+    torch.testing.assert_close(ours(*operands), theirs(*operands))
+    counts = kernels_rs.stats(reset=True)
+    assert all(of["kernel"] == 0 and of["torch"] == {"elements of float64": 1} for of in counts.values()), counts
+    if sum(x.numel() for x in operands) < 400:
+        assert torch.autograd.gradcheck(ours, operands)
+
+
+# PyTorch's own checks of a registration: schema, fake implementation, autograd, and tracing.
+OPERATORS = {
+    "softmax": [(3, 9), -1, 0.5, False, 0],
+    "norm": [(3, 9), (9,), (9,), 1e-5, True],
+    "swiglu": [(3, 8)],
+    "swiglu_of_two": [(3, 8), (3, 8)],
+    "gelu_tanh": [(3, 8)],
+    "product": [(5, 3), (4, 3), (4,), False, True],
+    "cross_entropy": [(4, 7), LABELS.int(), 0.1],
+    "rotary": [(4, 2, 8), POSITIONS.int(), [1.0, 0.1, 0.01, 0.001], None, False],
+    "attention": [(1, 2, 5, 8), (1, 1, 6, 8), (1, 1, 6, 8), True, None, None],
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_registrations(name):
+    kernels_rs.softmax(normal(1, 2))  # registers the operators
+    arguments = [normal(*x).requires_grad_() if isinstance(x, tuple) else x for x in OPERATORS[name]]
+    torch.library.opcheck(getattr(torch.ops.kernels_rs, name).default, tuple(arguments))
+
+
+def layer(x, w, gate, up, down):
+    y = kernels_rs.rms_norm(x, x.shape[-1], w, 1e-6)
+    heads = y.reshape(1, -1, 2, 8).transpose(1, 2)
+    y = x + kernels_rs.scaled_dot_product_attention(heads, heads, heads, is_causal=True).transpose(1, 2).reshape(x.shape)
+    return y + kernels_rs.linear(kernels_rs.swiglu(kernels_rs.linear(y, gate), kernels_rs.linear(y, up)), down)
+
+
+def operands_of_a_layer():
+    shapes = [(5, 16), (16,), (24, 16), (24, 16), (16, 24)]
+    return [(0.3 * normal(*shape, seed=i)).requires_grad_() for i, shape in enumerate(shapes)]
+
+
+def test_compile_without_graph_breaks():
+    operands = operands_of_a_layer()
+    expected = layer(*operands)
+    # Inductor needs a C++ compiler here; "aot_eager" traces the same graphs, backward too.
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    found = compiled(*operands)
+    torch.testing.assert_close(found, expected)
+    gradients = (torch.autograd.grad(y.square().sum(), operands) for y in (found, expected))
+    for of_found, of_expected in zip(*gradients):
+        torch.testing.assert_close(of_found, of_expected)
+
+
+def test_export():
+    class Layer(torch.nn.Module):
+        def forward(self, *operands):
+            return layer(*operands)
+
+    operands = operands_of_a_layer()
+    program = torch.export.export(Layer(), tuple(operands))
+    called = {str(node.target) for node in program.graph.nodes}
+    assert {"kernels_rs.norm.default", "kernels_rs.attention.default", "kernels_rs.product.default"} <= called
+    torch.testing.assert_close(program.module()(*operands), layer(*operands))
+
+
+def test_fallback_is_logged_once_and_counted(caplog):
+    kernels_rs.stats(reset=True)
+    x = normal(4, 6)
+    with caplog.at_level(logging.WARNING, "kernels_rs"):
+        for _ in range(3):
+            torch.testing.assert_close(kernels_rs.softmax(x, dim=0), x.softmax(0))
+        kernels_rs.softmax(x.double())
+        kernels_rs.softmax(x)
+    assert kernels_rs.stats()["softmax"] == {
+        "kernel": 1,
+        "torch": {"an axis other than the last": 3, "elements of float64": 1},
+    }
+    assert len(caplog.records) == 2 and "an axis other than the last" in caplog.records[0].message
+
+
+@pytest.mark.parametrize(
+    "call,reason",
+    [
+        (lambda x: kernels_rs.softmax(x, dim=0, strict=True), "an axis other than the last"),
+        (lambda x: kernels_rs.softmax(x.double(), strict=True), "elements of float64"),
+        (lambda x: kernels_rs.softmax(x[:0], strict=True), "without elements"),
+        (lambda x: kernels_rs.softmax(x.to("meta"), strict=True), "meta"),
+        (lambda x: kernels_rs.linear(x, x.half(), strict=True), "different element types"),
+        (lambda x: kernels_rs.layer_norm(x, (4, 6), strict=True), "several axes"),
+        (lambda x: kernels_rs.matmul(x, x[0], strict=True), "vectors"),
+        (
+            lambda x: kernels_rs.scaled_dot_product_attention(x, x, x, attn_mask=x[:, :4] > 0, strict=True),
+            "a mask",
+        ),
+    ],
+)
+def test_strict(call, reason):
+    with pytest.raises(kernels_rs.Unsupported, match=reason):
+        call(normal(4, 6))
+
+
+def test_other_arrays_are_as_before():
+    numpy = pytest.importorskip("numpy")
+    x = normal(3, 8)
+    found = kernels_rs.swiglu(x.numpy(), strict=True)
+    assert isinstance(found, numpy.ndarray)
+    numpy.testing.assert_array_equal(found, kernels_rs.swiglu(x).numpy())
+    out = torch.empty(3, 8)
+    assert kernels_rs.softmax(x, out=out) is out and torch.equal(out, kernels_rs.softmax(x))
