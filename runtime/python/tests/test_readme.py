@@ -35,3 +35,14 @@ def test_every_function_is_listed():
     named = set(re.findall(r"`(\w+)`", TEXT))
     functions = {name for name in kernels_rs.__all__ if name[0].islower() and name not in ("array", "asarray", "numpy")}
     assert functions - named <= {"compile", "describe", "devices", "zeros"}, functions - named
+
+
+def test_modules_of_pytorch_are_listed_and_exported():
+    pytest.importorskip("torch")
+    from kernels_rs import modules
+
+    for name in modules.__all__:
+        assert getattr(kernels_rs, name) is getattr(modules, name)
+        assert f"`{name}`" in TEXT or f"`{name}(" in TEXT or name == "Patched"
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        kernels_rs.Nothing

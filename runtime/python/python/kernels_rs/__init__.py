@@ -75,6 +75,15 @@ from ._page import Page, inspect
 
 Kernel.inspect = inspect
 
+
+def __getattr__(name):
+    """Imports the modules of PyTorch at their first use: importing PyTorch takes a second."""
+    if name in ("LayerNorm", "OptimizedAttention", "OptimizedMLP", "Patched", "RMSNorm", "TransformerBlock", "patch"):
+        from . import modules
+
+        return getattr(modules, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 __all__ = [
     "Array",
     "CompileError",

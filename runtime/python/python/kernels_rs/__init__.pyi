@@ -281,3 +281,103 @@ def sample(
     top_p: float = ...,
     stream: StreamLike = ...,
 ) -> A: ...
+
+# Modules of PyTorch. PyTorch's types are not named here, because the package works without it.
+class RMSNorm:
+    """`torch.nn.RMSNorm` over the last axis."""
+
+    def __init__(
+        self,
+        size: int,
+        eps: Optional[float] = ...,
+        elementwise_affine: bool = ...,
+        *,
+        strict: bool = ...,
+        interpret: bool = ...,
+        **options: Any,
+    ) -> None: ...
+    def __call__(self, input: A) -> A: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class LayerNorm:
+    """`torch.nn.LayerNorm` over the last axis."""
+
+    def __init__(
+        self,
+        size: int,
+        eps: float = ...,
+        elementwise_affine: bool = ...,
+        bias: bool = ...,
+        *,
+        strict: bool = ...,
+        interpret: bool = ...,
+        **options: Any,
+    ) -> None: ...
+    def __call__(self, input: A) -> A: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class OptimizedMLP:
+    """down(f(gate(x)) * up(x)); without a gate, down(f(up(x)))."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        activation: str = ...,
+        *,
+        gated: bool = ...,
+        bias: bool = ...,
+        strict: bool = ...,
+        interpret: bool = ...,
+    ) -> None: ...
+    def __call__(self, x: A) -> A: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class OptimizedAttention:
+    """Self-attention of (batch, tokens, hidden size), with fewer heads of keys than of queries."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        heads: int,
+        key_heads: Optional[int] = ...,
+        head_size: Optional[int] = ...,
+        *,
+        causal: bool = ...,
+        window: Optional[Tuple[int, int]] = ...,
+        rope_base: Optional[float] = ...,
+        norm_eps: Optional[float] = ...,
+        bias: bool = ...,
+        strict: bool = ...,
+        interpret: bool = ...,
+    ) -> None: ...
+    def __call__(self, x: A, positions: Any = ...) -> A: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class TransformerBlock:
+    """A decoder layer: x + attention(norm(x)), then x + mlp(norm(x))."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        heads: int,
+        intermediate_size: int,
+        key_heads: Optional[int] = ...,
+        *,
+        activation: str = ...,
+        eps: float = ...,
+        strict: bool = ...,
+        interpret: bool = ...,
+        **attention: Any,
+    ) -> None: ...
+    def __call__(self, x: A, positions: Any = ...) -> A: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class Patched:
+    """What `patch` has replaced: `modules` by name, with the kernels, and `left` by name, with the reason."""
+
+    modules: Dict[str, str]
+    left: Dict[str, str]
+    def undo(self) -> None: ...
+
+def patch(model: Any, *, strict: bool = ..., interpret: bool = ...) -> Patched: ...

@@ -306,7 +306,7 @@ fn gate_backward(
     floats!(arrays.first(), T => {
         let (a, b, dy) = (arrays.take::<T, 2>(&call)?, arrays.take::<T, 2>(&call)?, arrays.take::<T, 2>(&call)?);
         let (da, db) = (arrays.out::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
-        // The gradient of b is f(a) · dy: the gate itself, with dy in the place of b.
+        // The gradient of b is f(a) · dy: the gate itself, with dy for b.
         macro_rules! run {
             ($of_a:expr, $gate:expr) => {
                 call.run((a, b, dy, da, db), |on, (a, b, dy, da, db)| {

@@ -1,0 +1,187 @@
+"""Modules of PyTorch, and Hugging Face's Qwen3-VL with the kernels beside its own modules."""
+
+import copy
+
+import pytest
+
+import kernels_rs
+
+torch = pytest.importorskip("torch")
+
+RUN = {"strict": True, "interpret": True}
+
+
+def gradients(module, y):
+    names, parameters = zip(*((n, p) for n, p in module.named_parameters() if p.requires_grad))
+    return dict(zip(names, torch.autograd.grad(y.square().mean(), parameters, allow_unused=True)))
+
+
+def equal(ours, theirs, tolerance=1e-4):
+    assert ours.keys() == theirs.keys()
+    for name, expected in theirs.items():
+        if expected is None:
+            assert ours[name] is None, name
+            continue
+        scale = expected.abs().max().item() + 1e-12
+        assert (ours[name] - expected).abs().max().item() <= tolerance * scale, name
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"key_heads": 2, "norm_eps": 1e-6, "bias": True}, {"causal": False, "rope_base": None}, {"window": (2, 0)}],
+)
+def test_a_block_in_pytorch_and_by_kernels(options):
+    torch.manual_seed(1)
+    block = kernels_rs.TransformerBlock(32, 4, 48, **options, **RUN)
+    plain = kernels_rs.TransformerBlock(32, 4, 48, **options)
+    plain.load_state_dict(block.state_dict())
+    x, positions = torch.randn(2, 7, 32), torch.tensor([0, 1, 2, 3, 4, 9, 40])
+    found, expected = block(x, positions), plain(x, positions)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    equal(gradients(block, found), gradients(plain, expected))
+    # The other block has PyTorch's operators alone, because its tensors are the CPU's.
+    kernels_rs.stats(reset=True)
+    plain(x)
+    counts = kernels_rs.stats(reset=True)
+    assert counts and all(not of["kernel"] and set(of["torch"]) == {"tensors of the CPU"} for of in counts.values())
+
+
+def test_a_block_is_its_definition():
+    torch.manual_seed(2)
+    block = kernels_rs.TransformerBlock(16, 2, 24, rope_base=None).double()
+    x = torch.randn(1, 5, 16, dtype=torch.float64)
+
+    def rms(x):
+        return x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
+
+    a = block.self_attn
+    q, k, v = (p(rms(x)).reshape(1, 5, 2, 8).transpose(1, 2) for p in (a.q_proj, a.k_proj, a.v_proj))
+    logits = (q @ k.mT / 8**0.5).masked_fill(torch.ones(5, 5).triu(1).bool(), float("-inf"))
+    y = x + a.o_proj((logits.softmax(-1) @ v).transpose(1, 2).reshape(1, 5, 16))
+    m = block.mlp
+    gate = m.gate_proj(rms(y))
+    expected = y + m.down_proj(gate * gate.sigmoid() * m.up_proj(rms(y)))
+    torch.testing.assert_close(block(x), expected)
+
+
+def test_an_mlp_without_a_gate():
+    mlp = kernels_rs.OptimizedMLP(8, 20, "gelu", gated=False, bias=True, **RUN)
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(mlp(x), mlp.down_proj(torch.nn.functional.gelu(mlp.up_proj(x))))
+    with pytest.raises(ValueError, match="expected one of silu"):
+        kernels_rs.OptimizedMLP(8, 20, "relu")
+
+
+def test_training_steps_beside_pytorch():
+    torch.manual_seed(3)
+    ours = kernels_rs.TransformerBlock(16, 2, 24, **RUN)
+    theirs = kernels_rs.TransformerBlock(16, 2, 24).double()
+    theirs.load_state_dict(ours.state_dict())
+    x, labels = torch.randn(2, 6, 16), torch.randint(0, 16, (12,))
+    losses = []
+    for model, loss_of in ((ours, kernels_rs.cross_entropy), (theirs, torch.nn.functional.cross_entropy)):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        dtype = next(model.parameters()).dtype
+        of_model = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = loss_of(model(x.to(dtype)).reshape(12, 16), labels)
+            loss.backward()
+            optimizer.step()
+            of_model.append(loss.item())
+        losses.append(of_model)
+    assert losses[1][2] < losses[1][0]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def qwen():
+    transformers = pytest.importorskip("transformers")
+    if not hasattr(transformers, "Qwen3VLForConditionalGeneration"):
+        pytest.skip("this version of transformers has no Qwen3-VL")
+    torch.manual_seed(4)
+    text = dict(
+        vocab_size=64,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]},
+    )
+    vision = dict(
+        depth=2,
+        hidden_size=16,
+        intermediate_size=24,
+        num_heads=2,
+        patch_size=4,
+        out_hidden_size=32,
+        num_position_embeddings=16,
+        deepstack_visual_indexes=[0],
+    )
+    ids = dict(image_token_id=60, video_token_id=61, vision_start_token_id=62, vision_end_token_id=63)
+    config = transformers.Qwen3VLConfig(text_config=text, vision_config=vision, **ids)
+    return transformers.Qwen3VLForConditionalGeneration(config).float().eval()
+
+
+def pictures():
+    torch.manual_seed(5)
+    # A picture of 4 × 4 patches is 2 × 2 tokens.
+    tokens = torch.tensor([[1, 62, 60, 60, 60, 60, 63, 5, 9, 11]])
+    types = (tokens == 60).int()
+    pixels, grid = torch.randn(16, 3 * 2 * 4 * 4), torch.tensor([[1, 4, 4]])
+    return dict(input_ids=tokens, mm_token_type_ids=types, pixel_values=pixels, image_grid_thw=grid)
+
+
+def test_qwen3_vl(qwen):
+    theirs, ours = copy.deepcopy(qwen), copy.deepcopy(qwen)
+    patched = kernels_rs.patch(ours, **RUN)
+    kernels = list(patched.modules.values())
+    counted = {kernel: kernels.count(kernel) for kernel in sorted(set(kernels))}
+    # Two layers of text with four norms each and one at the end; two of vision with two norms, and
+    # two mergers with a norm.
+    assert counted == {"attention": 4, "gelu": 2, "layer_norm": 6, "rms_norm": 9, "swiglu": 2}, str(patched)
+    assert not patched.left
+    assert ours.state_dict().keys() == theirs.state_dict().keys()
+    kernels_rs.stats(reset=True)
+    found, expected = ours(**pictures()).logits, theirs(**pictures()).logits
+    counts = kernels_rs.stats(reset=True)
+    assert {n: of["kernel"] for n, of in counts.items()} == {
+        "attention": 4, "gelu_tanh": 2, "norm": 15, "swiglu_of_two": 2
+    }
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    equal(gradients(ours, found), gradients(theirs, expected), 1e-3)
+    # A copy of a patched model has methods of its own.
+    assert copy.deepcopy(ours)(**pictures()).logits.equal(found)
+    patched.undo()
+    kernels_rs.stats(reset=True)
+    assert ours(**pictures()).logits.equal(expected) and not kernels_rs.stats()
+
+
+def test_qwen3_vl_generates_with_a_cache_and_padding(qwen):
+    theirs, ours = copy.deepcopy(qwen), copy.deepcopy(qwen)
+    kernels_rs.patch(ours, interpret=True)
+    tokens = torch.tensor([[0, 0, 3, 4, 5], [6, 7, 8, 9, 10]])
+    options = dict(max_new_tokens=4, do_sample=False, attention_mask=(tokens > 0).int(), pad_token_id=0)
+    kernels_rs.stats(reset=True)
+    found = ours.generate(input_ids=tokens, **options)
+    assert torch.equal(found, theirs.generate(input_ids=tokens, **options))
+    # Padded prompts have a mask, for which there is no kernel here.
+    assert "a mask" in kernels_rs.stats(reset=True)["attention"]["torch"]
+
+
+def test_patch_on_the_cpu_is_pytorch(qwen):
+    ours = copy.deepcopy(qwen)
+    kernels_rs.patch(ours)
+    kernels_rs.stats(reset=True)
+    ours(**pictures())
+    assert all(of["kernel"] == 0 for of in kernels_rs.stats(reset=True).values())
+    kernels_rs.patch(ours, strict=True)
+    with pytest.raises(kernels_rs.Unsupported, match="tensors of the CPU"):
+        ours(**pictures())
+
+
+def test_patch_of_another_model():
+    with pytest.raises(ValueError, match="Linear has no attention"):
+        kernels_rs.patch(torch.nn.Linear(2, 2))
