@@ -2,7 +2,7 @@
 
 use crate::array::Held;
 use crate::error;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use runtime::Device;
 use std::ffi::c_void;
@@ -185,6 +185,37 @@ impl Drop for Stream {
     fn drop(&mut self) {
         // The driver may still use the memory of arrays. An error has no caller to go to.
         let _ = self.stream.wait();
+    }
+}
+
+/// The stream of a call.
+pub enum On {
+    Stream(Py<Stream>),
+    Handle(usize),
+}
+
+impl On {
+    /// Reads a stream of this package, a number, or an object of PyTorch or CuPy.
+    pub fn of(stream: &Bound<'_, PyAny>, place: Where) -> PyResult<On> {
+        if let Ok(own) = stream.cast::<Stream>() {
+            let of = own.get().place;
+            if of != place {
+                return Err(PyValueError::new_err(format!(
+                    "the stream belongs to {of}, and the arrays are on {place}"
+                )));
+            }
+            return Ok(On::Stream(own.clone().unbind()));
+        }
+        for attribute in ["cuda_stream", "ptr"] {
+            if let Ok(handle) = stream.getattr(attribute) {
+                return Ok(On::Handle(handle.extract()?));
+            }
+        }
+        stream.extract().map(On::Handle).map_err(|_| {
+            PyTypeError::new_err(
+                "`stream`: expected a Stream, a stream of PyTorch or CuPy, or the number of a CUstream",
+            )
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Kernels from a string.
 
 use crate::array::{self, Foreign, Form, Held};
-use crate::device::Stream;
+use crate::device::On;
 use crate::error;
 use kernel_dsl::compiler::hir::{Constant, GenericKind, Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::{Compilation, Errors, Scalar, Target};
@@ -232,8 +232,7 @@ impl Kernel {
             Given::Array(array) => Some((*name, array)),
             Given::Value(_) => None,
         });
-        let (place, opened) = array::open(py, arrays)?;
-        let stream = stream.map(|stream| On::of(stream, place)).transpose()?;
+        let (opened, stream) = array::open(py, arrays, stream)?;
         let (held, prepared) = prepare(&program, given, &opened)?;
 
         let form = if unchecked { LaunchForm::Unchecked } else { LaunchForm::Checked };
@@ -268,37 +267,6 @@ impl Kernel {
 enum Given<'py> {
     Array(Foreign),
     Value(Bound<'py, PyAny>),
-}
-
-/// The stream of a call.
-pub enum On {
-    Stream(Py<Stream>),
-    Handle(usize),
-}
-
-impl On {
-    /// Reads a stream of this package, a number, or an object of PyTorch or CuPy.
-    pub fn of(stream: &Bound<'_, PyAny>, place: crate::device::Where) -> PyResult<On> {
-        if let Ok(own) = stream.cast::<Stream>() {
-            let of = own.get().place;
-            if of != place {
-                return Err(PyValueError::new_err(format!(
-                    "the stream belongs to {of}, and the arrays are on {place}"
-                )));
-            }
-            return Ok(On::Stream(own.clone().unbind()));
-        }
-        for attribute in ["cuda_stream", "ptr"] {
-            if let Ok(handle) = stream.getattr(attribute) {
-                return Ok(On::Handle(handle.extract()?));
-            }
-        }
-        stream.extract().map(On::Handle).map_err(|_| {
-            PyTypeError::new_err(
-                "`stream`: expected a Stream, a stream of PyTorch or CuPy, or the number of a CUstream",
-            )
-        })
-    }
 }
 
 /// An argument of a launch.

@@ -2,9 +2,8 @@
 //! arrays.
 
 use crate::array::{self, Foreign, Held, name_of};
-use crate::device::{Opened, Where};
+use crate::device::{On, Opened, Where};
 use crate::error;
-use crate::kernel::On;
 use half::{bf16, f16};
 use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::prelude::*;
@@ -125,8 +124,7 @@ impl Arrays {
 
     /// Opens the device of the arrays.
     fn open<'py>(&self, py: Python<'py>, stream: Option<Any<'_, 'py>>) -> PyResult<Call<'py>> {
-        let (place, opened) = array::open(py, self.0.iter().map(|(name, array)| (*name, array)))?;
-        let stream = stream.map(|stream| On::of(stream, place)).transpose()?;
+        let (opened, stream) = array::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
         Ok(Call { py, opened, stream })
     }
 
