@@ -185,3 +185,39 @@ def test_patch_on_the_cpu_is_pytorch(qwen):
 def test_patch_of_another_model():
     with pytest.raises(ValueError, match="Linear has no attention"):
         kernels_rs.patch(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("dtype,tolerance", [(torch.float32, 1e-6), (torch.bfloat16, 2**-7), (torch.float64, 1e-12)])
+def test_adamw_beside_pytorch(dtype, tolerance):
+    settings = dict(lr=0.03, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)
+    torch.manual_seed(6)
+    start = [torch.randn(37, 5).to(dtype), torch.randn(8).to(dtype)]
+    gradients = [[torch.randn(37, 5).to(dtype), torch.randn(8).to(dtype)] for _ in range(4)]
+    ours = [torch.nn.Parameter(x.clone()) for x in start]
+    theirs = [torch.nn.Parameter(x.clone().double()) for x in start]
+    pairs = (ours, kernels_rs.AdamW(ours, interpret=True, **settings)), (theirs, torch.optim.AdamW(theirs, **settings))
+    kernels_rs.stats(reset=True)
+    for weights, optimizer in pairs:
+        for of_step in gradients:
+            for w, g in zip(weights, of_step):
+                w.grad = g.to(w.dtype)
+            versions = [w._version for w in weights]
+            optimizer.step()
+            assert all(w._version > before for w, before in zip(weights, versions))
+    counts = kernels_rs.stats(reset=True)["adamw"]
+    assert counts["kernel"] == (0 if dtype == torch.float64 else 8), counts
+    for found, expected in zip(ours, theirs):
+        # The weights of 16 bits are rounded at each step.
+        assert (found.double() - expected).abs().max() <= 4 * tolerance
+    state = pairs[0][1].state_dict()
+    again = kernels_rs.AdamW(ours, interpret=True, **settings)
+    again.load_state_dict(state)
+    assert again.state[ours[0]]["step"] == 4
+    for name in ("exp_avg", "exp_avg_sq"):
+        loaded, saved = again.state[ours[0]][name], pairs[0][1].state[ours[0]][name]
+        assert loaded.dtype == saved.dtype and loaded.equal(saved) and loaded is not saved
+
+
+def test_adamw_rejects_settings():
+    with pytest.raises(ValueError, match="betas"):
+        kernels_rs.AdamW([torch.nn.Parameter(torch.zeros(2))], betas=(0.9, 1.0))

@@ -46,3 +46,4 @@ def test_modules_of_pytorch_are_listed_and_exported():
         assert f"`{name}`" in TEXT or f"`{name}(" in TEXT or name == "Patched"
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         kernels_rs.Nothing
+    assert callable(kernels_rs.fake_quantize) and "`fake_quantize`" in TEXT

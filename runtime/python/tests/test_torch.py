@@ -165,6 +165,33 @@ def test_float64_is_pytorch(case):
         assert torch.autograd.gradcheck(ours, operands)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [False, True])
+def test_fake_quantization(dtype, rows):
+    # Scales are powers of two, so that a division is as exact as a product; ties are among x.
+    x = (torch.arange(-150, 150).reshape(3, 100) / 8).to(dtype).requires_grad_()
+    scale = torch.tensor([0.25, 0.125, 0.0625]) if rows else torch.tensor(0.125)
+    y = kernels_rs.fake_quantize(x, scale if rows else 0.125, 3, -100, 60)
+    of_row = scale[:, None] if rows else scale
+    q = (x.detach().double() / of_row).round() + 3
+    assert torch.equal(y.double(), (q.clamp(-100, 60) - 3) * of_row)
+    dy = normal(3, 100).to(dtype)
+    y.backward(dy)
+    assert torch.equal(x.grad, torch.where((q >= -100) & (q <= 60), dy, 0))
+    theirs = x.detach().float().requires_grad_()
+    if rows:
+        z = torch.fake_quantize_per_channel_affine(theirs, scale, torch.full((3,), 3, dtype=torch.int32), 0, -100, 60)
+    else:
+        z = torch.fake_quantize_per_tensor_affine(theirs, 0.125, 3, -100, 60)
+    z.backward(dy.float())
+    assert torch.equal(y.float(), z) and torch.equal(x.grad.float(), theirs.grad)
+    wide = x.detach().double().requires_grad_()
+    with pytest.raises(kernels_rs.Unsupported, match="float64"):
+        kernels_rs.fake_quantize(wide, 0.125, strict=True)
+    with pytest.raises(kernels_rs.Unsupported, match="neither one number nor one for each row"):
+        kernels_rs.fake_quantize(x, torch.ones(7), strict=True)
+
+
 # PyTorch's own checks of a registration: schema, fake implementation, autograd, and tracing.
 OPERATORS = {
     "softmax": [(3, 9), -1, 0.5, False, 0],
@@ -175,6 +202,7 @@ OPERATORS = {
     "product": [(5, 3), (4, 3), (4,), False, True],
     "cross_entropy": [(4, 7), LABELS.int(), 0.1],
     "rotary": [(4, 2, 8), POSITIONS.int(), [1.0, 0.1, 0.01, 0.001], None, False],
+    "fake_quantize": [(3, 9), torch.ones(3), 0, -3, 3],
     "attention": [(1, 2, 5, 8), (1, 1, 6, 8), (1, 1, 6, 8), True, None, None],
 }
 

@@ -75,14 +75,31 @@ from ._page import Page, inspect
 
 Kernel.inspect = inspect
 
+# Names of the module `modules`, which needs PyTorch.
+_MODULES = (
+    "AdamW",
+    "LayerNorm",
+    "OptimizedAttention",
+    "OptimizedMLP",
+    "Patched",
+    "RMSNorm",
+    "TransformerBlock",
+    "patch",
+)
+
 
 def __getattr__(name):
-    """Imports the modules of PyTorch at their first use: importing PyTorch takes a second."""
-    if name in ("LayerNorm", "OptimizedAttention", "OptimizedMLP", "Patched", "RMSNorm", "TransformerBlock", "patch"):
+    """Imports what needs PyTorch at its first use: importing PyTorch takes a second."""
+    if name == "fake_quantize":
+        from ._torch import fake_quantize
+
+        return fake_quantize
+    if name in _MODULES:
         from . import modules
 
         return getattr(modules, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Array",

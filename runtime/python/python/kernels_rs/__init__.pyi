@@ -373,6 +373,23 @@ class TransformerBlock:
     def __call__(self, x: A, positions: Any = ...) -> A: ...
     def __getattr__(self, name: str) -> Any: ...
 
+class AdamW:
+    """The optimizer of `torch.optim.AdamW`, with one pass over the weights and states of a tensor."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = ...,
+        betas: Tuple[float, float] = ...,
+        eps: float = ...,
+        weight_decay: float = ...,
+        *,
+        strict: bool = ...,
+        interpret: bool = ...,
+    ) -> None: ...
+    def step(self, closure: Any = ...) -> Any: ...
+    def __getattr__(self, name: str) -> Any: ...
+
 class Patched:
     """What `patch` has replaced: `modules` by name, with the kernels, and `left` by name, with the reason."""
 
@@ -381,3 +398,13 @@ class Patched:
     def undo(self) -> None: ...
 
 def patch(model: Any, *, strict: bool = ..., interpret: bool = ...) -> Patched: ...
+def fake_quantize(
+    input: A,
+    scale: Any,
+    zero_point: int = ...,
+    quant_min: int = ...,
+    quant_max: int = ...,
+    *,
+    strict: bool = ...,
+    interpret: bool = ...,
+) -> A: ...

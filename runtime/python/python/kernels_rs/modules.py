@@ -13,7 +13,7 @@ from torch import nn
 
 from . import _torch
 
-__all__ = ["LayerNorm", "OptimizedAttention", "OptimizedMLP", "Patched", "RMSNorm", "TransformerBlock", "patch"]
+__all__ = ["AdamW", "LayerNorm", "OptimizedAttention", "OptimizedMLP", "Patched", "RMSNorm", "TransformerBlock", "patch"]
 
 # Of each activation's name in Hugging Face's configurations: the gate and its arguments.
 GATES = {
@@ -166,6 +166,58 @@ class TransformerBlock(nn.Module):
         """Returns a tensor of the shape of x, (batch, tokens, hidden size)."""
         x = x + self.self_attn(self.input_layernorm(x), positions)
         return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class AdamW(torch.optim.Optimizer):
+    """The optimizer of `torch.optim.AdamW`, with one pass over the weights and states of a tensor.
+
+    The states are float32 also for weights of 16 bits, and the weights are rounded once a step.
+    """
+
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, *, strict=False, interpret=False
+    ):
+        for name, value, valid in [
+            ("lr", lr, lr >= 0),
+            ("betas", betas, all(0 <= beta < 1 for beta in betas)),
+            ("eps", eps, eps >= 0),
+            ("weight_decay", weight_decay, weight_decay >= 0),
+        ]:
+            if not valid:
+                raise ValueError(f"{name} = {value!r}: it must not be negative, and betas must be below 1")
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self.calls = {"strict": strict, "interpret": interpret}
+
+    def load_state_dict(self, state_dict):
+        """Loads the states of `state_dict`, in their own type: PyTorch rounds them to that of the weights."""
+        super().load_state_dict(state_dict)
+        numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+        weights = [p for group in self.param_groups for p in group["params"]]
+        for number, p in zip(numbers, weights):
+            for name, value in state_dict["state"].get(number, {}).items():
+                if isinstance(value, torch.Tensor):
+                    self.state[p][name] = value.to(p.device, copy=True)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        """Updates all parameters that have a gradient. Returns what the closure returns."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            settings = float(group["lr"]), group["betas"], group["eps"], group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    wide = torch.promote_types(p.dtype, torch.float32)
+                    state["step"] = 0
+                    state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(p, dtype=wide) for _ in range(2))
+                state["step"] += 1
+                _torch.adamw(p, p.grad, state["exp_avg"], state["exp_avg_sq"], state["step"], *settings, **self.calls)
+        return loss
 
 
 # Models of Hugging Face. A patched module keeps its class, its parameters and their names; only
